@@ -1,0 +1,190 @@
+import { textOf } from "./base/log.js";
+import type { BrowserId, NodeId } from "./base/ids.js";
+import { Stops } from "./base/stops.js";
+import { type Host, openHost } from "./browser/host.js";
+import { launchChromium } from "./browser/launch.js";
+import { findScratchDirectory } from "./browser/scratch.js";
+import { sweepLeftovers } from "./browser/sweep.js";
+import type { Config } from "./config.js";
+import { openWays, type Ways } from "./egress.js";
+import { type GatewayWiring, wireGateway } from "./gateway.js";
+import type { Surroundings } from "./ground.js";
+import { Bridge } from "./node/bridge.js";
+import { Drain } from "./node/drain.js";
+import { Contact } from "./node/contact.js";
+import { Fence } from "./node/fence.js";
+import type { Gateway } from "./node/gateway.js";
+import { startKeeping } from "./node/keeping.js";
+import { Networks } from "./node/networks.js";
+import type { NodeAddress, Registered } from "./node/ports.js";
+import { type SlotPorts, Slots } from "./node/slots.js";
+import { Labels } from "./pool/labels.js";
+import type { Job, NodeFacts } from "./pool/ports.js";
+import { startWorker } from "./schedule/queues.js";
+import type { State } from "./state.js";
+import { connect } from "./store/redis.js";
+import { listenAsNode } from "./store/wire.js";
+import type { Metrics } from "./telemetry/metrics.js";
+
+export interface AgentParts extends GatewayWiring {
+  readonly node: NodeId;
+}
+
+/** A node's agent: opened, then begun once its address is known. */
+export interface Agent {
+  readonly gateway: Gateway;
+  /** Takes work and says that it is alive. */
+  /** `listening`: where this daemon does listen, which may be elsewhere than `address`, by which others reach it. */
+  begin(address: NodeAddress, listening: NodeAddress): Promise<void>;
+  unready(): string | undefined;
+}
+
+/** The node role, wired by hand. */
+export async function openAgent(config: Config, surroundings: Surroundings, { state, parts }: Wiring): Promise<{ agent: Agent; stops: Stops }> {
+  const { log, clock, stopping } = surroundings;
+  const { homes, reports, projects, nodes } = state;
+  const { node } = parts;
+  const stops = new Stops(clock, config.stop.stepMs + config.drain.limitMs);
+
+  const host = await openHost(await hostSettings(config), { clock, log });          stops.add("browser host", () => host.close());
+  await sweepLeftovers(host);
+  const { ways, stops: egress } = await openWays(config, surroundings, { state, metrics: parts.metrics, host }); stops.add("egress", () => egress.run());
+  const slots = new Slots({
+    homes, reports, clock, log, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches,
+    launch: (spec, { signal, onAnswer }) => launchChromium(spec, host, { signal, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
+    makeBridge: (chromium) => new Bridge(chromium.pipe, clock),
+    meter: slotMeter(state, parts.metrics),
+  });
+  const networks = new Networks({ homes, reports, clock, log });
+  const fence = new Fence({
+    slots, homes, reports, networks, log, resetLimitMs: config.node.resetLimitMs,
+    answer: (message, ok) => state.wire.toControl(message.control, { kind: "answer", question: message.question, ok }),
+  });
+  const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
+  const gateway = wireGateway(config, surroundings, {
+    wiring: parts,
+    local: {
+      findBrowser: (browser) => slots.find(browser),
+      connect: async ({ browser, lease }) => {
+        const reply = await reports.connect(browser, lease);
+        if (reply.kind === "over") return { kind: "gone", reason: (await parts.findEnd(browser, lease)) ?? reply.why };
+        return registered({ slots, fence }, { browser, lease, ...reply });
+      },
+    },
+  });
+  const unready = (): string | undefined => (stopping.aborted ? "draining" : whyNot(host, config, ways));
+  const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
+    await Promise.all([ways.close(address), ways.close(listening)]);
+    await beginAgent({ config, surroundings, state, stops }, {
+      node, slots, fence, networks, drain, gateway, facts: () => factsOf(config, { node, address, stopping, host, ways }),
+    });
+  };
+  return { agent: { gateway, begin, unready }, stops };
+}
+
+interface Wiring {
+  readonly state: State;
+  readonly parts: AgentParts;
+}
+interface Around {
+  readonly config: Config;
+  readonly surroundings: Surroundings;
+  readonly state: State;
+  readonly stops: Stops;
+}
+interface Begun {
+  readonly node: NodeId;
+  readonly slots: Slots;
+  readonly fence: Fence;
+  readonly networks: Networks;
+  readonly drain: Drain;
+  readonly gateway: Gateway;
+  facts(): NodeFacts;
+}
+
+/** Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. */
+async function beginAgent({ config, surroundings, state, stops }: Around, { node, slots, fence, networks, drain, gateway, facts }: Begun): Promise<void> {
+  const { log, clock, hurry } = surroundings;
+  const { homes, reports, nodes } = state;
+  await drain.forgetEarlierRun();
+  await state.queues.drop(node);
+  const beat = (): Promise<void> => nodes.beat(facts());
+  await beat();
+  const ears = await listenAsNode(connect(state.redis), node, { onMessage: (message) => fence.hear(message), log });
+  stops.add("messages", () => ears.close());
+  const worker = await startWorker(state.queueOptions, node, (job) => workOn({ slots, fence }, job));
+  stops.add("worker", () => worker.close());
+  const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
+  const contact = new Contact({ slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });
+  stops.add("contact", () => contact.close());
+  const keeping = startKeeping({ node, slots, homes, reports, networks, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
+  stops.add("keeping", () => keeping.stop());
+  stops.add("browsers", () => drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"));
+  stops.add("beat", clock.every(beatPeriodMs, () => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"))));
+  stops.add("gateway", () => gateway.close());
+  stops.add("drain", async () => {
+    // From the next beat on nothing is placed here.
+    await beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
+    await drain.wait(config.drain.limitMs, hurry);
+  });
+}
+
+function workOn({ slots, fence }: { slots: Slots; fence: Fence }, job: Job): Promise<void> {
+  switch (job.kind) {
+    case "launch": return slots.launch(job);
+    case "retire": return slots.retire(job);
+    case "reset": return fence.reset(job);
+  }
+}
+
+const mostBrowsers = ({ node }: Config): number => node.maxBrowsers ?? Number.MAX_SAFE_INTEGER;
+
+interface Facts {
+  readonly node: NodeId;
+  readonly address: NodeAddress;
+  readonly stopping: AbortSignal;
+  readonly host: Host;
+  readonly ways: Ways;
+}
+
+function factsOf(config: Config, { node, address, stopping, host, ways }: Facts): NodeFacts {
+  const obstacle = whyNot(host, config, ways);
+  return {
+    id: node, ...address, memoryBytes: config.node.memoryBytes, maxBrowsers: mostBrowsers(config), isDraining: stopping.aborted,
+    canLaunch: obstacle === undefined, engines: Object.keys(host.executables), ...(obstacle !== undefined && { obstacle }),
+  };
+}
+
+const hostSettings = async ({ node, browser, dataDir }: Config): Promise<Parameters<typeof openHost>[0]> => ({
+  scratchDirectory: node.scratchDir ?? (await findScratchDirectory(dataDir)), uidBase: node.uidBase, launchLimitMs: node.launchLimitMs,
+  named: {
+    ...(browser.executable === null ? {} : { chromium: browser.executable }),
+    ...(browser.headlessShell === null ? {} : { "headless-shell": browser.headlessShell }),
+  },
+});
+
+function whyNot(host: Host, config: Config, ways: Ways): string | undefined {
+  if (Object.keys(host.executables).length === 0) return "no Chromium is installed";
+  return config.node.requireSandbox && host.sandbox === "none" ? "Chromium's sandbox cannot be on here" : ways.unready;
+}
+
+/** The first client of a lease waits for the dispatch of its start page. */
+function registered(
+  { slots, fence }: { slots: Slots; fence: Fence },
+  at: { browser: BrowserId; lease: Parameters<Fence["start"]>[1]; registrations: number; startUrl?: string },
+): Registered {
+  const slot = slots.find(at.browser);
+  if (!slot) return { kind: "gone", reason: "the browser is over" };
+  if (at.startUrl === undefined || at.registrations > 1) return { kind: "connected" };
+  return { kind: "connected", ready: fence.start(slot, at.lease, at.startUrl) };
+}
+
+function slotMeter({ homes }: State, metrics: Metrics): SlotPorts["meter"] {
+  const labels = new Labels(homes);
+  // A label that cannot be read costs a count, never a launch.
+  const count = (browser: BrowserId, add: (pool: string) => void): void => void labels.ofBrowser(browser).then(add, () => {});
+  return {
+    launched: (browser) => count(browser.id, (pool) => metrics.launched(pool)),
+    failed: (browser, reason) => count(browser.id, (pool) => metrics.launchFailed(pool, reason)),
+  };
+}

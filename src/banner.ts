@@ -1,0 +1,28 @@
+
+/** As a shell takes it, whatever characters are in it. */
+const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`);
+
+/** What a person sees when the first browser is idle: the address, where the key is, and two things to paste. */
+export const banner = ({ url, keyFile, pool, installRoot }: { url: string; keyFile: string | null; pool: string; installRoot: string }): string => `
+Remuda is ready: ${url}
+API key:        ${keyFile ?? "the one you gave in REMUDA_API_KEY"}
+API pages:      ${url}/docs
+
+Acquire a browser:
+
+  curl -X POST ${url}/browser_pools/${pool}/acquire \\
+    -H "Authorization: Bearer ${keyFile === null ? "$REMUDA_API_KEY" : `$(cat ${quoted(keyFile)})`}" -H "Content-Type: application/json" -d '{}'
+
+Drive one with Playwright (save as try.mjs in ${installRoot}, then: ${keyFile === null ? "" : `REMUDA_API_KEY=$(cat ${quoted(keyFile)}) `}node try.mjs):
+
+  import { chromium } from "playwright-core";
+  const headers = { authorization: \`Bearer \${process.env.REMUDA_API_KEY}\`, "content-type": "application/json" };
+  const post = (path, body) => fetch("${url}/browser_pools/${pool}/" + path, { method: "POST", headers, body: JSON.stringify(body) });
+  const session = await (await post("acquire", { acquire_timeout_seconds: 30 })).json();
+  const browser = await chromium.connectOverCDP(session.cdp_ws_url);
+  const page = browser.contexts()[0].pages()[0];
+  await page.goto("data:text/html,<title>Hello from Remuda</title>");
+  console.log(await page.title());
+  await browser.close();
+  await post("release", { session_id: session.session_id, lease_id: session.lease_id, reuse: false });
+`;

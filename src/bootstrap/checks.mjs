@@ -1,0 +1,68 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { say } from "./say.mjs";
+import { runOpenly, runQuietly } from "./spawn.mjs";
+
+const counted = (isGood) => (isGood ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 });
+
+const node = (script, ...args) => [process.execPath, [script, ...args]];
+
+/** In parallel the output is kept and printed whole, so that the steps do not mix. */
+async function runStep([program, args], { root, isParallel }) {
+  if (!isParallel) return await runOpenly(program, args, { cwd: root });
+  const { code, output } = await runQuietly(program, args, { cwd: root });
+  if (output.trim() !== "") console.log(output.trim());
+  return code;
+}
+
+async function types(step) {
+  say("types (tsc)");
+  return counted((await runStep(node(join(step.root, "node_modules/typescript/bin/tsc"), "-p", "."), step)) === 0);
+}
+
+async function lint(step) {
+  say("lint (oxlint)");
+  return counted((await runStep(node(join(step.root, "node_modules/oxlint/bin/oxlint")), step)) === 0);
+}
+
+/** Counts of vitest's JSON report; a file that could not even be loaded counts as one failure. */
+export function countTests(report, code) {
+  const broken = report.testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0).length;
+  const failed = report.numFailedTests + broken;
+  // A leaked handle or an error outside of any test fails the run without failing a test.
+  return { passed: report.numPassedTests, failed: code !== 0 && failed === 0 ? 1 : failed };
+}
+
+async function tests(step, filters) {
+  say("tests (vitest)");
+  const directory = mkdtempSync(join(tmpdir(), "remuda-test-report-"));
+  const file = join(directory, "report.json");
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`];
+  try {
+    const vitest = join(step.root, "node_modules/vitest/vitest.mjs");
+    const code = await runStep(node(vitest, "run", ...reporters, ...filters), step);
+    return countTests(JSON.parse(readFileSync(file, "utf8")), code);
+  } catch (error) {
+    console.error(`The tests left no report: ${error.message}`);
+    return { passed: 0, failed: 1 };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function runAll(step, args) {
+  const steps = [() => types(step), () => lint(step), () => tests(step, args)];
+  if (step.isParallel) return await Promise.all(steps.map((run) => run()));
+  const results = [];
+  for (const run of steps) results.push(await run());
+  return results;
+}
+
+/** Types, lint and tests; the last line tells how many passed and failed, types and lint as one each. */
+export async function runChecks(root, { isParallel, args }) {
+  const results = await runAll({ root, isParallel }, args);
+  const sum = (key) => results.reduce((total, result) => total + result[key], 0);
+  console.log(`${sum("passed")} passed, ${sum("failed")} failed`);
+  return sum("failed") === 0 ? 0 : 1;
+}

@@ -1,0 +1,51 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** One path of the canary that nobody else knows. */
+export interface Perch {
+  readonly url: string;
+  /** Has a request come? */
+  wasTouched(): boolean;
+  leave(): void;
+}
+
+/**
+ * A server on the machine's loopback that no browser may ever reach: one that asks for a path of it has gone past its
+ * proxy. Its port has to be among those of Remuda itself, which every proxy denies whatever the rules say.
+ */
+export interface Canary {
+  readonly port: number;
+  perch(): Perch;
+  close(): Promise<void>;
+}
+
+export async function openCanary(): Promise<Canary> {
+  const untouched = new Set<string>();
+  const server = createServer((request, response) => {
+    untouched.delete(request.url ?? "");
+    response.writeHead(404, { connection: "close" }).end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  // It is no reason for the daemon to live on.
+  server.unref();
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    perch() {
+      const path = `/${randomUUID()}`;
+      untouched.add(path);
+      return {
+        url: `http://127.0.0.1:${port}${path}`,
+        wasTouched: () => !untouched.has(path),
+        leave: () => void untouched.delete(path),
+      };
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => void server.close(resolve));
+    },
+  };
+}

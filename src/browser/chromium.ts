@@ -1,0 +1,89 @@
+import type { BrowserId } from "../base/ids.js";
+import type { Millis } from "../base/clock.js";
+import type { Attestation, Attesting } from "./attest.js";
+import type { Pipe } from "./pipe.js";
+
+export type Engine = "chromium" | "headless-shell";
+
+/** What a browser is launched from: the pool's configuration, compiled. */
+export interface LaunchSpec {
+  readonly browser: BrowserId;
+  readonly engine: Engine;
+  readonly headless: boolean;
+  readonly stealth: boolean;
+  readonly kioskMode: boolean;
+  readonly viewport: { readonly width: number; readonly height: number };
+  readonly memoryBytes: number;
+  /** Opened after launch, fire and forget: its failure fails nothing. */
+  readonly startUrl?: string;
+  /** Its one way out. Absent in tests and benches only: then nothing is closed to it. */
+  readonly egress?: EgressDoor;
+}
+
+/** Where a browser finds the proxy that is its way out. */
+export interface EgressDoor {
+  /** For `--proxy-server`: no credentials, which Chromium refuses there. */
+  readonly proxyUrl: string;
+  /** The network namespace it is put into, as a path that nsenter(1) can open while it is root. */
+  readonly namespace?: string;
+  /** Has the launch prove it, and fail where it cannot be proved. Absent: nothing is proved. */
+  readonly attesting?: Attesting;
+}
+
+/** The directories of one browser, removed with it. Nothing else of the host is its own. */
+export interface Directories {
+  readonly root: string;
+  readonly profile: string;
+  readonly downloads: string;
+  /** Where files for `DOM.setFileInputFiles` may lie. */
+  readonly uploads: string;
+  readonly temporary: string;
+}
+
+/** What in fact isolates a browser here, reported in logs and in the browser's record. */
+export interface Isolation {
+  readonly sandbox: "namespace" | "setuid" | "none";
+  /** The uid of its own, or null where the daemon may not give one. */
+  readonly uid: number | null;
+  readonly memoryCap: "cgroup-v2" | "cgroup-v1" | "none";
+  /** How `file:` is closed: by enterprise policy and the gateway's gate, or by the gate alone. */
+  readonly files: "policy" | "gate";
+  /** What holds it to its proxy: a network namespace of its own, or switches, policy and the gateway's gate. `none`: launched without egress. */
+  readonly network: "namespace" | "proxy" | "none";
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** The last lines it wrote, at most 20. */
+  readonly lastLines: readonly string[];
+}
+
+/** One running Chromium process tree. */
+export interface Chromium {
+  readonly id: BrowserId;
+  readonly pid: number;
+  readonly pipe: Pipe;
+  readonly directories: Directories;
+  readonly isolation: Isolation;
+  /** The proof that its egress holds it, of the launch or of the last `attest`; absent where none was asked for. */
+  readonly attestation: Attestation | undefined;
+  /** `Browser.getVersion`, kept from the launch. */
+  readonly version: { readonly product: string; readonly protocolVersion: string; readonly userAgent: string };
+  /** Settles when the main process has ended, for whatever reason. Never rejects. */
+  readonly exited: Promise<Exit>;
+  /** A CDP round trip on the held pipe; throws when there is no answer within the limit. */
+  probe(limitMs: Millis): Promise<void>;
+  /** Proves once more that its egress holds it, as after a change of its rules. Throws `NotAttested`: it must not be handed out then. */
+  attest(asking: Attesting, limitMs: Millis): Promise<Attestation>;
+  /** Brings the browser back to its state after launch; says what still differs (empty when clean). */
+  reset(limitMs: Millis): Promise<{ readonly differences: readonly string[] }>;
+  /** Navigates the first page. Fire and forget: resolves when the command was sent. */
+  navigate(url: string): Promise<void>;
+  /** Gives the oldest page another viewport. Throws for a headful browser beyond what its display can become (2560 × 1440, or its first size). */
+  resize(viewport: { readonly width: number; readonly height: number }): Promise<void>;
+  /** Asks Chromium to exit, kills what has not ended within the limit, and clears up. Resolves when nothing is left. */
+  close(limitMs: Millis): Promise<void>;
+  /** Ends the process group at once and clears up. Resolves when nothing is left. */
+  kill(): Promise<void>;
+}

@@ -1,0 +1,44 @@
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import type { Engine } from "./chromium.js";
+
+/**
+ * Where the real binaries lie. A distribution's wrapper (`/usr/bin/chromium`) is never one of them: it adds switches of
+ * its own (`--disable-extensions-except`, API keys) and a shell between us and the process (chromium.md 1).
+ */
+const places: Record<Engine, readonly string[]> = {
+  chromium: [
+    "/usr/lib/chromium/chromium",
+    "/usr/lib64/chromium-browser/chromium-browser",
+    "/usr/lib/chromium-browser/chromium-browser",
+    "/opt/google/chrome/chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+  ],
+  "headless-shell": [
+    "/usr/lib/chromium/chromium-headless-shell",
+    "/usr/lib64/chromium-browser/headless_shell",
+    "/usr/lib64/chromium-browser/chromium-headless-shell",
+    "/opt/chrome-headless-shell/chrome-headless-shell",
+  ],
+};
+
+/** The binary of an engine: the one named by configuration if it may be executed, else the first one found. */
+export async function findExecutable(engine: Engine, override?: string): Promise<string | undefined> {
+  for (const place of override === undefined ? places[engine] : [override]) {
+    if (await isExecutable(place)) return place;
+  }
+  return undefined;
+}
+
+/** The first executable file of that name in the directories where a system keeps its tools. */
+export async function findTool(name: string): Promise<string | undefined> {
+  for (const directory of ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/opt/X11/bin"]) {
+    const place = `${directory}/${name}`;
+    if (await isExecutable(place)) return place;
+  }
+  return undefined;
+}
+
+const isExecutable = (path: string): Promise<boolean> =>
+  access(path, constants.X_OK).then(() => true, () => false);

@@ -1,0 +1,123 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import type { Clock, Millis } from "../base/clock.js";
+import { pause } from "../base/clock.js";
+import { within } from "../base/deadline.js";
+import type { Readable } from "node:stream";
+import { type Log, textOf } from "../base/log.js";
+import type { Stops } from "../base/stops.js";
+import { attest, type Attestation, type Attesting, NotAttested } from "./attest.js";
+import type { Canary } from "./canary.js";
+import type { Cdp } from "./cdp.js";
+import { type Chromium, type Directories, type Exit, type Isolation, type LaunchSpec } from "./chromium.js";
+import type { Display } from "./display.js";
+import type { Fingerprint } from "./fingerprint.js";
+import type { Pages } from "./pages.js";
+import type { Pipe } from "./pipe.js";
+import { resetBrowser } from "./reset.js";
+import { placeWindow } from "./window.js";
+
+/** What a finished launch hands over. */
+export interface Launched {
+  readonly spec: LaunchSpec;
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly pipe: Pipe;
+  readonly cdp: Cdp;
+  readonly pages: Pages;
+  /** Of a headful browser. */
+  readonly display?: Display;
+  readonly directories: Directories;
+  readonly isolation: Isolation;
+  readonly attestation: Attestation | undefined;
+  readonly canary: Canary;
+  readonly version: Chromium["version"];
+  readonly baseline: Fingerprint;
+  readonly exited: Promise<Exit>;
+  /** Everything the launch has started or made, newest last. */
+  readonly stops: Stops;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class RunningChromium implements Chromium {
+  readonly id; readonly pid; readonly pipe; readonly directories; readonly isolation; readonly version; readonly exited;
+  attestation;
+
+  constructor(private readonly launched: Launched) {
+    this.id = launched.spec.browser;
+    this.pid = launched.pid;
+    this.pipe = launched.pipe;
+    this.directories = launched.directories;
+    this.isolation = launched.isolation;
+    this.attestation = launched.attestation;
+    this.version = launched.version;
+    this.exited = launched.exited;
+    // A browser that ends by itself leaves nothing either, whether or not its owner clears up.
+    void this.exited.then(() => this.kill()).catch((error: unknown) => {
+      launched.log.error({ error: textOf(error) }, "browser not cleared up");
+    });
+  }
+
+  async probe(limitMs: Millis): Promise<void> {
+    await this.launched.cdp.send("Browser.getVersion", {}, { limitMs });
+  }
+
+  async attest(asking: Attesting, limitMs: Millis): Promise<Attestation> {
+    const { cdp, clock, pages, pid, canary, spec } = this.launched;
+    const page = pages.oldest();
+    if (page === undefined) throw new NotAttested("it has no page open");
+    this.attestation = await attest({ cdp, clock, page, pid, canary, namespace: spec.egress?.namespace }, asking, limitMs);
+    return this.attestation;
+  }
+
+  async reset(limitMs: Millis): Promise<{ readonly differences: readonly string[] }> {
+    const { clock } = this.launched;
+    return { differences: await within(clock, { what: "resetting the browser", limitMs }, resetBrowser(this.launched)) };
+  }
+
+  async navigate(url: string): Promise<void> {
+    const { cdp, pages } = this.launched;
+    const page = pages.oldest();
+    if (page === undefined) return;
+    const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
+    cdp.send("Page.navigate", { url }, { session })
+      .finally(() => cdp.send("Target.detachFromTarget", { sessionId: session }))
+      .catch(() => {});
+  }
+
+  async resize(viewport: LaunchSpec["viewport"]): Promise<void> {
+    const { cdp, display, pages, spec } = this.launched;
+    await display?.resize(viewport);
+    const page = pages.oldest();
+    if (page !== undefined) await placeWindow(cdp, page, { ...spec, viewport });
+  }
+
+  async close(limitMs: Millis): Promise<void> {
+    const { cdp, clock, pages } = this.launched;
+    pages.release();
+    const asked = cdp.send("Browser.close", {}, { limitMs }).then(() => this.exited);
+    await within(clock, { what: "closing Chromium", limitMs }, asked).catch(() => {});
+    await this.kill();
+  }
+
+  kill(): Promise<void> {
+    this.launched.pages.release();
+    return this.launched.stops.run();
+  }
+}
+
+/** How long its last words may be on their way after the process has ended. */
+const lastWordsMs = 50;
+
+/** Settles with the end of `child`. Call it before anything is awaited: the process may end at once. */
+export async function exitOf(child: ChildProcess, lastLines: () => readonly string[], clock: Clock): Promise<Exit> {
+  const ended = new Promise<Pick<Exit, "code" | "signal">>((resolve) => {
+    child.once("exit", (code, signal) => resolve({ code, signal }));
+    child.once("error", () => resolve({ code: null, signal: null }));
+  });
+  const silent = once(child.stderr as Readable, "end").catch(() => {});
+  const { code, signal } = await ended;
+  await Promise.race([silent, pause(clock, lastWordsMs)]);
+  return { code, signal, lastLines: lastLines() };
+}

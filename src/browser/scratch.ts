@@ -1,0 +1,51 @@
+import { createHash } from "node:crypto";
+import { chmod, lstat, mkdir, readFile, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+const sharedMemory = "/dev/shm";
+/** A profile takes about 2 MiB; caches, downloads and shared memory take the rest. */
+const roomyBytes = 2 ** 30;
+
+/** A name of its own for each data directory of this machine. */
+export const scratchName = (dataDirectory: string): string =>
+  `remuda-${createHash("sha256").update(dataDirectory).digest("hex").slice(0, 12)}`;
+
+/**
+ * Where the browsers of a data directory's daemon live: in memory when that is roomy (a quarter faster to launch,
+ * chromium.md 1). Never in the data directory: that may be closed to browsers with uids of their own, and its path too long.
+ */
+export async function findScratchDirectory(dataDirectory: string): Promise<string> {
+  const room = await statfs(sharedMemory).then(({ bavail, bsize }) => bavail * bsize, () => 0);
+  return join(room >= roomyBytes ? sharedMemory : "/var/tmp", scratchName(dataDirectory));
+}
+
+/**
+ * Chromium makes a socket at `<scratch>/<browser, 20 bytes>/tmp/org.chromium.Chromium.XXXXXX/SingletonSocket` and aborts
+ * where that is longer than a socket's path may be: 107 bytes on Linux, 103 on macOS (unix(7)).
+ */
+const mostPathBytes = (process.platform === "linux" ? 107 : 103) - 70;
+
+/**
+ * Makes it so that browsers can reach their own directory in it but list no other. Refuses one that is not ours: `/dev/shm`
+ * is writable for all, so another user might have made it first.
+ */
+export async function makeScratchDirectory(path: string): Promise<void> {
+  if (Buffer.byteLength(path) > mostPathBytes) {
+    throw new Error(`the scratch directory ${path} has a path of more than ${mostPathBytes} bytes, which Chromium cannot use`);
+  }
+  await mkdir(path, { recursive: true });
+  const found = await lstat(path);
+  if (!found.isDirectory() || found.uid !== process.getuid?.()) throw new Error(`${path} belongs to somebody else`);
+  await chmod(path, 0o711);
+}
+
+const topsFile = (scratch: string): string => join(scratch, "cgroup-tops");
+
+/** Where the daemons of this directory have had their cgroups since the last sweep: for the next sweep to find. */
+export async function cgroupTopsOf(scratch: string): Promise<readonly string[]> {
+  const text = await readFile(topsFile(scratch), "utf8").catch(() => "");
+  return text.split("\n").filter((line) => line !== "");
+}
+
+export const keepCgroupTops = (scratch: string, tops: readonly string[]): Promise<void> =>
+  writeFile(topsFile(scratch), tops.map((top) => `${top}\n`).join(""), { mode: 0o600 });

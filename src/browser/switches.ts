@@ -1,0 +1,150 @@
+import type { LaunchSpec } from "./chromium.js";
+import type { Sandbox } from "./sandbox.js";
+
+/** What the switches need to know besides the browser's configuration. */
+export interface SwitchFacts {
+  readonly profile: string;
+  readonly sandbox: Sandbox;
+  /** Chromium's major version, needed for a headless browser in stealth only. */
+  readonly majorVersion?: string;
+  /** No managed policy reaches it. */
+  readonly lacksPolicy?: boolean;
+}
+
+/** Height of tab strip and toolbar of full Chromium, which its headless mode also takes from the page (measured, 156). */
+export const toolbarPixels = 87;
+
+/**
+ * Features that cost launches and idle time without use here, chromium.md 1: the WebUI* ones render hidden pages (0.6 CPU
+ * seconds and 60 MiB per browser), the spare renderer is a process, network time a request.
+ * Chromium heeds only the last `--disable-features`, so there may be but one.
+ */
+const disabledFeatures = [
+  "WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "WebUIReloadButton", "InitialWebUI",
+  "PreloadTopChromeWebUI", "SpareRendererForSitePerProcess", "NetworkTimeServiceQuerying",
+];
+
+/**
+ * For a browser that has nothing but its proxy. A page that asks for a WebRTC connection has Chromium join the group of
+ * multicast DNS, which tells the network of it by IGMP, though no candidate is ever named; without it there is silence,
+ * and still no candidate (measured, 156, both engines).
+ */
+const disabledByEgress = ["WebRtcHideLocalIpsWithMdns"];
+
+function featureSwitches({ engine, egress }: LaunchSpec): string[] {
+  const disabled = [...(engine === "chromium" ? disabledFeatures : []), ...(egress ? disabledByEgress : [])];
+  return disabled.length === 0 ? [] : [`--disable-features=${disabled.join(",")}`];
+}
+
+/**
+ * Chromium heeds only the last `--enable-features` too. NetworkServiceInProcess2: one process and 16 MiB less (chromium.md 2).
+ * The other ends the time in which Chromium holds back what is not urgent, such as answering that its cache is cleared,
+ * after 1 s; else that lasts until its first page has come to rest, 3 s at best and minutes at worst. It costs no CPU time
+ * (0.38 to 0.42 s until 6 s after launch, 0.42 without; 156).
+ */
+const enabledFeatures = ["NetworkServiceInProcess2", "ImprovedStartupBestEffortDelay:StartupDelayFailsafeTimeout/1s"];
+
+/** For both engines. */
+const common = [
+  // The only door to CDP: no port is open anywhere, and the end of the pipe ends the browser (chromium.md 4).
+  "--remote-debugging-pipe",
+  // There is no GPU; without this Chromium starts one process to find that out.
+  "--disable-gpu",
+  // Shared memory goes into TMPDIR, the browser's own directory, and is removed with it; both are tmpfs.
+  "--disable-dev-shm-usage",
+  `--enable-features=${enabledFeatures.join(",")}`,
+  // UDP is a way out that no proxy sees (chromium.md 5).
+  "--disable-quic",
+  // A password store would ask the desktop's keyring over D-Bus.
+  "--password-store=basic",
+];
+
+/** For full Chromium. */
+const full = [
+  "--no-first-run",
+  "--no-default-browser-check",
+  // Silence on the network (chromium.md 5, Background connections). Port 9 is one Chromium refuses to connect to.
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--gaia-url=http://127.0.0.1:9/",
+  "--component-updater=url-source=http://127.0.0.1:9/",
+  // Where no policy silences it, a warning about unusual switches takes 56 pixels from the first page (measured, 156).
+  "--disable-infobars",
+  // Headful Chromium exits with its last window; this holds the process until a new page is open (measured, 156).
+  "--keep-alive-for-test",
+  // Older versions want it for Extensions.loadUnpacked; 156 does not (chromium.md 3).
+  "--enable-unsafe-extension-debugging",
+];
+
+/**
+ * What sends everything through the browser's proxy (chromium.md 5). Without the bypass list loopback and link-local
+ * addresses go direct; of the two WebRTC switches one is for full Chromium and one for headless-shell; without the
+ * resolver rule the names of TURN servers and ICE candidates are looked up past the proxy.
+ */
+const egressSwitches = (proxyUrl: string): string[] => [
+  `--proxy-server=${proxyUrl}`,
+  "--proxy-bypass-list=<-loopback>",
+  "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+  "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+];
+
+/**
+ * Only policy or a namespace keeps an extension from changing the proxy. Where there is neither there are no extensions: one
+ * that is loaded still gets an id, but never runs (chromium.md, What does NOT work, 6; seen again, 156).
+ */
+const barsExtensions = ({ egress, engine }: LaunchSpec, { lacksPolicy = false }: SwitchFacts): boolean =>
+  lacksPolicy && engine === "chromium" && egress !== undefined && egress.namespace === undefined;
+
+/** Every switch of one browser, each at most once, and the first page. */
+export function switchesOf(spec: LaunchSpec, facts: SwitchFacts): string[] {
+  return [
+    ...common,
+    ...(spec.engine === "chromium" ? full : []),
+    ...featureSwitches(spec),
+    ...windowSwitches(spec),
+    ...(spec.egress ? egressSwitches(spec.egress.proxyUrl) : []),
+    ...(barsExtensions(spec, facts) ? ["--disable-extensions"] : []),
+    ...(spec.stealth ? stealthSwitches(spec, facts) : []),
+    ...(facts.sandbox === "none" ? ["--no-sandbox"] : []),
+    `--user-data-dir=${facts.profile}`,
+    "about:blank",
+  ];
+}
+
+function windowSwitches(spec: LaunchSpec): string[] {
+  const { width, height } = outerSize(spec);
+  // Nothing else places the window: there is no window manager, and headless Chromium moves each new one by ten pixels.
+  const window = [`--window-size=${width},${height}`, "--window-position=0,0"];
+  if (spec.engine === "headless-shell") return window;
+  // The headless screen is 800 × 600 unless told; a window larger than its screen is a mark of automation.
+  if (spec.headless) return ["--headless=new", ...window, `--screen-info={${width}x${height}}`];
+  return [...window, ...(spec.kioskMode ? ["--kiosk"] : [])];
+}
+
+/**
+ * The window's size. In headless modes the viewport is the page's size, for nobody sees a toolbar; in headful mode it is
+ * the display's. A window of exactly the display's size is made one pixel narrower and lower by Chromium, which fears that
+ * a window manager might take it for full screen (measured, 156); one pixel lower alone keeps the width.
+ */
+export function outerSize({ engine, headless, viewport }: Pick<LaunchSpec, "engine" | "headless" | "viewport">): LaunchSpec["viewport"] {
+  if (engine === "headless-shell") return viewport;
+  const { width, height } = viewport;
+  return { width, height: headless ? height + toolbarPixels : height - 1 };
+}
+
+/**
+ * What switches can honestly do against detection; no more is claimed. headless-shell goes on naming `HeadlessChrome` among
+ * the brands of its client hints: no switch changes them, and a CDP override holds only for the one page and as long as the
+ * session that set it, so workers and pages that clients open would tell on it. Stealth that matters takes full Chromium.
+ */
+function stealthSwitches(spec: LaunchSpec, { majorVersion }: SwitchFacts): string[] {
+  // Without it `navigator.webdriver` is true as soon as there is a pipe.
+  const switches = ["--disable-blink-features=AutomationControlled"];
+  const isHeadless = spec.headless || spec.engine === "headless-shell";
+  if (!isHeadless || majorVersion === undefined) return switches;
+  // The text headful Chromium of that version sends: user-agent reduction keeps only the major version.
+  const agent = `Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${majorVersion}.0.0.0 Safari/537.36`;
+  return [...switches, `--user-agent=${agent}`];
+}

@@ -1,0 +1,77 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { textOf } from "./base/log.js";
+import { freeze } from "./config/compile.js";
+import { type Settled, settle } from "./config/resolve.js";
+import type { ConfigFile } from "./config/schema.js";
+import { type Environment, validate } from "./config/validate.js";
+import { parseHostPattern } from "./pool/hosts.js";
+
+/** The whole configuration: frozen, complete, every duration in ms (`compile.ts` says how names follow from the file's). */
+export type Config = Settled & {
+  /** The variables a child process may inherit; never ours, which hold secrets. */
+  readonly childEnvironment: Readonly<Record<string, string>>;
+};
+
+export type Opened =
+  | { readonly kind: "opened"; readonly config: Config }
+  | { readonly kind: "refused"; readonly file: string; readonly faults: readonly string[] };
+
+type Read = { readonly kind: "read"; readonly content: unknown } | { readonly kind: "unreadable"; readonly fault: string };
+
+// V8 quotes the text around a syntax error, and that text may be a key.
+const withoutExcerpt = (message: string): string => message.replace(/, (\.\.\.)?".*$/s, ", which is not valid JSON");
+
+function readJson(file: string): Read {
+  try {
+    return { kind: "read", content: JSON.parse(readFileSync(file, "utf8")) };
+  } catch (error) {
+    return { kind: "unreadable", fault: withoutExcerpt(textOf(error)) };
+  }
+}
+
+/** Rules that concern several settings. */
+function contradictions(file: ConfigFile): string[] {
+  const faults: string[] = [];
+  const isAlone = file.role === "all";
+  const demand = (isMissing: boolean, fault: string): void => void (isMissing && faults.push(fault));
+  demand(!isAlone && file.redis.url === null, `REDIS_URL (redis.url): role ${file.role} needs the Redis all daemons share`);
+  demand(!isAlone && file.cluster_secret === null, `REMUDA_CLUSTER_SECRET (cluster_secret): role ${file.role} needs the secret all daemons share`);
+  demand(!isAlone && file.encryption_key === null, `REMUDA_ENCRYPTION_KEY (encryption_key): role ${file.role} needs the key all daemons share`);
+  demand(file.role === "control" && file.api_key === null, "REMUDA_API_KEY (api_key): role control needs the key all controls share");
+  demand(file.fill.backoff_max_ms < file.fill.backoff_initial_ms, "fill.backoff_max_ms: has to be at least fill.backoff_initial_ms");
+  demand(file.node.lost_after_ms <= 2 * file.node.beat_period_ms, "node.lost_after_ms: has to be more than twice node.beat_period_ms");
+  demand(
+    file.acquire.control_lost_after_ms <= 2 * file.acquire.control_beat_period_ms,
+    "acquire.control_lost_after_ms: has to be more than twice acquire.control_beat_period_ms",
+  );
+  const { default_rate_per_minute: usual, max_rate_per_minute: most } = file.fill;
+  demand(most !== null && usual > most, "fill.default_rate_per_minute: has to be at most fill.max_rate_per_minute");
+  for (const host of file.egress.private_hosts) {
+    const parsed = parseHostPattern(host, { withRanges: true });
+    demand(parsed.kind === "fault", `egress.private_hosts: ${JSON.stringify(host)} ${parsed.kind === "fault" ? parsed.message : ""}`);
+  }
+  return faults;
+}
+
+const inherited = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+const childEnvironment = (env: Environment): Record<string, string> =>
+  Object.fromEntries(inherited.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
+
+/**
+ * Reads `REMUDA_CONFIG` (default config/default.json), puts the environment over it and validates the whole.
+ * Refused with every fault at once; relative paths are taken from the package's root.
+ */
+export function openConfig({ packageRoot, env = process.env }: { packageRoot: string; env?: Environment }): Opened {
+  const file = resolve(packageRoot, env["REMUDA_CONFIG"] || "config/default.json");
+  const read = readJson(file);
+  if (read.kind === "unreadable") return { kind: "refused", file, faults: [read.fault] };
+  const validated = validate(read.content, env);
+  if (validated.kind === "faulty") return { kind: "refused", file, faults: validated.faults };
+  const faults = contradictions(validated.values);
+  if (faults.length > 0) return { kind: "refused", file, faults };
+  return {
+    kind: "opened",
+    config: freeze({ ...settle(validated.values, packageRoot), childEnvironment: childEnvironment(env) }),
+  };
+}

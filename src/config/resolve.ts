@@ -1,0 +1,56 @@
+import { createHash } from "node:crypto";
+import { availableParallelism, networkInterfaces, tmpdir, totalmem } from "node:os";
+import { join, resolve } from "node:path";
+import type { ConfigFile } from "./schema.js";
+import { type Compiled, compile } from "./compile.js";
+
+/** What the file leaves open and this machine decides. */
+interface Resolved {
+  readonly dataDir: string;
+  readonly node: { readonly memoryBytes: number; readonly parallelLaunches: number; readonly scratchDir: string | null };
+  readonly drain: { readonly limitMs: number };
+}
+
+/** Sections whose open settings are settled lose their null. */
+export type Settled = Omit<Compiled<ConfigFile>, keyof Resolved> & {
+  readonly [Key in "node" | "drain"]: Omit<Compiled<ConfigFile>[Key], keyof Resolved[Key]> & Resolved[Key];
+} & Pick<Resolved, "dataDir">;
+
+// A container's limit counts; without one Node.js answers 0 or a number beyond any machine.
+function machineMemoryBytes(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+}
+
+/** A directory of this data directory's own, always the same, short enough for a unix socket and passable for other uids. */
+export const temporaryName = (dataDir: string, purpose: string): string =>
+  join(tmpdir(), `remuda-${createHash("sha256").update(dataDir).digest("hex").slice(0, 10)}-${purpose}`);
+
+const drainLimits = { all: 0, control: 0, node: 600_000 } as const;
+
+export function settle(file: ConfigFile, packageRoot: string): Settled {
+  const compiled = compile(file);
+  const dataDir = resolve(packageRoot, file.data_dir ?? ".remuda");
+  const { node, drain } = compiled;
+  return {
+    ...compiled,
+    dataDir,
+    node: {
+      ...node,
+      memoryBytes: node.memoryBytes ?? machineMemoryBytes(),
+      parallelLaunches: node.parallelLaunches ?? availableParallelism(),
+      scratchDir: node.scratchDir === null ? null : resolve(packageRoot, node.scratchDir),
+    },
+    drain: { limitMs: drain.limitMs ?? drainLimits[file.role] },
+  };
+}
+
+const isWildcard = (host: string): boolean => host === "0.0.0.0" || host === "::";
+const firstOutsideAddress = (): string | undefined =>
+  Object.values(networkInterfaces()).flat().find((address) => address?.internal === false && address.family === "IPv4")?.address;
+
+/** Where a daemon bound to `host` and `port` is reached; a wildcard bind by the machine's first address. */
+export function urlOf(host: string, port: number): string {
+  const reachable = isWildcard(host) ? (firstOutsideAddress() ?? "127.0.0.1") : host;
+  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
+}

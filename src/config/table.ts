@@ -1,0 +1,61 @@
+import { leaves, type Leaf } from "./settings.js";
+
+interface Row {
+  readonly name: string;
+  readonly unit: string;
+  readonly usual: string;
+  readonly description: string;
+  readonly env: string;
+}
+
+// A nullable setting with a default says what null means beside it.
+function usual({ setting }: Leaf): string {
+  if (setting.default === null) return setting.otherwise ?? "";
+  const value = typeof setting.default === "string" ? setting.default : JSON.stringify(setting.default);
+  return setting.otherwise === undefined ? value : `${value} (null: ${setting.otherwise})`;
+}
+
+const rowOf = (leaf: Leaf): Row => ({
+  name: leaf.path.join("."),
+  unit: leaf.setting.unit ?? "",
+  usual: usual(leaf),
+  description: leaf.setting.description,
+  env: leaf.setting.env ?? "",
+});
+
+/** `REMUDA_CONFIG` chooses the file and so stands in none. */
+const configRow: Row = {
+  name: "", unit: "", usual: "config/default.json", description: "the configuration file", env: "REMUDA_CONFIG",
+};
+const rows: readonly Row[] = [configRow, ...leaves.map(rowOf)];
+
+const code = (text: string): string => (text === "" ? "" : `\`${text}\``);
+const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+/** Every setting as a Markdown table: the README holds it, and a test holds the README to it. */
+export const settingsTable = (): string =>
+  [
+    "| setting | environment | unit | default | meaning |",
+    "| --- | --- | --- | --- | --- |",
+    ...rows.map((row) => `| ${[code(row.name), code(row.env), row.unit, cell(row.usual), cell(row.description)].join(" | ")} |`),
+  ].join("\n");
+
+const oneSetting = (row: Row): string => {
+  const head = [row.name, row.env && `[${row.env}]`].filter(Boolean).join("  ");
+  const unit = row.unit === "" ? "" : ` ${row.unit}`;
+  return `  ${head}\n      ${row.description}\n      default: ${row.usual}${/^-?\d/.test(row.usual) ? unit : unit && ` (${unit.trim()})`}`;
+};
+
+/** What `npm start -- --help` prints. */
+export const helpText = (): string =>
+  [
+    "Remuda keeps pools of warm Chromium browsers and lends them out.",
+    "",
+    "  npm start               start the daemon (installs and builds what is missing)",
+    "  npm start -- --help     this page",
+    "  npm test                types, lint and tests",
+    "",
+    "Settings stand in a JSON file, sections as nested objects; a variable in [brackets] overrides the file.",
+    "",
+    ...rows.map(oneSetting),
+  ].join("\n");

@@ -1,0 +1,68 @@
+import { Check } from "typebox/schema";
+import type { Setting } from "./kinds.js";
+import type { ConfigFile } from "./schema.js";
+import { expectation, findKeys, type Leaf, leaves } from "./settings.js";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+type Tree = Record<string, unknown>;
+
+export type Validated = { readonly kind: "valid"; readonly values: ConfigFile } | { readonly kind: "faulty"; readonly faults: readonly string[] };
+
+const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Keys the schema does not know, and sections that are no objects. */
+function strangeKeys(tree: Tree, path: readonly string[]): string[] {
+  return Object.entries(tree).flatMap(([key, value]) => {
+    const here = [...path, key];
+    const name = here.join(".");
+    if (!findKeys(path)?.has(key)) return [`${name}: there is no such setting`];
+    if (findKeys(here) === undefined) return [];
+    return isTree(value) ? strangeKeys(value, here) : [`${name}: has to be an object`];
+  });
+}
+
+const findValue = (tree: Tree, path: readonly string[]): unknown =>
+  path.reduce<unknown>((value, key) => (isTree(value) && Object.hasOwn(value, key) ? value[key] : undefined), tree);
+
+function put(tree: Tree, path: readonly string[], value: unknown): void {
+  const [key = "", ...rest] = path;
+  if (rest.length === 0) tree[key] = value;
+  else put((tree[key] ??= {}) as Tree, rest, value);
+}
+
+/** A number where the setting is one and the text looks like one; else the text, for the check to refuse. */
+function parseText(setting: Setting, text: string): unknown {
+  const isNumber = setting.minimum !== undefined && /^-?\d+(\.\d+)?$/.test(text);
+  return isNumber ? Number(text) : text;
+}
+
+/** An empty variable counts as absent, since container platforms cannot leave one out. */
+function findGiven(leaf: Leaf, file: Tree, env: Environment): { readonly value: unknown; readonly source: string } | undefined {
+  const name = leaf.path.join(".");
+  const text = leaf.setting.env === undefined ? undefined : env[leaf.setting.env];
+  if (text) return { value: parseText(leaf.setting, text), source: `${leaf.setting.env} (${name})` };
+  const value = findValue(file, leaf.path);
+  return value === undefined ? undefined : { value, source: name };
+}
+
+// Kubernetes sets <SERVICE>_PORT=tcp://… for every Service of the namespace, one named "remuda" included.
+const hint = (value: unknown): string =>
+  typeof value === "string" && value.startsWith("tcp://") ? " (set by Kubernetes for a Service: use enableServiceLinks: false)" : "";
+
+const faultOf = (setting: Setting, source: string, value: unknown): string => {
+  const shown = setting.secret ? "" : `, and is ${JSON.stringify(value)}${hint(value)}`;
+  return `${source}: has to be ${expectation(setting)}${shown}`;
+};
+
+/** The file's values under the environment's over the defaults. All faults at once; nothing is corrected. */
+export function validate(file: unknown, env: Environment): Validated {
+  if (!isTree(file)) return { kind: "faulty", faults: ["the file has to hold one JSON object"] };
+  const faults = strangeKeys(file, []);
+  const values: Tree = {};
+  for (const leaf of leaves) {
+    const given = findGiven(leaf, file, env) ?? { value: leaf.setting.default, source: "default" };
+    if (!Check(leaf.setting, given.value)) faults.push(faultOf(leaf.setting, given.source, given.value));
+    put(values, leaf.path, given.value);
+  }
+  return faults.length > 0 ? { kind: "faulty", faults } : { kind: "valid", values: values as ConfigFile };
+}

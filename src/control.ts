@@ -1,0 +1,190 @@
+import { type ControlId, homeOf, newControlId, newRequestId, type PoolId } from "./base/ids.js";
+import type { Clock } from "./base/clock.js";
+import { textOf } from "./base/log.js";
+import type { Secret } from "./base/secret.js";
+import { Stops } from "./base/stops.js";
+import type { Config } from "./config.js";
+import { apiKey } from "./config/kept.js";
+import { findNodeAddress } from "./gateway.js";
+import type { Surroundings } from "./ground.js";
+import type { HttpDeps } from "./http/deps.js";
+import type { Front } from "./http/front.js";
+import { makeAskCurl } from "./node/ask-curl.js";
+import { listen, type Listening } from "./http/server.js";
+import { declarePools } from "./pool/declare.js";
+import { makeAcquire } from "./pool/acquire.js";
+import { makeAskNode } from "./pool/ask-node.js";
+import { type AskCurl, makeCurl } from "./pool/curl.js";
+import { Configs } from "./pool/configs.js";
+import { Desk } from "./pool/desk.js";
+import { makeFill } from "./pool/fill.js";
+import { Grants } from "./pool/grants.js";
+import { Labels } from "./pool/labels.js";
+import { type AcquireMeter, metered } from "./pool/metered.js";
+import { Directory } from "./pool/directory.js";
+import { makeListPools, makeListSessions } from "./pool/list.js";
+import type { Defaults } from "./pool/merge.js";
+import type { ControlMessage, Nodes } from "./pool/ports.js";
+import type { PoolOperations, SessionOperations } from "./pool/operations.js";
+import { makeCreatePool, makeFlushPool, makeGetPool, makePoolBrowsers, makeRemovePool, makeUpdatePool } from "./pool/pools.js";
+import { makeRelease, makeRemoveSession } from "./pool/release.js";
+import { makeCreateSession } from "./pool/session-create.js";
+import { makeGetSession, makeUpdateSession } from "./pool/session-update.js";
+import { tokenOf } from "./pool/token.js";
+import { makeUpkeep, type Upkeep } from "./pool/upkeep.js";
+import { openProxies } from "./proxies.js";
+import { startTicks, type Tick } from "./schedule/ticks.js";
+import type { State } from "./state.js";
+import { connect } from "./store/redis.js";
+import { listenAsControl } from "./store/wire.js";
+import type { Metrics } from "./telemetry/metrics.js";
+
+export interface ControlParts {
+  readonly secret: Secret;
+  readonly metrics: Metrics;
+  readonly front: Front;
+  readonly version: string;
+  publicUrl(): string;
+  /** Of the node in this process, if there is one: why it cannot serve. */
+  unready?(): string | undefined;
+}
+
+export interface Control {
+  readonly listening: Listening;
+  readonly pools: PoolOperations;
+  /** Declares the configuration's pools, starts the schedules. */
+  begin(): Promise<void>;
+  /** Answers who waits, and whoever comes to wait; to be done before anything else stops. */
+  dismiss(): void;
+}
+
+interface Wiring {
+  readonly state: State;
+  readonly parts: ControlParts;
+}
+
+/** The control role, wired by hand. */
+export async function openControl(config: Config, surroundings: Surroundings, wiring: Wiring): Promise<{ control: Control; stops: Stops }> {
+  const { log, clock, stopping } = surroundings;
+  const { state, parts } = wiring;
+  const { homes, projects, nodes, queues, wire } = state;
+  const stops = new Stops(clock, config.stop.stepMs);
+  const control = newControlId();
+
+  const desk = new Desk(clock);
+  const grants = new Grants(control, { homes, projects, desk, clock, log, beatPeriodMs: config.acquire.controlBeatPeriodMs });
+  stops.add("grants", () => grants.close());
+  const directory = openDirectory(config, surroundings, nodes);                     stops.add("directory", () => directory?.close());
+  const asking = makeAskNode(control, { wire, clock });
+  const onMessage = (message: ControlMessage): void => (message.kind === "answer" ? asking.hear(message) : desk.deliver(message.connection, message));
+  const fill = makeFill({ homes, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
+  const kick = (pool: PoolId): void => void fill(homeOf(pool)).catch((error: unknown) => log.warn({ pool, error: textOf(error) }, "fill left to the tick"));
+  const askCurl = makeAskCurl({ secret: parts.secret, clock, log, findAddress: findNodeAddress(state, undefined) });
+  const { pools, sessions } = wireOperations(config, { state, desk, grants, control, kick, askNode: asking.ask, askCurl, clock, metrics: parts.metrics });
+
+  const proxies = await openProxies(config, surroundings, state);
+  const listening = await listen(httpOptions(config, parts), {
+    key: await apiKey(config), pools, sessions, proxies: proxies.operations, clock, log, front: parts.front, metrics: parts.metrics,
+    links: makeLinks(parts, directory),
+    readiness: { unready: () => whyUnready(stopping, state) ?? parts.unready?.() },
+  });                                                                                stops.add("http", () => listening.close());
+  await proxies.close({ host: config.server.host, port: listening.port });
+  const begin = async (): Promise<void> => {
+    const ears = await listenAsControl(connect(state.redis), control, { log, onMessage });
+    stops.add("messages", () => ears.close());
+    await declarePools(config.pools, { pools, proxies: state.proxies, log, defaults: defaultsOf(config), request: newRequestId });
+    const upkeep = makeUpkeep({
+      homes, projects, nodes, jobs: queues, log, fill, dropQueue: (node) => queues.drop(node), maxLeases: config.recycle.maxLeases,
+      ...listeningOf(config, state),
+    });
+    const ticks = await startTicks(state.queueOptions, ticksOf(config, upkeep), { clock, record: state.ticks });
+    stops.add("ticks", () => ticks.close());
+  };
+  const dismiss = (): void => {
+    listening.drain();
+    desk.close();
+  };
+  return { control: { listening, pools, begin, dismiss }, stops };
+}
+
+/** Ticks that stay away for several periods of the fill have left a gap in which nobody was heard. */
+const listeningOf = ({ acquire, node, periods }: Config, { ticks }: State): Pick<Parameters<typeof makeUpkeep>[0], "listensMs" | "lostAfterMs"> => ({
+  listensMs: () => ticks.steadyMs(Math.max(3 * periods.fillMs, acquire.controlLostAfterMs / 2)),
+  lostAfterMs: { node: node.lostAfterMs, control: acquire.controlLostAfterMs },
+});
+
+function whyUnready(stopping: AbortSignal, { hasContact }: State): string | undefined {
+  if (stopping.aborted) return "draining";
+  return hasContact() ? undefined : "Redis was not reached yet";
+}
+
+interface OperationParts {
+  readonly state: State;
+  readonly desk: Desk;
+  readonly grants: Grants;
+  readonly control: ControlId;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly askNode: ReturnType<typeof makeAskNode>["ask"];
+  readonly askCurl: AskCurl;
+  kick(pool: PoolId): void;
+}
+
+function wireOperations(config: Config, parts: OperationParts): { pools: PoolOperations; sessions: SessionOperations } {
+  const { state, desk, grants, control, kick, askNode, askCurl, clock, metrics } = parts;
+  const { homes, projects, proxies, nodes, queues } = state;
+  const { region } = config;
+  const configs = new Configs(homes, proxies);
+  const defaults = defaultsOf(config);
+  const ending = { homes, projects, retryWindowMs: config.acquire.retryWindowMs };
+  const poolPorts = { homes, projects, proxies, defaults, region, kick, ...config.limits };
+  const acquire = makeAcquire({ homes, projects, desk, grants, configs, control, maxWaitMs: config.acquire.maxWaitMs });
+  const pools: PoolOperations = {
+    create: makeCreatePool(poolPorts), list: makeListPools({ homes, projects, configs, region }), get: makeGetPool(poolPorts),
+    update: makeUpdatePool(poolPorts), remove: makeRemovePool(poolPorts), flush: makeFlushPool(poolPorts), browsers: makePoolBrowsers(poolPorts),
+    acquire: metered(acquire, { clock, meter: acquireMeter(new Labels(homes), metrics) }), release: makeRelease(ending),
+  };
+  const launchWaitMs = Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs);
+  const asked = { homes, projects, proxies, configs, askNode };
+  const sessions: SessionOperations = {
+    create: makeCreateSession({ homes, projects, proxies, nodes, jobs: queues, desk, grants, configs, control, defaults, region, launchWaitMs }),
+    list: makeListSessions({ homes, projects, configs, region }), get: makeGetSession(asked),
+    update: makeUpdateSession(asked), remove: makeRemoveSession(ending), curl: makeCurl({ homes, projects, askCurl }),
+  };
+  return { pools, sessions };
+}
+
+const defaultsOf = ({ fill, browser }: Config): Defaults => ({
+  fillRatePerMinute: fill.defaultRatePerMinute, maxFillRatePerMinute: fill.maxRatePerMinute, engine: browser.engine,
+});
+
+const ticksOf = ({ periods }: Config, { fill, reap, recycle }: Upkeep): readonly Tick[] => [
+  { name: "fill", periodMs: periods.fillMs, run: fill },
+  { name: "reap", periodMs: periods.reapMs, run: reap },
+  { name: "recycle", periodMs: periods.recycleMs, run: recycle },
+];
+
+/** Only where URLs are to name nodes themselves. */
+const openDirectory = ({ node }: Config, { clock, log }: Surroundings, nodes: Nodes): Directory | undefined =>
+  node.handOutOwnAddress
+    ? new Directory(nodes, { clock, periodMs: node.beatPeriodMs, onFault: (error) => log.warn({ error: textOf(error) }, "nodes could not be read") })
+    : undefined;
+
+const makeLinks = (parts: ControlParts, directory: Directory | undefined): HttpDeps["links"] => (browser, lease, node) => {
+  const own = node && directory?.find(node);
+  const at = `${(own ?? parts.publicUrl()).replace(/^http/, "ws")}/browsers/${browser}`;
+  const token = tokenOf(parts.secret, browser, lease);
+  return { cdp_ws_url: `${at}/cdp?token=${token}`, webdriver_ws_url: `${at}/webdriver/session?token=${token}` };
+};
+
+const acquireMeter = (labels: Labels, metrics: Metrics): AcquireMeter => ({
+  acquired: (ref, outcome, waitedMs) => void labels.ofRef(ref).then((pool) => metrics.acquired(pool, outcome, waitedMs), () => {}),
+});
+
+const httpOptions = ({ server, region, acquire, log }: Config, { version }: ControlParts): Parameters<typeof listen>[0] => ({
+  host: server.host, port: server.port, region, version, bodyLimitBytes: server.bodyLimitBytes,
+  ...(server.publicUrl === null ? {} : { publicUrl: server.publicUrl }),
+  headersTimeoutMs: server.requestTimeoutMs, requestTimeoutMs: server.requestTimeoutMs, keepAliveTimeoutMs: server.keepAliveMs,
+  silenceTimeoutMs: acquire.maxWaitMs + 30_000, maxConnections: server.maxConnections, closeLimitMs: server.closeLimitMs,
+  logsRequests: log.level === "debug",
+});

@@ -1,0 +1,126 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { isIP, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import type { Clock } from "../base/clock.js";
+import { TimeLimitReached, within } from "../base/deadline.js";
+import type { CurlAnswer, CurlRequest, EgressSettings } from "./parts.js";
+import type { DeniedBy, Target } from "./rules.js";
+import { hostHeaderOf, parseAuthority } from "./target.js";
+import type { Passage } from "./passages.js";
+import type { Doors } from "./tunnel.js";
+
+/** Why `fetch` has no answer of the origin's. */
+export class CurlFailure extends Error {
+  constructor(readonly kind: "malformed" | "denied" | "failed" | "too_large", message: string, readonly by?: DeniedBy) {
+    super(message);
+    this.name = "CurlFailure";
+  }
+}
+
+interface CurlParts extends Doors {
+  readonly settings: Pick<EgressSettings, "headerBytes" | "curlBodyBytes">;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+const defaultBodyBytes = 10 * 2 ** 20;
+/** What frames a message or belongs to a connection is written by us. */
+const reserved = new Set(["host", "connection", "keep-alive", "transfer-encoding", "content-length", "upgrade", "te", "trailer", "expect"]);
+
+interface Asked {
+  readonly url: URL;
+  readonly target: Target;
+}
+
+/** One request over HTTP/1.1, http or https; redirects are not followed. Throws `CurlFailure`. */
+export async function fetchThrough(asked: CurlRequest, parts: CurlParts): Promise<CurlAnswer> {
+  const { clock, passages, outward, signal } = parts;
+  const startedAt = clock.monotonic();
+  const { url, target } = parse(asked.url);
+  const entry = await passages.enter(target, (way, attempt) => outward.tunnel(target, way, attempt));
+  if (entry.kind === "denied") throw new CurlFailure("denied", entry.message, entry.by);
+  if (entry.kind === "failed") throw new CurlFailure("failed", entry.message);
+  const { passage } = entry;
+  const stop = (): void => passage.cut();
+  signal.addEventListener("abort", stop);
+  try {
+    if (signal.aborted) stop();
+    const limitMs = asked.timeoutMs - (clock.monotonic() - startedAt);
+    const answer = await within(clock, { what: "the request", limitMs }, ask(asked, { url, target }, { ...parts, passage }));
+    return { ...answer, durationMs: clock.monotonic() - startedAt };
+  } catch (error) {
+    throw failureOf(error, passage);
+  } finally {
+    signal.removeEventListener("abort", stop);
+    passage.cut();
+  }
+}
+
+function parse(text: string): Asked {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== "http:" && url?.protocol !== "https:") throw new CurlFailure("malformed", "The URL is not an http or https URL");
+  if (url.username !== "" || url.password !== "") throw new CurlFailure("malformed", "The URL must not have user information");
+  const target = parseAuthority(url.host, url.protocol === "https:" ? 443 : 80);
+  if (!target) throw new CurlFailure("malformed", "The URL names no host that can be asked");
+  return { url, target };
+}
+
+async function ask(asked: CurlRequest, { url, target }: Asked, parts: CurlParts & { readonly passage: Passage }): Promise<Omit<CurlAnswer, "durationMs">> {
+  const { passage, settings } = parts;
+  const isSecure = url.protocol === "https:";
+  const socket = isSecure ? await secure(passage.connection.socket, target.host) : passage.connection.socket;
+  const headers = Object.entries(asked.headers).filter(([name]) => !reserved.has(name.toLowerCase()) && !/^proxy-/i.test(name));
+  const asking = request({
+    createConnection: () => socket, method: asked.method, path: url.pathname + url.search, maxHeaderSize: settings.headerBytes,
+    headers: {
+      ...Object.fromEntries(headers), Host: hostHeaderOf(target, isSecure ? 443 : 80), Connection: "close",
+      // Node.js would send the body of a GET or DELETE without saying where it ends.
+      ...(asked.body !== undefined && { "Content-Length": Buffer.byteLength(asked.body) }),
+    },
+  });
+  passage.onCut(() => asking.destroy());
+  // A tunnel through SOCKS5 comes paused; by then somebody listens.
+  asking.once("socket", () => socket.resume());
+  // Told by what waits for the answer or its body; being cut after them is no failure.
+  asking.on("error", () => {});
+  asking.end(asked.body);
+  const [answer] = (await once(asking, "response")) as [IncomingMessage];
+  return {
+    status: answer.statusCode ?? 0, headers: headersOf(answer),
+    body: await bodyOf(answer, settings.curlBodyBytes ?? defaultBodyBytes),
+  };
+}
+
+async function secure(plain: Socket, host: string): Promise<Socket> {
+  const socket = connectTls({ socket: plain, host, ALPNProtocols: ["http/1.1"], ...(isIP(host) ? {} : { servername: host }) });
+  // Before the handshake: what comes with its last bytes may break it before anybody else listens.
+  socket.on("error", () => {});
+  await once(socket, "secureConnect");
+  return socket;
+}
+
+function headersOf(answer: IncomingMessage): Record<string, string[]> {
+  const entries = Object.entries(answer.headersDistinct);
+  return Object.fromEntries(entries.map(([name, values = []]) => [name, values]));
+}
+
+async function bodyOf(answer: IncomingMessage, most: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of answer as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > most) throw new CurlFailure("too_large", `The body has more than ${most} bytes`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+function failureOf(error: unknown, passage: Passage): CurlFailure {
+  if (error instanceof CurlFailure) return error;
+  if (error instanceof TimeLimitReached) return new CurlFailure("failed", "There was no whole answer in time");
+  if (passage.isCut) return new CurlFailure("failed", "The request was given up, or the rules have changed meanwhile");
+  const code = error instanceof Error && "code" in error ? String(error.code) : "broken connection";
+  if (/^ERR_(INVALID|UNESCAPED)/.test(code)) return new CurlFailure("malformed", "The method or a header is not valid HTTP");
+  return new CurlFailure("failed", `There was no whole answer: ${code}`);
+}

@@ -1,0 +1,71 @@
+import { connect, type Socket } from "node:net";
+import type { Clock, Millis } from "../base/clock.js";
+
+export interface DialLimits {
+  readonly clock: Clock;
+  /** A time on the monotonic clock. */
+  readonly until: Millis;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Dialled {
+  readonly socket: Socket;
+  readonly address: string;
+}
+
+/** Connects to the first address that answers, in their order; each is given its share of the time that is left. */
+export async function dial(addresses: readonly string[], port: number, limits: DialLimits): Promise<Dialled> {
+  let failed: Failed | undefined;
+  for (const [place, address] of addresses.entries()) {
+    const limitMs = (limits.until - limits.clock.monotonic()) / (addresses.length - place);
+    const answer = await dialOne({ address, port, limitMs }, limits).catch((failure: unknown) => ({ failure }));
+    if (!("failure" in answer)) return { socket: answer, address };
+    failed = answer;
+    if (limits.signal?.aborted) break;
+  }
+  throw failed?.failure ?? new Error("there is no address");
+}
+
+interface Failed {
+  readonly failure: unknown;
+}
+
+function dialOne({ address, port, limitMs }: { address: string; port: number; limitMs: Millis }, { clock, signal }: DialLimits): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(new Error("given up"));
+    // Half-open: whoever has said all may still be answered.
+    const socket = connect({ host: address, port, allowHalfOpen: true, noDelay: true });
+    const settle = (error?: Error): void => {
+      cancel();
+      signal?.removeEventListener("abort", giveUp);
+      socket.off("error", settle);
+      if (!error) return resolve(socket);
+      socket.destroy();
+      // Its text would tell a page the address behind a name.
+      reject("code" in error ? Object.assign(new Error(`it could not be reached: ${String(error.code)}`), { code: error.code }) : error);
+    };
+    const giveUp = (): void => settle(new Error("given up"));
+    const cancel = clock.after(limitMs, () => settle(new Error("no answer in time")));
+    signal?.addEventListener("abort", giveUp);
+    // For as long as it lives: between those who use it, and while a library does, a reset must not end the process.
+    socket.on("error", () => {});
+    socket.once("error", settle);
+    socket.once("connect", () => settle());
+  });
+}
+
+/** The TCP socket under a TLS one. */
+const wires = new WeakMap<Socket, Socket>();
+
+export const wireOf = (socket: Socket): Socket => wires.get(socket) ?? socket;
+export const setWire = (socket: Socket, wire: Socket): void => void wires.set(socket, wire);
+
+/** Ends a connection at once; what the kernel has not sent yet is thrown away with it. */
+export function cut(socket: Socket): void {
+  const wire = wireOf(socket);
+  const isEnding = wire.writableEnded && !wire.writableFinished;
+  // A reset is refused while connecting, and while the end is being sent.
+  if (!wire.destroyed && !wire.connecting && !isEnding) wire.resetAndDestroy();
+  wire.destroy();
+  socket.destroy();
+}

@@ -1,0 +1,160 @@
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { Socket } from "node:net";
+import type { Millis } from "../base/clock.js";
+import { within } from "../base/deadline.js";
+import type { BrowserId } from "../base/ids.js";
+import { textOf } from "../base/log.js";
+import { fetchThrough } from "./curl.js";
+import { type Exchange, forward, type ForwardDoors } from "./forward.js";
+import { Bucket, headersMs, keepAliveMs, spareConnections } from "./limits.js";
+import { Counts } from "./meter.js";
+import { Origins } from "./origins.js";
+import { Outward } from "./outward.js";
+import type { CurlAnswer, CurlRequest, EgressParts, EgressUsage, Listener } from "./parts.js";
+import { Passages } from "./passages.js";
+import { closedRules, type Rules } from "./rules.js";
+import { type Asking, tunnel, upgrade } from "./tunnel.js";
+
+export type { CurlAnswer, CurlRequest, EgressParts, EgressSettings, EgressUsage, Listener, Meter } from "./parts.js";
+export { CurlFailure } from "./curl.js";
+
+const closeMs = 2000;
+/** A quarter of the idle limit may pass unnoticed; bytes are reported at least so often. */
+const sweepMs = (idleMs: Millis): Millis => Math.min(idleMs / 4, 15_000);
+
+interface Ask {
+  readonly browser: BrowserId;
+  readonly rules: Rules;
+  readonly listener: Listener;
+}
+
+/** The one way out of a browser: a proxy of its own, which lets pass what its rules allow. */
+export class Egress {
+  readonly #server: Server;
+  /** The browser's connections: those that became tunnels the server no longer knows. */
+  readonly #inner = new Set<Socket>();
+  readonly #passages: Passages;
+  readonly #counts: Counts;
+  readonly #origins = new Origins();
+  readonly #doors: ForwardDoors;
+  readonly #stopSweeping: () => void;
+  #closing: Promise<void> | undefined;
+
+  /** Listens, under the rules given, when it resolves. */
+  static async open(ask: Ask, parts: EgressParts): Promise<Egress> {
+    const egress = new Egress(ask, parts);
+    try {
+      await ask.listener.listen(egress.#server);
+      return egress;
+    } catch (error) {
+      egress.#stopSweeping();
+      throw error;
+    }
+  }
+
+  private constructor(private readonly ask: Ask, private readonly parts: EgressParts) {
+    const { settings, clock } = parts;
+    this.#counts = new Counts(ask.browser, parts.meter);
+    const around = { ...parts, browser: ask.browser, counts: this.#counts };
+    this.#passages = new Passages(around);
+    this.#passages.apply(ask.rules);
+    const bucket = settings.bytesPerSecond === null ? undefined : new Bucket(settings.bytesPerSecond, clock);
+    this.#doors = {
+      passages: this.#passages, outward: new Outward(around), origins: this.#origins, pace: { clock, bucket }, headerBytes: settings.headerBytes,
+    };
+    this.#server = this.#makeServer();
+    this.#stopSweeping = clock.every(sweepMs(settings.idleMs), () => this.#sweep());
+  }
+
+  get tier(): "namespace" | "proxy" {
+    return this.ask.listener.tier;
+  }
+
+  /** For --proxy-server. */
+  get proxyUrl(): string {
+    return this.ask.listener.proxyUrl;
+  }
+
+  /** /proc path of its network namespace, for nsenter; absent in the proxy tier. */
+  get namespace(): string | undefined {
+    return this.ask.listener.namespace;
+  }
+
+  /** From the call on every request obeys; whatever is open and no longer allowed is cut when it resolves. */
+  async apply(rules: Rules): Promise<void> {
+    this.#passages.apply(rules);
+    this.#origins.purge();
+  }
+
+  /** Nothing passes until the next `apply`. */
+  shut(): void {
+    this.#passages.apply(closedRules);
+    this.#origins.purge();
+  }
+
+  usage(): EgressUsage {
+    return this.#counts.usage(this.#passages.size);
+  }
+
+  /** A request of the browser's that the browser does not make: same rules, upstreams and counts. Throws `CurlFailure`. */
+  fetch(request: CurlRequest, signal: AbortSignal): Promise<CurlAnswer> {
+    return fetchThrough(request, { ...this.#doors, ...this.parts, signal });
+  }
+
+  /** Cuts everything and stops listening; at most 2 s. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#stopSweeping();
+    this.shut();
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const socket of this.#inner) socket.destroy();
+    try {
+      await within(this.parts.clock, { what: "closing an egress", limitMs: closeMs }, closed);
+    } finally {
+      this.ask.listener.close();
+      this.#counts.read();
+    }
+  }
+
+  #sweep(): void {
+    this.#passages.cutQuiet();
+    this.#counts.read();
+  }
+
+  #makeServer(): Server {
+    const { settings } = this.parts;
+    const server = createServer({
+      maxHeaderSize: settings.headerBytes, headersTimeout: headersMs, requestTimeout: 0, keepAliveTimeout: keepAliveMs,
+      connectionsCheckingInterval: headersMs,
+      // The URL's host counts.
+      requireHostHeader: false,
+    });
+    server.maxConnections = settings.maxConnections + spareConnections;
+    server.on("connection", (socket) => {
+      this.#inner.add(socket);
+      // Node.js stops listening when it hands one over: a reset must not end the process, whoever has it by then.
+      socket.on("error", () => {});
+      socket.once("close", () => this.#inner.delete(socket));
+    });
+    server.on("request", (request, response) => this.#run(forward({ request, response }, this.#doors), request));
+    server.on("checkContinue", (...[request, response]: [Exchange["request"], Exchange["response"]]) =>
+      this.#run(forward({ request, response }, this.#doors), request));
+    server.on("connect", (request, socket, head) => this.#run(tunnel(asking(request, socket, head), this.#doors), request));
+    server.on("upgrade", (request, socket, head) => this.#run(upgrade(asking(request, socket, head), this.#doors), request));
+    return server;
+  }
+
+  #run(work: Promise<void>, { socket }: IncomingMessage): void {
+    work.catch((error: unknown) => {
+      this.parts.log.error({ browser: this.ask.browser, message: textOf(error) }, "egress broke");
+      socket.destroy();
+    });
+  }
+}
+
+/** The server is a plain one, so what it hands over is a TCP socket. */
+const asking = (request: IncomingMessage, socket: unknown, head: Buffer): Asking => ({ request, socket: socket as Socket, head });

@@ -1,0 +1,182 @@
+import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { breakOff, malformed, refusalOf, refuse } from "./answer.js";
+import { cut } from "./dial.js";
+import { backwardHeaders, onwardHeaders } from "./headers.js";
+import type { Origins } from "./origins.js";
+import type { Attempt, Connection, OpenWay, Passage } from "./passages.js";
+import { basicAuthorization, UpstreamFailure } from "./upstream.js";
+import { flow } from "./splice.js";
+import { type AbsoluteTarget, authorityOf, hostHeaderOf, parseAbsoluteTarget } from "./target.js";
+import type { Doors } from "./tunnel.js";
+
+export interface ForwardDoors extends Doors {
+  readonly origins: Origins;
+  readonly headerBytes: number;
+}
+
+/** One plain request of a browser. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** Sends a plain request on and its answer back, both as they come. */
+export async function forward(exchange: Exchange, doors: ForwardDoors): Promise<void> {
+  const { request, response } = exchange;
+  const asked = parseAbsoluteTarget(request.url ?? "");
+  if (!asked) return refuse(response, malformed("A proxy is asked for an absolute http URL"));
+  const { headers, fault } = onwardHeaders(request.rawHeaders, { host: hostHeaderOf(asked.target) });
+  if (fault !== undefined) return refuse(response, malformed(fault));
+  const hasBody = request.headers["transfer-encoding"] !== undefined || (request.headers["content-length"] ?? "0") !== "0";
+  await new Forwarding(exchange, { asked, headers, doors, hasBody }).run();
+}
+
+interface Parts {
+  readonly asked: AbsoluteTarget;
+  readonly headers: readonly string[];
+  readonly hasBody: boolean;
+  readonly doors: ForwardDoors;
+}
+
+/** One exchange; it is repeated where the first attempt cannot have reached the origin, or its rules are gone. */
+class Forwarding {
+  /** Under which its connection is kept for the next. */
+  #key = "";
+  /** A kept connection may have been given up by its origin; what cannot be sent again gets a new one. */
+  #needsFresh: boolean;
+
+  constructor(private readonly exchange: Exchange, private readonly parts: Parts) {
+    this.#needsFresh = parts.hasBody;
+  }
+
+  async run(): Promise<void> {
+    const { response } = this.exchange;
+    const { passages } = this.parts.doors;
+    const entry = await passages.enter(this.parts.asked.target, (way, attempt) => this.#connect(way, attempt));
+    if (entry.kind !== "open") return refuse(response, refusalOf(entry));
+    const { passage } = entry;
+    // The rules may have changed since it was entered, and the browser may have gone.
+    if (passage.isCut || response.destroyed) return passage.cut();
+    try {
+      this.#send(passage);
+    } catch (error) {
+      passage.cut();
+      throw error;
+    }
+  }
+
+  async #connect(way: OpenWay, attempt: Attempt): Promise<Connection> {
+    const { asked: { target }, doors: { outward } } = this.parts;
+    if (way.kind === "upstream") {
+      const isAbsolute = way.upstream.protocol !== "socks5";
+      this.#key = `${attempt.generation} ${way.upstream.id} ${isAbsolute ? "" : authorityOf(target)}`;
+      return this.#idle() ?? (isAbsolute ? await outward.upstream(way.upstream, attempt) : await outward.tunnel(target, way, attempt));
+    }
+    for (const address of way.addresses) {
+      this.#key = authorityOf({ ...target, host: address });
+      const idle = this.#idle(address);
+      if (idle) return idle;
+    }
+    const made = await outward.direct(way.addresses, target.port, attempt);
+    this.#key = authorityOf({ ...target, host: made.address ?? target.host });
+    return made;
+  }
+
+  #idle(address?: string): Connection | undefined {
+    const socket = this.#needsFresh ? undefined : this.parts.doors.origins.findIdle(this.#key);
+    return socket && { socket, address };
+  }
+
+  #send(passage: Passage): void {
+    const { request, response } = this.exchange;
+    const { origins, headerBytes, pace } = this.parts.doors;
+    const onward = origins.ask(this.#key, passage.connection.socket, {
+      method: request.method ?? "GET", path: this.#path(passage), headers: this.#headers(passage), headerBytes,
+    });
+    passage.onCut(() => {
+      onward.destroy();
+      if (response.headersSent) breakOff(response);
+    });
+    onward.once("continue", () => response.writeContinue());
+    onward.once("response", (answer) => this.#answer(answer, passage));
+    onward.on("error", () => this.#fail(onward, passage));
+    // Nobody asked for another protocol.
+    onward.once("upgrade", (_, socket: Socket) => {
+      cut(socket);
+      this.#fail(onward, passage);
+    });
+    onward.once("close", () => {
+      passage.release();
+      if (response.closed) passage.end();
+    });
+    response.once("close", () => {
+      onward.destroy();
+      if (onward.closed) passage.end();
+    });
+    if (!this.parts.hasBody) return void onward.end();
+    onward.flushHeaders();
+    request.once("end", () => addTrailers(onward, request.rawTrailers));
+    flow(request, onward, pace);
+  }
+
+  #path({ way }: Passage): string {
+    const { target, path } = this.parts.asked;
+    return way.kind === "upstream" && way.upstream.protocol !== "socks5" ? `http://${hostHeaderOf(target)}${path}` : path;
+  }
+
+  #headers({ way }: Passage): readonly string[] {
+    const { headers, hasBody } = this.parts;
+    const authorization = way.kind === "upstream" && way.upstream.protocol !== "socks5" ? basicAuthorization(way.upstream) : undefined;
+    return [
+      ...headers, "Connection", hasBody ? "close" : "keep-alive",
+      ...(authorization === undefined ? [] : ["Proxy-Authorization", authorization]),
+      // Without it Node.js would write an empty chunked body for a POST.
+      ...(hasBody || "content-length" in this.exchange.request.headers ? [] : bodiless(this.exchange.request.method)),
+    ];
+  }
+
+  #answer(answer: IncomingMessage, { way }: Passage): void {
+    const { response } = this.exchange;
+    if (way.kind === "upstream" && answer.statusCode === 407) {
+      answer.destroy();
+      return refuse(response, refusalOf({ kind: "failed", message: new UpstreamFailure(way.upstream.id, "answered 407").message }));
+    }
+    response.sendDate = false;
+    try {
+      response.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", backwardHeaders(answer.rawHeaders));
+    } catch {
+      // Such as status 099, which the parser lets pass.
+      answer.destroy();
+      return refuse(response, refusalOf({ kind: "failed", message: "The answer is not valid HTTP" }));
+    }
+    answer.once("end", () => addTrailers(response, answer.rawTrailers));
+    answer.once("error", () => breakOff(response));
+    flow(answer, response, this.parts.doors.pace);
+  }
+
+  #fail({ reusedSocket }: ClientRequest, passage: Passage): void {
+    const { response } = this.exchange;
+    passage.end();
+    if (response.destroyed || response.headersSent) return breakOff(response);
+    if (!this.parts.hasBody && (reusedSocket || passage.isCut)) return this.#again();
+    if (!passage.isCut) return refuse(response, refusalOf({ kind: "failed", message: "The connection broke before there was an answer" }));
+    refuse(response, refusalOf({ kind: "denied", by: "closed", message: "The rules were changed while the request was sent" }));
+  }
+
+  #again(): void {
+    this.#needsFresh = true;
+    this.run().catch(() => this.exchange.response.destroy());
+  }
+}
+
+const bodiless = (method = ""): readonly string[] => (["POST", "PUT", "PATCH"].includes(method) ? ["Content-Length", "0"] : []);
+
+function addTrailers(message: ClientRequest | ServerResponse, raw: readonly string[]): void {
+  const pairs = Array.from({ length: raw.length / 2 }, (_, place): [string, string] => [raw[place * 2] ?? "", raw[place * 2 + 1] ?? ""]);
+  try {
+    message.addTrailers(pairs);
+  } catch {
+    // What cannot be a trailer is left out; the message is whole without.
+  }
+}

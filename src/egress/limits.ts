@@ -1,0 +1,51 @@
+import { Transform } from "node:stream";
+import type { Clock, Millis } from "../base/clock.js";
+
+/** For the head of a request to arrive whole. */
+export const headersMs: Millis = 15_000;
+/** How long a browser's connection may wait for its next request. */
+export const keepAliveMs: Millis = 60_000;
+/** How long a connection to an origin is kept for the next request. */
+export const idleOriginMs: Millis = 4000;
+export const idleOrigins = 32;
+/** Connections a browser may hold open beyond those with a request; more are closed unanswered. */
+export const spareConnections = 64;
+
+/** Bytes that may pass: refilled continuously, holding at most a tenth of a second's worth; may be overdrawn by one piece. */
+export class Bucket {
+  #bytes: number;
+  #at: Millis;
+
+  constructor(private readonly bytesPerSecond: number, private readonly clock: Clock) {
+    this.#at = clock.monotonic();
+    this.#bytes = this.#most;
+  }
+
+  get #most(): number {
+    return this.bytesPerSecond / 10;
+  }
+
+  /** Takes the bytes; the result is how long to wait before they may pass. */
+  take(bytes: number): Millis {
+    const now = this.clock.monotonic();
+    this.#bytes = Math.min(this.#most, this.#bytes + ((now - this.#at) * this.bytesPerSecond) / 1000) - bytes;
+    this.#at = now;
+    return this.#bytes >= 0 ? 0 : (-this.#bytes / this.bytesPerSecond) * 1000;
+  }
+}
+
+/** Passes its input on at the pace of a bucket. */
+export function throttle(bucket: Bucket, clock: Clock): Transform {
+  let cancel = (): void => {};
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      const waitMs = bucket.take(chunk.length);
+      if (waitMs === 0) done(null, chunk);
+      else cancel = clock.after(waitMs, () => done(null, chunk));
+    },
+    destroy(error, done) {
+      cancel();
+      done(error);
+    },
+  });
+}

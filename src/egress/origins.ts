@@ -1,0 +1,66 @@
+import { Agent, type ClientRequest, type ClientRequestArgs, request } from "node:http";
+import type { Socket } from "node:net";
+import { idleOriginMs, idleOrigins } from "./limits.js";
+
+export interface OriginRequest {
+  readonly method: string;
+  readonly path: string;
+  /** Name, value, name, value. */
+  readonly headers: readonly string[];
+  readonly headerBytes: number;
+}
+
+interface Asked extends ClientRequestArgs {
+  readonly key: string;
+  readonly socket?: Socket;
+}
+
+/** Connections to origins, kept for a browser's next request. `key` names where one leads: whoever asks has judged that for his request. */
+export class Origins extends Agent {
+  /** Idle ones that somebody is about to use. */
+  readonly #given = new WeakSet<Socket>();
+
+  constructor() {
+    super({ keepAlive: true, maxFreeSockets: idleOrigins, timeout: idleOriginMs, scheduling: "lifo" });
+  }
+
+  override getName(asked?: ClientRequestArgs): string {
+    return (asked as Asked | undefined)?.key ?? "";
+  }
+
+  override createConnection(asked: ClientRequestArgs): Socket | undefined {
+    return (asked as Asked).socket;
+  }
+
+  /** For the next `ask`, which has to follow: nobody else is given it meanwhile. */
+  findIdle(key: string): Socket | undefined {
+    const found = this.freeSockets[key]?.findLast((socket) => !this.#given.has(socket) && !socket.destroyed && socket.writable);
+    if (found) this.#given.add(found);
+    return found;
+  }
+
+  /** Through the socket, which is one of `findIdle` or a new one. */
+  ask(key: string, socket: Socket, { headers, headerBytes, ...rest }: OriginRequest): ClientRequest {
+    const asked = { ...rest, key, socket, agent: this, headers, maxHeaderSize: headerBytes, setHost: false };
+    // The agent would take whatever is free under the key, and leave a new connection open and unused: it sees this one alone.
+    const free = this.freeSockets as Record<string, Socket[] | undefined>;
+    const all = free[key] ?? [];
+    const others = all.filter((other) => other !== socket);
+    this.#given.delete(socket);
+    if (others.length < all.length) free[key] = [socket];
+    else delete free[key];
+    try {
+      // The types know only an object of headers; Node.js takes the list, which keeps order and case.
+      return request(asked as unknown as ClientRequestArgs);
+    } finally {
+      if (others.length > 0) free[key] = others;
+    }
+  }
+
+  /** Ends the connections that nobody uses. */
+  purge(): void {
+    for (const sockets of Object.values(this.freeSockets)) {
+      for (const socket of sockets ?? []) socket.destroy();
+    }
+  }
+}

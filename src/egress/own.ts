@@ -1,0 +1,37 @@
+import { networkInterfaces } from "node:os";
+import { isIPv4 } from "node:net";
+import { proxyPorts } from "./port.js";
+import type { Own } from "./rules.js";
+
+/** A place where Remuda itself listens. */
+export interface OwnPlace {
+  readonly host: string;
+  readonly port: number;
+}
+
+const isWild = (host: string): boolean => host === "0.0.0.0" || host === "::" || host === "";
+const isLoopback = (address: string): boolean => address === "::1" || (isIPv4(address) && address.startsWith("127."));
+const isUnspecified = (address: string): boolean => address === "0.0.0.0" || address === "::";
+
+const localAddresses = (): readonly string[] =>
+  Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []).map(({ address }) => address.split("%", 1)[0] ?? address);
+
+/** Every way to name this machine: all of loopback, the unspecified address (which connects to loopback), each interface. */
+const isThisMachine = (address: string): boolean => isLoopback(address) || isUnspecified(address) || localAddresses().includes(address);
+
+/**
+ * The addresses and ports that no browser may reach, whatever its rules say: API and gateway, Redis, every live proxy.
+ * A place on this machine is closed on all of its addresses; hosts are given as addresses (`localhost` for loopback).
+ */
+export function makeOwn(places: readonly OwnPlace[]): Own {
+  const isAt = (place: OwnPlace, address: string): boolean => {
+    const host = place.host === "localhost" ? "127.0.0.1" : place.host;
+    return host === address || ((isWild(host) || isThisMachine(host)) && isThisMachine(address));
+  };
+  return {
+    isOwn(address, port) {
+      if (proxyPorts.has(port)) return isThisMachine(address);
+      return places.some((place) => place.port === port && isAt(place, address));
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import type { Server } from "node:net";
+import type { Clock, Millis } from "../base/clock.js";
+import type { BrowserId } from "../base/ids.js";
+import type { Log } from "../base/log.js";
+import type { Resolve } from "./resolve.js";
+import type { DeniedBy, Own } from "./rules.js";
+
+export interface EgressSettings {
+  /** For reaching one target, from the dialling to the end of an upstream's handshake, all its addresses together. */
+  readonly connectMs: Millis;
+  /** A tunnel or request on which nothing moved for so long is cut; at most a quarter later. */
+  readonly idleMs: Millis;
+  /** Tunnels and requests of one browser at a time. */
+  readonly maxConnections: number;
+  /** Of one browser, both directions together; null: no limit. */
+  readonly bytesPerSecond: number | null;
+  /** Longest head of a request. */
+  readonly headerBytes: number;
+  /** Largest body that `fetch` returns; left out: 10 MiB. */
+  readonly curlBodyBytes?: number;
+}
+
+export interface EgressUsage {
+  readonly requests: number;
+  readonly denied: Readonly<Partial<Record<DeniedBy, number>>>;
+  /** From the browser outwards, as written to the outer sockets. */
+  readonly bytesSent: number;
+  readonly bytesReceived: number;
+  /** Tunnels and requests that are open now. */
+  readonly connections: number;
+}
+
+export interface Meter {
+  request(browser: BrowserId, outcome: "direct" | "upstream" | DeniedBy): void;
+  carried(browser: BrowserId, direction: "sent" | "received", bytes: number): void;
+}
+
+export interface EgressParts {
+  readonly settings: EgressSettings;
+  readonly resolve: Resolve;
+  readonly own: Own;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly meter: Meter;
+}
+
+/** Where an egress listens: made by a tier. */
+export interface Listener {
+  readonly tier: "namespace" | "proxy";
+  /** For --proxy-server; in the proxy tier known once it listens. */
+  readonly proxyUrl: string;
+  /** /proc path of the network namespace; absent in the proxy tier. */
+  readonly namespace?: string;
+  listen(server: Server): Promise<void>;
+  /** After the server has closed. */
+  close(): void;
+}
+
+export interface CurlRequest {
+  readonly url: string;
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body?: string;
+  readonly timeoutMs: Millis;
+}
+
+export interface CurlAnswer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Record<string, string[]>;
+  readonly body: Buffer;
+  readonly durationMs: Millis;
+}

@@ -1,0 +1,127 @@
+import { isIP } from "node:net";
+import { type HostPattern, matchesHost, parseHost } from "../pool/hosts.js";
+import type { Upstream } from "../registry/proxies.js";
+import { isClosed, isMetadata, isUnspecified, loopbackOf } from "./ranges.js";
+import type { Resolve } from "./resolve.js";
+
+export type { Upstream } from "../registry/proxies.js";
+
+/** What a browser may reach, and how. */
+export interface Rules {
+  /** null: every public host. */
+  readonly allowed: readonly HostPattern[] | null;
+  /** Private destinations that are open, directly and never through an upstream. */
+  readonly privates: readonly HostPattern[];
+  readonly routes: readonly { readonly hosts: readonly HostPattern[]; readonly upstream: Upstream }[];
+  /** For what no route names; absent: direct. */
+  readonly upstream?: Upstream;
+}
+
+/** Allows nothing. */
+export const closedRules: Rules = { allowed: [], privates: [], routes: [] };
+
+export type DeniedBy = "allowed_hosts" | "private" | "metadata" | "remuda" | "unresolved" | "closed" | "limit";
+
+export type Way =
+  /** `message` is for the page that asked: it tells no address that the page did not name. */
+  | { readonly kind: "denied"; readonly by: DeniedBy; readonly message: string }
+  /** `addresses`: checked, in order to dial. */
+  | { readonly kind: "direct"; readonly addresses: readonly string[] }
+  | { readonly kind: "upstream"; readonly upstream: Upstream };
+
+/** Ports of Remuda itself (API, gateway, Redis, proxies), always closed. `address` in canonical form. */
+export interface Own {
+  isOwn(address: string, port: number): boolean;
+}
+
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** An open tunnel: `address` where it was dialled directly, `upstreamId` where an upstream carries it. */
+export interface Dialled extends Target {
+  readonly address?: string;
+  readonly upstreamId?: string;
+}
+
+const messages = {
+  allowed_hosts: "The host is not in allowed_hosts",
+  private: "The host is private, and private_hosts does not name it",
+  metadata: "The host serves a cloud's metadata, and private_hosts does not name its exact address",
+  remuda: "The port belongs to the service itself",
+  unresolved: "The name has no address",
+  closed: "The browser may reach nothing now",
+  limit: "The browser has reached a limit",
+} as const satisfies Record<DeniedBy, string>;
+
+const denied = (by: DeniedBy): Way => ({ kind: "denied", by, message: messages[by] });
+
+/**
+ * Judges one target: the name by the rules, then every address it has, resolved once, here. Where an upstream carries it the
+ * name is not resolved here: what it reaches is then the upstream's to judge. A closed address, `localhost` and a host that
+ * `privates` names never go upstream.
+ */
+export async function judge(rules: Rules, target: Target, { resolve, own }: { resolve: Resolve; own: Own }): Promise<Way> {
+  const read = parseHost(target.host);
+  if (!read) return denied("unresolved");
+  const asked = { host: read.host, port: target.port };
+  const known = read.kind === "address" ? [read.host] : loopbackOf(read.host);
+  if (known?.some((address) => own.isOwn(address, asked.port))) return denied("remuda");
+  const byName = judgeName(rules, asked);
+  if (byName) return denied(byName);
+  const upstream = upstreamFor(rules, asked);
+  if (upstream) return { kind: "upstream", upstream };
+  const addresses = known ?? (await resolve(asked.host).catch(() => []));
+  return judgeAddresses({ rules, asked, own }, addresses.map(canonical));
+}
+
+/** A resolver's answer that is no address is judged as one that is never open. */
+const canonical = (address: string): string => parseHost(address)?.host ?? "::";
+
+function judgeName({ allowed }: Rules, asked: Target): DeniedBy | undefined {
+  if (allowed === null || names(allowed, asked)) return undefined;
+  return allowed.length === 0 ? "closed" : "allowed_hosts";
+}
+
+const names = (patterns: readonly HostPattern[], target: Target): boolean => patterns.some((pattern) => matchesHost(pattern, target));
+
+/** The first route that names the host decides; what is private, and what the chosen upstream's bypass names, goes directly. */
+function upstreamFor(rules: Rules, asked: Target): Upstream | undefined {
+  const chosen = rules.routes.find(({ hosts }) => names(hosts, asked))?.upstream ?? rules.upstream;
+  if (!chosen || names(chosen.bypass, asked) || names(rules.privates, asked) || loopbackOf(asked.host)) return undefined;
+  return isIP(asked.host) === 0 || judgeAddress(rules, asked, asked.host) === "public" ? chosen : undefined;
+}
+
+function judgeAddresses({ rules, asked, own }: { rules: Rules; asked: Target; own: Own }, addresses: readonly string[]): Way {
+  if (addresses.length === 0) return denied("unresolved");
+  if (addresses.some((address) => own.isOwn(address, asked.port))) return denied("remuda");
+  const judged = addresses.map((address) => ({ address, is: judgeAddress(rules, asked, address) }));
+  for (const by of ["metadata", "private"] as const) {
+    // One closed address closes the name: a mix is how rebinding looks.
+    if (judged.some(({ is }) => is === by)) return denied(by);
+  }
+  const opened = judged.filter(({ is }) => is === "opened");
+  return { kind: "direct", addresses: (opened.length > 0 ? opened : judged).map(({ address }) => address) };
+}
+
+/** `opened`: named by `privates`, whether it is closed otherwise or not. */
+function judgeAddress({ privates }: Rules, asked: Target, address: string): "public" | "opened" | "metadata" | "private" {
+  if (isUnspecified(address)) return "private";
+  const dialled = { host: address, port: asked.port };
+  const naming = privates.filter((pattern) => matchesHost(pattern, asked) || matchesHost(pattern, dialled));
+  if (isMetadata(address)) return naming.some(({ kind }) => kind === "address") ? "opened" : "metadata";
+  if (naming.length > 0) return "opened";
+  return isClosed(address) ? "private" : "public";
+}
+
+/** Judges an open tunnel again after a swap of rules: by its name, and by the address or the upstream it was dialled through. */
+export function isStillAllowed(rules: Rules, { host, port, address, upstreamId }: Dialled): boolean {
+  const read = parseHost(host);
+  if (!read) return false;
+  const asked = { host: read.host, port };
+  if (judgeName(rules, asked)) return false;
+  if (upstreamFor(rules, asked)?.id !== upstreamId) return false;
+  const dialled = address ?? (read.kind === "address" ? read.host : undefined);
+  return dialled === undefined || ["public", "opened"].includes(judgeAddress(rules, asked, canonical(dialled)));
+}

@@ -1,0 +1,60 @@
+import type { Config } from "./config.js";
+import type { Surroundings } from "./ground.js";
+import type { BrowserId, LeaseId } from "./base/ids.js";
+import type { Secret } from "./base/secret.js";
+import { defaultGate } from "./node/default-gate.js";
+import { Gateway } from "./node/gateway.js";
+import { defaultLimits, type Limits } from "./node/limits.js";
+import type { GatewayMetrics, GatewayPorts, NodeAddress } from "./node/ports.js";
+import type { State } from "./state.js";
+import type { Metrics } from "./telemetry/metrics.js";
+
+export interface GatewayWiring {
+  readonly secret: Secret;
+  readonly metrics: Metrics;
+  publicUrl(): string;
+  findAddress(browser: BrowserId): Promise<NodeAddress | undefined>;
+  findEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined>;
+}
+
+/** A gateway over the browsers of this process; a control alone has none and sends every client on. */
+export function wireGateway(
+  config: Config,
+  { clock, log }: Surroundings,
+  { wiring, local }: { wiring: GatewayWiring; local: Pick<GatewayPorts, "findBrowser" | "connect"> },
+): Gateway {
+  return new Gateway({
+    clock, log, secret: wiring.secret, gate: defaultGate, limits: limitsOf(config),
+    get publicUrl() {
+      return wiring.publicUrl();
+    },
+    ports: { ...local, findAddress: wiring.findAddress, findEnd: wiring.findEnd, metrics: meterOf(wiring.metrics) },
+  });
+}
+
+const limitsOf = ({ gateway }: Config): Limits => ({
+  ...defaultLimits, messageBytes: gateway.maxMessageBytes, cutBytes: gateway.maxBufferedBytes, holdMs: gateway.stalledMs,
+  pingMs: gateway.pingMs, connectMs: gateway.upgradeLimitMs / 2, answerMs: gateway.upgradeLimitMs, readyMs: gateway.startUrlWaitMs,
+});
+
+const meterOf = (metrics: Metrics): GatewayMetrics => ({
+  clientOpened: () => metrics.connected(),
+  clientClosed: () => metrics.disconnected(),
+  received: (bytes) => metrics.carried("to_browser", bytes),
+  sent: (bytes) => metrics.carried("to_client", bytes),
+  refused: (method) => metrics.refused(method),
+});
+
+/** Where the node of a session is reached, by its record and the node's own beat; never this node itself. */
+export const findNodeAddress = ({ homes, nodes }: State, own: string | undefined) => async (browser: BrowserId): Promise<NodeAddress | undefined> => {
+  const found = await homes.findBrowser(browser);
+  if (!found || found.browser.node === own) return undefined;
+  const facts = (await nodes.living()).find((node) => node.id === found.browser.node);
+  return facts && { host: facts.host, port: facts.port };
+};
+
+/** Why a lease is over: its tombstone tells, where the session ended with it; else it was released. */
+export const findLeaseEnd = ({ projects }: State) => async (browser: BrowserId, lease: LeaseId): Promise<string | undefined> => {
+  const tombstone = await projects.findTombstone(browser);
+  return tombstone && (tombstone.lease === lease ? tombstone.reason : "released");
+};

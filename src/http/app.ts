@@ -1,0 +1,147 @@
+import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import Fastify, { type FastifyReply, type FastifyRequest, type FastifyServerFactory } from "fastify";
+import { errors, RemudaError, refusal } from "../base/errors.js";
+import { defaultProject } from "../base/ids.js";
+import type { HttpDeps, HttpOptions } from "./deps.js";
+import { acceptJson } from "./body.js";
+import { refusalOf, refuse } from "./errors.js";
+import { makeKeyCheck } from "./key.js";
+import { refuseMalformed } from "./raw-reply.js";
+import { parseQuery } from "./query.js";
+import { requestIdOf } from "./request-id.js";
+import { addAuth } from "./routes/auth.js";
+import { addHealth, addMetrics } from "./routes/health.js";
+import { addPools } from "./routes/pools.js";
+import { addProjects } from "./routes/projects.js";
+import { addProxies } from "./routes/proxies.js";
+import { addSessions } from "./routes/sessions.js";
+import { components } from "./schemas/replies.js";
+import { makeValidatorCompiler } from "./validation.js";
+
+const makeBare = (deps: HttpDeps, serverFactory?: FastifyServerFactory) =>
+  Fastify({
+    genReqId: requestIdOf,
+    // The default limit of 100 is shorter than a name; the longest URL the parser takes is the limit.
+    routerOptions: { maxParamLength: 16_384, querystringParser: parseQuery },
+    bodyLimit: smallBodyBytes,
+    return503OnClosing: false,
+    clientErrorHandler: refuseMalformed,
+    // Its hooks have not run: the URL could not be routed.
+    frameworkErrors: (error, request, reply) => fail(deps, error, { request, reply: reply.header("x-request-id", request.id) }),
+    ...(serverFactory && { serverFactory }),
+  }).withTypeProvider<TypeBoxTypeProvider>();
+
+/** Of bodies that carry no policy: 50 tags, 200 method names and a URL fit four times over. */
+const smallBodyBytes = 256 * 1024;
+
+export type App = ReturnType<typeof makeBare>;
+type Exchange = { readonly request: FastifyRequest; readonly reply: FastifyReply };
+
+export interface AppState {
+  /** Connections are not kept; clients are to come back elsewhere. */
+  draining: boolean;
+  /** Nothing new is taken. */
+  closing: boolean;
+}
+
+interface Assembly {
+  readonly state: AppState;
+  readonly serverFactory?: FastifyServerFactory;
+  /** What has to be there before the routes are. */
+  readonly prepare?: (app: App) => void;
+}
+
+/** All routes, replies and refusals, not yet listening. */
+export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): App {
+  const app = makeBare(deps, more.serverFactory);
+  app.setValidatorCompiler(makeValidatorCompiler());
+  // The reply schemas describe; they do not filter, and JSON.stringify is as fast on objects of this size.
+  app.setSerializerCompiler(() => JSON.stringify);
+  app.setErrorHandler((error, request, reply) => fail(deps, error, { request, reply }));
+  acceptJson(app);
+  for (const component of components) app.addSchema(component);
+  const routes = collectRoutes(app);
+  app.setNotFoundHandler((request, reply) => refuse(reply, notFound(routes, request)));
+  addFirstHook(app, more.state);
+  if (options.logsRequests) addRequestLog(app, deps);
+  more.prepare?.(app);
+  void app.register(async (scope) => addRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), options, deps));
+  return app;
+}
+
+function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
+  const surroundings = { region: options.region, links: deps.links };
+  addHealth(app, deps);
+  if (isLoopback(options.host)) addMetrics(app, deps.metrics);
+  void app.register(async (scope) => {
+    const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
+    addKeyHook(keyed, deps);
+    addPools(keyed, { ...deps, surroundings, policyBodyBytes: options.bodyLimitBytes });
+    addSessions(keyed, { ...deps, surroundings, policyBodyBytes: options.bodyLimitBytes });
+    addProxies(keyed, deps);
+    addAuth(keyed);
+    addProjects(keyed);
+    if (!isLoopback(options.host)) addMetrics(keyed, deps.metrics);
+  });
+}
+
+function addFirstHook(app: App, state: AppState): void {
+  app.addHook("onRequest", (request, reply, next) => {
+    reply.header("x-request-id", request.id);
+    if (state.draining) reply.header("connection", "close");
+    next(state.closing ? new RemudaError("draining") : undefined);
+  });
+}
+
+function addKeyHook(app: App, { key }: HttpDeps): void {
+  const isKey = makeKeyCheck(key);
+  app.addHook("onRequest", ({ headers }, _reply, next) => {
+    if (!isKey(headers.authorization)) return next(new RemudaError("unauthorized"));
+    const project = headers["x-kernel-project-id"];
+    next(project === undefined || project === defaultProject ? undefined : new RemudaError("project_not_found"));
+  });
+}
+
+/** The path without its query, which may hold what is not to be logged. */
+function addRequestLog(app: App, { log }: HttpDeps): void {
+  app.addHook("onResponse", (request, reply, next) => {
+    const { method, id } = request;
+    log.debug({ method, path: pathOf(request.url), status: reply.statusCode, request: id, tookMs: reply.elapsedTime }, "request answered");
+    next();
+  });
+}
+
+const pathOf = (url: string): string => url.split("?", 1)[0] ?? "";
+
+function fail({ log }: HttpDeps, error: unknown, { request, reply }: Exchange): FastifyReply {
+  const refused = refusalOf(error);
+  if (errors[refused.code].status >= 500) {
+    const fields = { request: request.id, method: request.method, path: pathOf(request.url), code: refused.code, error };
+    if (refused.code === "internal") log.error(fields, "request failed");
+    else log.warn(fields, "request refused");
+  }
+  return refuse(reply, refused);
+}
+
+interface KnownRoute {
+  readonly methods: readonly string[];
+  readonly path: RegExp;
+}
+
+function collectRoutes(app: App): readonly KnownRoute[] {
+  const routes: KnownRoute[] = [];
+  app.addHook("onRoute", ({ method, url }) => {
+    routes.push({ methods: [method].flat(), path: new RegExp(`^${url.replaceAll(/:[^/]+/g, "[^/]+").replaceAll("*", ".*")}$`) });
+  });
+  return routes;
+}
+
+function notFound(routes: readonly KnownRoute[], { url, method }: FastifyRequest) {
+  const methods = routes.filter((route) => route.path.test(pathOf(url))).flatMap((route) => route.methods);
+  if (methods.length === 0 || method === "HEAD") return refusal("route_not_found");
+  return refusal("method_not_allowed", { message: `This path takes ${[...new Set(methods)].sort().join(", ")}` });
+}
+
+/** Where only processes of this machine can come from. */
+export const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127(?:\.\d+){3}$/.test(host);
+

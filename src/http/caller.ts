@@ -1,0 +1,74 @@
+import type { ServerResponse } from "node:http";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
+import type { Caller } from "../pool/operations.js";
+import { InvalidInput } from "./invalid-input.js";
+import { ownRequestId } from "./request-id.js";
+
+/** Reads who asks and how from the headers; throws `InvalidInput` where one is malformed. */
+export const callerOf = (request: FastifyRequest, reply: FastifyReply): Caller => new HttpCaller(request, reply);
+
+/**
+ * A class for its speed: an object literal with a getter has a hidden class of its own each time. Its signal is made when
+ * first asked for, since most operations never wait.
+ */
+class HttpCaller implements Caller {
+  readonly request: RequestId;
+  readonly retryCount: number;
+  declare readonly idempotencyKey?: string;
+  declare readonly lease?: LeaseId;
+  readonly #raw: ServerResponse;
+  #gone: AbortSignal | undefined;
+
+  constructor({ headers, raw, id, body }: FastifyRequest, reply: FastifyReply) {
+    this.#raw = reply.raw;
+    this.request = ownRequestId(raw, id);
+    this.retryCount = retryCountOf(headers["x-stainless-retry-count"]);
+    const key = idempotencyKeyOf(headers["idempotency-key"]);
+    if (key !== undefined) this.idempotencyKey = key;
+    const lease = leaseOf(headers["x-remuda-lease-id"], body);
+    if (lease !== undefined) this.lease = lease;
+  }
+
+  get gone(): AbortSignal {
+    this.#gone ??= goneSignal(this.#raw);
+    return this.#gone;
+  }
+}
+
+/** Aborts when the connection closes before the reply ended. */
+function goneSignal(raw: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  const abort = (): void => {
+    if (!raw.writableEnded) controller.abort();
+  };
+  if (raw.destroyed) abort();
+  else raw.once("close", abort);
+  return controller.signal;
+}
+
+const retryCountOf = (text: unknown): number =>
+  typeof text === "string" && /^\d{1,3}$/.test(text) ? Number(text) : 0;
+
+function idempotencyKeyOf(text: unknown): string | undefined {
+  if (text === undefined) return undefined;
+  if (typeof text === "string" && /^[\x21-\x7e]{1,255}$/.test(text)) return text;
+  throw InvalidInput.of("Idempotency-Key", "must be 1 to 255 visible ASCII characters");
+}
+
+/** The header's, else the body's `lease_id` (release only). */
+function leaseOf(header: unknown, body: unknown): LeaseId | undefined {
+  const inHeader = header === undefined ? undefined : parseLease("X-Remuda-Lease-Id", header);
+  const named = typeof body === "object" && body !== null && "lease_id" in body ? body.lease_id : undefined;
+  const inBody = named === undefined ? undefined : parseLease("lease_id", named);
+  if (inHeader !== undefined && inBody !== undefined && inHeader !== inBody) {
+    throw InvalidInput.of("lease_id", "differs from X-Remuda-Lease-Id");
+  }
+  return inHeader ?? inBody;
+}
+
+function parseLease(where: string, text: unknown): LeaseId {
+  const lease = typeof text === "string" ? findLeaseId(text) : undefined;
+  if (lease === undefined) throw InvalidInput.of(where, "must be a lease id, 24 lower-case letters and digits");
+  return lease;
+}

@@ -1,0 +1,50 @@
+import type { Clock } from "../base/clock.js";
+import type { Log } from "../base/log.js";
+import type { Secret } from "../base/secret.js";
+import type { PoolOperations, Readiness, SessionOperations } from "../pool/operations.js";
+import type { ProxyOperations } from "../registry/proxies.js";
+import type { Front } from "./front.js";
+import type { Surroundings } from "./views.js";
+
+export interface HttpOptions {
+  readonly host: string;
+  /** 0 takes any free one. */
+  readonly port: number;
+  /** How the API is reached from outside; named in the OpenAPI document. */
+  readonly publicUrl?: string;
+  readonly region: Surroundings["region"];
+  readonly version: string;
+  /** Of bodies that may carry an enterprise policy (up to 5 MiB); all others have a small limit of their own. */
+  readonly bodyLimitBytes: number;
+  /** Until a request's headers, and its whole body, have arrived; says nothing of how long the answer may take. */
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  /** A connection on which nothing moves for so long is cut; longer than any reply waits. */
+  readonly silenceTimeoutMs: number;
+  /** Connections beyond this are not accepted. */
+  readonly maxConnections: number;
+  /** How long `close` lets replies in flight end. */
+  readonly closeLimitMs: number;
+  /** One line per request at debug level. */
+  readonly logsRequests: boolean;
+}
+
+/** The text `/metrics` answers. */
+export interface MetricsPage {
+  readonly contentType: string;
+  text(): Promise<string>;
+}
+
+export interface HttpDeps {
+  readonly key: Secret;
+  readonly pools: PoolOperations;
+  readonly sessions: SessionOperations;
+  readonly proxies: ProxyOperations;
+  readonly links: Surroundings["links"];
+  readonly readiness: Readiness;
+  readonly metrics: MetricsPage;
+  readonly front: Front;
+  readonly clock: Clock;
+  readonly log: Log;
+}

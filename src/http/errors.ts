@@ -1,0 +1,62 @@
+import type { FastifyReply } from "fastify";
+import { type Detail, type Done, errors, RemudaError, type Refusal, refusal } from "../base/errors.js";
+import { InvalidInput } from "./invalid-input.js";
+
+/** The flat body of every failure (interface.md 2.1). */
+export interface ErrorBody {
+  readonly code: string;
+  readonly message: string;
+  readonly details?: readonly Detail[];
+  readonly inner_error?: Detail;
+}
+
+export const errorBody = (refused: Refusal): ErrorBody => ({
+  code: refused.code,
+  message: refused.message ?? errors[refused.code].message,
+  ...(refused.details && { details: refused.details }),
+});
+
+/** The headers a failure carries besides its body. */
+export function errorHeaders(refused: Refusal): Record<string, string> {
+  const { status, retry } = errors[refused.code];
+  const headers: Record<string, string> = {};
+  const afterSeconds = refused.retryAfterSeconds ?? (asksForRetryAfter.has(status) ? 1 : undefined);
+  if (afterSeconds !== undefined) headers["retry-after"] = String(Math.ceil(afterSeconds));
+  if (!retry && isRepeatedByClients(status)) headers["x-should-retry"] = "false";
+  if (status === 401) headers["www-authenticate"] = "Bearer";
+  return headers;
+}
+
+export const refuse = (reply: FastifyReply, refused: Refusal): FastifyReply =>
+  reply.code(errors[refused.code].status).headers(errorHeaders(refused)).send(errorBody(refused));
+
+/** 204, or why not. */
+export const answerDone = (reply: FastifyReply, got: Done<null> | Refusal): FastifyReply =>
+  got.kind === "refused" ? refuse(reply, got) : reply.code(204).send();
+
+/** Anything thrown, as the failure it is answered as. Nothing of an unexpected error's text goes out. */
+export function refusalOf(thrown: unknown): Refusal {
+  if (thrown instanceof InvalidInput) return refusal("bad_request", { details: thrown.details });
+  if (thrown instanceof RemudaError) return refusal(thrown.code, { message: thrown.message });
+  const { code, statusCode } = partsOf(thrown);
+  const known = typeof code === "string" ? frameworkErrors[code] : undefined;
+  if (known) return known;
+  const isCallersFault = typeof statusCode === "number" && statusCode >= 400 && statusCode < 500;
+  return refusal(isCallersFault ? "bad_request" : "internal");
+}
+
+const asksForRetryAfter: ReadonlySet<number> = new Set([429, 503, 529]);
+/** What the official client repeats by itself (wire-facts.md 1.2). */
+const isRepeatedByClients = (status: number): boolean => status === 409 || status === 429 || status >= 500;
+
+const partsOf = (thrown: unknown): { code?: unknown; statusCode?: unknown } =>
+  typeof thrown === "object" && thrown !== null ? thrown : {};
+
+const frameworkErrors: Readonly<Record<string, Refusal>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: refusal("unsupported_media_type", { message: "A body must be sent as application/json" }),
+  FST_ERR_CTP_BODY_TOO_LARGE: refusal("body_too_large"),
+  FST_ERR_CTP_INVALID_JSON_BODY: refusal("invalid_json"),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: refusal("bad_request", { message: "The body is not as long as Content-Length says" }),
+  FST_ERR_BAD_URL: refusal("bad_request", { message: "The URL is not validly percent-encoded" }),
+  FST_ERR_MAX_PARAM_LENGTH: refusal("not_found"),
+} satisfies Record<string, Refusal>;

@@ -1,0 +1,40 @@
+/** Stands for a query string that is not validly percent-encoded: the router gives parsers no way to refuse. */
+export const malformedQuery: Readonly<Record<string, never>> = Object.freeze({});
+
+/**
+ * `limit=5&tags[team]=a` gives `{ limit: "5", tags: { team: "a" } }` (wire-facts.md 1.4). A key given twice becomes a list,
+ * which no schema here accepts.
+ */
+export function parseQuery(text: string): Record<string, unknown> {
+  const query = emptyQuery();
+  if (text === "") return query;
+  try {
+    for (const pair of text.split("&")) addPair(query, pair);
+    return query;
+  } catch (error) {
+    if (error instanceof URIError) return malformedQuery;
+    throw error;
+  }
+}
+
+/** Without a prototype, so that a key such as `__proto__` is only a key. */
+const emptyQuery = (): Record<string, unknown> => Object.create(null) as Record<string, unknown>;
+
+function addPair(query: Record<string, unknown>, pair: string): void {
+  if (pair === "") return;
+  const at = pair.indexOf("=");
+  const key = decode(at < 0 ? pair : pair.slice(0, at));
+  const value = at < 0 ? "" : decode(pair.slice(at + 1));
+  const [, name, inner] = /^([^[\]]+)\[(.*)\]$/s.exec(key) ?? [];
+  if (name === undefined || inner === undefined) return put(query, key, value);
+  const map = typeof query[name] === "object" && !Array.isArray(query[name]) ? query[name] : undefined;
+  if (query[name] !== undefined && !map) return put(query, name, value);
+  query[name] = map ?? emptyQuery();
+  put(query[name] as Record<string, unknown>, inner, value);
+}
+
+function put(map: Record<string, unknown>, key: string, value: string): void {
+  map[key] = key in map ? [map[key], value] : value;
+}
+
+const decode = (text: string): string => decodeURIComponent(text.replaceAll("+", " "));

@@ -1,0 +1,43 @@
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { errors, type Refusal, refusal } from "../base/errors.js";
+import { newRequestId } from "../base/ids.js";
+import { errorBody, errorHeaders } from "./errors.js";
+
+/** Answers on a socket that has no response object (a malformed request, an upgrade) and closes it. */
+export function refuseOnSocket(socket: Duplex, refused: Refusal, requestId: string): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { status } = errors[refused.code];
+  const body = JSON.stringify(errorBody(refused));
+  const headers = {
+    ...errorHeaders(refused),
+    "x-request-id": requestId,
+    "content-type": "application/json; charset=utf-8",
+    "content-length": String(Buffer.byteLength(body)),
+    connection: "close",
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  // The peer may still be sending; what arrives after the end is of no use and must not keep the socket.
+  socket.once("finish", () => socket.destroy());
+  socket.on("error", () => socket.destroy());
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Capacity Exhausted"}\r\n${lines}\r\n${body}`);
+}
+
+/** What the parser could not read, or did not get in time. */
+export function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const message = clientErrors[error.code ?? ""] ?? "The request is not well-formed HTTP";
+  refuseOnSocket(socket, refusal("bad_request", { message }), newRequestId());
+}
+
+const clientErrors: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "The request's headers are larger than is accepted",
+  ERR_HTTP_REQUEST_TIMEOUT: "The request did not arrive in time",
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: "The request's chunk extensions are larger than is accepted",
+};

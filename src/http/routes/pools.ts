@@ -1,0 +1,101 @@
+import type { Static } from "typebox";
+import { AcquireBody, PoolCreate, PoolPatch, ReleaseBody } from "../../pool/config.js";
+import type { PoolListQuery, PoolOperations } from "../../pool/operations.js";
+import type { App } from "../app.js";
+import { callerOf } from "../caller.js";
+import { answerDone, refuse } from "../errors.js";
+import { pagingOf } from "../paging.js";
+import { parsePoolRef } from "../refs.js";
+import { operations } from "../schemas/operations.js";
+import { NoFields, PoolDelete, PoolQuery, PoolRef } from "../schemas/requests.js";
+import { settleWithReply } from "../settle.js";
+import { pagingHeaders, poolBrowserView, poolView, sessionView, type Surroundings } from "../views.js";
+
+interface Deps {
+  readonly pools: PoolOperations;
+  readonly surroundings: Surroundings;
+  readonly policyBodyBytes: number;
+}
+
+export function addPools(app: App, deps: Deps): void {
+  addReads(app, deps);
+  addWrites(app, deps);
+  addLeases(app, deps);
+}
+
+function addReads(app: App, { pools, surroundings }: Deps): void {
+  app.get("/browser_pools", {
+    schema: { ...operations.listBrowserPools, querystring: PoolQuery },
+  }, async ({ query }, reply) => {
+    const asked = listQueryOf(query);
+    const page = await pools.list(asked);
+    return reply.headers(pagingHeaders(page, asked)).send(page.items.map((item) => poolView(item, surroundings)));
+  });
+
+  app.get("/browser_pools/:id_or_name", {
+    schema: { ...operations.getBrowserPool, params: PoolRef },
+  }, async ({ params }, reply) => {
+    const got = await pools.get(parsePoolRef(params));
+    return got.kind === "refused" ? refuse(reply, got) : reply.send(poolView(got.value, surroundings));
+  });
+
+  app.get("/browser_pools/:id_or_name/browsers", {
+    schema: { ...operations.listPoolBrowsers, params: PoolRef },
+  }, async ({ params }, reply) => {
+    const got = await pools.browsers(parsePoolRef(params));
+    return got.kind === "refused" ? refuse(reply, got) : reply.send(got.value.map(poolBrowserView));
+  });
+}
+
+function addWrites(app: App, { pools, surroundings, policyBodyBytes }: Deps): void {
+  app.post("/browser_pools", {
+    bodyLimit: policyBodyBytes,
+    schema: { ...operations.createBrowserPool, body: PoolCreate },
+  }, async (request, reply) => {
+    const made = await pools.create(request.body, callerOf(request, reply));
+    return made.kind === "refused" ? refuse(reply, made) : reply.code(201).send(poolView(made.value, surroundings));
+  });
+
+  app.patch("/browser_pools/:id_or_name", {
+    bodyLimit: policyBodyBytes,
+    schema: { ...operations.updateBrowserPool, params: PoolRef, body: PoolPatch },
+  }, async (request, reply) => {
+    const made = await pools.update(parsePoolRef(request.params), request.body, callerOf(request, reply));
+    return made.kind === "refused" ? refuse(reply, made) : reply.send(poolView(made.value, surroundings));
+  });
+
+  app.delete("/browser_pools/:id_or_name", {
+    schema: { ...operations.deleteBrowserPool, params: PoolRef, body: PoolDelete },
+  }, async (request, reply) => {
+    const { force = false } = request.body;
+    return answerDone(reply, await pools.remove(parsePoolRef(request.params), { force }, callerOf(request, reply)));
+  });
+}
+
+function addLeases(app: App, { pools, surroundings }: Deps): void {
+  app.post("/browser_pools/:id_or_name/acquire", {
+    schema: { ...operations.acquireBrowser, params: PoolRef, body: AcquireBody },
+  }, async (request, reply) => {
+    const got = await pools.acquire(parsePoolRef(request.params), request.body, callerOf(request, reply));
+    if (got.kind === "refused") return refuse(reply, got);
+    if (got.kind === "timed-out") return reply.code(204).header("retry-after", "0").send();
+    settleWithReply(reply, got);
+    return reply.send(sessionView(got.session, surroundings));
+  });
+
+  app.post("/browser_pools/:id_or_name/release", {
+    schema: { ...operations.releaseBrowser, params: PoolRef, body: ReleaseBody },
+  }, async (request, reply) =>
+    answerDone(reply, await pools.release(parsePoolRef(request.params), request.body, callerOf(request, reply))));
+
+  app.post("/browser_pools/:id_or_name/flush", {
+    schema: { ...operations.flushBrowserPool, params: PoolRef, body: NoFields },
+  }, async (request, reply) => answerDone(reply, await pools.flush(parsePoolRef(request.params), callerOf(request, reply))));
+}
+
+const listQueryOf = ({ limit, offset, name, query, region }: Static<typeof PoolQuery>): PoolListQuery => ({
+  ...pagingOf({ limit, offset }),
+  ...(name !== undefined && { name }),
+  ...(query !== undefined && { query }),
+  ...(region !== undefined && { region }),
+});

@@ -1,0 +1,63 @@
+import { ProxyCheckBody, ProxyCreate, type ProxyOperations, ProxyPatch } from "../../registry/proxies.js";
+import type { App } from "../app.js";
+import { callerOf } from "../caller.js";
+import { answerDone, refuse } from "../errors.js";
+import { pagingOf } from "../paging.js";
+import { proxyView } from "../proxy-view.js";
+import { operations } from "../schemas/operations.js";
+import { NoFields, ProxyQuery, ProxyRefParams } from "../schemas/requests.js";
+import { pagingHeaders } from "../views.js";
+
+interface Deps {
+  readonly proxies: ProxyOperations;
+}
+
+/** interface.md 1 (Proxies), wire-facts.md 2.6; proxies go by their ids only. */
+export function addProxies(app: App, deps: Deps): void {
+  addReads(app, deps);
+  addWrites(app, deps);
+}
+
+function addReads(app: App, { proxies }: Deps): void {
+  app.get("/proxies", {
+    schema: { ...operations.listProxies, querystring: ProxyQuery },
+  }, async ({ query }, reply) => {
+    const asked = pagingOf(query);
+    const page = await proxies.list(asked);
+    return reply.headers(pagingHeaders(page, asked)).send(page.items.map(proxyView));
+  });
+
+  app.get("/proxies/:id", {
+    schema: { ...operations.getProxy, params: ProxyRefParams },
+  }, async ({ params }, reply) => {
+    const got = await proxies.get(params.id);
+    return got.kind === "refused" ? refuse(reply, got) : reply.send(proxyView(got.value));
+  });
+}
+
+function addWrites(app: App, { proxies }: Deps): void {
+  app.post("/proxies", {
+    schema: { ...operations.createProxy, body: ProxyCreate },
+  }, async ({ body }, reply) => {
+    const made = await proxies.create(body);
+    return made.kind === "refused" ? refuse(reply, made) : reply.code(201).send(proxyView(made.value));
+  });
+
+  app.patch("/proxies/:id", {
+    schema: { ...operations.updateProxy, params: ProxyRefParams, body: ProxyPatch },
+  }, async ({ params, body }, reply) => {
+    const made = await proxies.rename(params.id, body);
+    return made.kind === "refused" ? refuse(reply, made) : reply.send(proxyView(made.value));
+  });
+
+  app.delete("/proxies/:id", {
+    schema: { ...operations.deleteProxy, params: ProxyRefParams, body: NoFields },
+  }, async ({ params }, reply) => answerDone(reply, await proxies.remove(params.id)));
+
+  app.post("/proxies/:id/check", {
+    schema: { ...operations.checkProxy, params: ProxyRefParams, body: ProxyCheckBody },
+  }, async (request, reply) => {
+    const got = await proxies.check(request.params.id, request.body, callerOf(request, reply).gone);
+    return got.kind === "refused" ? refuse(reply, got) : reply.send(proxyView(got.value));
+  });
+}

@@ -1,0 +1,83 @@
+import type { Static } from "typebox";
+import { SessionCreate, SessionPatch } from "../../pool/config.js";
+import { CurlBody } from "../../pool/curl.js";
+import type { SessionListQuery, SessionOperations } from "../../pool/operations.js";
+import type { App } from "../app.js";
+import { callerOf } from "../caller.js";
+import { answerDone, refuse } from "../errors.js";
+import { pagingOf } from "../paging.js";
+import { parseSessionRef } from "../refs.js";
+import { operations } from "../schemas/operations.js";
+import { NoFields, SessionGetQuery, SessionQuery, SessionRef } from "../schemas/requests.js";
+import { settleWithReply } from "../settle.js";
+import { anySessionView, pagingHeaders, sessionView, type Surroundings } from "../views.js";
+
+interface Deps {
+  readonly sessions: SessionOperations;
+  readonly surroundings: Surroundings;
+  readonly policyBodyBytes: number;
+}
+
+export function addSessions(app: App, deps: Deps): void {
+  addReads(app, deps);
+  addWrites(app, deps);
+}
+
+function addReads(app: App, { sessions, surroundings }: Deps): void {
+  app.get("/browsers", {
+    schema: { ...operations.listBrowsers, querystring: SessionQuery },
+  }, async ({ query }, reply) => {
+    const asked = listQueryOf(query);
+    const page = await sessions.list(asked);
+    return reply.headers(pagingHeaders(page, asked)).send(page.items.map((item) => anySessionView(item, surroundings)));
+  });
+
+  app.get("/browsers/:id_or_name", {
+    schema: { ...operations.getBrowser, params: SessionRef, querystring: SessionGetQuery },
+  }, async ({ params, query }, reply) => {
+    const got = await sessions.get(parseSessionRef(params), { includeDeleted: query.include_deleted ?? false });
+    return got.kind === "refused" ? refuse(reply, got) : reply.send(anySessionView(got.value, surroundings));
+  });
+}
+
+function addWrites(app: App, { sessions, surroundings, policyBodyBytes }: Deps): void {
+  app.post("/browsers", {
+    bodyLimit: policyBodyBytes,
+    schema: { ...operations.createBrowser, body: SessionCreate },
+  }, async (request, reply) => {
+    const got = await sessions.create(request.body, callerOf(request, reply));
+    if (got.kind === "refused") return refuse(reply, got);
+    settleWithReply(reply, got);
+    return reply.send(sessionView(got.session, surroundings));
+  });
+
+  app.patch("/browsers/:id_or_name", {
+    schema: { ...operations.updateBrowser, params: SessionRef, body: SessionPatch },
+  }, async (request, reply) => {
+    const got = await sessions.update(parseSessionRef(request.params), request.body, callerOf(request, reply));
+    return got.kind === "refused" ? refuse(reply, got) : reply.send(sessionView(got.value, surroundings));
+  });
+
+  app.post("/browsers/:id_or_name/curl", {
+    bodyLimit: policyBodyBytes,
+    schema: { ...operations.curlBrowser, params: SessionRef, body: CurlBody },
+  }, async (request, reply) => {
+    const got = await sessions.curl(parseSessionRef(request.params), request.body, callerOf(request, reply));
+    return got.kind === "refused" ? refuse(reply, got) : reply.send(got.value);
+  });
+
+  app.delete("/browsers/:id_or_name", {
+    schema: { ...operations.deleteBrowser, params: SessionRef, body: NoFields },
+  }, async (request, reply) => answerDone(reply, await sessions.remove(parseSessionRef(request.params), callerOf(request, reply))));
+}
+
+function listQueryOf(query: Static<typeof SessionQuery>): SessionListQuery {
+  const { include_deleted = false, status = include_deleted ? "all" : "active", query: text, tags, region } = query;
+  return {
+    ...pagingOf(query),
+    status,
+    ...(text !== undefined && { query: text }),
+    ...(tags !== undefined && { tags }),
+    ...(region !== undefined && { region }),
+  };
+}

@@ -1,0 +1,67 @@
+import { type ErrorCode, errors } from "../../base/errors.js";
+
+interface Success {
+  readonly status: 200 | 201 | 204;
+  readonly description: string;
+  /** `$id` of a component; a list of them where `isList`. */
+  readonly component?: string;
+  readonly isList?: boolean;
+  readonly contentType?: string;
+}
+
+interface Operation {
+  readonly tag: string;
+  readonly summary: string;
+  readonly success: readonly Success[];
+  /** Beyond what every operation can answer. */
+  readonly failures?: readonly ErrorCode[];
+  /** Needs no key. */
+  readonly isOpen?: boolean;
+  readonly takesBody?: boolean;
+}
+
+interface Described {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: string[];
+  readonly security?: [];
+  readonly response: Record<number, object>;
+}
+
+/** What each route says of itself in the OpenAPI document; its body, params and query stand beside it in the route. */
+export const about = <Id extends string>(operations: Record<Id, Operation>): Record<Id, Described> =>
+  Object.fromEntries(
+    Object.entries<Operation>(operations).map(([id, operation]) => [id, describe(id, operation)]),
+  ) as Record<Id, Described>;
+
+const describe = (operationId: string, operation: Operation): Described => ({
+  operationId,
+  summary: operation.summary,
+  tags: [operation.tag],
+  ...(operation.isOpen && { security: [] }),
+  response: { ...Object.fromEntries(operation.success.map(successReply)), ...failureReplies(codesOf(operation)) },
+});
+
+const codesOf = ({ isOpen, takesBody, failures = [] }: Operation): readonly ErrorCode[] => [
+  ...common, ...(isOpen ? [] : keyed), ...(takesBody ? ofBodies : []), ...failures,
+];
+const common: readonly ErrorCode[] = ["bad_request", "internal", "draining"];
+const keyed: readonly ErrorCode[] = ["unauthorized", "project_not_found", "unavailable", "store_unavailable"];
+const ofBodies: readonly ErrorCode[] = ["invalid_json", "unsupported_media_type", "body_too_large"];
+
+function successReply({ status, description, component, isList, contentType }: Success): [number, object] {
+  if (contentType !== undefined) return [status, { description, content: { [contentType]: { schema: { type: "string" } } } }];
+  if (component === undefined) return [status, { description, type: "null" }];
+  const ref = { $ref: `${component}#` };
+  return [status, { description, content: { "application/json": { schema: isList ? { type: "array", items: ref } : ref } } }];
+}
+
+function failureReplies(codes: readonly ErrorCode[]): Record<number, object> {
+  const statuses = [...new Set(codes.map((code) => errors[code].status))];
+  return Object.fromEntries(statuses.map((status) => [status, failureReply(codes.filter((code) => errors[code].status === status))]));
+}
+
+const failureReply = (codes: readonly ErrorCode[]): object => ({
+  description: codes.map((code) => `\`${code}\`: ${errors[code].message}`).join("; "),
+  content: { "application/json": { schema: { $ref: "Error#" } } },
+});

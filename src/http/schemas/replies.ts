@@ -1,0 +1,174 @@
+import { Type, type Static } from "typebox";
+import { errors } from "../../base/errors.js";
+import { retireReasons, states } from "../../pool/browser.js";
+import { CurlReply } from "../../pool/curl.js";
+import { engines, memoryClasses, Network, PoolCreate, Policy, regions, Telemetry, Viewport } from "../../pool/config.js";
+import { proxyProtocols, proxyTypes } from "../../registry/proxies.js";
+
+const Instant = Type.String({ format: "date-time" });
+const Count = Type.Integer({ minimum: 0 });
+const Region = Type.Enum([...regions]);
+const Memory = Type.Enum([...memoryClasses]);
+
+const Detail = Type.Object({ code: Type.Optional(Type.String()), message: Type.Optional(Type.String()) });
+/** interface.md 2.1. */
+export const ErrorReply = Type.Object(
+  {
+    code: Type.Enum(Object.keys(errors)),
+    message: Type.String(),
+    details: Type.Optional(Type.Array(Detail)),
+    inner_error: Type.Optional(Detail),
+  },
+  { $id: "Error" },
+);
+
+const { size: _size, ...optionalConfig } = PoolCreate.properties;
+const ConfigReply = Type.Object({ ...optionalConfig, size: Type.Integer({ minimum: 1 }) });
+/** interface.md 2.8 and design.md 5 (Pool object). */
+export const PoolReply = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.Optional(Type.String()),
+    region: Region,
+    created_at: Instant,
+    acquired_count: Count,
+    available_count: Count,
+    launching_count: Count,
+    resetting_count: Count,
+    stale_count: Count,
+    waiting_count: Count,
+    fill: Type.Optional(
+      Type.Object(
+        {
+          reason: Type.Enum(["rate", "capacity", "launch_failing", "rate_zero", "not_supported"]),
+          fields: Type.Optional(Type.Array(Type.String())),
+          last_error: Type.Optional(Type.String()),
+        },
+        { description: "Why the pool is below its size; absent when it is full or launches are under way" },
+      ),
+    ),
+    extension_ids: Type.Array(Type.String()),
+    profile_id: Type.Optional(Type.String()),
+    browser_pool_config: ConfigReply,
+  },
+  { $id: "BrowserPool" },
+);
+
+export const PoolBrowserReply = Type.Object(
+  {
+    session_id: Type.String(),
+    state: Type.Enum([...states]),
+    node: Type.String(),
+    generation: Count,
+    stale: Type.Boolean({ description: "Launched under an older configuration than the pool's" }),
+    age_ms: Count,
+    leases_served: Count,
+    last_error: Type.Optional(Type.String()),
+  },
+  { $id: "PoolBrowser" },
+);
+
+const SessionNetwork = Type.Object(
+  {
+    ...Network.properties,
+    isolation: Type.Optional(
+      Type.Enum(["namespace", "proxy", "none"], { description: "What holds the browser to its proxy: a network namespace, or switches, policy and the gateway" }),
+    ),
+    attested: Type.Optional(Type.String({ format: "date-time", description: "When it was last proved from inside that what is closed is closed" })),
+    generation: Count,
+  },
+  { description: "What is in force for this lease" },
+);
+
+/** interface.md 2.7, wire-facts.md 2.2. */
+export const SessionReply = Type.Object(
+  {
+    session_id: Type.String(),
+    created_at: Instant,
+    cdp_ws_url: Type.String(),
+    webdriver_ws_url: Type.String(),
+    region: Region,
+    stealth: Type.Boolean(),
+    headless: Type.Boolean(),
+    memory: Memory,
+    timeout_seconds: Type.Integer(),
+    kiosk_mode: Type.Optional(Type.Boolean()),
+    engine: Type.Optional(Type.Enum([...engines])),
+    lease_id: Type.Optional(Type.String()),
+    name: Type.Optional(Type.String()),
+    tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+    start_url: Type.Optional(Type.String()),
+    viewport: Type.Optional(Viewport),
+    pool: Type.Optional(Type.Object({ id: Type.String(), name: Type.Optional(Type.String()) })),
+    network: Type.Optional(SessionNetwork),
+    proxy: Type.Optional(
+      Type.Object(
+        { mode: Type.Optional(Type.Enum(["direct", "default"])), id: Type.Optional(Type.String()), name: Type.Optional(Type.String()) },
+        { description: "What carries the requests that no route names; absent where nothing was chosen" },
+      ),
+    ),
+    browser_policy: Type.Optional(Policy),
+    profile: Type.Optional(Type.Object({ id: Type.Optional(Type.String()), name: Type.Optional(Type.String()) })),
+    proxy_id: Type.Optional(Type.String()),
+    telemetry: Type.Optional(Type.Union([Telemetry, Type.Null()])),
+    usage: Type.Optional(
+      Type.Object(
+        { uptime_ms: Count, requests: Count, denied: Count, bytes_sent: Count, bytes_received: Count },
+        { description: "Uptime of the session through all its leases; the counts are of this lease, at most one look of its node late" },
+      ),
+    ),
+    isolation: Type.Optional(Type.Unknown({ description: "What keeps the browser apart from the host, as its node reported" })),
+    deleted_at: Type.Optional(Instant),
+    usage_status: Type.Optional(Type.Enum(["pending", "ready"])),
+    reason: Type.Optional(Type.Enum([...retireReasons], { description: "Of a deleted session: why it is over" })),
+  },
+  { $id: "BrowserSession" },
+);
+
+/** wire-facts.md 2.6. */
+export const ProxyReply = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.Optional(Type.String()),
+    type: Type.Enum([...proxyTypes]),
+    protocol: Type.Enum([...proxyProtocols]),
+    bypass_hosts: Type.Array(Type.String()),
+    status: Type.Optional(Type.Enum(["available", "unavailable"], { description: "What the last check found; absent before the first" })),
+    last_checked: Type.Optional(Instant),
+    ip_address: Type.Optional(Type.String({ description: "Where requests through it come from, where the last check was told" })),
+    config: Type.Object({
+      host: Type.String(),
+      port: Type.Integer(),
+      username: Type.Optional(Type.String()),
+      has_password: Type.Boolean(),
+      has_ca_bundle: Type.Boolean(),
+    }),
+  },
+  { $id: "Proxy" },
+);
+
+const Scope = Type.Object({ project_id: Type.Union([Type.String(), Type.Null()]) });
+/** interface.md 5. */
+export const AuthContextReply = Type.Object(
+  {
+    authentication: Type.Object({
+      method: Type.Enum(["api_key", "jwt"]),
+      source: Type.Enum(["api_key", "oauth", "dashboard"]),
+      credential_id: Type.Union([Type.String(), Type.Null()]),
+    }),
+    principal: Type.Object({ type: Type.Enum(["api_key", "user"]), id: Type.String() }),
+    organization: Type.Object({ id: Type.String() }),
+    authorization: Type.Object({ credential_scope: Scope, effective_scope: Scope }),
+  },
+  { $id: "AuthContext" },
+);
+export const StatusReply = Type.Object({ status: Type.String() }, { $id: "Status" });
+
+/** Each is a component of the OpenAPI document. */
+export const components = [ErrorReply, PoolReply, PoolBrowserReply, SessionReply, CurlReply, ProxyReply, AuthContextReply, StatusReply] as const;
+
+export type PoolReply = Static<typeof PoolReply>;
+export type PoolBrowserReply = Static<typeof PoolBrowserReply>;
+export type ProxyReply = Static<typeof ProxyReply>;
+export type SessionReply = Static<typeof SessionReply>;
+export type AuthContextReply = Static<typeof AuthContextReply>;

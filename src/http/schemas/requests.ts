@@ -1,0 +1,44 @@
+import { Type } from "typebox";
+import { bounds, regions } from "../../pool/config.js";
+
+const closed = { additionalProperties: false } as const;
+
+/** Of operations that take no field at all. */
+export const NoFields = Type.Object({}, closed);
+export const PoolDelete = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed);
+
+export const PoolRef = Type.Object({ id_or_name: Type.String({ description: "The pool's id or its name; ids win" }) });
+export const ProxyRefParams = Type.Object({ id: Type.String({ description: "The proxy's id; its name is none" }) });
+export const SessionRef = Type.Object({ id_or_name: Type.String({ description: "The session's id or its name; ids win" }) });
+
+const paging = {
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 })),
+};
+const text = (description: string) => Type.Optional(Type.String({ maxLength: 255, description }));
+const region = Type.Optional(Type.Enum([...regions]));
+
+/**
+ * Query keys that are not known are ignored, unlike fields of a body: newer clients filter by more, and proxies and caches add
+ * keys of their own; a read changes nothing.
+ */
+export const PoolQuery = Type.Object({
+  ...paging,
+  name: text("The whole name, without regard to case and accents"),
+  query: text("A part of the name, or the id"),
+  region,
+});
+export const ProxyQuery = Type.Object(paging);
+export const SessionQuery = Type.Object({
+  ...paging,
+  status: Type.Optional(Type.Enum(["active", "deleted", "all"], { default: "active" })),
+  include_deleted: Type.Optional(Type.Boolean({ deprecated: true, description: "As status=all" })),
+  query: text("A part of the name or of the pool's name, or an id"),
+  region,
+  tags: Type.Optional(
+    Type.Record(Type.String(), Type.String({ maxLength: 256 }), {
+      maxProperties: bounds.tags, description: "tags[key]=value; every one must be equal",
+    }),
+  ),
+});
+export const SessionGetQuery = Type.Object({ include_deleted: Type.Optional(Type.Boolean({ default: false })) });

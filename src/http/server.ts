@@ -1,0 +1,76 @@
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { TimeLimitReached, within } from "../base/deadline.js";
+import { type App, type AppState, makeApp } from "./app.js";
+import type { HttpDeps, HttpOptions } from "./deps.js";
+import { type Docs, isDocsPath, makeDocs } from "./docs.js";
+import { makeServer } from "./sockets.js";
+
+export interface Listening {
+  readonly port: number;
+  /** Connections are closed after their next reply; requests are still taken. */
+  drain(): void;
+  /** Stops accepting, lets replies in flight end within the limit, then cuts what is left. */
+  close(): Promise<void>;
+}
+
+export async function listen(options: HttpOptions, deps: HttpDeps): Promise<Listening> {
+  const state: AppState = { draining: false, closing: false };
+  const upgraded = new Set<Duplex>();
+  const docs = makeDocs(options, deps, state);
+  const app = makeApp(options, deps, {
+    state,
+    serverFactory: (api) => makeServer({ options, deps, state, upgraded, isDocsPath, docs: docs.request }, api),
+  });
+  await app.ready();
+  await startListening(app.server, options);
+  const { port } = app.server.address() as AddressInfo;
+  return {
+    port,
+    drain() {
+      state.draining = true;
+      app.server.closeIdleConnections();
+    },
+    close: () => close({ app, docs, upgraded, state }, { options, deps }),
+  };
+}
+
+/** Not through Fastify, which would listen a second time where a name has two addresses. */
+const startListening = (server: Server, { host, port }: HttpOptions): Promise<void> =>
+  new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port }, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+
+interface Parts {
+  readonly app: App;
+  readonly docs: Docs;
+  readonly upgraded: ReadonlySet<Duplex>;
+  readonly state: AppState;
+}
+
+async function close({ app, docs, upgraded, state }: Parts, { options, deps }: { options: HttpOptions; deps: HttpDeps }): Promise<void> {
+  state.draining = true;
+  state.closing = true;
+  const { server } = app;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  // A connection becomes idle when its last reply has ended, and Node.js closes only those that are idle at this moment.
+  const stopSweeping = deps.clock.every(50, () => server.closeIdleConnections());
+  try {
+    await within(deps.clock, { what: "replies in flight", limitMs: options.closeLimitMs }, closed);
+  } catch (error) {
+    if (!(error instanceof TimeLimitReached)) throw error;
+    deps.log.warn({ limitMs: options.closeLimitMs }, "replies in flight were cut");
+    server.closeAllConnections();
+    for (const socket of upgraded) socket.destroy();
+    await closed;
+  } finally {
+    stopSweeping();
+    await docs.close();
+    await app.close();
+  }
+}

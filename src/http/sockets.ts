@@ -1,0 +1,80 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { refusal } from "../base/errors.js";
+import { newRequestId } from "../base/ids.js";
+import type { AppState } from "./app.js";
+import type { HttpDeps, HttpOptions } from "./deps.js";
+import { isFrontPath } from "./front.js";
+import { refuseOnSocket } from "./raw-reply.js";
+import { requestIdOf } from "./request-id.js";
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+interface Wiring {
+  readonly options: HttpOptions;
+  readonly deps: HttpDeps;
+  readonly state: AppState;
+  /** Sockets that were upgraded: Node.js no longer counts them as its own when it closes. */
+  readonly upgraded: Set<Duplex>;
+  readonly isDocsPath: (url: string) => boolean;
+  readonly docs: Listener;
+}
+
+/** The Node.js server under the API: who sees a request first, what is malformed, what takes too long. */
+export function makeServer(wiring: Wiring, api: Listener): Server {
+  const { options } = wiring;
+  const server = createServer(
+    {
+      headersTimeout: options.headersTimeoutMs,
+      requestTimeout: options.requestTimeoutMs,
+      keepAliveTimeout: options.keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.min(options.headersTimeoutMs, 5000),
+      // Refused below: Node.js answers it without a body.
+      requireHostHeader: false,
+      noDelay: true,
+    },
+    guarded(wiring, route(wiring, api)),
+  );
+  server.maxConnections = options.maxConnections;
+  server.setTimeout(options.silenceTimeoutMs);
+  server.on("checkExpectation", ({ socket }: IncomingMessage) =>
+    refuseOnSocket(socket, refusal("bad_request", { message: "The Expect header asks for what is not known" }), newRequestId()));
+  server.on("upgrade", (request, socket, head) => upgrade(wiring, request, { socket, head }));
+  return server;
+}
+
+const route = ({ deps, isDocsPath, docs }: Wiring, api: Listener): Listener => (request, response) => {
+  const url = request.url ?? "/";
+  if (isFrontPath(url) && deps.front.request(request, response)) return;
+  if (isDocsPath(url)) docs(request, response);
+  else api(request, response);
+};
+
+const guarded = ({ deps }: Wiring, listener: Listener): Listener => (request, response) => {
+  const requestId = () => requestIdOf(request);
+  try {
+    if (request.httpVersion === "1.1" && request.headers.host === undefined) {
+      return refuseOnSocket(request.socket, refusal("bad_request", { message: "The Host header is missing" }), requestId());
+    }
+    listener(request, response);
+  } catch (error) {
+    deps.log.error({ error }, "request failed before it was routed");
+    refuseOnSocket(request.socket, refusal("internal"), requestId());
+  }
+};
+
+function upgrade({ deps, state, upgraded }: Wiring, request: IncomingMessage, { socket, head }: { socket: Duplex; head: Buffer }): void {
+  upgraded.add(socket);
+  socket.once("close", () => upgraded.delete(socket));
+  // The front listens itself once it has taken the socket; until then a reset must not end the process.
+  socket.on("error", () => socket.destroy());
+  if ("setTimeout" in socket && typeof socket.setTimeout === "function") socket.setTimeout(0);
+  if (state.closing) return refuseOnSocket(socket, refusal("draining"), requestIdOf(request));
+  try {
+    if (deps.front.upgrade(request, socket, head)) return;
+    refuseOnSocket(socket, refusal("route_not_found", { message: "There is nothing to upgrade to on this path" }), requestIdOf(request));
+  } catch (error) {
+    deps.log.error({ error }, "upgrade failed");
+    refuseOnSocket(socket, refusal("internal"), requestIdOf(request));
+  }
+}

@@ -1,0 +1,39 @@
+import { dirname, join } from "node:path";
+import { systemClock } from "./base/clock.js";
+import { type Config, openConfig } from "./config.js";
+import { helpText } from "./config/table.js";
+import { startOnGround } from "./ground.js";
+import { runDaemon } from "./shutdown.js";
+import { openLog } from "./telemetry/log.js";
+
+// This file runs as dist/src/main.js.
+const packageRoot = join(dirname(import.meta.dirname), "..");
+
+const exitCodes = { asked: 0, failed: 1, refused: 2 } as const;
+
+function refuse(lines: readonly string[]): number {
+  process.stderr.write(`${lines.join("\n")}\n`);
+  return exitCodes.refused;
+}
+
+async function serve(config: Config): Promise<number> {
+  // Loaded late: what a wrong configuration or --help is answered with needs none of it.
+  const { roles } = await import("./roles.js");
+  const role = roles[config.role];
+  const log = openLog({ ...config.log, descriptor: 1 });
+  const limits = { stopMs: config.drain.limitMs + config.stop.limitMs, hurriedMs: config.stop.hurriedMs };
+  return await runDaemon((lifetime) => startOnGround(role, config, lifetime), { log, clock: systemClock, signals: process, limits });
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  if (args.includes("--help") || args.includes("-h")) {
+    process.stdout.write(`${helpText()}\n`);
+    return exitCodes.asked;
+  }
+  if (args.length > 0) return refuse([`${args.join(" ")} is not understood; --help lists every setting`]);
+  const opened = openConfig({ packageRoot });
+  if (opened.kind === "opened") return await serve(opened.config);
+  return refuse([`The configuration is refused (${opened.file}):`, ...opened.faults.map((fault) => `  ${fault}`)]);
+}
+
+process.exit(await main(process.argv.slice(2)));

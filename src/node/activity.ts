@@ -1,0 +1,108 @@
+import type { Clock, Millis } from "../base/clock.js";
+import type { LeaseId } from "../base/ids.js";
+
+/** A connected client or a request in flight, as the fence sees it. */
+export interface Visitor {
+  /** Cuts it at once; resolves when nothing of it can reach the browser any more. */
+  cut(reason: string): Promise<void>;
+}
+
+/** A visitor's place. Counted as activity between `confirm` and `leave`. */
+export interface Visit {
+  /** It was registered in Redis. False: its lease was cut meanwhile and it has to be refused. */
+  confirm(): boolean;
+  leave(): void;
+}
+
+/** Leases remembered as over, so that a late upgrade of theirs is refused without asking. */
+const keptLeases = 32;
+
+/** Who uses one browser, and since when nobody does (design.md 5, Activity). */
+export class Activity {
+  readonly #visitors = new Map<Visitor, LeaseId>();
+  readonly #confirmed = new Set<Visitor>();
+  readonly #over = new Set<LeaseId>();
+  #lease: LeaseId | undefined;
+  #inactiveSince: Millis;
+  #registrations = 0;
+
+  /** `onBegin` is told of each new holder. */
+  constructor(private readonly clock: Clock, private readonly onBegin: (lease: LeaseId) => void = () => {}) {
+    this.#inactiveSince = clock.monotonic();
+  }
+
+  /** The lease that holds the browser, as far as this node has heard. */
+  get lease(): LeaseId | undefined {
+    return this.#lease;
+  }
+
+  /** Since when (monotonic clock) no client is connected and no request in flight; undefined while there is one. */
+  get inactiveSinceMs(): Millis | undefined {
+    return this.#confirmed.size > 0 ? undefined : this.#inactiveSince;
+  }
+
+  /** How many clients and requests of the present lease were ever registered. */
+  get registrations(): number {
+    return this.#registrations;
+  }
+
+  /** Whether anybody has entered, confirmed or not yet. */
+  get hasVisitors(): boolean {
+    return this.#visitors.size > 0;
+  }
+
+  /** A new holder, since `agoMs`: the clock starts there. Harmless when told twice. */
+  begin(lease: LeaseId, agoMs: Millis = 0): void {
+    if (this.#lease === lease || this.#over.has(lease)) return;
+    this.#lease = lease;
+    this.#registrations = 0;
+    this.#inactiveSince = this.clock.monotonic() - agoMs;
+    this.onBegin(lease);
+  }
+
+  isOver(lease: LeaseId): boolean {
+    return this.#over.has(lease);
+  }
+
+  /** From here on the fence reaches the visitor; `undefined` where its lease is over. */
+  enter(lease: LeaseId, visitor: Visitor): Visit | undefined {
+    if (this.#over.has(lease)) return undefined;
+    this.#visitors.set(visitor, lease);
+    return {
+      confirm: () => this.#confirm(lease, visitor),
+      leave: () => this.#leave(visitor),
+    };
+  }
+
+  #confirm(lease: LeaseId, visitor: Visitor): boolean {
+    if (this.#over.has(lease) || !this.#visitors.has(visitor)) return false;
+    this.begin(lease);
+    this.#confirmed.add(visitor);
+    this.#registrations += 1;
+    return true;
+  }
+
+  #leave(visitor: Visitor): void {
+    this.#visitors.delete(visitor);
+    if (this.#confirmed.delete(visitor)) this.#inactiveSince = this.clock.monotonic();
+  }
+
+  /** The fence: every socket, pending upgrade and request of the lease is cut; it throws where one could not be. */
+  async cutLease(lease: LeaseId, reason: string): Promise<void> {
+    this.#remember(lease);
+    if (this.#lease === lease) this.#lease = undefined;
+    const visitors = [...this.#visitors].filter(([, theirs]) => theirs === lease).map(([visitor]) => visitor);
+    const ends = await Promise.allSettled(visitors.map((visitor) => visitor.cut(reason)));
+    for (const visitor of visitors) this.#leave(visitor);
+    const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
+    if (failures.length > 0) throw new AggregateError(failures, `${failures.length} of ${visitors.length} could not be cut`);
+  }
+
+  #remember(lease: LeaseId): void {
+    this.#over.add(lease);
+    for (const oldest of this.#over) {
+      if (this.#over.size <= keptLeases) break;
+      this.#over.delete(oldest);
+    }
+  }
+}

@@ -1,0 +1,16 @@
+import { pass, refuse, type Rule } from "./gate.js";
+
+const refused = new Map([
+  ["Browser.crash", "Browser.crash is refused: the browser outlives its clients"],
+  ["Browser.crashGpuProcess", "Browser.crashGpuProcess is refused: the browser outlives its clients"],
+  // Page JavaScript would hold a browser-level connection that no gate sees (chromium.md 5).
+  ["Target.exposeDevToolsProtocol", "Target.exposeDevToolsProtocol is refused: it leads round the gateway"],
+]);
+
+/** Commands that reach past the client's own session. */
+export const browserRules: Rule = ({ method }) => {
+  const message = refused.get(method);
+  if (message !== undefined) return refuse(message);
+  // The session stays: only this client goes (design.md 5, Activity).
+  return method === "Browser.close" ? { kind: "answer", result: {}, andDisconnect: true } : pass;
+};

@@ -1,0 +1,97 @@
+import { type Clock, type Millis, pause } from "../base/clock.js";
+import { newRequestId, type NodeId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { RetireReason } from "../pool/browser.js";
+import type { Homes, Nodes, Projects } from "../pool/ports.js";
+import type { Slots } from "./slots.js";
+
+export interface DrainPorts {
+  readonly node: NodeId;
+  readonly homes: Homes;
+  readonly projects: Projects;
+  readonly nodes: Nodes;
+  readonly slots: Slots;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How long idle browsers of a draining node stay in service while their replacements are warmed elsewhere. */
+const handOverMs: Millis = 30_000;
+const lookEveryMs: Millis = 1000;
+
+/** Empties a node: leases may end within the limit, replacements are warmed elsewhere first, then the rest is retired. */
+export class Drain {
+  #isMarked = false;
+
+  constructor(private readonly ports: DrainPorts) {}
+
+  /** Lets leases end within `limitMs`, or until `hurry`; a limit of 0 does not wait. */
+  async wait(limitMs: Millis, hurry: AbortSignal): Promise<void> {
+    if (limitMs === 0 || hurry.aborted) return;
+    const { clock, log } = this.ports;
+    const startedAt = clock.monotonic();
+    log.info({ limitMs }, "drain begun");
+    for (let spent = 0; spent < limitMs && !hurry.aborted; spent = clock.monotonic() - startedAt) {
+      if (await this.#mayEnd(spent)) return;
+      await pause(clock, lookEveryMs, hurry);
+    }
+    log.warn({ limitMs }, "drain limit reached");
+  }
+
+  /** Where Redis cannot be asked the leases live on, and so does the drain. */
+  #mayEnd(spentMs: Millis): Promise<boolean> {
+    return this.#look(spentMs).catch((error: unknown) => {
+      this.ports.log.warn({ error: textOf(error) }, "drain could not be looked after");
+      return false;
+    });
+  }
+
+  async #look(spentMs: Millis): Promise<boolean> {
+    if (!this.#isMarked) await this.#mark();
+    this.#isMarked = true;
+    const isAlone = (await this.ports.nodes.living()).every((facts) => facts.id === this.ports.node || facts.isDraining);
+    const isHandedOver = isAlone || spentMs >= handOverMs;
+    if (isHandedOver) await this.#clear("idle", "drained");
+    return (await this.#leased()) === 0 && (isHandedOver || (await this.#count()) === 0);
+  }
+
+  /** Ends what is left on this node, records included; resolves when no process, directory or record of it is left. */
+  async finish(why: "drained" | "stopped"): Promise<void> {
+    await this.#clear("all", why).catch((error: unknown) => this.ports.log.warn({ error: textOf(error) }, "records left to the reaper"));
+    await this.ports.slots.close();
+    await this.#clear("lost", why);
+    await this.ports.nodes.forget(this.ports.node);
+  }
+
+  /** What an earlier run of this node has left in Redis: its processes are gone. */
+  async forgetEarlierRun(): Promise<void> {
+    await this.#clear("lost", "node_lost");
+    await this.ports.nodes.forget(this.ports.node);
+  }
+
+  async #mark(): Promise<void> {
+    for (const home of await this.ports.projects.homes()) {
+      await this.ports.homes.recycle(home, { maxLeases: null, node: this.ports.node, request: newRequestId() });
+    }
+  }
+
+  async #clear(which: "idle" | "all" | "lost", why: RetireReason): Promise<void> {
+    for (const home of await this.ports.projects.homes()) {
+      await this.ports.homes.clearNode(home, { node: this.ports.node, why, which, request: newRequestId() });
+    }
+  }
+
+  async #leased(): Promise<number> {
+    return (await this.#own()).filter((browser) => browser.state === "leased").length;
+  }
+
+  async #count(): Promise<number> {
+    return (await this.#own()).length;
+  }
+
+  async #own(): Promise<readonly { readonly state: string }[]> {
+    const homes = await this.ports.projects.homes();
+    const all = await Promise.all(homes.map((home) => this.ports.homes.browsers(home)));
+    return all.flatMap(({ browsers }) => browsers.filter((browser) => browser.node === this.ports.node));
+  }
+}

@@ -1,0 +1,165 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import type { Clock } from "../base/clock.js";
+import { within } from "../base/deadline.js";
+import type { BrowserId, LeaseId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Secret } from "../base/secret.js";
+import { leaseOfToken } from "../pool/token.js";
+import type { Visit } from "./activity.js";
+import { answerJson, goneFor, isRefused, type Refused, refuseRequest, refuseUpgrade } from "./answer.js";
+import { closeCodes } from "./client.js";
+import { runCurl } from "./curl.js";
+import { listPage, versionPage } from "./discovery.js";
+import { forwardRequest, forwardUpgrade, wasForwarded } from "./forward.js";
+import type { Gate } from "./gate.js";
+import type { Limits } from "./limits.js";
+import { Opening, type Upgrade } from "./opening.js";
+import { findPath, type Path } from "./paths.js";
+import type { GatewayPorts, LocalBrowser, NodeAddress } from "./ports.js";
+
+export interface GatewayParts {
+  readonly ports: GatewayPorts;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly secret: Secret;
+  /** `http(s)://…` as clients reach any daemon. */
+  readonly publicUrl: string;
+  readonly gate: Gate;
+  readonly limits: Limits;
+}
+
+type Found =
+  | { readonly kind: "here"; readonly lease: LeaseId; readonly browser: LocalBrowser }
+  | { readonly kind: "elsewhere"; readonly address: NodeAddress };
+
+const longestCurlMs = 60_000;
+const notWebSocket: Refused = { code: "bad_request", message: "This address is for WebSocket clients" };
+const over = goneFor("the lease is over");
+
+/** Checks tokens, serves discovery, seats clients on the bridge of their browser, or sends them on to its node. */
+export class Gateway {
+  readonly #openings = new Set<Opening>();
+  readonly #forwards = new Set<() => void>();
+  readonly #webSockets: WebSocketServer;
+
+  constructor(private readonly parts: GatewayParts) {
+    this.#webSockets = new WebSocketServer({
+      noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload: parts.limits.messageBytes,
+    });
+    this.#webSockets.on("wsClientError", (_, socket) => refuseUpgrade(socket, notWebSocket));
+  }
+
+  /** Every upgrade of the server: what is not ours is answered 404. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on("error", () => socket.destroy());
+    this.#open({ request, socket, head }).catch((error: unknown) => refuseUpgrade(socket, this.#failed(error)));
+  }
+
+  /** False: not a path of the gateway, and nothing was done. */
+  request(request: IncomingMessage, response: ServerResponse): boolean {
+    const path = findPath(request.url ?? "/");
+    if (!path) return false;
+    this.#answer(path, request, response).catch((error: unknown) => refuseRequest(response, this.#failed(error)));
+    return true;
+  }
+
+  /** Ends every client of this daemon; resolves when Chromium has detached them. */
+  async close(): Promise<void> {
+    for (const end of this.#forwards) end();
+    const ends = [...this.#openings].map((opening) => opening.end(closeCodes.goingAway, "this daemon is stopping"));
+    await Promise.allSettled(ends);
+  }
+
+  async #open(upgrade: Upgrade): Promise<void> {
+    const path = findPath(upgrade.request.url ?? "/");
+    if (!path) return refuseUpgrade(upgrade.socket, { code: "route_not_found" });
+    const found = await this.#find(path, upgrade.request);
+    if (upgrade.socket.destroyed) return;
+    if (isRefused(found)) return refuseUpgrade(upgrade.socket, found);
+    if (found.kind === "elsewhere") return this.#forward(upgrade, found.address);
+    if (path.wanted.kind !== "client" || !isWebSocket(upgrade.request)) return refuseUpgrade(upgrade.socket, notWebSocket);
+    const wish = { id: path.browser, lease: found.lease, browser: found.browser, root: path.wanted.root };
+    const opening = new Opening(upgrade, wish, { ...this.parts, webSockets: this.#webSockets });
+    this.#openings.add(opening);
+    upgrade.socket.once("close", () => this.#openings.delete(opening));
+  }
+
+  #forward(upgrade: Upgrade, address: NodeAddress): void {
+    const end = forwardUpgrade(upgrade, { ...this.parts, address });
+    this.#forwards.add(end);
+    upgrade.socket.once("close", () => this.#forwards.delete(end));
+  }
+
+  async #find(path: Path, request: IncomingMessage): Promise<Found | Refused> {
+    const { ports, clock, limits, secret } = this.parts;
+    const lease = leaseOfToken(secret, path.browser, path.token);
+    if (lease === undefined) return { code: "unauthorized", message: "The token is missing or not valid" };
+    if (path.wanted.kind === "unknown") return { code: "route_not_found" };
+    if (path.wanted.kind === "webdriver") return { code: "bidi_not_built" };
+    const browser = ports.findBrowser(path.browser);
+    if (browser) return browser.activity.isOver(lease) ? await this.#over(path.browser, lease) : { kind: "here", lease, browser };
+    const asking = wasForwarded(request.headers) ? Promise.resolve(undefined) : ports.findAddress(path.browser);
+    const address = await within(clock, { what: "finding the browser's node", limitMs: limits.connectMs }, asking);
+    return address ? { kind: "elsewhere", address } : await this.#over(path.browser, lease);
+  }
+
+  async #over(browser: BrowserId, lease: LeaseId): Promise<Refused> {
+    const { ports, clock, limits } = this.parts;
+    const asking = ports.findEnd(browser, lease);
+    return goneFor((await within(clock, { what: "finding why a lease is over", limitMs: limits.connectMs }, asking)) ?? "the lease is over");
+  }
+
+  async #answer(path: Path, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const found = await this.#find(path, request);
+    if (isRefused(found)) return refuseRequest(response, found);
+    if (found.kind === "elsewhere") return forwardRequest(request, response, { ...this.parts, limits: this.#limitsOf(path), address: found.address });
+    if (path.wanted.kind === "client") return refuseRequest(response, notWebSocket);
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    const cut = async (): Promise<void> => {
+      refuseRequest(response, over);
+      gone.abort();
+    };
+    const visit = found.browser.activity.enter(found.lease, { cut });
+    if (!visit) return refuseRequest(response, over);
+    try {
+      const refused = await this.#register(path, found.lease, visit);
+      if (refused) return refuseRequest(response, refused);
+      const isCurl = path.wanted.kind === "curl";
+      const answer = isCurl ? await runCurl(request, found.browser, gone.signal) : await this.#page(path, found.browser);
+      if (isCurl && isRefused(answer)) refuseRequest(response, answer);
+      else answerJson(response, answer);
+    } finally {
+      visit.leave();
+    }
+  }
+
+  /** A request through the browser's way out may itself take a minute. */
+  #limitsOf({ wanted }: Path): Limits {
+    const { limits } = this.parts;
+    return wanted.kind === "curl" ? { ...limits, answerMs: limits.answerMs + longestCurlMs } : limits;
+  }
+
+  async #register(path: Path, lease: LeaseId, visit: Visit): Promise<Refused | undefined> {
+    const { ports, clock, limits } = this.parts;
+    const asking = ports.connect({ browser: path.browser, lease, kind: "request" });
+    const registered = await within(clock, { what: "registration of a request", limitMs: limits.connectMs }, asking);
+    if (registered.kind === "gone") return goneFor(registered.reason);
+    return visit.confirm() ? undefined : over;
+  }
+
+  async #page(path: Path, { chromium, bridge }: LocalBrowser): Promise<object> {
+    const at = { publicUrl: this.parts.publicUrl, browser: path.browser, token: path.token };
+    return path.wanted.kind === "list" ? listPage(at, await bridge.targets()) : versionPage(at, chromium);
+  }
+
+  #failed(error: unknown): Refused {
+    this.parts.log.warn({ error: textOf(error) }, "gateway request failed");
+    return { code: "unavailable" };
+  }
+}
+
+const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
+  method === "GET" && headers.upgrade?.toLowerCase() === "websocket" && headers["sec-websocket-key"] !== undefined;

@@ -1,0 +1,92 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Rules } from "../egress/rules.js";
+import type { Lease, NetworkChange } from "../pool/browser.js";
+import type { Homes, NodeReports } from "../pool/ports.js";
+import type { Slot } from "./slots.js";
+
+export interface NetworkPorts {
+  readonly homes: Homes;
+  readonly reports: NodeReports;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * A change that takes longer than this to put in force shuts the browser's way out until it is: whoever asked is told after 5 s
+ * that it is closed (session-update.ts), and it has to be by then.
+ */
+const shutAfterMs: Millis = 1000;
+
+/** Brings what browsers may reach in line with what their records say; one step at a time for each browser. */
+export class Networks {
+  readonly #last = new WeakMap<Slot, Promise<unknown>>();
+
+  constructor(private readonly ports: NetworkPorts) {}
+
+  /**
+   * Puts in force what the record says of the lease's network, asked for or in force already. Resolves with whether the change
+   * `revision`, or a later one, is. Throws where Redis cannot be asked; the way out is then shut until the next look.
+   */
+  sync(slot: Slot, revision = 0): Promise<boolean> {
+    return this.#inTurn(slot, async () => {
+      const cancel = this.ports.clock.after(shutAfterMs, () => slot.door.shut());
+      try {
+        return await this.#sync(slot, revision);
+      } catch (error) {
+        slot.door.shut();
+        throw error;
+      } finally {
+        cancel();
+      }
+    });
+  }
+
+  /** The launch's own rules again: nothing of the lease's is left. */
+  restore(slot: Slot): Promise<void> {
+    return this.#inTurn(slot, () => this.#restore(slot));
+  }
+
+  async #restore(slot: Slot): Promise<void> {
+    if (slot.network === undefined) return;
+    await slot.door.apply();
+    slot.network = undefined;
+  }
+
+  async #sync(slot: Slot, revision: number): Promise<boolean> {
+    const lease = (await this.ports.homes.findBrowser(slot.id))?.browser.lease;
+    const { network, networkWanted } = lease ?? {};
+    if (lease && networkWanted) return (await this.#change(slot, lease, networkWanted)) && networkWanted.revision >= revision;
+    if (network && network.revision !== slot.network) await this.#put(slot, network, await slot.door.rulesWith(network));
+    else if (lease && !network) await this.#restore(slot);
+    await slot.door.reopen();
+    return (network?.revision ?? 0) >= revision;
+  }
+
+  /** In force first, then in the record: the record never tells of rules that do not hold. */
+  async #change(slot: Slot, { id: lease }: Lease, wanted: NetworkChange): Promise<boolean> {
+    const { reports, log } = this.ports;
+    const { revision } = wanted;
+    const rules = await slot.door.rulesWith(wanted).catch((error: unknown) => {
+      log.warn({ browser: slot.id, lease, error: textOf(error) }, "network change refused");
+      return undefined;
+    });
+    if (rules) await this.#put(slot, wanted, rules);
+    else await slot.door.reopen();
+    const noted = await reports.applied({ browser: slot.id, lease, revision, outcome: rules ? "applied" : "refused" });
+    if (rules) log.info({ browser: slot.id, lease, revision }, "network changed");
+    // Another has taken the place of what could not be put in force, or the lease is over: the record says which.
+    return rules !== undefined || (noted === "stale" && (await this.#sync(slot, revision)));
+  }
+
+  async #put(slot: Slot, { revision }: NetworkChange, rules: Rules): Promise<void> {
+    await slot.door.apply(rules);
+    slot.network = revision;
+  }
+
+  #inTurn<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {
+    const turn = (this.#last.get(slot) ?? Promise.resolve()).then(work, work);
+    this.#last.set(slot, turn.catch(() => {}));
+    return turn;
+  }
+}

@@ -1,0 +1,140 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { WebSocketServer } from "ws";
+import type { Clock } from "../base/clock.js";
+import { TimeLimitReached, within } from "../base/deadline.js";
+import type { BrowserId, LeaseId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Visit, Visitor } from "./activity.js";
+import { goneFor, type Refused, refuseUpgrade } from "./answer.js";
+import type { Root, Seat } from "./bridge.js";
+import { Client, closeCodes } from "./client.js";
+import type { Gate } from "./gate.js";
+import type { Limits } from "./limits.js";
+import type { GatewayPorts, LocalBrowser } from "./ports.js";
+
+export interface Upgrade {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
+
+export interface Wish {
+  readonly id: BrowserId;
+  readonly lease: LeaseId;
+  readonly browser: LocalBrowser;
+  readonly root: Root;
+}
+
+export interface OpeningParts {
+  readonly ports: Pick<GatewayPorts, "connect" | "metrics">;
+  readonly webSockets: WebSocketServer;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly gate: Gate;
+  readonly limits: Limits;
+}
+
+
+/**
+ * One client from its upgrade to its end. Registered in Redis, then seated in Chromium, then accepted: whatever fails before
+ * is still an HTTP answer. The fence may cut it at any of these points.
+ */
+export class Opening implements Visitor {
+  readonly #client: Client;
+  #visit: Visit | undefined;
+  /** From when Chromium is asked for a session of the client until that is settled: the fence waits for it. */
+  #seating: Promise<void> | undefined;
+  #cutReason: string | undefined;
+  #isOpen = false;
+
+  constructor(private readonly upgrade: Upgrade, private readonly wish: Wish, private readonly parts: OpeningParts) {
+    const { chromium } = wish.browser;
+    this.#client = new Client({
+      socket: upgrade.socket, pipe: chromium.pipe, clock: parts.clock, limits: parts.limits, gate: parts.gate,
+      surroundings: { directories: chromium.directories }, traffic: parts.ports.metrics, onGone: () => this.#gone(),
+    });
+    void this.#open();
+  }
+
+  async cut(reason: string): Promise<void> {
+    return this.end(closeCodes.leaseOver, reason);
+  }
+
+  /** Ends it at once, at whatever point it is; resolves when Chromium has detached it. */
+  async end(code: number, reason: string): Promise<void> {
+    this.#cutReason ??= reason;
+    if (!this.#isOpen) refuseUpgrade(this.upgrade.socket, goneFor(reason));
+    await this.#seating;
+    await this.#client.end(code, reason);
+  }
+
+  async #open(): Promise<void> {
+    const { wish } = this;
+    this.#visit = wish.browser.activity.enter(wish.lease, this);
+    if (!this.#visit) return this.#refuse(goneFor("the lease is over"));
+    try {
+      const refused = await this.#register();
+      if (refused || this.#cutReason !== undefined) return this.#refuse(refused ?? goneFor(this.#cutReason ?? ""));
+      this.#seating = this.#takeSeat();
+      await this.#seating;
+    } catch (error) {
+      this.parts.log.warn({ browser: wish.id, lease: wish.lease, error: textOf(error) }, "client could not be connected");
+      this.#refuse({ code: "unavailable" });
+    }
+  }
+
+  async #register(): Promise<Refused | undefined> {
+    const { wish, parts } = this;
+    const asking = parts.ports.connect({ browser: wish.id, lease: wish.lease, kind: "client" });
+    const registered = await within(parts.clock, { what: "registration of a client", limitMs: parts.limits.connectMs }, asking);
+    if (registered.kind === "gone") return goneFor(registered.reason);
+    if (!this.#visit?.confirm()) return goneFor("the lease is over");
+    await this.#ready(registered.ready);
+    return undefined;
+  }
+
+  async #ready(ready: Promise<unknown> | undefined): Promise<void> {
+    if (!ready) return;
+    const limit = { what: "dispatch of the start_url", limitMs: this.parts.limits.readyMs };
+    await within(this.parts.clock, limit, ready).catch((error: unknown) => {
+      if (!(error instanceof TimeLimitReached)) this.parts.log.warn({ error: textOf(error) }, "start_url was not dispatched");
+    });
+  }
+
+  async #takeSeat(): Promise<void> {
+    const seat = await this.wish.browser.bridge.join(this.#client, this.wish.root);
+    if (!seat) return this.#refuse({ code: "not_found", message: "There is no such target" });
+    await this.#accept(seat);
+  }
+
+  async #accept(seat: Seat): Promise<void> {
+    const { request, socket, head } = this.upgrade;
+    const isWanted = this.#cutReason === undefined && !socket.destroyed;
+    if (isWanted) {
+      this.parts.webSockets.handleUpgrade(request, socket, head, (webSocket) => {
+        this.#isOpen = true;
+        this.parts.ports.metrics.clientOpened();
+        this.#client.start(webSocket, seat);
+      });
+    }
+    if (this.#isOpen) return;
+    this.#leave();
+    await seat.leave();
+  }
+
+  #refuse(refused: Refused): void {
+    refuseUpgrade(this.upgrade.socket, refused);
+    this.#leave();
+  }
+
+  #gone(): void {
+    this.parts.ports.metrics.clientClosed();
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#visit?.leave();
+    this.#visit = undefined;
+  }
+}

@@ -1,0 +1,53 @@
+/** One CDP session that a client owns. */
+export interface Session<Owner> {
+  readonly id: string;
+  /** The target it is attached to; absent for a browser-level root. */
+  readonly target?: string;
+  readonly owner: Owner;
+  readonly isRoot: boolean;
+  readonly children: Set<Session<Owner>>;
+  readonly parent?: Session<Owner>;
+}
+
+/** Which CDP session belongs to which client, and which session was attached by which. */
+export class Sessions<Owner> {
+  readonly #byId = new Map<string, Session<Owner>>();
+
+  addRoot(root: { id: string; owner: Owner; target?: string }): Session<Owner> {
+    return this.#add({ ...root, isRoot: true, children: new Set() });
+  }
+
+  addChild(parent: Session<Owner>, child: { id: string; target: string }): void {
+    parent.children.add(this.#add({ ...child, owner: parent.owner, isRoot: false, children: new Set(), parent }));
+  }
+
+  #add(session: Session<Owner>): Session<Owner> {
+    this.#byId.set(session.id, session);
+    return session;
+  }
+
+  find(id: string): Session<Owner> | undefined {
+    return this.#byId.get(id);
+  }
+
+  attachedTo(target: string): Set<Session<Owner>> {
+    return new Set([...this.#byId.values()].filter((session) => session.target === target));
+  }
+
+  roots(): Session<Owner>[] {
+    return [...this.#byId.values()].filter((session) => session.isRoot);
+  }
+
+  /** Forgets a session with all that were attached through it: Chromium ends those without an event of their own. */
+  remove(session: Session<Owner>): Set<Session<Owner>> {
+    session.parent?.children.delete(session);
+    const gone = new Set<Session<Owner>>();
+    const pending = [session];
+    for (let next = pending.pop(); next; next = pending.pop()) {
+      gone.add(next);
+      this.#byId.delete(next.id);
+      pending.push(...next.children);
+    }
+    return gone;
+  }
+}

@@ -1,0 +1,273 @@
+import PQueue from "p-queue";
+import type { Clock, Millis } from "../base/clock.js";
+import { type BrowserId, type ClaimId, homeOf, type LeaseId, onDemandHome } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Chromium, LaunchSpec } from "../browser/chromium.js";
+import type { Browser, RetireReason } from "../pool/browser.js";
+import { memoryBytes } from "../pool/config.js";
+import type { LaunchConfig } from "../pool/launch-config.js";
+import type { Homes, Job, LeaseUsage, NodeReports } from "../pool/ports.js";
+import { Activity } from "./activity.js";
+import { Bridge } from "./bridge.js";
+import type { Door } from "./doors.js";
+import type { LocalBrowser } from "./ports.js";
+import { Using } from "./using.js";
+
+/** A browser of this node, from its first answer to its end. */
+export interface Slot extends LocalBrowser {
+  readonly id: BrowserId;
+  readonly chromium: Chromium;
+  readonly config: LaunchConfig;
+  readonly bornAtMs: Millis;
+  readonly door: Door;
+  readonly using: Using;
+  /** Revision of the network change of a lease that is in force; without one it is the launch's own network. */
+  network: number | undefined;
+  /** The lease whose start page was dispatched last. */
+  started?: { readonly lease: LeaseId; readonly dispatched: Promise<void> };
+  /** A PATCH has changed the viewport: the fence puts it back. */
+  isResized: boolean;
+  /** Its end was decided here; its exit is no crash. */
+  isEnding: boolean;
+}
+
+export interface SlotPorts {
+  readonly homes: Homes;
+  readonly reports: NodeReports;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Throws, with a text for people, where the browser cannot be let out. */
+  openDoor(browser: BrowserId, config: LaunchConfig): Promise<Door>;
+  /** `onAnswer`: Chromium has given its first answer. */
+  launch(spec: LaunchSpec, options: { readonly signal: AbortSignal; readonly onAnswer: () => void }): Promise<Chromium>;
+  makeBridge(chromium: Chromium): Bridge;
+  readonly parallelLaunches: number;
+  /** A launch beyond these is refused, whatever Redis says. */
+  readonly maxBrowsers: number;
+  readonly maxBytes: number;
+  readonly meter: { launched(browser: Browser): void; failed(browser: Browser, reason: string): void };
+}
+
+interface End {
+  readonly why: Extract<RetireReason, "crashed" | "unhealthy" | "not_clean" | "reset_failed" | "launch_failed">;
+  readonly text: string;
+}
+
+interface Pending {
+  readonly abort: AbortController;
+  readonly done: Promise<void>;
+}
+
+/** The browsers of this node: launched, watched and ended here, and nowhere else decided. */
+export class Slots {
+  readonly #slots = new Map<BrowserId, Slot>();
+  readonly #pending = new Map<BrowserId, Pending>();
+  /** Memory of the launches that were admitted and are under way. */
+  readonly #admitted = new Map<BrowserId, number>();
+  /** Ends that Redis could not be told: a record that names a browser which is no more would be handed out. */
+  readonly #untold = new Map<BrowserId, End>();
+  readonly #queue: PQueue;
+  #isClosed = false;
+
+  constructor(private readonly ports: SlotPorts) {
+    this.#queue = new PQueue({ concurrency: ports.parallelLaunches });
+  }
+
+  find(id: BrowserId): Slot | undefined {
+    return this.#slots.get(id);
+  }
+
+  all(): readonly Slot[] {
+    return [...this.#slots.values()];
+  }
+
+  get count(): number {
+    return this.#slots.size + this.#pending.size;
+  }
+
+  /** A launch job. Does nothing where the claim is not the record's, or the launch is under way. */
+  async launch({ browser: id, claim }: Job): Promise<void> {
+    if (this.#isClosed || this.#slots.has(id) || this.#pending.has(id) || this.#untold.has(id)) return;
+    const abort = new AbortController();
+    const work = this.#launch(id, claim, abort.signal);
+    this.#pending.set(id, { abort, done: work.catch(() => {}) });
+    try {
+      await work;
+    } finally {
+      this.#pending.delete(id);
+      this.#admitted.delete(id);
+    }
+  }
+
+  async #launch(id: BrowserId, claim: ClaimId, signal: AbortSignal): Promise<void> {
+    const record = await this.ports.reports.beginLaunch(id, claim);
+    if (!record) return;
+    const config = await this.ports.homes.findLaunchConfig(homeOf(id), record.config);
+    if (!config) return;
+    if (!this.#admits(id, memoryBytes(config.memory))) return await this.#failed(record, claim, "the node holds as many browsers as it may");
+    try {
+      const slot = await this.#inTurn((onAnswer) => this.#start({ id, config }, { signal, onAnswer }));
+      await this.#launched(record, claim, slot);
+    } catch (error) {
+      if (!signal.aborted) await this.#failed(record, claim, textWithLines(error));
+    }
+  }
+
+  /**
+   * A launch holds its place in the queue until Chromium has answered: what follows waits more than it works. The queue is
+   * not given the signal: it would settle before the launch has cleared up after itself.
+   */
+  #inTurn(start: (onAnswer: () => void) => Promise<Slot>): Promise<Slot> {
+    return new Promise((resolve, reject) => {
+      const turn = (): Promise<void> => new Promise((free) => {
+        start(free).then(resolve, reject).finally(free);
+      });
+      this.#queue.add(turn).catch(reject);
+    });
+  }
+
+  async #start({ id, config }: { id: BrowserId; config: LaunchConfig }, options: Parameters<SlotPorts["launch"]>[1]): Promise<Slot> {
+    const { signal } = options;
+    signal.throwIfAborted();
+    const door = await this.ports.openDoor(id, config);
+    try {
+      signal.throwIfAborted();
+      return this.#seat(await this.ports.launch(specOf(id, config, door), options), config, door);
+    } catch (error) {
+      await door.close();
+      throw error;
+    }
+  }
+
+  /** An empty node admits one of any class (design.md 5, Capacity). */
+  #admits(id: BrowserId, bytes: number): boolean {
+    const held = new Map([...this.#admitted, ...this.all().map((slot) => [slot.id, memoryBytes(slot.config.memory)] as const)]);
+    const heldBytes = [...held.values()].reduce((sum, theirs) => sum + theirs, 0);
+    const fits = held.size === 0 || (held.size < this.ports.maxBrowsers && heldBytes + bytes <= this.ports.maxBytes);
+    if (fits) this.#admitted.set(id, bytes);
+    return fits;
+  }
+
+  async #failed(record: Browser, claim: ClaimId, text: string): Promise<void> {
+    this.ports.log.warn({ browser: record.id, error: text }, "launch failed");
+    this.ports.meter.failed(record, "launch");
+    await this.ports.reports.launchFailed(record.id, claim, text);
+  }
+
+  async #launched(record: Browser, claim: ClaimId, slot: Slot): Promise<void> {
+    const outcome = await this.ports.reports.launched(slot.id, claim, isolationText(slot.chromium)).catch((error: unknown) => {
+      this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "launch could not be reported");
+      return "unknown" as const;
+    });
+    // Whether the record calls it idle by now cannot be known.
+    if (outcome === "unknown") return await this.retireNow(slot, "launch_failed", "its launch could not be reported");
+    if (outcome === "stale") return await this.end(slot);
+    this.ports.meter.launched(record);
+    this.ports.log.info({ browser: slot.id, isolation: slot.chromium.isolation }, "browser launched");
+  }
+
+  #seat(chromium: Chromium, config: LaunchConfig, door: Door): Slot {
+    const { clock } = this.ports;
+    door.begin();
+    const using = new Using(() => door.used(), homeOf(chromium.id) === onDemandHome);
+    const slot: Slot = {
+      id: chromium.id, chromium, config, bridge: this.ports.makeBridge(chromium), activity: new Activity(clock, (lease) => using.begin(lease)),
+      door, using, bornAtMs: clock.monotonic(), network: undefined, isResized: false, isEnding: false,
+      curl: (request, gone) => door.egress.fetch(request, gone),
+    };
+    this.#slots.set(slot.id, slot);
+    void chromium.exited.then(({ code, signal, lastLines }) => {
+      if (!slot.isEnding) this.#crashed(slot, `exited with ${signal ?? code}: ${lastLines.slice(-5).join(" | ")}`);
+    });
+    return slot;
+  }
+
+  /** Exit is noticed at once: the lease ends, what is left of the browser goes, and the pool replaces it. */
+  #crashed(slot: Slot, text: string): void {
+    const { log } = this.ports;
+    log.warn({ browser: slot.id, exit: text }, "browser crashed");
+    this.retireNow(slot, "crashed", text).catch((error: unknown) => log.error({ browser: slot.id, error }, "crashed browser not cleared up"));
+  }
+
+  /** Decides here that a browser is over, ends it, and says so. */
+  async retireNow(slot: Slot, why: End["why"], text: string): Promise<void> {
+    slot.isEnding = true;
+    const claim = await this.#tell(slot.id, { why, text });
+    await this.end(slot);
+    if (claim) await this.#sayGone(slot.id, claim, slot.using.total);
+  }
+
+  /** Says what could not be said when it came. */
+  async tellUntold(): Promise<void> {
+    for (const [id, end] of this.#untold) {
+      const claim = await this.#tell(id, end);
+      if (claim) await this.#sayGone(id, claim);
+    }
+  }
+
+  async #tell(id: BrowserId, end: End): Promise<ClaimId | undefined> {
+    try {
+      const told = await this.ports.reports.end(id, end.why, end.text);
+      this.#untold.delete(id);
+      return told.kind === "unknown" ? undefined : told.claim;
+    } catch (error) {
+      this.ports.log.warn({ browser: id, error: textOf(error) }, "end could not be reported");
+      this.#untold.set(id, end);
+      return undefined;
+    }
+  }
+
+  async #sayGone(id: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void> {
+    await this.ports.reports.gone(id, claim, used).catch((error: unknown) => {
+      this.ports.log.warn({ browser: id, error: textOf(error) }, "end left to the tick");
+    });
+  }
+
+  /** A retire job: done only where the record says so under this claim. */
+  async retire({ browser: id, claim }: Job): Promise<void> {
+    const record = (await this.ports.homes.findBrowser(id))?.browser;
+    if (record?.state !== "retiring" || record.claim !== claim) return;
+    const pending = this.#pending.get(id);
+    pending?.abort.abort();
+    await pending?.done;
+    const slot = this.#slots.get(id);
+    if (slot) await this.end(slot);
+    await this.ports.reports.gone(id, claim, slot?.using.total);
+  }
+
+  /** Cuts whoever uses it and ends the browser; resolves when nothing is left of it. Nothing in it is worth a gentle close. */
+  async end(slot: Slot): Promise<void> {
+    slot.isEnding = true;
+    const { lease } = slot.activity;
+    if (lease) await slot.activity.cutLease(lease, "the browser is over").catch(() => {});
+    // Its door closes with it, and is the last to go: what Chromium still sends at its end has nowhere else to go.
+    await slot.chromium.kill().finally(() => slot.door.close());
+    this.#slots.delete(slot.id);
+  }
+
+  /** Ends everything at once; nothing is launched any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const pending = [...this.#pending.values()];
+    for (const { abort } of pending) abort.abort();
+    await Promise.all(pending.map(({ done }) => done));
+    const ends = await Promise.allSettled(this.all().map((slot) => this.end(slot)));
+    const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
+    if (failures.length > 0) throw new AggregateError(failures, `${failures.length} of ${ends.length} browsers could not be ended`);
+  }
+}
+
+const specOf = (browser: BrowserId, config: LaunchConfig, { spec: egress }: Door): LaunchSpec => ({
+  browser, egress, engine: config.engine, headless: config.headless, stealth: config.stealth, kioskMode: config.kiosk_mode,
+  viewport: { width: config.viewport.width, height: config.viewport.height }, memoryBytes: memoryBytes(config.memory),
+  ...(config.start_url === undefined ? {} : { startUrl: config.start_url }),
+});
+
+/** With the instant at which the browser was proved to be held by its egress. */
+const isolationText = ({ isolation, attestation }: Chromium): string => JSON.stringify({ ...isolation, ...(attestation && { attested: attestation.at }) });
+
+/** The error with the last lines Chromium wrote, for the pool object; at most 1000 characters. */
+function textWithLines(error: unknown): string {
+  const lines = error instanceof Error && "lastLines" in error ? (error.lastLines as readonly string[]) : [];
+  return [textOf(error), ...lines].join("\n").slice(0, 1000);
+}

@@ -1,0 +1,76 @@
+import { type BrowserId, type Home, homeOf } from "../base/ids.js";
+import type { Meter } from "../egress/parts.js";
+import type { DeniedBy } from "../egress/rules.js";
+
+type Outcome = Parameters<Meter["request"]>[1];
+type Direction = Parameters<Meter["carried"]>[1];
+
+/** What counts under the labels of pools. */
+export interface EgressMeter {
+  asked(pool: string, outcome: "direct" | "upstream" | "denied", count: number): void;
+  denied(pool: string, reason: DeniedBy, count: number): void;
+  passed(pool: string, direction: Direction, bytes: number): void;
+}
+
+const isWay = (outcome: Outcome): outcome is "direct" | "upstream" => outcome === "direct" || outcome === "upstream";
+
+class Counts<Kind extends string> {
+  readonly #counts = new Map<Kind, number>();
+
+  add(kind: Kind, count: number): void {
+    this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + count);
+  }
+
+  [Symbol.iterator](): IterableIterator<[Kind, number]> {
+    return this.#counts.entries();
+  }
+}
+
+interface Share {
+  readonly outcomes: Counts<Outcome>;
+  readonly bytes: Counts<Direction>;
+}
+
+/** Requests and bytes by pool. They are added up here and told now and then: a request waits for no label and costs no promise. */
+export class Tally implements Meter {
+  #shares = new Map<Home, Share>();
+
+  request(browser: BrowserId, outcome: Outcome): void {
+    this.#of(homeOf(browser)).outcomes.add(outcome, 1);
+  }
+
+  carried(browser: BrowserId, direction: Direction, bytes: number): void {
+    this.#of(homeOf(browser)).bytes.add(direction, bytes);
+  }
+
+  /** Tells what came since the last time. What has no label now is told the next time; never throws. */
+  async tell(labelOf: (home: Home) => Promise<string>, meter: EgressMeter): Promise<void> {
+    const shares = this.#shares;
+    this.#shares = new Map();
+    await Promise.all([...shares].map(async ([home, share]) => {
+      const pool = await labelOf(home).catch(() => undefined);
+      if (pool === undefined) this.#giveBack(home, share);
+      else tellShare(meter, pool, share);
+    }));
+  }
+
+  #giveBack(home: Home, { outcomes, bytes }: Share): void {
+    const share = this.#of(home);
+    for (const [outcome, count] of outcomes) share.outcomes.add(outcome, count);
+    for (const [direction, count] of bytes) share.bytes.add(direction, count);
+  }
+
+  #of(home: Home): Share {
+    const share = this.#shares.get(home) ?? { outcomes: new Counts<Outcome>(), bytes: new Counts<Direction>() };
+    this.#shares.set(home, share);
+    return share;
+  }
+}
+
+function tellShare(meter: EgressMeter, pool: string, { outcomes, bytes }: Share): void {
+  for (const [outcome, count] of outcomes) {
+    meter.asked(pool, isWay(outcome) ? outcome : "denied", count);
+    if (!isWay(outcome)) meter.denied(pool, outcome, count);
+  }
+  for (const [direction, count] of bytes) meter.passed(pool, direction, count);
+}

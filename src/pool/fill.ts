@@ -1,0 +1,60 @@
+import type { Millis } from "../base/clock.js";
+import { type Home, newBrowserId, newRequestId, type NodeId } from "../base/ids.js";
+import type { Browser, Facts } from "./browser.js";
+import { memoryBytes } from "./config.js";
+import { Placement } from "./placement.js";
+import type { Pool } from "./pool.js";
+import type { Candidate, Homes, Job, Jobs, Nodes } from "./ports.js";
+
+export interface FillPorts {
+  readonly homes: Homes;
+  readonly nodes: Nodes;
+  readonly jobs: Jobs;
+  /** When a browser counts as old; null means never. The jitter keeps those filled at once from ageing at once. */
+  readonly recycle: { readonly maxAgeMs: Millis | null; readonly jitterRatio: number };
+  random(): number;
+}
+
+/** Most launches one fill claims; the next tick goes on. */
+const mostAtOnce = 100;
+
+/** Launches what the pool lacks and may have now. Idempotent; may overlap with itself. */
+export const makeFill = (ports: FillPorts) => async (home: Home): Promise<void> => {
+  const wanted = await ports.homes.wanted(home, mostAtOnce);
+  if (wanted === 0) return;
+  const pool = await ports.homes.findPool(home);
+  if (!pool) return;
+  const { candidates, obstacle } = await candidatesFor(ports, { home, pool, wanted });
+  const claimed = await ports.homes.claimLaunches(home, { candidates, generation: pool.generation, obstacle, request: newRequestId() });
+  const isClaimed = new Set(claimed.map((browser) => browser.id));
+  await Promise.all(candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)));
+  await ports.jobs.add(claimed.flatMap(launchJob));
+};
+
+export const launchJob = (browser: Browser): readonly Job[] =>
+  browser.claim ? [{ kind: "launch", node: browser.node, browser: browser.id, claim: browser.claim }] : [];
+
+async function candidatesFor(
+  ports: FillPorts, ask: { home: Home; pool: Pool; wanted: number },
+): Promise<{ candidates: readonly Candidate[]; obstacle: string }> {
+  const { home, pool, wanted } = ask;
+  const { browsers, at } = await ports.homes.browsers(home);
+  const ofPool = new Map<NodeId, number>();
+  for (const browser of browsers) ofPool.set(browser.node, (ofPool.get(browser.node) ?? 0) + 1);
+  const placement = await Placement.open(ports.nodes, { engine: pool.config.engine, ofPool });
+  const { headless, stealth, kiosk_mode, memory } = pool.config;
+  const facts: Facts = { headless, stealth, kiosk_mode, memory, poolId: pool.id };
+  const candidates: Candidate[] = [];
+  for (let i = 0; i < wanted; i += 1) {
+    const id = newBrowserId(home);
+    const node = await placement.reserve(id, memoryBytes(memory));
+    if (!node) break;
+    candidates.push({ id, node, facts: JSON.stringify(facts), ...ageLimit(ports, at) });
+  }
+  return { candidates, obstacle: placement.obstacle };
+}
+
+function ageLimit({ recycle, random }: FillPorts, at: Millis): { recycleAt?: Millis } {
+  if (recycle.maxAgeMs === null) return {};
+  return { recycleAt: Math.round(at + recycle.maxAgeMs * (1 - recycle.jitterRatio * random())) };
+}

@@ -1,0 +1,84 @@
+import { type BrowserId, homeOf } from "../base/ids.js";
+import { type Browser, factsOf } from "./browser.js";
+import type { Configs } from "./configs.js";
+import type { Page, Paging, PoolListQuery, SessionListQuery, SessionOrTombstone } from "./operations.js";
+import type { Pool } from "./pool.js";
+import type { Homes, Projects } from "./ports.js";
+import type { Tombstone } from "./session.js";
+
+interface Ports {
+  readonly homes: Homes;
+  readonly projects: Projects;
+  readonly configs: Configs;
+  readonly region: string;
+}
+
+/** Without regard to case and accents (wire-facts.md 2.1). */
+const folded = (text: string): string => text.normalize("NFD").replaceAll(/\p{M}/gu, "").toLowerCase();
+
+export function pageOf<Item>(all: readonly Item[], { limit, offset }: Paging): Page<Item> {
+  const items = all.slice(offset, offset + limit);
+  return { items, hasMore: offset + limit < all.length, nextOffset: offset + items.length };
+}
+
+/** GET /browser_pools, newest first. */
+export const makeListPools = ({ homes, projects, region }: Ports) => async (query: PoolListQuery): Promise<Page<Pool>> => {
+  if (query.region !== undefined && query.region !== region) return pageOf<Pool>([], query);
+  const all = await Promise.all((await projects.pools()).map((id) => homes.findPool(homeOf(id))));
+  const pools = all.flatMap((pool) => pool ?? []).filter((pool) => isWanted(pool, query));
+  return pageOf(pools.toSorted((one, other) => other.createdAt - one.createdAt || (one.id < other.id ? -1 : 1)), query);
+};
+
+function isWanted(pool: Pool, { name, query }: PoolListQuery): boolean {
+  const poolName = folded(pool.name ?? "");
+  if (name !== undefined && poolName !== folded(name)) return false;
+  return query === undefined || pool.id === query || poolName.includes(folded(query));
+}
+
+/** GET /browsers: leased browsers and, where asked for, what is kept of those that are over; newest first. */
+export const makeListSessions = (ports: Ports) => async (query: SessionListQuery): Promise<Page<SessionOrTombstone>> => {
+  if (query.region !== undefined && query.region !== ports.region) return pageOf<SessionOrTombstone>([], query);
+  const live = query.status === "deleted" ? [] : await liveBrowsers(ports);
+  const over = query.status === "active" ? [] : await ports.projects.tombstones();
+  const rows = [
+    ...live.filter(({ browser }) => matches(factsOfLive(browser), query)).map((row) => ({ at: row.browser.createdAt, row })),
+    ...over.filter((tombstone) => matches(factsOfDead(tombstone), query)).map((tombstone) => ({ at: tombstone.createdAt, row: tombstone })),
+  ];
+  const page = pageOf(rows.toSorted((one, other) => other.at - one.at || (idOf(one.row) < idOf(other.row) ? -1 : 1)), query);
+  return { ...page, items: (await Promise.all(page.items.map(({ row }) => viewOf(ports, row)))).flatMap((view) => view ?? []) };
+};
+
+type Row = { browser: Browser; at: number } | Tombstone;
+const idOf = (row: Row): BrowserId => ("browser" in row ? row.browser.id : row.id);
+
+async function viewOf(ports: Ports, row: Row): Promise<SessionOrTombstone | undefined> {
+  if (!("browser" in row)) return { kind: "deleted", tombstone: row };
+  const session = await ports.configs.findSession(row.browser, row.at);
+  return session && { kind: "session", session };
+}
+
+async function liveBrowsers({ homes, projects }: Ports): Promise<readonly { browser: Browser; at: number }[]> {
+  const all = await Promise.all((await projects.homes()).map((home) => homes.browsers(home)));
+  return all.flatMap(({ browsers, at }) => browsers.filter((browser) => browser.lease).map((browser) => ({ browser, at })));
+}
+
+interface Searchable {
+  readonly id: string;
+  readonly name?: string | undefined;
+  readonly pool?: string | undefined;
+  readonly poolId?: string | undefined;
+  readonly tags?: string | undefined;
+}
+const factsOfLive = (browser: Browser): Searchable => ({
+  id: browser.id, name: browser.lease?.name, tags: browser.lease?.tags, pool: browser.lease?.pool, poolId: factsOf(browser).poolId,
+});
+const factsOfDead = (tombstone: Tombstone): Searchable => ({
+  id: tombstone.id, name: tombstone.name, tags: tombstone.tags, pool: tombstone.pool?.name, poolId: tombstone.pool?.id,
+});
+
+function matches(row: Searchable, { query, tags }: SessionListQuery): boolean {
+  const own = JSON.parse(row.tags ?? "{}") as Record<string, string>;
+  if (Object.entries(tags ?? {}).some(([key, value]) => own[key] !== value)) return false;
+  if (query === undefined || row.id === query || row.poolId === query) return true;
+  return [row.name, row.pool].some((text) => text !== undefined && folded(text).includes(folded(query)));
+}

@@ -1,0 +1,87 @@
+import type { Done, Refusal } from "../base/errors.js";
+import type { LeaseId, RequestId } from "../base/ids.js";
+import type { AcquireBody, PoolCreate, PoolPatch, ReleaseBody, SessionCreate, SessionPatch } from "./config.js";
+import type { CurlBody, CurlReply } from "./curl.js";
+import type { Pool, PoolBrowser } from "./pool.js";
+import type { Session, Tombstone } from "./session.js";
+
+/** Who asks and how: what an operation needs of a request. */
+export interface Caller {
+  readonly request: RequestId;
+  /** Aborts when the caller's connection has gone. */
+  readonly gone: AbortSignal;
+  readonly idempotencyKey?: string;
+  /** `X-Stainless-Retry-Count`: 0 for a first attempt. */
+  readonly retryCount: number;
+  /** `X-Remuda-Lease-Id` or the body's `lease_id`. */
+  readonly lease?: LeaseId;
+}
+
+/**
+ * A lease that was granted but whose caller may not know it yet. The HTTP layer says how the reply fared: `delivered` once it
+ * was flushed to the socket (confirms the grant, batched), `lost` when the connection closed before (undoes it).
+ * A grant that is a repeat under an idempotency key settles the same way.
+ */
+export interface Granted {
+  readonly kind: "granted";
+  readonly session: Session;
+  settle(outcome: "delivered" | "lost"): void;
+}
+/** Nothing became free in time: 204 with `Retry-After: 0`. */
+export interface TimedOut {
+  readonly kind: "timed-out";
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly hasMore: boolean;
+  readonly nextOffset: number;
+}
+export interface Paging {
+  readonly limit: number;
+  readonly offset: number;
+}
+export interface PoolListQuery extends Paging {
+  /** Exact, without regard to case and accents. */
+  readonly name?: string;
+  /** Part of the name, or the exact id. */
+  readonly query?: string;
+  readonly region?: string;
+}
+export interface SessionListQuery extends Paging {
+  readonly status: "active" | "deleted" | "all";
+  readonly query?: string;
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly region?: string;
+}
+export type SessionOrTombstone = { readonly kind: "session"; readonly session: Session } | { readonly kind: "deleted"; readonly tombstone: Tombstone };
+
+/** `ref` is an id or a name; ids win. Every refusal has changed nothing. */
+export interface PoolOperations {
+  create(body: PoolCreate, caller: Caller): Promise<Done<Pool> | Refusal>;
+  list(query: PoolListQuery): Promise<Page<Pool>>;
+  get(ref: string): Promise<Done<Pool> | Refusal>;
+  update(ref: string, patch: PoolPatch, caller: Caller): Promise<Done<Pool> | Refusal>;
+  remove(ref: string, options: { force: boolean }, caller: Caller): Promise<Done<null> | Refusal>;
+  acquire(ref: string, body: AcquireBody, caller: Caller): Promise<Granted | TimedOut | Refusal>;
+  release(ref: string, body: ReleaseBody, caller: Caller): Promise<Done<null> | Refusal>;
+  flush(ref: string, caller: Caller): Promise<Done<null> | Refusal>;
+  browsers(ref: string): Promise<Done<readonly PoolBrowser[]> | Refusal>;
+}
+
+export interface SessionOperations {
+  create(body: SessionCreate, caller: Caller): Promise<Granted | Refusal>;
+  list(query: SessionListQuery): Promise<Page<SessionOrTombstone>>;
+  get(ref: string, options: { includeDeleted: boolean }): Promise<Done<SessionOrTombstone> | Refusal>;
+  update(ref: string, patch: SessionPatch, caller: Caller): Promise<Done<Session> | Refusal>;
+  remove(ref: string, caller: Caller): Promise<Done<null> | Refusal>;
+  /** A request through the browser's own way out. */
+  curl(ref: string, body: CurlBody, caller: Caller): Promise<Done<CurlReply> | Refusal>;
+}
+
+/** What `/readyz` answers. */
+export interface Readiness {
+  /** Undefined when ready, else why not. */
+  unready(): string | undefined;
+}
+

@@ -1,0 +1,56 @@
+import type { Millis } from "../base/clock.js";
+import type { BrowserId, NodeId, PoolId } from "../base/ids.js";
+import type { State } from "./browser.js";
+import type { PoolConfig } from "./launch-config.js";
+
+/** How many browsers are in each state; `stale` are those of an older generation than the pool's. */
+export interface Counts {
+  readonly launching: number;
+  readonly idle: number;
+  readonly leased: number;
+  readonly resetting: number;
+  readonly stale: number;
+  readonly waiting: number;
+}
+
+/** Why a pool is below its size (design.md 5, Pool object). */
+export type FillReason = "rate" | "capacity" | "launch_failing" | "rate_zero" | "not_supported";
+export interface FillHold {
+  readonly reason: FillReason;
+  /** For `not_supported`: the fields; for `launch_failing`: the last error; for `capacity`: why nodes launch nothing, if some do not. */
+  readonly fields?: readonly string[];
+  readonly last_error?: string;
+}
+
+export interface Pool {
+  readonly id: PoolId;
+  readonly name?: string;
+  readonly createdAt: Millis;
+  readonly revision: number;
+  readonly generation: number;
+  readonly networkGeneration: number;
+  readonly config: PoolConfig;
+  readonly counts: Counts;
+  /** Absent when the pool is at its size or launches are under way. */
+  readonly fill?: FillHold;
+}
+
+/** One row of GET /browser_pools/{x}/browsers. */
+export interface PoolBrowser {
+  readonly id: BrowserId;
+  readonly state: State;
+  readonly node: NodeId;
+  readonly generation: number;
+  readonly stale: boolean;
+  readonly ageMs: Millis;
+  readonly served: number;
+  readonly lastError?: string;
+}
+
+/** Launches still wanted so that `size` browsers exist, leased ones included. */
+export const shortfall = (size: number, have: Counts): number =>
+  Math.max(0, size - have.launching - have.idle - have.leased - have.resetting);
+
+/** At most one minute's worth of launches, and how full the bucket starts (design.md 5, Fill). */
+export const burstOf = (config: { size: number; fill_rate_per_minute: number }): number =>
+  Math.ceil((config.size * config.fill_rate_per_minute) / 100);

@@ -1,0 +1,95 @@
+import type { Millis } from "../base/clock.js";
+import { type Refusal, refusal } from "../base/errors.js";
+import { newBrowserId, onDemandHome } from "../base/ids.js";
+import type { Facts } from "./browser.js";
+import { memoryBytes, type SessionCreate } from "./config.js";
+import { launchJob } from "./fill.js";
+import { keyedOf } from "./keyed.js";
+import type { LaunchConfig } from "./launch-config.js";
+import { type Asked, answered, lend, type LendingPorts, type Unserved, waiterOf, type Wish } from "./lending.js";
+import { type Defaults, sessionConfig } from "./merge.js";
+import type { Caller, Granted } from "./operations.js";
+import { Placement } from "./placement.js";
+import type { Candidate, Jobs, Nodes } from "./ports.js";
+import { type ProxyRefs, resolveProxies, withFaults } from "./proxies.js";
+import { notSupported, unsupportedFields, unsupportedOfCreate } from "./support.js";
+
+export interface SessionPorts extends LendingPorts {
+  readonly nodes: Nodes;
+  readonly proxies: ProxyRefs;
+  readonly jobs: Jobs;
+  readonly defaults: Defaults;
+  readonly region: string;
+  /** How long a launch may take in all, the wait for its turn included. */
+  readonly launchWaitMs: Millis;
+}
+
+const home = onDemandHome;
+const defaultTimeoutSeconds = 60;
+
+/** POST /browsers: the machinery of pools, without a pool: a launch is claimed for a waiter bound to it. */
+export const makeCreateSession = (ports: SessionPorts) => async (body: SessionCreate, caller: Caller): Promise<Granted | Refusal> => {
+  const resolved = await resolveProxies(ports.proxies, body);
+  const config = withFaults(sessionConfig(resolved.body, ports.defaults), resolved.faults);
+  if (config.kind === "refused") return config;
+  const refused = refusedHere(ports, body, config.value);
+  if (refused) return refused;
+  const keyed = keyedOf(caller, "create session", body);
+  const asker = { caller, ...(keyed ? { keyed } : {}) };
+  const waiter = { ...waiterOf(ports, body, asker), timeoutSeconds: body.timeout_seconds ?? defaultTimeoutSeconds };
+  const wish: Wish = { ...asker, home, waiter };
+  const lent = await lend(ports, wish, { ask: () => claim(ports, wish, config.value), limitMs: async () => ports.launchWaitMs });
+  return lent.kind === "unserved" ? refusedLaunch(lent) : lent;
+};
+
+function refusedHere(ports: SessionPorts, body: SessionCreate, config: LaunchConfig): Refusal | undefined {
+  if (body.region !== undefined && body.region !== ports.region) {
+    return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
+  }
+  const unsupported = [...unsupportedFields(config), ...unsupportedOfCreate(body)];
+  if (unsupported.length > 0) return notSupported(unsupported);
+  return body.gpu ? refusal("insufficient_plan", { message: "No node here has a GPU" }) : undefined;
+}
+
+const noRoom = (obstacle: string): Refusal => refusal("capacity_exhausted", {
+  retryAfterSeconds: 5, ...(obstacle && { details: [{ code: "capacity_exhausted", message: obstacle }] }),
+});
+
+async function claim(ports: SessionPorts, { waiter, keyed }: Wish, config: LaunchConfig): Promise<Asked<Refusal>> {
+  const { homes, nodes, jobs } = ports;
+  const { candidate, obstacle } = await placed(nodes, config);
+  if (!candidate && !keyed) return answered(noRoom(obstacle));
+  const reply = await homes.createSession(home, { waiter, config, ...(candidate ? { candidate } : {}), ...(keyed ? { keyed } : {}) });
+  if (candidate && reply.kind !== "claimed") await nodes.freeRoom(candidate.node, candidate.id);
+  switch (reply.kind) {
+    case "granted": return reply;
+    case "waiting": return reply;
+    case "claimed":
+      await jobs.add(launchJob(reply.browser));
+      return { kind: "waiting", waiter: waiter.id, lease: waiter.lease };
+    case "none": return answered(noRoom(obstacle));
+    case "full": return answered(refusal("too_many_sessions", { retryAfterSeconds: 5 }));
+    case "mismatch": return answered(refusal("idempotency_mismatch"));
+    case "over": return answered(refusal("lease_ended"));
+  }
+}
+
+/** A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not. */
+async function placed(nodes: Nodes, { headless, stealth, kiosk_mode, memory, engine }: LaunchConfig): Promise<{ candidate?: Candidate; obstacle: string }> {
+  const id = newBrowserId(home);
+  const placement = await Placement.open(nodes, { engine, ofPool: new Map() });
+  const node = await placement.reserve(id, memoryBytes(memory));
+  const facts: Facts = { headless, stealth, kiosk_mode, memory };
+  return { obstacle: placement.obstacle, ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }) };
+}
+
+function refusedLaunch({ why, error }: Unserved): Refusal {
+  switch (why) {
+    case "failed": return refusal("launch_failed", { details: [{ code: "launch_failed", message: error ?? "" }] });
+    case "stopping": return refusal("draining");
+    case "superseded": return refusal("conflict", { message: "A retry has taken this request's place" });
+    case "deleted":
+    case "gone":
+    case "timeout": return refusal("launch_failed", { message: "The browser was not launched in time" });
+  }
+}

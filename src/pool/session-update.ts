@@ -1,0 +1,162 @@
+import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { homeOf, newRequestId } from "../base/ids.js";
+import type { Browser } from "./browser.js";
+import type { ProxyChoice, SessionPatch, Viewport } from "./config.js";
+import type { Configs } from "./configs.js";
+import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fault, normaliseNetwork } from "./fields.js";
+import { findSession, findTombstone } from "./find.js";
+import { refreshRateOf } from "./launch-config.js";
+import type { Caller, SessionOrTombstone } from "./operations.js";
+import { allowedHostsOf } from "./network.js";
+import type { Homes, NodeQuestion, Projects, Touch } from "./ports.js";
+import { type ProxyRefs, resolveProxies } from "./proxies.js";
+import type { Session } from "./session.js";
+import { notSupported, unsupportedOfPatch } from "./support.js";
+
+interface Ports {
+  readonly homes: Homes;
+  readonly projects: Projects;
+  readonly configs: Configs;
+  readonly proxies: ProxyRefs;
+  /** Asks the browser's node to do something for this lease; waits for its answer within a limit. */
+  askNode(browser: Browser, what: NodeQuestion): Promise<"done" | "failed" | "silent">;
+}
+
+/** GET /browsers/{id_or_name}: leased browsers; what is kept of those that are over only where asked for. */
+export const makeGetSession = (ports: Ports) =>
+  async (ref: string, options: { includeDeleted: boolean }): Promise<Done<SessionOrTombstone> | Refusal> => {
+    const found = await findSession(ports, ref);
+    const session = found && (await ports.configs.findSession(found.browser, found.at));
+    if (session) return done({ kind: "session", session });
+    const tombstone = options.includeDeleted ? await findTombstone(ports.projects, ref) : undefined;
+    return tombstone ? done({ kind: "deleted", tombstone }) : refusal("browser_not_found");
+  };
+
+/** PATCH /browsers/{id_or_name}: what is said of a lease, its start page, its viewport, what it may reach and through which proxy. */
+export const makeUpdateSession = (ports: Ports) => async (ref: string, body: SessionPatch, caller: Caller): Promise<Done<Session> | Refusal> => {
+  const { body: { proxy }, faults } = await resolveProxies(ports.proxies, { proxy: body.proxy, proxy_id: body.proxy_id });
+  const patch = { ...body, ...(proxy ? { proxy } : {}) };
+  const refused = refusedPatch(patch, faults);
+  if (refused) return refused;
+  const found = await findSession(ports, ref);
+  const session = found && (await ports.configs.findSession(found.browser, found.at));
+  if (!session) return refusal("browser_not_found");
+  const { browser } = session;
+  if (caller.lease && caller.lease !== browser.lease?.id) return refusal("lease_superseded");
+  return refusedStart(session, patch) ?? (await withName(ports, { browser, patch, caller }));
+};
+
+interface Ask {
+  readonly browser: Browser;
+  readonly patch: SessionPatch;
+  readonly caller: Caller;
+}
+
+function refusedPatch(patch: SessionPatch, named: readonly Detail[]): Refusal | undefined {
+  const faults: Detail[] = [...named];
+  checkStartUrl(faults, patch.start_url ?? "");
+  checkNetwork(faults, listed(patch.network));
+  if (patch.profile) checkSelector(faults, "profile", patch.profile);
+  if (patch.proxy) checkProxy(faults, patch.proxy);
+  if (patch.proxy && patch.proxy_id) fault(faults, "proxy", "cannot be combined with proxy_id");
+  if (faults.length > 0) return refusal("bad_request", { details: faults });
+  const unsupported = unsupportedOfPatch(patch);
+  return unsupported.length > 0 ? notSupported(unsupported) : undefined;
+}
+
+/** `null` removes the list. */
+const listed = (network: SessionPatch["network"]): { allowed_hosts?: string[] } =>
+  network?.allowed_hosts ? { allowed_hosts: network.allowed_hosts } : {};
+
+/** Against the list that will be in force. */
+function refusedStart({ browser, launch }: Session, patch: SessionPatch): Refusal | undefined {
+  const faults: Detail[] = [];
+  const allowed = patch.network?.allowed_hosts === undefined ? allowedHostsOf(launch, browser.lease) : patch.network.allowed_hosts;
+  checkStartHost(faults, patch.start_url, allowed ? { allowed_hosts: [...allowed] } : undefined);
+  return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
+}
+
+/** A new name is reserved first, and given back where the change is refused; the old one goes with the change. */
+async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal> {
+  const { browser: { id, lease }, patch: { name } } = ask;
+  if (!name || !lease || name === lease.name) return await changeBrowser(ports, ask);
+  const owner = lease.id;
+  const reserve = () => ports.projects.reserveName({ kind: "session", name, owner, home: homeOf(id) });
+  const reserved = await reserve();
+  if (!reserved) return refusal("name_taken");
+  const outcome = await changeBrowser(ports, ask);
+  // A refused PATCH to this very name may have given it back meanwhile.
+  if (outcome.kind === "done") await reserve();
+  // Another PATCH may have given the lease this very name meanwhile.
+  const isUnused = outcome.kind === "refused" && (await ports.homes.findHeld(homeOf(id), owner))?.browser.lease?.name !== name;
+  if (isUnused) await ports.projects.freeName({ kind: "session", name, owner, only: reserved });
+  return outcome;
+}
+
+/** First what the browser may refuse, then the record; the start page last, since nothing of it is waited for but its dispatch. */
+async function changeBrowser(ports: Ports, { browser, patch, caller }: Ask): Promise<Done<Session> | Refusal> {
+  const refused = (patch.viewport && (await resize(ports, browser, patch.viewport))) ?? (await changeNetwork(ports, { browser, patch }));
+  if (refused) return refused;
+  const reply = await ports.homes.touch(homeOf(browser.id), {
+    browser: browser.id, change: touchOf(patch), request: caller.request, ...(browser.lease ? { lease: browser.lease.id } : {}),
+  });
+  if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
+  if (patch.start_url) await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
+  const session = await ports.configs.findSession(reply.browser, reply.at);
+  return session ? done(session) : refusal("browser_not_found");
+}
+
+async function resize({ askNode }: Ports, browser: Browser, { width, height }: Viewport): Promise<Refusal | undefined> {
+  const answer = await askNode(browser, { kind: "resize", width, height });
+  if (answer === "silent") return refusal("node_silent", { retryAfterSeconds: 1 });
+  return answer === "failed" ? refusal("not_supported", { message: "The browser could not take this viewport" }) : undefined;
+}
+
+/**
+ * The record says first what is asked, so that a node which the question does not reach finds it there, or shuts the browser's way
+ * out (node/contact.ts): when nothing is heard for 5 s it is closed until the node has put the change in force.
+ */
+async function changeNetwork(ports: Ports, { browser, patch }: Pick<Ask, "browser" | "patch">): Promise<Refusal | undefined> {
+  const network = networkOf(patch);
+  if (!network || !browser.lease) return undefined;
+  const reply = await ports.homes.touch(homeOf(browser.id), {
+    browser: browser.id, lease: browser.lease.id, change: { set: {}, clear: [], touched: true, network }, request: newRequestId(),
+  });
+  if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
+  const revision = reply.browser.lease?.networkWanted?.revision ?? 0;
+  const answer = await ports.askNode(reply.browser, { kind: "network", revision });
+  if (answer === "done") return undefined;
+  if (answer === "failed") return refusal("conflict", { message: "The browser's node could not put this network in force; nothing has changed" });
+  return refusal("node_silent", {
+    retryAfterSeconds: 1, message: "The browser's node did not answer in time; the browser reaches nothing until its node has put the change in force",
+  });
+}
+
+/** `""` removes the proxy. */
+function chosenBy(id: string | undefined): ProxyChoice | undefined {
+  if (id === undefined) return undefined;
+  return id === "" ? { mode: "direct" } : { id };
+}
+
+function networkOf({ network, proxy, proxy_id }: SessionPatch): Touch["network"] {
+  const allowed = network?.allowed_hosts;
+  const chosen = proxy ?? chosenBy(proxy_id);
+  if (allowed === undefined && chosen === undefined) return undefined;
+  return {
+    ...(allowed === undefined ? {} : { allowedHosts: JSON.stringify(allowed && normaliseNetwork({ allowed_hosts: allowed }).allowed_hosts) }),
+    ...(chosen === undefined ? {} : { proxy: JSON.stringify(chosen) }),
+  };
+}
+
+function touchOf({ name, tags, start_url, viewport }: SessionPatch): Touch {
+  const hasTags = tags !== undefined && Object.keys(tags).length > 0;
+  const rate = viewport && { width: viewport.width, height: viewport.height, refresh_rate: refreshRateOf(viewport) };
+  return {
+    set: {
+      ...(name ? { name } : {}), ...(hasTags ? { tags: JSON.stringify(tags) } : {}),
+      ...(start_url ? { startUrl: start_url } : {}), ...(rate ? { viewport: JSON.stringify(rate) } : {}),
+    },
+    clear: [...(name === "" ? ["name"] : []), ...(tags !== undefined && !hasTags ? ["tags"] : [])],
+    touched: Boolean(viewport) || Boolean(start_url),
+  };
+}

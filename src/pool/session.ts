@@ -1,0 +1,35 @@
+import type { Millis } from "../base/clock.js";
+import type { BrowserId, LeaseId, PoolId } from "../base/ids.js";
+import type { Browser, RetireReason, Usage } from "./browser.js";
+import type { LaunchConfig } from "./launch-config.js";
+
+/** A leased browser as the contract's session object is made from (interface.md 2.7). */
+export interface Session {
+  readonly browser: Browser;
+  readonly launch: LaunchConfig;
+  readonly pool?: { readonly id: PoolId; readonly name?: string };
+  /** What the proxy in force is called now; absent where there is none, or it has no name. */
+  readonly proxyName?: string;
+  /** Redis's time at the reading, for `usage.uptime_ms`. */
+  readonly at: Millis;
+}
+
+/** What is kept of a session that is over: at most 1 KiB, for a day. */
+export interface Tombstone {
+  readonly id: BrowserId;
+  readonly lease: LeaseId;
+  readonly deletedAt: Millis;
+  readonly createdAt: Millis;
+  readonly reason: RetireReason;
+  readonly headless: boolean;
+  readonly stealth: boolean;
+  readonly kiosk_mode: boolean;
+  readonly memory: LaunchConfig["memory"];
+  readonly timeoutSeconds: number;
+  readonly name?: string;
+  /** JSON text; left out where it would not fit. */
+  readonly tags?: string;
+  /** Absent where nothing was counted. */
+  readonly usage?: Usage;
+  readonly pool?: { readonly id: PoolId; readonly name?: string };
+}

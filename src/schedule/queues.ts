@@ -1,0 +1,90 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { TimeLimitReached, within } from "../base/deadline.js";
+import { RemudaError } from "../base/errors.js";
+import { groupBy } from "../base/group.js";
+import { type ConnectionOptions, Queue, Worker } from "bullmq";
+import type { NodeId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Job, Jobs } from "../pool/ports.js";
+
+export interface QueueOptions {
+  readonly connection: ConnectionOptions;
+  readonly prefix: string;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** For what is asked of a queue. */
+  readonly limitMs: Millis;
+}
+
+const queueName = (node: NodeId): string => `node-${node}`;
+// A job that is kept when done or failed silently swallows a re-add under its id; an id may not contain a colon.
+const removed = { removeOnComplete: true, removeOnFail: true, attempts: 1 } as const;
+const idOf = ({ kind, browser, claim }: Job): string => `${kind}-${browser}-${claim}`;
+
+/** The queues that carry work to nodes. A job is a hint; the record is the truth. */
+export class Queues implements Jobs {
+  readonly #queues = new Map<NodeId, Queue<Job>>();
+
+  constructor(private readonly options: QueueOptions) {}
+
+  async add(jobs: readonly Job[]): Promise<void> {
+    const byNode = groupBy(jobs, (job) => job.node);
+    // The connection queues what it cannot send, without a limit. A job that comes late all the same does nothing.
+    await this.#within("adding jobs", Promise.all(
+      [...byNode].map(([node, theirs]) =>
+        this.#queueOf(node).addBulk(theirs.map((job) => ({ name: job.kind, data: job, opts: { ...removed, jobId: idOf(job) } }))),
+      ),
+    ));
+  }
+
+  /** A lost node's queue goes with it; so does what an earlier run of a node has left. */
+  async drop(node: NodeId): Promise<void> {
+    await this.#within("dropping a queue", this.#queueOf(node).obliterate({ force: true }));
+    await this.#queues.get(node)?.close();
+    this.#queues.delete(node);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+  }
+
+  async #within<Value>(what: string, work: Promise<Value>): Promise<Value> {
+    const { clock, limitMs } = this.options;
+    try {
+      return await within(clock, { what, limitMs }, work);
+    } catch (error) {
+      throw error instanceof TimeLimitReached ? new RemudaError("store_unavailable", { cause: error }) : error;
+    }
+  }
+
+  #queueOf(node: NodeId): Queue<Job> {
+    const { connection, prefix, log } = this.options;
+    const known = this.#queues.get(node);
+    if (known) return known;
+    const queue = new Queue<Job>(queueName(node), { connection, prefix, skipVersionCheck: true });
+    queue.on("error", (error) => log.warn({ node, error: error.message }, "queue failed"));
+    this.#queues.set(node, queue);
+    return queue;
+  }
+}
+
+/** How many jobs a node takes at once; the node itself bounds what they do (p-queue). */
+const jobsAtOnce = 256;
+
+export interface Working {
+  close(): Promise<void>;
+}
+
+/** Takes the jobs of one node. A job that throws is logged and gone: the tick claims anew. */
+export async function startWorker(options: QueueOptions, node: NodeId, run: (job: Job) => Promise<void>): Promise<Working> {
+  const { connection, prefix, log } = options;
+  const worker = new Worker<Job>(queueName(node), (job) => run(job.data), {
+    connection, prefix, concurrency: jobsAtOnce, skipVersionCheck: true, ...removedByWorker,
+  });
+  worker.on("error", (error) => log.warn({ node, error: error.message }, "worker failed"));
+  worker.on("failed", (job, error) => log.warn({ node, job: job?.id, error: textOf(error) }, "job failed"));
+  await worker.waitUntilReady();
+  return { close: () => worker.close(true) };
+}
+
+const removedByWorker = { removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };

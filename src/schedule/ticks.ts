@@ -1,0 +1,69 @@
+import { Queue, Worker } from "bullmq";
+import type { Clock, Millis } from "../base/clock.js";
+import { textOf } from "../base/log.js";
+import type { QueueOptions, Working } from "./queues.js";
+
+export interface Tick {
+  readonly name: string;
+  readonly periodMs: Millis;
+  run(): Promise<void>;
+}
+
+/** When each tick last ran, as all controls see it. */
+export interface TickRecord {
+  ran(name: string): Promise<void>;
+  ageMs(name: string): Promise<Millis>;
+}
+
+const scheduleName = "schedule";
+/** A tick older than this many periods has lost its chain, which is armed again. */
+const patience = 3;
+
+/** Repeats the schedules over all controls: each period one of them runs the tick. Ticks may overlap and are idempotent. */
+export async function startTicks(options: QueueOptions, ticks: readonly Tick[], { clock, record }: { clock: Clock; record: TickRecord }): Promise<Working> {
+  const { connection, prefix, log } = options;
+  const queue = new Queue(scheduleName, { connection, prefix, skipVersionCheck: true });
+  queue.on("error", (error) => log.warn({ error: error.message }, "schedule queue failed"));
+  const byName = new Map(ticks.map((tick) => [tick.name, tick]));
+  const worker = new Worker(
+    scheduleName,
+    async (job) => {
+      await byName.get(job.name)?.run();
+      await record.ran(job.name);
+    },
+    { connection, prefix, concurrency: ticks.length, skipVersionCheck: true, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } },
+  );
+  worker.on("error", (error) => log.warn({ error: error.message }, "schedule worker failed"));
+  worker.on("failed", (job, error) => log.warn({ tick: job?.name, error: textOf(error) }, "tick failed"));
+  const arm = async ({ name, periodMs }: Tick): Promise<void> => {
+    await queue.upsertJobScheduler(name, { every: periodMs }, { name, opts: { removeOnComplete: true, removeOnFail: true } });
+  };
+  await Promise.all(ticks.map(arm));
+  const watches = ticks.map((tick) => watch(tick, { clock, record, arm: () => rearm(queue, tick, arm), warn: (error) => log.warn({ tick: tick.name, error: textOf(error) }, "schedule could not be looked after") }));
+  return {
+    async close() {
+      for (const stop of watches) stop();
+      await worker.close(true);
+      await queue.close();
+    },
+  };
+}
+
+async function rearm(queue: Queue, tick: Tick, arm: (tick: Tick) => Promise<void>): Promise<void> {
+  await queue.removeJobScheduler(tick.name);
+  await arm(tick);
+}
+
+interface Watching {
+  readonly clock: Clock;
+  readonly record: TickRecord;
+  arm(): Promise<void>;
+  warn(error: unknown): void;
+}
+
+function watch(tick: Tick, { clock, record, arm, warn }: Watching): () => void {
+  const look = async (): Promise<void> => {
+    if ((await record.ageMs(tick.name)) > patience * tick.periodMs) await arm();
+  };
+  return clock.every(patience * tick.periodMs, () => void look().catch(warn));
+}

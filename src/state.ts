@@ -1,0 +1,85 @@
+import { Events } from "./base/events.js";
+import { defaultProject } from "./base/ids.js";
+import { textOf, type Log } from "./base/log.js";
+import { Stops } from "./base/stops.js";
+import type { Config } from "./config.js";
+import type { Surroundings } from "./ground.js";
+import type { PoolSignals } from "./pool/ports.js";
+import { Queues, type QueueOptions } from "./schedule/queues.js";
+import { EffectRunner } from "./store/effects.js";
+import { RedisHomes } from "./store/homes.js";
+import { queuePrefix } from "./store/keys.js";
+import type { Limits } from "./store/limits.js";
+import { RedisNodes } from "./store/nodes.js";
+import { RedisProjects } from "./store/projects.js";
+import { RedisProxies } from "./store/proxies.js";
+import { connect, connectForQueues, type RedisOptions, Store } from "./store/redis.js";
+import { checkSchema } from "./store/schema.js";
+import { RedisReports } from "./store/reports.js";
+import { RedisTicks } from "./store/ticks.js";
+import { RedisWire } from "./store/wire.js";
+
+/** What both roles share: the way to Redis and everything that stands on it. */
+export interface State {
+  readonly homes: RedisHomes;
+  readonly projects: RedisProjects;
+  readonly proxies: RedisProxies;
+  readonly nodes: RedisNodes;
+  readonly reports: RedisReports;
+  readonly ticks: RedisTicks;
+  readonly wire: RedisWire;
+  readonly queues: Queues;
+  readonly queueOptions: QueueOptions;
+  readonly signals: Events<PoolSignals>;
+  readonly redis: RedisOptions;
+  hasContact(): boolean;
+  /** Waits for Redis, and refuses one that a newer daemon has written to. */
+  contact(): Promise<void>;
+}
+
+/** Longer than a launch may take once it runs: it may have to wait for its turn. */
+const launchTurns = 3;
+
+const limitsOf = ({ acquire, fill, limits, node, tombstones }: Config): Limits => ({
+  maxWaiters: acquire.maxWaiters, maxSessions: limits.maxSessions, idempotencyMs: acquire.idempotencyMs, keyedGraceMs: acquire.keyedGraceMs,
+  controlLostMs: acquire.controlLostAfterMs, launchPickupMs: node.launchPickupMs, launchClaimMs: node.launchLimitMs * launchTurns,
+  backoffInitialMs: fill.backoffInitialMs, backoffMaxMs: fill.backoffMaxMs, earlyDeathMs: fill.earlyDeathMs,
+  provisionalMs: acquire.provisionalMs, retryWindowMs: acquire.retryWindowMs, eventsKept: limits.eventsKept, nodeLostMs: node.lostAfterMs, tombstoneMs: tombstones.keepMs, maxTombstones: tombstones.maxPerProject,
+});
+
+/** Needs no Redis yet: `contact` does. */
+export function openState(config: Config, { redisUrl, log, clock, stopping }: Surroundings): { state: State; stops: Stops } {
+  const stops = new Stops(clock, config.stop.stepMs);
+  const redis: RedisOptions = {
+    url: redisUrl.reveal(), isCluster: config.redis.cluster, connectTimeoutMs: config.redis.connectTimeoutMs, commandTimeoutMs: config.redis.commandTimeoutMs,
+  };
+  const store = new Store(connect(redis), log);                          stops.add("redis", () => store.close());
+  const limits = limitsOf(config);
+  const signals = new Events<PoolSignals>((error) => log.error({ error: textOf(error) }, "listener failed"));
+  const queueRedis = connectForQueues(redis, log);                       stops.add("queue connection", () => queueRedis.disconnect());
+  const queueOptions: QueueOptions = { connection: queueRedis, prefix: queuePrefix, log, clock, limitMs: config.redis.commandTimeoutMs };
+  const queues = new Queues(queueOptions);                               stops.add("queues", () => queues.close());
+  const projects = new RedisProjects(store, defaultProject, limits);
+  const nodes = new RedisNodes(store, defaultProject, { limits, overcommit: config.node.overcommit });
+  const effects = makeEffects({ projects, nodes, queues, signals, log }); stops.add("effects", () => effects.idle());
+  const homes = new RedisHomes(store, effects, { project: defaultProject, limits });
+  const state: State = {
+    homes, projects, proxies: new RedisProxies(store, defaultProject), nodes, queues, queueOptions, signals, redis,
+    reports: new RedisReports(homes), ticks: new RedisTicks(store), wire: new RedisWire(store), hasContact: () => store.hasContact,
+    async contact() {
+      await store.open(stopping);
+      await checkSchema(store);
+    },
+  };
+  return { state, stops };
+}
+
+type EffectSources = Pick<State, "projects" | "nodes" | "queues" | "signals"> & { readonly log: Log };
+
+const makeEffects = ({ projects, nodes, queues, signals, log }: EffectSources): EffectRunner =>
+  new EffectRunner({
+    jobs: queues, log, signals,
+    freeName: (name, owner) => projects.freeName({ kind: "session", name, owner }),
+    freeRoom: (node, browser) => nodes.freeRoom(node, browser),
+    moveGraves: (home) => projects.moveGraves(home),
+  });

@@ -1,0 +1,27 @@
+import type { Millis } from "../base/clock.js";
+
+/** The limits that scripts are given; all of them come from the configuration. */
+export interface Limits {
+  readonly maxWaiters: number;
+  /** On-demand sessions at once, null without a limit. */
+  readonly maxSessions: number | null;
+  readonly idempotencyMs: Millis;
+  readonly keyedGraceMs: Millis;
+  readonly controlLostMs: Millis;
+  /** When a grant that nobody confirmed is looked at: it goes back if its control is lost. */
+  readonly provisionalMs: Millis;
+  /** How long after a lease's end a repeated release that names no lease ends nothing. */
+  readonly retryWindowMs: Millis;
+  /** Moves kept in the stream of a home. */
+  readonly eventsKept: number;
+  /** How soon a node has to take a launch up: a lost job costs no more. */
+  readonly launchPickupMs: Millis;
+  /** How long a node may then take over it before it is claimed anew. */
+  readonly launchClaimMs: Millis;
+  readonly backoffInitialMs: Millis;
+  readonly backoffMaxMs: Millis;
+  readonly earlyDeathMs: Millis;
+  readonly nodeLostMs: Millis;
+  readonly tombstoneMs: Millis;
+  readonly maxTombstones: number;
+}

@@ -1,0 +1,25 @@
+-- end: a browser is over: it crashed, was found unhealthy, could not be reset, or its node stops.
+-- KEYS  pool configs browsers launching idle leased resetting retiring leases waiting provisional worn graves spent events answer
+-- ARGV  browser why text earlyMs initialMs maxMs eventsKept
+-- REPLY retiring (the claim), already (the claim it is retiring under), unknown
+--- @include ends
+--- @include failures
+
+local first = again()
+if first then return first end
+
+local browser = read(A.browser)
+if not browser then return plain("unknown") end
+if browser.state == "retiring" then return plain("already", browser.claim) end
+if browser.state == "launching" and browser.waiter then
+  giveUp(browser, A.text, tonumber(A.initialMs), tonumber(A.maxMs))
+  return finish("unknown")
+end
+if A.text ~= "" then browser.lastError = A.text end
+-- A browser that dies soon after its first idle is a launch that failed late.
+if (A.why == "crashed" or A.why == "unhealthy") and browser.readyAt and now - browser.readyAt < tonumber(A.earlyMs) then
+  countFailure(A.text, tonumber(A.initialMs), tonumber(A.maxMs))
+  redis.call("HSET", K.pool, "earlyDeathAt", now)
+end
+retire(browser, A.why)
+return finish("retiring", browser.claim)

@@ -1,0 +1,15 @@
+-- expire: end a lease that its node found inactive, unless a client was registered since.
+-- KEYS  pool browsers launching idle leased resetting retiring leases provisional worn graves spent events answer
+-- ARGV  browser lease registrations eventsKept
+-- REPLY expired, kept
+--- @include ends
+
+local first = again()
+if first then return first end
+
+local browser = read(A.browser)
+local lease = browser and browser.lease
+if not lease or lease.id ~= A.lease or lease.registrations ~= tonumber(A.registrations) then return plain("kept") end
+if now - lease.grantedAt < lease.timeoutSeconds * 1000 then return plain("kept") end
+retire(browser, "expired")
+return finish("expired")

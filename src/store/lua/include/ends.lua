@@ -1,0 +1,73 @@
+-- ends: how leases and browsers end.
+--- @include moves
+--- @include claims
+--- @include refunds
+--- @include messages
+
+local retireMs = 10000
+local fenceMs = 3000
+local resetMs = 15000
+-- Of the 1024 bytes a tombstone may have; the last count of what was used still comes.
+local mostGrave = 900
+
+local function bury(browser, why)
+  local lease, launch = browser.lease, browser.facts and cjson.decode(browser.facts) or {}
+  local grave = {
+    id = browser.id, lease = lease.id, deletedAt = now, createdAt = browser.createdAt, reason = why,
+    headless = launch.headless, stealth = launch.stealth, kiosk_mode = launch.kiosk_mode, memory = launch.memory,
+    timeoutSeconds = lease.timeoutSeconds, name = lease.name, poolId = launch.poolId, poolName = redis.call("HGET", K.pool, "name") or nil,
+    usage = lease.usage,
+  }
+  grave.tags = lease.tags
+  if #cjson.encode(grave) > mostGrave then grave.tags = nil end
+  redis.call("HSET", K.graves, browser.id, cjson.encode(grave))
+  effect("graves", browser.id)
+  -- Kept until its node has ended the browser, and with it the count of what it used.
+  browser.grave = grave
+end
+
+-- Takes the lease out of the browser's record; the move that follows writes it.
+local function dropLease(browser, why)
+  local lease = browser.lease
+  redis.call("HDEL", K.leases, lease.id)
+  redis.call("ZREM", K.provisional, lease.id)
+  browser.lastLease, browser.lastLeaseEndedAt = lease.id, now
+  if why ~= "undone" then browser.served = browser.served + 1 end
+  browser.lease = nil
+  effect("ended", { lease = lease.id, why = why, hadClient = lease.registrations > 0, heldMs = now - lease.grantedAt })
+  if lease.keyUntil then
+    redis.call("ZADD", K.spent, lease.keyUntil, lease.id)
+    redis.call("ZREMRANGEBYSCORE", K.spent, "-inf", now)
+  end
+  if lease.name then effect("names", { name = lease.name, owner = lease.id }) end
+  return lease
+end
+
+-- Decides once that a browser is over. Its lease, if any, ends with it. `credit` pays for its replacement at once.
+local function retire(browser, why, credit)
+  if browser.state == "launching" then refund(browser) end
+  if browser.lease then
+    bury(browser, why)
+    local lease = dropLease(browser, why)
+    publish("remuda:node:" .. browser.node, { kind = "cut", browser = browser.id, lease = lease.id, why = why })
+  end
+  redis.call("SREM", K.worn, browser.id)
+  if credit then addCredit(1) end
+  claim(browser)
+  browser.why = why
+  move(browser, "retiring", why, now + retireMs)
+  effect("retire", { browser = browser.id, node = browser.node, claim = browser.claim })
+end
+
+-- Ends the lease and sends the browser to its node: to be fenced, and reset where `mode` says so.
+local function fence(browser, why, mode)
+  local lease = dropLease(browser, why)
+  claim(browser)
+  browser.mode, browser.fence = mode, lease.id
+  move(browser, "resetting", why, now + (mode == "state" and resetMs or fenceMs))
+  publish("remuda:node:" .. browser.node,
+    { kind = "fence", browser = browser.id, lease = lease.id, claim = browser.claim, mode = mode })
+  if mode == "state" then
+    effect("reset", { browser = browser.id, node = browser.node, claim = browser.claim })
+  end
+end

@@ -1,0 +1,7 @@
+-- events: every move of a browser or lease, in the script that makes it, on a capped stream.
+
+local function event(browser, from, to, why)
+  local lease = browser.lease and browser.lease.id or from == "leased" and browser.lastLease or ""
+  redis.call("XADD", K.events, "MAXLEN", "~", A.eventsKept, "*",
+    "browser", browser.id, "lease", lease, "from", from, "to", to, "why", why)
+end

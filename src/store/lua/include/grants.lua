@@ -1,0 +1,110 @@
+-- grants: who gets a browser that is free.
+--- @include moves
+--- @include ends
+--- @include counts
+--- @include messages
+
+local function controlBeats(control)
+  local beat = redis.call("HGET", K.controls, control)
+  return beat and now - tonumber(beat) <= tonumber(A.controlLostMs)
+end
+
+-- Notes a beat, unless there was one just now: a write costs more than a look.
+local function beatOf(control)
+  local beat = redis.call("HGET", K.controls, control)
+  if not beat or now - tonumber(beat) > tonumber(A.controlLostMs) / 10 then redis.call("HSET", K.controls, control, now) end
+end
+
+-- Whether somebody is there to be answered.
+local function isThere(waiter)
+  return not waiter.detachedAt and controlBeats(waiter.control)
+end
+
+-- The first waiter that may be offered a browser.
+local function nextWaiter()
+  local from = 0
+  while true do
+    local ids = redis.call("ZRANGE", K.waiters, from, from + 31)
+    if #ids == 0 then return nil end
+    for _, id in ipairs(ids) do
+      local text = redis.call("HGET", K.waiting, id)
+      local waiter = text and cjson.decode(text)
+      if waiter and isThere(waiter) then return waiter end
+    end
+    from = from + #ids
+  end
+end
+
+local function forget(waiter)
+  redis.call("ZREM", K.waiters, waiter.id)
+  redis.call("HDEL", K.waiting, waiter.id)
+end
+
+-- A provisional lease: final once its control confirms the flushed reply or a client opens the URL. Gives the record's text.
+local function lend(browser, waiter, terms)
+  browser.lease = {
+    id = waiter.lease, grantedAt = now, timeoutSeconds = terms.timeoutSeconds, registrations = 0, control = waiter.control,
+    connection = waiter.connection, name = waiter.name, tags = waiter.tags, startUrl = waiter.startUrl,
+    key = waiter.key, keyUntil = waiter.keyUntil, pool = terms.name,
+  }
+  local text = move(browser, "leased", "granted", now)
+  redis.call("HSET", K.leases, waiter.lease, browser.id)
+  redis.call("ZADD", K.provisional, now + tonumber(A.provisionalMs), waiter.lease)
+  if waiter.startUrl then
+    publish("remuda:node:" .. browser.node, { kind = "start", browser = browser.id, lease = waiter.lease, url = waiter.startUrl })
+  end
+  return text
+end
+
+local function hand(browser, waiter, terms)
+  forget(waiter)
+  local text = lend(browser, waiter, terms)
+  publish("remuda:control:" .. waiter.control,
+    { kind = "granted", waiter = waiter.id, connection = waiter.connection, browser = text, at = now })
+end
+
+-- Which browser must go so that no more live than `size`, and the replacements asked for, allow.
+local function surplusOf(browser, size)
+  local live = liveCount()
+  if live <= size then return nil end
+  if browser.worn then return browser, "recycled" end
+  for _, id in ipairs(redis.call("SMEMBERS", K.worn)) do
+    local worn = read(id)
+    if worn and worn.state == "idle" then return worn, "recycled" end
+  end
+  if live > size + redis.call("SCARD", K.worn) then return browser, "above_size" end
+  return nil
+end
+
+-- A browser is free: it is retired, or goes to the first waiter, or becomes idle.
+local function settle(browser, why, terms)
+  if terms.state ~= "open" then return retire(browser, "pool_deleted") end
+  if browser.networkGeneration ~= terms.network then return retire(browser, "stale_network", true) end
+  local surplus, reason = surplusOf(browser, terms.size)
+  if surplus then retire(surplus, reason) end
+  if surplus == browser then return end
+  move(browser, "idle", why)
+  local waiter = nextWaiter()
+  if waiter then hand(browser, waiter, terms) end
+end
+
+-- The next idle browser that may be handed out; a network-stale one is retired on the way.
+local function takeIdle(networkGeneration)
+  while true do
+    local id = redis.call("ZRANGE", K.idle, 0, 0)[1]
+    if not id then return nil end
+    local browser = read(id)
+    if browser.networkGeneration == networkGeneration then return browser end
+    retire(browser, "stale_network", true)
+  end
+end
+
+-- Hands idle browsers to waiters, whom a lost message or a control's pause has left standing.
+local function dispatch(terms)
+  while true do
+    local waiter = nextWaiter()
+    local browser = waiter and takeIdle(terms.network)
+    if not browser then return end
+    hand(browser, waiter, terms)
+  end
+end

@@ -1,0 +1,40 @@
+-- moves: the table of moves (pool/browser.ts holds the same) and the one function that makes a move.
+--- @include changes
+--- @include browsers
+--- @include pool
+--- @include events
+
+local moves = {
+  launching = "idle retiring",
+  idle = "leased retiring",
+  leased = "idle resetting retiring",
+  resetting = "idle retiring",
+  retiring = "gone",
+}
+local stateKeys = { launching = K.launching, idle = K.idle, leased = K.leased, resetting = K.resetting, retiring = K.retiring }
+
+-- Freshest generation first, then the longest idle; worn ones last.
+local function idleScore(browser)
+  local score = nextNumber("sequence") - browser.generation * 4294967296
+  return browser.worn and score + 2251799813685248 or score
+end
+
+-- Gives the record's text. `score` is the deadline of the claim for launching, resetting and retiring, the instant of the grant for leased.
+local function move(browser, to, why, score)
+  local from = browser.state
+  if not moves[from]:find(to, 1, true) then error("no move from " .. from .. " to " .. to) end
+  redis.call("ZREM", stateKeys[from], browser.id)
+  event(browser, from, to, why)
+  if to == "gone" then
+    redis.call("HDEL", K.browsers, browser.id)
+    effect("gone", { browser = browser.id, node = browser.node })
+    return
+  end
+  browser.state, browser.since, browser.tries = to, now, nil
+  if to == "idle" then
+    browser.claim, browser.mode, browser.fence = nil, nil, nil
+    score = idleScore(browser)
+  end
+  redis.call("ZADD", stateKeys[to], score, browser.id)
+  return write(browser)
+end

@@ -1,0 +1,96 @@
+-- reap: put right what was lost: jobs, messages, replies, controls. Idempotent; may overlap with itself.
+-- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer
+-- ARGV  claimMs keyedMs controlLostMs initialMs maxMs eventsKept provisionalMs
+-- REPLY reaped (JSON {launch: [browser]}: launches claimed anew), missing
+--- @include failures
+--- @include grants
+--- @include undo
+--- @include remains
+
+local terms = poolTerms()
+if not terms.state then return plain("missing") end
+local launchTries, retireTries, retireAgainMs = 3, 12, 10000
+local launches = {}
+
+local function overdue(key)
+  return redis.call("ZRANGEBYSCORE", key, "-inf", now, "LIMIT", 0, 200)
+end
+for _, id in ipairs(overdue(K.launching)) do
+  local browser = read(id)
+  browser.tries = (browser.tries or 1) + 1
+  if browser.tries > launchTries then
+    giveUp(browser, "its node did not answer", tonumber(A.initialMs), tonumber(A.maxMs))
+  else
+    claim(browser)
+    redis.call("ZADD", K.launching, now + tonumber(A.claimMs), id)
+    write(browser)
+    table.insert(launches, browser)
+  end
+end
+for _, id in ipairs(overdue(K.resetting)) do
+  local browser = read(id)
+  if browser.tries then
+    retire(browser, "reset_failed")
+  else
+    browser.tries = 1
+    claim(browser)
+    redis.call("ZADD", K.resetting, now + retireAgainMs, id)
+    write(browser)
+    publish("remuda:node:" .. browser.node,
+      { kind = "fence", browser = id, lease = browser.fence, claim = browser.claim, mode = browser.mode })
+    if browser.mode == "state" then effect("reset", { browser = id, node = browser.node, claim = browser.claim }) end
+  end
+end
+for _, id in ipairs(overdue(K.retiring)) do
+  local browser = read(id)
+  browser.tries = (browser.tries or 1) + 1
+  if browser.tries > retireTries then
+    -- Its node is not there, or does not hear: a node ends what it has no record of.
+    bye(browser)
+  else
+    claim(browser)
+    redis.call("ZADD", K.retiring, now + retireAgainMs, id)
+    write(browser)
+    effect("retire", { browser = id, node = browser.node, claim = browser.claim })
+  end
+end
+
+local function lookAfter(waiter)
+  local isLost = not controlBeats(waiter.control)
+  if waiter.key and isLost and not waiter.detachedAt then
+    waiter.detachedAt = now
+    redis.call("HSET", K.waiting, waiter.id, cjson.encode(waiter))
+  end
+  local isOver = waiter.detachedAt and now - waiter.detachedAt > tonumber(A.keyedMs)
+  if isOver or isLost and not waiter.key then
+    forget(waiter)
+    if waiter.name then effect("names", { name = waiter.name, owner = waiter.lease }) end
+  end
+end
+for _, text in ipairs(redis.call("HVALS", K.waiting)) do lookAfter(cjson.decode(text)) end
+for _, lease in ipairs(overdue(K.provisional)) do
+  local held = redis.call("HGET", K.leases, lease)
+  local browser = held and read(held)
+  if not browser then
+    redis.call("ZREM", K.provisional, lease)
+  elseif browser.lease.lost or not controlBeats(browser.lease.control) then
+    takeBack(browser)
+  else
+    -- Its control lives and will say how the reply fared.
+    redis.call("ZADD", K.provisional, now + tonumber(A.controlLostMs), lease)
+  end
+end
+for _, control in ipairs(redis.call("HKEYS", K.controls)) do
+  local beat = tonumber(redis.call("HGET", K.controls, control))
+  if now - beat > 10 * tonumber(A.controlLostMs) then redis.call("HDEL", K.controls, control) end
+end
+if terms.state == "open" and terms.kind == "pool" then
+  dispatch(terms)
+  local generation, inUse = redis.call("HGET", K.pool, "generation"), {}
+  for _, text in ipairs(redis.call("HVALS", K.browsers)) do inUse[cjson.decode(text).config] = true end
+  for _, config in ipairs(redis.call("HKEYS", K.configs)) do
+    if config ~= generation and not inUse[config] then redis.call("HDEL", K.configs, config) end
+  end
+end
+sweepPool()
+return { "reaped", cjson.encode({ launch = launches }), tostring(now), effectsText() }

@@ -1,0 +1,16 @@
+-- reserve-room: a place on a node for a browser to be; an empty node admits one of any class.
+-- KEYS  room
+-- ARGV  browser bytes mostBytes mostBrowsers graceMs
+-- REPLY reserved, full
+-- The map holds a set of browsers with their bytes, never a counter: giving back twice is harmless.
+--- @include base
+
+local sum, count = 0, 0
+local places = redis.call("HGETALL", K.room)
+for i = 1, #places, 2 do
+  if places[i] ~= A.browser then sum, count = sum + tonumber(string.match(places[i + 1], "^%d+")), count + 1 end
+end
+local fits = count == 0 or count < tonumber(A.mostBrowsers) and sum + tonumber(A.bytes) <= tonumber(A.mostBytes)
+if not fits then return plain("full") end
+redis.call("HSET", K.room, A.browser, A.bytes .. " " .. string.format("%.0f", now + tonumber(A.graceMs)))
+return plain("reserved")

@@ -1,0 +1,31 @@
+-- touch: change a live lease: its name, tags, start page or viewport; or ask its node for another network.
+-- KEYS  pool browsers answer
+-- ARGV  browser lease change
+-- REPLY touched (the browser), superseded, unknown
+-- `change` is JSON {set: {field: value}, clear: [field], touched: bool, network?: {allowedHosts?, proxy?}}; a name was reserved before,
+-- the old one is given back after. What is asked of the network is in force only when its node says so (applied).
+--- @include changes
+--- @include browsers
+
+local first = again()
+if first then return first end
+
+local browser = read(A.browser)
+if not browser or not browser.lease then return plain("unknown") end
+if A.lease ~= "" and A.lease ~= browser.lease.id then return plain("superseded") end
+local change = cjson.decode(A.change)
+local lease, name = browser.lease, browser.lease.name
+for field, value in pairs(change.set) do lease[field] = value end
+for _, field in ipairs(change.clear) do lease[field] = nil end
+if change.touched then lease.touched = true end
+if change.network then
+  local before, asked = lease.networkWanted or lease.network or {}, change.network
+  lease.networkWanted = {
+    revision = redis.call("HINCRBY", K.pool, "networkChanges", 1),
+    allowedHosts = asked.allowedHosts or before.allowedHosts, proxy = asked.proxy or before.proxy,
+  }
+  -- A browser that a holder has sent through another proxy is nobody else's (design.md 5, Reuse).
+  if asked.proxy then lease.altered = true end
+end
+if name and name ~= lease.name then effect("names", { name = name, owner = lease.id }) end
+return finish("touched", write(browser))

@@ -1,0 +1,60 @@
+-- update-pool: write a merged configuration over the revision it was merged from, and retire what it makes superfluous or stale.
+-- KEYS  pool configs browsers launching idle leased resetting retiring leases provisional worn graves spent events answer
+-- ARGV  revision fields config launchConfig size fillRate name isNewLaunch isNewNetwork discard eventsKept
+-- REPLY updated, changed (by others meanwhile), missing
+--- @include ends
+--- @include tokens
+--- @include counts
+
+local first = again()
+if first then return first end
+
+local revision, state, oldSize, oldRate = unpack(poolFields("revision", "state", "size", "fillRate"))
+if state ~= "open" then return plain("missing") end
+if revision ~= A.revision then return plain("changed") end
+
+refill(tonumber(oldSize), tonumber(oldRate))
+for field, value in pairs(cjson.decode(A.fields)) do redis.call("HSET", K.pool, field, value) end
+redis.call("HSET", K.pool, "config", A.config, "launchConfig", A.launchConfig, "size", A.size, "fillRate", A.fillRate)
+if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
+nextNumber("revision")
+-- What is launched from now on has the new network: it is a new launch configuration too.
+if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
+  redis.call("HSET", K.configs, tostring(nextNumber("generation")), A.launchConfig)
+  -- A new configuration is a new chance: what failed under the old one is no reason to wait.
+  redis.call("HSET", K.pool, "failures", 0, "backoffUntil", 0, "lastError", "")
+end
+if A.isNewNetwork == "1" then nextNumber("networkGeneration") end
+refill(tonumber(A.size), tonumber(A.fillRate))
+
+local generation, network = unpack(poolFields("generation", "networkGeneration"))
+generation, network = tonumber(generation), tonumber(network)
+
+local function each(key, visit)
+  for _, id in ipairs(redis.call("ZRANGE", key, 0, -1)) do visit(read(id)) end
+end
+local function discardStale(browser)
+  if A.discard == "1" and (browser.state == "idle" or browser.generation < generation) then
+    return retire(browser, "discarded", true)
+  end
+  if browser.state == "idle" and browser.networkGeneration < network then retire(browser, "stale_network", true) end
+end
+each(K.idle, discardStale)
+if A.discard == "1" then each(K.launching, discardStale) end
+
+-- Launching first, then stale idle, then longest idle; never a leased one. Worn ones are replaced only as far as there is room below.
+local surge = tonumber(A.size) < tonumber(oldSize) and 0 or redis.call("SCARD", K.worn)
+local excess = liveCount() - tonumber(A.size) - surge
+local function shrink(key, isFirst)
+  if excess <= 0 then return end
+  each(key, function(browser)
+    if excess <= 0 or not isFirst(browser) then return end
+    retire(browser, "above_size")
+    excess = excess - 1
+  end)
+end
+local function any() return true end
+shrink(K.launching, any)
+shrink(K.idle, function(browser) return browser.worn or browser.generation < generation end)
+shrink(K.idle, any)
+return finish("updated")

@@ -1,0 +1,71 @@
+import { type BrowserId, findNodeId, homeOf, type NodeId, type ProjectId } from "../base/ids.js";
+import type { NodeFacts, Nodes } from "../pool/ports.js";
+import { homeKey, nodesKey, roomKey } from "./keys.js";
+import type { Limits } from "./limits.js";
+import type { Store } from "./redis.js";
+
+/** Nodes, their beats, and who has a place on which. */
+export class RedisNodes implements Nodes {
+  constructor(
+    private readonly store: Store,
+    private readonly project: ProjectId,
+    private readonly options: { readonly limits: Limits; readonly overcommit: number },
+  ) {}
+
+  async beat(facts: NodeFacts): Promise<void> {
+    await this.store.run("beat-node", (key) => nodesKey(key as "beats" | "facts"), { node: facts.id, facts: JSON.stringify(facts) });
+  }
+
+  async leave(node: NodeId): Promise<void> {
+    await this.store.ask((redis) => redis.multi().zrem(nodesKey("beats"), node).hdel(nodesKey("facts"), node).exec());
+  }
+
+  async living(): Promise<readonly NodeFacts[]> {
+    const reply = await this.store.run("living-nodes", (key) => nodesKey(key as "beats" | "facts"), { lostMs: this.options.limits.nodeLostMs });
+    return Object.values(JSON.parse(reply.payload) as string[]).map((text) => JSON.parse(text) as NodeFacts);
+  }
+
+  async lost(): Promise<readonly NodeId[]> {
+    const before = (await this.#now()) - this.options.limits.nodeLostMs;
+    const ids = await this.store.ask((redis) => redis.zrangebyscore(nodesKey("beats"), "-inf", before));
+    return ids.flatMap((id) => findNodeId(id) ?? []);
+  }
+
+  async forget(node: NodeId): Promise<void> {
+    await this.leave(node);
+    await this.store.ask((redis) => redis.del(roomKey(node)));
+  }
+
+  async reserveRoom(facts: NodeFacts, browser: BrowserId, bytes: number): Promise<boolean> {
+    const reply = await this.store.run("reserve-room", () => roomKey(facts.id), {
+      browser, bytes, mostBytes: facts.memoryBytes * this.options.overcommit, mostBrowsers: facts.maxBrowsers,
+      graceMs: this.options.limits.launchClaimMs,
+    });
+    return reply.kind === "reserved";
+  }
+
+  async freeRoom(node: NodeId, browser: BrowserId): Promise<void> {
+    await this.store.ask((redis) => redis.hdel(roomKey(node), browser));
+  }
+
+  async occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }> {
+    const places = await this.store.ask((redis) => redis.hvals(roomKey(node)));
+    return { browsers: places.length, bytes: places.reduce((sum, text) => sum + Number.parseInt(text, 10), 0) };
+  }
+
+  async sweepRooms(node: NodeId): Promise<void> {
+    const places = Object.entries(await this.store.ask((redis) => redis.hgetall(roomKey(node))));
+    const now = await this.#now();
+    for (const [id, text] of places) {
+      const browser = id as BrowserId;
+      if (Number(text.split(" ")[1]) > now) continue;
+      const key = homeKey(this.project, homeOf(browser), "browsers");
+      if ((await this.store.ask((redis) => redis.hexists(key, browser))) === 0) await this.freeRoom(node, browser);
+    }
+  }
+
+  async #now(): Promise<number> {
+    const [seconds] = await this.store.ask((redis) => redis.time());
+    return Number(seconds) * 1000;
+  }
+}

@@ -1,0 +1,211 @@
+import { type BrowserId, findPoolId, type Home, homeOf, onDemandHome, type PoolId, type ProjectId } from "../base/ids.js";
+import type { Keyed, PoolBounds, Projects, Reservation, Waiter } from "../pool/ports.js";
+import type { Tombstone } from "../pool/session.js";
+import { homeKey, type HomePart, type ProjectPart, projectIdempotencyKey, projectKey } from "./keys.js";
+import type { Limits } from "./limits.js";
+import { isHome, parseBrowser } from "./records.js";
+import type { Reply, Store } from "./redis.js";
+
+type NameKind = "pool" | "session";
+interface Held {
+  readonly owner: string;
+  readonly home: Home;
+  readonly deadline: number;
+}
+
+/** A reservation whose owner has not come to be by then is void. Longer than any wait for a browser. */
+const nameGraceMs = 120_000;
+/** Names compare without regard to case and accents where they are looked up (wire-facts.md 2.1), but are unique as written. */
+const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;
+
+/** What spans the homes of one project, in a slot of its own. */
+export class RedisProjects implements Projects {
+  constructor(private readonly store: Store, private readonly project: ProjectId, private readonly limits: Limits) {}
+
+  async reserveName(ask: { kind: NameKind; name: string; owner: string; home: Home }): Promise<Reservation | undefined> {
+    const reply = await this.#run("reserve-name", {
+      field: fieldOf(ask.kind, ask.name), owner: ask.owner, home: ask.home, graceMs: nameGraceMs,
+    });
+    return reply.kind === "reserved" ? { deadline: Number(reply.payload) } : undefined;
+  }
+
+  /** With `only`, a later reservation of the same owner stays. */
+  async freeName(ask: { kind: NameKind; name: string; owner: string; only?: Reservation }): Promise<void> {
+    await this.#run("free-name", { field: fieldOf(ask.kind, ask.name), owner: ask.owner, deadline: ask.only?.deadline ?? "" });
+  }
+
+  async findName(kind: NameKind, name: string): Promise<{ owner: string; home: Home } | undefined> {
+    const text = await this.store.ask((redis) => redis.hget(this.#key("names"), fieldOf(kind, name)));
+    return text === null ? undefined : (JSON.parse(text) as Held);
+  }
+
+  async reserveSize(pool: PoolId, size: number, most: PoolBounds): Promise<"reserved" | "over" | "many"> {
+    const limit = most.pooledSessions ?? "";
+    const reply = await this.#run("reserve-size", { pool, size, limit, mostPools: most.maxPools, graceMs: nameGraceMs });
+    return reply.kind as "reserved" | "over" | "many";
+  }
+
+  async settleSize(pool: PoolId): Promise<void> {
+    const before = await this.store.ask((redis) => redis.hget(this.#sizes(), pool));
+    if (before === null) return;
+    const [size, deadline] = before.split(" ");
+    const record = await this.#recordOf(pool);
+    if (record.size !== size) await this.#run("settle-size", { pool, before, after: record.size ? `${record.size} ${deadline}` : "" });
+  }
+
+  async addPool(pool: PoolId): Promise<void> {
+    const at = await this.#now();
+    await this.store.ask((redis) => redis.hset(this.#key("pools"), pool, `creating ${at}`));
+  }
+
+  async isCreating(pool: PoolId): Promise<boolean> {
+    const noted = await this.store.ask((redis) => redis.hget(this.#key("pools"), pool));
+    return noted?.startsWith("creating") ?? false;
+  }
+
+  async openPool(pool: PoolId): Promise<void> {
+    await this.store.ask((redis) => redis.hset(this.#key("pools"), pool, "open"));
+  }
+
+  async dropPool(pool: PoolId): Promise<void> {
+    await this.store.ask((redis) =>
+      redis.multi().hset(this.#key("pools"), pool, "closing").hdel(this.#sizes(), pool).exec());
+  }
+
+  async forgetPool(pool: PoolId): Promise<void> {
+    await this.moveGraves(homeOf(pool));
+    await this.store.ask((redis) => redis.multi().hdel(this.#key("pools"), pool).hdel(this.#sizes(), pool).exec());
+  }
+
+  async pools(): Promise<readonly PoolId[]> {
+    const all = await this.store.ask((redis) => redis.hgetall(this.#key("pools")));
+    return Object.entries(all).flatMap(([id, state]) => (state === "open" ? (findPoolId(id) ?? []) : []));
+  }
+
+  async homes(): Promise<readonly Home[]> {
+    const all = await this.store.ask((redis) => redis.hkeys(this.#key("pools")));
+    return [onDemandHome, ...all.map((id) => homeOf(id as PoolId)).filter(isHome)];
+  }
+
+  async sweepPools(): Promise<void> {
+    const all = await this.store.ask((redis) => redis.hgetall(this.#key("pools")));
+    const now = await this.#now();
+    for (const [id, noted] of Object.entries(all)) {
+      const isVoid = noted.startsWith("creating") && Number(noted.split(" ")[1]) + nameGraceMs < now;
+      if (noted === "closing" || isVoid) await this.#settlePool(id as PoolId, noted);
+    }
+    await this.#sweepSizes(now);
+  }
+
+  async sweepGraves(): Promise<void> {
+    for (const home of await this.homes()) await this.moveGraves(home);
+  }
+
+  async forgetKey(keyed: Keyed): Promise<void> {
+    await this.store.ask((redis) => redis.del(projectIdempotencyKey(this.project, keyed.key)));
+  }
+
+  async remember(keyed: Keyed, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }> {
+    const keyOf = (): string => projectIdempotencyKey(this.project, keyed.key);
+    const reply = await this.store.run("remember", keyOf, { body: keyed.body, value, keepMs: this.limits.idempotencyMs });
+    if (reply.kind === "same") return { kind: "same", value: reply.payload };
+    return { kind: reply.kind === "new" ? "new" : "mismatch" };
+  }
+
+  async sweepNames(): Promise<void> {
+    const all = await this.store.ask((redis) => redis.hgetall(this.#key("names")));
+    const now = await this.#now();
+    for (const [field, text] of Object.entries(all)) {
+      const held = JSON.parse(text) as Held;
+      if (held.deadline > now || (await this.#lives(field, held))) continue;
+      await this.#run("free-name", { field, owner: held.owner, deadline: held.deadline });
+    }
+  }
+
+  async findTombstone(id: BrowserId): Promise<Tombstone | undefined> {
+    const text = await this.store.ask((redis) => redis.hget(this.#key("tombstones"), id));
+    return text === null ? undefined : parseTombstone(text);
+  }
+
+  async tombstones(): Promise<readonly Tombstone[]> {
+    const texts = await this.store.ask((redis) => redis.hvals(this.#key("tombstones")));
+    return texts.map(parseTombstone);
+  }
+
+  async sweepTombstones(): Promise<void> {
+    await this.#bury([]);
+  }
+
+  /** Moves what a home has to bury into the project's slot; again is harmless. */
+  async moveGraves(home: Home): Promise<void> {
+    const key = homeKey(this.project, home, "graves");
+    const graves = await this.store.ask((redis) => redis.hgetall(key));
+    const ids = Object.keys(graves);
+    if (ids.length === 0) return;
+    await this.#bury(Object.values(graves));
+    await this.store.ask((redis) => redis.hdel(key, ...ids));
+  }
+
+  #bury(graves: readonly string[]): Promise<Reply> {
+    const { maxTombstones: most, tombstoneMs: keepMs } = this.limits;
+    return this.#run("bury", { graves: JSON.stringify(graves), most, keepMs });
+  }
+
+  /** A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have that lease. */
+  async #lives(field: string, held: Held): Promise<boolean> {
+    const name = field.slice(field.indexOf(":") + 1);
+    if (field.startsWith("pool:")) return (await this.#recordOf(held.owner as PoolId)).name === name;
+    // The waiter first: it becomes a lease, never the other way round.
+    const waiting = await this.store.ask((redis) => redis.hvals(homeKey(this.project, held.home, "waiting")));
+    if (waiting.some((text) => isNamed(JSON.parse(text) as Waiter, held.owner, name))) return true;
+    const reply = await this.store.run("held", (key) => homeKey(this.project, held.home, key as HomePart), { lease: held.owner });
+    return reply.kind === "held" && parseBrowser(reply.payload).lease?.name === name;
+  }
+
+  /** What an open pool's record says; nothing of one that is deleted or never came to be. */
+  async #recordOf(pool: PoolId): Promise<{ state?: string; name?: string; size?: string }> {
+    const key = homeKey(this.project, homeOf(pool), "pool");
+    const [state, name, size] = await this.store.ask((redis) => redis.hmget(key, "state", "name", "size"));
+    if (!state) return {};
+    return state === "open" ? { state, ...(name ? { name } : {}), ...(size ? { size } : {}) } : { state };
+  }
+
+  /** A note that the pool's record does not bear out: its creator or its deleter has died on the way, or its home is empty by now. */
+  async #settlePool(pool: PoolId, noted: string): Promise<void> {
+    const { state } = await this.#recordOf(pool);
+    if (!state) return await this.forgetPool(pool);
+    if (noted !== "closing") await (state === "open" ? this.openPool(pool) : this.dropPool(pool));
+  }
+
+  async #sweepSizes(now: number): Promise<void> {
+    const all = await this.store.ask((redis) => redis.hgetall(this.#sizes()));
+    for (const [pool, before] of Object.entries(all)) {
+      const [, deadline] = before.split(" ");
+      if (Number(deadline) <= now) await this.settleSize(pool as PoolId);
+    }
+  }
+
+  async #now(): Promise<number> {
+    const [seconds] = await this.store.ask((redis) => redis.time());
+    return Number(seconds) * 1000;
+  }
+
+  #run(name: string, args: Record<string, string | number>): Promise<Reply> {
+    return this.store.run(name, (key) => this.#key(key as ProjectPart), args);
+  }
+
+  #key(part: ProjectPart): string {
+    return projectKey(this.project, part);
+  }
+
+  #sizes(): string {
+    return this.#key("sizes");
+  }
+}
+
+const isNamed = (waiter: Waiter, lease: string, name: string): boolean => waiter.lease === lease && waiter.name === name;
+
+function parseTombstone(text: string): Tombstone {
+  const { poolId, poolName, ...grave } = JSON.parse(text) as Tombstone & { poolId?: PoolId; poolName?: string };
+  return { ...grave, ...(poolId ? { pool: { id: poolId, ...(poolName ? { name: poolName } : {}) } } : {}) };
+}

@@ -1,0 +1,46 @@
+import type { Home, PoolId } from "../base/ids.js";
+import type { Browser } from "../pool/browser.js";
+import type { PoolConfig } from "../pool/launch-config.js";
+import { type Counts, type FillHold, type FillReason, type Pool, shortfall } from "../pool/pool.js";
+
+/** A browser's record as the scripts write it. */
+export const parseBrowser = (text: string): Browser => JSON.parse(text) as Browser;
+
+const fields = [
+  "id", "name", "createdAt", "revision", "generation", "networkGeneration", "config", "unsupported", "failures", "lastError", "hold", "obstacle", "fillRate", "credit", "state",
+] as const;
+export const poolFields: readonly string[] = fields;
+
+/** A pool's record and counts, or `undefined` where there is none, or it is deleted. */
+export function parsePool(values: readonly (string | null)[], counts: Counts): Pool | undefined {
+  const record = Object.fromEntries(fields.map((field, index) => [field, values[index] ?? ""])) as Record<(typeof fields)[number], string>;
+  if (record.state !== "open" || record.id === "") return undefined;
+  const config = JSON.parse(record.config) as PoolConfig;
+  const fill = holdOf(record, config, counts);
+  return {
+    id: record.id as PoolId,
+    ...(record.name === "" ? {} : { name: record.name }),
+    createdAt: Number(record.createdAt),
+    revision: Number(record.revision),
+    generation: Number(record.generation),
+    networkGeneration: Number(record.networkGeneration),
+    config,
+    counts,
+    ...(fill ? { fill } : {}),
+  };
+}
+
+/** Why the pool is below its size, in the order in which a reader can do something about it. */
+function holdOf(record: Record<(typeof fields)[number], string>, config: PoolConfig, counts: Counts): FillHold | undefined {
+  if (record.unsupported !== "") return { reason: "not_supported", fields: record.unsupported.split(" ") };
+  if (Number(record.failures) > 0 && counts.idle + counts.leased + counts.resetting < config.size) {
+    return { reason: "launch_failing", last_error: record.lastError };
+  }
+  if (shortfall(config.size, counts) === 0) return undefined;
+  if (Number(record.fillRate) === 0 && Number(record.credit) <= 0) return { reason: "rate_zero" };
+  if (record.hold === "" || record.hold === "launch_failing") return undefined;
+  const isObstructed = record.hold === "capacity" && record.obstacle !== "";
+  return { reason: record.hold as FillReason, ...(isObstructed && { last_error: record.obstacle }) };
+}
+
+export const isHome = (text: string): text is Home => /^[0-9a-z]{12}$/.test(text);

@@ -1,0 +1,197 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { Clock, Millis } from "../base/clock.js";
+import { within } from "../base/deadline.js";
+import type { Log } from "../base/log.js";
+import { textOf } from "../base/log.js";
+
+/** The pool label of sessions that were created on demand; no pool can have this name. */
+export const onDemandLabel = "(on demand)";
+
+export interface PoolReading {
+  /** The pool's name, else its id. */
+  readonly pool: string;
+  readonly states: Readonly<Record<string, number>>;
+  readonly waiting: number;
+}
+export interface NodeReading {
+  readonly state: string;
+  readonly count: number;
+}
+/** What is read from the store at each scrape. */
+export interface Readings {
+  pools(): Promise<readonly PoolReading[]>;
+  nodes(): Promise<readonly NodeReading[]>;
+}
+
+/** What the control counts. A reason is a word of a fixed set. */
+export interface PoolMeter {
+  acquired(pool: string, outcome: "granted" | "timed_out" | "refused" | "gone", waitedMs: Millis): void;
+  launched(pool: string): void;
+  launchFailed(pool: string, reason: string): void;
+  leaseEnded(pool: string, reason: string): void;
+}
+/** What a node counts of its browsers' ways out. */
+export interface EgressMeter {
+  asked(pool: string, outcome: "direct" | "upstream" | "denied", count: number): void;
+  denied(pool: string, reason: string, count: number): void;
+  passed(pool: string, direction: "sent" | "received", bytes: number): void;
+  opened(tier: "namespace" | "proxy"): void;
+  closed(tier: "namespace" | "proxy"): void;
+}
+/** What a node's gateway counts. */
+export interface GatewayMeter {
+  connected(): void;
+  disconnected(): void;
+  carried(direction: "to_browser" | "to_client", bytes: number): void;
+  refused(reason: string): void;
+}
+
+const readLimitMs = 2000;
+/** In seconds: an acquire takes about a millisecond, or as long as its caller is willing to wait. */
+const waitBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.064, 0.25, 1, 4, 15, 60];
+
+/** All series of this process. Labels are pools and reasons, never browsers; a pool that is gone takes its series along. */
+export class Metrics implements PoolMeter, GatewayMeter, EgressMeter {
+  readonly #registry = new Registry();
+  readonly #browsers = this.#gauge("remuda_pool_browsers", "Browsers of each pool by state", ["pool", "state"]);
+  readonly #waiters = this.#gauge("remuda_pool_waiters", "Acquires that are waiting", ["pool"]);
+  readonly #nodes = this.#gauge("remuda_nodes", "Nodes by state", ["state"]);
+  readonly #readable = this.#gauge("remuda_store_up", "1 where the store could be read at this scrape, else 0", []);
+  readonly #wait = new Histogram({
+    name: "remuda_acquire_wait_seconds", help: "From an acquire's arrival to its answer", labelNames: ["pool", "outcome"],
+    buckets: waitBuckets, registers: [this.#registry],
+  });
+  readonly #launches = this.#counter("remuda_launches_total", "Browsers launched", ["pool"]);
+  readonly #launchFailures = this.#counter("remuda_launch_failures_total", "Launches that failed", ["pool", "reason"]);
+  readonly #leasesEnded = this.#counter("remuda_leases_ended_total", "Leases that ended", ["pool", "reason"]);
+  readonly #connections = this.#gauge("remuda_gateway_connections", "Clients connected to browsers of this node", []);
+  readonly #bytes = this.#counter("remuda_gateway_bytes_total", "Payload carried between clients and browsers", ["direction"]);
+  readonly #refusals = this.#counter("remuda_gateway_refusals_total", "Upgrades and commands that the gateway refused", ["reason"]);
+
+  readonly #ways = this.#gauge("remuda_egress_browsers", "Browsers of this node by what holds them to their proxy", ["tier"]);
+  readonly #requests = this.#counter("remuda_egress_requests_total", "Requests and tunnels that browsers asked their proxy for", ["pool", "outcome"]);
+  readonly #denied = this.#counter("remuda_egress_denied_total", "Of those, what the rules did not allow", ["pool", "reason"]);
+  readonly #carried = this.#counter("remuda_egress_bytes_total", "Bytes between browsers and the outside", ["pool", "direction"]);
+
+  readonly contentType = this.#registry.contentType;
+
+  /** Without readings (a node's agent) only what this process counts itself is shown. */
+  constructor(private readonly surroundings: { readonly clock: Clock; readonly log: Log; readonly readings?: Readings }) {
+    this.#addProcess();
+  }
+
+  acquired(pool: string, outcome: string, waitedMs: Millis): void {
+    this.#wait.observe({ pool, outcome }, waitedMs / 1000);
+  }
+  launched(pool: string): void {
+    this.#launches.inc({ pool });
+  }
+  launchFailed(pool: string, reason: string): void {
+    this.#launchFailures.inc({ pool, reason: word(reason) });
+  }
+  leaseEnded(pool: string, reason: string): void {
+    this.#leasesEnded.inc({ pool, reason: word(reason) });
+  }
+  connected(): void {
+    this.#connections.inc();
+  }
+  disconnected(): void {
+    this.#connections.dec();
+  }
+  carried(direction: string, bytes: number): void {
+    this.#bytes.inc({ direction }, bytes);
+  }
+  refused(reason: string): void {
+    this.#refusals.inc({ reason: word(reason) });
+  }
+
+  asked(pool: string, outcome: string, count: number): void {
+    this.#requests.inc({ pool, outcome }, count);
+  }
+  denied(pool: string, reason: string, count: number): void {
+    this.#denied.inc({ pool, reason: word(reason) }, count);
+  }
+  passed(pool: string, direction: string, bytes: number): void {
+    this.#carried.inc({ pool, direction }, bytes);
+  }
+  opened(tier: string): void {
+    this.#ways.inc({ tier });
+  }
+  closed(tier: string): void {
+    this.#ways.dec({ tier });
+  }
+
+  async text(): Promise<string> {
+    await this.#read();
+    return this.#registry.metrics();
+  }
+
+  /** Where the store cannot be read its gauges are absent rather than old, and the rest is still shown. */
+  async #read(): Promise<void> {
+    const { readings, clock, log } = this.surroundings;
+    if (!readings) return;
+    try {
+      const both = Promise.all([readings.pools(), readings.nodes()]);
+      const [pools, nodes] = await within(clock, { what: "reading for metrics", limitMs: readLimitMs }, both);
+      this.#show(pools, nodes);
+      await this.#forgetAllBut(new Set([onDemandLabel, ...pools.map(({ pool }) => pool)]));
+    } catch (error) {
+      log.debug({ reason: textOf(error) }, "metrics were not read from the store");
+      this.#show([], []);
+      this.#readable.set(0);
+    }
+  }
+
+  #show(pools: readonly PoolReading[], nodes: readonly NodeReading[]): void {
+    for (const gauge of [this.#browsers, this.#waiters, this.#nodes]) gauge.reset();
+    for (const { pool, states, waiting } of pools) {
+      this.#waiters.set({ pool }, waiting);
+      for (const [state, count] of Object.entries(states)) this.#browsers.set({ pool, state }, count);
+    }
+    for (const { state, count } of nodes) this.#nodes.set({ state }, count);
+    this.#readable.set(1);
+  }
+
+  async #forgetAllBut(pools: ReadonlySet<string>): Promise<void> {
+    for (const metric of [this.#wait, this.#launches, this.#launchFailures, this.#leasesEnded, this.#requests, this.#denied, this.#carried]) {
+      const { values } = await metric.get();
+      const gone = values.map(({ labels }) => withoutBucket(labels)).filter((labels) => !pools.has(String(labels["pool"])));
+      for (const labels of gone) metric.remove(labels as never);
+    }
+  }
+
+  #addProcess(): void {
+    this.#registry.registerMetric(new Gauge({
+      name: "process_resident_memory_bytes", help: "Memory of this process, its browsers not counted", registers: [],
+      collect() {
+        this.set(process.memoryUsage.rss());
+      },
+    }));
+    this.#registry.registerMetric(new Gauge({
+      name: "nodejs_heap_size_used_bytes", help: "Of that, what JavaScript holds", registers: [],
+      collect() {
+        this.set(process.memoryUsage().heapUsed);
+      },
+    }));
+    this.#registry.registerMetric(new Gauge({
+      name: "process_cpu_seconds_total", help: "Processor time this process has used, its browsers not counted", registers: [],
+      collect() {
+        const { user, system } = process.cpuUsage();
+        this.set((user + system) / 1e6);
+      },
+    }));
+  }
+
+  #gauge(name: string, help: string, labelNames: string[]): Gauge {
+    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
+  }
+  #counter(name: string, help: string, labelNames: string[]): Counter {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  }
+}
+
+/** A text in place of a word would make a series of its own each time. */
+const word = (reason: string): string => (/^[a-z][a-z0-9_]{0,39}$/.test(reason) ? reason : "other");
+
+type Labels = Partial<Record<string, string | number>>;
+const withoutBucket = ({ le: _bound, ...labels }: Labels): Labels => labels;

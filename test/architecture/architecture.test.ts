@@ -1,0 +1,69 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { faultsOf, folderRules, packageRules, wordRules } from "./rules.js";
+import { root, type Source, sources } from "./sources.js";
+
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  dependencies: Record<string, string>;
+  scripts: Record<string, string>;
+};
+
+describe("sources", () => {
+  test("imports point inward", () => {
+    expect(faultsOf(folderRules, sources)).toEqual([]);
+  });
+  test("each package and built-in has its place", () => {
+    expect(faultsOf(packageRules, sources)).toEqual([]);
+  });
+  test("environment, exit and time have their places", () => {
+    expect(faultsOf(wordRules, sources)).toEqual([]);
+  });
+  test("every import names a file that exists or a package the daemon is installed with", () => {
+    const paths = new Set(sources.map(({ path }) => path));
+    const strange = sources.flatMap(({ path, files, packages }) => [
+      ...files.filter((file) => file.endsWith(".ts") && !paths.has(file)).map((file) => `${path} imports ${file}`),
+      ...packages.filter((name) => !name.startsWith("node:") && !manifest.dependencies[name]).map((name) => `${path} imports ${name}`),
+    ]);
+    expect(strange).toEqual([]);
+  });
+  test("files are named for the one concept in them", () => {
+    const vague = sources.filter(({ path }) => /(^|[/-])(utils?|helpers?|managers?|services?|common|misc|index|types)\.ts$/.test(path));
+    const oddlyNamed = sources.filter(({ path }) => !/^([a-z0-9-]+\/)*[a-z0-9-]+\.ts$/.test(path));
+    expect([...vague, ...oddlyNamed].map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe("tests", () => {
+  // runIf is for what only root can show; the daemon behaves otherwise for others, and other tests show that.
+  test("none is skipped, none runs alone", () => {
+    const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".test.ts"));
+    const offence = /\b(test|it|describe)\.(skip|only|todo|skipIf|fails)\b/;
+    expect(files.filter((path) => offence.test(readFileSync(join(root, "test", path), "utf8")))).toEqual([]);
+  });
+});
+
+describe("the rules themselves", () => {
+  const source = (path: string, over: Partial<Source>): Source => ({ path, code: "", files: [], packages: [], ...over });
+  const all = [...folderRules, ...packageRules, ...wordRules];
+
+  test.each([
+    ["a file of base that reaches out", source("base/ids.ts", { files: ["pool/lease.ts"] })],
+    ["a domain file that knows its caller", source("pool/acquire.ts", { files: ["http/server.ts"] })],
+    ["a route that knows the store", source("http/routes/pools.ts", { files: ["store/redis.ts"] })],
+    ["a route that knows the node", source("http/server.ts", { files: ["node/gateway.ts"] })],
+    ["a gateway that knows the API", source("node/gateway.ts", { files: ["http/errors.ts"] })],
+    ["a part that knows its composition root", source("node/gateway.ts", { files: ["agent.ts"] })],
+    ["Redis outside the store", source("schedule/tick.ts", { packages: ["ioredis"] })],
+    ["a process started by a route", source("http/server.ts", { packages: ["node:child_process"] })],
+    ["I/O in the domain", source("pool/acquire.ts", { packages: ["node:fs"] })],
+    ["an environment variable read on the way", source("node/gateway.ts", { code: "const a = process.env.A;" })],
+    ["an exit", source("control.ts", { code: "process.exit(1)" })],
+    ["a timer of its own", source("node/beat.ts", { code: "setInterval(beat, 1000)" })],
+    ["a barrel", source("pool/all.ts", { code: 'export * from "./lease.js";' })],
+  ])("%s is an offence, and is told with the reason", (_, offender) => {
+    const faults = faultsOf(all, [offender]);
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatch(/^\S+ (imports|says) .+: .{20,}/);
+  });
+});

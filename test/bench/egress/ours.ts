@@ -1,0 +1,25 @@
+import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { systemClock } from "../../../src/base/clock.js";
+import type { Log } from "../../../src/base/log.js";
+import { Egress } from "../../../src/egress/egress.js";
+import { makeOwn } from "../../../src/egress/own.js";
+import { openPort } from "../../../src/egress/port.js";
+import { makeResolve } from "../../../src/egress/resolve.js";
+import { parseHostPattern } from "../../../src/pool/hosts.js";
+
+// An egress as a browser has it, a program of its own: every host allowed, loopback open.
+const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: console.error, child: () => silent };
+const loopback = parseHostPattern("127.0.0.0/8", { withRanges: true });
+const egress = await Egress.open(
+  {
+    browser: newBrowserId(onDemandHome), listener: openPort(),
+    rules: { allowed: null, privates: loopback.kind === "pattern" ? [loopback.pattern] : [], routes: [] },
+  },
+  {
+    settings: { connectMs: 10_000, idleMs: 600_000, maxConnections: 512, bytesPerSecond: null, headerBytes: 16_384 },
+    resolve: makeResolve({ clock: systemClock, limitMs: 5000 }), own: makeOwn([]), clock: systemClock, log: silent,
+    meter: { request: () => {}, carried: () => {} },
+  },
+);
+process.once("SIGTERM", () => void egress.close().then(() => process.exit()));
+console.log(`listening ${new URL(egress.proxyUrl).port}`);

@@ -1,0 +1,45 @@
+import { benchControl } from "./control.js";
+import { benchEgress } from "./egress.js";
+import { benchGateway } from "./gateway.js";
+import { benchLaunches } from "./launches.js";
+import { describeMachine } from "./machine.js";
+import { benchMemory } from "./memory.js";
+import { endHelpers } from "./processes.js";
+import { type Report, textOf } from "./report.js";
+import { stopRuns } from "./runs.js";
+import { benchSession } from "./session.js";
+import { benchTiers } from "./tiers.js";
+
+const runs = 5;
+const parts: Readonly<Record<string, () => Promise<Report>>> = {
+  control: () => benchControl({ runs, sampleMs: 700 }),
+  session: () => benchSession({ runs }),
+  launches: () => benchLaunches({ runs }),
+  gateway: () => benchGateway({ runs }),
+  egress: () => benchEgress({ runs }),
+  tiers: () => benchTiers({ runs }),
+  memory: () => benchMemory(),
+};
+
+async function main(asked: readonly string[]): Promise<void> {
+  const unknown = asked.filter((name) => !(name in parts));
+  if (unknown.length > 0) throw new Error(`${unknown.join(", ")}: the parts are ${Object.keys(parts).join(", ")}`);
+  console.log(`Interleaved pairs in one run, ${runs} runs, medians; ratios are medians of the pairs' ratios. Everything on loopback.\n${await describeMachine()}\n`);
+  const wanted = Object.entries(parts).filter(([name]) => asked.length === 0 || asked.includes(name));
+  for (const [, run] of wanted) console.log(textOf(await run()));
+}
+
+function stop(): void {
+  stopRuns();
+  endHelpers();
+}
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, stop);
+const code = await main(process.argv.slice(2)).then(
+  () => 0,
+  (error: unknown) => {
+    console.error(error instanceof Error ? error.message : error);
+    return 1;
+  },
+);
+// A browser that Playwright was just launching goes with the process.
+process.exit(code);

@@ -1,0 +1,76 @@
+import { systemClock } from "../../../src/base/clock.js";
+import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import type { Stage } from "../../../src/browser/attempt.js";
+import type { Chromium, EgressDoor, Engine } from "../../../src/browser/chromium.js";
+import type { Host } from "../../../src/browser/host.js";
+import { launchChromium } from "../../../src/browser/launch.js";
+import type { Egress } from "../../../src/egress/egress.js";
+import { defaultViewport } from "../../../src/pool/launch-config.js";
+import { launchSpec } from "../../support/chromium-host.js";
+import type { Way } from "./ways.js";
+
+export interface Launched {
+  readonly chromium: Chromium;
+  /** From the opening of its egress to the end of the launch. */
+  readonly readyMs: number;
+  /** The part of it in which the egress was proved; NaN without one. */
+  readonly attestMs: number;
+  /** Ends the browser and its egress. */
+  end(): Promise<void>;
+}
+
+export interface Launcher {
+  launch(engine: Engine, way: Way): Promise<Launched>;
+  /** Gives up what is under way and ends whatever has not been ended. */
+  close(): Promise<void>;
+}
+
+export function makeLauncher(host: Host): Launcher {
+  const giveUp = new AbortController();
+  const live = new Set<Promise<Launched>>();
+  return {
+    async launch(engine, way) {
+      const launching = launch({ engine, way, host, signal: giveUp.signal });
+      live.add(launching);
+      const launched = await launching;
+      return { ...launched, end: () => launched.end().then(() => void live.delete(launching)) };
+    },
+    async close() {
+      giveUp.abort();
+      for (const launching of live) await launching.then(({ end }) => end(), () => {});
+    },
+  };
+}
+
+interface Launch {
+  readonly engine: Engine;
+  readonly way: Way;
+  readonly host: Host;
+  readonly signal: AbortSignal;
+}
+
+async function launch({ engine, way, host, signal }: Launch): Promise<Launched> {
+  const browser = newBrowserId(onDemandHome);
+  const reachedAt: Partial<Record<Stage, number>> = {};
+  const onStage = (stage: Stage): void => void (reachedAt[stage] = systemClock.monotonic());
+  const started = systemClock.monotonic();
+  const egress = await way.openEgress?.(browser);
+  try {
+    const spec = launchSpec({ browser, engine, viewport: defaultViewport, ...(egress && { egress: doorOf(egress) }) });
+    const chromium = await launchChromium(spec, host, { signal, onStage });
+    const end = async (): Promise<void> => {
+      await chromium.kill();
+      await egress?.close();
+    };
+    const { egress: attestingAt = Number.NaN, ready: readyAt = Number.NaN } = reachedAt;
+    return { chromium, readyMs: systemClock.monotonic() - started, attestMs: readyAt - attestingAt, end };
+  } catch (error) {
+    await egress?.close();
+    throw error;
+  }
+}
+
+/** As the daemon has it: the launch has to prove it. */
+const doorOf = (egress: Egress): EgressDoor => ({
+  proxyUrl: egress.proxyUrl, attesting: { usage: () => egress.usage() }, ...(egress.namespace !== undefined && { namespace: egress.namespace }),
+});

@@ -1,0 +1,110 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { chown, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Chromium } from "../../src/browser/chromium.js";
+import type { Host } from "../../src/browser/host.js";
+import { PipeClient } from "../support/chromium-client.js";
+import { openTestHost } from "../support/chromium-host.js";
+import { kinds } from "../support/chromium-kinds.js";
+import { makeLauncher } from "../support/chromium-launcher.js";
+import { type Site, openSite } from "../support/chromium-site.js";
+import { until } from "../support/chromium-until.js";
+
+const isRoot = process.getuid?.() === 0;
+let host: Host;
+let site: Site;
+beforeAll(async () => {
+  [host, site] = await Promise.all([openTestHost(), openSite()]);
+});
+const { launch, killAll } = makeLauncher(() => host);
+afterAll(() => Promise.all([host.close(), site.close()]));
+
+const statusOf = (pid: number): string => readFileSync(`/proc/${pid}/status`, "utf8");
+const fieldOf = (pid: number, field: string): string => new RegExp(`^${field}:[ \\t]*(.*)$`, "m").exec(statusOf(pid))?.[1] ?? "";
+
+/** Those of the browser, whichever uid or group they may have. */
+function treeOf(chromium: Chromium): number[] {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number);
+  return pids.filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "latin1").includes(chromium.directories.root)
+        || Number(/ [A-Z] \d+ (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, "latin1"))?.[1]) === chromium.pid;
+    } catch {
+      return false;
+    }
+  });
+}
+
+describe.each(kinds)("%s", (_name, given) => {
+  // One browser for all, and the last test takes its renderer.
+  let chromium: Chromium;
+  let client: PipeClient;
+  beforeAll(async () => {
+    process.env.REMUDA_TEST_SECRET = "the-secret-of-the-daemon";
+    chromium = await launch({ ...given, memoryBytes: 500 * 2 ** 20 });
+    delete process.env.REMUDA_TEST_SECRET;
+    client = new PipeClient(chromium);
+  });
+  afterAll(killAll);
+
+  test.runIf(isRoot)("no process of it is root's, and none may gain rights", async () => {
+    const uid = `${chromium.isolation.uid}`;
+    for (const pid of treeOf(chromium)) {
+      expect(fieldOf(pid, "Uid").split("\t")).toEqual([uid, uid, uid, uid]);
+      expect(fieldOf(pid, "Gid").split("\t")).toEqual([uid, uid, uid, uid]);
+      expect(fieldOf(pid, "Groups").trim()).toBe("");
+      expect(fieldOf(pid, "NoNewPrivs")).toBe("1");
+    }
+  });
+
+  test("its renderers run in Chromium's sandbox, as it reports", async () => {
+    expect(chromium.isolation.sandbox).not.toBe("none");
+    // A renderer that runs script has entered its sandbox.
+    await client.evaluate("1", await client.attach());
+    const renderers = treeOf(chromium).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer"));
+    expect(renderers.length).toBeGreaterThan(0);
+    for (const pid of renderers) expect(fieldOf(pid, "Seccomp")).toBe("2");
+  });
+
+  test("it knows nothing of the daemon's environment", async () => {
+    for (const pid of treeOf(chromium)) expect(readFileSync(`/proc/${pid}/environ`, "latin1")).not.toContain("the-secret");
+  });
+
+  test.runIf(isRoot)("it reads no file that is the daemon's alone, nor its neighbour's", async () => {
+    const neighbour = await launch({});
+    const directory = await mkdtemp("/var/tmp/remuda-test-");
+    const key = join(directory, "key");
+    await writeFile(key, "held", { mode: 0o600 });
+    const held = join(neighbour.directories.profile, "held");
+    await writeFile(held, "held");
+    await chown(held, neighbour.isolation.uid ?? 0, neighbour.isolation.uid ?? 0);
+    const session = await client.attach();
+    for (const path of [key, held]) expect(await client.open(`file://${path}`, session)).toMatch(/ERR_(ACCESS_DENIED|FILE_NOT_FOUND|BLOCKED_BY_ADMINISTRATOR)/);
+    await Promise.all([neighbour.kill(), rm(directory, { recursive: true })]);
+  });
+
+  const closed = given.engine === "chromium" ? ["", "view-source:"] : [];
+  test.runIf(isRoot).for(closed)("policy closes %sfile:", async (scheme) => {
+    expect(chromium.isolation.files).toBe("policy");
+    expect(await client.open(`${scheme}file:///etc/hostname`, await client.attach())).toBe("net::ERR_BLOCKED_BY_ADMINISTRATOR");
+  });
+
+  test.runIf(isRoot)("a page that takes more memory than its class loses its renderer, and the browser lives", async () => {
+    expect(chromium.isolation.memoryCap).not.toBe("none");
+    const session = await client.attach();
+    await client.send("Inspector.enable", {}, session);
+    client.evaluate("globalThis.held = []; for (;;) held.push(new Uint8Array(2 ** 24).fill(1))", session).catch(() => {});
+    await until("the renderer's end", () => client.events.some(({ method }) => method === "Inspector.targetCrashed"), 20_000);
+    await chromium.probe(2_000);
+    expect(await chromium.reset(10_000)).toEqual({ differences: [] });
+  });
+});
+
+const withPolicy = kinds.filter(([, { engine }]) => engine === "chromium");
+test.runIf(isRoot).for(withPolicy)("%s: policy closes the page that could undo policies", async ([, given]) => {
+  const client = new PipeClient(await launch(given));
+  await client.send("Page.navigate", { url: "chrome://policy/test" }, await client.attach());
+  await until("the page that is shown instead", async () => (await client.targets())[0]?.url === "chrome://policy/");
+  await killAll();
+});

@@ -1,0 +1,124 @@
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { LaunchFailed } from "../../src/browser/attempt.js";
+import type { Host } from "../../src/browser/host.js";
+import { launchChromium } from "../../src/browser/launch.js";
+import { nothing, takeCensus } from "../support/chromium-census.js";
+import { type FakeChromium, makeFakeChromium } from "../support/chromium-fake.js";
+import { launchSpec, openTestHost } from "../support/chromium-host.js";
+
+let fake: FakeChromium;
+let host: Host;
+beforeAll(async () => {
+  fake = await makeFakeChromium();
+  host = await openTestHost({ named: bothAre(fake.executable), launchLimitMs: 1_500 });
+});
+afterAll(async () => {
+  await host.close();
+  await fake.remove();
+});
+
+const bothAre = (path: string) => ({ chromium: path, "headless-shell": path });
+
+const noUids = new Set<number>();
+const census = () => takeCensus(host.scratchDirectory, noUids);
+const failure = async (launch: Promise<unknown>): Promise<LaunchFailed> => {
+  const error: unknown = await launch.then(() => undefined, (thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(LaunchFailed);
+  return error as LaunchFailed;
+};
+
+test("a fake process launches, is probed, reset and closed like a browser", async () => {
+  await fake.turn({});
+  const chromium = await launchChromium(launchSpec(), host);
+  await chromium.probe(1_000);
+  expect(await chromium.reset(1_000)).toEqual({ differences: [] });
+  await chromium.close(1_000);
+  expect(await census()).toEqual(nothing);
+});
+
+test("a launch that ends at once fails with the code and the last lines written", async () => {
+  await fake.turn({ failWithCode: 21, lines: ["first", "the profile is locked"] });
+  const error = await failure(launchChromium(launchSpec(), host));
+  expect(error).toMatchObject({ stage: "spawn", lastLines: ["first", "the profile is locked"] });
+  expect(error.message).toContain("code 21");
+  expect(await census()).toEqual(nothing);
+});
+
+test("a launch that says nothing fails at its limit and leaves nothing", async () => {
+  await fake.turn({ delayMs: 60_000 });
+  const error = await failure(launchChromium(launchSpec(), host));
+  expect(error.message).toContain("1500 ms");
+  expect(await census()).toEqual(nothing);
+});
+
+test("a launch without a page fails at its limit and leaves nothing", async () => {
+  await fake.turn({ ignore: ["Target.setDiscoverTargets"] });
+  expect((await failure(launchChromium(launchSpec(), host))).stage).toBe("spawn");
+  expect(await census()).toEqual(nothing);
+});
+
+test.each(["preparing", "spawn", "answer", "page"] as const)("a launch given up at stage %s leaves nothing", async (stage) => {
+  await fake.turn({});
+  const abort = new AbortController();
+  const onStage = (reached: string): void => (reached === stage ? abort.abort() : undefined);
+  await failure(launchChromium(launchSpec(), host, { signal: abort.signal, onStage }));
+  expect(await census()).toEqual(nothing);
+});
+
+test("a headful launch given up while its display starts leaves no display", async () => {
+  const abort = new AbortController();
+  const onStage = (reached: string): void => void (reached === "display" && setImmediate(() => abort.abort()));
+  const spec = launchSpec({ engine: "chromium", headless: false });
+  await failure(launchChromium(spec, host, { signal: abort.signal, onStage }));
+  expect(await census()).toEqual(nothing);
+});
+
+test("a signal that was aborted before starts nothing", async () => {
+  const error = await failure(launchChromium(launchSpec(), host, { signal: AbortSignal.abort() }));
+  expect(error.stage).toBe("preparing");
+  expect(await census()).toEqual(nothing);
+});
+
+test("an engine that is not installed fails the launch and says so", async () => {
+  const bare = await openTestHost({ named: bothAre("/nonexistent/chromium") });
+  const error = await failure(launchChromium(launchSpec(), bare));
+  expect(error.message).toContain("no executable of headless-shell");
+  await bare.close();
+});
+
+test("a browser that ends by itself is noticed and cleared up", async () => {
+  await fake.turn({ exitAfterMs: 150, exitCode: 3 });
+  const chromium = await launchChromium(launchSpec(), host);
+  expect(await chromium.exited).toMatchObject({ code: 3 });
+  await chromium.kill();
+  expect(await census()).toEqual(nothing);
+});
+
+test("a probe without an answer fails at its limit", async () => {
+  await fake.turn({ muteAfterLaunch: true });
+  const chromium = await launchChromium(launchSpec(), host);
+  await expect(chromium.probe(100)).rejects.toThrow("100 ms");
+  await chromium.close(200);
+  expect(await census()).toEqual(nothing);
+});
+
+test("browsers side by side have uids of their own, and a uid is given again only after its browser is gone", async () => {
+  await fake.turn({});
+  const [first, second] = await Promise.all([launchChromium(launchSpec(), host), launchChromium(launchSpec(), host)]);
+  const uids = [first.isolation.uid, second.isolation.uid];
+  if (host.uids) expect(new Set(uids).size).toBe(2);
+  await first.kill();
+  const third = await launchChromium(launchSpec(), host);
+  expect(third.isolation.uid).toBe(first.isolation.uid);
+  await Promise.all([second.kill(), third.kill()]);
+  expect(await census()).toEqual(nothing);
+});
+
+test("a scratch directory whose path leaves no room for Chromium's socket is refused at the start, and not made", async () => {
+  const scratchDirectory = join(tmpdir(), "x".repeat(40));
+  await expect(openTestHost({ scratchDirectory })).rejects.toThrow("which Chromium cannot use");
+  expect(existsSync(scratchDirectory)).toBe(false);
+});

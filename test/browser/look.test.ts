@@ -1,0 +1,53 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { LaunchSpec } from "../../src/browser/chromium.js";
+import type { Host } from "../../src/browser/host.js";
+import { PipeClient } from "../support/chromium-client.js";
+import { openTestHost } from "../support/chromium-host.js";
+import { kinds } from "../support/chromium-kinds.js";
+import { makeLauncher } from "../support/chromium-launcher.js";
+import { openSite, type Site } from "../support/chromium-site.js";
+
+let host: Host;
+let site: Site;
+beforeAll(async () => {
+  [host, site] = await Promise.all([openTestHost(), openSite()]);
+});
+const { launch, killAll } = makeLauncher(() => host);
+afterEach(killAll);
+afterAll(() => Promise.all([host.close(), site.close()]));
+
+async function seen(given: Partial<LaunchSpec>, expression: string): Promise<unknown> {
+  const client = new PipeClient(await launch(given));
+  const session = await client.attach();
+  await client.open(`${site.origin}/`, session);
+  return client.evaluate(expression, session);
+}
+
+const marks = "({ webdriver: navigator.webdriver, agent: navigator.userAgent, brands: navigator.userAgentData.brands.map((each) => each.brand) })";
+
+test.each(kinds)("%s in stealth shows none of the marks that switches can take away", async (_name, given) => {
+  const found = (await seen({ ...given, stealth: true }, marks)) as { agent: string; brands: string[] };
+  expect(found).toMatchObject({ webdriver: false });
+  expect(found.agent).not.toContain("Headless");
+  // headless-shell names itself among the brands whatever its switches say.
+  if (given.engine === "chromium") expect(found.brands).not.toContain("HeadlessChrome");
+});
+
+test.each(kinds)("%s without stealth says that it is automated", async (_name, given) => {
+  expect(await seen(given, marks)).toMatchObject({ webdriver: true });
+});
+
+test("kiosk mode fills the display with the page", async () => {
+  const given = { engine: "chromium", headless: false, kioskMode: true, viewport: { width: 1000, height: 700 } } as const;
+  expect(await seen(given, "[innerWidth, innerHeight]")).toEqual([1000, 699]);
+});
+
+test("no bar stands between the toolbar and the page", async () => {
+  const given = { engine: "chromium", headless: false, viewport: { width: 1000, height: 700 } } as const;
+  expect(await seen(given, "[outerWidth, outerHeight, outerHeight - innerHeight]")).toEqual([1000, 699, 87]);
+});
+
+test("a headful browser's screen has the viewport's size", async () => {
+  const given = { engine: "chromium", headless: false, viewport: { width: 1000, height: 700 } } as const;
+  expect(await seen(given, "[screen.width, screen.height]")).toEqual([1000, 700]);
+});

@@ -1,0 +1,54 @@
+import { once } from "node:events";
+import { chownSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { nothing, takeCensus } from "../support/chromium-census.js";
+import { type DaemonScript, prepareDaemon } from "../support/chromium-daemon.js";
+import { newScratchDirectory } from "../support/chromium-host.js";
+import { until } from "../support/chromium-until.js";
+
+const isRoot = process.getuid?.() === 0;
+/** Nobody else's, so that what it leaves can be told apart. */
+const uid = isRoot ? 64_321 : undefined;
+const owners = new Set([uid ?? process.getuid?.() ?? 0]);
+
+let script: DaemonScript;
+beforeAll(async () => {
+  script = await prepareDaemon("unprivileged-daemon.mjs");
+});
+afterAll(() => script.remove());
+
+/** A scratch directory that belongs to the daemon's user. */
+function scratchOfUser(): string {
+  const path = newScratchDirectory();
+  if (uid !== undefined) chownSync(path, uid, uid);
+  return path;
+}
+
+test("without root, browsers launch in their sandbox, files are closed by policy where there is one, and nothing stays", async () => {
+  const scratchDirectory = scratchOfUser();
+  const { child, said } = await script.start(scratchDirectory, "all", uid);
+  const found = said.slice(0, -1).map((line) => JSON.parse(line) as object);
+  const isolation = { sandbox: "namespace", uid: null, memoryCap: "none", files: "policy", network: "none" };
+  const file = "net::ERR_BLOCKED_BY_ADMINISTRATOR";
+  expect(found).toEqual([
+    // headless-shell knows no policy: the gateway's gate alone closes files.
+    { engine: "headless-shell", headless: true, isolation: { ...isolation, files: "gate" }, file: "opened", differences: [] },
+    { engine: "chromium", headless: true, isolation, file, differences: [] },
+    { engine: "chromium", headless: false, isolation, file, differences: [] },
+  ]);
+  child.kill("SIGTERM");
+  expect(await once(child, "exit")).toEqual([0, null]);
+  expect(await takeCensus(scratchDirectory, owners)).toEqual(nothing);
+});
+
+test("without root, a killed daemon's processes end without it, and the next start clears the rest", async () => {
+  const scratchDirectory = scratchOfUser();
+  const { child } = await script.start(scratchDirectory, "all", uid);
+  expect((await takeCensus(scratchDirectory, owners)).processes.length).toBeGreaterThan(2);
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  await until("no process left", async () => (await takeCensus(scratchDirectory, owners)).processes.length === 0);
+  const sweeper = await script.start(scratchDirectory, "swept", uid);
+  expect(await once(sweeper.child, "exit")).toEqual([0, null]);
+  expect(await takeCensus(scratchDirectory, owners)).toEqual(nothing);
+});

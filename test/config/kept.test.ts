@@ -1,0 +1,49 @@
+import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Secret } from "../../src/base/secret.js";
+import { type Config, openConfig } from "../../src/config.js";
+import { apiKey, apiKeyFile, clusterSecret, encryptionKey, nodeId } from "../../src/config/kept.js";
+
+let config: Config;
+beforeEach(async () => {
+  const packageRoot = await mkdtemp(join(tmpdir(), "remuda-test-kept-"));
+  await writeFile(join(packageRoot, "c.json"), "{}");
+  const opened = openConfig({ packageRoot, env: { REMUDA_CONFIG: "c.json", REMUDA_DATA_DIR: "data" } });
+  if (opened.kind === "refused") throw new Error(opened.faults.join());
+  config = opened.config;
+});
+afterEach(() => rm(join(config.dataDir, ".."), { recursive: true }));
+
+test("the API key is drawn once, long, in a file only its owner reads", async () => {
+  const key = await apiKey(config);
+  expect(key.reveal()).toMatch(/^rk_[\w-]{43}$/);
+  expect((await apiKey(config)).reveal()).toBe(key.reveal());
+  expect((await stat(apiKeyFile(config))).mode & 0o777).toBe(0o600);
+  expect((await stat(config.dataDir)).mode & 0o777).toBe(0o700);
+});
+
+test("many starts at once agree on one secret and leave nothing else", async () => {
+  const secrets = await Promise.all(Array.from({ length: 20 }, () => clusterSecret(config)));
+  expect(new Set(secrets.map((secret) => secret.reveal())).size).toBe(1);
+  expect(await readdir(config.dataDir)).toEqual(["cluster-secret"]);
+});
+
+test("the encryption key is drawn once; one that is given is used", async () => {
+  const drawn = await encryptionKey(config);
+  expect((await encryptionKey(config)).reveal()).toBe(drawn.reveal());
+  expect((await stat(join(config.dataDir, "encryption-key"))).mode & 0o777).toBe(0o600);
+  const given = new Secret("an encryption key that is given");
+  expect(await encryptionKey({ ...config, encryptionKey: given })).toBe(given);
+});
+
+test("a node keeps its name over restarts", async () => {
+  expect(await nodeId(config)).toBe(await nodeId(config));
+});
+
+test("an emptied key file is reported, not used", async () => {
+  await apiKey(config);
+  await writeFile(apiKeyFile(config), "");
+  await expect(apiKey(config)).rejects.toThrow("holds no usable secret");
+});

@@ -1,0 +1,43 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { helpText } from "../../src/config/table.js";
+import { compileSources } from "../support/compiled.js";
+
+let compiled: Awaited<ReturnType<typeof compileSources>>;
+let directory: string;
+beforeAll(async () => {
+  compiled = await compileSources();
+  directory = await mkdtemp(join(tmpdir(), "remuda-test-main-"));
+});
+afterAll(() => Promise.all([compiled.remove(), rm(directory, { recursive: true })]));
+
+async function main(args: readonly string[], file = "{}"): Promise<{ code: number; stdout: string; stderr: string }> {
+  const config = join(directory, "config.json");
+  await writeFile(config, file);
+  const env = { PATH: "/usr/bin:/bin", REMUDA_CONFIG: config, REMUDA_DATA_DIR: join(directory, "data"), REMUDA_PORT: "0" };
+  return await new Promise((resolve) => {
+    execFile(process.execPath, [join(compiled.directory, "src/main.js"), ...args], { env, timeout: 20_000 }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }));
+  });
+}
+
+test("--help prints every setting and starts nothing", async () => {
+  expect(await main(["--help"])).toEqual({ code: 0, stdout: `${helpText()}\n`, stderr: "" });
+});
+
+test("an argument that is not understood is refused", async () => {
+  expect(await main(["--prot=1"])).toMatchObject({ code: 2, stderr: expect.stringContaining("--prot=1 is not understood") });
+});
+
+test("a configuration with faults is refused with all of them, and the file's name", async () => {
+  const { code, stderr } = await main([], '{"server": {"prot": 1}, "fill": {"backoff_max_ms": -1}}');
+  expect(code).toBe(2);
+  expect(stderr.trim().split("\n")).toEqual([
+    `The configuration is refused (${join(directory, "config.json")}):`,
+    "  server.prot: there is no such setting",
+    "  fill.backoff_max_ms: has to be a whole number from 1 to 86,400,000 (ms), and is -1",
+  ]);
+});

@@ -1,0 +1,36 @@
+import type { Engine } from "../../src/browser/chromium.js";
+import type { World } from "../support/egress-world.js";
+import type { AllowedSite } from "../support/egress-site.js";
+
+/** A browser and a client's way to it. */
+export interface Door {
+  readonly cdpUrl: string;
+  /** A new directory of its session where a client's files can lie, and the way to hand it over; absent where there is none. */
+  upload?(files: Readonly<Record<string, string>>): Promise<string>;
+  close(): Promise<void>;
+}
+
+/**
+ * What a browser may reach: `listed`, the allowed site and the zone `inside.test`; `opened`, everything public and all of
+ * loopback. `proxied` is `listed`, and for a browser without a guard it is a proxy that leads nowhere.
+ */
+export type Reach = "listed" | "proxied" | "opened";
+
+/** Where doors come from. */
+export interface House {
+  readonly engine: Engine;
+  readonly hasUploads: boolean;
+  readonly hasOwnPorts: boolean;
+  open(reach: Reach): Promise<Door>;
+  /** Ports of Remuda itself that listen now. */
+  ownPorts(): Promise<readonly number[]>;
+  close(): Promise<void>;
+}
+
+export interface Ground {
+  readonly world: World;
+  readonly site: AllowedSite;
+}
+
+export const allowedZone = "inside.test";
+export const deniedZone = "outside.test";

@@ -1,0 +1,114 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import { Bucket } from "../../src/egress/limits.js";
+import { makeOwn } from "../../src/egress/own.js";
+import { DrivenClock } from "../support/driven-clock.js";
+import { type BedOptions, type EgressBed, openEgress, rulesFor } from "../support/egress-bed.js";
+import { ask, openTunnel, readText } from "../support/egress-client.js";
+import { openOrigin, openRawOrigin } from "../support/egress-origin.js";
+import { until } from "../support/chromium-until.js";
+
+const closing: (() => Promise<unknown> | unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+async function bedFor(options: BedOptions): Promise<EgressBed> {
+  const bed = await openEgress(rulesFor(["127.0.0.0/8", "[::1]"]), options);
+  closing.push(() => bed.egress.close());
+  return bed;
+}
+
+test("a browser at its limit of connections is refused more until one is over", async () => {
+  const origin = await openRawOrigin((socket) => void socket.pipe(socket));
+  closing.push(() => origin.close());
+  const bed = await bedFor({ settings: { maxConnections: 2 } });
+  const target = `127.0.0.1:${origin.port}`;
+  const [first] = [await openTunnel(bed.port, target), await openTunnel(bed.port, target)];
+  const third = await openTunnel(bed.port, target);
+  expect(third).toMatchObject({ status: 503, answer: expect.stringContaining("X-Remuda-Egress: limited") });
+  expect(await ask(bed.port, `http://${target}/`)).toMatchObject({ status: 503, headers: { "x-remuda-egress": "limited" } });
+  expect(bed.egress.usage()).toMatchObject({ connections: 2, denied: { limit: 2 } });
+  first.socket.destroy();
+  await until("it is over", () => bed.egress.usage().connections === 1);
+  expect(await openTunnel(bed.port, target)).toMatchObject({ status: 200 });
+});
+
+describe("bandwidth", () => {
+  const bytes = 300_000;
+  const perSecond = 500_000;
+  /** What must take at least so long, since a tenth of a second's worth may pass at once and one piece may be overdrawn. */
+  const leastMs = ((bytes - perSecond / 10 - 65_536) / perSecond) * 1000;
+
+  test.each(["tunnel", "plain"])("what a %s receives is held to the limit", async (kind) => {
+    const origin = await openOrigin((_, reply) => reply.end(Buffer.alloc(bytes)));
+    closing.push(() => origin.close());
+    const bed = await bedFor({ settings: { bytesPerSecond: perSecond } });
+    const started = systemClock.monotonic();
+    if (kind === "plain") expect((await ask(bed.port, `http://127.0.0.1:${origin.port}/`)).text).toHaveLength(bytes);
+    else {
+      const { socket } = await openTunnel(bed.port, `127.0.0.1:${origin.port}`);
+      socket.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+      expect((await readText(socket)).length).toBeGreaterThan(bytes);
+    }
+    expect(systemClock.monotonic() - started).toBeGreaterThan(leastMs);
+  });
+
+  test("what is sent is held to it too", async () => {
+    let received = 0;
+    const origin = await openOrigin((asked, reply) => void asked.on("data", (data: Buffer) => (received += data.length)).once("end", () => reply.end("ok")));
+    closing.push(() => origin.close());
+    const bed = await bedFor({ settings: { bytesPerSecond: perSecond } });
+    const started = systemClock.monotonic();
+    await ask(bed.port, `http://127.0.0.1:${origin.port}/`, { method: "POST", body: "x".repeat(bytes) });
+    expect(received).toBe(bytes);
+    expect(systemClock.monotonic() - started).toBeGreaterThan(leastMs);
+  });
+
+  test("the bucket fills with time, up to a tenth of a second's worth", async () => {
+    const clock = new DrivenClock();
+    const bucket = new Bucket(1000, clock);
+    expect(bucket.take(100)).toBe(0);
+    expect(bucket.take(50)).toBe(50);
+    await clock.advance(50);
+    expect(bucket.take(10)).toBe(10);
+    await clock.advance(60_000);
+    expect(bucket.take(100)).toBe(0);
+    expect(bucket.take(1)).toBe(1);
+  });
+});
+
+describe("what belongs to the service itself", () => {
+  test.each([
+    ["an address", "127.0.0.1", "127.0.0.1"],
+    ["another address of the same machine", "127.0.0.1", "127.0.0.2"],
+    ["IPv6 loopback", "127.0.0.1", "[::1]"],
+    ["a name of loopback", "0.0.0.0", "localhost"],
+    ["every address", "::", "127.0.0.1"],
+  ])("is denied by %s, though rules open it", async (_, host, asked) => {
+    const origin = await openOrigin((__, reply) => reply.end());
+    closing.push(() => origin.close());
+    const bed = await bedFor({ parts: { own: makeOwn([{ host, port: origin.port }]) } });
+    const { status, answer } = await openTunnel(bed.port, `${asked}:${origin.port}`);
+    expect(status).toBe(403);
+    expect(answer).toContain('"rule":"remuda"');
+    expect(origin.accepted).toHaveLength(0);
+  });
+
+  test("is the proxy of a neighbour and its own, while they live", async () => {
+    const [bed, neighbour] = [await bedFor({}), await bedFor({})];
+    for (const port of [bed.port, neighbour.port]) {
+      expect(await openTunnel(bed.port, `127.0.0.1:${port}`)).toMatchObject({ status: 403, answer: expect.stringContaining('"rule":"remuda"') });
+      expect(await ask(bed.port, `http://127.0.0.1:${port}/`)).toMatchObject({ status: 403 });
+    }
+    await neighbour.egress.close();
+    expect(await openTunnel(bed.port, `127.0.0.1:${neighbour.port}`)).toMatchObject({ status: 502 });
+  });
+
+  test("is nothing on other ports or machines", () => {
+    const own = makeOwn([{ host: "127.0.0.1", port: 4700 }, { host: "192.0.2.7", port: 6379 }]);
+    expect(own.isOwn("127.0.0.1", 4701)).toBe(false);
+    expect(own.isOwn("192.0.2.8", 4700)).toBe(false);
+    expect(own.isOwn("192.0.2.7", 6379)).toBe(true);
+    expect(own.isOwn("127.0.0.1", 6379)).toBe(false);
+  });
+});

@@ -1,0 +1,83 @@
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import type { Daemon, Kind, Tier } from "./guarded.js";
+
+export interface Options {
+  /** The operator's own; without it one is started. */
+  readonly daemon?: Daemon;
+  /** An address of this machine that the browsers of that daemon can reach. */
+  readonly sinkAddress?: string;
+  readonly tiers: readonly Tier[];
+  readonly kinds: readonly Kind[];
+  /** Whether the corpus is run without a guard first. */
+  readonly control: boolean;
+  /** Only attempts whose name has this in it. */
+  readonly only?: string;
+  /** A file for the results. */
+  readonly json?: string;
+  /** A file for the log of the daemons that are started. */
+  readonly log?: string;
+  readonly isQuiet: boolean;
+}
+
+export const usage = `npm run prove:egress -- [options]
+
+Runs every known way out of a browser against one of Remuda's and looks whether anything arrives.
+
+  --url <http://…>         a daemon that runs already; without it one is started, in a network of its own
+  --key-file <file>        holds its API key
+  --sink-address <address> of this machine, as that daemon's browsers reach it (127.0.0.1)
+  --tier <names>           proxy, namespace (both); of a daemon that is started. none: only the runs without a guard
+  --browser <names>        headless, headful, headless-shell (all)
+  --only <text>            attempts whose name has this in it
+  --no-control             leaves out the runs without a guard, which show that the attempts can succeed
+  --json <file>            writes the results there
+  --log <file>             takes the log of the daemon that is started
+  --quiet                  prints what got out, and the summary`;
+
+const kinds: Readonly<Record<string, Kind>> = {
+  "headless": { engine: "chromium", headless: true },
+  "headful": { engine: "chromium", headless: false },
+  "headless-shell": { engine: "headless-shell", headless: true },
+};
+const tiers: Readonly<Record<string, Tier>> = { proxy: "proxy", namespace: "namespace" };
+
+/** Throws with the usage where the arguments are not understood. */
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parse(args);
+  const { url, "key-file": keyFile, "sink-address": sinkAddress, only, json, log } = values;
+  return {
+    tiers: values.tier === "none" ? [] : pick("--tier", values.tier, tiers), kinds: pick("--browser", values.browser, kinds),
+    control: values["no-control"] !== true, isQuiet: values.quiet === true,
+    ...(sinkAddress !== undefined && { sinkAddress }), ...(only !== undefined && { only }), ...(json !== undefined && { json }), ...(log !== undefined && { log }),
+    ...(url !== undefined && { daemon: foreign(url, keyFile) }),
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        url: { type: "string" }, "key-file": { type: "string" }, "sink-address": { type: "string" }, tier: { type: "string" },
+        browser: { type: "string" }, only: { type: "string" }, json: { type: "string" }, "no-control": { type: "boolean" }, log: { type: "string" }, quiet: { type: "boolean" },
+      },
+    });
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`, { cause: error });
+  }
+}
+
+function pick<Value>(option: string, asked: string | undefined, all: Readonly<Record<string, Value>>): readonly Value[] {
+  return (asked?.split(",") ?? Object.keys(all)).map((name) => {
+    const value = all[name];
+    if (value === undefined) throw new Error(`${option} ${name}: there are ${Object.keys(all).join(", ")}\n\n${usage}`);
+    return value;
+  });
+}
+
+const foreign = (url: string, keyFile: string | undefined): Daemon => ({
+  url: url.replace(/\/$/, ""), key: keyFile === undefined ? "" : readFileSync(keyFile, "utf8").trim(),
+  ownPorts: async () => [Number(new URL(url).port || 80)],
+  close: async () => {},
+});

@@ -1,0 +1,182 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { proxyPorts } from "../../src/egress/port.js";
+import { CurlFailure } from "../../src/egress/egress.js";
+import type { Slot } from "../../src/node/slots.js";
+import { openSite, type Site } from "../support/chromium-site.js";
+import { until } from "../support/chromium-until.js";
+import { isLiving } from "../support/living.js";
+import { type NodeBed, openNodeBed } from "../support/node-bed.js";
+import { type Held, PoolBed } from "../support/pool-bed.js";
+import { claimOf, request } from "../support/store-bed.js";
+
+let node: NodeBed;
+let site: Site;
+let count = 0;
+beforeEach(async () => {
+  [node, site] = await Promise.all([openNodeBed(`egress${(count += 1)}`), openSite()]);
+});
+afterEach(async () => {
+  await node.close();
+  await site.close();
+  expect([...proxyPorts]).toEqual([]);
+});
+
+async function one(over: Parameters<typeof PoolBed.create>[1] = {}) {
+  const pool = await PoolBed.create(node.bed, { size: 1, ...over });
+  const [browser] = await pool.claim(1);
+  if (!browser) throw new Error("nothing was claimed");
+  await node.launch(browser);
+  const slot = node.slots.find(browser.id);
+  return { pool, browser, slot };
+}
+async function leased(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<{ pool: PoolBed; slot: Slot; held: Held }> {
+  const { pool, slot } = await one(over);
+  if (!slot) throw new Error("nothing was launched");
+  return { pool, slot, held: await pool.lend() };
+}
+const ask = (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string; proxy?: string }) =>
+  node.bed.homes.touch(pool.home, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
+
+/** What a request through the browser's way out comes to: `200`, or which rule denies it. */
+async function reach(slot: Slot): Promise<unknown> {
+  const asked = { url: site.origin, method: "GET", headers: {}, timeoutMs: 5000 };
+  return await slot.curl(asked, new AbortController().signal).then(({ status }) => status, (error: unknown) => (error instanceof CurlFailure ? error.by : error));
+}
+
+/** A first change, to a list without the site, is in the record and in force once the node has looked. */
+async function changedAtNextLook({ pool, slot, held }: Awaited<ReturnType<typeof leased>>): Promise<void> {
+  await node.clock.advance(1000);
+  await until("it in the record", async () => (await pool.record(held.id)).lease?.network?.revision === 1);
+  expect(await reach(slot)).toBe("allowed_hosts");
+}
+
+test("every browser has a way out of its own, which goes with it: at its retirement, its crash and the node's stop", async () => {
+  const { pool, slot } = await one();
+  expect(proxyPorts.size).toBe(1);
+  expect(JSON.parse((await pool.record(slot?.id as never)).isolation ?? "{}")).toMatchObject({ network: "proxy", attested: expect.stringMatching(/^\d{4}-/) });
+  await node.bed.homes.flush(pool.home, request());
+  await node.slots.retire({ kind: "retire", node: "n" as never, browser: slot?.id as never, claim: claimOf(await pool.record(slot?.id as never)) });
+  expect(proxyPorts.size).toBe(0);
+  const crashing = await one();
+  for (const { pid } of node.launched) if (isLiving(pid)) process.kill(pid, "SIGKILL");
+  await until("the crash", async () => (await crashing.pool.state(crashing.browser.id)) === "gone");
+  expect(proxyPorts.size).toBe(0);
+  await one();
+});
+
+test("a launch that fails or is given up leaves no way out behind", async () => {
+  await node.fake.turn({ failWithCode: 3 });
+  expect((await one()).slot).toBeUndefined();
+  expect(proxyPorts.size).toBe(0);
+  await node.fake.turn({ delayMs: 60_000 });
+  const pool = await PoolBed.create(node.bed, { size: 1 });
+  const [browser] = await pool.claim(1);
+  if (!browser) throw new Error("nothing was claimed");
+  const launching = node.launch(browser);
+  await until("its way out", () => proxyPorts.size === 1);
+  await node.slots.close();
+  await launching;
+});
+
+test("a browser whose barrier cannot be proved is never idle", async () => {
+  await node.fake.turn({ ignore: ["Network.loadNetworkResource"] });
+  const pool = await PoolBed.create(node.bed, { size: 1 });
+  const [browser] = await pool.claim(1);
+  if (!browser) throw new Error("nothing was claimed");
+  const launching = node.launch(browser);
+  await until("its way out", () => proxyPorts.size === 1);
+  await node.slots.close();
+  await launching;
+  expect(await pool.moves()).not.toContain("launching idle launched");
+});
+
+test("a browser whose proxy is gone is not launched, and the pool says why", async () => {
+  const { pool, slot } = await one({ proxy_id: "p".repeat(24) });
+  expect(slot).toBeUndefined();
+  expect((await pool.found()).fill).toMatchObject({ reason: "launch_failing", last_error: expect.stringContaining("there is no proxy") });
+});
+
+test("a change that no message tells of is put in force at the next look", async () => {
+  const { pool, slot, held } = await leased();
+  expect(await reach(slot)).toBe(200);
+  await ask(pool, held, { allowedHosts: '["a.example"]' });
+  await changedAtNextLook({ pool, slot, held });
+});
+
+test("a change whose proxy is gone is refused, and what was in force is", async () => {
+  const { pool, slot, held } = await leased();
+  await ask(pool, held, { proxy: `{"id":"${"p".repeat(24)}"}` });
+  expect(await node.networks.sync(slot, 1)).toBe(false);
+  expect(await reach(slot)).toBe(200);
+  expect((await pool.record(held.id)).lease).not.toHaveProperty("networkWanted");
+});
+
+test("a change that cannot be looked up shuts the way out until it can", async () => {
+  const { pool, slot, held } = await leased();
+  await ask(pool, held, { allowedHosts: "null" });
+  node.broken.add("findBrowser");
+  await expect(node.networks.sync(slot, 1)).rejects.toThrow("Redis");
+  expect(await reach(slot)).toBe("closed");
+  node.broken.clear();
+  await node.clock.advance(1000);
+  await until("the way out", async () => (await reach(slot)) === 200);
+});
+
+test("a change whose word is lost is told again, and holds meanwhile", async () => {
+  const { pool, slot, held } = await leased();
+  await ask(pool, held, { allowedHosts: '["a.example"]' });
+  node.broken.add("applied");
+  await expect(node.networks.sync(slot, 1)).rejects.toThrow("Redis");
+  expect(await reach(slot)).toBe("closed");
+  node.broken.clear();
+  await changedAtNextLook({ pool, slot, held });
+});
+
+test("a node that cannot look shuts every way out before a caller is told so, and opens them when it can look again", async () => {
+  const { slot } = await leased();
+  node.broken.add("networkChanges");
+  await node.clock.advance(3900);
+  expect(await reach(slot)).toBe(200);
+  await node.clock.advance(600);
+  expect(await reach(slot)).toBe("closed");
+  node.broken.clear();
+  await node.clock.advance(1000);
+  await until("the way out", async () => (await reach(slot)) === 200);
+});
+
+test("the next holder of a browser whose fence never came has the launch's own network", async () => {
+  const { pool, slot, held } = await leased();
+  slot.activity.begin(held.lease);
+  await ask(pool, held, { allowedHosts: '["a.example"]' });
+  expect(await node.networks.sync(slot, 1)).toBe(true);
+  expect(await reach(slot)).toBe("allowed_hosts");
+  await pool.release(held);
+  await pool.freed(held.id);
+  await pool.lend();
+  await node.clock.advance(5000);
+  await until("its own network", async () => (await reach(slot)) === 200);
+});
+
+test("the next holder's own change is not lost where the lease before, which nobody used, was never fenced", async () => {
+  const { pool, slot, held } = await leased();
+  slot.activity.begin(held.lease);
+  await pool.release(held);
+  const next = await pool.lend();
+  await ask(pool, next, { allowedHosts: '["a.example"]' });
+  expect(await node.networks.sync(slot, 1)).toBe(true);
+  await node.clock.advance(5000);
+  await until("its lease", () => slot.activity.lease === next.lease);
+  expect(await reach(slot)).toBe("allowed_hosts");
+});
+
+test("a change that cannot be, and that another has taken the place of, is not told as in force", async () => {
+  const { pool, slot, held } = await leased();
+  await ask(pool, held, { allowedHosts: '["a.example"]', proxy: `{"id":"${"p".repeat(24)}"}` });
+  const { rulesWith } = slot.door;
+  slot.door.rulesWith = async (change) => {
+    if (change.revision === 1) await ask(pool, held, { allowedHosts: '["b.example"]' });
+    return await rulesWith.call(slot.door, change);
+  };
+  expect(await node.networks.sync(slot, 1)).toBe(false);
+  expect(await reach(slot)).toBe(200);
+});

@@ -1,0 +1,114 @@
+import { createServer, type Server } from "node:net";
+import type { AddressInfo } from "node:net";
+import { chromium as playwright } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { NodeAddress } from "../../src/node/ports.js";
+import { until } from "../support/chromium-until.js";
+import { type GatewayBed, getJson, openGatewayBed, refusedUpgrade } from "../support/gateway-bed.js";
+import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway-browser.js";
+import { connectRaw } from "../support/raw-cdp.js";
+
+let browser: GatewayBrowser;
+let front: GatewayBed;
+let address: NodeAddress | undefined;
+let asked = 0;
+
+beforeAll(async () => {
+  // The node would send it on as well, if it did not see that it was sent on already.
+  browser = await openGatewayBrowser({}, { findAddress: async () => ((asked += 1), address) });
+  front = await openGatewayBed([], { limits: { connectMs: 300, answerMs: 300 }, findAddress: async () => ((asked += 1), address) });
+});
+afterAll(async () => {
+  await front.close();
+  await browser.close();
+});
+
+const there = (): NodeAddress => ({ host: "127.0.0.1", port: browser.bed.port });
+const viaFront = (url: string): string => url.replace(`:${browser.bed.port}/`, `:${front.port}/`);
+
+test("a daemon without the browser forwards clients and discovery to its node", async () => {
+  address = there();
+  const client = await connectRaw(viaFront(browser.url()));
+  expect((await client.send("Browser.getVersion")).result).toBeDefined();
+  expect((await getJson(viaFront(browser.http("/json/version")))).body.webSocketDebuggerUrl).toBe(browser.url());
+  await client.close();
+  await until("the node has let it go", () => browser.bed.counts.closed === browser.bed.counts.opened);
+});
+
+test("Playwright works through a forwarding daemon", async () => {
+  address = there();
+  const connected = await playwright.connectOverCDP(viaFront(browser.url()));
+  const page = await (await connected.newContext()).newPage();
+  await page.setContent("<title>forwarded</title>");
+  expect(await page.title()).toBe("forwarded");
+  await connected.close();
+});
+
+test("large messages pass a forwarding daemon", async () => {
+  address = there();
+  const client = await connectRaw(viaFront(browser.url()));
+  const session = await client.attach();
+  expect(await client.evaluate(`"y".repeat(${20 * 1024 * 1024})`, session)).toHaveLength(20 * 1024 * 1024);
+  await client.close();
+});
+
+test("a node's refusal reaches the caller as it is", async () => {
+  address = there();
+  const old = viaFront(browser.url());
+  const oldHttp = viaFront(browser.http("/json/list"));
+  browser.bed.newLease(browser.chromium.id);
+  expect((await refusedUpgrade(old)).body).toEqual({ code: "browser_gone", message: "The browser is gone: released" });
+  expect((await getJson(oldHttp)).status).toBe(410);
+});
+
+test("a forged token is refused before any node is asked", async () => {
+  address = there();
+  const before = asked;
+  expect((await refusedUpgrade(`${viaFront(browser.url())}x`)).status).toBe(401);
+  expect(asked).toBe(before);
+});
+
+test("what was forwarded once is never forwarded again", async () => {
+  // The front is told that the browser is on the front itself.
+  address = { host: "127.0.0.1", port: front.port };
+  const before = asked;
+  expect((await refusedUpgrade(viaFront(browser.url()))).body.code).toBe("browser_gone");
+  expect((await getJson(viaFront(browser.http("/json/list")))).body.code).toBe("browser_gone");
+  expect(asked - before).toBe(2);
+});
+
+test("a node that cannot be reached is 502", async () => {
+  const closed = await listening(createServer());
+  address = portOf(closed);
+  await stopped(closed);
+  expect((await refusedUpgrade(viaFront(browser.url()))).body.code).toBe("node_unreachable");
+  expect((await getJson(viaFront(browser.http("/json/list")))).status).toBe(502);
+});
+
+test("a node that takes the connection and says nothing is 503", async () => {
+  const mute = await listening(createServer((socket) => socket.resume().on("error", () => {})));
+  address = portOf(mute);
+  expect((await getJson(viaFront(browser.http("/json/list")))).body.code).toBe("node_silent");
+  expect((await refusedUpgrade(viaFront(browser.url()))).body.code).toBe("node_silent");
+  await stopped(mute);
+});
+
+test("a node that takes the connection and ends it without an answer is 502", async () => {
+  const ending = await listening(createServer((socket) => socket.once("data", () => socket.end())));
+  address = portOf(ending);
+  expect((await refusedUpgrade(viaFront(browser.url()))).body.code).toBe("node_unreachable");
+  await stopped(ending);
+});
+
+test("stopping the forwarding daemon ends what it forwards", async () => {
+  address = there();
+  const other = await openGatewayBed([], { findAddress: async () => address });
+  const client = await connectRaw(browser.url().replace(`:${browser.bed.port}/`, `:${other.port}/`));
+  await other.close();
+  expect((await client.closed).code).toBe(1006);
+});
+
+const listening = (server: Server): Promise<Server> =>
+  new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
+const portOf = (server: Server): NodeAddress => ({ host: "127.0.0.1", port: (server.address() as AddressInfo).port });
+const stopped = (server: Server): Promise<unknown> => new Promise((resolve) => server.close(resolve));

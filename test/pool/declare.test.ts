@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { done, refusal } from "../../src/base/errors.js";
+import { newRequestId, type ProxyId } from "../../src/base/ids.js";
+import type { PoolCreate } from "../../src/pool/config.js";
+import { declarePools } from "../../src/pool/declare.js";
+import { createConfig } from "../../src/pool/merge.js";
+import type { PoolOperations } from "../../src/pool/operations.js";
+import type { ProxyRefs } from "../../src/pool/proxies.js";
+import { silentLog } from "../support/chromium-host.js";
+import { pool } from "../support/recorded-operations.js";
+
+const defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium" as const };
+
+/** A registry of one proxy, named out. */
+const proxies: ProxyRefs = {
+  resolve: async ({ id, name }) => (name === "out" || id === "p1" ? { kind: "found", id: "p1" as ProxyId, name: "out" } : { kind: "unknown" }),
+};
+
+function configOf(body: PoolCreate) {
+  const made = createConfig(body, defaults);
+  if (made.kind === "refused") throw new Error(JSON.stringify(made.details));
+  return made.value;
+}
+
+/** What is logged where `declared` meets a pool that was made by `present`. */
+async function differences(declared: PoolCreate, present: PoolCreate): Promise<unknown> {
+  const logged: unknown[] = [];
+  const pools = { get: async () => done({ ...pool, config: configOf(present) }) } as Pick<PoolOperations, "get"> as PoolOperations;
+  const log = { ...silentLog, warn: (fields: object) => void logged.push(fields) };
+  await declarePools([declared], { pools, proxies, log, defaults, request: newRequestId });
+  return logged;
+}
+
+const full: PoolCreate = {
+  name: "herd", size: 2, region: "us-east", headless: true, viewport: { width: 800, height: 600 }, chrome_policy: { A: 1 },
+  network: { allowed_hosts: [" A.example"] }, telemetry: { enabled: true }, start_url: "", extensions: [],
+};
+
+test("a declared pool that is as declared is nothing to speak of", async () => {
+  expect(await differences(full, full)).toEqual([]);
+  expect(await differences({ name: "herd", size: 2 }, full)).toEqual([]);
+});
+
+test("a proxy that is declared by its name is the one that is kept by its id", async () => {
+  const routed = (proxy: object): PoolCreate => ({ name: "herd", size: 2, network: { proxy_routes: [{ hosts: ["a.example"], proxy }] } });
+  expect(await differences(routed({ name: "out" }), routed({ id: "p1" }))).toEqual([]);
+  expect(await differences(routed({ name: "gone" }), routed({ id: "p1" }))).toEqual([{ pool: "herd", fields: ["network"] }]);
+});
+
+test("the fields that differ are named, their values not", async () => {
+  expect(await differences({ ...full, size: 3, viewport: { width: 801, height: 600 } }, full)).toEqual([{ pool: "herd", fields: ["viewport", "size"] }]);
+});
+
+test.each([
+  [[{ name: "herd" }], "is not valid"], [[{ size: 1 }], "has no name"], [[{ name: "herd", size: 1, unknown: 1 }], "is not valid"],
+])("%j is refused", async (declared, message) => {
+  const pools = { get: async () => refusal("pool_not_found") } as Pick<PoolOperations, "get"> as PoolOperations;
+  await expect(declarePools(declared, { pools, proxies, log: silentLog, defaults, request: newRequestId })).rejects.toThrow(message);
+});

@@ -1,0 +1,47 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { makeFill } from "../../src/pool/fill.js";
+import type { Homes } from "../../src/pool/ports.js";
+import { nodeA, PoolBed } from "../support/pool-bed.js";
+import { startRedis, type TestRedis } from "../support/redis.js";
+import { openStoreBed, type StoreBed } from "../support/store-bed.js";
+
+let server: TestRedis;
+let bed: StoreBed;
+beforeEach(async () => {
+  server = await startRedis();
+  bed = await openStoreBed(server, { project: "fill" });
+  await bed.nodes.beat({ id: nodeA, host: "h", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: ["chromium"] });
+});
+afterEach(async () => {
+  await bed.close();
+  await server.stop();
+});
+
+const fillWith = (homes: Homes) =>
+  makeFill({ homes, nodes: bed.nodes, jobs: { add: async (jobs) => void bed.jobs.push(...jobs) }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } });
+
+test("a fill launches what the pool lacks, with a job and room for each", async () => {
+  const pool = await PoolBed.create(bed, { size: 3 });
+  await fillWith(bed.homes)(pool.home);
+  expect(await pool.counts()).toMatchObject({ launching: 3 });
+  expect(bed.jobs).toHaveLength(3);
+  expect(await bed.nodes.occupancy(nodeA)).toEqual({ browsers: 3, bytes: 3 * 2 ** 30 });
+});
+
+test("a pool that is changed while its browsers are placed is filled by the next fill, with room for what it is now", async () => {
+  const pool = await PoolBed.create(bed, { size: 1 });
+  let isChanged = false;
+  const homes = new Proxy<Homes>(bed.homes, {
+    get: (target, name) => name !== "browsers" || isChanged ? Reflect.get(target, name).bind(target) : async (...given: Parameters<Homes["browsers"]>) => {
+      isChanged = true;
+      await pool.update({ headless: false, memory: "8GiB" }, { isNewLaunch: true });
+      return await target.browsers(...given);
+    },
+  });
+  await fillWith(homes)(pool.home);
+  expect(await pool.counts()).toMatchObject({ launching: 0 });
+  expect(await bed.nodes.occupancy(nodeA)).toEqual({ browsers: 0, bytes: 0 });
+  await fillWith(homes)(pool.home);
+  expect(await pool.counts()).toMatchObject({ launching: 1 });
+  expect(await bed.nodes.occupancy(nodeA)).toEqual({ browsers: 1, bytes: 8 * 2 ** 30 });
+});

@@ -1,0 +1,219 @@
+import { describe, expect, test } from "vitest";
+import type { PoolCreate, PoolPatch, SessionCreate, SessionPatch } from "../../src/pool/config.js";
+import type { PoolConfig } from "../../src/pool/launch-config.js";
+import { createConfig, type Defaults, isExpectedNetwork, isNewLaunch, isNewNetwork, mergeConfig, sessionConfig } from "../../src/pool/merge.js";
+import { unsupportedFields, unsupportedOfAcquire, unsupportedOfCreate, unsupportedOfPatch } from "../../src/pool/support.js";
+
+const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium" };
+
+function made(body: Partial<PoolCreate>, given: Partial<Defaults> = {}): PoolConfig {
+  const config = createConfig({ size: 2, ...body }, { ...defaults, ...given });
+  if (config.kind === "refused") throw new Error(JSON.stringify(config.details));
+  return config.value;
+}
+
+function merged(current: Partial<PoolCreate>, patch: PoolPatch): PoolConfig {
+  const config = mergeConfig(made(current), patch, defaults);
+  if (config.kind === "refused") throw new Error(JSON.stringify(config.details));
+  return config.value;
+}
+
+/** The fields that are at fault. */
+function faultsOf(config: ReturnType<typeof createConfig> | ReturnType<typeof sessionConfig>): readonly (string | undefined)[] {
+  return config.kind === "refused" ? (config.details ?? []).map(({ message }) => message.split(":")[0]) : [];
+}
+const faultsOfPool = (body: Partial<PoolCreate>): readonly (string | undefined)[] => faultsOf(createConfig({ size: 2, ...body }, defaults));
+const faultsOfPatch = (current: Partial<PoolCreate>, patch: PoolPatch): readonly (string | undefined)[] => faultsOf(mergeConfig(made(current), patch, defaults));
+const faultsOfSession = (body: SessionCreate): readonly (string | undefined)[] => faultsOf(sessionConfig(body, defaults));
+
+test("a pool that says nothing has the contract's defaults", () => {
+  expect(made({})).toEqual({
+    size: 2, fill_rate_per_minute: 25, timeout_seconds: 600, reset_on_release: "none", refresh_on_profile_update: false,
+    headless: false, stealth: false, kiosk_mode: false, engine: "chromium", memory: "8GiB", viewport: { width: 1920, height: 1080, refresh_rate: 25 },
+  });
+});
+
+describe("what a PATCH does to each field: set, left out, cleared", () => {
+  const profile = { name: "p" };
+  const table: [field: keyof PoolConfig, set: unknown, cleared: PoolPatch, then: unknown][] = [
+    ["browser_policy", { HomepageLocation: "https://a.example" }, { browser_policy: {} }, undefined],
+    ["extensions", [{ name: "e" }], { extensions: [] }, undefined],
+    ["proxy_id", "proxy", { proxy_id: "" }, undefined],
+    ["start_url", "https://a.example/", { start_url: "" }, undefined],
+    ["profile", profile, { profile: { id: "" } }, undefined],
+    ["profile", profile, { profile: { name: "" } }, undefined],
+    ["network", { allowed_hosts: ["a.example"] }, { network: {} }, undefined],
+    ["telemetry", { browser: { console: { enabled: true } } }, { telemetry: { enabled: false } }, undefined],
+    ["name", "herd", { name: "" }, "herd"],
+    ["headless", true, { headless: false }, false],
+    ["stealth", true, { stealth: false }, false],
+    ["kiosk_mode", true, { kiosk_mode: false }, false],
+    ["size", 3, { size: 1 }, 1],
+    ["fill_rate_per_minute", 10, { fill_rate_per_minute: 0 }, 0],
+    ["timeout_seconds", 60, { timeout_seconds: 10 }, 10],
+    ["reset_on_release", "state", { reset_on_release: "none" }, "none"],
+  ];
+  test.each(table)("%s", (...[field, set, cleared, then]) => {
+    const body = { [field]: set };
+    expect(made(body)[field]).toEqual(set);
+    expect(merged({}, body)[field]).toEqual(set);
+    expect(merged(body, {})[field]).toEqual(set);
+    expect(merged(body, cleared)[field]).toEqual(then);
+  });
+
+  test.each([null, {}])("telemetry %j leaves it as it is", (telemetry) => {
+    const body = { telemetry: { browser: { page: { enabled: true } } } };
+    expect(merged(body, { telemetry }).telemetry).toEqual(body.telemetry);
+  });
+
+  test("clearing values at creation are as if they were left out", () => {
+    expect(made({ browser_policy: {}, extensions: [], proxy_id: "", start_url: "", profile: { id: "" }, network: {}, telemetry: { enabled: false } })).toEqual(made({}));
+  });
+});
+
+describe("viewport", () => {
+  test.each([
+    [{ width: 1920, height: 1080 }, 25], [{ width: 1920, height: 1200 }, 25], [{ width: 1921, height: 1200 }, 10], [{ width: 1280, height: 800 }, 60],
+    [{ width: 1281, height: 800 }, 25], [{ width: 1, height: 1 }, 60], [{ width: 2560, height: 1440, refresh_rate: 60 }, 60],
+  ])("%j has the refresh rate %i", (viewport, rate) => {
+    expect(made({ viewport }).viewport).toEqual({ ...viewport, refresh_rate: rate });
+    expect(merged({ viewport: { width: 5, height: 5, refresh_rate: 5 } }, { viewport }).viewport.refresh_rate).toBe(rate);
+  });
+});
+
+describe("memory follows headless, and a named class has to fit it", () => {
+  test.each([
+    [{ headless: true }, "1GiB"], [{ headless: false }, "8GiB"], [{ headless: true, memory: "4GiB" }, "4GiB"], [{ memory: "16GiB" }, "16GiB"],
+  ] as const)("%j gives %s", (body, memory) => expect(made(body).memory).toBe(memory));
+  test.each([{ headless: true, memory: "8GiB" }, { headless: false, memory: "1GiB" }, { memory: "2GiB" }] as const)("%j is refused", (body) => {
+    expect(faultsOfPool(body)).toEqual(["memory"]);
+  });
+  test("a PATCH that turns headless takes the class along", () => {
+    expect(merged({ headless: true, memory: "4GiB" }, { headless: false }).memory).toBe("8GiB");
+    expect(merged({ headless: true, memory: "4GiB" }, { stealth: true }).memory).toBe("4GiB");
+    expect(faultsOfPatch({ headless: true }, { memory: "8GiB" })).toEqual(["memory"]);
+  });
+});
+
+describe("engine", () => {
+  const shell = { engine: "headless-shell" } as const;
+  test.each([
+    [{ ...shell, headless: true }, []], [shell, ["engine"]], [{ ...shell, headless: true, extensions: [{ id: "e" }] }, ["extensions"]],
+    [{ ...shell, headless: true, browser_policy: { A: 1 } }, ["browser_policy"]],
+  ] as const)("%j has the faults %j", (body, faults) => expect(faultsOfPool(body as unknown as Partial<PoolCreate>)).toEqual(faults));
+  test.each([
+    [{ headless: true }, "headless-shell"], [{}, "chromium"], [{ headless: true, extensions: [{ id: "e" }] }, "chromium"],
+    [{ headless: true, chrome_policy: { A: 1 } }, "chromium"], [{ headless: true, engine: "chromium" as const }, "chromium"],
+  ])("an operator's headless-shell is taken where it can do what is asked: %j gets %s", (body, engine) => {
+    expect(made(body, { engine: "headless-shell" }).engine).toBe(engine);
+  });
+});
+
+describe("refresh_on_profile_update", () => {
+  const one = { profile: { name: "one" } };
+  test.each([
+    ["a new profile turns it on", {}, one, true],
+    ["another profile turns it on", { ...one, refresh_on_profile_update: false }, { profile: { name: "two" } }, true],
+    ["the same reference leaves it", { ...one, refresh_on_profile_update: false }, one, false],
+    ["what is said counts", one, { ...one, refresh_on_profile_update: false }, false],
+    ["clearing the profile turns it off", one, { profile: { id: "" } }, false],
+    ["nothing said leaves it", one, { size: 3 }, true],
+  ] as const)("%s", (...[, current, patch, then]) => expect(merged(current, patch).refresh_on_profile_update).toBe(then));
+  test("it needs a profile", () => {
+    expect(faultsOfPool({ refresh_on_profile_update: true })).toEqual(["refresh_on_profile_update"]);
+    expect(faultsOfPatch(one, { profile: { id: "" }, refresh_on_profile_update: true })).toEqual(["refresh_on_profile_update"]);
+    expect(made(one).refresh_on_profile_update).toBe(true);
+  });
+});
+
+test.each([
+  [{ profile: {} }, ["profile"]], [{ profile: { id: "a", name: "b" } }, ["profile"]], [{ profile: { save_changes: true } }, ["profile"]],
+  [{ profile: { id: "a", save_changes: true } }, []], [{ extensions: [{}] }, ["extensions"]], [{ extensions: [{ id: "a", name: "b" }] }, ["extensions"]],
+  [{ browser_policy: { A: 1 }, chrome_policy: { A: 1 } }, ["chrome_policy"]], [{ browser_policy: { A: "x".repeat(5 * 2 ** 20) } }, ["browser_policy"]],
+  [{ browser_policy: { ExtensionSettings: {} } }, ["browser_policy.ExtensionSettings"]], [{ chrome_policy: { ProxyMode: "direct" } }, ["browser_policy.ProxyMode"]],
+  [{ browser_policy: { DeveloperToolsAvailability: 1 } }, ["browser_policy.DeveloperToolsAvailability"]],
+  [{ start_url: "file:///etc/passwd" }, ["start_url"]], [{ start_url: "chrome://settings" }, ["start_url"]], [{ start_url: "a.example" }, ["start_url"]],
+  [{ start_url: "about:blank" }, []], [{ network: { allowed_hosts: [] } }, ["network.allowed_hosts"]], [{ network: { private_hosts: [], proxy_routes: [] } }, []],
+  [{ network: { proxy_routes: [{ hosts: ["a"], proxy: {} }] } }, ["network.proxy_routes.proxy"]],
+  [{ telemetry: { enabled: false, browser: { page: { enabled: true } } } }, ["telemetry"]],
+  [{ telemetry: { enabled: false, browser: { page: { enabled: false } } } }, []],
+] as [Partial<PoolCreate>, string[]][])("a pool with %j has the faults %j", (body, faults) => {
+  expect(faultsOfPool(body)).toEqual(faults);
+  expect(faultsOfPatch({}, body)).toEqual(faults);
+});
+
+test("a rate above the operator's maximum is refused, whoever names it", () => {
+  expect(faultsOf(createConfig({ size: 1, fill_rate_per_minute: 30 }, { ...defaults, maxFillRatePerMinute: 25 }))).toEqual(["fill_rate_per_minute"]);
+  expect(made({ fill_rate_per_minute: 25 }, { maxFillRatePerMinute: 25 }).fill_rate_per_minute).toBe(25);
+});
+
+test("every fault is told at once", () => {
+  expect(faultsOfPool({ memory: "1GiB", start_url: "x", extensions: [{}], refresh_on_profile_update: true, network: { allowed_hosts: [] } })).toEqual([
+    "extensions", "start_url", "network.allowed_hosts", "memory", "refresh_on_profile_update",
+  ]);
+});
+
+describe("expected_network", () => {
+  test.each([
+    [undefined, {}, true], [undefined, { private_hosts: [] }, false], [{ private_hosts: [] }, {}, false], [{ private_hosts: [] }, { private_hosts: [] }, true],
+    [{ allowed_hosts: ["a"] }, { allowed_hosts: [" A "] }, true], [{ allowed_hosts: ["a"] }, { allowed_hosts: ["a"], proxy_routes: [] }, false],
+    [{ allowed_hosts: ["a", "b"] }, { allowed_hosts: ["b", "a"] }, false], [{ allowed_hosts: ["a"] }, { allowed_hosts: [] }, false],
+    [{ proxy_routes: [{ hosts: ["a"], proxy: { id: "p" } }] }, { proxy_routes: [{ proxy: { id: "p" }, hosts: ["a"] }] }, true],
+    [{ proxy_routes: [{ hosts: ["a"], proxy: { id: "p" } }] }, { proxy_routes: [{ hosts: ["a"], proxy: { name: "p" } }] }, false],
+  ])("saved %j, expected %j: %s", (saved, expected, then) => expect(isExpectedNetwork(saved, expected)).toBe(then));
+});
+
+describe("generations", () => {
+  test.each([
+    [{ size: 9 }, false, false], [{ name: "other" }, false, false], [{ timeout_seconds: 99 }, false, false], [{ fill_rate_per_minute: 9 }, false, false],
+    [{ reset_on_release: "state" }, false, false], [{ headless: true }, true, false], [{ memory: "16GiB" }, true, false], [{ start_url: "https://a.example" }, true, false],
+    [{ network: { allowed_hosts: ["A.example "] } }, false, false], [{ network: { allowed_hosts: ["b.example"] } }, true, true], [{ network: {} }, true, true],
+    [{ network: { allowed_hosts: ["a.example"], private_hosts: [] } }, true, false],
+  ] as [PoolPatch, boolean, boolean][])("a PATCH of %j: a new launch %s, a new network %s", (patch, isLaunch, isNetwork) => {
+    const before = made({ network: { allowed_hosts: ["a.example"] } });
+    const after = merged({ network: { allowed_hosts: ["a.example"] } }, patch);
+    expect([isNewLaunch(before, after), isNewNetwork(before, after)]).toEqual([isLaunch, isNetwork]);
+  });
+});
+
+describe("telemetry", () => {
+  const usual = { control: { enabled: true }, connection: { enabled: true }, system: { enabled: true }, captcha: { enabled: true } };
+  test("enabled true is the default set, and begins anew", () => {
+    expect(made({ telemetry: { enabled: true } }).telemetry).toEqual({ enabled: true, browser: usual });
+    expect(merged({ telemetry: { browser: { page: { enabled: true } } } }, { telemetry: { enabled: true } }).telemetry).toEqual({ enabled: true, browser: usual });
+  });
+  test("category settings are merged onto what is there, field by field", () => {
+    const telemetry = { browser: { control: { enabled: true, cdp: { excluded_methods: ["Page.reload"] } } } };
+    expect(merged({ telemetry }, { telemetry: { browser: { control: { enabled: false }, page: { enabled: true } } } }).telemetry).toEqual({
+      browser: { control: { enabled: false, cdp: { excluded_methods: ["Page.reload"] } }, page: { enabled: true } },
+    });
+  });
+  const off = { control: { enabled: false }, connection: { enabled: false }, system: { enabled: false }, captcha: { enabled: false } };
+  test.each([
+    [undefined, false], [null, false], [{}, false], [{ enabled: false }, false], [{ enabled: true }, true], [{ enabled: true, browser: off }, false],
+    [{ browser: off }, false], [{ browser: { page: { enabled: true } } }, true], [{ enabled: true, browser: { ...off, page: { enabled: true } } }, true],
+  ])("%j captures: %s", (telemetry, then) => expect(unsupportedOfAcquire(telemetry === undefined ? {} : { telemetry })).toEqual(then ? ["telemetry"] : []));
+});
+
+describe("sessions", () => {
+  test.each([
+    [{ gpu: true, headless: true }, ["gpu"]], [{ gpu: true, memory: "8GiB" }, ["memory"]], [{ video_memory: "2GiB" }, ["video_memory"]],
+    [{ gpu: true, video_memory: "4GiB" }, []], [{ proxy: { mode: "direct" }, proxy_id: "p" }, ["proxy"]], [{ proxy: { mode: "direct" }, proxy_id: "" }, []],
+    [{ proxy: {} }, ["proxy"]], [{ proxy: { mode: "direct", id: "p" } }, ["proxy"]], [{ vaults: [{}] }, ["vaults"]],
+  ] as [SessionCreate, string[]][])("%j has the faults %j", (body, faults) => expect(faultsOfSession(body)).toEqual(faults));
+
+  test.each([
+    [{ proxy: { mode: "default" } }, []], [{ proxy: { id: "p" } }, []], [{ vaults: [] }, []], [{ vaults: [{ id: "v" }] }, ["vaults"]], [{ invocation_id: "i" }, ["invocation_id"]],
+  ] as [SessionCreate, string[]][])("%j asks for what is not built: %j", (body, fields) => expect(unsupportedOfCreate(body)).toEqual(fields));
+
+  test.each([
+    [{}, []], [{ network: { allowed_hosts: null } }, []], [{ network: { allowed_hosts: ["a"] } }, []], [{ profile: { name: "p" } }, ["profile"]],
+    [{ proxy: { mode: "direct" } }, []], [{ proxy: { name: "p" } }, []], [{ proxy_id: "" }, []], [{ proxy_id: "p" }, []], [{ telemetry: { enabled: true } }, ["telemetry"]],
+  ] as [SessionPatch, string[]][])("a PATCH of %j asks for what is not built: %j", (body, fields) => expect(unsupportedOfPatch(body)).toEqual(fields));
+});
+
+test.each([
+  [{}, []], [{ browser_policy: { A: 1 } }, ["browser_policy"]], [{ extensions: [{ id: "e" }] }, ["extensions"]], [{ network: { private_hosts: [] } }, []],
+  [{ network: { allowed_hosts: ["a"] } }, []], [{ network: { proxy_routes: [{ hosts: ["a"], proxy: { id: "p" } }] } }, []],
+  [{ profile: { id: "p" } }, ["profile"]], [{ proxy_id: "p" }, []], [{ telemetry: { enabled: true } }, ["telemetry"]],
+] as [Partial<PoolCreate>, string[]][])("a pool with %j is not filled for %j", (body, fields) => expect(unsupportedFields(made(body))).toEqual(fields));

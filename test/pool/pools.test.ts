@@ -1,0 +1,104 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { homeOf, type PoolId } from "../../src/base/ids.js";
+import type { Pool } from "../../src/pool/pool.js";
+import { callerOf, type ControlBed, openControlBed } from "../support/control-bed.js";
+import { projectKey } from "../../src/store/keys.js";
+
+let control: ControlBed;
+let count = 0;
+beforeEach(async () => {
+  control = await openControlBed(`pools${(count += 1)}`);
+});
+afterEach(() => control.close());
+
+const body = { size: 3, headless: true };
+const keyed = () => callerOf({ idempotencyKey: "once" });
+const sizes = (): Promise<Record<string, string>> => control.bed.redis.hgetall(projectKey(control.bed.project, "sizes"));
+const sizeOf = async (id: PoolId) => (await sizes())[id]?.split(" ")[0];
+const holderOf = async (name: string) => (await control.bed.projects.findName("pool", name))?.owner;
+
+function poolOf(outcome: { kind: string }): Pool {
+  if (outcome.kind !== "done") throw new Error(JSON.stringify(outcome));
+  return (outcome as { kind: "done"; value: Pool }).value;
+}
+const create = async (over = {}): Promise<Pool> => poolOf(await control.createPool({ ...body, ...over }, callerOf()));
+
+test("a create that is repeated under its key makes one pool; another body is refused", async () => {
+  const first = poolOf(await control.createPool(body, keyed()));
+  expect(poolOf(await control.createPool(body, keyed())).id).toBe(first.id);
+  expect(await control.createPool({ ...body, size: 4 }, keyed())).toMatchObject({ code: "idempotency_mismatch" });
+  expect(await control.bed.projects.pools()).toEqual([first.id]);
+});
+
+test.each(["reserveName", "reserveName!", "reserveSize", "reserveSize!", "createPool", "createPool!", "openPool", "openPool!"])("a create in which %s fails is gone on with by its retry", async (call) => {
+  control.broken.add(call);
+  await expect(control.createPool({ ...body, name: "herd" }, keyed())).rejects.toThrow("Redis");
+  control.broken.clear();
+  const pool = poolOf(await control.createPool({ ...body, name: "herd" }, keyed()));
+  expect(await control.bed.projects.pools()).toEqual([pool.id]);
+  expect([await holderOf("herd"), await sizeOf(pool.id)]).toEqual([pool.id, "3"]);
+});
+
+test("a create that was refused reserves nothing, and its key may be used again", async () => {
+  const herd = await create({ name: "herd" });
+  expect(await control.createPool({ ...body, name: "herd" }, keyed())).toMatchObject({ code: "name_taken" });
+  expect(await control.createPool({ ...body, size: 18 }, keyed())).toMatchObject({ code: "limit_exceeded" });
+  expect(await sizes()).toEqual({ [herd.id]: expect.stringMatching(/^3 /) });
+  poolOf(await control.createPool(body, keyed()));
+});
+
+test("a key whose pool was deleted makes no other one", async () => {
+  const pool = poolOf(await control.createPool(body, keyed()));
+  await control.removePool(pool.id, { force: false });
+  expect(await control.createPool(body, keyed())).toMatchObject({ code: "pool_not_found" });
+});
+
+test.each([
+  ["a wrong expectation", { expected_network: { private_hosts: [] }, size: 9, name: "other" }, "stale_network"],
+  ["a size beyond the limit", { size: 21, name: "other" }, "limit_exceeded"],
+  ["a taken name", { size: 4, name: "taken" }, "name_taken"],
+  ["a body at fault", { size: 4, name: "other", refresh_on_profile_update: true }, "bad_request"],
+])("%s changes nothing", async (_, patch, code) => {
+  const pool = await create({ name: "herd" });
+  await create({ name: "taken", size: 1 });
+  expect(await control.updatePool("herd", patch, callerOf())).toMatchObject({ code });
+  expect(poolOf(await control.getPool(pool.id))).toEqual(pool);
+  expect([await sizeOf(pool.id), await holderOf("other"), await holderOf("herd")]).toEqual(["3", undefined, pool.id]);
+});
+
+test("a pool that is deleted while it is changed leaves neither name nor size", async () => {
+  const pool = await create({ name: "herd" });
+  const { reserveSize } = control.bed.projects;
+  control.bed.projects.reserveSize = async (...given) => {
+    const reserved = await reserveSize.apply(control.bed.projects, given);
+    await control.removePool(pool.id, { force: true });
+    return reserved;
+  };
+  expect(await control.updatePool(pool.id, { size: 9, name: "other" }, callerOf())).toMatchObject({ code: "pool_not_found" });
+  expect(await sizes()).toEqual({});
+  expect([await holderOf("other"), await holderOf("herd")]).toEqual([undefined, undefined]);
+});
+
+test("two changes at once are both made, and the size that is reserved is the one that stands", async () => {
+  const pool = await create();
+  await Promise.all([control.updatePool(pool.id, { size: 5 }, callerOf()), control.updatePool(pool.id, { stealth: true }, callerOf()), control.updatePool(pool.id, { size: 7 }, callerOf())]);
+  const { config } = poolOf(await control.getPool(pool.id));
+  expect(config.stealth).toBe(true);
+  expect([5, 7]).toContain(config.size);
+  await control.bed.projects.settleSize(pool.id);
+  expect(await sizeOf(pool.id)).toBe(String(config.size));
+});
+
+test("a renamed pool's old name is free, its new one is not", async () => {
+  const pool = await create({ name: "herd" });
+  await control.updatePool("herd", { name: "flock" }, callerOf());
+  expect([await holderOf("herd"), await holderOf("flock")]).toEqual([undefined, pool.id]);
+  expect(await control.getPool("herd")).toMatchObject({ code: "pool_not_found" });
+});
+
+test("the name of a deleted pool is free at the reply", async () => {
+  const pool = await create({ name: "herd" });
+  expect(await control.removePool("herd", { force: false })).toMatchObject({ kind: "done" });
+  expect((await create({ name: "herd" })).id).not.toBe(pool.id);
+  expect((await control.bed.homes.findPool(homeOf(pool.id)))).toBeUndefined();
+});

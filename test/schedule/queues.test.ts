@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
+import type { ClaimId } from "../../src/base/ids.js";
+import type { Job } from "../../src/pool/ports.js";
+import { Queues, startWorker } from "../../src/schedule/queues.js";
+import { queuePrefix } from "../../src/store/keys.js";
+import { connectForQueues } from "../../src/store/redis.js";
+import { silentLog } from "../support/chromium-host.js";
+import { until } from "../support/chromium-until.js";
+import { nodeA } from "../support/pool-bed.js";
+import { startRedis, type TestRedis } from "../support/redis.js";
+
+let server: TestRedis;
+beforeEach(async () => {
+  server = await startRedis();
+});
+afterEach(() => server.stop());
+
+const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandHome), claim: claim as ClaimId });
+const open = (url: string) => {
+  const connection = connectForQueues({ url, isCluster: false, connectTimeoutMs: 500, commandTimeoutMs: 500 }, silentLog);
+  return { connection, options: { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs: 200 } };
+};
+
+test("adding a job ends within its limit where Redis cannot be reached", async () => {
+  const { connection, options } = open("/nowhere/redis.sock");
+  const queues = new Queues(options);
+  await expect(queues.add([job("one")])).rejects.toMatchObject({ code: "store_unavailable" });
+  connection.disconnect();
+});
+
+test("a job reaches its node's worker once, and nothing of it is kept, also where it fails", async () => {
+  const { connection, options } = open(server.url);
+  const queues = new Queues(options);
+  const taken: Job[] = [];
+  const worker = await startWorker(options, nodeA, async (given) => {
+    taken.push(given);
+    if (given.claim === "fails") throw new Error("it fails");
+  });
+  const jobs = [job("one"), job("fails")];
+  await queues.add(jobs);
+  await queues.add([]);
+  await until("both jobs", () => taken.length === 2);
+  expect(taken.map(({ claim }) => claim).toSorted()).toEqual(["fails", "one"]);
+  const redis = server.client();
+  await until("an empty queue", async () => (await redis.keys(`${queuePrefix}:*retire-*`)).length === 0);
+  await worker.close();
+  await queues.drop(nodeA);
+  await queues.close();
+  redis.disconnect();
+  connection.disconnect();
+});

@@ -1,0 +1,63 @@
+import { age, pass } from "./time.js";
+import * as controls from "./controls.js";
+import * as holders from "./holders.js";
+import * as nodes from "./nodes.js";
+import * as upkeep from "./upkeep.js";
+import type { World } from "./world.js";
+
+type Act = (world: World) => Promise<void> | void;
+
+const anyCaller = (world: World, phase: "waiting" | "granted"): Parameters<typeof controls.flushReply>[1] =>
+  world.random.pick(world.callers.filter((caller) => caller.phase === phase));
+const anyControl = (world: World): Parameters<typeof controls.undo>[1] => world.random.pick(world.controls);
+const anyHome = (world: World): Parameters<typeof upkeep.planFill>[1] => world.random.pick(world.homes());
+
+/** What may happen, and how often for every other thing. */
+const actions: readonly (readonly [number, Act])[] = [
+  [16, controls.askAnything],
+  [20, (world) => controls.flushReply(world, anyCaller(world, "granted"), world.random.chance(0.15))],
+  [6, (world) => controls.confirm(world, anyControl(world))],
+  [8, (world) => controls.undo(world, anyControl(world))],
+  [5, (world) => controls.withdraw(world, anyCaller(world, "waiting"), world.random.chance(0.5))],
+  [4, (world) => controls.lookAfter(world, anyCaller(world, "waiting"))],
+  [0.3, controls.killControl],
+  [0.4, controls.pauseOrResume],
+  [12, holders.connect],
+  [10, holders.openSocket],
+  [6, holders.closeSocket],
+  [16, holders.release],
+  [5, holders.releaseLate],
+  [3, holders.touch],
+  [1.5, holders.vanish],
+  [22, nodes.runJob],
+  [18, nodes.finishLaunch],
+  [25, nodes.deliver],
+  [0.5, nodes.crash],
+  [4, (world) => nodes.keep(world, world.random.pick(world.nodes))],
+  [5, nodes.findInactive],
+  [4, nodes.expire],
+  [0.15, nodes.killNode],
+  [0.1, nodes.restartNode],
+  [10, (world) => upkeep.planFill(world, world.pool?.home)],
+  [9, upkeep.claimPlanned],
+  [6, (world) => upkeep.reapHome(world, anyHome(world))],
+  [2, upkeep.reapNode],
+  [0.7, upkeep.sweep],
+  [1, upkeep.recycle],
+  [2, upkeep.updatePool],
+  [0.3, upkeep.flush],
+  [0.2, upkeep.deletePool],
+  [20, upkeep.createPool],
+  [5, pass],
+  [0.5, age],
+];
+const total = actions.reduce((sum, [weight]) => sum + weight, 0);
+
+export function anyAction(world: World): Act {
+  let left = world.random.next() * total;
+  for (const [weight, act] of actions) {
+    left -= weight;
+    if (left < 0) return act;
+  }
+  return controls.askAnything;
+}

@@ -1,0 +1,195 @@
+import { type ControlId, findBrowserId, type LeaseId, onDemandHome, type PoolId, type RequestId } from "../../src/base/ids.js";
+import type { Browser } from "../../src/pool/browser.js";
+import type { AcquireReply, CreateReply, Keyed, Waiter } from "../../src/pool/ports.js";
+import { poolConfig, writeOf } from "../support/store-bed.js";
+import { hold } from "./shadow.js";
+import type { Ask, Caller, Control, World } from "./world.js";
+
+export function startControl(world: World): Control {
+  const control: Control = { id: world.random.id(12) as ControlId, isAlive: true, isPaused: false, unheardUntil: 0, delivered: [], lost: [] };
+  world.controls.push(control);
+  world.ids.add(control.id);
+  return control;
+}
+
+export function killControl(world: World): void {
+  const control = world.random.take(world.controls);
+  if (!control) return;
+  world.note(`control ${control.id} dies`);
+  control.isAlive = false;
+  for (const caller of world.callers) if (caller.control === control) caller.phase = "over";
+  startControl(world);
+}
+
+export async function pauseOrResume(world: World): Promise<void> {
+  const control = world.random.pick(world.controls);
+  if (!control) return;
+  control.isPaused = !control.isPaused;
+  control.unheardUntil = world.now + 1;
+  world.note(`control ${control.id} ${control.isPaused ? "pauses" : "resumes"}`);
+  if (!control.isPaused) await world.beat();
+}
+
+/** A new request, or a retry of an earlier one under its key. */
+export async function askAnything(world: World): Promise<void> {
+  const { random } = world;
+  const control = random.pick(world.controls);
+  const home = random.chance(0.1) ? onDemandHome : world.pool?.home;
+  if (!control || !home) return;
+  const retried = random.chance(0.4) ? random.pick(world.asks.filter((one) => one.waiter.key).slice(-(random.chance(0.7) ? 4 : 40))) : undefined;
+  const connection = world.request();
+  const base = retried?.waiter ?? freshWaiter(world, connection);
+  const waiter: Waiter = { ...base, id: connection, lease: random.id(24) as LeaseId, control: control.id, connection };
+  const body = retried && random.chance(0.95) ? retried.body : random.id(6);
+  const one: Ask = retried ?? { waiter, home, body, requests: 0 };
+  one.requests += 1;
+  if (!retried) world.asks = [...world.asks.slice(-40), one];
+  await request(world, { ask: one, waiter, body, control });
+}
+
+function freshWaiter(world: World, id: RequestId): Omit<Waiter, "control" | "connection" | "lease"> {
+  const { random } = world;
+  return {
+    id,
+    ...(random.chance(0.4) ? { key: random.id(8) } : {}),
+    ...(random.chance(0.3) ? { name: `name${random.below(6)}` } : {}),
+    ...(random.chance(0.1) ? { startUrl: "https://example.com/" } : {}),
+    timeoutSeconds: 20,
+  };
+}
+
+interface Asking {
+  readonly ask: Ask;
+  readonly waiter: Waiter;
+  readonly body: string;
+  readonly control: Control;
+}
+
+/** As pool/acquire.ts and pool/session-create.ts do: the name first, the script, and the name back where it is not needed. */
+async function request(world: World, asking: Asking): Promise<void> {
+  const { bed } = world;
+  const { waiter, ask: { home } } = asking;
+  const { name } = waiter;
+  const keyed = waiter.key === undefined ? undefined : { key: waiter.key, body: asking.body };
+  const isOurs = name === undefined || (await bed.projects.reserveName({ kind: "session", name, owner: waiter.lease, home }));
+  if (!isOurs) {
+    const held = await bed.projects.findName("session", name);
+    const earlier = keyed && (await bed.homes.findKeyed(home, keyed.key));
+    if (!held || earlier?.lease !== held.owner) return void (world.isRefused = true);
+  }
+  const call = await prepare(world, asking, keyed);
+  const reply = await world.repeatably(call, (one) => one.kind);
+  world.isRefused = reply.kind === "mismatch" || reply.kind === "over" || reply.kind === "missing" || reply.kind === "unsupported";
+  const lease = seat(world, asking, reply);
+  if (lease) world.speakers.set(lease, asking.control);
+  if (isOurs && name !== undefined && lease !== waiter.lease) await bed.projects.freeName({ kind: "session", name, owner: waiter.lease });
+}
+
+type Call = () => Promise<AcquireReply | CreateReply>;
+
+async function prepare(world: World, { waiter, control, ask: { home } }: Asking, keyed: Keyed | undefined): Promise<Call> {
+  const { bed, random, pool } = world;
+  if (home === onDemandHome) return await prepareSession(world, waiter, keyed);
+  const id = pool?.home === home ? pool.id : ((home + random.id(12)) as PoolId);
+  const mayWait = random.chance(0.8);
+  world.note(`acquire ${waiter.connection} by ${control.id} key ${waiter.key ?? ""}`);
+  return () => bed.homes.acquire(home, { pool: id, waiter, mayWait, ...(keyed ? { keyed } : {}) });
+}
+
+async function prepareSession(world: World, waiter: Waiter, keyed: Keyed | undefined): Promise<Call> {
+  const { bed, random } = world;
+  const id = findBrowserId(onDemandHome + random.id(12));
+  const node = random.pick(world.nodes);
+  if (!id || !node || !(await bed.nodes.reserveRoom(world.factsOf(node), id, 1))) return () => Promise.resolve({ kind: "full" });
+  world.nodeOf.set(id, node.id);
+  const candidate = { id, node: node.id, facts: JSON.stringify({ headless: true }) };
+  world.note(`create ${id} on ${node.id} for ${waiter.connection}`);
+  const ask = { candidate, waiter, config: writeOf(poolConfig()).launchConfig, ...(keyed ? { keyed } : {}) };
+  return async () => {
+    const reply = await bed.homes.createSession(onDemandHome, ask);
+    if (reply.kind !== "claimed") await bed.nodes.freeRoom(node.id, id);
+    else if (reply.browser.claim) bed.jobs.push({ kind: "launch", node: node.id, browser: id, claim: reply.browser.claim });
+    return reply;
+  };
+}
+
+/** The lease the caller has, or will have. */
+function seat(world: World, { ask: one, waiter, control }: Asking, reply: AcquireReply | CreateReply): LeaseId | undefined {
+  const place = { connection: waiter.connection, control, home: one.home, ask: one };
+  if (reply.kind === "granted") {
+    const lease = reply.browser.lease?.id;
+    hold(lease !== undefined, () => "a grant without a lease");
+    const shadow = world.shadow.leases.get(lease);
+    if (shadow) shadow.isDoubtful = false;
+    world.callers.push({ ...place, waiter: waiter.id, lease, phase: "granted" });
+    return lease;
+  }
+  if (reply.kind !== "waiting" && reply.kind !== "claimed") return undefined;
+  const { id, lease } = reply.kind === "waiting" ? { id: reply.waiter, lease: reply.lease } : waiter;
+  world.callers.push({ ...place, waiter: id, lease, phase: "waiting" });
+  return lease;
+}
+
+export const isServed = (caller: Caller): boolean => caller.phase === "granted";
+
+/** The reply of a grant reaches its caller, or does not. */
+export function flushReply(world: World, caller: Caller | undefined, isLost: boolean): void {
+  if (caller?.phase !== "granted") return;
+  caller.phase = "over";
+  const { home, lease, control } = caller;
+  world.note(`reply ${lease} ${isLost ? "lost" : "delivered"}`);
+  (isLost ? control.lost : control.delivered).push({ home, lease });
+  const held = world.shadow.leases.get(lease);
+  if (isLost || !held) return;
+  if (!world.holders.some((holder) => holder.lease === lease)) {
+    world.holders.push({ lease, browser: held.browser, home, ...(caller.ask.waiter.name ? { name: caller.ask.waiter.name } : {}) });
+  }
+}
+
+export async function confirm(world: World, control: Control | undefined): Promise<void> {
+  const all = control?.delivered.splice(0) ?? [];
+  for (const home of new Set(all.map((one) => one.home))) {
+    const leases = all.filter((one) => one.home === home).map((one) => one.lease);
+    world.note(`confirm ${leases.join(" ")}`);
+    await world.bed.homes.confirm(home, leases);
+    for (const held of leases.flatMap((lease) => world.shadow.leases.get(lease) ?? [])) held.isConfirmed = true;
+  }
+}
+
+export async function undo(world: World, control: Control | undefined): Promise<void> {
+  const lost = control && world.random.take(control.lost);
+  if (!lost) return;
+  world.cause = { kind: "undo", lease: lost.lease };
+  const id = world.request();
+  const reply = await world.repeatably(() => world.bed.homes.undo(lost.home, lost.lease, id), (kind) => {
+    world.isRefused = kind === "over" || kind === "opened";
+    return kind;
+  });
+  world.note(`undo ${lost.lease}: ${reply}`);
+  const held = world.shadow.leases.get(lost.lease);
+  if (reply === "kept" && held) held.isDoubtful = true;
+}
+
+/** The caller's time is over, or its connection has gone. */
+export async function withdraw(world: World, caller: Caller | undefined, isGone: boolean): Promise<void> {
+  if (caller?.phase !== "waiting") return;
+  const { home, waiter, connection, lease } = caller;
+  const reply = await world.bed.homes.withdraw(home, { waiter, connection, lease });
+  world.note(`withdraw ${connection}: ${reply.kind}`);
+  if (reply.kind !== "granted") return void (caller.phase = "over");
+  caller.phase = "granted";
+  if (isGone) flushReply(world, caller, true);
+}
+
+/** A control's tick: what became of those that wait, whose message may have been lost. */
+export async function lookAfter(world: World, caller: Caller | undefined): Promise<void> {
+  if (caller?.phase !== "waiting") return;
+  const held = await world.bed.homes.findHeld(caller.home, caller.lease);
+  if (held) served(world, caller, held.browser);
+}
+
+export function served(world: World, caller: Caller, browser: Browser): void {
+  hold(browser.lease?.id === caller.lease, () => `${caller.connection} was served with ${browser.lease?.id}`);
+  caller.phase = "granted";
+  world.note(`${caller.connection} learns of ${caller.lease}`);
+}

@@ -1,0 +1,61 @@
+import { type BrowserId, type Home } from "../../src/base/ids.js";
+import { type Browser, states } from "../../src/pool/browser.js";
+import { homeKey, type HomePart, roomKey } from "../../src/store/keys.js";
+import { parseBrowser } from "../../src/store/records.js";
+import { hold } from "./shadow.js";
+import type { World } from "./world.js";
+
+/** Holds every key of every home against every other. */
+export async function checkAll(world: World): Promise<void> {
+  for (const home of world.homes()) await checkHome(world, home);
+  await checkRooms(world);
+}
+
+async function checkHome(world: World, home: Home): Promise<void> {
+  const { redis, project } = world.bed;
+  const key = (part: HomePart): string => homeKey(project, home, part);
+  const [texts, leases, waiting, sets, configs, pool] = await Promise.all([
+    redis.hvals(key("browsers")), redis.hgetall(key("leases")), redis.hkeys(key("waiting")),
+    Promise.all([...states, "provisional", "waiters"].map((part) => redis.zrange(key(part as HomePart), "0", "-1"))),
+    redis.hkeys(key("configs")), redis.hmget(key("pool"), "state", "networkGeneration", "kind"),
+  ]);
+  const worn = await redis.smembers(key("worn"));
+  const browsers = new Map(texts.map((text) => [parseBrowser(text).id, parseBrowser(text)]));
+  const [state, network, kind] = pool;
+  for (const browser of browsers.values()) {
+    const holding = states.filter((_, index) => sets[index]?.includes(browser.id));
+    hold(holding.length === 1 && holding[0] === browser.state, () => `${browser.id} is ${browser.state} and stands in ${holding.join()}`);
+    checkRecord(browser, leases);
+    hold(browser.state === "retiring" || configs.includes(browser.config), () => `the configuration of ${browser.id} is gone`);
+    if (browser.state === "idle") hold(browser.networkGeneration === Number(network), () => `${browser.id} is idle under an older network`);
+    hold(kind !== "on-demand" || browser.state !== "idle", () => `${browser.id} is idle on demand`);
+  }
+  const [provisional = [], waiters = []] = sets.slice(-2);
+  for (const [lease, id] of Object.entries(leases)) {
+    hold(browsers.get(id as BrowserId)?.lease?.id === lease, () => `${lease} is noted for ${id}, which does not say so`);
+  }
+  for (const lease of provisional) hold(lease in leases, () => `${lease} is provisional and over`);
+  for (const id of worn) hold(browsers.has(id as BrowserId) && browsers.get(id as BrowserId)?.state !== "retiring", () => `${id} is worn and over`);
+  if (kind === "pool") hold(waiters.toSorted().join() === waiting.toSorted().join(), () => "the queue and what is remembered of it differ");
+  if (kind === "pool" && state !== "open") hold(waiters.length === 0, () => "a deleted pool has waiters");
+  const shadows = [...world.shadow.leases.values()].filter((lease) => lease.home === home);
+  for (const lease of shadows) hold(leases[lease.id] === lease.browser, () => `${lease.id} was granted and is not noted`);
+}
+
+function checkRecord(browser: Browser, leases: Record<string, string>): void {
+  const { id, state, lease, claim } = browser;
+  hold((lease !== undefined) === (state === "leased"), () => `${id} is ${state}${lease ? " with" : " without"} a lease`);
+  if (lease) hold(leases[lease.id] === id, () => `${id} holds ${lease.id}, which is not noted`);
+  if (["launching", "resetting", "retiring"].includes(state)) hold(claim !== undefined, () => `${id} is ${state} without a claim`);
+}
+
+/** Whatever lives on a node has a place there. */
+async function checkRooms(world: World): Promise<void> {
+  const { redis, homes } = world.bed;
+  const records = (await Promise.all(world.homes().map((home) => homes.browsers(home)))).flatMap(({ browsers }) => browsers);
+  for (const { id } of world.nodes) {
+    const places = await redis.hkeys(roomKey(id));
+    const homeless = records.find((browser) => browser.node === id && !places.includes(browser.id));
+    hold(!homeless, () => `${homeless?.id} has no place on ${id}`);
+  }
+}

@@ -1,0 +1,106 @@
+import { findLeaseId } from "../../src/base/ids.js";
+import { hold } from "./shadow.js";
+import type { Holder, Release, World } from "./world.js";
+
+/** A retry that names no lease is safe so long after the lease's end (design.md 5, Release). */
+const retryWindowMs = 110_000;
+
+const drop = (world: World, holder: Holder): void => {
+  world.holders = world.holders.filter((one) => one !== holder);
+};
+
+/** A holder is done; its release may be lost on the way and tried again, late or twice. */
+export async function release(world: World): Promise<void> {
+  const { random } = world;
+  const holder = random.pick(world.holders);
+  if (!holder) return;
+  drop(world, holder);
+  // A request that names no lease means whoever holds the session when it comes: only a holder may send it first.
+  const isNamed = !world.shadow.leases.has(holder.lease) || random.chance(0.6);
+  const first: Release = { holder, isNamed, isRetry: false, since: world.now };
+  if (random.chance(0.2)) return void world.releases.push({ ...first, isRetry: true });
+  await send(world, first);
+  if (random.chance(0.3)) world.releases.push({ ...first, isRetry: true });
+}
+
+export async function releaseLate(world: World): Promise<void> {
+  const late = world.random.take(world.releases);
+  if (!late) return;
+  if (!late.isNamed && world.now - late.since > retryWindowMs) return;
+  await send(world, late);
+  if (world.random.chance(0.3)) world.releases.push(late);
+}
+
+async function send(world: World, { holder, isNamed, isRetry }: Release): Promise<void> {
+  const { lease, browser, home } = holder;
+  const wasHeld = world.shadow.leases.has(lease);
+  world.cause = { kind: "release", lease };
+  const request = world.request();
+  const reuse = world.random.chance(0.93);
+  const ask = { browser, reuse, why: reuse ? "released" : "deleted", isRetry, request, ...(isNamed ? { lease } : {}) } as const;
+  const reply = await world.repeatably(() => world.bed.homes.release(home, ask), (kind) => {
+    world.isRefused = kind !== "released";
+    return kind;
+  });
+  world.note(`release ${lease} of ${browser}${isNamed ? " named" : ""}${isRetry ? " retry" : ""}: ${reply}`);
+  if (isNamed || !isRetry) hold((reply === "released") === wasHeld, () => `the release of ${wasHeld ? "a live" : "an old"} lease answered ${reply}`);
+}
+
+/** PATCH of a session. */
+export async function touch(world: World): Promise<void> {
+  const { bed, random } = world;
+  const holder = random.pick(world.holders);
+  if (!holder) return;
+  const name = `name${random.below(6)}`;
+  const { lease, browser, home } = holder;
+  if (!(await bed.projects.reserveName({ kind: "session", name, owner: lease, home }))) return;
+  const kind = random.chance(0.2) ? "altered" : "viewport";
+  const change = { set: { name, ...(random.chance(0.3) ? { [kind]: "{}" } : {}) }, clear: [], touched: random.chance(0.3) };
+  const request = world.request();
+  const reply = await world.repeatably(() => bed.homes.touch(home, { browser, lease, change, request }), (one) => {
+    world.isRefused = one.kind !== "touched";
+    return one.kind;
+  });
+  world.note(`touch ${lease}: ${reply.kind}`);
+  hold((reply.kind === "touched") === world.shadow.leases.has(lease), () => `a touch of ${lease} answered ${reply.kind}`);
+  if (reply.kind !== "touched") await bed.projects.freeName({ kind: "session", name, owner: lease });
+}
+
+/** A client opens the URL: registered first, then its socket, between which much may happen. */
+export async function connect(world: World): Promise<void> {
+  const doubtful = world.holders.filter(({ lease }) => world.expiries.some((expiry) => expiry.lease === lease));
+  const holder = world.random.pick(doubtful.length > 0 && world.random.chance(0.3) ? doubtful : world.holders);
+  const held = holder && world.slotOf(holder.browser);
+  if (!holder || !held) return;
+  const reply = await world.bed.reports.connect(holder.browser, holder.lease);
+  world.note(`connect ${holder.lease}: ${reply.kind}`);
+  const lease = world.shadow.leases.get(holder.lease);
+  hold((reply.kind === "connected") === (lease !== undefined), () => `a client of ${holder.lease} was ${reply.kind}`);
+  if (!lease) return;
+  lease.isOpened = true;
+  world.openings.push({ node: held.node, browser: holder.browser, lease: holder.lease });
+}
+
+export function openSocket(world: World): void {
+  const opening = world.random.take(world.openings);
+  const slot = opening?.node.slots.get(opening.browser);
+  if (!opening || !slot || slot.over.has(opening.lease)) return;
+  world.note(`socket ${opening.lease}`);
+  slot.sockets.add(opening.lease);
+}
+
+export function closeSocket(world: World): void {
+  const holder = world.random.pick(world.holders);
+  const slot = holder && world.slotOf(holder.browser)?.slot;
+  if (!holder || !slot?.sockets.delete(holder.lease)) return;
+  slot.lastActiveAt = world.now;
+}
+
+/** A holder that never comes back; only expiry ends its lease. */
+export function vanish(world: World): void {
+  const holder = world.random.pick(world.holders);
+  if (!holder) return;
+  drop(world, holder);
+  world.slotOf(holder.browser)?.slot.sockets.delete(holder.lease);
+  world.note(`holder of ${findLeaseId(holder.lease)} vanishes`);
+}

@@ -1,0 +1,193 @@
+import { type BrowserId, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
+import type { ControlMessage, Job, NodeMessage } from "../../src/pool/ports.js";
+import type { Browser } from "../../src/pool/browser.js";
+import { served } from "./controls.js";
+import { hold } from "./shadow.js";
+import type { FakeNode, Slot, World } from "./world.js";
+
+/** What is left to do for a job or message, step by step as a node does it, so that anything may come in between. */
+
+export async function startNode(world: World): Promise<FakeNode> {
+  const node: FakeNode = { id: `node-${world.random.id(6)}` as NodeId, isAlive: true, maxBrowsers: 6, slots: new Map(), launching: new Map() };
+  world.nodes.push(node);
+  world.ids.add(node.id);
+  await world.bed.nodes.beat(world.factsOf(node));
+  return node;
+}
+
+/** A node's machine goes: its browsers with it, nobody says so. */
+export async function killNode(world: World): Promise<void> {
+  const node = world.random.take(world.nodes);
+  if (!node) return;
+  world.note(`node ${node.id} dies`);
+  node.isAlive = false;
+  node.slots.clear();
+  node.launching.clear();
+  world.deadNodes.push(node);
+  if (world.nodes.length < 2) await startNode(world);
+}
+
+/** The agent of a node starts anew: what its earlier run held is gone (node/drain.ts, forgetEarlierRun). */
+export async function restartNode(world: World): Promise<void> {
+  const { bed } = world;
+  const node = world.random.pick(world.nodes);
+  if (!node) return;
+  world.note(`node ${node.id} restarts`);
+  node.slots.clear();
+  node.launching.clear();
+  bed.jobs.splice(0, bed.jobs.length, ...bed.jobs.filter((job) => job.node !== node.id));
+  world.cause = { kind: "clear", node: node.id };
+  for (const home of world.homes()) {
+    await bed.homes.clearNode(home, { node: node.id, why: "node_lost", which: "lost", request: newRequestId() });
+  }
+  await bed.nodes.forget(node.id);
+  world.plans = world.plans.filter(({ candidates }) => candidates.every((candidate) => candidate.node !== node.id));
+  await bed.nodes.beat(world.factsOf(node));
+}
+
+const liveNode = (world: World, id: NodeId): FakeNode | undefined => world.nodes.find((node) => node.id === id);
+
+/** Runs one job of the queues: lost, run twice, run late and out of order. */
+export async function runJob(world: World): Promise<void> {
+  const { bed, random } = world;
+  const job = random.take(bed.jobs);
+  if (!job || world.fails(0.05)) return;
+  if (random.chance(0.1)) bed.jobs.push(job);
+  await carryOut(world, job);
+}
+
+export async function carryOut(world: World, job: Job): Promise<void> {
+  const node = liveNode(world, job.node);
+  if (!node) return;
+  const record = (await world.bed.homes.findBrowser(job.browser))?.browser;
+  if (record?.claim !== job.claim) return;
+  world.note(`job ${job.kind} ${job.browser} ${job.claim}`);
+  if (job.kind === "launch" && record.state === "launching" && !node.slots.has(job.browser)) node.launching.set(job.browser, job.claim);
+  if (job.kind === "retire" && record.state === "retiring") await retire(world, node, job);
+  if (job.kind === "reset" && record.state === "resetting") await reset(world, node, record);
+}
+
+async function retire(world: World, node: FakeNode, { browser, claim }: Job): Promise<void> {
+  node.launching.delete(browser);
+  node.slots.delete(browser);
+  await world.bed.reports.gone(browser, claim);
+}
+
+async function reset(world: World, node: FakeNode, { id: browser, claim, fence }: Browser): Promise<void> {
+  const slot = node.slots.get(browser);
+  if (!slot || !claim) return;
+  if (fence) cut(slot, fence);
+  if (world.fails(0.05)) return await endHere(world, node, { browser, why: "not_clean" });
+  await world.bed.reports.freed(browser, claim);
+}
+
+function cut(slot: Slot, lease: LeaseId): void {
+  slot.over.add(lease);
+  slot.sockets.delete(lease);
+}
+
+/** A launch that is under way comes to its end. */
+export async function finishLaunch(world: World): Promise<void> {
+  const node = world.random.pick(world.nodes.filter(({ launching }) => launching.size > 0));
+  const [browser, claim] = world.random.pick([...(node?.launching ?? [])]) ?? [];
+  if (!node || !browser || !claim) return;
+  node.launching.delete(browser);
+  if (world.fails(0.04)) {
+    const outcome = await world.bed.reports.launchFailed(browser, claim, "no display");
+    return world.note(`launch of ${browser} failed: ${outcome}`);
+  }
+  node.slots.set(browser, { sockets: new Set(), over: new Set(), lastActiveAt: world.now });
+  const outcome = await world.bed.reports.launched(browser, claim, "{}");
+  world.note(`launched ${browser}: ${outcome}`);
+  if (outcome === "stale") node.slots.delete(browser);
+}
+
+/** A Chromium dies; what its node says of it may be lost with the connection to Redis. */
+export async function crash(world: World): Promise<void> {
+  const node = world.random.pick(world.nodes.filter(({ slots }) => slots.size > 0));
+  const browser = world.random.pick([...(node?.slots.keys() ?? [])]);
+  if (!node || !browser) return;
+  if (!world.random.chance(0.2)) return await endHere(world, node, { browser, why: "crashed" });
+  world.note(`${browser} crashed unheard`);
+  node.slots.delete(browser);
+}
+
+async function endHere(world: World, node: FakeNode, { browser, why }: { browser: BrowserId; why: "crashed" | "not_clean" }): Promise<void> {
+  world.cause = { kind: "end", browser };
+  node.slots.delete(browser);
+  const told = await world.bed.reports.end(browser, why, "it is over");
+  world.note(`end ${browser} ${why}: ${told.kind}`);
+  if (told.kind !== "unknown" && !world.fails(0.1)) await world.bed.reports.gone(browser, told.claim);
+}
+
+/** A node holds records against slots: what has the one without the other is over. */
+export async function keep(world: World, node: FakeNode | undefined): Promise<void> {
+  if (!node) return;
+  const records = new Map<BrowserId, Browser>();
+  for (const home of world.homes()) {
+    const { browsers } = await world.bed.homes.browsers(home);
+    for (const browser of browsers.filter((one) => one.node === node.id)) records.set(browser.id, browser);
+  }
+  for (const id of node.slots.keys()) if (!records.has(id)) node.slots.delete(id);
+  const widow = [...records.values()].find(({ id, state }) => ["idle", "leased", "resetting"].includes(state) && !node.slots.has(id));
+  if (widow) await endHere(world, node, { browser: widow.id, why: "crashed" });
+}
+
+/** The node finds a lease inactive; its question to the script comes later. */
+export async function findInactive(world: World): Promise<void> {
+  const node = world.random.pick(world.nodes);
+  const browser = world.random.pick([...(node?.slots.keys() ?? [])]);
+  const slot = browser && node?.slots.get(browser);
+  if (!browser || !slot) return;
+  const record = (await world.bed.homes.findBrowser(browser))?.browser;
+  const lease = record?.lease;
+  // A client on its way in counts: it is registered before its upgrade is accepted.
+  if (!lease || slot.sockets.size > 0 || isOpening(world, lease.id)) return;
+  const since = Math.max(slot.lastActiveAt, world.shadow.leases.get(lease.id)?.grantedAt ?? world.now);
+  if (world.now - since < lease.timeoutSeconds * 1000) return;
+  world.expiries.push({ browser, lease: lease.id, registrations: lease.registrations });
+}
+
+const isOpening = (world: World, lease: LeaseId): boolean => world.openings.some((opening) => opening.lease === lease);
+
+export async function expire(world: World): Promise<void> {
+  const ask = world.random.take(world.expiries);
+  if (!ask || !world.slotOf(ask.browser)) return;
+  world.cause = { kind: "expire", lease: ask.lease };
+  const isExpired = await world.bed.reports.expire(ask);
+  world.note(`expire ${ask.lease}: ${isExpired}`);
+  world.isRefused = !isExpired;
+  const grantedAt = world.shadow.leases.get(ask.lease)?.grantedAt ?? 0;
+  if (isExpired) hold(world.now - grantedAt >= 9000, () => `${ask.lease} expired early`);
+  if (isExpired) hold(!isOpening(world, ask.lease), () => `${ask.lease} expired while a client was on its way in`);
+}
+
+/** Delivers a message between roles, or ignores it. */
+export async function deliver(world: World): Promise<void> {
+  const { random } = world;
+  if (world.inbox.length === 0) await world.hear();
+  // Some are heard a second time, and so late that much has overtaken them.
+  const heard = world.fails(0.15) ? random.pick(world.heard) : random.take(world.inbox);
+  if (!heard || world.fails(0.2)) return;
+  if (heard.message.kind === "fence") world.heard = [...world.heard.slice(-20), heard];
+  if (heard.channel.startsWith("remuda:node:")) return await toNode(world, heard.channel.slice("remuda:node:".length), heard.message as unknown as NodeMessage);
+  toControl(world, heard.message as unknown as ControlMessage);
+}
+
+async function toNode(world: World, id: string, message: NodeMessage): Promise<void> {
+  const slot = liveNode(world, id as NodeId)?.slots.get(message.browser);
+  if (!slot) return;
+  if (message.kind === "cut") cut(slot, message.lease);
+  if (message.kind !== "fence") return;
+  world.note(`fence ${message.lease} ${message.claim}`);
+  cut(slot, message.lease);
+  if (message.mode === "none") await world.bed.reports.freed(message.browser, message.claim);
+}
+
+function toControl(world: World, message: ControlMessage): void {
+  if (message.kind === "answer") return;
+  const caller = world.callers.find(({ connection }) => connection === message.connection);
+  if (caller?.phase !== "waiting" || !caller.control.isAlive) return;
+  if (message.kind === "granted") return served(world, caller, JSON.parse(message.browser) as Browser);
+  caller.phase = "over";
+}

@@ -1,0 +1,133 @@
+import { type Home, onDemandHome } from "../../src/base/ids.js";
+import { homeKey, projectKey, roomKey } from "../../src/store/keys.js";
+import { confirm, flushReply, lookAfter, undo, withdraw } from "./controls.js";
+import { checkAll } from "./full-check.js";
+import { carryOut, deliver, expire, finishLaunch, keep } from "./nodes.js";
+import { hold } from "./shadow.js";
+import { claimPlanned, planFill, reapHome, reapNode, sweep } from "./upkeep.js";
+import type { World } from "./world.js";
+
+/** Rounds of ticks, each of them more than any deadline of a claim: after these nothing may be under way. */
+const rounds = 16;
+
+/** Nobody asks for anything any more, nothing is lost: everything must come to rest within its limits, with nothing left behind. */
+export async function rest(world: World): Promise<void> {
+  world.isAtRest = true;
+  for (const control of world.controls) control.isPaused = false;
+  for (const node of world.nodes) node.maxBrowsers = 100;
+  await world.pass(100);
+  await settleCallers(world);
+  for (let round = 0; round < rounds; round += 1) {
+    await world.pass(round === 0 ? 130_000 : 16_000);
+    await tick(world);
+  }
+  await step(world, () => sweep(world));
+  await world.bed.effects.idle();
+  await world.look();
+  await checkAll(world);
+  await checkRest(world);
+  for (const node of world.nodes) node.maxBrowsers = 6;
+  world.isAtRest = false;
+}
+
+const step = (world: World, act: () => Promise<void> | void): Promise<void> => world.step(async () => act());
+
+async function settleCallers(world: World): Promise<void> {
+  for (const caller of world.callers) {
+    await step(world, () => lookAfter(world, caller));
+    await step(world, () => withdraw(world, caller, true));
+    await step(world, () => flushReply(world, caller, false));
+  }
+  for (const control of world.controls) {
+    await step(world, () => confirm(world, control));
+    while (control.lost.length > 0) await step(world, () => undo(world, control));
+  }
+  while (world.openings.length > 0) world.openings.pop();
+}
+
+async function tick(world: World): Promise<void> {
+  const { bed } = world;
+  while ((await bed.nodes.lost()).length > 0) await step(world, () => reapNode(world));
+  await step(world, () => planFill(world, world.pool?.home));
+  while (world.plans.length > 0) await step(world, () => claimPlanned(world));
+  for (const home of world.homes()) await step(world, () => reapHome(world, home));
+  await step(world, () => deliver(world));
+  while (world.inbox.length > 0) await step(world, () => deliver(world));
+  for (let job = bed.jobs.shift(); job; job = bed.jobs.shift()) {
+    const one = job;
+    await step(world, () => carryOut(world, one));
+  }
+  while (world.nodes.some(({ launching }) => launching.size > 0)) await step(world, () => finishLaunch(world));
+  while (world.expiries.length > 0) await step(world, () => expire(world));
+  for (const node of world.nodes) {
+    for (let i = 0; i < 3; i += 1) await step(world, () => keep(world, node));
+  }
+}
+
+async function checkRest(world: World): Promise<void> {
+  for (const home of world.homes()) await checkHomeAtRest(world, home);
+  await checkLeases(world);
+  await checkNames(world);
+  await checkPlaces(world);
+  await checkLeftovers(world);
+}
+
+async function checkHomeAtRest(world: World, home: Home): Promise<void> {
+  const { browsers } = await world.bed.homes.browsers(home);
+  for (const { id, state } of browsers) hold(state === "idle" || state === "leased", () => `at rest ${id} is ${state}`);
+  if (home === onDemandHome) return;
+  hold(home === world.pool?.home, () => `the deleted pool ${home} is still there`);
+  const found = await world.bed.homes.findPool(home);
+  const { size, fill_rate_per_minute: rate } = world.pool.config;
+  const { idle = 0, leased = 0, waiting = 0 } = found?.counts ?? {};
+  hold(waiting === 0, () => `at rest ${waiting} wait`);
+  if (rate > 0) hold(idle + leased >= size, () => `at rest ${idle} idle and ${leased} leased are not ${size}: ${JSON.stringify(found?.fill)}`);
+}
+
+/** An acquire whose caller has gone keeps no browser: every lease is someone's, or was opened or confirmed and waits for its expiry. */
+async function checkLeases(world: World): Promise<void> {
+  for (const lease of world.shadow.leases.values()) {
+    const isHeld = world.holders.some((holder) => holder.lease === lease.id);
+    hold(isHeld || lease.isOpened || lease.isConfirmed, () => `nobody has ${lease.id}, and it was not taken back`);
+  }
+  for (const home of world.homes()) {
+    const provisional = await world.bed.redis.zrange(homeKey(world.bed.project, home, "provisional"), "0", "-1");
+    hold(provisional.length === 0, () => `at rest ${provisional.join()} are provisional`);
+  }
+}
+
+async function checkNames(world: World): Promise<void> {
+  const { redis, project, homes } = world.bed;
+  const names = (await redis.hkeys(projectKey(project, "names"))).toSorted();
+  const records = (await Promise.all(world.homes().map((home) => homes.browsers(home)))).flatMap(({ browsers }) => browsers);
+  const borne = records.flatMap(({ lease }) => (lease?.name ? [`session:${lease.name}`] : []));
+  if (world.pool) borne.push(`pool:${world.pool.name}`);
+  hold(new Set(borne).size === borne.length, () => `a name is borne twice: ${borne.join()}`);
+  hold(names.join() === borne.toSorted().join(), () => `names ${names.join()} are reserved, ${borne.join()} are borne`);
+}
+
+async function checkPlaces(world: World): Promise<void> {
+  const { redis, homes } = world.bed;
+  const records = (await Promise.all(world.homes().map((home) => homes.browsers(home)))).flatMap(({ browsers }) => browsers);
+  for (const { id, slots } of world.nodes) {
+    const here = records.filter((browser) => browser.node === id).map((browser) => browser.id).toSorted().join();
+    hold((await redis.hkeys(roomKey(id))).toSorted().join() === here, () => `the room of ${id} is not what is there`);
+    hold([...slots.keys()].toSorted().join() === here, () => `the slots of ${id} are not what is there: ${[...slots.keys()].join()} and ${here}`);
+  }
+  for (const { id } of world.deadNodes) hold((await redis.exists(roomKey(id))) === 0, () => `the dead node ${id} still has a room`);
+}
+
+/** Of what is over nothing is left but tombstones, answers, and what idempotency keys were given. */
+async function checkLeftovers(world: World): Promise<void> {
+  const { redis, project, projects } = world.bed;
+  const live = world.homes();
+  const keys = await redis.keys("remuda:*");
+  const known = (key: string): boolean =>
+    live.some((home) => key.includes(`{${home}}`)) || /:answer:|:idempotency:|\{project-|\{nodes\}/.test(key) || world.nodes.some(({ id }) => key.includes(`{node-${id}}`));
+  const left = keys.filter((key) => !known(key));
+  hold(left.length === 0, () => `left behind: ${left.join(" ")}`);
+  for (const home of live) hold((await redis.exists(homeKey(project, home, "graves"))) === 0, () => `${home} has unburied tombstones`);
+  const pools = await redis.hkeys(projectKey(project, "pools"));
+  hold(pools.join() === (world.pool?.id ?? ""), () => `pools ${pools.join()} are noted`);
+  hold((await projects.tombstones()).every(({ id }) => !world.shadow.browsers.has(id)), () => "a live browser has a tombstone");
+}

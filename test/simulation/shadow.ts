@@ -1,0 +1,118 @@
+import type { BrowserId, Home, LeaseId, NodeId } from "../../src/base/ids.js";
+import { moves, type State, states } from "../../src/pool/browser.js";
+
+/** Why a step may end leases; whatever ends one for another reason breaks design.md section 6. */
+export type Cause =
+  | { readonly kind: "none" }
+  | { readonly kind: "release" | "undo" | "expire"; readonly lease: LeaseId }
+  | { readonly kind: "end"; readonly browser: BrowserId }
+  | { readonly kind: "clear"; readonly node: NodeId }
+  | { readonly kind: "delete"; readonly home: Home }
+  | { readonly kind: "reap" };
+
+export interface ShadowLease {
+  readonly id: LeaseId;
+  readonly browser: BrowserId;
+  readonly home: Home;
+  readonly grantedAt: number;
+  /** A client was registered. */
+  isOpened: boolean;
+  isConfirmed: boolean;
+  /** Its reply was lost, and its control said so: it is kept for a retry and may then be taken back. */
+  isDoubtful: boolean;
+}
+
+export interface ShadowBrowser {
+  readonly id: BrowserId;
+  readonly home: Home;
+  readonly node: NodeId;
+  state: State;
+  lease?: LeaseId;
+}
+
+export interface Move {
+  readonly browser: BrowserId;
+  readonly lease: string;
+  readonly from: string;
+  readonly to: string;
+  readonly why: string;
+}
+
+export const broken = (what: string): never => {
+  throw new Error(`broken: ${what}`);
+};
+export function hold(condition: boolean, what: () => string): asserts condition {
+  if (!condition) broken(what());
+}
+
+type Counts = Record<State, number>;
+
+/** What the stream of events says there is; every move is judged as it comes. */
+export class Shadow {
+  readonly browsers = new Map<BrowserId, ShadowBrowser>();
+  readonly leases = new Map<LeaseId, ShadowLease>();
+  readonly over = new Set<LeaseId>();
+  readonly #counts = new Map<Home, Counts>();
+
+  constructor(
+    private readonly ports: {
+      nodeOf(browser: BrowserId): NodeId;
+      onGrant(lease: ShadowLease): void;
+      mayEnd(lease: ShadowLease, why: string): boolean;
+    },
+  ) {}
+
+  counts(home: Home): Counts {
+    const counts = this.#counts.get(home) ?? (Object.fromEntries(states.map((state) => [state, 0])) as Counts);
+    this.#counts.set(home, counts);
+    return counts;
+  }
+
+  /** The home's keys are gone: so must be its leases; what was retiring is gone with them. */
+  clear(home: Home): void {
+    for (const browser of this.browsers.values()) {
+      if (browser.home !== home) continue;
+      hold(browser.state === "retiring", () => `${browser.id} vanished while ${browser.state}`);
+      this.browsers.delete(browser.id);
+    }
+    this.#counts.delete(home);
+  }
+
+  apply(home: Home, move: Move, at: number): void {
+    const counts = this.counts(home);
+    const before = this.browsers.get(move.browser);
+    hold((before?.state ?? "none") === move.from, () => `${move.browser} moved from ${move.from} but was ${before?.state ?? "none"}`);
+    if (move.from === "leased") this.#end(move);
+    if (before) counts[before.state] -= 1;
+    if (move.to === "gone") return void this.browsers.delete(move.browser);
+    const to = move.to as State;
+    hold(!before || moves[before.state].includes(to), () => `${move.from} to ${to} is no move`);
+    counts[to] += 1;
+    const browser: ShadowBrowser = before ?? { id: move.browser, home, node: this.ports.nodeOf(move.browser), state: to };
+    browser.state = to;
+    this.browsers.set(browser.id, browser);
+    if (to === "leased") this.#grant(browser, move, at);
+  }
+
+  #grant(browser: ShadowBrowser, move: Move, at: number): void {
+    const id = move.lease as LeaseId;
+    hold(id.length > 0, () => `${browser.id} was leased to nobody`);
+    hold(!this.leases.has(id) && !this.over.has(id), () => `the lease ${id} was granted twice`);
+    hold(browser.lease === undefined, () => `${browser.id} is held by ${browser.lease} and ${id}`);
+    const lease = { id, browser: browser.id, home: browser.home, grantedAt: at, isOpened: false, isConfirmed: false, isDoubtful: false };
+    browser.lease = id;
+    this.leases.set(id, lease);
+    this.ports.onGrant(lease);
+  }
+
+  #end(move: Move): void {
+    const browser = this.browsers.get(move.browser);
+    const lease = browser?.lease && this.leases.get(browser.lease);
+    if (!browser || !lease) return broken(`${move.browser} was leased without a lease`);
+    hold(lease.id === move.lease, () => `the end of ${lease.id} was reported as that of ${move.lease}`);
+    hold(this.ports.mayEnd(lease, move.why), () => `the lease ${lease.id} of ${browser.id} was ended: ${move.why}`);
+    this.leases.delete(lease.id);
+    this.over.add(lease.id);
+    delete browser.lease;
+  }
+}

@@ -1,0 +1,164 @@
+import { type BrowserId, type Home, homeOf, newRequestId, type PoolId } from "../../src/base/ids.js";
+import type { PoolConfig } from "../../src/pool/launch-config.js";
+import type { Browser } from "../../src/pool/browser.js";
+import type { Candidate } from "../../src/pool/ports.js";
+import { poolConfig, writeOf } from "../support/store-bed.js";
+import { hold } from "./shadow.js";
+import type { PoolModel, World } from "./world.js";
+
+const anyNumber = { pooledSessions: null, maxPools: 1000 };
+
+export async function createPool(world: World): Promise<void> {
+  if (world.pool) return;
+  const { bed, random } = world;
+  const id = random.id(24) as PoolId;
+  const config = poolConfig({
+    size: random.between(2, 8), name: "pool", fill_rate_per_minute: random.pick([6000, 300, 100]) ?? 6000, timeout_seconds: random.between(10, 60),
+    reset_on_release: random.pick(["none", "none", "none", "state", "relaunch"] as const) ?? "none",
+  });
+  const pool: PoolModel = { id, home: homeOf(id), name: "pool", config, revision: 1 };
+  world.pool = pool;
+  world.watch(pool.home);
+  world.note(`create pool ${id} of ${config.size}, ${config.reset_on_release}`);
+  await bed.projects.addPool(id);
+  const isNamed = (await bed.projects.reserveName({ kind: "pool", name: "pool", owner: id, home: pool.home })) !== undefined;
+  hold(isNamed, () => "a deleted pool's name was not free");
+  await bed.projects.reserveSize(id, config.size, anyNumber);
+  const request = newRequestId();
+  await world.repeatably(() => bed.homes.createPool(pool.home, { id, write: writeOf(config), request }), () => "created");
+  await bed.projects.openPool(id);
+}
+
+export async function deletePool(world: World): Promise<void> {
+  const { bed, random, pool } = world;
+  if (!pool) return;
+  const force = random.chance(0.5);
+  world.cause = { kind: "delete", home: pool.home };
+  const request = newRequestId();
+  const reply = await world.repeatably(() => bed.homes.deletePool(pool.home, { force, request }), (kind) => {
+    world.isRefused = kind !== "deleted";
+    return kind;
+  });
+  world.note(`delete pool${force ? " by force" : ""}: ${reply}`);
+  if (reply !== "deleted") return hold(!force, () => `a deletion by force was answered ${reply}`);
+  await bed.projects.dropPool(pool.id);
+  await bed.projects.freeName({ kind: "pool", name: pool.name, owner: pool.id });
+  world.pool = undefined;
+}
+
+export async function updatePool(world: World): Promise<void> {
+  const { bed, random, pool } = world;
+  if (!pool) return;
+  const isNewNetwork = random.chance(0.06);
+  const isNewLaunch = random.chance(0.2);
+  const discard = random.chance(0.1);
+  const config: PoolConfig = {
+    ...pool.config,
+    ...(random.chance(0.5) ? { size: random.between(1, 8) } : {}),
+    ...(random.chance(0.1) ? { fill_rate_per_minute: random.pick([6000, 300, 100, 0]) ?? 6000 } : {}),
+    ...(random.chance(0.1) ? { reset_on_release: random.pick(["none", "state", "relaunch"] as const) ?? "none" } : {}),
+    ...(isNewNetwork ? { network: { allowed_hosts: [`${random.id(4)}.example.com`] } } : {}),
+    ...(isNewLaunch ? { stealth: !pool.config.stealth } : {}),
+  };
+  const revision = random.chance(0.1) ? pool.revision - 1 : pool.revision;
+  const request = newRequestId();
+  const ask = { revision, write: writeOf(config), isNewLaunch, isNewNetwork, discard, request };
+  const reply = await world.repeatably(() => bed.homes.updatePool(pool.home, ask), (kind) => {
+    world.isRefused = kind !== "updated";
+    return kind;
+  });
+  world.note(`update to ${config.size}${isNewNetwork ? " network" : ""}${isNewLaunch ? " launch" : ""}${discard ? " discard" : ""}: ${reply}`);
+  hold((reply === "updated") === (revision === pool.revision), () => `an update over ${revision} of ${pool.revision} was ${reply}`);
+  if (reply !== "updated") return;
+  pool.config = config;
+  pool.revision += 1;
+}
+
+export async function flush(world: World): Promise<void> {
+  const { pool } = world;
+  if (!pool) return;
+  const request = newRequestId();
+  await world.repeatably(() => world.bed.homes.flush(pool.home, request), (kind) => kind);
+  world.note("flush");
+}
+
+/** As pool/fill.ts does: room first, then the claim, and the room back where nothing was claimed. Ticks may overlap. */
+export async function planFill(world: World, home: Home | undefined): Promise<void> {
+  if (!home) return;
+  const wanted = await world.bed.homes.wanted(home, 100);
+  const candidates: Candidate[] = [];
+  for (let i = 0; i < wanted; i += 1) {
+    const candidate = await place(world, home);
+    if (candidate) candidates.push(candidate);
+  }
+  if (wanted > 0) world.plans.push({ home, candidates });
+}
+
+export async function claimPlanned(world: World): Promise<void> {
+  const { bed } = world;
+  const plan = world.random.take(world.plans);
+  if (!plan) return;
+  const { home, candidates } = plan;
+  const request = newRequestId();
+  const claimed = await world.repeatably(() => bed.homes.claimLaunches(home, { candidates, request }), (all) => String(all.length));
+  world.note(`fill claims ${claimed.length} of ${candidates.length}`);
+  for (const { id, node } of candidates) if (!claimed.some((browser) => browser.id === id)) await bed.nodes.freeRoom(node, id);
+  if (!world.fails(0.05)) bed.jobs.push(...claimed.flatMap(launchJob));
+}
+
+const launchJob = ({ id: browser, node, claim }: Browser): { kind: "launch"; browser: BrowserId; node: typeof node; claim: NonNullable<typeof claim> }[] =>
+  claim ? [{ kind: "launch", browser, node, claim }] : [];
+
+async function place(world: World, home: Home): Promise<Candidate | undefined> {
+  const { bed, random, nodes } = world;
+  const id = (home + random.id(12)) as BrowserId;
+  for (const node of nodes) {
+    if (!(await bed.nodes.reserveRoom(world.factsOf(node), id, 1))) continue;
+    world.nodeOf.set(id, node.id);
+    const recycleAt = random.chance(0.2) ? { recycleAt: world.now - world.aged + random.between(0, 100_000) } : {};
+    return { id, node: node.id, facts: JSON.stringify({ headless: true, poolId: world.pool?.id }), ...recycleAt };
+  }
+  return undefined;
+}
+
+/** The reap tick, as pool/upkeep.ts has it, one part a step. */
+export async function reapHome(world: World, home: Home | undefined): Promise<void> {
+  if (!home) return;
+  world.cause = { kind: "reap" };
+  const reaped = await world.bed.homes.reap(home);
+  world.note("reap");
+  if (!world.fails(0.05)) world.bed.jobs.push(...(reaped?.launch ?? []).flatMap(launchJob));
+}
+
+/** A lost node's records go at once; it is forgotten when a look has found nothing of it any more. */
+export async function reapNode(world: World): Promise<void> {
+  const { bed } = world;
+  const [node] = await bed.nodes.lost();
+  if (!node) return;
+  world.cause = { kind: "clear", node };
+  let found = 0;
+  for (const home of world.homes()) {
+    found += await bed.homes.clearNode(home, { node, why: "node_lost", which: "lost", request: newRequestId() });
+  }
+  world.note(`node ${node} was lost with ${found}`);
+  if (found > 0) return;
+  await bed.nodes.forget(node);
+  bed.jobs.splice(0, bed.jobs.length, ...bed.jobs.filter((job) => job.node !== node));
+}
+
+export async function sweep(world: World): Promise<void> {
+  const { projects, nodes } = world.bed;
+  await projects.sweepGraves();
+  await projects.sweepNames();
+  await projects.sweepTombstones();
+  await projects.sweepPools();
+  for (const { id } of world.nodes) await nodes.sweepRooms(id);
+}
+
+export async function recycle(world: World): Promise<void> {
+  const { pool, random } = world;
+  if (!pool) return;
+  const request = newRequestId();
+  const marked = await world.repeatably(() => world.bed.homes.recycle(pool.home, { maxLeases: random.between(4, 12), request }), String);
+  world.note(`recycle marks ${marked}`);
+}

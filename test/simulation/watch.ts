@@ -1,0 +1,83 @@
+import type { Redis } from "ioredis";
+import type { Home } from "../../src/base/ids.js";
+import { homeKey, type HomePart, homeParts } from "../../src/store/keys.js";
+import { states } from "../../src/pool/browser.js";
+import type { ProjectId } from "../../src/base/ids.js";
+import { pictureOf } from "../support/picture.js";
+import { hold, type Move, type Shadow } from "./shadow.js";
+
+const parts: readonly HomePart[] = ["events", "pool", ...states, "browsers", "leases", "worn", "waiters", "waiting"];
+const script = `
+local counts = {}
+for i = 3, 12 do
+  local kind = redis.call("TYPE", KEYS[i]).ok
+  counts[i - 2] = kind == "hash" and redis.call("HLEN", KEYS[i]) or kind == "set" and redis.call("SCARD", KEYS[i])
+    or kind == "zset" and redis.call("ZCARD", KEYS[i]) or 0
+end
+local clock = redis.call("TIME")
+local pool = redis.call("HMGET", KEYS[2], "kind", "state", "size", "credit", "tokens", "networkGeneration")
+for i = 1, 6 do pool[i] = pool[i] or "" end
+return { redis.call("XRANGE", KEYS[1], ARGV[1], "+"), counts, pool, clock[1] * 1000 + math.floor(clock[2] / 1000) }
+`;
+
+export interface Seen {
+  readonly at: number;
+  readonly moves: readonly Move[];
+  readonly isThere: boolean;
+}
+
+/** Reads what a step has done to a home: its moves and its counts, and holds them against each other. */
+export class Watch {
+  #last = "-";
+  #sha = "";
+
+  constructor(private readonly at: { redis: Redis; project: ProjectId }, readonly home: Home, private readonly shadow: Shadow) {}
+
+  async look(aged: number): Promise<Seen> {
+    const { redis, project } = this.at;
+    this.#sha ||= String(await redis.script("LOAD", script));
+    const keys = parts.map((part) => homeKey(project, this.home, part));
+    const [entries, counts, pool, at] = (await redis.evalsha(this.#sha, keys.length, ...keys, this.#last)) as [
+      [string, string[]][], number[], string[], number,
+    ];
+    const moves = entries.map(([, fields]) => moveOf(fields));
+    for (const move of moves) this.shadow.apply(this.home, move, at + aged);
+    const last = entries.at(-1)?.[0];
+    if (last) this.#last = `(${last}`;
+    const [kind] = pool;
+    if (kind === "") this.shadow.clear(this.home);
+    else this.#hold(counts, pool, moves);
+    return { at: at + aged, moves, isThere: kind !== "" };
+  }
+
+  #hold(counts: readonly number[], pool: readonly string[], moves: readonly Move[]): void {
+    const [launching = 0, idle = 0, leased = 0, resetting = 0, retiring = 0, browsers = 0, leases = 0, worn = 0, waiters = 0, waiting = 0] = counts;
+    const [kind, state, size, credit, tokens] = pool;
+    hold(browsers === launching + idle + leased + resetting + retiring, () => `${browsers} records, but the sets hold ${counts.slice(0, 5).join("+")}`);
+    hold(leases === leased, () => `${leases} leases, ${leased} leased`);
+    for (const [index, name] of states.entries()) {
+      hold(counts[index] === this.shadow.counts(this.home)[name], () => `${name}: ${counts[index]} in Redis, ${this.shadow.counts(this.home)[name]} by the moves`);
+    }
+    if (kind !== "pool") return;
+    hold(waiters === waiting, () => `${waiters} in the queue, ${waiting} remembered`);
+    hold(Number(credit) >= 0 && Number(tokens) > -1e-6, () => `credit ${credit}, tokens ${tokens}`);
+    if (state !== "open") return hold(launching + idle + leased + resetting === 0, () => "a deleted pool has browsers");
+    const live = launching + idle + leased + resetting;
+    hold(live <= Number(size) + worn || idle + launching === 0, () => `${live} live, size ${size}, ${worn} worn, ${idle} idle, ${launching} launching`);
+    if (moves.some((move) => move.to === "launching")) hold(live <= Number(size) + worn, () => `a claim made ${live} of ${size}, ${worn} worn`);
+  }
+}
+
+function moveOf(fields: readonly string[]): Move {
+  const field = (name: string): string => fields[fields.indexOf(name) + 1] ?? "";
+  return { browser: field("browser") as Move["browser"], lease: field("lease"), from: field("from"), to: field("to"), why: field("why") };
+}
+
+/** A control's beat is no change, and moves are looked at by themselves. */
+const unseen: readonly HomePart[] = ["controls", "events"];
+
+/** All that a refused request may not change, as texts. */
+export async function picturesOf(redis: Redis, project: ProjectId, homes: readonly Home[]): Promise<ReadonlyMap<string, string>> {
+  const keys = homes.flatMap((home) => homeParts.filter((part) => !unseen.includes(part)).map((part) => homeKey(project, home, part)));
+  return new Map(await Promise.all(keys.map(async (key) => [key, await pictureOf(redis, key)] as const)));
+}

@@ -1,0 +1,284 @@
+import {
+  type BrowserId, type ControlId, type Home, type LeaseId, type NodeId, onDemandHome, type PoolId, type RequestId,
+} from "../../src/base/ids.js";
+import type { PoolConfig } from "../../src/pool/launch-config.js";
+import type { ClaimId } from "../../src/base/ids.js";
+import type { Candidate, Waiter } from "../../src/pool/ports.js";
+import { homeKey, homeParts, idempotencyKey, nodesKey, projectKey, projectParts, roomKey } from "../../src/store/keys.js";
+import { ageKeys } from "../support/age.js";
+import type { Heard } from "../support/ear.js";
+import { openEar } from "../support/ear.js";
+import type { TestRedis } from "../support/redis.js";
+import { openStoreBed, type StoreBed } from "../support/store-bed.js";
+import { Random } from "./random.js";
+import { type Cause, hold, Shadow, type ShadowLease } from "./shadow.js";
+import { picturesOf, Watch } from "./watch.js";
+
+export interface PoolModel {
+  readonly id: PoolId;
+  readonly home: Home;
+  readonly name: string;
+  config: PoolConfig;
+  revision: number;
+}
+
+export interface Control {
+  readonly id: ControlId;
+  isAlive: boolean;
+  /** It runs but is not heard of. */
+  isPaused: boolean;
+  /** Until when it was last not heard of. */
+  unheardUntil: number;
+  readonly delivered: { readonly home: Home; readonly lease: LeaseId }[];
+  readonly lost: { readonly home: Home; readonly lease: LeaseId }[];
+}
+
+/** One HTTP request of a caller, as its control knows it. */
+export interface Caller {
+  readonly connection: RequestId;
+  readonly control: Control;
+  readonly home: Home;
+  readonly ask: Ask;
+  readonly waiter: RequestId;
+  readonly lease: LeaseId;
+  phase: "waiting" | "granted" | "over";
+}
+
+/** What a caller wants, over all its requests. */
+export interface Ask {
+  readonly waiter: Waiter;
+  readonly home: Home;
+  readonly body: string;
+  requests: number;
+}
+
+export interface Holder {
+  readonly lease: LeaseId;
+  readonly browser: BrowserId;
+  readonly home: Home;
+  readonly name?: string;
+}
+
+export interface Release {
+  readonly holder: Holder;
+  readonly isNamed: boolean;
+  readonly isRetry: boolean;
+  readonly since: number;
+}
+
+export interface Slot {
+  readonly sockets: Set<LeaseId>;
+  readonly over: Set<LeaseId>;
+  lastActiveAt: number;
+}
+
+export interface FakeNode {
+  readonly id: NodeId;
+  isAlive: boolean;
+  maxBrowsers: number;
+  readonly slots: Map<BrowserId, Slot>;
+  readonly launching: Map<BrowserId, ClaimId>;
+}
+
+export class World {
+  readonly random: Random;
+  readonly shadow: Shadow;
+  readonly history: string[] = [];
+  pool: PoolModel | undefined;
+  readonly controls: Control[] = [];
+  readonly nodes: FakeNode[] = [];
+  readonly deadNodes: FakeNode[] = [];
+  callers: Caller[] = [];
+  asks: Ask[] = [];
+  holders: Holder[] = [];
+  releases: Release[] = [];
+  expiries: { browser: BrowserId; lease: LeaseId; registrations: number }[] = [];
+  openings: { node: FakeNode; browser: BrowserId; lease: LeaseId }[] = [];
+  plans: { readonly home: Home; readonly candidates: readonly Candidate[] }[] = [];
+  inbox: Heard[] = [];
+  /** Messages that may come again. */
+  heard: Heard[] = [];
+  /** Of every control and node there ever was here: messages to others are another world's. */
+  readonly ids = new Set<string>();
+  /** The control that asked last for a lease. */
+  readonly speakers = new Map<LeaseId, Control>();
+  readonly nodeOf = new Map<BrowserId, NodeId>();
+  cause: Cause = { kind: "none" };
+  isRefused = false;
+  isEffectLost = false;
+  hasActed = false;
+  isAtRest = false;
+  now = 0;
+  aged = 0;
+  steps = 0;
+  readonly #watches = new Map<Home, Watch>();
+  /** Gone, but not for every control. */
+  #former: readonly Home[] = [];
+
+  private constructor(readonly bed: StoreBed, private readonly ear: Awaited<ReturnType<typeof openEar>>, seed: number) {
+    this.random = new Random(seed);
+    this.shadow = new Shadow({
+      nodeOf: (browser) => this.nodeOf.get(browser) ?? ("" as NodeId),
+      onGrant: (lease) => this.#judgeGrant(lease),
+      mayEnd: (lease, why) => this.#mayEnd(lease, why),
+    });
+    this.watch(onDemandHome);
+  }
+
+  static async open(server: TestRedis, seed: number, database: number): Promise<World> {
+    const holder: { world?: World } = {};
+    const bed = await openStoreBed(server, {
+      project: `world${database}`, database, limits: { maxWaiters: 6, backoffInitialMs: 200, backoffMaxMs: 3000, earlyDeathMs: 5000 }, isEffectLost: () => holder.world?.isEffectLost ?? false,
+    });
+    const ear = await openEar(server, (channel) => holder.world?.isMine(channel) ?? false);
+    const world = new World(bed, ear, seed);
+    holder.world = world;
+    return world;
+  }
+
+  async close(): Promise<void> {
+    this.ear.close();
+    await this.bed.close();
+  }
+
+  watch(home: Home): void {
+    this.#watches.set(home, new Watch(this.bed, home, this.shadow));
+  }
+
+  homes(): readonly Home[] {
+    return [...this.#watches.keys()];
+  }
+
+  /** Whether something goes wrong this time; at rest nothing does. */
+  fails(probability: number): boolean {
+    return !this.isAtRest && this.random.chance(probability);
+  }
+
+  note(text: string): void {
+    this.hasActed = true;
+    this.history.push(`${this.steps} ${text}`);
+    if (this.history.length > 50) this.history.shift();
+  }
+
+  request(): RequestId {
+    return this.random.id(24) as RequestId;
+  }
+
+  /** One step: what it does is judged by its moves before the next one begins. */
+  async step(act: () => Promise<void>): Promise<void> {
+    this.hasActed = false;
+    this.cause = { kind: "none" };
+    this.isRefused = false;
+    this.isEffectLost = this.fails(0.03);
+    const homes = this.homes();
+    const before = this.random.chance(0.03) ? await picturesOf(this.bed.redis, this.bed.project, homes) : undefined;
+    await act();
+    // What found nothing to act on is no step.
+    if (!this.hasActed) return;
+    this.steps += 1;
+    const moves = await this.look();
+    if (!this.isRefused) return;
+    hold(moves === 0, () => "a refused request has moved something");
+    if (!before) return;
+    const after = await picturesOf(this.bed.redis, this.bed.project, homes);
+    const changed = [...after].flatMap(([key, picture]) => (before.get(key) === picture ? [] : key));
+    hold(changed.length === 0, () => `a refused request has changed ${changed.join()}`);
+  }
+
+  async look(): Promise<number> {
+    const seen = await Promise.all([...this.#watches.values()].map(async (watch) => ({ watch, ...(await watch.look(this.aged)) })));
+    for (const { watch, isThere } of seen) {
+      if (!isThere && watch.home !== onDemandHome && watch.home !== this.pool?.home) this.#forget(watch.home);
+    }
+    this.now = Math.max(this.now, ...seen.map(({ at }) => at));
+    return seen.reduce((sum, { moves }) => sum + moves.length, 0);
+  }
+
+  #forget(home: Home): void {
+    this.#watches.delete(home);
+    this.#former = [...this.#former, home].slice(-3);
+  }
+
+  /** Runs a state-changing call, sometimes twice under its request id, as after a lost reply of Redis. */
+  async repeatably<Value>(call: () => Promise<Value>, kindOf: (value: Value) => string): Promise<Value> {
+    const first = await call();
+    const kind = kindOf(first);
+    if (!this.random.chance(0.05)) return first;
+    const again = await call();
+    hold(kindOf(again) === kind, () => `a repeat answered ${kindOf(again)} after ${kind}`);
+    return again;
+  }
+
+  /** Lets time pass for all that is stored; what lives is then heard of. */
+  async pass(ms: number): Promise<void> {
+    this.aged += ms;
+    await ageKeys(this.bed.redis, this.#keys(), ms);
+    await this.beat();
+  }
+
+  async beat(): Promise<void> {
+    const controls = this.controls.filter((control) => control.isAlive && !control.isPaused);
+    await Promise.all([
+      ...controls.flatMap((control) => [...this.homes(), ...this.#former].map((home) => this.bed.homes.beat(home, control.id))),
+      ...this.nodes.map((node) => this.bed.nodes.beat(this.factsOf(node))),
+    ]);
+  }
+
+  factsOf(node: FakeNode): Parameters<StoreBed["nodes"]["beat"]>[0] {
+    const { id, maxBrowsers } = node;
+    return { id, host: "127.0.0.1", port: 1, memoryBytes: 2 ** 40, maxBrowsers, isDraining: false, canLaunch: true, engines: ["chromium"] };
+  }
+
+  /** The node of a browser, if it lives and holds it. */
+  slotOf(browser: BrowserId): { node: FakeNode; slot: Slot } | undefined {
+    const node = this.nodes.find(({ id }) => id === this.nodeOf.get(browser));
+    const slot = node?.slots.get(browser);
+    return node && slot ? { node, slot } : undefined;
+  }
+
+  isMine(channel: string): boolean {
+    return this.ids.has(channel.slice(channel.lastIndexOf(":") + 1));
+  }
+
+  async hear(): Promise<void> {
+    this.inbox.push(...(await this.ear.heard()));
+  }
+
+  #keys(): readonly string[] {
+    const { project } = this.bed;
+    const keys = this.asks.flatMap(({ waiter, home }) => (waiter.key ? [idempotencyKey(project, home, waiter.key)] : []));
+    return [
+      ...this.homes().flatMap((home) => homeParts.map((part) => homeKey(project, home, part))),
+      ...projectParts.map((part) => projectKey(project, part)), nodesKey("beats"), ...new Set(keys),
+      ...[...this.nodes, ...this.deadNodes].map((node) => roomKey(node.id)),
+    ];
+  }
+
+  /** No socket of an old lease reaches a new holder. */
+  #judgeGrant(lease: ShadowLease): void {
+    const sockets = this.slotOf(lease.browser)?.slot.sockets ?? new Set();
+    hold(sockets.size === 0, () => `${lease.browser} went to ${lease.id} with sockets of ${[...sockets].join()}`);
+  }
+
+  #mayEnd(lease: ShadowLease, why: string): boolean {
+    const { cause } = this;
+    switch (cause.kind) {
+      case "none": return false;
+      case "release": return cause.lease === lease.id;
+      case "undo": return cause.lease === lease.id && !lease.isOpened && !lease.isConfirmed;
+      case "expire": return cause.lease === lease.id && (this.slotOf(lease.browser)?.slot.sockets.size ?? 0) === 0;
+      case "end": return cause.browser === lease.browser;
+      case "clear": return cause.node === this.nodeOf.get(lease.browser);
+      case "delete": return cause.home === lease.home && why === "pool_deleted";
+      case "reap": return !lease.isOpened && !lease.isConfirmed && (lease.isDoubtful || !this.isClaimed(lease));
+    }
+  }
+
+  /** Whether the control that spoke for a lease last was heard of ever since the grant, and has still to say how its reply fared. */
+  isClaimed({ id, grantedAt }: ShadowLease): boolean {
+    const control = this.speakers.get(id);
+    if (!control?.isAlive || control.isPaused || control.unheardUntil >= grantedAt) return false;
+    return control.delivered.some(({ lease }) => lease === id)
+      || this.callers.some((caller) => caller.lease === id && caller.control === control && caller.phase !== "over");
+  }
+}

@@ -1,0 +1,299 @@
+import { describe, expect, test } from "vitest";
+import { onBoth } from "../support/on-both.js";
+import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
+import { defaultLimits } from "../support/store-limits.js";
+import { candidateOn, claimOf, request } from "../support/store-bed.js";
+import type { ClaimId } from "../../src/base/ids.js";
+import type { Browser } from "../../src/pool/browser.js";
+
+const fail = (pool: PoolBed, browser: Browser | undefined, text = "no display"): Promise<unknown> => {
+  if (!browser) throw new Error("nothing was claimed");
+  return pool.bed.reports.launchFailed(browser.id, claimOf(browser), text);
+};
+const wanted = (pool: PoolBed): Promise<number> => pool.bed.homes.wanted(pool.home, 100);
+
+onBoth("fill", ({ bed }) => {
+  describe("tokens", () => {
+    test("the bucket is full at creation: one minute's worth, rounded up", async () => {
+      const pool = await PoolBed.create(bed(), { size: 10, fill_rate_per_minute: 25 });
+      expect(await wanted(pool)).toBe(3);
+      expect(await pool.claim(10)).toHaveLength(3);
+      expect(await pool.claim(10)).toHaveLength(0);
+    });
+
+    test("it is refilled continuously and never beyond one minute's worth", async () => {
+      const pool = await PoolBed.create(bed(), { size: 10, fill_rate_per_minute: 20 });
+      expect(await pool.claim(10)).toHaveLength(2);
+      await pool.age(31_000);
+      expect(await pool.claim(10)).toHaveLength(1);
+      await pool.age(3_600_000);
+      expect(await pool.claim(10)).toHaveLength(2);
+    });
+
+    test("a failed launch gives its token back", async () => {
+      const pool = await PoolBed.create(bed(), { size: 4, fill_rate_per_minute: 25 });
+      const [browser] = await pool.claim(4);
+      await fail(pool, browser);
+      await bed().redis.hset(pool.key("pool"), "backoffUntil", 0);
+      expect(await pool.claim(4)).toHaveLength(1);
+    });
+
+    test("rate 0 fills nothing but what credit pays for", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 2 });
+      await pool.update({ fill_rate_per_minute: 0 });
+      await bed().homes.flush(pool.home, request());
+      expect(await wanted(pool)).toBe(0);
+      expect((await pool.found()).fill).toEqual({ reason: "rate_zero" });
+      await bed().redis.hset(pool.key("pool"), "credit", 1);
+      expect(await pool.claim(2)).toMatchObject([{ paid: "credit" }]);
+    });
+
+    test("credit is spent first, given back by a failed launch, and is never more than what is missing", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 2 });
+      await pool.update({}, { discard: true });
+      expect(await pool.field("credit")).toBe(2);
+      const [one, two] = await pool.claim(2);
+      expect([one, two]).toMatchObject([{ paid: "credit" }, { paid: "credit" }]);
+      await fail(pool, one);
+      expect(await pool.field("credit")).toBe(1);
+      await bed().redis.hset(pool.key("pool"), "credit", 50, "backoffUntil", 0);
+      await pool.claim(0);
+      expect(await pool.field("credit")).toBe(1);
+    });
+  });
+
+  describe("size", () => {
+    test("no claim raises what lives above the size, leased ones counted", async () => {
+      const pool = await PoolBed.create(bed(), { size: 3 });
+      await pool.launch(2);
+      await pool.lend();
+      expect(await pool.claim(5)).toHaveLength(1);
+      expect(await pool.claim(5)).toHaveLength(0);
+      expect(await wanted(pool)).toBe(0);
+    });
+
+    test("a repeat under the same request id claims nothing more", async () => {
+      const pool = await PoolBed.create(bed(), { size: 3 });
+      const id = request();
+      const candidates = [candidateOn(pool.home, nodeA)];
+      const first = await bed().homes.claimLaunches(pool.home, { candidates, request: id });
+      const before = await pool.dump();
+      expect(await bed().homes.claimLaunches(pool.home, { candidates, request: id })).toEqual(first);
+      expect(await pool.dump()).toEqual(before);
+    });
+  });
+
+  describe("what holds the pool up", () => {
+    test("rate, where the bucket is empty", async () => {
+      const pool = await PoolBed.create(bed(), { size: 10, fill_rate_per_minute: 10 });
+      await pool.claim(1);
+      await wanted(pool);
+      expect((await pool.found()).fill).toEqual({ reason: "rate" });
+    });
+
+    test("capacity, where no room was found for what the rate allows; not where the fill took only a part", async () => {
+      const pool = await PoolBed.create(bed(), { size: 10 });
+      await wanted(pool);
+      await pool.claim(2);
+      expect((await pool.found()).fill).toEqual({ reason: "capacity" });
+      await bed().homes.wanted(pool.home, 3);
+      await pool.claim(3);
+      expect((await pool.found()).fill).toBeUndefined();
+    });
+
+    test("launch_failing, with the last error, until a launch succeeds", async () => {
+      const pool = await PoolBed.create(bed(), { size: 2 });
+      const [browser] = await pool.claim(1);
+      await fail(pool, browser, "cannot open display");
+      expect((await pool.found()).fill).toEqual({ reason: "launch_failing", last_error: "cannot open display" });
+      await pool.age(2000);
+      await pool.launch(2);
+      expect((await pool.found()).fill).toBeUndefined();
+    });
+
+    test("not_supported, with the fields; nothing is launched", async () => {
+      const pool = await PoolBed.create(bed(), {}, ["profile"]);
+      expect(await wanted(pool)).toBe(0);
+      expect(await pool.claim(2)).toHaveLength(0);
+      expect((await pool.found()).fill).toEqual({ reason: "not_supported", fields: ["profile"] });
+    });
+  });
+
+  describe("failing launches", () => {
+    const failOnce = async (pool: PoolBed): Promise<number> => {
+      const [browser] = await pool.claim(1);
+      await fail(pool, browser);
+      const [seconds] = await bed().redis.time();
+      return (await pool.field("backoffUntil")) - Number(seconds) * 1000;
+    };
+
+    test("back off exponentially, up to a maximum, and anew after a success", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      for (const expected of [1000, 2000, 4000]) {
+        const wait = await failOnce(pool);
+        expect(wait).toBeGreaterThan(expected - 1100);
+        expect(wait).toBeLessThan(expected + 1100);
+        expect(await pool.claim(1)).toHaveLength(0);
+        await pool.age(expected);
+      }
+      await bed().redis.hset(pool.key("pool"), "failures", 30);
+      expect(await failOnce(pool)).toBeLessThan(61_100);
+      await pool.age(61_000);
+      await pool.launch(1);
+      expect(await pool.field("failures")).toBe(0);
+    });
+
+    test("those that were claimed together count once", async () => {
+      const pool = await PoolBed.create(bed(), { size: 5 });
+      for (const browser of await pool.claim(5)) await fail(pool, browser);
+      expect(await pool.field("failures")).toBe(1);
+      expect(await pool.counts()).toMatchObject({ launching: 0 });
+    });
+
+    test("a browser that dies within 60 s of its first idle counts as one; later ones do not", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 2 });
+      const [young, old] = await pool.browsers();
+      await bed().reports.end(young?.id ?? ("" as never), "crashed", "SIGSEGV");
+      expect(await pool.field("failures")).toBe(1);
+      await pool.age(61_000);
+      await bed().reports.end(old?.id ?? ("" as never), "crashed", "SIGSEGV");
+      expect(await pool.field("failures")).toBe(1);
+    });
+
+    test("a pool whose browsers all die young backs off further although each was launched", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      for (const failures of [1, 2, 3]) {
+        const [id] = await pool.launch(1);
+        await bed().reports.end(id ?? ("" as never), "crashed", "SIGSEGV");
+        expect(await pool.field("failures")).toBe(failures);
+        await pool.age(8000);
+      }
+    });
+
+    test("a new launch configuration is a new chance", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      await failOnce(pool);
+      await pool.update({ stealth: true }, { isNewLaunch: true });
+      expect(await pool.claim(1)).toHaveLength(1);
+    });
+  });
+
+  describe("launch claims", () => {
+    test("a launch under another claim is stale: its node ends what it has", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      const [browser] = await pool.claim(1);
+      await pool.age(61_000);
+      const reaped = await bed().homes.reap(pool.home);
+      expect(reaped?.launch).toMatchObject([{ id: browser?.id }]);
+      if (!browser) throw new Error("nothing was claimed");
+      expect(await bed().reports.launched(browser.id, claimOf(browser), "{}")).toBe("stale");
+      expect(await bed().reports.launchFailed(browser.id, claimOf(browser), "late")).toBe("stale");
+      expect(await bed().reports.launched(browser.id, claimOf(await pool.record(browser.id)), '{"uid":1}')).toBe("launched");
+      expect(await pool.record(browser.id)).toMatchObject({ state: "idle", isolation: '{"uid":1}' });
+    });
+
+    test("is given up after three attempts, as a failure", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      const [browser] = await pool.claim(1);
+      for (let i = 0; i < 3; i += 1) {
+        await pool.age(61_000);
+        await bed().homes.reap(pool.home);
+      }
+      expect(await pool.state(browser?.id ?? ("" as never))).toBe("gone");
+      expect(await pool.field("failures")).toBe(1);
+    });
+  });
+
+  describe("recycling", () => {
+    const recycle = (pool: PoolBed, over: { maxLeases?: number; node?: typeof nodeB } = {}): Promise<number> =>
+      bed().homes.recycle(pool.home, { maxLeases: over.maxLeases ?? null, request: request(), ...(over.node ? { node: over.node } : {}) });
+
+    test("warms the replacement first, on credit; then the worn one goes", async () => {
+      const pool = await PoolBed.create(bed(), { size: 2, fill_rate_per_minute: 100 });
+      const [old] = await pool.launch(1, { recycleAt: 1 });
+      await pool.launch(1);
+      expect(await recycle(pool)).toBe(1);
+      expect(await pool.state(old ?? ("" as never))).toBe("idle");
+      const [fresh] = await pool.claim(2);
+      expect(fresh).toMatchObject({ paid: "credit" });
+      expect(await pool.counts()).toMatchObject({ idle: 2, launching: 1 });
+      if (fresh) await bed().reports.launched(fresh.id, claimOf(fresh), "{}");
+      expect(await pool.record(old ?? ("" as never))).toMatchObject({ state: "retiring", why: "recycled" });
+      expect(await pool.counts()).toMatchObject({ idle: 2, launching: 0 });
+      expect(await pool.claim(2)).toHaveLength(0);
+    });
+
+    test("a worn browser that is leased goes when it is released, its replacement ready", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      await pool.launch(1, { recycleAt: 1 });
+      const held = await pool.lend();
+      await recycle(pool);
+      const [fresh] = await pool.launch(2);
+      expect(await pool.counts()).toMatchObject({ idle: 1, leased: 1 });
+      await pool.release(held);
+      expect(await pool.record(held.id)).toMatchObject({ state: "retiring", why: "recycled" });
+      expect(await pool.state(fresh ?? ("" as never))).toBe("idle");
+    });
+
+    test("by the number of leases served", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1 });
+      await pool.release(await pool.lend());
+      expect(await recycle(pool, { maxLeases: 2 })).toBe(0);
+      await pool.release(await pool.lend());
+      expect(await recycle(pool, { maxLeases: 2 })).toBe(1);
+      expect(await recycle(pool, { maxLeases: 2 })).toBe(0);
+    });
+
+    test("at most a quarter of the pool at a time", async () => {
+      const pool = await PoolBed.create(bed(), { size: 8 });
+      await pool.launch(8, { recycleAt: 1 });
+      expect(await recycle(pool)).toBe(2);
+      expect(await recycle(pool)).toBe(0);
+    });
+
+    test("where there is no room for a replacement, one goes first", async () => {
+      const pool = await PoolBed.create(bed(), { size: 2 });
+      await pool.launch(2, { recycleAt: 1 });
+      await recycle(pool);
+      await wanted(pool);
+      await pool.claim(0);
+      expect(await pool.counts()).toMatchObject({ idle: 2 });
+      await recycle(pool);
+      expect(await pool.counts()).toMatchObject({ idle: 1 });
+    });
+
+    test("a draining node's browsers are all replaced elsewhere first, leased ones included", async () => {
+      const pool = await PoolBed.create(bed(), { size: 3 });
+      await pool.launch(3);
+      const held = await pool.lend();
+      expect(await recycle(pool, { node: nodeA as never })).toBe(3);
+      await pool.launch(5, { node: nodeB });
+      expect(await pool.counts()).toMatchObject({ idle: 3, leased: 1 });
+      await pool.release(held);
+      expect((await pool.browsers()).filter((browser) => browser.state !== "retiring").map((browser) => browser.node)).toEqual([nodeB, nodeB, nodeB]);
+    });
+  });
+
+  describe("taking a launch up", () => {
+    test("a launch nobody has taken up is claimed anew at once when its time is past; one taken up has the time of a launch", async () => {
+      const pool = await PoolBed.create(bed(), { size: 2, fill_rate_per_minute: 6000 });
+      const [lost, begun] = await pool.claim(2);
+      if (!lost || !begun) throw new Error("nothing was claimed");
+      const { launchPickupMs, launchClaimMs } = defaultLimits;
+      await pool.age(launchPickupMs - 1000);
+      expect(await bed().reports.beginLaunch(begun.id, claimOf(begun))).toMatchObject({ id: begun.id, state: "launching" });
+      await pool.age(2000);
+      const reaped = await bed().homes.reap(pool.home);
+      expect(reaped?.launch.map(({ id }) => id)).toEqual([lost.id]);
+      await pool.age(launchClaimMs);
+      expect((await bed().homes.reap(pool.home))?.launch.map(({ id }) => id)).toContain(begun.id);
+    });
+
+    test("a claim that is not the record's begins nothing", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1, fill_rate_per_minute: 6000 });
+      const [browser] = await pool.claim(1);
+      if (!browser) throw new Error("nothing was claimed");
+      expect(await bed().reports.beginLaunch(browser.id, "other" as ClaimId)).toBeUndefined();
+    });
+  });
+});

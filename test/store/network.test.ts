@@ -1,0 +1,97 @@
+import { describe, expect, test } from "vitest";
+import { onBoth } from "../support/on-both.js";
+import { type Held, PoolBed } from "../support/pool-bed.js";
+import { claimOf, request } from "../support/store-bed.js";
+
+onBoth("a lease's network", ({ bed }) => {
+  const ask = async (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string; proxy?: string }) =>
+    await bed().homes.touch(pool.home, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
+  const leaseOf = async (pool: PoolBed, { id }: Held) => (await pool.record(id)).lease;
+  const applied = (held: Held, revision: number, outcome: "applied" | "refused" = "applied") =>
+    bed().reports.applied({ browser: held.id, lease: held.lease, revision, outcome });
+
+  test("is in the record when its node says that it is in force, and not before", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend();
+    expect(await bed().homes.networkChanges(pool.home)).toBe(0);
+    await ask(pool, held, { allowedHosts: '["a.example"]' });
+    expect(await leaseOf(pool, held)).toMatchObject({ networkWanted: { revision: 1, allowedHosts: '["a.example"]' } });
+    expect(await leaseOf(pool, held)).not.toHaveProperty("network");
+    expect(await bed().homes.networkChanges(pool.home)).toBe(1);
+    expect(await applied(held, 1)).toBe("applied");
+    expect(await leaseOf(pool, held)).toMatchObject({ network: { revision: 1, allowedHosts: '["a.example"]' } });
+    expect(await leaseOf(pool, held)).not.toHaveProperty("networkWanted");
+    expect(await applied(held, 1)).toBe("stale");
+  });
+
+  test("keeps what an earlier change has set, and an earlier one that is reported late changes nothing", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend();
+    await ask(pool, held, { proxy: '{"id":"p"}' });
+    await ask(pool, held, { allowedHosts: "null" });
+    expect(await applied(held, 1)).toBe("stale");
+    expect(await applied(held, 2)).toBe("applied");
+    expect(await leaseOf(pool, held)).toMatchObject({ network: { revision: 2, allowedHosts: "null", proxy: '{"id":"p"}' } });
+  });
+
+  test("that its node refuses leaves what was in force", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend();
+    await ask(pool, held, { allowedHosts: '["a.example"]' });
+    await applied(held, 1);
+    await ask(pool, held, { proxy: '{"id":"gone"}' });
+    expect(await applied(held, 2, "refused")).toBe("applied");
+    expect(await leaseOf(pool, held)).toMatchObject({ network: { revision: 1, allowedHosts: '["a.example"]' } });
+  });
+
+  test("ends with the lease: a change of hosts has the browser fenced, one of the proxy has it retired", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 2 });
+    const [hosts, proxy] = [await pool.lend(), await pool.lend()];
+    await ask(pool, hosts, { allowedHosts: '["a.example"]' });
+    await ask(pool, proxy, { proxy: '{"mode":"direct"}' });
+    for (const held of [hosts, proxy]) await pool.release(held);
+    expect(await pool.record(hosts.id)).toMatchObject({ state: "resetting", mode: "none" });
+    expect(await pool.record(proxy.id)).toMatchObject({ state: "retiring", why: "altered" });
+    expect(await applied(hosts, 1)).toBe("stale");
+  });
+
+  describe("usage", () => {
+    const usage = { requests: 4, denied: 1, bytesSent: 20, bytesReceived: 3_000_000_000 };
+
+    test("is the present lease's alone", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1 });
+      const first = await pool.lend();
+      await bed().reports.used(first.id, { lease: first.lease, usage });
+      expect(await leaseOf(pool, first)).toMatchObject({ usage });
+      await pool.release(first);
+      const second = await pool.lend();
+      await bed().reports.used(first.id, { lease: first.lease, usage });
+      expect(await leaseOf(pool, second)).not.toHaveProperty("usage");
+    });
+
+    test("is in the tombstone, the last count with the browser's end", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 2 });
+      const [told, untold] = [await pool.lend(), await pool.lend()];
+      await bed().reports.used(told.id, { lease: told.lease, usage });
+      for (const held of [told, untold]) await pool.release(held, { reuse: false });
+      expect(await bed().projects.findTombstone(told.id)).toMatchObject({ usage });
+      const last = { ...usage, requests: 9 };
+      for (const { id, lease } of [told, untold]) await bed().reports.gone(id, claimOf(await pool.record(id)), { lease, usage: last });
+      for (const { id } of [told, untold]) expect(await bed().projects.findTombstone(id)).toMatchObject({ usage: last });
+      expect(await pool.state(told.id)).toBe("gone");
+    });
+
+    test("leaves a tombstone within its kilobyte, whatever the lease was called", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1, name: "p".repeat(255) });
+      const tags = JSON.stringify(Object.fromEntries(Array.from({ length: 4 }, (_, at) => [`"${at}"`, "v".repeat(80)])));
+      const held = await pool.lend({ name: "n".repeat(255), tags });
+      await bed().reports.used(held.id, { lease: held.lease, usage });
+      await pool.release(held, { reuse: false });
+      const most = Object.fromEntries(Object.keys(usage).map((kind) => [kind, 2 ** 50])) as typeof usage;
+      await bed().reports.gone(held.id, claimOf(await pool.record(held.id)), { lease: held.lease, usage: most });
+      const text = await bed().redis.hget(`remuda:{project-${bed().project}}:tombstones`, held.id);
+      expect(Buffer.byteLength(text ?? "")).toBeLessThanOrEqual(1024);
+      expect(text).toContain("n".repeat(255));
+    });
+  });
+});

@@ -1,0 +1,201 @@
+import { describe, expect, test } from "vitest";
+import { homeOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from "../../src/base/ids.js";
+import type { NodeFacts, PoolBounds } from "../../src/pool/ports.js";
+import { RedisProjects } from "../../src/store/projects.js";
+import { age } from "../support/age.js";
+import { onBoth } from "../support/on-both.js";
+import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
+import { request, writeOf } from "../support/store-bed.js";
+import { defaultLimits } from "../support/store-limits.js";
+
+const gib = 1024 ** 3;
+const factsOf = (id: NodeId, over: Partial<NodeFacts> = {}): NodeFacts => ({
+  id, host: "127.0.0.1", port: 1, memoryBytes: 4 * gib, maxBrowsers: 3, isDraining: false, canLaunch: true, engines: ["chromium"], ...over,
+});
+
+onBoth("what spans homes", ({ bed }) => {
+  const later = (ms: number): Promise<void> => age(bed().redis, "remuda:*", ms);
+
+  describe("names", () => {
+    test("one owner at a time; reserving again is harmless; only the owner gives back", async () => {
+      const { projects } = bed();
+      const home = homeOf(newPoolId());
+      const ask = { kind: "session" as const, name: "n", home };
+      expect(await projects.reserveName({ ...ask, owner: "a" })).toBeDefined();
+      expect(await projects.reserveName({ ...ask, owner: "a" })).toBeDefined();
+      expect(await projects.reserveName({ ...ask, owner: "b" })).toBeUndefined();
+      expect(await projects.reserveName({ ...ask, kind: "pool", owner: "b" })).toBeDefined();
+      await projects.freeName({ kind: "session", name: "n", owner: "b" });
+      expect(await projects.findName("session", "n")).toMatchObject({ owner: "a" });
+      await projects.freeName({ kind: "session", name: "n", owner: "a" });
+      expect(await projects.findName("session", "n")).toBeUndefined();
+    });
+
+    test("a reservation is void after its deadline unless its owner bears the name", async () => {
+      const pool = await PoolBed.create(bed(), { size: 2, name: "pool" });
+      await pool.launch(1);
+      const { projects } = bed();
+      const reserve = (kind: "pool" | "session", name: string, owner: string): Promise<unknown> => projects.reserveName({ kind, name, owner, home: pool.home });
+      const held = await pool.lend({ name: "held" });
+      const { waiter } = await pool.ask({ name: "waiting" });
+      await Promise.all([
+        reserve("pool", "pool", pool.id), reserve("pool", "former", pool.id), reserve("pool", "nobody", newPoolId()),
+        reserve("session", "held", held.lease), reserve("session", "former", held.lease), reserve("session", "waiting", waiter.lease),
+        reserve("session", "nobody", newLeaseId()),
+      ]);
+      const names = async (): Promise<readonly string[]> => (await bed().redis.hkeys(`remuda:{project-${bed().project}}:names`)).toSorted();
+      await projects.sweepNames();
+      expect(await names()).toHaveLength(7);
+      await later(121_000);
+      await projects.sweepNames();
+      expect(await names()).toEqual(["pool:pool", "session:held", "session:waiting"]);
+    });
+  });
+
+  describe("sizes", () => {
+    const upTo = (pooledSessions: number | null, maxPools = 1000): PoolBounds => ({ pooledSessions, maxPools });
+
+    test("the sum stays within the limit; shrinking always may", async () => {
+      const { projects } = bed();
+      const [one, two] = [newPoolId(), newPoolId()];
+      expect(await projects.reserveSize(one, 6, upTo(10))).toBe("reserved");
+      expect(await projects.reserveSize(two, 5, upTo(10))).toBe("over");
+      expect(await projects.reserveSize(two, 4, upTo(10))).toBe("reserved");
+      expect(await projects.reserveSize(one, 7, upTo(10))).toBe("over");
+      expect(await projects.reserveSize(one, 6, upTo(5))).toBe("reserved");
+      expect(await projects.reserveSize(one, 5, upTo(3))).toBe("reserved");
+      expect(await projects.reserveSize(two, 100, upTo(null))).toBe("reserved");
+    });
+
+    test("there are at most so many pools; one that is there may still be resized", async () => {
+      const { projects } = bed();
+      const one = newPoolId();
+      expect(await projects.reserveSize(one, 1, upTo(null, 1))).toBe("reserved");
+      expect(await projects.reserveSize(newPoolId(), 1, upTo(null, 1))).toBe("many");
+      expect(await projects.reserveSize(one, 2, upTo(null, 1))).toBe("reserved");
+    });
+
+    test("a reservation that no record bears out is put right after its deadline", async () => {
+      const { projects } = bed();
+      const pool = await PoolBed.create(bed(), { size: 2 });
+      await projects.reserveSize(pool.id, 9, upTo(10));
+      await projects.reserveSize(newPoolId(), 1, upTo(10));
+      await projects.sweepPools();
+      expect(await projects.reserveSize(newPoolId(), 1, upTo(10))).toBe("over");
+      await later(121_000);
+      await projects.sweepPools();
+      expect(await projects.reserveSize(newPoolId(), 8, upTo(10))).toBe("reserved");
+    });
+  });
+
+  describe("pools", () => {
+    test("listed once opened; one whose creator died on the way is settled by its record", async () => {
+      const { projects, homes } = bed();
+      const [made, unmade] = [newPoolId(), newPoolId()];
+      await projects.addPool(made);
+      await projects.addPool(unmade);
+      const pool = await PoolBed.create(bed());
+      await homes.createPool(homeOf(made), { id: made, write: writeOf(pool.config), request: request() });
+      await projects.sweepPools();
+      expect(await projects.pools()).toEqual([]);
+      expect(await projects.homes()).toHaveLength(3);
+      await later(121_000);
+      await projects.sweepPools();
+      expect(await projects.pools()).toEqual([made]);
+      expect(await projects.homes()).toHaveLength(2);
+    });
+
+    test("a deleted one is looked after until its home is empty, and its tombstones are kept", async () => {
+      const { projects, homes } = bed();
+      const pool = await PoolBed.filled(bed(), { size: 1 });
+      await projects.openPool(pool.id);
+      const held = await pool.lend();
+      await homes.deletePool(pool.home, { force: true, request: request() });
+      await projects.dropPool(pool.id);
+      expect(await projects.pools()).toEqual([]);
+      await projects.sweepPools();
+      expect(await projects.homes()).toContain(pool.home);
+      await pool.clear();
+      await projects.sweepPools();
+      expect(await projects.homes()).not.toContain(pool.home);
+      expect(await projects.findTombstone(held.id)).toMatchObject({ reason: "pool_deleted" });
+    });
+  });
+
+  describe("tombstones", () => {
+    test("a day, at most so many, the oldest go first", async () => {
+      const { redis, project } = bed();
+      const few = new RedisProjects(bed().store, project, { ...defaultLimits, maxTombstones: 2 });
+      const pool = await PoolBed.filled(bed(), { size: 3 });
+      for (let i = 0; i < 3; i += 1) {
+        const held = await pool.lend();
+        await pool.release(held, { reuse: false });
+        await later(1000);
+      }
+      await few.sweepTombstones();
+      expect(await few.tombstones()).toHaveLength(2);
+      await later(86_400_000);
+      await few.sweepTombstones();
+      expect(await few.tombstones()).toHaveLength(0);
+      expect(await redis.exists(`remuda:{project-${project}}:tombs`)).toBe(0);
+    });
+  });
+
+  describe("rooms", () => {
+    test("by memory and by number; an empty node admits one of any class; a repeat is the same place", async () => {
+      const { nodes } = bed();
+      const home = homeOf(newPoolId());
+      const [one, two, three, four] = [newBrowserId(home), newBrowserId(home), newBrowserId(home), newBrowserId(home)];
+      expect(await nodes.reserveRoom(factsOf(nodeA), one, 16 * gib)).toBe(true);
+      expect(await nodes.reserveRoom(factsOf(nodeA), one, 16 * gib)).toBe(true);
+      expect(await nodes.reserveRoom(factsOf(nodeA), two, gib)).toBe(false);
+      await nodes.freeRoom(nodeA, one);
+      await nodes.freeRoom(nodeA, one);
+      for (const id of [two, three, four]) expect(await nodes.reserveRoom(factsOf(nodeA), id, gib)).toBe(true);
+      expect(await nodes.reserveRoom(factsOf(nodeA), one, gib)).toBe(false);
+      expect(await nodes.occupancy(nodeA)).toEqual({ browsers: 3, bytes: 3 * gib });
+    });
+
+    test("a place whose browser never came to be is given back after its deadline, one with a record is not", async () => {
+      const { nodes } = bed();
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      const [browser] = await pool.claim(1);
+      await nodes.reserveRoom(factsOf(nodeA), browser?.id ?? ("" as never), gib);
+      await nodes.reserveRoom(factsOf(nodeA), newBrowserId(pool.home), gib);
+      await nodes.sweepRooms(nodeA);
+      expect((await nodes.occupancy(nodeA)).browsers).toBe(2);
+      await later(61_000);
+      await nodes.sweepRooms(nodeA);
+      expect((await nodes.occupancy(nodeA)).browsers).toBe(1);
+    });
+  });
+
+  describe("nodes", () => {
+    test("live while they beat, are lost afterwards, and are forgotten with their room", async () => {
+      const { nodes } = bed();
+      await nodes.beat(factsOf(nodeA));
+      await nodes.beat(factsOf(nodeB));
+      await nodes.reserveRoom(factsOf(nodeA), newBrowserId(homeOf(newPoolId())), gib);
+      expect((await nodes.living()).map((facts) => facts.id)).toEqual([nodeA, nodeB]);
+      expect(await nodes.lost()).toEqual([]);
+      await later(17_000);
+      await nodes.beat(factsOf(nodeB));
+      expect((await nodes.living()).map((facts) => facts.id)).toEqual([nodeB]);
+      expect(await nodes.lost()).toEqual([nodeA]);
+      await nodes.forget(nodeA);
+      expect(await nodes.lost()).toEqual([]);
+      expect(await nodes.occupancy(nodeA)).toEqual({ browsers: 0, bytes: 0 });
+      await nodes.leave(nodeB);
+      expect(await nodes.living()).toEqual([]);
+    });
+  });
+
+  test("remember: the same answer for the same body, a mismatch for another, nothing once forgotten", async () => {
+    const { projects } = bed();
+    expect(await projects.remember({ key: "k", body: "b" }, "value")).toEqual({ kind: "new" });
+    expect(await projects.remember({ key: "k", body: "b" }, "other")).toEqual({ kind: "same", value: "value" });
+    expect(await projects.remember({ key: "k", body: "c" }, "other")).toEqual({ kind: "mismatch" });
+    await projects.forgetKey({ key: "k", body: "b" });
+    expect(await projects.remember({ key: "k", body: "c" }, "other")).toEqual({ kind: "new" });
+  });
+});

@@ -1,0 +1,79 @@
+import { readdir, readFile, stat } from "node:fs/promises";
+import { basename } from "node:path";
+
+/** What exists of the browsers of one scratch directory, named so that a failing test says what leaked. */
+export interface Census {
+  readonly processes: readonly string[];
+  readonly directories: readonly string[];
+  readonly cgroups: readonly string[];
+  readonly displays: readonly string[];
+  readonly sharedMemory: readonly string[];
+  readonly temporary: readonly string[];
+}
+
+export const nothing: Census = { processes: [], directories: [], cgroups: [], displays: [], sharedMemory: [], temporary: [] };
+
+/** Uids that browsers may have; files of theirs outside their directories are leaks. */
+const browserUids = { from: 200_000, to: 1_200_000 };
+
+/**
+ * Counts what is left. `uids` narrows X displays and temporary files to those of these owners, for tests that run beside
+ * others; without it every browser uid counts.
+ */
+export async function takeCensus(scratchDirectory: string, uids?: ReadonlySet<number>): Promise<Census> {
+  const isTheirs = (uid: number): boolean => uids?.has(uid) ?? (uid >= browserUids.from && uid < browserUids.to);
+  const [processes, directories, cgroups, sharedMemory, temporary, sockets] = await Promise.all([
+    processesOf(scratchDirectory),
+    readdir(scratchDirectory).catch(() => []),
+    cgroupsOf(basename(scratchDirectory)),
+    ownedIn("/dev/shm", isTheirs),
+    ownedIn("/tmp", isTheirs),
+    ownedIn("/tmp/.X11-unix", isTheirs),
+  ]);
+  const isLock = (name: string): boolean => /^\.X\d+-lock$/.test(name);
+  return {
+    processes,
+    directories: directories.filter((name) => !["policy", "cgroup-tops"].includes(name)),
+    cgroups,
+    displays: [...sockets, ...temporary.filter(isLock)],
+    sharedMemory,
+    temporary: temporary.filter((name) => !isLock(name)),
+  };
+}
+
+async function processesOf(scratchDirectory: string): Promise<string[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  const lines = await Promise.all(pids.map((pid) => describe(pid, scratchDirectory)));
+  return lines.filter((line) => line !== undefined);
+}
+
+async function describe(pid: string, scratchDirectory: string): Promise<string | undefined> {
+  const [command, environment, memberships] = await Promise.all(
+    ["cmdline", "environ", "cgroup"].map((file) => readFile(`/proc/${pid}/${file}`, "latin1").catch(() => "")),
+  );
+  const isTheirs = command?.includes(`${scratchDirectory}/`) || environment?.includes(`HOME=${scratchDirectory}/`)
+    || memberships?.includes(`/${basename(scratchDirectory)}/`);
+  // A zombie has no command line, and nothing but its parent can remove it.
+  return isTheirs && command ? `${pid} ${command.replaceAll("\0", " ").slice(0, 100)}` : undefined;
+}
+
+/** Below the memory controller of either version, wherever the daemon's own cgroup is. */
+async function cgroupsOf(name: string): Promise<string[]> {
+  const found: string[] = [];
+  const memberships = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
+  for (const line of memberships.split("\n")) {
+    const [, controllers = "", path = ""] = line.split(":");
+    if (controllers !== "" && !controllers.split(",").includes("memory")) continue;
+    for (const mount of ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"]) {
+      const entries = await readdir(`${mount}${path}/${name}`, { withFileTypes: true }).catch(() => []);
+      found.push(...entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name));
+    }
+  }
+  return found;
+}
+
+async function ownedIn(directory: string, isTheirs: (uid: number) => boolean): Promise<string[]> {
+  const names = await readdir(directory).catch(() => []);
+  const owners = await Promise.all(names.map((name) => stat(`${directory}/${name}`).then(({ uid }) => uid, () => -1)));
+  return names.filter((_, at) => isTheirs(owners[at] ?? -1));
+}

@@ -1,0 +1,81 @@
+import { newControlId, newRequestId, type PoolId, homeOf } from "../../src/base/ids.js";
+import { makeAcquire } from "../../src/pool/acquire.js";
+import { Configs } from "../../src/pool/configs.js";
+import { Desk } from "../../src/pool/desk.js";
+import { Grants } from "../../src/pool/grants.js";
+import type { Caller } from "../../src/pool/operations.js";
+import { makeCreatePool, makeGetPool, makeRemovePool, makeUpdatePool } from "../../src/pool/pools.js";
+import type { ControlMessage, Homes, Jobs, Projects } from "../../src/pool/ports.js";
+import { makeRelease, makeRemoveSession } from "../../src/pool/release.js";
+import { makeCreateSession } from "../../src/pool/session-create.js";
+import { makeGetSession, makeUpdateSession } from "../../src/pool/session-update.js";
+import { makeListSessions } from "../../src/pool/list.js";
+import { listenAsControl } from "../../src/store/wire.js";
+import { connect } from "../../src/store/redis.js";
+import { silentLog } from "./chromium-host.js";
+import { DrivenClock } from "./driven-clock.js";
+import { startRedis } from "./redis.js";
+import { openStoreBed, type StoreBed } from "./store-bed.js";
+import { type Broken, failing } from "./failing.js";
+
+const maxWaitMs = 50_000;
+
+/** Everything a control does over a real store, without HTTP and on a driven clock; a test says which calls of the store fail. */
+export type ControlBed = Awaited<ReturnType<typeof openControlBed>>;
+
+export async function openControlBed(project: string, options: { maxSessions?: number | null } = {}) {
+  const server = await startRedis();
+  const bed: StoreBed = await openStoreBed(server, { project, limits: { maxSessions: options.maxSessions ?? null } });
+  const broken: Broken = new Set();
+  const homes = failing<Homes>(bed.homes, broken);
+  const projects = failing<Projects>(bed.projects, broken);
+  const jobs = failing<Jobs>({ add: async (more) => void bed.jobs.push(...more) }, broken);
+  const control = newControlId();
+  const clock = new DrivenClock();
+  const desk = new Desk(clock);
+  const grants = new Grants(control, { homes, projects, desk, clock, log: silentLog, beatPeriodMs: 1000 });
+  const messages: ControlMessage[] = [];
+  const ears = await listenAsControl(connect({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), control, {
+    log: silentLog,
+    onMessage: (message) => {
+      messages.push(message);
+      if (message.kind !== "answer") desk.deliver(message.connection, message);
+    },
+  });
+  const configs = new Configs(homes, bed.proxies);
+  const lending = { homes, projects, desk, grants, configs, control };
+  const defaults = { fillRatePerMinute: 6000, maxFillRatePerMinute: null, engine: "chromium" as const };
+  const poolPorts = { homes, projects, proxies: bed.proxies, defaults, region: "us-east", maxPoolSize: 1000, pooledSessions: 20, maxPools: 10, kick() {} };
+  const asked: unknown[] = [];
+  let nodeAnswer: "done" | "failed" | "silent" = "done";
+  const sessionPorts = {
+    homes, projects, configs, proxies: bed.proxies,
+    askNode: async (_: unknown, what: unknown) => {
+      asked.push(what);
+      return nodeAnswer;
+    },
+  };
+  return {
+    bed, broken, clock, desk, grants, messages, asked, control,
+    answerOfNode: (answer: typeof nodeAnswer) => void (nodeAnswer = answer),
+    acquire: makeAcquire({ ...lending, maxWaitMs }),
+    createSession: makeCreateSession({ ...lending, proxies: bed.proxies, nodes: bed.nodes, jobs, defaults, region: "us-east", launchWaitMs: maxWaitMs }),
+    release: makeRelease({ homes, projects, retryWindowMs: 120_000 }), remove: makeRemoveSession({ homes, projects, retryWindowMs: 120_000 }),
+    createPool: makeCreatePool(poolPorts), updatePool: makeUpdatePool(poolPorts), removePool: makeRemovePool(poolPorts), getPool: makeGetPool(poolPorts),
+    updateSession: makeUpdateSession(sessionPorts), getSession: makeGetSession(sessionPorts),
+    listSessions: makeListSessions({ homes, projects, configs, region: "us-east" }),
+    waiting: async (pool: PoolId) => (await bed.homes.findPool(homeOf(pool)))?.counts.waiting ?? 0,
+    async close() {
+      desk.close();
+      broken.clear();
+      await grants.close();
+      ears.close();
+      await bed.close();
+      await server.stop();
+    },
+  };
+}
+
+export const callerOf = (over: Partial<Caller> = {}): Caller => ({
+  request: newRequestId(), gone: new AbortController().signal, retryCount: 0, ...over,
+});

@@ -1,0 +1,87 @@
+import { systemClock } from "../../src/base/clock.js";
+import type { Host } from "../../src/browser/host.js";
+import { launchChromium } from "../../src/browser/launch.js";
+import type { Chromium } from "../../src/browser/chromium.js";
+import { Bridge } from "../../src/node/bridge.js";
+import { makeOwn } from "../../src/egress/own.js";
+import { openPort } from "../../src/egress/port.js";
+import { makeResolve } from "../../src/egress/resolve.js";
+import { Contact } from "../../src/node/contact.js";
+import { Door } from "../../src/node/doors.js";
+import { Networks } from "../../src/node/networks.js";
+import { startKeeping } from "../../src/node/keeping.js";
+import { type SlotPorts, Slots } from "../../src/node/slots.js";
+import type { Browser } from "../../src/pool/browser.js";
+import type { Homes, NodeReports } from "../../src/pool/ports.js";
+import { type FakeChromium, makeFakeChromium } from "./chromium-fake.js";
+import { openTestHost, silentLog } from "./chromium-host.js";
+import { type Broken, failing } from "./failing.js";
+import { DrivenClock } from "./driven-clock.js";
+import { nodeA } from "./pool-bed.js";
+import { startRedis, type TestRedis } from "./redis.js";
+import { claimOf, openStoreBed, type StoreBed } from "./store-bed.js";
+
+/** A node's slots over a real store and fake Chromium processes; a test says which calls of the store fail. */
+export interface NodeBed {
+  readonly bed: StoreBed;
+  readonly broken: Broken;
+  readonly slots: Slots;
+  readonly networks: Networks;
+  readonly launched: Chromium[];
+  readonly fake: FakeChromium;
+  /** Moves the time on by which the node looks after its browsers. */
+  readonly clock: DrivenClock;
+  readonly homes: Homes;
+  launch(browser: Browser): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openNodeBed(project: string, limits: Partial<Pick<SlotPorts, "maxBrowsers" | "maxBytes" | "parallelLaunches">> = {}): Promise<NodeBed> {
+  const server: TestRedis = await startRedis();
+  const bed = await openStoreBed(server, { project });
+  const fake = await makeFakeChromium();
+  const host: Host = await openTestHost({ named: { chromium: fake.executable, "headless-shell": fake.executable } });
+  const broken: Broken = new Set();
+  const launched: Chromium[] = [];
+  const homes = failing<Homes>(bed.homes, broken);
+  const reports = failing<NodeReports>(bed.reports, broken);
+  const clock = new DrivenClock();
+  const networks = new Networks({ homes, reports, clock, log: silentLog });
+  const own = makeOwn([{ host: "127.0.0.1", port: host.canary.port }]);
+  const slots = new Slots({
+    openDoor: (browser, config) => Door.open(browser, config, {
+      privateHosts: ["127.0.0.0/8"], allowedProbeUrl: null, log: silentLog, meter: { opened() {}, closed() {} }, openUpstream: async () => undefined,
+      openListener: async () => openPort(),
+      egress: {
+        settings: { connectMs: 2000, idleMs: 60_000, maxConnections: 100, bytesPerSecond: null, headerBytes: 65_536 },
+        resolve: makeResolve({ clock: systemClock, limitMs: 2000 }), own, clock: systemClock, log: silentLog, meter: { request() {}, carried() {} },
+      },
+    }),
+    homes, reports, clock: systemClock, log: silentLog, parallelLaunches: 4, maxBrowsers: 10, maxBytes: 2 ** 40, ...limits,
+    async launch(spec, { signal, onAnswer }) {
+      const chromium = await launchChromium(spec, host, { signal, onStage: (stage) => void (stage === "answer" && onAnswer()) });
+      launched.push(chromium);
+      return chromium;
+    },
+    makeBridge: (chromium) => new Bridge(chromium.pipe, systemClock),
+    meter: { launched() {}, failed() {} },
+  });
+  const contact = new Contact({ slots, homes, networks, clock, log: silentLog, limitMs: 4000 });
+  const keeping = startKeeping({
+    node: nodeA, slots, homes, reports, networks, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
+  });
+  return {
+    bed, broken, slots, networks, launched, fake, clock, homes,
+    launch: (browser) => slots.launch({ kind: "launch", node: nodeA, browser: browser.id, claim: claimOf(browser) }),
+    async close() {
+      contact.close();
+      keeping.stop();
+      await slots.close();
+      await host.close();
+      await fake.remove();
+      await bed.close();
+      await server.stop();
+    },
+  };
+}
+

@@ -1,0 +1,28 @@
+import { Redis } from "ioredis";
+
+/** Each has a limit of its own and may outlive the browser it speaks of (design.md 6, item 4). */
+const mayRemember = /:(tombstones|tombs|events|answer:.*|idempotency:.*|spent)$/;
+
+/** The keys that still speak of any of these, in name or content; `url` is the path of a socket. */
+export async function keysAbout(url: string, words: readonly string[]): Promise<string[]> {
+  const redis = new Redis(url);
+  try {
+    const keys = (await redis.keys("*")).filter((key) => !mayRemember.test(key));
+    const texts = await Promise.all(keys.map(async (key) => key + (await contentOf(redis, key))));
+    return keys.filter((_, at) => words.some((word) => texts[at]?.includes(word)));
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function contentOf(redis: Redis, key: string): Promise<string> {
+  switch (await redis.type(key)) {
+    case "string": return (await redis.get(key)) ?? "";
+    case "hash": return JSON.stringify(await redis.hgetall(key));
+    case "set": return (await redis.smembers(key)).join();
+    case "zset": return (await redis.zrange(key, "0", "-1")).join();
+    case "list": return (await redis.lrange(key, "0", "-1")).join();
+    case "stream": return JSON.stringify(await redis.xrange(key, "-", "+"));
+    default: return "";
+  }
+}

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { makeFakeChromium, standIn } from "../support/chromium-fake.js";
+import { until } from "../support/chromium-until.js";
+import { type Daemon, type Lease, startDaemon } from "../support/daemon.js";
+import { askForever } from "../support/egress-traffic.js";
+import { ProxyClient, proxyPortOf } from "../support/proxy-client.js";
+import { connectRaw } from "../support/raw-cdp.js";
+import { openTimingSite, type TimingSite, wallMs } from "../support/timing-site.js";
+
+let kept: TimingSite;
+let lost: TimingSite;
+beforeAll(async () => {
+  [kept, lost] = await Promise.all([openTimingSite(), openTimingSite()]);
+});
+afterAll(() => Promise.all([kept.close(), lost.close()]));
+
+const of = (site: TimingSite, { session_id: session }: Lease) => site.requests.filter(({ path }) => path === `/${session}`);
+const acquire = async (daemon: Daemon): Promise<Lease> =>
+  (await daemon.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 30 })).body as Lease;
+
+/** Takes `lost` away from all of them at once; when each reply came. */
+const narrow = (daemon: Daemon, leases: readonly Lease[]): Promise<readonly number[]> => Promise.all(leases.map(async ({ session_id: session }) => {
+  const { status } = await daemon.call(`PATCH /browsers/${session}`, { network: { allowed_hosts: [kept.host] } });
+  const at = wallMs();
+  expect(status).toBe(200);
+  return at;
+}));
+
+async function proveNarrowed(daemon: Daemon, leases: readonly Lease[]): Promise<void> {
+  await until("traffic of all", () => leases.every((lease) => of(lost, lease).length > 3 && of(kept, lease).length > 3), 30_000);
+  const repliedAt = await narrow(daemon, leases);
+  const after = leases.map((lease) => of(kept, lease).length);
+  await until("traffic of all after it", () => leases.every((lease, at) => of(kept, lease).length > (after[at] ?? 0) + 3), 30_000);
+  const late = leases.map((lease, at) => of(lost, lease).filter((request) => request.at > (repliedAt[at] ?? 0)).length);
+  expect(late).toEqual(leases.map(() => 0));
+}
+
+test("under the load of a hundred clients no request that a PATCH has closed arrives after its reply", async () => {
+  const fake = await makeFakeChromium();
+  const daemon = await startDaemon({ file: { ...standIn(fake), egress: { isolation: "proxy" } } });
+  await daemon.makePool({ name: "herd", size: 20 });
+  const leases = await Promise.all(Array.from({ length: 20 }, () => acquire(daemon)));
+  const clients = (await Promise.all(leases.map(async ({ session_id: session }) => {
+    const port = await proxyPortOf(daemon.place.scratchDirectory, session);
+    const path = `/${session}`;
+    return [lost, lost, lost, kept, kept].map(({ host }, at) => new ProxyClient(port, { host, path, byTunnel: at % 2 === 0 }));
+  }))).flat();
+  await proveNarrowed(daemon, leases);
+  await Promise.all(clients.map((client) => client.stop()));
+  await daemon.stop();
+  await fake.remove();
+});
+
+test("nor does one of real browsers", async () => {
+  const daemon = await startDaemon();
+  await daemon.makePool({ name: "herd", size: 3 });
+  const leases = await Promise.all(Array.from({ length: 3 }, () => acquire(daemon)));
+  for (const { session_id: session, cdp_ws_url: url } of leases) {
+    const client = await connectRaw(url);
+    await askForever(client, await client.attach(), [kept, lost].map(({ host }) => `http://${host}/${session}`));
+  }
+  await proveNarrowed(daemon, leases);
+  await daemon.stop();
+});

@@ -1,0 +1,45 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../support/chromium-until.js";
+import { type CompiledDaemon, compileDaemon, spawnDaemon } from "../support/daemon-process.js";
+import { DaemonPlace } from "../support/daemon-settings.js";
+import { send } from "../support/http-server.js";
+
+let compiled: CompiledDaemon;
+beforeAll(async () => {
+  compiled = await compileDaemon();
+});
+afterAll(() => compiled.remove());
+
+test("a first start draws its keys, fills the declared pools and says how to go on; the next finds all as it was left", async () => {
+  const pools = [{ name: "herd", size: 1, headless: true }];
+  const place = new DaemonPlace({ drawsKeys: true, file: { pools } });
+  const first = await spawnDaemon(compiled, place);
+  await until("the banner", () => first.log.includes("Remuda is ready"));
+  expect(first.log).toContain(`${first.url}/browser_pools/herd/acquire`);
+  expect(first.log).toContain(join(place.dataDir, "api-key"));
+  for (const name of ["api-key", "cluster-secret", "encryption-key"]) expect((statSync(join(place.dataDir, name)).mode & 0o777).toString(8)).toBe("600");
+  expect(first.apiKey).toMatch(/^rk_[\w-]{43}$/);
+  expect((await send(`${first.url}/browser_pools`, { headers: { authorization: "Bearer rk_of_somebody_else" } })).status).toBe(401);
+  expect((await first.call("PATCH /browser_pools/herd", { size: 2, timeout_seconds: 77 })).status).toBe(200);
+  const { id } = await first.poolWhen("herd", (pool) => pool.available_count === 2);
+  expect(await first.end("SIGTERM")).toEqual({ code: 0, signal: null });
+
+  const second = await spawnDaemon(compiled, place);
+  expect(second.apiKey).toBe(first.apiKey);
+  const pool = await second.poolWhen("herd", (state) => state.available_count === 2);
+  expect(pool).toMatchObject({ id, browser_pool_config: { size: 2, timeout_seconds: 77 } });
+  expect(second.log).toMatch(/"fields":\["size"\].*declared pool differs/);
+  expect(first.log + second.log).not.toContain(first.apiKey);
+  await second.stop(first.log);
+});
+
+test("a second daemon on the same data directory is refused by the first's name, and harms nothing", async () => {
+  const place = new DaemonPlace({});
+  const first = await spawnDaemon(compiled, place);
+  await first.makePool({ name: "herd" });
+  await expect(spawnDaemon(compiled, place)).rejects.toThrow(`is in use by process ${first.pid}`);
+  expect(await first.poolWhen("herd", (pool) => pool.available_count === 1)).toBeTruthy();
+  await first.stop();
+});
