@@ -51,6 +51,17 @@ test("a grant whose caller has gone while it waited is lost", async () => {
   await expect.poll(() => server().operations.settled).toEqual(["lost"]);
 });
 
+test.each(["destroy", "resetAndDestroy"] as const)("a grant whose caller goes (%s) before the reply, unheard of until after it, is lost", async (how) => {
+  const { grant, asked } = held();
+  const socket = open();
+  socket.write(acquireText());
+  await expect.poll(asked).toBe(true);
+  // Client and server share the event loop: the reply is written in this turn, the close is read in the next.
+  socket[how]();
+  grant();
+  await expect.poll(() => server().operations.settled).toEqual(["lost"]);
+});
+
 test("a grant whose caller resets the connection at that moment is settled once", async () => {
   for (let round = 0; round < 20; round += 1) {
     server().operations.reset();

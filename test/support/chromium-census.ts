@@ -72,8 +72,26 @@ async function cgroupsOf(name: string): Promise<string[]> {
   return found;
 }
 
+/**
+ * A daemon that has stopped gives its uids to the next one on this machine, which may run in a test beside this one: what
+ * the owner of a living process has is that one's, and what has gone by a second look was that one's.
+ */
 async function ownedIn(directory: string, isTheirs: (uid: number) => boolean): Promise<string[]> {
+  const found = await ownersIn(directory);
+  const living = await livingUids();
+  const still = await ownersIn(directory);
+  return [...found].filter(([name, uid]) => isTheirs(uid) && !living.has(uid) && still.get(name) === uid).map(([name]) => name);
+}
+
+async function ownersIn(directory: string): Promise<Map<string, number>> {
   const names = await readdir(directory).catch(() => []);
   const owners = await Promise.all(names.map((name) => stat(`${directory}/${name}`).then(({ uid }) => uid, () => -1)));
-  return names.filter((_, at) => isTheirs(owners[at] ?? -1));
+  return new Map(names.map((name, at) => [name, owners[at] ?? -1]));
+}
+
+/** Of processes that are more than zombies: those keep their uid, and hold nothing. */
+async function livingUids(): Promise<ReadonlySet<number>> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const states = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/status`, "utf8").catch(() => "")));
+  return new Set(states.filter((text) => !/^State:\tZ/m.test(text)).map((text) => Number(/^Uid:\t(\d+)/m.exec(text)?.[1] ?? -1)));
 }

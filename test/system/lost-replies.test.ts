@@ -35,6 +35,17 @@ test("an acquire whose caller goes before the reply keeps no browser: the only o
   await daemon.poolWhen("only", (pool) => pool.available_count === 1);
 });
 
+test("nor does any of a hundred callers who go as they ask", async () => {
+  await daemon.makePool({ name: "gone" });
+  const once = daemon.kernel({ baseURL: proxy.url, maxRetries: 0 });
+  for (let round = 0; round < 100; round += 1) {
+    proxy.cut("POST /gone/acquire", "before the reply", 1);
+    expect(await outcomeOf(once.browserPools.acquire("gone", {}))).toBeInstanceOf(APIConnectionError);
+    const lease = leaseOf(await direct.browserPools.acquire("gone", { acquire_timeout_seconds: 20 }));
+    await direct.browserPools.release("gone", { session_id: lease.session_id });
+  }
+});
+
 test.each(cuts)("an acquire with an idempotency key that loses its reply (%s) gets the same lease when asked again", async (at) => {
   const name = `keyed-${cuts.indexOf(at)}`;
   await daemon.makePool({ name, size: 2 });
