@@ -17,8 +17,12 @@ export type RequestId = Branded<"RequestId">;
 /** Names one attempt at launching, resetting or retiring a browser; a job whose claim is not the record's does nothing. */
 export type ClaimId = Branded<"ClaimId">;
 export type ProjectId = Branded<"ProjectId">;
-/** 24 lower-case alphanumerics. */
+/** 24 lower-case alphanumerics, like those of the other named things. */
 export type ProxyId = Branded<"ProxyId">;
+export type ExtensionId = Branded<"ExtensionId">;
+export type ProfileId = Branded<"ProfileId">;
+/** SHA-256 of an archive's bytes, 64 lower-case hexadecimal digits: what an archive is called. */
+export type Digest = Branded<"Digest">;
 
 const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
 const homeLength = 12;
@@ -59,6 +63,8 @@ export const newNodeId = (): NodeId => randomText(homeLength) as NodeId;
 export const newControlId = (): ControlId => randomText(homeLength) as ControlId;
 export const newRequestId = (): RequestId => randomText(idLength) as RequestId;
 export const newProxyId = (): ProxyId => randomText(idLength) as ProxyId;
+export const newExtensionId = (): ExtensionId => randomText(idLength) as ExtensionId;
+export const newProfileId = (): ProfileId => randomText(idLength) as ProfileId;
 export const newClaimId = (): ClaimId => randomText(homeLength) as ClaimId;
 
 export const homeOf = (id: PoolId | BrowserId): Home => id.slice(0, homeLength) as Home;
@@ -67,6 +73,9 @@ const isId = (text: string): boolean => /^[0-9a-z]{24}$/.test(text);
 export const findBrowserId = (text: string): BrowserId | undefined => (isId(text) ? (text as BrowserId) : undefined);
 export const findPoolId = (text: string): PoolId | undefined => (isId(text) ? (text as PoolId) : undefined);
 export const findProxyId = (text: string): ProxyId | undefined => (isId(text) ? (text as ProxyId) : undefined);
+export const findExtensionId = (text: string): ExtensionId | undefined => (isId(text) ? (text as ExtensionId) : undefined);
+export const findProfileId = (text: string): ProfileId | undefined => (isId(text) ? (text as ProfileId) : undefined);
+export const findDigest = (text: string): Digest | undefined => (/^[0-9a-f]{64}$/.test(text) ? (text as Digest) : undefined);
 export const findLeaseId = (text: string): LeaseId | undefined => (isId(text) ? (text as LeaseId) : undefined);
 /** A node names itself by configuration or at random; the name becomes part of keys, queues and channels. */
 export const findNodeId = (text: string): NodeId | undefined =>

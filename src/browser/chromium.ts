@@ -16,8 +16,50 @@ export interface LaunchSpec {
   readonly memoryBytes: number;
   /** Opened after launch, fire and forget: its failure fails nothing. */
   readonly startUrl?: string;
+  /** Enterprise policy of its own, merged over our defaults and below what is pinned. */
+  readonly policy?: Readonly<Record<string, unknown>>;
+  /** Puts into its directories what it is made of, before Chromium starts. */
+  readonly furnish?: Furnish;
   /** Its one way out. Absent in tests and benches only: then nothing is closed to it. */
   readonly egress?: EgressDoor;
+}
+
+/** The directories of a browser that is about to start, and whom files in them are for (null: ourselves). */
+export interface Room {
+  readonly directories: Directories;
+  readonly uid: number | null;
+  readonly signal: AbortSignal;
+}
+/**
+ * Fills the profile's directory, where it starts from a state, and says which extensions lie below `directories.extensions`,
+ * in load order. Throws, with a text for people, where it cannot.
+ */
+export type Furnish = (room: Room) => Promise<readonly ExtensionDirectory[]>;
+
+/** An unpacked extension that the browser may read and not write. */
+export interface ExtensionDirectory {
+  readonly name: string;
+  readonly path: string;
+}
+
+/**
+ * What became of extensions that a running browser was given: loaded all; or none, because Chromium refuses one in its own
+ * words; or none, and only a restart can tell (`why`).
+ */
+export type Loading =
+  | { readonly kind: "loaded" }
+  | { readonly kind: "refused"; readonly name: string; readonly message: string }
+  | { readonly kind: "needs-restart"; readonly why: string };
+
+/** What a browser leaves that has ended and will be started again, or saved: its directories and its uid are still its own. */
+export interface Left {
+  readonly directories: Directories;
+  readonly uid: number | null;
+  readonly extensions: readonly ExtensionDirectory[];
+  /** Whether Chromium came to its own end, all of its state written. */
+  readonly isWhole: boolean;
+  /** Removes and gives back all of it. */
+  discard(): Promise<void>;
 }
 
 /** Where a browser finds the proxy that is its way out. */
@@ -34,6 +76,8 @@ export interface EgressDoor {
 export interface Directories {
   readonly root: string;
   readonly profile: string;
+  /** Unpacked extensions; the daemon's, so that the browser cannot change them. */
+  readonly extensions: string;
   readonly downloads: string;
   /** Where files for `DOM.setFileInputFiles` may lie. */
   readonly uploads: string;
@@ -82,6 +126,12 @@ export interface Chromium {
   navigate(url: string): Promise<void>;
   /** Gives the oldest page another viewport. Throws for a headful browser beyond what its display can become (2560 × 1440, or its first size). */
   resize(viewport: { readonly width: number; readonly height: number }): Promise<void>;
+  /** Loaded ones, in load order. */
+  readonly extensions: readonly ExtensionDirectory[];
+  /** Loads all of them or none, while clients and pages go on; a page has them from its next navigation. */
+  load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading>;
+  /** Asks Chromium to exit, kills what has not ended within the limit, and keeps its directories; to be launched again with `adopt`, or discarded. */
+  leave(limitMs: Millis): Promise<Left>;
   /** Asks Chromium to exit, kills what has not ended within the limit, and clears up. Resolves when nothing is left. */
   close(limitMs: Millis): Promise<void>;
   /** Ends the process group at once and clears up. Resolves when nothing is left. */

@@ -12,16 +12,18 @@ export function directoriesOf(scratch: string, browser: BrowserId): Directories 
   return {
     root,
     profile: join(root, "profile"),
+    extensions: join(root, "extensions"),
     downloads: join(root, "Downloads"),
     uploads: join(root, "uploads"),
     temporary: join(root, "tmp"),
   };
 }
 
-/** Makes them, readable by their owner alone. `uid` null leaves them ours. */
+/** Makes them, readable by their owner alone. `uid` null leaves them ours; extensions are ours in any case, and the browser may read them. */
 export async function makeDirectories(directories: Directories, uid: number | null): Promise<void> {
-  const { root, ...inner } = directories;
+  const { root, extensions, ...inner } = directories;
   await makeOne(root, uid);
+  await mkdir(extensions, { mode: 0o755 });
   await Promise.all(Object.values(inner).map((path: string) => makeOne(path, uid)));
 }
 

@@ -9,7 +9,7 @@ import type { Stops } from "../base/stops.js";
 import { attest, type Attestation, type Attesting, NotAttested } from "./attest.js";
 import type { Canary } from "./canary.js";
 import type { Cdp } from "./cdp.js";
-import { type Chromium, type Directories, type Exit, type Isolation, type LaunchSpec } from "./chromium.js";
+import { type Chromium, type Directories, type Exit, type ExtensionDirectory, type Isolation, type LaunchSpec, type Left, type Loading } from "./chromium.js";
 import type { Display } from "./display.js";
 import type { Fingerprint } from "./fingerprint.js";
 import type { Pages } from "./pages.js";
@@ -91,6 +91,18 @@ export class RunningChromium implements Chromium {
     await display?.resize(viewport);
     const page = pages.oldest();
     if (page !== undefined) await placeWindow(cdp, page, { ...spec, viewport });
+  }
+
+  get extensions(): readonly ExtensionDirectory[] {
+    return [];
+  }
+
+  async load(): Promise<Loading> {
+    throw new Error("not built yet");
+  }
+
+  async leave(): Promise<Left> {
+    throw new Error("not built yet");
   }
 
   async close(limitMs: Millis): Promise<void> {

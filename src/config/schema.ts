@@ -126,6 +126,40 @@ const egress = Type.Object({
   curl_body_bytes: bytes("largest body that POST /browsers/{id}/curl returns", [1024, 2 ** 28])(10 * 2 ** 20),
 });
 
+const archives = Type.Object({
+  directory: textOr("where archives of extensions and profiles are kept; shared by all daemons of a deployment")("archives in the data directory"),
+  s3_bucket: textOr("keeps archives in this bucket of an S3-compatible store instead")("none: the directory"),
+  s3_endpoint: textOr("address of the S3-compatible store")("Amazon's", httpUrl),
+  s3_region: text("region of the bucket")("us-east-1"),
+  s3_prefix: textOr("put before every archive's name in the bucket")("nothing"),
+  s3_access_key_id: secretOr("who signs requests to the store")("found as Amazon's own tools find it", { env: "REMUDA_S3_ACCESS_KEY_ID" }),
+  s3_secret_access_key: secretOr("its key")("found as Amazon's own tools find it", { env: "REMUDA_S3_SECRET_ACCESS_KEY" }),
+  s3_path_style: switched("names the bucket in the path of a URL instead of its host")(false),
+  cache_bytes: bytes("a node keeps archives it has fetched up to this size in all; least recently used ones go")(2 * 2 ** 30),
+  unused_hours: hours("an archive that nothing names is deleted after")(1),
+  sweep_period_minutes: minutes("archives that nothing names are looked for every")(10),
+});
+
+const extensions = Type.Object({
+  max_bytes: bytes("largest archive of an extension", [1024, 2 ** 30])(50 * 2 ** 20),
+  max_unpacked_bytes: bytes("an extension may unpack to", [1024, 2 ** 32])(200 * 2 ** 20),
+  max_files: count("files of one extension", "files", [1, 1_000_000])(10_000),
+  upload_stall_seconds: seconds("an upload that sends nothing is given up after", [1, 600])(20),
+  upload_limit_seconds: seconds("an upload has to be there whole within", [1, 3600])(300),
+  load_limit_seconds: seconds("Chromium has to load an extension within", [1, 120])(30),
+  store_url: text("Chrome Web Store's address for archives of extensions")("https://clients2.google.com/service/update2/crx", {
+    pattern: "^https?://[^/@\\s]+(/\\S*)?$", form: "http(s)://…",
+  }),
+  store_limit_seconds: seconds("a download from the web store takes at most", [1, 55])(30),
+});
+
+const profiles = Type.Object({
+  max_bytes: bytes("a profile may have, unpacked; one that has more is not saved", [2 ** 20, 2 ** 40])(2 * 2 ** 30),
+  max_files: count("files of one profile", "files", [1, 10_000_000])(100_000),
+  save_limit_seconds: seconds("a save takes at most, Chromium's own end included", [1, 100])(60),
+  save_wait_seconds: seconds("the end of a session waits for its save at most", [0, 55])(30),
+});
+
 const periods = Type.Object({
   fill_ms: millis("pools are filled every", [50, 600_000])(1000),
   reap_ms: millis("what nobody gave back is looked for every", [50, 600_000])(5000),
@@ -141,6 +175,8 @@ const limits = Type.Object({
   max_pool_size: count("largest size of one pool", "browsers", [1, 100_000])(1000),
   pooled_sessions: countOr("sum of the sizes of all pools", "browsers")("no limit"),
   max_pools: count("pools of one project", "pools")(1000),
+  max_extensions: count("extensions of one project", "extensions", [0, 100_000])(1000),
+  max_profiles: count("profiles of one project", "profiles", [0, 1_000_000])(10_000),
   max_proxies: count("proxies of one project", "proxies", [0, 100_000])(1000),
   max_sessions: countOr("on-demand sessions at once", "sessions", [0, 1_000_000])("as many as nodes admit"),
   events_kept: count("moves of browsers kept in a pool's stream of events", "events", [100, 10_000_000])(10_000),
@@ -167,7 +203,7 @@ export const ConfigFile = Type.Object({
     "drawn once, kept in the data directory", { env: "REMUDA_CLUSTER_SECRET", ...key }),
   encryption_key: secretOr("seals what is kept encrypted, such as passwords of proxies; random, and the same for all daemons of a deployment")(
     "drawn once, kept in the data directory", { env: "REMUDA_ENCRYPTION_KEY", ...key }),
-  server, redis, node, browser, fill, acquire, recycle, drain, gateway, egress, periods, tombstones, limits, stop, log,
+  server, redis, node, browser, fill, acquire, recycle, drain, gateway, egress, archives, extensions, profiles, periods, tombstones, limits, stop, log,
   pools: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
     description: "pools to create when absent: bodies of POST /browser_pools", default: [],
   }),

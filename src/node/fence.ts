@@ -69,6 +69,7 @@ export class Fence {
       slot.started = { lease, dispatched: Promise.resolve() };
       return await slot.chromium.navigate(what.url);
     }
+    if (what.kind !== "resize") throw new Error(`${what.kind} is not built yet`);
     slot.isResized = true;
     await slot.chromium.resize({ width: what.width, height: what.height });
   }

@@ -5,26 +5,29 @@ import type { ControlMessage, NodeQuestion, Wire } from "./ports.js";
 
 type Answer = Extract<ControlMessage, { kind: "answer" }>;
 
-/** A node has so long to answer; then the caller is told that it was silent. */
+/** `text`: why it failed, for people. */
+export type NodeAnswer = { readonly kind: "done" | "silent" } | { readonly kind: "failed"; readonly text?: string };
+
+/** A node has so long to answer where the question names no limit; then the caller is told that it was silent. */
 const answerLimitMs: Millis = 5000;
 
 /** Questions of this control to nodes, each about one lease, answered by a message. */
 export function makeAskNode(control: ControlId, { wire, clock }: { wire: Wire; clock: Clock }): {
-  ask(browser: Browser, what: NodeQuestion): Promise<"done" | "failed" | "silent">;
+  ask(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
   hear(answer: Answer): void;
 } {
-  const open = new Map<RequestId, (outcome: "done" | "failed") => void>();
+  const open = new Map<RequestId, (answer: NodeAnswer) => void>();
   return {
-    hear: ({ question, ok }) => open.get(question)?.(ok ? "done" : "failed"),
-    async ask(browser, what) {
+    hear: ({ question, ok, text }) => open.get(question)?.(ok ? { kind: "done" } : { kind: "failed", ...(text !== undefined && { text }) }),
+    async ask(browser, what, limitMs = answerLimitMs) {
       const { lease } = browser;
-      if (!lease) return "failed";
+      if (!lease) return { kind: "failed" };
       const question = newRequestId();
       let cancel = (): void => {};
       try {
-        return await new Promise<"done" | "failed" | "silent">((resolve, reject) => {
+        return await new Promise<NodeAnswer>((resolve, reject) => {
           open.set(question, resolve);
-          cancel = clock.after(answerLimitMs, () => resolve("silent"));
+          cancel = clock.after(limitMs, () => resolve({ kind: "silent" }));
           wire.toNode(browser.node, { kind: "ask", question, control, browser: browser.id, lease: lease.id, what }).catch(reject);
         });
       } finally {

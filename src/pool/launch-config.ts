@@ -1,3 +1,4 @@
+import type { ExtensionId, ProfileId } from "../base/ids.js";
 import type { Memory, Network, Reset, Selector, Telemetry, Viewport } from "./config.js";
 
 /** The viewport in force: the contract's default is 1920x1080 at 25 (interface.md 4.6). */
@@ -22,7 +23,11 @@ export interface LaunchConfig {
   readonly start_url?: string;
   readonly browser_policy?: Record<string, unknown>;
   readonly extensions?: readonly Selector[];
-  readonly profile?: Selector;
+  readonly profile?: Selector & { readonly save_changes?: boolean };
+  /** What `extensions` names, in load order; absent where there is none. */
+  readonly extension_ids?: readonly ExtensionId[];
+  /** What `profile` names. */
+  readonly profile_id?: ProfileId;
   readonly proxy_id?: string;
   /** Of a session that asked for no proxy of the registry by name or id, but for one of these. */
   readonly proxy_mode?: "direct" | "default";

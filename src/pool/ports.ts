@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import type { BrowserId, ClaimId, ControlId, Home, LeaseId, NodeId, PoolId, RequestId } from "../base/ids.js";
+import type { BrowserId, ClaimId, ControlId, Digest, Home, LeaseId, NodeId, PoolId, ProfileId, RequestId } from "../base/ids.js";
 import type { Browser, RetireReason, Usage } from "./browser.js";
 import type { LaunchConfig, PoolConfig } from "./launch-config.js";
 import type { Pool } from "./pool.js";
@@ -252,7 +252,17 @@ export type NodeQuestion =
   | { readonly kind: "navigate"; readonly url: string }
   | { readonly kind: "resize"; readonly width: number; readonly height: number }
   /** To put in force what the lease's record asks of its network: the record is the truth, whatever order messages come in. */
-  | { readonly kind: "network"; readonly revision: number };
+  | { readonly kind: "network"; readonly revision: number }
+  /** To load archives into the running browser: all of them, or none. */
+  | { readonly kind: "extensions"; readonly items: readonly UploadedExtension[] }
+  /** To restart the browser from the profile's state; it had none. */
+  | { readonly kind: "profile"; readonly id: ProfileId; readonly save: boolean };
+
+/** An extension that a holder has given a running browser, staged and checked; its bytes are in the archives. */
+export interface UploadedExtension {
+  readonly name: string;
+  readonly digest: Digest;
+}
 
 /** Carries messages; `onMessage` listeners must not throw. */
 export interface Wire {

@@ -1,5 +1,6 @@
 import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { homeOf, newRequestId } from "../base/ids.js";
+import type { NodeAnswer } from "./ask-node.js";
 import type { Browser } from "./browser.js";
 import type { ProxyChoice, SessionPatch, Viewport } from "./config.js";
 import type { Configs } from "./configs.js";
@@ -19,7 +20,7 @@ interface Ports {
   readonly configs: Configs;
   readonly proxies: ProxyRefs;
   /** Asks the browser's node to do something for this lease; waits for its answer within a limit. */
-  askNode(browser: Browser, what: NodeQuestion): Promise<"done" | "failed" | "silent">;
+  askNode(browser: Browser, what: NodeQuestion): Promise<NodeAnswer>;
 }
 
 /** GET /browsers/{id_or_name}: leased browsers; what is kept of those that are over only where asked for. */
@@ -108,8 +109,8 @@ async function changeBrowser(ports: Ports, { browser, patch, caller }: Ask): Pro
 
 async function resize({ askNode }: Ports, browser: Browser, { width, height }: Viewport): Promise<Refusal | undefined> {
   const answer = await askNode(browser, { kind: "resize", width, height });
-  if (answer === "silent") return refusal("node_silent", { retryAfterSeconds: 1 });
-  return answer === "failed" ? refusal("not_supported", { message: "The browser could not take this viewport" }) : undefined;
+  if (answer.kind === "silent") return refusal("node_silent", { retryAfterSeconds: 1 });
+  return answer.kind === "failed" ? refusal("not_supported", { message: "The browser could not take this viewport" }) : undefined;
 }
 
 /**
@@ -125,8 +126,8 @@ async function changeNetwork(ports: Ports, { browser, patch }: Pick<Ask, "browse
   if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
   const revision = reply.browser.lease?.networkWanted?.revision ?? 0;
   const answer = await ports.askNode(reply.browser, { kind: "network", revision });
-  if (answer === "done") return undefined;
-  if (answer === "failed") return refusal("conflict", { message: "The browser's node could not put this network in force; nothing has changed" });
+  if (answer.kind === "done") return undefined;
+  if (answer.kind === "failed") return refusal("conflict", { message: "The browser's node could not put this network in force; nothing has changed" });
   return refusal("node_silent", {
     retryAfterSeconds: 1, message: "The browser's node did not answer in time; the browser reaches nothing until its node has put the change in force",
   });

@@ -69,7 +69,8 @@ export const folderRules: readonly Rule[] = [
   },
 ];
 
-const pureBuiltIns = ["node:crypto", "node:util", "node:events", "node:path", "node:net"];
+// A stream is a value until somebody reads it.
+const pureBuiltIns = ["node:crypto", "node:util", "node:events", "node:path", "node:net", "node:stream"];
 
 export const packageRules: readonly Rule[] = [
   belongs(/^ioredis$/, ["store/"], "ioredis belongs to store/: Redis is reached through scripts"),

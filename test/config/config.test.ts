@@ -149,7 +149,7 @@ describe("schema", () => {
     expect(new Set(names).size).toBe(names.length);
     expect(names.toSorted()).toEqual([
       "REDIS_URL", "REMUDA_API_KEY", "REMUDA_CHROMIUM", "REMUDA_CLUSTER_SECRET", "REMUDA_DATA_DIR", "REMUDA_ENCRYPTION_KEY", "REMUDA_HOST",
-      "REMUDA_PORT", "REMUDA_PUBLIC_URL", "REMUDA_REGION", "REMUDA_ROLE",
+      "REMUDA_PORT", "REMUDA_PUBLIC_URL", "REMUDA_REGION", "REMUDA_ROLE", "REMUDA_S3_ACCESS_KEY_ID", "REMUDA_S3_SECRET_ACCESS_KEY",
     ]);
   });
   test("the configuration that comes with the checkout is valid", () => {

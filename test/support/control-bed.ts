@@ -1,3 +1,4 @@
+import type { NodeAnswer } from "../../src/pool/ask-node.js";
 import { newControlId, newRequestId, type PoolId, homeOf } from "../../src/base/ids.js";
 import { makeAcquire } from "../../src/pool/acquire.js";
 import { Configs } from "../../src/pool/configs.js";
@@ -47,12 +48,12 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   const defaults = { fillRatePerMinute: 6000, maxFillRatePerMinute: null, engine: "chromium" as const };
   const poolPorts = { homes, projects, proxies: bed.proxies, defaults, region: "us-east", maxPoolSize: 1000, pooledSessions: 20, maxPools: 10, kick() {} };
   const asked: unknown[] = [];
-  let nodeAnswer: "done" | "failed" | "silent" = "done";
+  let nodeAnswer: NodeAnswer["kind"] = "done";
   const sessionPorts = {
     homes, projects, configs, proxies: bed.proxies,
     askNode: async (_: unknown, what: unknown) => {
       asked.push(what);
-      return nodeAnswer;
+      return { kind: nodeAnswer };
     },
   };
   return {
