@@ -11,6 +11,7 @@ import { RedisHomes } from "./store/homes.js";
 import { queuePrefix } from "./store/keys.js";
 import type { Limits } from "./store/limits.js";
 import { RedisNodes } from "./store/nodes.js";
+import { RedisProfiles } from "./store/profiles.js";
 import { RedisProjects } from "./store/projects.js";
 import { RedisProxies } from "./store/proxies.js";
 import { connect, connectForQueues, type RedisOptions, Store } from "./store/redis.js";
@@ -24,6 +25,7 @@ export interface State {
   readonly homes: RedisHomes;
   readonly projects: RedisProjects;
   readonly proxies: RedisProxies;
+  readonly profiles: RedisProfiles;
   readonly nodes: RedisNodes;
   readonly reports: RedisReports;
   readonly ticks: RedisTicks;
@@ -64,7 +66,7 @@ export function openState(config: Config, { redisUrl, log, clock, stopping }: Su
   const effects = makeEffects({ projects, nodes, queues, signals, log }); stops.add("effects", () => effects.idle());
   const homes = new RedisHomes(store, effects, { project: defaultProject, limits });
   const state: State = {
-    homes, projects, proxies: new RedisProxies(store, defaultProject), nodes, queues, queueOptions, signals, redis,
+    homes, projects, proxies: new RedisProxies(store, defaultProject), profiles: new RedisProfiles(store, defaultProject), nodes, queues, queueOptions, signals, redis,
     reports: new RedisReports(homes), ticks: new RedisTicks(store), wire: new RedisWire(store), hasContact: () => store.hasContact,
     async contact() {
       await store.open(stopping);

@@ -9,6 +9,7 @@ import { EffectRunner } from "../../src/store/effects.js";
 import { RedisHomes } from "../../src/store/homes.js";
 import type { Limits } from "../../src/store/limits.js";
 import { RedisNodes } from "../../src/store/nodes.js";
+import { RedisProfiles } from "../../src/store/profiles.js";
 import { RedisProjects } from "../../src/store/projects.js";
 import { RedisProxies } from "../../src/store/proxies.js";
 import { connectAlone, Store } from "../../src/store/redis.js";
@@ -26,6 +27,7 @@ export interface StoreBed {
   readonly reports: RedisReports;
   readonly projects: RedisProjects;
   readonly proxies: RedisProxies;
+  readonly profiles: RedisProfiles;
   readonly nodes: RedisNodes;
   readonly effects: EffectRunner;
   readonly jobs: Job[];
@@ -67,7 +69,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   });
   const homes = new RedisHomes(store, effects, { project, limits });
   return {
-    redis, store, homes, reports: new RedisReports(homes), projects, proxies: new RedisProxies(store, project), nodes, effects, jobs, ended, project,
+    redis, store, homes, reports: new RedisReports(homes), projects, proxies: new RedisProxies(store, project), profiles: new RedisProfiles(store, project), nodes, effects, jobs, ended, project,
     async close() {
       await effects.idle();
       await store.close();
