@@ -29,10 +29,11 @@ export const makeListPools = ({ homes, projects, region }: Ports) => async (quer
   return pageOf(pools.toSorted((one, other) => other.createdAt - one.createdAt || (one.id < other.id ? -1 : 1)), query);
 };
 
-function isWanted(pool: Pool, { name, query }: PoolListQuery): boolean {
-  const poolName = folded(pool.name ?? "");
-  if (name !== undefined && poolName !== folded(name)) return false;
-  return query === undefined || pool.id === query || poolName.includes(folded(query));
+/** Whether a named thing is one that a list was asked for: `name` is all of its name, `query` a part of it or the id. */
+export function isWanted(thing: { readonly id: string; readonly name?: string }, { name, query }: Pick<PoolListQuery, "name" | "query">): boolean {
+  const ownName = folded(thing.name ?? "");
+  if (name !== undefined && ownName !== folded(name)) return false;
+  return query === undefined || thing.id === query || ownName.includes(folded(query));
 }
 
 /** GET /browsers: leased browsers and, where asked for, what is kept of those that are over; newest first. */
