@@ -1,0 +1,13 @@
+import type { Millis } from "../base/clock.js";
+import type { Digest } from "../base/ids.js";
+import type { Archives } from "./archives.js";
+
+/** What a store of archives can do beside what all may ask of it. */
+export interface KeptArchives extends Archives {
+  /** Removes it unless it was put, again, at or after `before`. */
+  removeStale(digest: Digest, before: Millis): Promise<"removed" | "fresh">;
+  /** Removes what puts that never ended have left before that instant; none of it counts as an archive. */
+  tidy(before: Millis): Promise<void>;
+  /** Makes `path`, which is not there yet, a file with the archive's bytes, verified. Throws `archive_missing`. */
+  place(digest: Digest, path: string): Promise<void>;
+}
