@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import type { BrowserId, ClaimId, LeaseId, NodeId, PoolId } from "../base/ids.js";
+import type { BrowserId, ClaimId, LeaseId, NodeId, PoolId, ProfileId } from "../base/ids.js";
 
 /**
  * The states of a browser.
@@ -65,6 +65,8 @@ export interface Lease {
   readonly network?: NetworkChange;
   /** Asked of its node, which has not said yet that it is in force. */
   readonly networkWanted?: NetworkChange;
+  /** JSON text of the `LoadedProfile` a PATCH has attached. */
+  readonly profile?: string;
   readonly usage?: Usage;
   /** The pool's name at the grant. */
   readonly pool?: string;
@@ -89,6 +91,8 @@ export interface Browser {
   /** While resetting: the lease to be cut. */
   readonly fence?: LeaseId;
   readonly lease?: Lease;
+  /** Why it is retiring. */
+  readonly why?: RetireReason;
   readonly lastError?: string;
   /** JSON text of `Facts`. */
   readonly facts: string;
@@ -105,6 +109,9 @@ export interface Facts {
   readonly kiosk_mode: boolean;
   readonly memory: string;
   readonly poolId?: PoolId;
+  readonly profileId?: ProfileId;
+  /** The end of the session saves its profile. */
+  readonly saves?: boolean;
 }
 
 export const factsOf = (browser: Browser): Facts => JSON.parse(browser.facts) as Facts;

@@ -87,6 +87,10 @@ export interface Touch {
   readonly clear: readonly string[];
   /** Whether the browser itself was changed, and not only what is said of it. */
   readonly touched: boolean;
+  /** A browser that nobody else may get: it is retired at its release, however the pool resets. */
+  readonly altered?: boolean;
+  /** It was given extensions, which no reset takes from it: it is retired where the pool resets state. */
+  readonly uploaded?: boolean;
   /** Asked of its node; texts as in `NetworkChange`. */
   readonly network?: { readonly allowedHosts?: string; readonly proxy?: string };
 }

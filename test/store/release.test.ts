@@ -80,9 +80,22 @@ onBoth("release", ({ bed, server }) => {
     test("a browser that its holder altered is retired in every mode", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       const held = await pool.lend();
-      await bed().homes.touch(pool.home, { browser: held.id, change: { set: { altered: "proxy" }, clear: [], touched: true }, request: request() });
+      await bed().homes.touch(pool.home, { browser: held.id, change: { set: {}, clear: [], touched: true, altered: true }, request: request() });
       await pool.release(held);
       expect(await pool.record(held.id)).toMatchObject({ state: "retiring", why: "altered" });
+    });
+
+    test.each([["state", "retiring"], ["none", "resetting"]] as const)("a browser that was given an extension, in a pool that resets %s, is %s, for its next holder too", async (reset, state) => {
+      const pool = await PoolBed.filled(bed(), { size: 1, reset_on_release: "none" });
+      const held = await pool.lend();
+      await bed().homes.touch(pool.home, { browser: held.id, change: { set: {}, clear: [], touched: true, uploaded: true }, request: request() });
+      await pool.release(held);
+      await pool.freed(held.id);
+      await pool.update({ reset_on_release: reset });
+      const next = await pool.lend();
+      await pool.connect(next);
+      await pool.release(next);
+      expect(await pool.state(held.id)).toBe(state);
     });
   });
 

@@ -26,6 +26,7 @@ end
 local function endIt()
   if terms.kind == "on-demand" or A.reuse == "0" then return retire(browser, A.why) end
   if browser.lease.altered then return retire(browser, "altered") end
+  if browser.uploaded and terms.reset == "state" then return retire(browser, "altered") end
   if terms.reset == "relaunch" then return retire(browser, A.why, true) end
   if browser.lease.registrations == 0 and not browser.lease.touched and not browser.lease.startUrl then
     dropLease(browser, A.why)

@@ -2,8 +2,8 @@
 -- KEYS  pool browsers answer
 -- ARGV  browser lease change
 -- REPLY touched (the browser), superseded, unknown
--- `change` is JSON {set: {field: value}, clear: [field], touched: bool, network?: {allowedHosts?, proxy?}}; a name was reserved before,
--- the old one is given back after. What is asked of the network is in force only when its node says so (applied).
+-- `change` is JSON {set: {field: value}, clear: [field], touched: bool, altered?: bool, uploaded?: bool, network?: {allowedHosts?, proxy?}};
+-- a name was reserved before, the old one is given back after. What is asked of the network is in force only when its node says so (applied).
 --- @include changes
 --- @include browsers
 
@@ -18,6 +18,9 @@ local lease, name = browser.lease, browser.lease.name
 for field, value in pairs(change.set) do lease[field] = value end
 for _, field in ipairs(change.clear) do lease[field] = nil end
 if change.touched then lease.touched = true end
+if change.altered then lease.altered = true end
+-- An uploaded extension stays with the browser, whoever holds it.
+if change.uploaded then browser.uploaded = true end
 if change.network then
   local before, asked = lease.networkWanted or lease.network or {}, change.network
   lease.networkWanted = {
