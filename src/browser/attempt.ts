@@ -2,9 +2,11 @@ import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached } from "../base/deadline.js";
 import { textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
+import type { Left } from "./chromium.js";
+import type { Home } from "./home.js";
 
 /** How far a launch has come; what fails it, fails it at one of these. */
-export type Stage = "preparing" | "display" | "spawn" | "answer" | "page" | "egress" | "ready";
+export type Stage = "preparing" | "furnishing" | "display" | "spawn" | "answer" | "page" | "extensions" | "egress" | "ready";
 
 export class LaunchFailed extends Error {
   constructor(readonly stage: Stage, readonly lastLines: readonly string[], cause: unknown) {
@@ -17,6 +19,8 @@ export interface LaunchOptions {
   /** Gives the launch up; what it had made is removed before `launchChromium` throws. */
   readonly signal?: AbortSignal;
   readonly onStage?: (stage: Stage) => void;
+  /** Starts again what has ended, in its directories and as its uid; where the launch fails, they stay the caller's. */
+  readonly adopt?: Left;
 }
 
 const stopLimitMs = 15_000;
@@ -26,6 +30,7 @@ export class Attempt {
   readonly stops: Stops;
   readonly #halt = new AbortController();
   readonly #unlisten: () => void;
+  #owned: Home | undefined;
   #stage: Stage = "preparing";
 
   constructor(clock: Clock, limitMs: Millis, private readonly options: LaunchOptions) {
@@ -38,6 +43,22 @@ export class Attempt {
       cancel();
       options.signal?.removeEventListener("abort", abort);
     };
+  }
+
+  /** What is started again, if anything. */
+  get adopted(): Home | undefined {
+    return this.options.adopt;
+  }
+
+  /** What the launch has taken for the browser goes with it where the launch fails. */
+  own(home: Home): Home {
+    this.#owned = home;
+    return home;
+  }
+
+  /** Ends all that the launch has started, and then gives back what it has taken. */
+  async clear(): Promise<void> {
+    await this.stops.run().finally(() => this.#owned?.discard());
   }
 
   get stage(): Stage {

@@ -11,8 +11,9 @@ type Reply<M extends Method> = Awaited<ReturnType<typeof session.send<M>>>;
 
 /** Chromium's own refusal of a command. */
 export class CdpRefused extends Error {
-  constructor(readonly method: string, message: string) {
-    super(`${method}: ${message}`);
+  /** `reason` is its words. */
+  constructor(readonly method: string, readonly reason: string) {
+    super(`${method}: ${reason}`);
     this.name = "CdpRefused";
   }
 }

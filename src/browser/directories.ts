@@ -21,10 +21,14 @@ export function directoriesOf(scratch: string, browser: BrowserId): Directories 
 
 /** Makes them, readable by their owner alone. `uid` null leaves them ours; extensions are ours in any case, and the browser may read them. */
 export async function makeDirectories(directories: Directories, uid: number | null): Promise<void> {
-  const { root, extensions, ...inner } = directories;
+  const { root, extensions: _, ...inner } = directories;
   await makeOne(root, uid);
-  await mkdir(extensions, { mode: 0o755 });
+  await makeExtensionDirectory(directories);
   await Promise.all(Object.values(inner).map((path: string) => makeOne(path, uid)));
+}
+
+export async function makeExtensionDirectory({ extensions }: Directories): Promise<void> {
+  await mkdir(extensions, { mode: 0o755 });
 }
 
 async function makeOne(path: string, uid: number | null): Promise<void> {

@@ -4,11 +4,12 @@ import { attest, type Attestation } from "./attest.js";
 import { Attempt, LaunchFailed, type LaunchOptions } from "./attempt.js";
 import { Cdp, PipeClosed } from "./cdp.js";
 import type { Cgroup } from "./cgroup.js";
-import type { Chromium, Directories, Exit, Isolation, LaunchSpec } from "./chromium.js";
+import type { Chromium, Directories, Exit, ExtensionDirectory, Isolation, LaunchSpec, Loading } from "./chromium.js";
 import { type Confinement, confined, type Mount } from "./confinement.js";
-import { directoriesOf, makeDirectories, removeDirectory } from "./directories.js";
 import { type Display, startDisplay } from "./display.js";
+import { Extensions } from "./extensions.js";
 import { takeFingerprint } from "./fingerprint.js";
+import { type Home, makeHome, mendHome, takeHome } from "./home.js";
 import type { Host } from "./host.js";
 import { Pages } from "./pages.js";
 import { openPipe, type Pipe } from "./pipe.js";
@@ -22,8 +23,11 @@ import { endTree, removeCgroup } from "./tree.js";
 interface Place {
   readonly spec: LaunchSpec;
   readonly executable: string;
+  readonly home: Home;
   readonly uid: number | null;
   readonly directories: Directories;
+  /** To be loaded before it is ready. */
+  readonly extensions: readonly ExtensionDirectory[];
   readonly cgroup?: Cgroup;
   /** Where its policy is shown to it by a mount. */
   readonly mount?: Mount;
@@ -40,8 +44,8 @@ interface Started {
 }
 
 /**
- * Starts one browser and waits until it has answered on its pipe and its first page is open. Throws `LaunchFailed` with
- * the stage and the last lines Chromium wrote; then nothing of it is left.
+ * Starts one browser and waits until it has answered on its pipe, its first page is open and it has its extensions. Throws
+ * `LaunchFailed` with the stage and the last lines Chromium wrote; then nothing of it is left but what was adopted.
  */
 export async function launchChromium(spec: LaunchSpec, host: Host, options: LaunchOptions = {}): Promise<Chromium> {
   const attempt = new Attempt(host.clock, host.launchLimitMs, options);
@@ -54,7 +58,7 @@ export async function launchChromium(spec: LaunchSpec, host: Host, options: Laun
     const started = watch(child, { place, host, attempt, lastLines });
     return await greet(started, place, { host, attempt });
   } catch (error) {
-    await attempt.stops.run().catch((left: unknown) => host.log.error({ browser: spec.browser, left }, "failed launch not cleared up"));
+    await attempt.clear().catch((left: unknown) => host.log.error({ browser: spec.browser, left }, "failed launch not cleared up"));
     throw new LaunchFailed(attempt.stage, lastLines(), error);
   } finally {
     attempt.finish();
@@ -62,22 +66,29 @@ export async function launchChromium(spec: LaunchSpec, host: Host, options: Laun
 }
 
 async function prepare(spec: LaunchSpec, host: Host, attempt: Attempt): Promise<Place> {
-  const { stops } = attempt;
   attempt.enter("preparing");
   const executable = host.executables[spec.engine];
   if (executable === undefined) throw new Error(`no executable of ${spec.engine} is installed`);
-  const uid = host.uids?.take() ?? null;
-  if (uid !== null) stops.add("uid", () => host.uids?.give(uid));
-  const directories = directoriesOf(host.scratchDirectory, spec.browser);
-  stops.add("directories", () => removeDirectory(directories.root));
+  const home = attempt.adopted ?? attempt.own(takeHome(spec, host));
+  const { directories, uid } = home;
   const [, cgroup] = await Promise.all([
-    makeDirectories(directories, uid),
+    attempt.adopted ? mendHome(home) : makeHome(home),
     host.cgroups?.make(spec.browser, spec.memoryBytes),
   ]);
-  if (cgroup) stops.add("cgroup", () => removeCgroup(cgroup, host.clock));
+  if (cgroup) attempt.stops.add("cgroup", () => removeCgroup(cgroup, host.clock));
   const mount = spec.engine === "chromium" ? await putPolicy(host.policy, directories.root, spec.egress?.proxyUrl) : undefined;
-  const place = { spec, executable, uid, directories, ...(cgroup && { cgroup }), ...(mount && { mount }) };
+  const extensions = await furnish(spec, home, attempt);
+  const place = { spec, executable, home, uid, directories, extensions, ...(cgroup && { cgroup }), ...(mount && { mount }) };
   return isHeadful(spec) ? { ...place, display: await openDisplay(place, host, attempt) } : place;
+}
+
+/** Where the launch is given up meanwhile, its directories are not removed before the furnishing has ended. */
+async function furnish(spec: LaunchSpec, { directories, uid }: Home, attempt: Attempt): Promise<readonly ExtensionDirectory[]> {
+  if (spec.furnish === undefined) return [];
+  attempt.enter("furnishing");
+  const furnishing = spec.furnish({ directories, uid, signal: attempt.halted });
+  attempt.stops.add("furnishing", () => furnishing.then(() => {}, () => {}));
+  return await attempt.untilHalted(furnishing);
 }
 
 const isHeadful = (spec: LaunchSpec): boolean => spec.engine === "chromium" && !spec.headless;
@@ -154,7 +165,7 @@ function watch(child: ChildProcess, { place, host, attempt, lastLines }: Watchin
 }
 
 async function greet(started: Started, place: Place, { host, attempt }: { host: Host; attempt: Attempt }): Promise<Chromium> {
-  const { spec, directories } = place;
+  const { spec, directories, home } = place;
   const { clock } = host;
   const log = host.log.child({ browser: spec.browser });
   const cdp = new Cdp(started.pipe, clock);
@@ -170,19 +181,28 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   const page = await attempt.untilHalted(pages.first);
   attempt.enter("page");
   const baseline = await attempt.untilHalted(takeFingerprint({ cdp, directories }, page).catch(awaitExit));
+  const extensions = new Extensions(cdp, clock);
+  if (place.extensions.length > 0) {
+    attempt.enter("extensions");
+    const loading = await attempt.untilHalted(extensions.load(place.extensions, limitMs).catch(awaitExit));
+    if (loading.kind !== "loaded") throw new Error(reasonOf(loading));
+  }
   // After the baseline, for an answer of a server that the operator names may stay in the cache.
   const attestation = await attestLaunched(started, { cdp, page, spec }, { host, attempt });
   await attempt.untilHalted(started.entered);
   attempt.enter("ready");
   const { product, protocolVersion, userAgent } = version;
   const chromium = new RunningChromium({
-    ...started, spec, cdp, pages, directories, baseline, clock, log, stops: attempt.stops,
+    ...started, spec, cdp, pages, home, extensions, directories, baseline, clock, log, stops: attempt.stops,
     isolation: isolationOf(place, host), attestation, canary: host.canary, version: { product, protocolVersion, userAgent },
     ...(place.display && { display: place.display }),
   });
   if (spec.startUrl !== undefined) chromium.navigate(spec.startUrl).catch(() => {});
   return chromium;
 }
+
+const reasonOf = (loading: Exclude<Loading, { kind: "loaded" }>): string =>
+  loading.kind === "refused" ? `extension ${loading.name}: ${loading.message}` : loading.why;
 
 async function attestLaunched(
   { pid }: Started, { cdp, page, spec }: { cdp: Cdp; page: string; spec: LaunchSpec }, { host, attempt }: { host: Host; attempt: Attempt },

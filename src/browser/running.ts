@@ -11,7 +11,9 @@ import type { Canary } from "./canary.js";
 import type { Cdp } from "./cdp.js";
 import { type Chromium, type Directories, type Exit, type ExtensionDirectory, type Isolation, type LaunchSpec, type Left, type Loading } from "./chromium.js";
 import type { Display } from "./display.js";
+import type { Extensions } from "./extensions.js";
 import type { Fingerprint } from "./fingerprint.js";
+import type { Home } from "./home.js";
 import type { Pages } from "./pages.js";
 import type { Pipe } from "./pipe.js";
 import { resetBrowser } from "./reset.js";
@@ -25,6 +27,8 @@ export interface Launched {
   readonly pipe: Pipe;
   readonly cdp: Cdp;
   readonly pages: Pages;
+  readonly home: Home;
+  readonly extensions: Extensions;
   /** Of a headful browser. */
   readonly display?: Display;
   readonly directories: Directories;
@@ -34,7 +38,7 @@ export interface Launched {
   readonly version: Chromium["version"];
   readonly baseline: Fingerprint;
   readonly exited: Promise<Exit>;
-  /** Everything the launch has started or made, newest last. */
+  /** Everything the launch has started, newest last. */
   readonly stops: Stops;
   readonly clock: Clock;
   readonly log: Log;
@@ -43,6 +47,7 @@ export interface Launched {
 export class RunningChromium implements Chromium {
   readonly id; readonly pid; readonly pipe; readonly directories; readonly isolation; readonly version; readonly exited;
   attestation;
+  #end: Promise<void> | undefined;
 
   constructor(private readonly launched: Launched) {
     this.id = launched.spec.browser;
@@ -94,28 +99,41 @@ export class RunningChromium implements Chromium {
   }
 
   get extensions(): readonly ExtensionDirectory[] {
-    return [];
+    return this.launched.extensions.loaded;
   }
 
-  async load(): Promise<Loading> {
-    throw new Error("not built yet");
+  load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
+    return this.launched.extensions.load(extensions, limitMs);
   }
 
-  async leave(): Promise<Left> {
-    throw new Error("not built yet");
+  async leave(limitMs: Millis): Promise<Left> {
+    const { home, stops } = this.launched;
+    if (this.#end !== undefined) throw new Error("the browser has ended, and nothing of it is left");
+    const extensions = this.extensions;
+    this.#end = this.#askToExit(limitMs).then(() => stops.run());
+    await this.#end;
+    const { code, signal } = await this.exited;
+    return { ...home, extensions, isWhole: code === 0 && signal === null };
   }
 
   async close(limitMs: Millis): Promise<void> {
-    const { cdp, clock, pages } = this.launched;
-    pages.release();
-    const asked = cdp.send("Browser.close", {}, { limitMs }).then(() => this.exited);
-    await within(clock, { what: "closing Chromium", limitMs }, asked).catch(() => {});
+    await this.#askToExit(limitMs);
     await this.kill();
   }
 
   kill(): Promise<void> {
-    this.launched.pages.release();
-    return this.launched.stops.run();
+    const { home, pages, stops } = this.launched;
+    pages.release();
+    // Where the browser is being left, its directories are no longer its to remove.
+    this.#end ??= stops.run().finally(() => home.discard());
+    return this.#end;
+  }
+
+  async #askToExit(limitMs: Millis): Promise<void> {
+    const { cdp, clock, pages } = this.launched;
+    pages.release();
+    const asked = cdp.send("Browser.close", {}, { limitMs }).then(() => this.exited);
+    await within(clock, { what: "closing Chromium", limitMs }, asked).catch(() => {});
   }
 }
 
