@@ -79,6 +79,7 @@ export const packageRules: readonly Rule[] = [
   belongs(/^playwright-core$/, ["browser/", "banner.ts"], "playwright-core belongs to browser/ (banner.ts prints a script that uses it)"),
   belongs(/^p-queue$/, ["node/"], "p-queue belongs to node/: it bounds what one node does"),
   belongs(/^ws$/, ["node/"], "ws belongs to node/: the gateway is the only WebSocket server"),
+  belongs(/^yauzl$/, ["blob/"], "yauzl belongs to blob/: archives are read nowhere else"),
   belongs(/^socks$/, ["egress/"], "socks belongs to egress/: the way out of a browser"),
   belongs(/^koffi$/, ["egress/libc.ts", "http/hung-up.ts"], "koffi is for the few calls of the C library that Node.js does not offer: one file each"),
   belongs(/^(pino|prom-client)$/, ["telemetry/"], "pino and prom-client belong to telemetry/: others are given a Log and counters"),

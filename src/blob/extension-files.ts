@@ -1,0 +1,28 @@
+import type { ZipEntry } from "./zip.js";
+
+export type ExtensionFiles<Entry extends ZipEntry = ZipEntry> =
+  /** By their path below the manifest's directory. */
+  | { readonly kind: "found"; readonly files: ReadonlyMap<string, Entry> }
+  | { readonly kind: "faulty"; readonly faults: readonly string[] };
+
+const manifestName = "manifest.json";
+/** What macOS and Windows add to an archive; Chromium refuses some of it (names that begin with _). */
+const isLitter = ({ name }: ZipEntry): boolean => name.startsWith("__MACOSX/") || /(?:^|\/)(?:\.DS_Store|Thumbs\.db|desktop\.ini)$/.test(name);
+
+/**
+ * The files of an extension: those beside the manifest at the archive's root or, where a folder was packed instead of its
+ * content, in the one folder there is.
+ */
+export function extensionFiles<Entry extends ZipEntry>(entries: readonly Entry[]): ExtensionFiles<Entry> {
+  const files = entries.filter((entry) => !entry.isDirectory && !isLitter(entry));
+  const root = rootOf(files);
+  if (root === undefined) return { kind: "faulty", faults: ["has no manifest.json, neither at its root nor in the only folder at its root"] };
+  return { kind: "found", files: new Map(files.map((entry) => [entry.name.slice(root.length), entry])) };
+}
+
+function rootOf(files: readonly ZipEntry[]): string | undefined {
+  if (files.some(({ name }) => name === manifestName)) return "";
+  const tops = new Set(files.map(({ name }) => name.slice(0, name.indexOf("/") + 1)));
+  const [top = ""] = tops;
+  return tops.size === 1 && top !== "" && files.some(({ name }) => name === top + manifestName) ? top : undefined;
+}

@@ -1,0 +1,48 @@
+import { chmod, mkdir, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { extensionFiles } from "./extension-files.js";
+import { BadArchive, type Zip, type ZipEntry, type ZipLimits, withZip } from "./zip.js";
+
+/**
+ * Unpacks an extension's archive into `into`, which must not be there yet; its parent must. The folder that holds all files, where
+ * there is one, is left away. Files are 0644, directories 0755. Throws `BadArchive`, or what the disk throws; then nothing is left.
+ */
+export async function unpackExtension(path: string, into: string, limits: ZipLimits): Promise<void> {
+  await withZip(path, limits, async (zip) => {
+    const found = extensionFiles(zip.entries);
+    if (found.kind === "faulty") throw new BadArchive(found.faults);
+    await makeDirectory(into);
+    try {
+      await writeAll(zip, found.files, into);
+    } catch (error) {
+      await rm(into, { recursive: true, force: true });
+      throw error;
+    }
+  });
+}
+
+async function writeAll(zip: Zip, files: ReadonlyMap<string, ZipEntry>, into: string): Promise<void> {
+  const directories = new Set([...files.keys()].flatMap(parentsOf));
+  // Parents come before what is in them.
+  for (const directory of [...directories].toSorted()) await makeDirectory(join(into, directory));
+  for (const [name, entry] of files) await writeFile(join(into, name), zip.read(entry));
+}
+
+const parentsOf = (name: string): string[] =>
+  name.split("/").slice(0, -1).map((_part, index, parts) => parts.slice(0, index + 1).join("/"));
+
+/** Fails where anything is there, a link included: whatever is made below is our own. Modes are set apart from the process's mask. */
+async function makeDirectory(path: string): Promise<void> {
+  await mkdir(path);
+  await chmod(path, 0o755);
+}
+
+async function writeFile(path: string, content: AsyncIterable<Buffer>): Promise<void> {
+  const file = await open(path, "wx");
+  try {
+    await file.chmod(0o644);
+    for await (const chunk of content) await file.writeFile(chunk);
+  } finally {
+    await file.close();
+  }
+}

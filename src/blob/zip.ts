@@ -1,0 +1,141 @@
+import { isUtf8 } from "node:buffer";
+import { type FileHandle, open } from "node:fs/promises";
+import { crc32 } from "node:zlib";
+import yauzl from "yauzl";
+import { entryFaults, findCollisions, isDirectory, shownName } from "./zip-names.js";
+import { ZipReader } from "./zip-reader.js";
+
+export interface ZipLimits {
+  readonly maxFiles: number;
+  readonly maxUnpackedBytes: number;
+}
+
+/** What is wrong with an archive that somebody sent, told for people. */
+export class BadArchive extends Error {
+  constructor(readonly faults: readonly string[]) {
+    super(faults.join("; "));
+    this.name = "BadArchive";
+  }
+}
+
+/** An entry whose name leads to nowhere else. */
+export interface ZipEntry {
+  /** Parts joined by /; that of a directory ends with one. */
+  readonly name: string;
+  readonly isDirectory: boolean;
+  readonly sizeBytes: number;
+}
+
+export interface Zip {
+  readonly entries: readonly ZipEntry[];
+  /** Throws `BadArchive` where the bytes are not as many as was said, or not those that were packed. */
+  read(entry: ZipEntry): AsyncIterable<Buffer>;
+}
+
+/** Text packs to a hundredth at best; an archive of zeros to a thousandth. */
+const maxRatio = 100;
+/** A small archive may unpack to so much whatever its ratio. */
+const freeBytes = 10 * 2 ** 20;
+const maxFaultsTold = 20;
+
+/** Throws `BadArchive` unless all that the archive says of its entries is harmless and within the limits. */
+export async function withZip<Result>(path: string, limits: ZipLimits, work: (zip: Zip) => Promise<Result>): Promise<Result> {
+  const file = await open(path, "r");
+  try {
+    return await work(await openZip(file, limits));
+  } finally {
+    await file.close();
+  }
+}
+
+async function openZip(file: FileHandle, limits: ZipLimits): Promise<Zip> {
+  const { size } = await file.stat();
+  const opened = await blamed(yauzl.fromRandomAccessReaderPromise(new ZipReader(file, size), size, { autoClose: false, decodeStrings: false }));
+  // What comes beside the answer to a call has nobody to tell: the file is closed by whoever opened it.
+  opened.on("error", () => {});
+  const entries = await blamed(listEntries(opened, limits));
+  checkEntries(entries, { ...limits, archiveBytes: size });
+  return {
+    entries,
+    read(entry) {
+      if (!(entry instanceof OwnEntry)) throw new TypeError("an entry of another archive");
+      return readEntry(opened, entry);
+    },
+  };
+}
+
+class OwnEntry implements ZipEntry {
+  readonly name: string;
+  readonly isDirectory: boolean;
+  readonly sizeBytes: number;
+  readonly mode: number;
+  constructor(readonly raw: yauzl.Entry) {
+    this.name = nameOf(raw);
+    this.sizeBytes = raw.uncompressedSize;
+    this.mode = raw.externalFileAttributes >>> 16;
+    this.isDirectory = isDirectory(this);
+  }
+}
+
+/** Many packers write UTF-8 and do not say so. */
+const nameOf = ({ fileNameRaw, generalPurposeBitFlag, extraFields }: yauzl.Entry): string =>
+  isUtf8(fileNameRaw) ? fileNameRaw.toString() : yauzl.getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, true);
+
+async function listEntries(zip: yauzl.ZipFile, { maxFiles }: ZipLimits): Promise<readonly OwnEntry[]> {
+  const entries: OwnEntry[] = [];
+  for await (const entry of zip.eachEntry()) {
+    if (entries.length === maxFiles) throw new BadArchive([`has more than ${maxFiles} files`]);
+    entries.push(new OwnEntry(entry));
+  }
+  return entries;
+}
+
+function checkEntries(entries: readonly OwnEntry[], limits: ZipLimits & { archiveBytes: number }): void {
+  const faults = [
+    ...sizeFaults(entries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0), limits),
+    ...entries.flatMap((entry) => [...entryFaults(entry), ...packingFaults(entry.raw)].map((what) => `${shownName(entry.name)} ${what}`)),
+    ...findCollisions(entries).map((name) => `${shownName(name)} has the name of another, or needs a directory where a file is`),
+  ];
+  if (faults.length > maxFaultsTold) throw new BadArchive([...faults.slice(0, maxFaultsTold), `${faults.length - maxFaultsTold} more faults`]);
+  if (faults.length > 0) throw new BadArchive(faults);
+}
+
+function sizeFaults(unpackedBytes: number, { maxUnpackedBytes, archiveBytes }: ZipLimits & { archiveBytes: number }): readonly string[] {
+  if (unpackedBytes > maxUnpackedBytes) return [`unpacks to ${unpackedBytes} bytes, at most ${maxUnpackedBytes} are allowed`];
+  const isBomb = unpackedBytes > Math.max(freeBytes, archiveBytes * maxRatio);
+  return isBomb ? [`unpacks to more than ${maxRatio} times its size`] : [];
+}
+
+function packingFaults(raw: yauzl.Entry): readonly string[] {
+  if (raw.isEncrypted()) return ["is encrypted"];
+  return raw.canDecodeFileData() ? [] : [`is packed by method ${raw.compressionMethod}; only deflate and plain files can be read`];
+}
+
+async function* readEntry(zip: yauzl.ZipFile, { raw, name }: OwnEntry): AsyncGenerator<Buffer> {
+  let sum = 0;
+  const local = await blamed(zip.readLocalFileHeaderPromise(raw));
+  // Another reader would unpack it under that name.
+  if (!local.fileName.equals(raw.fileNameRaw)) throw new BadArchive([`${shownName(name)} is called otherwise in the archive's body`]);
+  const stream = await blamed(zip.openReadStreamPromise(raw));
+  try {
+    // The library ends a stream at the first byte beyond what was declared.
+    for await (const chunk of stream) {
+      sum = crc32(chunk, sum);
+      yield chunk;
+    }
+  } catch (error) {
+    throw blame(error);
+  }
+  if (sum !== raw.crc32) throw new BadArchive([`${shownName(name)} is damaged: its checksum is another`]);
+}
+
+const blamed = <Result>(work: Promise<Result>): Promise<Result> =>
+  work.catch((error: unknown) => {
+    throw blame(error);
+  });
+
+/** What the disk does is not the archive's fault. */
+function blame(error: unknown): unknown {
+  if (error instanceof BadArchive || !(error instanceof Error) || "syscall" in error) return error;
+  return new BadArchive([`is not a sound zip archive: ${error.message}`]);
+}
