@@ -34,11 +34,11 @@ async function removeSocketsOf(uid: number): Promise<void> {
 }
 
 /** Removes what killed X servers of these users have left, and nothing of one that still answers: a uid may have been given again. */
-export async function sweepDisplays(owners: ReadonlySet<number>): Promise<void> {
+export async function sweepDisplays(isOurs: (uid: number) => boolean): Promise<void> {
   const sockets = (await namesIn(socketDirectory)).map((name) => Number(name.slice(1)));
   const keymaps = (await namesIn(lockDirectory)).flatMap((name) => /^server-(\d+)\.xkm$/.exec(name)?.[1] ?? []).map(Number);
   for (const number of new Set([...(await lockedNumbers()), ...sockets, ...keymaps])) {
-    if ((await isOwned(number, owners)) && !(await isAnswered(number))) await removeNumber(number);
+    if ((await isOwned(number, isOurs)) && !(await isAnswered(number))) await removeNumber(number);
   }
 }
 
@@ -77,8 +77,8 @@ const isAnswered = (number: number): Promise<boolean> =>
     socket.once("connect", () => settle(true)).once("error", () => settle(false));
   });
 
-async function isOwned(number: number, owners: ReadonlySet<number>): Promise<boolean> {
+async function isOwned(number: number, isOurs: (uid: number) => boolean): Promise<boolean> {
   const paths = [lockOf(number), socketOf(number), keymapOf(number)];
   const found = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)));
-  return found.some((entry) => entry !== undefined && owners.has(entry.uid));
+  return found.some((entry) => entry !== undefined && isOurs(entry.uid));
 }

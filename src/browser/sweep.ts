@@ -14,7 +14,8 @@ const limitMs = 20_000;
 /**
  * Clears what a killed daemon has left of its browsers, and says which. To be called before the first launch. The scratch
  * directory is this daemon's alone (one per data directory, whose lock it holds), so all that is in it is left over;
- * another daemon's browsers are in another directory and are never looked at.
+ * another daemon's browsers are in another directory and are never looked at. Displays are swept by owner, too: a daemon
+ * that was killed may have had another data directory, and the same uids.
  */
 export async function sweepLeftovers(host: Host): Promise<readonly BrowserId[]> {
   const entries = await readdir(host.scratchDirectory);
@@ -23,7 +24,7 @@ export async function sweepLeftovers(host: Host): Promise<readonly BrowserId[]> 
   const owners = new Set(await Promise.all(roots.map(async (root) => (await stat(root)).uid)));
   if (roots.length > 0) await killAll(host.clock, () => findProcesses(roots), limitMs);
   await sweepCgroups(host);
-  await sweepDisplays(owners);
+  await sweepDisplays((uid) => owners.has(uid) || host.uids?.owns(uid) === true);
   await Promise.all(roots.map(removeDirectory));
   if (browsers.length > 0) host.log.info({ browsers }, "leftover browsers swept");
   return browsers;

@@ -5,6 +5,8 @@ export interface Uids {
   /** The lowest free one. */
   take(): number;
   give(uid: number): void;
+  /** Whether the uid is of this daemon's block: what it owns and nobody living holds was left by an earlier daemon. */
+  owns(uid: number): boolean;
   close(): Promise<void>;
 }
 
@@ -37,6 +39,7 @@ function uidsFrom(first: number, claim: Server): Uids {
       throw new Error(`all ${blockSize} uids of this daemon are taken`);
     },
     give: (uid) => void taken.delete(uid),
+    owns: (uid) => uid >= first && uid < first + blockSize,
     close: () => new Promise((resolve) => void claim.close(() => resolve())),
   };
 }

@@ -1,6 +1,6 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
@@ -88,6 +88,20 @@ test("a sweep ends processes that outlived their daemon, and leaves another daem
   expect(await sweepLeftovers(host)).toHaveLength(1);
   expect(await ended).toEqual([null, "SIGKILL"]);
   expect((await takeCensus(scratchDirectory, new Set())).directories).toEqual([]);
+  await host.close();
+});
+
+test.runIf(process.getuid?.() === 0)("a sweep removes a dead display of its daemon's uids, whichever daemon has left it, and no other's", async () => {
+  const host = await openTestHost();
+  const own = host.uids?.take() ?? 0;
+  const dead = { own: "/tmp/.X11-unix/X4711", foreign: "/tmp/.X11-unix/X4712" };
+  // The socket of a process that was killed stays.
+  const listening = (path: string): string => `require("net").createServer().listen("${path}", () => process.kill(process.pid, "SIGKILL"))`;
+  for (const path of Object.values(dead)) spawnSync(process.execPath, ["-e", listening(path)]);
+  chownSync(dead.own, own, own);
+  await sweepLeftovers(host);
+  expect([existsSync(dead.own), existsSync(dead.foreign)]).toEqual([false, true]);
+  rmSync(dead.foreign);
   await host.close();
 });
 
