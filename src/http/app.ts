@@ -12,6 +12,7 @@ import { requestIdOf } from "./request-id.js";
 import { addAuth } from "./routes/auth.js";
 import { addHealth, addMetrics } from "./routes/health.js";
 import { addPools } from "./routes/pools.js";
+import { addProfiles } from "./routes/profiles.js";
 import { addProjects } from "./routes/projects.js";
 import { addProxies } from "./routes/proxies.js";
 import { addSessions } from "./routes/sessions.js";
@@ -79,6 +80,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addPools(keyed, { ...deps, surroundings, policyBodyBytes: options.bodyLimitBytes });
     addSessions(keyed, { ...deps, surroundings, policyBodyBytes: options.bodyLimitBytes });
     addProxies(keyed, deps);
+    addProfiles(keyed, deps);
     addAuth(keyed);
     addProjects(keyed);
     if (!isLoopback(options.host)) addMetrics(keyed, deps.metrics);

@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.js";
 import type { Log } from "../base/log.js";
 import type { Secret } from "../base/secret.js";
 import type { PoolOperations, Readiness, SessionOperations } from "../pool/operations.js";
+import type { ProfileOperations } from "../registry/profiles.js";
 import type { ProxyOperations } from "../registry/proxies.js";
 import type { Front } from "./front.js";
 import type { Surroundings } from "./views.js";
@@ -41,6 +42,7 @@ export interface HttpDeps {
   readonly pools: PoolOperations;
   readonly sessions: SessionOperations;
   readonly proxies: ProxyOperations;
+  readonly profiles: ProfileOperations;
   readonly links: Surroundings["links"];
   readonly readiness: Readiness;
   readonly metrics: MetricsPage;

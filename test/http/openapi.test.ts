@@ -41,7 +41,7 @@ test("it has every route of the server and no other", async () => {
   await app.close();
   const listed = operationsOf(await documentOf()).map(({ method, path }) => `${method.toUpperCase()} ${path}`);
   expect(listed.sort()).toEqual(routes.sort());
-  expect(listed.length).toBe(25);
+  expect(listed.length).toBe(31);
 });
 
 test("every reference resolves and every operation has a name of its own", async () => {
@@ -90,7 +90,7 @@ test("what the server answers is what the document says it does", async () => {
     ["get", "/browser_pools"], ["post", "/browser_pools", { size: 1 }], ["get", "/browser_pools/{id_or_name}"], ["patch", "/browser_pools/{id_or_name}", {}],
     ["get", "/browser_pools/{id_or_name}/browsers"], ["post", "/browser_pools/{id_or_name}/acquire", {}], ["get", "/browsers"], ["post", "/browsers", {}],
     ["get", "/browsers/{id_or_name}"], ["patch", "/browsers/{id_or_name}", {}], ["get", "/proxies"], ["post", "/proxies", { type: "custom" }],
-    ["get", "/proxies/{id}"], ["patch", "/proxies/{id}", { name: "x" }], ["post", "/proxies/{id}/check", {}], ["post", "/browsers/{id_or_name}/curl", { url: "http://a.example/" }], ["get", "/auth/context"], ["get", "/healthz"], ["get", "/readyz"],
+    ["get", "/proxies/{id}"], ["patch", "/proxies/{id}", { name: "x" }], ["post", "/proxies/{id}/check", {}], ["post", "/browsers/{id_or_name}/curl", { url: "http://a.example/" }], ["get", "/profiles"], ["post", "/profiles", {}], ["get", "/profiles/{id_or_name}"], ["patch", "/profiles/{id_or_name}", { name: "x" }], ["get", "/auth/context"], ["get", "/healthz"], ["get", "/readyz"],
     ["post", "/browser_pools", { size: 0 }], ["get", "/browsers?limit=x"],
   ];
   for (const [method, path, body] of asked) {

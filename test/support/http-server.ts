@@ -33,7 +33,7 @@ export interface TestServer extends Listening {
 }
 
 export const makeDeps = (operations = new RecordedOperations(), log = makeLogBook().log): HttpDeps => ({
-  key: new Secret(key), pools: operations.pools, sessions: operations.sessions, proxies: operations.proxies, clock: systemClock, log,
+  key: new Secret(key), pools: operations.pools, sessions: operations.sessions, proxies: operations.proxies, profiles: operations.profiles, clock: systemClock, log,
   links: (browser, lease) => ({
     cdp_ws_url: `ws://here/browsers/${browser}/cdp?token=${lease}`, webdriver_ws_url: `ws://here/browsers/${browser}/webdriver?token=${lease}`,
   }),

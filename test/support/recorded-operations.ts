@@ -1,9 +1,11 @@
+import { Readable } from "node:stream";
 import { type Done, done, type Refusal } from "../../src/base/errors.js";
-import type { BrowserId, LeaseId, NodeId, PoolId, ProxyId } from "../../src/base/ids.js";
+import type { BrowserId, Digest, LeaseId, NodeId, PoolId, ProfileId, ProxyId } from "../../src/base/ids.js";
 import type { PoolConfig } from "../../src/pool/launch-config.js";
 import type { Granted, PoolOperations, SessionOperations } from "../../src/pool/operations.js";
 import type { Pool } from "../../src/pool/pool.js";
 import type { Session, Tombstone } from "../../src/pool/session.js";
+import type { Profile, ProfileOperations } from "../../src/registry/profiles.js";
 import type { Proxy, ProxyOperations } from "../../src/registry/proxies.js";
 
 export const poolConfig: PoolConfig = {
@@ -34,6 +36,11 @@ export const tombstone: Tombstone = {
 export const proxy: Proxy = {
   id: "proxyproxyproxyproxy0001" as ProxyId, name: "out", protocol: "https", host: "proxy.example", port: 8443, username: "me", hasPassword: true,
   hasCaBundle: false, bypassHosts: ["*.intern.example"], checked: { status: "available", ipAddress: "203.0.113.7", at: 1_700_000_001_000 },
+};
+
+export const profile: Profile = {
+  id: "profprofprofprofprof0001" as ProfileId, name: "me", createdAt: 1_700_000_000_000, updatedAt: 1_700_000_001_000, lastUsedAt: 1_700_000_002_000,
+  archive: { digest: "ab".repeat(32) as Digest, sizeBytes: 7, savedAt: 1_700_000_001_000 },
 };
 
 type Answer = Done<never> | Refusal | object | Error;
@@ -96,6 +103,15 @@ export class RecordedOperations {
     rename: (...args) => this.#run("proxies.rename", args, done(proxy)),
     remove: (...args) => this.#run("proxies.remove", args, done(null)),
     check: (...args) => this.#run("proxies.check", args, done(proxy)),
+  };
+
+  readonly profiles: ProfileOperations = {
+    create: (...args) => this.#run("profiles.create", args, done(profile)),
+    list: (...args) => this.#run("profiles.list", args, { items: [profile], hasMore: false, nextOffset: 1 }),
+    get: (...args) => this.#run("profiles.get", args, done(profile)),
+    rename: (...args) => this.#run("profiles.rename", args, done(profile)),
+    remove: (...args) => this.#run("profiles.remove", args, done(null)),
+    download: (...args) => this.#run("profiles.download", args, done({ bytes: Readable.from([Buffer.from("archive")]) })),
   };
 
   async #run<Result>(operation: string, args: readonly unknown[], usual: Result): Promise<Result> {

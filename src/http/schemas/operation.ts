@@ -1,7 +1,7 @@
 import { type ErrorCode, errors } from "../../base/errors.js";
 
 interface Success {
-  readonly status: 200 | 201 | 204;
+  readonly status: 200 | 201 | 202 | 204;
   readonly description: string;
   /** `$id` of a component; a list of them where `isList`. */
   readonly component?: string;

@@ -3,11 +3,13 @@ import { about } from "./operation.js";
 const pools = "Browser pools";
 const browsers = "Browsers";
 const proxies = "Proxies";
+const profiles = "Profiles";
 const health = "Health";
 
 const pool = (status: 200 | 201, description: string) => [{ status, description, component: "BrowserPool" }] as const;
 const session = (description: string) => [{ status: 200, description, component: "BrowserSession" }] as const;
 const proxy = (status: 200 | 201, description: string) => [{ status, description, component: "Proxy" }] as const;
+const profile = (status: 200 | 201, description: string) => [{ status, description, component: "Profile" }] as const;
 const page = (component: string) =>
   [{ status: 200, description: "One page; its headers tell where the next begins", component, isList: true }] as const;
 const nothing = (description: string) => [{ status: 204, description }] as const;
@@ -98,6 +100,28 @@ export const operations = about({
   checkProxy: {
     tag: proxies, summary: "Send a request through a proxy", takesBody: true,
     success: proxy(200, "The proxy with what was found: one that carried nothing is unavailable"), failures: ["proxy_not_found", "secret_unreadable"],
+  },
+  listProfiles: { tag: profiles, summary: "List profiles, newest first", success: page("Profile") },
+  createProfile: {
+    tag: profiles, summary: "Create a profile that sessions can start from and save to", takesBody: true,
+    success: profile(201, "The new profile; nothing is saved in it yet"), failures: ["limit_exceeded", "name_taken"],
+  },
+  getProfile: { tag: profiles, summary: "Read a profile", success: profile(200, "The profile"), failures: ["profile_not_found"] },
+  updateProfile: {
+    tag: profiles, summary: "Call a profile otherwise", takesBody: true,
+    success: profile(200, "The profile as it is now"), failures: ["profile_not_found", "name_taken"],
+  },
+  deleteProfile: {
+    tag: profiles, summary: "Delete a profile and what is saved in it; sessions that started from it go on", takesBody: true,
+    success: nothing("It is deleted"), failures: ["resource_in_use", "profile_not_found"],
+  },
+  downloadProfile: {
+    tag: profiles, summary: "Download what was saved last: a tar of the user-data directory, compressed with zstd",
+    success: [
+      { status: 200, description: "The archive", contentType: "application/octet-stream" },
+      { status: 202, description: "Nothing was saved yet" },
+    ],
+    failures: ["profile_not_found", "secret_unreadable", "archive_missing"],
   },
   getAuthContext: {
     tag: "Authentication", summary: "Tell who the request is from and what it may reach",

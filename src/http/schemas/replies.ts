@@ -147,6 +147,18 @@ export const ProxyReply = Type.Object(
   { $id: "Proxy" },
 );
 
+/** wire-facts.md 2.5. */
+export const ProfileReply = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.Optional(Type.String()),
+    created_at: Instant,
+    updated_at: Type.Optional(Type.String({ format: "date-time", description: "Of its last save, or of its last new name" })),
+    last_used_at: Type.Optional(Type.String({ format: "date-time", description: "When a browser was launched from it last" })),
+  },
+  { $id: "Profile" },
+);
+
 const Scope = Type.Object({ project_id: Type.Union([Type.String(), Type.Null()]) });
 /** interface.md 5. */
 export const AuthContextReply = Type.Object(
@@ -165,10 +177,11 @@ export const AuthContextReply = Type.Object(
 export const StatusReply = Type.Object({ status: Type.String() }, { $id: "Status" });
 
 /** Each is a component of the OpenAPI document. */
-export const components = [ErrorReply, PoolReply, PoolBrowserReply, SessionReply, CurlReply, ProxyReply, AuthContextReply, StatusReply] as const;
+export const components = [ErrorReply, PoolReply, PoolBrowserReply, SessionReply, CurlReply, ProxyReply, ProfileReply, AuthContextReply, StatusReply] as const;
 
 export type PoolReply = Static<typeof PoolReply>;
 export type PoolBrowserReply = Static<typeof PoolBrowserReply>;
 export type ProxyReply = Static<typeof ProxyReply>;
+export type ProfileReply = Static<typeof ProfileReply>;
 export type SessionReply = Static<typeof SessionReply>;
 export type AuthContextReply = Static<typeof AuthContextReply>;

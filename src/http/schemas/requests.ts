@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { bounds, regions } from "../../pool/config.js";
+import { bounds, Name, regions } from "../../pool/config.js";
 
 const closed = { additionalProperties: false } as const;
 
@@ -7,8 +7,12 @@ const closed = { additionalProperties: false } as const;
 export const NoFields = Type.Object({}, closed);
 export const PoolDelete = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed);
 
+export const ProfileCreate = Type.Object({ name: Type.Optional(Name) }, closed);
+export const ProfilePatch = Type.Object({ name: Name }, closed);
+
 export const PoolRef = Type.Object({ id_or_name: Type.String({ description: "The pool's id or its name; ids win" }) });
 export const ProxyRefParams = Type.Object({ id: Type.String({ description: "The proxy's id; its name is none" }) });
+export const ProfileRefParams = Type.Object({ id_or_name: Type.String({ description: "The profile's id or its name; ids win" }) });
 export const SessionRef = Type.Object({ id_or_name: Type.String({ description: "The session's id or its name; ids win" }) });
 
 const paging = {
@@ -16,17 +20,20 @@ const paging = {
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 })),
 };
 const text = (description: string) => Type.Optional(Type.String({ maxLength: 255, description }));
+const byName = {
+  name: text("The whole name, without regard to case and accents"),
+  query: text("A part of the name, or the id"),
+};
 const region = Type.Optional(Type.Enum([...regions]));
 
 /**
  * Query keys that are not known are ignored, unlike fields of a body: newer clients filter by more, and proxies and caches add
  * keys of their own; a read changes nothing.
  */
-export const PoolQuery = Type.Object({
-  ...paging,
-  name: text("The whole name, without regard to case and accents"),
-  query: text("A part of the name, or the id"),
-  region,
+export const PoolQuery = Type.Object({ ...paging, ...byName, region });
+export const ProfileQuery = Type.Object({ ...paging, ...byName });
+export const ProfileDownload = Type.Object({
+  format: Type.Optional(Type.Enum(["tar.zst", "tar"], { default: "tar.zst", description: "`tar`: not compressed" })),
 });
 export const ProxyQuery = Type.Object(paging);
 export const SessionQuery = Type.Object({

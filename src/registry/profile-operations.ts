@@ -1,0 +1,85 @@
+import type { Readable } from "node:stream";
+import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { findProfileId, homeOf, newProfileId, type ProfileId } from "../base/ids.js";
+import { isWanted, pageOf } from "../pool/list.js";
+import type { Pool } from "../pool/pool.js";
+import type { Homes, Projects } from "../pool/ports.js";
+import type { Profile, ProfileOperations, ProfileStore } from "./profiles.js";
+
+/** The state of profiles as streams; undefined where none was saved, or there is no such profile. Throw `secret_unreadable`. */
+export interface SavedStates {
+  /** The tar. */
+  open(id: ProfileId): Promise<Readable | undefined>;
+  /** The tar as it is kept: compressed with zstd. */
+  openCompressed(id: ProfileId): Promise<Readable | undefined>;
+}
+
+export interface ProfilePorts {
+  readonly store: ProfileStore;
+  readonly states: SavedStates;
+  readonly homes: Homes;
+  readonly projects: Projects;
+  readonly maxProfiles: number;
+}
+
+export const makeProfileOperations = (ports: ProfilePorts): ProfileOperations => ({
+  create: makeCreate(ports),
+  list: async (query) => pageOf((await ports.store.all()).filter((profile) => isWanted(profile, query)), query),
+  get: async (ref) => found(await findProfile(ports, ref)),
+  rename: makeRename(ports),
+  remove: makeRemove(ports),
+  download: makeDownload(ports),
+});
+
+const found = (profile: Profile | undefined): Done<Profile> | Refusal => (profile ? done(profile) : refusal("profile_not_found"));
+
+/** In `{id_or_name}` ids win (design.md 5). */
+async function findProfile({ store }: Pick<ProfilePorts, "store">, ref: string): Promise<Profile | undefined> {
+  const id = findProfileId(ref);
+  const byId = id && (await store.find(id));
+  if (byId) return byId;
+  const named = await store.findNamed(ref);
+  return named && (await store.find(named));
+}
+
+const makeCreate = ({ store, maxProfiles }: ProfilePorts): ProfileOperations["create"] => async ({ name }) => {
+  const id = newProfileId();
+  const created = await store.create({ id, most: maxProfiles, ...(name === undefined ? {} : { name }) });
+  if (created === "many") return refusal("limit_exceeded", { message: "There are as many profiles as there may be" });
+  return created === "taken" ? refusal("name_taken") : found(await store.find(id));
+};
+
+const makeRename = (ports: ProfilePorts): ProfileOperations["rename"] => async (ref, name) => {
+  const profile = await findProfile(ports, ref);
+  if (!profile) return refusal("profile_not_found");
+  const outcome = await ports.store.rename(profile.id, name);
+  return outcome === "taken" ? refusal("name_taken") : found(await ports.store.find(profile.id));
+};
+
+/**
+ * Refused while a pool names it; sessions keep what they were launched with, and save nothing. A pool that comes to name it at
+ * this very moment is left with a profile that is gone: its launches fail and say so.
+ */
+const makeRemove = (ports: ProfilePorts): ProfileOperations["remove"] => async (ref) => {
+  const profile = await findProfile(ports, ref);
+  if (!profile) return refusal("profile_not_found");
+  const uses = (await openPools(ports)).filter(({ config }) => config.profile_id === profile.id);
+  if (uses.length > 0) return refusal("resource_in_use", { message: "Pools use this profile", details: uses.map(useDetail) });
+  // Missing by now: this very command was sent again after a broken connection, or another came before it.
+  await ports.store.remove(profile.id);
+  return done(null);
+};
+
+const openPools = async ({ homes, projects }: ProfilePorts): Promise<readonly Pool[]> =>
+  (await Promise.all((await projects.pools()).map((pool) => homes.findPool(homeOf(pool))))).flatMap((pool) => pool ?? []);
+
+const useDetail = ({ id, name }: Pool): Detail => ({ code: "resource_in_use", message: name === undefined ? `pool ${id}` : `pool ${name} (${id})` });
+
+const makeDownload = (ports: ProfilePorts): ProfileOperations["download"] => async (ref, format) => {
+  const profile = await findProfile(ports, ref);
+  if (!profile) return refusal("profile_not_found");
+  if (!profile.archive) return done(undefined);
+  const bytes = await (format === "tar" ? ports.states.open(profile.id) : ports.states.openCompressed(profile.id));
+  // A state is replaced, never taken back: the profile was deleted meanwhile.
+  return bytes ? done({ bytes }) : refusal("profile_not_found");
+};
