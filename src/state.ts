@@ -7,6 +7,7 @@ import type { Surroundings } from "./ground.js";
 import type { PoolSignals } from "./pool/ports.js";
 import { Queues, type QueueOptions } from "./schedule/queues.js";
 import { EffectRunner } from "./store/effects.js";
+import { RedisExtensions } from "./store/extensions.js";
 import { RedisHomes } from "./store/homes.js";
 import { queuePrefix } from "./store/keys.js";
 import type { Limits } from "./store/limits.js";
@@ -26,6 +27,7 @@ export interface State {
   readonly projects: RedisProjects;
   readonly proxies: RedisProxies;
   readonly profiles: RedisProfiles;
+  readonly extensions: RedisExtensions;
   readonly nodes: RedisNodes;
   readonly reports: RedisReports;
   readonly ticks: RedisTicks;
@@ -66,7 +68,7 @@ export function openState(config: Config, { redisUrl, log, clock, stopping }: Su
   const effects = makeEffects({ projects, nodes, queues, signals, log }); stops.add("effects", () => effects.idle());
   const homes = new RedisHomes(store, effects, { project: defaultProject, limits });
   const state: State = {
-    homes, projects, proxies: new RedisProxies(store, defaultProject), profiles: new RedisProfiles(store, defaultProject), nodes, queues, queueOptions, signals, redis,
+    homes, projects, proxies: new RedisProxies(store, defaultProject), profiles: new RedisProfiles(store, defaultProject), extensions: new RedisExtensions(store, defaultProject), nodes, queues, queueOptions, signals, redis,
     reports: new RedisReports(homes), ticks: new RedisTicks(store), wire: new RedisWire(store), hasContact: () => store.hasContact,
     async contact() {
       await store.open(stopping);

@@ -6,8 +6,11 @@ export type ExtensionFiles<Entry extends ZipEntry = ZipEntry> =
   | { readonly kind: "faulty"; readonly faults: readonly string[] };
 
 const manifestName = "manifest.json";
-/** What macOS and Windows add to an archive; Chromium refuses some of it (names that begin with _). */
+/** What macOS and Windows add to an archive. */
 const isLitter = ({ name }: ZipEntry): boolean => name.startsWith("__MACOSX/") || /(?:^|\/)(?:\.DS_Store|Thumbs\.db|desktop\.ini)$/.test(name);
+
+/** The web store's signatures: Chromium loads no unpacked extension that has them. */
+const storeOnly = "_metadata/";
 
 /**
  * The files of an extension: those beside the manifest at the archive's root or, where a folder was packed instead of its
@@ -17,7 +20,8 @@ export function extensionFiles<Entry extends ZipEntry>(entries: readonly Entry[]
   const files = entries.filter((entry) => !entry.isDirectory && !isLitter(entry));
   const root = rootOf(files);
   if (root === undefined) return { kind: "faulty", faults: ["has no manifest.json, neither at its root nor in the only folder at its root"] };
-  return { kind: "found", files: new Map(files.map((entry) => [entry.name.slice(root.length), entry])) };
+  const own = files.map((entry) => [entry.name.slice(root.length), entry] as const);
+  return { kind: "found", files: new Map(own.filter(([name]) => !name.startsWith(storeOnly))) };
 }
 
 function rootOf(files: readonly ZipEntry[]): string | undefined {

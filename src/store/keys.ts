@@ -1,4 +1,4 @@
-import type { Home, NodeId, ProfileId, ProjectId, ProxyId } from "../base/ids.js";
+import type { ExtensionId, Home, NodeId, ProfileId, ProjectId, ProxyId } from "../base/ids.js";
 
 /** The parts of a home: all share its hash tag, so one script may touch them all (design.md 4). */
 export const homeParts = [
@@ -20,11 +20,12 @@ export const answerKey = (project: ProjectId, home: Home, asked: { script: strin
 export const idempotencyKey = (project: ProjectId, home: Home, digest: string): string =>
   `${root}:${project}:{${home}}:idempotency:${digest}`;
 
-export const projectParts = ["pools", "names", "sizes", "tombstones", "tombs", "proxies", "proxyNames", "profiles", "profileNames"] as const;
+export const projectParts = ["pools", "names", "sizes", "tombstones", "tombs", "proxies", "proxyNames", "profiles", "profileNames", "extensions", "extensionNames"] as const;
 export type ProjectPart = (typeof projectParts)[number];
 export const projectKey = (project: ProjectId, part: ProjectPart): string => `${root}:{project-${project}}:${part}`;
 export const proxyKey = (project: ProjectId, id: ProxyId): string => `${root}:{project-${project}}:proxy:${id}`;
 export const profileKey = (project: ProjectId, id: ProfileId): string => `${root}:{project-${project}}:profile:${id}`;
+export const extensionKey = (project: ProjectId, id: ExtensionId): string => `${root}:{project-${project}}:extension:${id}`;
 export const projectIdempotencyKey = (project: ProjectId, digest: string): string =>
   `${root}:{project-${project}}:idempotency:${digest}`;
 

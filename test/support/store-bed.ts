@@ -6,6 +6,7 @@ import type { Browser } from "../../src/pool/browser.js";
 import type { PoolConfig } from "../../src/pool/launch-config.js";
 import type { Candidate, Job, PoolSignals, PoolWrite } from "../../src/pool/ports.js";
 import { EffectRunner } from "../../src/store/effects.js";
+import { RedisExtensions } from "../../src/store/extensions.js";
 import { RedisHomes } from "../../src/store/homes.js";
 import type { Limits } from "../../src/store/limits.js";
 import { RedisNodes } from "../../src/store/nodes.js";
@@ -28,6 +29,7 @@ export interface StoreBed {
   readonly projects: RedisProjects;
   readonly proxies: RedisProxies;
   readonly profiles: RedisProfiles;
+  readonly extensions: RedisExtensions;
   readonly nodes: RedisNodes;
   readonly effects: EffectRunner;
   readonly jobs: Job[];
@@ -69,7 +71,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   });
   const homes = new RedisHomes(store, effects, { project, limits });
   return {
-    redis, store, homes, reports: new RedisReports(homes), projects, proxies: new RedisProxies(store, project), profiles: new RedisProfiles(store, project), nodes, effects, jobs, ended, project,
+    redis, store, homes, reports: new RedisReports(homes), projects, proxies: new RedisProxies(store, project), profiles: new RedisProfiles(store, project), extensions: new RedisExtensions(store, project), nodes, effects, jobs, ended, project,
     async close() {
       await effects.idle();
       await store.close();

@@ -1,0 +1,44 @@
+import { type ManifestRules, demandsPolicy, manifestFaults, parseManifest } from "../registry/manifest.js";
+import { extensionFiles } from "./extension-files.js";
+import { BadArchive, type Zip, type ZipEntry, type ZipLimits, withZip } from "./zip.js";
+
+export type CheckedExtension =
+  /** `demandsPolicy`: it has to be installed by enterprise policy to do its work. */
+  | { readonly kind: "sound"; readonly demandsPolicy: boolean }
+  /** Each a sentence about the archive, or about the file of it that stands before a colon. */
+  | { readonly kind: "faulty"; readonly faults: readonly string[] };
+
+/** Chromium's largest is of a few KiB; locales are files of their own. */
+const maxManifestBytes = 2 ** 20;
+
+/** Reads an archive whole, every byte of it, and says whether a browser could load what is in it. Nothing is written. */
+export async function checkExtension(path: string, limits: ZipLimits & ManifestRules): Promise<CheckedExtension> {
+  try {
+    return await withZip(path, limits, (zip) => checkFiles(zip, limits));
+  } catch (error) {
+    if (error instanceof BadArchive) return { kind: "faulty", faults: error.faults };
+    throw error;
+  }
+}
+
+async function checkFiles(zip: Zip, rules: ManifestRules): Promise<CheckedExtension> {
+  const found = extensionFiles(zip.entries);
+  if (found.kind === "faulty") return found;
+  const own = found.files.get("manifest.json");
+  if (own && own.sizeBytes > maxManifestBytes) return { kind: "faulty", faults: [`manifest.json: is larger than ${maxManifestBytes} bytes`] };
+  const text = await readAll(zip, own);
+  const read = parseManifest(text);
+  if (read.kind === "faulty") return { kind: "faulty", faults: [read.fault] };
+  const files = new Set(found.files.keys());
+  const faults = manifestFaults(read.manifest, files, rules);
+  return faults.length > 0 ? { kind: "faulty", faults } : { kind: "sound", demandsPolicy: demandsPolicy(read.manifest, files) };
+}
+
+/** The text of one file; all others are read too, for an archive that is damaged is found now and not at a launch. */
+async function readAll(zip: Zip, wanted: ZipEntry | undefined): Promise<string> {
+  const chunks: Buffer[] = [];
+  for (const entry of zip.entries) {
+    for await (const chunk of zip.read(entry)) chunks.push(...(entry === wanted ? [chunk] : []));
+  }
+  return Buffer.concat(chunks).toString();
+}
