@@ -3,7 +3,7 @@ import Fastify, { type FastifyReply, type FastifyRequest, type FastifyServerFact
 import { errors, RemudaError, refusal } from "../base/errors.js";
 import { defaultProject } from "../base/ids.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
-import { acceptJson } from "./body.js";
+import { acceptBodies, wrongType } from "./body.js";
 import { refusalOf, refuse } from "./errors.js";
 import { makeKeyCheck } from "./key.js";
 import { refuseMalformed } from "./raw-reply.js";
@@ -59,7 +59,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
   // The reply schemas describe; they do not filter, and JSON.stringify is as fast on objects of this size.
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler((error, request, reply) => fail(deps, error, { request, reply }));
-  acceptJson(app);
+  acceptBodies(app);
   for (const component of components) app.addSchema(component);
   const routes = collectRoutes(app);
   app.setNotFoundHandler((request, reply) => refuse(reply, notFound(routes, request)));
@@ -116,7 +116,8 @@ function addRequestLog(app: App, { log }: HttpDeps): void {
 const pathOf = (url: string): string => url.split("?", 1)[0] ?? "";
 
 function fail({ log }: HttpDeps, error: unknown, { request, reply }: Exchange): FastifyReply {
-  const refused = refusalOf(error);
+  const told = refusalOf(error);
+  const refused = told.code === "unsupported_media_type" ? refusalOf(wrongType(request)) : told;
   if (errors[refused.code].status >= 500) {
     const fields = { request: request.id, method: request.method, path: pathOf(request.url), code: refused.code, error };
     if (refused.code === "internal") log.error(fields, "request failed");

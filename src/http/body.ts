@@ -1,17 +1,37 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { RemudaError } from "../base/errors.js";
 import { InvalidInput } from "./invalid-input.js";
 
 /** Deeper than any enterprise policy, and far from where serialising would exhaust the stack. */
 const maxDepth = 64;
 
-/**
- * The only content type there is. An empty body is `{}`, since clients send the header without one; every body is an object.
- * Depth is looked at only where the text is long enough for it.
- */
-export function acceptJson(app: FastifyInstance): void {
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** The route reads a `multipart/form-data` body itself (multipart.ts), and takes no other. */
+    takesMultipart?: boolean;
+  }
+}
+
+/** Bodies are JSON, but for those of routes that say otherwise: there is no other content type. */
+export function acceptBodies(app: FastifyInstance): void {
+  acceptJson(app);
+  app.addContentTypeParser("multipart/form-data", (request, _payload, done) => {
+    done(request.is404 || takesMultipart(request) ? null : wrongType(request), undefined);
+  });
+}
+
+const takesMultipart = ({ routeOptions }: FastifyRequest): boolean => routeOptions.config.takesMultipart === true;
+
+/** Names the content type that the route takes. */
+export const wrongType = (request: FastifyRequest): RemudaError =>
+  new RemudaError("unsupported_media_type", { message: `A body must be sent as ${takesMultipart(request) ? "multipart/form-data" : "application/json"}` });
+
+/** An empty body is `{}`, since clients send the header without one; every body is an object. Depth is looked at only where the text is long enough for it. */
+function acceptJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser("error", "error");
   app.removeAllContentTypeParsers();
   app.addContentTypeParser<string>("application/json", { parseAs: "string" }, (request, text, done) => {
+    if (takesMultipart(request)) return done(wrongType(request));
     if (text === "") return done(null, {});
     parse(request, text, (fault, value) => done(fault ?? faultOf(text, value), value));
   });

@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { errors, type Refusal, refusal } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
 import { errorBody, errorHeaders } from "./errors.js";
+import { isUploading } from "./uploading.js";
 
 /** Answers on a socket that has no response object (a malformed request, an upgrade) and closes it. */
 export function refuseOnSocket(socket: Duplex, refused: Refusal, requestId: string): void {
@@ -26,8 +27,9 @@ export function refuseOnSocket(socket: Duplex, refused: Refusal, requestId: stri
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Capacity Exhausted"}\r\n${lines}\r\n${body}`);
 }
 
-/** What the parser could not read, or did not get in time. */
+/** What the parser could not read, or did not get in time; an upload has limits of its own, which whoever reads it keeps. */
 export function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT" && isUploading(socket)) return;
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;

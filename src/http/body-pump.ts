@@ -1,0 +1,101 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Writable } from "node:stream";
+import type { Clock, Millis } from "../base/clock.js";
+import { TimeLimitReached, within } from "../base/deadline.js";
+import { RemudaError } from "../base/errors.js";
+import { beginUpload } from "./uploading.js";
+
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** How long a body may take. */
+export interface Patience {
+  /** Without a byte, while we are ready for more. */
+  readonly stallMs: Millis;
+  /** In all. */
+  readonly limitMs: Millis;
+}
+
+interface Surroundings {
+  readonly clock: Clock;
+  /** Why the body will never be whole. */
+  readonly onFault: (error: Error) => void;
+}
+
+/**
+ * Carries a request's body into a parser, and reads it to its end whatever becomes of the parser: a client that sends all before
+ * it looks for a reply would otherwise find its connection reset instead. What does not come in time closes the connection.
+ */
+export class BodyPump {
+  readonly #endsAt: Millis;
+  #isDiscarding = false;
+  #goOn = (): void => {};
+
+  constructor(private readonly exchange: Exchange, private readonly patience: Patience, private readonly surroundings: Surroundings) {
+    this.#endsAt = surroundings.clock.monotonic() + patience.limitMs;
+  }
+
+  /** What still comes is of no use to anybody. */
+  discard(): void {
+    this.#isDiscarding = true;
+    this.#goOn();
+  }
+
+  /** Resolves when nothing comes any more. */
+  async run(into: Writable): Promise<void> {
+    const { clock, onFault } = this.surroundings;
+    const endUpload = beginUpload(this.exchange.request.socket);
+    // The parser may be held up by whoever reads the parts, so that no read is under way that could be late.
+    const cancel = clock.after(this.patience.limitMs, () => onFault(this.#late()));
+    try {
+      await this.#carry(into);
+    } catch (error) {
+      onFault(this.#faultOf(error));
+      this.#closeConnection();
+    } finally {
+      cancel();
+      endUpload();
+    }
+  }
+
+  async #carry(into: Writable): Promise<void> {
+    // The iterator would close the connection, and with it the way back of the reply.
+    const chunks = this.exchange.request.iterator({ destroyOnReturn: false });
+    for (let next = await this.#read(chunks); !next.done; next = await this.#read(chunks)) await this.#write(into, next.value);
+    if (!this.#isDiscarding) into.end();
+  }
+
+  #read(chunks: AsyncIterator<unknown>): Promise<IteratorResult<unknown>> {
+    const leftMs = this.#endsAt - this.surroundings.clock.monotonic();
+    if (leftMs <= 0) throw this.#late();
+    return within(this.surroundings.clock, { what: "the next bytes", limitMs: Math.min(this.patience.stallMs, leftMs) }, chunks.next());
+  }
+
+  async #write(into: Writable, chunk: unknown): Promise<void> {
+    if (this.#isDiscarding) return;
+    await new Promise<void>((resolve) => {
+      this.#goOn = resolve;
+      into.write(chunk, () => resolve());
+    });
+  }
+
+  #faultOf(error: unknown): Error {
+    if (error instanceof RemudaError) return error;
+    if (!(error instanceof TimeLimitReached)) return fault("The connection closed before the body had arrived");
+    const isLate = this.surroundings.clock.monotonic() >= this.#endsAt;
+    return isLate ? this.#late() : fault(`Nothing of the body arrived for ${this.patience.stallMs / 1000} seconds`);
+  }
+
+  readonly #late = (): Error => fault(`The body did not arrive within ${this.patience.limitMs / 1000} seconds`);
+
+  /** After the reply where there is one to come. */
+  #closeConnection(): void {
+    const { request, response } = this.exchange;
+    response.shouldKeepAlive = false;
+    if (response.writableEnded) request.destroy();
+  }
+}
+
+const fault = (message: string): RemudaError => new RemudaError("bad_request", { message });

@@ -1,0 +1,193 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { connect, type AddressInfo, type Socket } from "node:net";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type MultipartLimits, readParts } from "../../src/http/multipart.js";
+import type { Part } from "../../src/http/part-queue.js";
+import { DrivenClock } from "../support/driven-clock.js";
+import { boundary, multipartBody, multipartType, type SentPart } from "../support/multipart-body.js";
+
+const limits: MultipartLimits = { maxParts: 5, maxFieldBytes: 100, maxFileBytes: 1_000_000, stallMs: 20_000, limitMs: 300_000 };
+
+interface Seen {
+  readonly parts: string[];
+  outcome?: string;
+}
+let clock = new DrivenClock();
+let read: (parts: AsyncGenerator<Part>, seen: Seen) => Promise<void>;
+let seen: Seen = { parts: [] };
+let ended = 0;
+
+const readAll = async (parts: AsyncGenerator<Part>, into: Seen): Promise<void> => {
+  for await (const part of parts) into.parts.push(await told(part));
+};
+async function told(part: Part): Promise<string> {
+  if (part.kind === "field") return `${part.name}=${part.value}`;
+  const chunks: Buffer[] = [];
+  for await (const chunk of part.bytes) chunks.push(chunk as Buffer);
+  return `${part.name}:${part.filename ?? "-"}:${Buffer.concat(chunks).toString("latin1")}`;
+}
+
+async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  request.once("close", () => (ended += 1));
+  try {
+    await read(readParts({ request, response }, limits, clock), seen);
+    seen.outcome = "whole";
+  } catch (error) {
+    seen.outcome = error instanceof Error ? error.message : "odd";
+  }
+  response.end(seen.outcome);
+}
+const server = createServer((request, response) => void serve(request, response));
+const sockets: Socket[] = [];
+beforeAll(async () => {
+  await once(server.listen(0, "127.0.0.1"), "listening");
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await expect.poll(() => new Promise((resolve) => server.getConnections((_, count) => resolve(count)))).toBe(0);
+  [clock, seen, ended, read] = [new DrivenClock(), { parts: [] }, 0, readAll];
+});
+afterAll(() => void server.close());
+read = readAll;
+
+/** A request of which `text` has been sent, and that promises `length` bytes. */
+function open(text: Buffer, length = text.length, type = multipartType): { socket: Socket; got: () => string } {
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  sockets.push(socket);
+  let got = "";
+  socket.on("data", (chunk) => (got += chunk.toString())).on("error", () => {});
+  socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`);
+  socket.write(text);
+  return { socket, got: () => got };
+}
+async function outcomeOf(text: Buffer, length?: number, type?: string): Promise<string | undefined> {
+  open(text, length, type);
+  await expect.poll(() => seen.outcome).toBeDefined();
+  return seen.outcome;
+}
+const file = (name: string, content: string | Buffer): SentPart => ({ name, content, filename: `${name}.zip`, type: "application/octet-stream" });
+const field = (name: string, content: string): SentPart => ({ name, content });
+
+test("fields and files come in the order they are sent in, however the bytes are cut", async () => {
+  const body = multipartBody([field("a", "1"), file("b", "bytes\r\n--of-b"), field("c", "ü"), file("d", ""), { name: "e", content: "{}", filename: "blob", type: "application/json" }]);
+  for (const size of [1, 7, body.length]) {
+    seen = { parts: [] };
+    const { socket } = open(Buffer.alloc(0), body.length);
+    for (let at = 0; at < body.length; at += size) socket.write(body.subarray(at, at + size));
+    await expect.poll(() => seen.outcome).toBe("whole");
+    expect(seen.parts).toEqual(["a=1", "b:b.zip:bytes\r\n--of-b", "c=ü", "d:d.zip:", "e={}"]);
+  }
+});
+
+test("a connection goes on with its next request after a body was read", async () => {
+  const body = multipartBody([field("a", "1")]);
+  const { socket, got } = open(body);
+  await expect.poll(got).toContain("whole");
+  socket.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n");
+  await expect.poll(got).toContain("The body must be sent as multipart/form-data");
+});
+
+test.each([
+  ["no multipart", Buffer.from("{}"), "application/json", "The body must be sent as multipart/form-data"],
+  ["no boundary", multipartBody([]), "multipart/form-data", "Content-Type: has no boundary that can be used"],
+  ["a boundary too long", multipartBody([]), `multipart/form-data; boundary=${"x".repeat(300)}`, "Content-Type: has no boundary that can be used"],
+  ["another boundary", multipartBody([field("a", "1")]), "multipart/form-data; boundary=other", "body: is not well-formed multipart/form-data: its closing boundary is missing"],
+  ["an empty body", Buffer.alloc(0), multipartType, "body: is not well-formed multipart/form-data: its closing boundary is missing"],
+  ["a body cut in a file", multipartBody([file("a", "x".repeat(500))]).subarray(0, 300), multipartType, "body: is not well-formed multipart/form-data: its closing boundary is missing"],
+  ["a body cut in a header", multipartBody([file("a", "x")]).subarray(0, boundary.length + 12), multipartType, "body: is not well-formed multipart/form-data: its closing boundary is missing"],
+  ["a long field", multipartBody([field("a", "x".repeat(101))]), multipartType, "a: must have at most 100 bytes"],
+  ["many parts", multipartBody(Array.from({ length: 6 }, (_, at) => field(`f${at}`, "x"))), multipartType, "body: must have at most 5 parts"],
+])("%s is told in plain words", async (...[, body, type, message]) => {
+  expect(await outcomeOf(body, body.length, type)).toBe(message);
+});
+
+test("a file of the most bytes is taken, one of a byte more is not, and what follows a file that was left is still read", async () => {
+  expect(await outcomeOf(multipartBody([file("a", Buffer.alloc(1_000_000))]))).toBe("whole");
+  seen = { parts: [] };
+  expect(await outcomeOf(multipartBody([file("a", Buffer.alloc(1_000_001))]))).toBe("a: must have at most 1000000 bytes");
+  seen = { parts: [] };
+  read = async (parts, into) => {
+    for await (const part of parts) into.parts.push(part.name);
+  };
+  expect(await outcomeOf(multipartBody([file("a", Buffer.alloc(900_000)), file("b", Buffer.alloc(1_000_001)), field("c", "1")]))).toBe("whole");
+  expect(seen.parts).toEqual(["a", "b", "c"]);
+});
+
+test("who wants no more is rid of the rest, which is still read so that the reply arrives", async () => {
+  read = async (parts) => {
+    for await (const part of parts) throw new Error(`not ${part.name}`);
+  };
+  const body = multipartBody([field("a", "1"), file("b", Buffer.alloc(900_000)), file("c", Buffer.alloc(900_000))]);
+  const { socket, got } = open(body.subarray(0, 600_000), body.length);
+  await expect.poll(got).toContain("not a");
+  socket.write(body.subarray(600_000));
+  await expect.poll(() => ended).toBe(1);
+  expect(socket.destroyed).toBe(false);
+});
+
+/** Reads the bytes of files, and tells how many there were so far. */
+function countBytes(): () => number {
+  let bytes = 0;
+  read = async (parts) => {
+    const { value } = await parts.next();
+    if (value?.kind !== "file") throw new Error("no file came");
+    for await (const chunk of value.bytes) bytes += (chunk as Buffer).length;
+  };
+  return () => bytes;
+}
+const long = multipartBody([file("a", Buffer.alloc(500_000))]);
+
+test("a client that sends nothing for the limit fails the file that is read, and is disconnected after the reply", async () => {
+  const bytes = countBytes();
+  const { socket, got } = open(long.subarray(0, 300_000), long.length);
+  await expect.poll(bytes).toBeGreaterThan(299_000);
+  await clock.advance(19_999);
+  const before = bytes();
+  socket.write(long.subarray(300_000, 300_100));
+  await expect.poll(bytes).toBeGreaterThan(before);
+  await clock.advance(19_999);
+  expect(seen.outcome).toBeUndefined();
+  await clock.advance(1);
+  await expect.poll(() => seen.outcome).toBe("Nothing of the body arrived for 20 seconds");
+  await expect.poll(() => socket.closed).toBe(true);
+  expect(got()).toMatch(/connection: close/i);
+});
+
+test("a slow reader is not the client's stall, but counts for the whole", async () => {
+  let isReading = false;
+  let goOn = (): void => {};
+  const held = new Promise<void>((resolve) => (goOn = resolve));
+  read = async (parts, into) => {
+    for await (const part of parts) {
+      isReading = true;
+      await held;
+      into.parts.push(await told(part));
+    }
+  };
+  open(multipartBody([file("a", Buffer.alloc(900_000)), field("b", "1")]));
+  await expect.poll(() => isReading).toBe(true);
+  await clock.advance(299_000);
+  expect(seen.outcome).toBeUndefined();
+  await clock.advance(1000);
+  goOn();
+  await expect.poll(() => seen.outcome).toBe("The body did not arrive within 300 seconds");
+});
+
+test("a client that goes fails the file that is read", async () => {
+  const bytes = countBytes();
+  const { socket } = open(long.subarray(0, 100_000), long.length);
+  await expect.poll(bytes).toBeGreaterThan(99_000);
+  socket.destroy();
+  await expect.poll(() => seen.outcome).toBe("The connection closed before the body had arrived");
+});
+
+test("what nobody wants is read only within the limits", async () => {
+  read = async (parts) => {
+    for await (const part of parts) throw new Error(`not ${part.name}`);
+  };
+  const { socket, got } = open(long.subarray(0, 100_000), long.length);
+  await expect.poll(got).toContain("not a");
+  await clock.advance(20_000);
+  await expect.poll(() => socket.closed).toBe(true);
+});
