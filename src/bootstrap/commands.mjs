@@ -76,7 +76,12 @@ async function settings(root) {
   return await writeSettings(root, await import(built(root, "config/table.js")));
 }
 
-const commands = { start, build: buildOnly, test, check, dev, bench, "prove:egress": proveEgress, settings };
+async function policyTable(root, args) {
+  const { writePolicyTable } = await import("./policy-table.mjs");
+  return await writePolicyTable(root, args);
+}
+
+const commands = { start, build: buildOnly, test, check, dev, bench, "prove:egress": proveEgress, settings, "policy-table": policyTable };
 
 /** Gives an exit code, or undefined where the process now is the daemon's, the benchmark's or the proof's. */
 export async function run(command, root, args) {

@@ -15,39 +15,6 @@ export function checkProxy(faults: Faults, proxy: ProxyChoice): void {
   if (Object.values(proxy).filter(Boolean).length !== 1) fault(faults, "proxy", "must have exactly one of mode, id and name");
 }
 
-/**
- * What the service itself decides by policy: extensions, DevTools and automation (interface.md 4.4, wire-facts.md 7), the way
- * out (ProxySettings, WebRtcIPHandling, DnsOverHttps, QuicAllowed and what asks DNS), and what keeps those in force: a
- * browser in the background, and no chrome://policy/test (src/browser/policy.ts). A caller's policy replaces ours of the
- * same name, so URLAllowlist would open file: again, and URLBlocklist too.
- */
-const managedPolicies = new RegExp(`^(?:${[
-  "Extension(?:Settings|AllowedTypes|InstallSources|ManifestV2Availability|Install(?:Forcelist|Blocklist|Blacklist|Allowlist|Whitelist))",
-  "BlockExternalExtensions", "RemoteDebuggingAllowed", "DeveloperTools.*", "ChromeForTestingAllowed", "WebDriverOverridesIncompatiblePolicies",
-  "Proxy(?:Settings|Mode|Server|ServerMode|BypassList|PacUrl)", "WebRtcIPHandling.*", "DnsOverHttps.*", "QuicAllowed",
-  "BuiltInDnsClientEnabled", "AdditionalDnsQueryTypesEnabled", "PolicyTestPageEnabled", "BackgroundModeEnabled",
-].join("|")})$`);
-const listPolicies = /^URL(?:Allowlist|Blocklist|Whitelist|Blacklist)$/;
-
-export function checkPolicy(faults: Faults, policy: Record<string, unknown>): void {
-  const size = Buffer.byteLength(JSON.stringify(policy));
-  if (size > bounds.policyBytes) fault(faults, "browser_policy", `has ${size} bytes, at most ${bounds.policyBytes} are allowed`);
-  for (const name of Object.keys(policy)) {
-    if (managedPolicies.test(name)) fault(faults, `browser_policy.${name}`, "is managed by the service and cannot be overridden");
-    if (listPolicies.test(name)) fault(faults, `browser_policy.${name}`, "is managed by the service; network.allowed_hosts says what may be reached");
-  }
-}
-
-/** Policies that say which addresses and ports WebRTC uses, beside an allowlist that WebRTC must not get round (wire-facts.md 6). */
-const webRtcPolicies = /^WebRtc(?:UdpPortRange|LocalIpsAllowedUrls)/;
-
-export function checkWebRtc(faults: Faults, policy: Record<string, unknown> | undefined, network: Network | undefined): void {
-  if (!network?.allowed_hosts) return;
-  for (const name of Object.keys(policy ?? {})) {
-    if (webRtcPolicies.test(name)) fault(faults, `browser_policy.${name}`, "cannot be combined with network.allowed_hosts");
-  }
-}
-
 /** A browser must not be sent to the host's files or its own settings. */
 const startSchemes = new Set(["http:", "https:", "data:"]);
 

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { headfulMemory, headlessMemory, type Memory, type Network, type PoolCreate, type PoolPatch, type SessionCreate, type Viewport } from "./config.js";
-import { checkNetwork, checkPolicy, checkProxy, checkSelector, checkStartHost, checkStartUrl, checkWebRtc, fault, type Faults, normaliseNetwork } from "./fields.js";
+import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fault, type Faults, normaliseNetwork } from "./fields.js";
 import { defaultViewport, type LaunchConfig, type PoolConfig, refreshRateOf } from "./launch-config.js";
+import { checkPolicy, checkWebRtc } from "./policy.js";
 import { mergeTelemetry } from "./telemetry.js";
 
 /** What the operator's configuration decides where a caller says nothing. */

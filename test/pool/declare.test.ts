@@ -32,7 +32,7 @@ async function differences(declared: PoolCreate, present: PoolCreate): Promise<u
 }
 
 const full: PoolCreate = {
-  name: "herd", size: 2, region: "us-east", headless: true, viewport: { width: 800, height: 600 }, chrome_policy: { A: 1 },
+  name: "herd", size: 2, region: "us-east", headless: true, viewport: { width: 800, height: 600 }, chrome_policy: { HomepageLocation: "x" },
   network: { allowed_hosts: [" A.example"] }, telemetry: { enabled: true }, start_url: "", extensions: [],
 };
 

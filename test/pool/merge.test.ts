@@ -99,11 +99,11 @@ describe("engine", () => {
   const shell = { engine: "headless-shell" } as const;
   test.each([
     [{ ...shell, headless: true }, []], [shell, ["engine"]], [{ ...shell, headless: true, extensions: [{ id: "e" }] }, ["extensions"]],
-    [{ ...shell, headless: true, browser_policy: { A: 1 } }, ["browser_policy"]],
+    [{ ...shell, headless: true, browser_policy: { HomepageLocation: "x" } }, ["browser_policy"]],
   ] as const)("%j has the faults %j", (body, faults) => expect(faultsOfPool(body as unknown as Partial<PoolCreate>)).toEqual(faults));
   test.each([
     [{ headless: true }, "headless-shell"], [{}, "chromium"], [{ headless: true, extensions: [{ id: "e" }] }, "chromium"],
-    [{ headless: true, chrome_policy: { A: 1 } }, "chromium"], [{ headless: true, engine: "chromium" as const }, "chromium"],
+    [{ headless: true, chrome_policy: { HomepageLocation: "x" } }, "chromium"], [{ headless: true, engine: "chromium" as const }, "chromium"],
   ])("an operator's headless-shell is taken where it can do what is asked: %j gets %s", (body, engine) => {
     expect(made(body, { engine: "headless-shell" }).engine).toBe(engine);
   });
@@ -129,7 +129,7 @@ describe("refresh_on_profile_update", () => {
 test.each([
   [{ profile: {} }, ["profile"]], [{ profile: { id: "a", name: "b" } }, ["profile"]], [{ profile: { save_changes: true } }, ["profile"]],
   [{ profile: { id: "a", save_changes: true } }, []], [{ extensions: [{}] }, ["extensions"]], [{ extensions: [{ id: "a", name: "b" }] }, ["extensions"]],
-  [{ browser_policy: { A: 1 }, chrome_policy: { A: 1 } }, ["chrome_policy"]], [{ browser_policy: { A: "x".repeat(5 * 2 ** 20) } }, ["browser_policy"]],
+  [{ browser_policy: { HomepageLocation: "x" }, chrome_policy: { HomepageLocation: "x" } }, ["chrome_policy"]], [{ browser_policy: { HomepageLocation: "x".repeat(5 * 2 ** 20) } }, ["browser_policy"]],
   [{ browser_policy: { ExtensionSettings: {} } }, ["browser_policy.ExtensionSettings"]], [{ chrome_policy: { ProxyMode: "direct" } }, ["browser_policy.ProxyMode"]],
   [{ browser_policy: { DeveloperToolsAvailability: 1 } }, ["browser_policy.DeveloperToolsAvailability"]],
   [{ start_url: "file:///etc/passwd" }, ["start_url"]], [{ start_url: "chrome://settings" }, ["start_url"]], [{ start_url: "a.example" }, ["start_url"]],
@@ -213,7 +213,7 @@ describe("sessions", () => {
 });
 
 test.each([
-  [{}, []], [{ browser_policy: { A: 1 } }, ["browser_policy"]], [{ extensions: [{ id: "e" }] }, ["extensions"]], [{ network: { private_hosts: [] } }, []],
+  [{}, []], [{ browser_policy: { HomepageLocation: "x" } }, []], [{ extensions: [{ id: "e" }] }, ["extensions"]], [{ network: { private_hosts: [] } }, []],
   [{ network: { allowed_hosts: ["a"] } }, []], [{ network: { proxy_routes: [{ hosts: ["a"], proxy: { id: "p" } }] } }, []],
   [{ profile: { id: "p" } }, ["profile"]], [{ proxy_id: "p" }, []], [{ telemetry: { enabled: true } }, ["telemetry"]],
 ] as [Partial<PoolCreate>, string[]][])("a pool with %j is not filled for %j", (body, fields) => expect(unsupportedFields(made(body))).toEqual(fields));

@@ -101,23 +101,3 @@ describe("start_url beside allowed_hosts", () => {
     expect(faultsOfPool({ network: { allowed_hosts: ["https://b.example"] }, start_url: "https://b.example/" })).toEqual(["network.allowed_hosts"]);
   });
 });
-
-describe("policies that would move the way out", () => {
-  test.each([
-    "ProxySettings", "ProxyPacUrl", "WebRtcIPHandling", "WebRtcIPHandlingUrl", "DnsOverHttpsMode", "DnsOverHttpsTemplates", "QuicAllowed", "BuiltInDnsClientEnabled",
-    "AdditionalDnsQueryTypesEnabled", "PolicyTestPageEnabled", "BackgroundModeEnabled", "URLAllowlist", "URLBlocklist",
-  ])("%s is refused", (name) => expect(faultsOfPool({ browser_policy: { [name]: "x" } })).toEqual([`browser_policy.${name}`]));
-  test.each(["WebRtcUdpPortRange", "WebRtcLocalIpsAllowedUrls"])("%s is refused beside allowed_hosts only", (name) => {
-    const policy = { browser_policy: { [name]: "x" } };
-    const network = { allowed_hosts: ["a.example"] };
-    expect(faultsOfPool(policy)).toEqual([]);
-    expect(faultsOfPool({ ...policy, network: { private_hosts: [] } })).toEqual([]);
-    expect(faultsOfPool({ ...policy, network })).toEqual([`browser_policy.${name}`]);
-    expect(faultsOfSession({ ...policy, network })).toEqual([`browser_policy.${name}`]);
-    expect(faultsOfPatch(policy, { network })).toEqual([`browser_policy.${name}`]);
-    expect(faultsOfPatch({ network }, policy)).toEqual([`browser_policy.${name}`]);
-  });
-  test.each(["HomepageLocation", "QuicAllowedSites", "WebRtcEventLogCollectionAllowed", "URLKeyedAnonymizedDataCollectionEnabled"])("%s is not", (name) => {
-    expect(faultsOfPool({ browser_policy: { [name]: "x" }, network: { allowed_hosts: ["a.example"] } })).toEqual([]);
-  });
-});

@@ -1,0 +1,48 @@
+/** Policies that are not a caller's to set, and why. Names that only other versions of Chromium know are among them. */
+interface Managed {
+  readonly names: RegExp;
+  readonly because: string;
+}
+
+const named = (because: string, ...names: readonly string[]): Managed => ({ because, names: new RegExp(`^(?:${names.join("|")})$`) });
+
+/** They would open `file:` again, in place of ours; what may be reached is said elsewhere. */
+export const urlPolicies = /^(?:URL(?:Allowlist|Blocklist|Whitelist|Blacklist)|DisabledSchemes)$/;
+
+/** interface.md 4.4 and wire-facts.md 7 name extensions, the proxy, DevTools and automation; the rest is what holds those in force. */
+export const managedPolicies: readonly Managed[] = [
+  named("Extensions are loaded by the service, and kept from what leads past the proxy.", "Extension.*", "BlockExternalExtensions", "MandatoryExtensionsForIncognitoNavigation"),
+  named(
+    "The service reaches a browser by remote debugging, in the mode it was launched in.",
+    "RemoteDebuggingAllowed", "DeveloperTools.*", "DevTools.*", "ChromeForTestingAllowed", "WebDriver.*", "HeadlessMode",
+  ),
+  named("The egress proxy is the only way out.", "Proxy.*", "EnableProxyOverrideRulesForAllUsers", "WPADQuickCheckEnabled"),
+  named("WebRTC and QUIC send UDP, which no proxy sees.", "WebRtcIPHandling.*", "QuicAllowed"),
+  named(
+    "Names are looked up by the proxy.",
+    "DnsOverHttps.*", "BuiltInDnsClientEnabled", "AdditionalDnsQueryTypesEnabled", "DNSInterceptionChecksEnabled", "IntranetRedirectBehavior",
+    "OutOfProcessSystemDnsResolutionEnabled",
+  ),
+  named("Casting looks for receivers by multicast and dials them itself.", "EnableMediaRouter", "MediaRouter.*", "AccessCodeCast.*", "ShowCast.*"),
+  named("An isolated web app may open sockets past the proxy.", ".*DirectSockets.*", "IsolatedWebApp.*"),
+  named(
+    "A policy of the cloud, or of another level, could take the place of ours; the test page could undo them all.",
+    "Cloud.*", "Policy.*", "On[A-Z][A-Za-z]*EnterpriseConnector",
+  ),
+  named(
+    "They name files, directories or libraries of the host.",
+    "UserDataDir", "DiskCacheDir", "(?:Default)?DownloadDirectory", "RoamingProfile.*", "GSSAPILibraryName", "PdfLocalFileAccessAllowedForDomains",
+  ),
+  named(
+    "They start programs of the host.",
+    "AlternativeBrowser.*", "BrowserSwitcher.*", "NativeMessaging.*", "AutoOpen.*", "AutoLaunchProtocols.*", "SandboxExternalProtocolBlocked",
+  ),
+  named("They open devices of the host, or tell of it, without asking.", "(?:Serial|WebHid|WebUsb)Allow.*", "EnterpriseHardwarePlatformAPIEnabled"),
+  named("The sandbox is the service's to decide.", ".*Sandbox(?:Enabled|Allowed)"),
+  named(
+    "They open another profile than the session's, or none.",
+    "ForceEphemeralProfiles", "BrowserGuestModeEnforced", "ProfilePickerOnStartupAvailability", "ForceBrowserSignin",
+  ),
+  named("They end the browser, or keep it from living without a window; the service decides how long it lives.", "BackgroundModeEnabled", "Relaunch.*", "IdleTimeout.*"),
+  named("A warning would take pixels from the page.", "CommandLine.*"),
+];
