@@ -24,7 +24,7 @@ export interface ProfilePorts {
 
 export const makeProfileOperations = (ports: ProfilePorts): ProfileOperations => ({
   create: makeCreate(ports),
-  list: async (query) => pageOf((await ports.store.all()).filter((profile) => isWanted(profile, query)), query),
+  list: makeList(ports),
   get: async (ref) => found(await findProfile(ports, ref)),
   rename: makeRename(ports),
   remove: makeRemove(ports),
@@ -41,6 +41,12 @@ async function findProfile({ store }: Pick<ProfilePorts, "store">, ref: string):
   const named = await store.findNamed(ref);
   return named && (await store.find(named));
 }
+
+const makeList = ({ store }: ProfilePorts): ProfileOperations["list"] => async (query) => {
+  if (query.name === undefined && query.query === undefined) return await store.page(query);
+  const page = pageOf((await store.index()).filter((profile) => isWanted(profile, query)), query);
+  return { ...page, items: (await Promise.all(page.items.map(({ id }) => store.find(id)))).flatMap((profile) => profile ?? []) };
+};
 
 const makeCreate = ({ store, maxProfiles }: ProfilePorts): ProfileOperations["create"] => async ({ name }) => {
   const id = newProfileId();

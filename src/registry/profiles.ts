@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import type { Millis } from "../base/clock.js";
 import type { Done, Refusal } from "../base/errors.js";
 import type { Digest, ProfileId } from "../base/ids.js";
-import type { Page } from "../pool/operations.js";
+import type { Page, Paging } from "../pool/operations.js";
 import type { NamedQuery } from "./extensions.js";
 
 /** A user-data directory that sessions start from; without an archive until its first save. */
@@ -23,7 +23,11 @@ export interface ProfileStore {
   create(ask: { id: ProfileId; name?: string; most: number }): Promise<"created" | "taken" | "many">;
   find(id: ProfileId): Promise<Profile | undefined>;
   findNamed(name: string): Promise<ProfileId | undefined>;
-  /** All, newest first. */
+  /** Newest first. */
+  page(paging: Paging): Promise<Page<Profile>>;
+  /** What each is called, newest first: what a search looks through, at a tenth of the cost of reading all. */
+  index(): Promise<readonly { readonly id: ProfileId; readonly name?: string }[]>;
+  /** All, newest first; takes its time where there are many. */
   all(): Promise<readonly Profile[]>;
   rename(id: ProfileId, name: string): Promise<"changed" | "missing" | "taken">;
   /** The whole save in one step, last writer wins; `missing`: it was deleted meanwhile. */

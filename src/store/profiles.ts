@@ -1,10 +1,13 @@
 import { type Digest, findProfileId, type ProfileId, type ProjectId } from "../base/ids.js";
+import type { Page, Paging } from "../pool/operations.js";
 import type { Profile, ProfileStore } from "../registry/profiles.js";
 import { profileKey, type ProjectPart, projectKey } from "./keys.js";
 import type { Args, Reply, Store } from "./redis.js";
 
 /** In this order they are read. */
 const fields = ["createdAt", "name", "updatedAt", "lastUsedAt", "digest", "sizeBytes", "savedAt"] as const;
+/** Read at once: the answers to thousands in one go would keep everything else waiting. */
+const batch = 500;
 type Texts = readonly (string | null | undefined)[];
 
 /** The profiles of one project: an index, newest last, who has which name, and a hash for each. */
@@ -23,10 +26,27 @@ export class RedisProfiles implements ProfileStore {
     return findProfileId((await this.store.ask((redis) => redis.hget(this.#part("profileNames"), name))) ?? "");
   }
 
+  async page({ limit, offset }: Paging): Promise<Page<Profile>> {
+    // One more than is shown tells whether there are more.
+    const ids = await this.#ids(offset, offset + limit);
+    const items = await this.#findAll(ids.slice(0, limit));
+    return { items, hasMore: ids.length > limit, nextOffset: offset + items.length };
+  }
+
+  async index(): Promise<readonly { readonly id: ProfileId; readonly name?: string }[]> {
+    const [ids, names] = await Promise.all([this.#ids(0, -1), this.store.ask((redis) => redis.hgetall(this.#part("profileNames")))]);
+    const nameOf = new Map(Object.entries(names).map(([name, id]) => [id, name]));
+    return ids.map((id) => {
+      const name = nameOf.get(id);
+      return { id, ...(name === undefined ? {} : { name }) };
+    });
+  }
+
   async all(): Promise<readonly Profile[]> {
-    const ids = await this.store.ask((redis) => redis.zrevrange(this.#part("profiles"), 0, -1));
-    const found = await Promise.all(ids.map((id) => this.find(id as ProfileId)));
-    return found.flatMap((profile) => profile ?? []);
+    const ids = await this.#ids(0, -1);
+    const found: Profile[] = [];
+    for (let at = 0; at < ids.length; at += batch) found.push(...(await this.#findAll(ids.slice(at, at + batch))));
+    return found;
   }
 
   async rename(id: ProfileId, name: string): Promise<"changed" | "missing" | "taken"> {
@@ -43,6 +63,15 @@ export class RedisProfiles implements ProfileStore {
 
   async remove(id: ProfileId): Promise<"removed" | "missing"> {
     return (await this.#run("remove-profile", id, {})).kind as "removed" | "missing";
+  }
+
+  async #ids(first: number, last: number): Promise<readonly ProfileId[]> {
+    const ids = await this.store.ask((redis) => redis.zrevrange(this.#part("profiles"), first, last));
+    return ids.flatMap((id) => findProfileId(id) ?? []);
+  }
+
+  async #findAll(ids: readonly ProfileId[]): Promise<Profile[]> {
+    return (await Promise.all(ids.map((id) => this.find(id)))).flatMap((profile) => profile ?? []);
   }
 
   #run(script: string, id: ProfileId, args: Args): Promise<Reply> {

@@ -60,10 +60,22 @@ onBoth("profiles", ({ bed }) => {
     expect(await bed().profiles.create({ id: newProfileId(), most: 0 })).toBe("many");
   });
 
-  test("all are listed, newest first", async () => {
+  test("all are listed newest first, and their names; pages together are all of them", async () => {
     const ids: ProfileId[] = [];
-    for (let count = 0; count < 7; count += 1) ids.unshift(await keep());
-    expect((await bed().profiles.all()).map(({ id }) => id)).toEqual(ids);
+    for (let count = 0; count < 7; count += 1) ids.unshift(await keep(count % 2 === 0 ? undefined : `name${count}`));
+    const all = await bed().profiles.all();
+    expect(all.map(({ id }) => id)).toEqual(ids);
+    expect(await bed().profiles.index()).toEqual(all.map(({ createdAt: _createdAt, ...called }) => called));
+    const pages = await Promise.all([0, 3, 6, 9].map((offset) => bed().profiles.page({ limit: 3, offset })));
+    expect(pages.map(({ items }) => items)).toEqual([all.slice(0, 3), all.slice(3, 6), all.slice(6), []]);
+    expect(pages.map(({ hasMore, nextOffset }) => [hasMore, nextOffset])).toEqual([[true, 3], [true, 6], [false, 7], [false, 9]]);
+    expect((await bed().profiles.page({ limit: 100, offset: Number.MAX_SAFE_INTEGER })).items).toEqual([]);
+  });
+
+  test("many are read to the last", async () => {
+    const ids = times(1203, newProfileId);
+    await Promise.all(ids.map((id) => bed().profiles.create({ id, most: 2000 })));
+    expect((await bed().profiles.all()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
   });
 
   test("a new name frees the old one at once and is noted; its own name again is no change", async () => {
