@@ -11,10 +11,10 @@ export interface Clearable {
   readonly clock: Clock;
 }
 
-/** Takes away everything that a client may have left but `page` and the extensions in `kept` (chromium.md 8). */
-export async function clearBrowser(browser: Clearable, page: string, kept: readonly string[]): Promise<void> {
+/** Takes away everything that a client may have left but `page`, and every extension (chromium.md 8). */
+export async function clearBrowser(browser: Clearable, page: string): Promise<void> {
   const { cdp, directories } = browser;
-  await Promise.all([disposeContexts(cdp), uninstallOthers(cdp, kept)]);
+  await Promise.all([disposeContexts(cdp), uninstallAll(cdp)]);
   await closeOthers(browser, page);
   await Promise.all([
     clearStorage(browser, page),
@@ -49,9 +49,9 @@ async function disposeContexts(cdp: Cdp): Promise<void> {
   await Promise.all(disposals.map((disposal) => disposal.catch(ignoreRefusal)));
 }
 
-async function uninstallOthers(cdp: Cdp, kept: readonly string[]): Promise<void> {
-  const others = (await extensionsOf(cdp)).filter((id) => !kept.includes(id));
-  await Promise.all(others.map((id) => cdp.send("Extensions.uninstall", { id }).catch(ignoreRefusal)));
+async function uninstallAll(cdp: Cdp): Promise<void> {
+  const all = await extensionsOf(cdp);
+  await Promise.all(all.map((id) => cdp.send("Extensions.uninstall", { id }).catch(ignoreRefusal)));
 }
 
 const ignoreRefusal = (error: unknown): void => {

@@ -22,16 +22,17 @@ export function directoriesOf(scratch: string, browser: BrowserId): Directories 
 /** Makes them, readable by their owner alone. `uid` null leaves them ours; extensions are ours in any case, and the browser may read them. */
 export async function makeDirectories(directories: Directories, uid: number | null): Promise<void> {
   const { root, extensions: _, ...inner } = directories;
-  await makeOne(root, uid);
+  await makeOwned(root, uid);
   await makeExtensionDirectory(directories);
-  await Promise.all(Object.values(inner).map((path: string) => makeOne(path, uid)));
+  await Promise.all(Object.values(inner).map((path: string) => makeOwned(path, uid)));
 }
 
 export async function makeExtensionDirectory({ extensions }: Directories): Promise<void> {
   await mkdir(extensions, { mode: 0o755 });
 }
 
-async function makeOne(path: string, uid: number | null): Promise<void> {
+/** Makes one directory for its owner alone. */
+export async function makeOwned(path: string, uid: number | null): Promise<void> {
   await mkdir(path, { mode: 0o700 });
   if (uid !== null) await chown(path, uid, uid);
 }

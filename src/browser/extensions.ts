@@ -1,15 +1,19 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached } from "../base/deadline.js";
-import { type Cdp, CdpRefused } from "./cdp.js";
+import { type Cdp, CdpRefused, PipeClosed } from "./cdp.js";
 import type { ExtensionDirectory, Loading } from "./chromium.js";
+import { type Installed, installedIn, restore } from "./extension-undo.js";
 
 interface Loaded extends ExtensionDirectory {
   readonly id: string;
 }
 
-/** The extensions of one browser: its own path gives each its id, unless its manifest has a key. */
+type Failure = Exclude<Loading, { kind: "loaded" }>;
+
+/** The extensions of one browser. Its path gives an extension its id, unless its manifest has a key. */
 export class Extensions {
   #loaded: readonly Loaded[] = [];
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly cdp: Cdp, private readonly clock: Clock) {}
 
@@ -18,42 +22,75 @@ export class Extensions {
     return this.#loaded.map(({ name, path }) => ({ name, path }));
   }
 
-  /** Loads all of them, in all contexts, or none. */
-  async load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
+  /** Loads all of them, for all contexts, or none; one call after the other. */
+  load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
+    const loading = this.#turn.then(() => this.#load(extensions, limitMs));
+    this.#turn = loading.catch(() => {});
+    return loading;
+  }
+
+  /** Loads these after Chromium was rid of all it had. Throws where one is not taken. */
+  async renew(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<void> {
+    this.#loaded = [];
+    const loading = await this.load(extensions, limitMs);
+    if (loading.kind !== "loaded") throw new Error(reasonOf(loading));
+  }
+
+  async #load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
+    const twice = extensions.find(({ path }) => this.#loaded.some((loaded) => loaded.path === path));
+    if (twice) throw new Error(`extension ${twice.name} is loaded already`);
     const deadline = this.clock.monotonic() + limitMs;
-    const added: Loaded[] = [];
-    for (const extension of extensions) {
-      const id = await this.#loadOne(extension, deadline - this.clock.monotonic());
-      if (typeof id !== "string") return await this.#undo(added, id);
-      added.push({ ...extension, id });
-    }
-    const idle = await this.#findIdle(added, deadline - this.clock.monotonic());
-    if (idle !== undefined) return await this.#undo(added, idle);
+    const [first] = extensions;
+    if (first === undefined) return { kind: "loaded" };
+    const before = await installedIn(this.cdp, { limitMs }).catch((error: unknown) => failureOf(error, first.name));
+    if ("kind" in before) return before;
+    const added = await this.#loadAll(extensions, before, deadline);
+    if ("kind" in added) return await this.#undo(added, before);
     this.#loaded = [...this.#loaded, ...added];
     return { kind: "loaded" };
   }
 
-  async #loadOne({ name, path }: ExtensionDirectory, limitMs: Millis): Promise<string | Loading> {
-    try {
-      const { id } = await this.cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true }, { limitMs });
-      return id;
-    } catch (error) {
-      if (error instanceof CdpRefused) return { kind: "refused", name, message: error.reason };
-      if (error instanceof TimeLimitReached) return { kind: "needs-restart", why: `extension ${name} was not loaded in time` };
-      throw error;
+  async #loadAll(extensions: readonly ExtensionDirectory[], before: Installed, deadline: Millis): Promise<readonly Loaded[] | Failure> {
+    const added: Loaded[] = [];
+    const leftMs = (): Millis => Math.max(1, deadline - this.clock.monotonic());
+    for (const extension of extensions) {
+      const id = await this.#loadOne(extension, before, leftMs()).catch((error: unknown) => failureOf(error, extension.name));
+      if (typeof id !== "string") return id;
+      // By the key in its manifest it would take the place of the other one.
+      const other = before.get(id)?.path ?? added.find((each) => each.id === id)?.path ?? extension.path;
+      if (other !== extension.path) return { kind: "refused", name: extension.name, message: "Another extension of this browser has the same key" };
+      added.push({ ...extension, id });
     }
+    const now = await installedIn(this.cdp, { limitMs: leftMs() }).catch((error: unknown) => failureOf(error, added.at(-1)?.name ?? ""));
+    if ("kind" in now) return now;
+    // Chromium gives an id to extensions that it does not run, too.
+    const idle = added.find(({ id }) => now.get(id)?.isEnabled !== true);
+    return idle ? { kind: "needs-restart", why: `Chromium does not enable the extension ${idle.name}` } : added;
   }
 
-  /** Chromium gives an id to extensions that it does not run, too. */
-  async #findIdle(added: readonly Loaded[], limitMs: Millis): Promise<Loading | undefined> {
-    const { extensions } = await this.cdp.send("Extensions.getExtensions", {}, { limitMs });
-    const enabled = new Set(extensions.filter((each) => each.enabled).map(({ id }) => id));
-    const idle = added.find(({ id }) => !enabled.has(id));
-    return idle && { kind: "needs-restart", why: `extension ${idle.name} is not enabled` };
+  /** One that the browser has from its last start is not started twice. */
+  async #loadOne({ path }: ExtensionDirectory, before: Installed, limitMs: Millis): Promise<string> {
+    const there = [...before].find(([, found]) => found.isEnabled && found.path === path);
+    if (there) return there[0];
+    return (await this.cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true }, { limitMs })).id;
   }
 
-  async #undo(added: readonly Loaded[], because: Loading): Promise<Loading> {
-    for (const { id } of added.toReversed()) await this.cdp.send("Extensions.uninstall", { id });
-    return because;
+  async #undo(failure: Failure, before: Installed): Promise<Failure> {
+    const isUndone = await restore(this.cdp, this.clock, before).then(() => true, (error: unknown) => {
+      if (error instanceof PipeClosed) throw error;
+      return false;
+    });
+    if (isUndone) return failure;
+    return { kind: "needs-restart", why: `${reasonOf(failure)}, and what was loaded before it could not be taken back` };
   }
+}
+
+/** In words, for people. */
+export const reasonOf = (failure: Failure): string =>
+  failure.kind === "refused" ? `Chromium refuses the extension ${failure.name}: ${failure.message}` : failure.why;
+
+function failureOf(error: unknown, name: string): Failure {
+  if (error instanceof CdpRefused) return { kind: "refused", name, message: error.reason };
+  if (error instanceof TimeLimitReached) return { kind: "needs-restart", why: `Chromium did not load the extension ${name} in time` };
+  throw error;
 }

@@ -1,9 +1,10 @@
 import { lstat, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Stops } from "../base/stops.js";
-import type { LaunchSpec, Left } from "./chromium.js";
+import type { ExtensionDirectory, LaunchSpec, Left } from "./chromium.js";
 import { directoriesOf, emptyDirectory, makeDirectories, makeExtensionDirectory, removeDirectory } from "./directories.js";
 import type { Host } from "./host.js";
+import { mendProfile } from "./mend-profile.js";
 
 /** What of the host is one browser's own. It outlives the browser's processes where the browser is to be started again. */
 export type Home = Pick<Left, "directories" | "uid" | "discard">;
@@ -33,6 +34,14 @@ export async function mendHome({ directories }: Home): Promise<void> {
   await rm(extensions, { recursive: true, force: true });
   await makeExtensionDirectory(directories);
   await emptyDirectory(temporary);
+}
+
+/** Puts into them what the browser starts from, and says which extensions it gets. */
+export async function furnishHome(spec: LaunchSpec, home: Home, signal: AbortSignal): Promise<readonly ExtensionDirectory[]> {
+  const { directories, uid } = home;
+  const extensions = await spec.furnish?.({ directories, uid, signal }) ?? [];
+  await mendProfile(home, extensions);
+  return extensions;
 }
 
 async function checkDirectory(path: string): Promise<void> {

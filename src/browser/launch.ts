@@ -4,12 +4,12 @@ import { attest, type Attestation } from "./attest.js";
 import { Attempt, LaunchFailed, type LaunchOptions } from "./attempt.js";
 import { Cdp, PipeClosed } from "./cdp.js";
 import type { Cgroup } from "./cgroup.js";
-import type { Chromium, Directories, Exit, ExtensionDirectory, Isolation, LaunchSpec, Loading } from "./chromium.js";
+import type { Chromium, Directories, Exit, ExtensionDirectory, Isolation, LaunchSpec } from "./chromium.js";
 import { type Confinement, confined, type Mount } from "./confinement.js";
 import { type Display, startDisplay } from "./display.js";
-import { Extensions } from "./extensions.js";
+import { Extensions, reasonOf } from "./extensions.js";
 import { takeFingerprint } from "./fingerprint.js";
-import { type Home, makeHome, mendHome, takeHome } from "./home.js";
+import { furnishHome, type Home, makeHome, mendHome, takeHome } from "./home.js";
 import type { Host } from "./host.js";
 import { Pages } from "./pages.js";
 import { openPipe, type Pipe } from "./pipe.js";
@@ -76,17 +76,17 @@ async function prepare(spec: LaunchSpec, host: Host, attempt: Attempt): Promise<
     host.cgroups?.make(spec.browser, spec.memoryBytes),
   ]);
   if (cgroup) attempt.stops.add("cgroup", () => removeCgroup(cgroup, host.clock));
-  const mount = spec.engine === "chromium" ? await putPolicy(host.policy, directories.root, spec.egress?.proxyUrl) : undefined;
+  const mount = spec.engine === "chromium" ? await putPolicy(host.policy, directories.root, spec) : undefined;
   const extensions = await furnish(spec, home, attempt);
   const place = { spec, executable, home, uid, directories, extensions, ...(cgroup && { cgroup }), ...(mount && { mount }) };
   return isHeadful(spec) ? { ...place, display: await openDisplay(place, host, attempt) } : place;
 }
 
 /** Where the launch is given up meanwhile, its directories are not removed before the furnishing has ended. */
-async function furnish(spec: LaunchSpec, { directories, uid }: Home, attempt: Attempt): Promise<readonly ExtensionDirectory[]> {
-  if (spec.furnish === undefined) return [];
+async function furnish(spec: LaunchSpec, home: Home, attempt: Attempt): Promise<readonly ExtensionDirectory[]> {
+  if (spec.furnish === undefined && attempt.adopted === undefined) return [];
   attempt.enter("furnishing");
-  const furnishing = spec.furnish({ directories, uid, signal: attempt.halted });
+  const furnishing = furnishHome(spec, home, attempt.halted);
   attempt.stops.add("furnishing", () => furnishing.then(() => {}, () => {}));
   return await attempt.untilHalted(furnishing);
 }
@@ -193,16 +193,13 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   attempt.enter("ready");
   const { product, protocolVersion, userAgent } = version;
   const chromium = new RunningChromium({
-    ...started, spec, cdp, pages, home, extensions, directories, baseline, clock, log, stops: attempt.stops,
+    ...started, spec, cdp, pages, home, extensions, given: place.extensions, isAdopted: attempt.adopted !== undefined, directories, baseline, clock, log, stops: attempt.stops,
     isolation: isolationOf(place, host), attestation, canary: host.canary, version: { product, protocolVersion, userAgent },
     ...(place.display && { display: place.display }),
   });
   if (spec.startUrl !== undefined) chromium.navigate(spec.startUrl).catch(() => {});
   return chromium;
 }
-
-const reasonOf = (loading: Exclude<Loading, { kind: "loaded" }>): string =>
-  loading.kind === "refused" ? `extension ${loading.name}: ${loading.message}` : loading.why;
 
 async function attestLaunched(
   { pid }: Started, { cdp, page, spec }: { cdp: Cdp; page: string; spec: LaunchSpec }, { host, attempt }: { host: Host; attempt: Attempt },

@@ -1,7 +1,8 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import type { Cdp } from "./cdp.js";
-import type { Directories, LaunchSpec } from "./chromium.js";
+import type { Directories, ExtensionDirectory, LaunchSpec } from "./chromium.js";
 import { clearBrowser, closeOthers } from "./clearing.js";
+import type { Extensions } from "./extensions.js";
 import { differencesBetween, type Fingerprint, takeFingerprint } from "./fingerprint.js";
 import type { Pages } from "./pages.js";
 import { findTraces } from "./visit.js";
@@ -12,13 +13,19 @@ export interface Resettable {
   readonly pages: Pages;
   readonly spec: LaunchSpec;
   readonly directories: Directories;
-  /** Taken when the browser was launched. */
+  /** Taken when the browser was launched, before it had its extensions. */
   readonly baseline: Fingerprint;
+  readonly extensions: Extensions;
+  /** Those it was launched with. */
+  readonly given: readonly ExtensionDirectory[];
+  /** Its directories had been used before its launch. */
+  readonly isAdopted: boolean;
   readonly clock: Clock;
 }
 
 /** How long what is going may take to be gone. */
 const settlingLimitMs: Millis = 2_000;
+const renewalLimitMs: Millis = 10_000;
 const settlingPauseMs: Millis = 20;
 
 /**
@@ -26,11 +33,15 @@ const settlingPauseMs: Millis = 20;
  * what a page would find at the site opened last. `takeFingerprint` says what no comparison shows.
  */
 export async function resetBrowser(browser: Resettable): Promise<readonly string[]> {
+  if (browser.isAdopted) return ["profile: used before the launch"];
   const page = await openFreshPage(browser);
   const differences = await clearUntilSame(browser, page);
   const found = differences.length === 0 ? await findTracesAtLastOrigin(browser, page) : differences;
-  if (found.length === 0) await navigateFresh(browser, page);
-  return found;
+  if (found.length > 0) return found;
+  // Loaded anew, for what an extension has kept of the pages it saw goes only with the extension.
+  await browser.extensions.renew(browser.given, renewalLimitMs);
+  await navigateFresh(browser, page);
+  return [];
 }
 
 async function findTracesAtLastOrigin(browser: Resettable, page: string): Promise<readonly string[]> {
@@ -67,7 +78,7 @@ async function clearUntilSame(browser: Resettable, page: string): Promise<readon
 
 async function clearAndCompare(browser: Resettable, page: string): Promise<readonly string[]> {
   const { baseline } = browser;
-  await clearBrowser(browser, page, baseline.extensions);
+  await clearBrowser(browser, page);
   return differencesBetween(baseline, await takeFingerprint(browser, page));
 }
 

@@ -29,6 +29,9 @@ export interface Launched {
   readonly pages: Pages;
   readonly home: Home;
   readonly extensions: Extensions;
+  /** Those it was launched with. */
+  readonly given: readonly ExtensionDirectory[];
+  readonly isAdopted: boolean;
   /** Of a headful browser. */
   readonly display?: Display;
   readonly directories: Directories;

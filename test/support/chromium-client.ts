@@ -20,9 +20,11 @@ export interface Target {
 export class PipeClient {
   readonly #pending = new Map<number, (message: Message) => void>();
   readonly events: Message[] = [];
-  #lastId = firstClientId;
+  #lastId: number;
 
-  constructor(private readonly chromium: Chromium) {
+  /** Two clients of one browser count from different ids. */
+  constructor(private readonly chromium: Chromium, ahead = 0) {
+    this.#lastId = firstClientId + ahead;
     chromium.pipe.onFrame((frame) => this.#take(frame));
   }
 
