@@ -5,6 +5,8 @@ import type { Secret } from "./base/secret.js";
 import { Stops } from "./base/stops.js";
 import type { Config } from "./config.js";
 import { apiKey } from "./config/kept.js";
+import type { ArchivesPart } from "./archives.js";
+import { extensionUploads, openExtensions } from "./extensions.js";
 import { findNodeAddress } from "./gateway.js";
 import type { Surroundings } from "./ground.js";
 import type { HttpDeps } from "./http/deps.js";
@@ -27,6 +29,8 @@ import type { Defaults } from "./pool/merge.js";
 import type { ControlMessage, Nodes } from "./pool/ports.js";
 import type { PoolOperations, SessionOperations } from "./pool/operations.js";
 import { makeCreatePool, makeFlushPool, makeGetPool, makePoolBrowsers, makeRemovePool, makeUpdatePool } from "./pool/pools.js";
+import type { References } from "./pool/references.js";
+import { makeRefreshHome } from "./pool/refresh.js";
 import { makeRelease, makeRemoveSession } from "./pool/release.js";
 import { makeCreateSession } from "./pool/session-create.js";
 import { makeGetSession, makeUpdateSession } from "./pool/session-update.js";
@@ -44,6 +48,7 @@ export interface ControlParts {
   readonly secret: Secret;
   readonly metrics: Metrics;
   readonly front: Front;
+  readonly archives: Pick<ArchivesPart, "archives" | "staging">;
   readonly version: string;
   publicUrl(): string;
   /** Of the node in this process, if there is one: why it cannot serve. */
@@ -85,7 +90,7 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
 
   const proxies = await openProxies(config, surroundings, state);
   const listening = await listen(httpOptions(config, parts), {
-    key: await apiKey(config), pools, sessions, proxies: proxies.operations, profiles: openProfiles(config, state, noStates), clock, log, front: parts.front, metrics: parts.metrics,
+    key: await apiKey(config), pools, sessions, proxies: proxies.operations, extensions: openExtensions(config, surroundings, { state, ...parts.archives }), profiles: openProfiles(config, state, noStates), clock, log, front: parts.front, metrics: parts.metrics,
     links: makeLinks(parts, directory),
     readiness: { unready: () => whyUnready(stopping, state) ?? parts.unready?.() },
   });                                                                                stops.add("http", () => listening.close());
@@ -93,9 +98,9 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   const begin = async (): Promise<void> => {
     const ears = await listenAsControl(connect(state.redis), control, { log, onMessage });
     stops.add("messages", () => ears.close());
-    await declarePools(config.pools, { pools, proxies: state.proxies, log, defaults: defaultsOf(config), request: newRequestId });
+    await declarePools(config.pools, { pools, ...referencesOf(state), log, defaults: defaultsOf(config), request: newRequestId });
     const upkeep = makeUpkeep({
-      homes, projects, nodes, jobs: queues, log, fill, dropQueue: (node) => queues.drop(node), maxLeases: config.recycle.maxLeases,
+      homes, projects, nodes, jobs: queues, log, fill, refresh: makeRefreshHome(state), dropQueue: (node) => queues.drop(node), maxLeases: config.recycle.maxLeases,
       ...listeningOf(config, state),
     });
     const ticks = await startTicks(state.queueOptions, ticksOf(config, upkeep), { clock, record: state.ticks });
@@ -133,27 +138,33 @@ interface OperationParts {
 
 function wireOperations(config: Config, parts: OperationParts): { pools: PoolOperations; sessions: SessionOperations } {
   const { state, desk, grants, control, kick, askNode, askCurl, clock, metrics } = parts;
-  const { homes, projects, proxies, nodes, queues } = state;
+  const { homes, projects, nodes, queues } = state;
   const { region } = config;
-  const configs = new Configs(homes, proxies);
+  const refs = referencesOf(state);
+  const configs = new Configs(homes, refs);
   const defaults = defaultsOf(config);
-  const ending = { homes, projects, retryWindowMs: config.acquire.retryWindowMs };
-  const poolPorts = { homes, projects, proxies, defaults, region, kick, ...config.limits };
+  const ending = { homes, projects, retryWindowMs: config.acquire.retryWindowMs, clock, saveWaitMs: config.profiles.saveWaitMs };
+  const poolPorts = { homes, projects, ...refs, defaults, region, kick, ...config.limits };
   const acquire = makeAcquire({ homes, projects, desk, grants, configs, control, maxWaitMs: config.acquire.maxWaitMs });
   const pools: PoolOperations = {
-    create: makeCreatePool(poolPorts), list: makeListPools({ homes, projects, configs, region }), get: makeGetPool(poolPorts),
+    create: makeCreatePool(poolPorts), list: makeListPools({ homes, projects, region }), get: makeGetPool(poolPorts),
     update: makeUpdatePool(poolPorts), remove: makeRemovePool(poolPorts), flush: makeFlushPool(poolPorts), browsers: makePoolBrowsers(poolPorts),
     acquire: metered(acquire, { clock, meter: acquireMeter(new Labels(homes), metrics) }), release: makeRelease(ending),
   };
   const launchWaitMs = Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs);
-  const asked = { homes, projects, proxies, configs, askNode };
+  const asked = { homes, projects, ...refs, configs, askNode, restartLimitMs: config.node.launchLimitMs + answerMarginMs };
   const sessions: SessionOperations = {
-    create: makeCreateSession({ homes, projects, proxies, nodes, jobs: queues, desk, grants, configs, control, defaults, region, launchWaitMs }),
-    list: makeListSessions({ homes, projects, configs, region }), get: makeGetSession(asked),
+    create: makeCreateSession({ homes, projects, ...refs, nodes, jobs: queues, desk, grants, configs, control, defaults, region, launchWaitMs }),
+    list: makeListSessions({ homes, projects, configs, profiles: refs.profiles, region }), get: makeGetSession(asked),
     update: makeUpdateSession(asked), remove: makeRemoveSession(ending), curl: makeCurl({ homes, projects, askCurl }),
   };
   return { pools, sessions };
 }
+
+/** A restart takes a launch, the end of what runs before it, and the answer's way. */
+const answerMarginMs = 5000;
+
+const referencesOf = ({ proxies, profiles, extensions }: State): References => ({ proxies, profiles, extensions });
 
 const defaultsOf = ({ fill, browser }: Config): Defaults => ({
   fillRatePerMinute: fill.defaultRatePerMinute, maxFillRatePerMinute: fill.maxRatePerMinute, engine: browser.engine,
@@ -183,7 +194,7 @@ const acquireMeter = (labels: Labels, metrics: Metrics): AcquireMeter => ({
 });
 
 const httpOptions = ({ server, region, acquire, log }: Config, { version }: ControlParts): Parameters<typeof listen>[0] => ({
-  host: server.host, port: server.port, region, version, bodyLimitBytes: server.bodyLimitBytes,
+  host: server.host, port: server.port, region, version, bodyLimitBytes: server.bodyLimitBytes, uploads: extensionUploads(config),
   ...(server.publicUrl === null ? {} : { publicUrl: server.publicUrl }),
   headersTimeoutMs: server.requestTimeoutMs, requestTimeoutMs: server.requestTimeoutMs, keepAliveTimeoutMs: server.keepAliveMs,
   silenceTimeoutMs: acquire.maxWaitMs + 30_000, maxConnections: server.maxConnections, closeLimitMs: server.closeLimitMs,

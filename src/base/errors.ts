@@ -36,6 +36,7 @@ export const errors = {
   stale_network: { status: 409, retry: false, message: "The network configuration has changed since it was read" },
   lease_ended: { status: 409, retry: false, message: "The lease this idempotency key was given is over" },
   lease_superseded: { status: 409, retry: false, message: "The browser is no longer held by that lease" },
+  profile_loaded: { status: 409, retry: false, message: "The browser has a profile already; another goes only into a new one" },
   conflict: { status: 409, retry: true, message: "The resource was changed by others meanwhile" },
   browser_gone: { status: 410, retry: false, message: "The browser is gone" },
   pool_deleted: { status: 410, retry: false, message: "The pool was deleted" },

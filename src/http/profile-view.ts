@@ -1,8 +1,8 @@
-import type { Profile } from "../registry/profiles.js";
+import type { ProfileFacts } from "../pool/profiles.js";
 import type { ProfileReply } from "./schemas/replies.js";
 
 /** wire-facts.md 2.5. */
-export const profileView = ({ id, name, createdAt, updatedAt, lastUsedAt }: Profile): ProfileReply => ({
+export const profileView = ({ id, name, createdAt, updatedAt, lastUsedAt }: ProfileFacts): ProfileReply => ({
   id,
   ...(name !== undefined && { name }),
   created_at: new Date(createdAt).toISOString(),

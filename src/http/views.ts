@@ -7,6 +7,7 @@ import type { LaunchConfig, PoolConfig } from "../pool/launch-config.js";
 import type { Pool, PoolBrowser } from "../pool/pool.js";
 import { proxyFields } from "../pool/proxies.js";
 import type { Session, Tombstone } from "../pool/session.js";
+import { profileView } from "./profile-view.js";
 import type { PoolBrowserReply, PoolReply, SessionReply } from "./schemas/replies.js";
 
 export interface Links {
@@ -35,7 +36,8 @@ export const poolView = (pool: Pool, { region }: Surroundings): PoolReply => ({
   stale_count: pool.counts.stale,
   waiting_count: pool.counts.waiting,
   ...(pool.fill && { fill: fillView(pool.fill) }),
-  extension_ids: [],
+  extension_ids: [...(pool.config.extension_ids ?? [])],
+  ...(pool.config.profile_id && { profile_id: pool.config.profile_id }),
   browser_pool_config: configView(pool.config),
 });
 
@@ -99,6 +101,7 @@ export function sessionView(session: Session, { region, links }: Surroundings): 
     viewport: lease.viewport === undefined ? launch.viewport : (JSON.parse(lease.viewport) as LaunchConfig["viewport"]),
     ...(pool && { pool }),
     ...echoes(launch),
+    ...sessionProfile(session),
     ...networkView(session),
     usage: { uptime_ms: Math.max(0, at - browser.createdAt), ...usageView(lease.usage) },
     ...(browser.isolation !== undefined && { isolation: isolationOf(browser.isolation) }),
@@ -126,7 +129,11 @@ const usageView = ({ requests, denied, bytesSent, bytesReceived }: Usage = noUsa
   requests, denied, bytes_sent: bytesSent, bytes_received: bytesReceived,
 });
 
-const echoed = ["browser_policy", "profile", "telemetry"] as const satisfies readonly (keyof LaunchConfig)[];
+/** One that was deleted since is its id alone. */
+const sessionProfile = ({ profile }: Session): Pick<SessionReply, "profile" | "profile_save_changes"> =>
+  profile ? { profile: profile.facts ? profileView(profile.facts) : { id: profile.id }, profile_save_changes: profile.save } : {};
+
+const echoed = ["browser_policy", "telemetry"] as const satisfies readonly (keyof LaunchConfig)[];
 function echoes(launch: LaunchConfig): Partial<SessionReply> {
   const echo: Partial<Record<(typeof echoed)[number], unknown>> = {};
   for (const field of echoed) if (launch[field] !== undefined) echo[field] = launch[field];

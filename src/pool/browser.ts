@@ -93,6 +93,8 @@ export interface Browser {
   readonly lease?: Lease;
   /** Why it is retiring. */
   readonly why?: RetireReason;
+  /** What a released lease leaves of it is being saved as a profile. */
+  readonly saving?: boolean;
   readonly lastError?: string;
   /** JSON text of `Facts`. */
   readonly facts: string;

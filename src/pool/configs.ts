@@ -4,14 +4,15 @@ import { factsOf, type Browser } from "./browser.js";
 import type { LaunchConfig } from "./launch-config.js";
 import { proxyOf } from "./network.js";
 import type { Homes } from "./ports.js";
-import type { ProxyRefs } from "./proxies.js";
+import { profileOf } from "./profiles.js";
+import type { References } from "./references.js";
 import type { Session } from "./session.js";
 
 /** Launch configurations never change under their key, so keeping them decides nothing. */
 export class Configs {
   readonly #kept = new LRUCache<string, LaunchConfig>({ max: 500 });
 
-  constructor(private readonly homes: Homes, private readonly proxies: ProxyRefs) {}
+  constructor(private readonly homes: Homes, private readonly refs: Pick<References, "proxies" | "profiles">) {}
 
   async find(home: Home, key: string): Promise<LaunchConfig | undefined> {
     const kept = this.#kept.get(`${home} ${key}`);
@@ -26,17 +27,24 @@ export class Configs {
     const launch = await this.find(homeOf(browser.id), browser.config);
     if (!launch) return undefined;
     const { poolId } = factsOf(browser);
-    const { proxy_id } = proxyOf(launch, browser.lease);
-    const proxyName = proxy_id === undefined ? undefined : await this.#nameOf(proxy_id);
+    const [proxyName, profile] = await Promise.all([this.#proxyName(launch, browser), this.#profile(launch, browser)]);
     return {
-      browser, launch, at, ...(proxyName === undefined ? {} : { proxyName }),
+      browser, launch, at, ...(proxyName === undefined ? {} : { proxyName }), ...(profile && { profile }),
       ...(poolId ? { pool: { id: poolId, ...(browser.lease?.pool ? { name: browser.lease.pool } : {}) } } : {}),
     };
   }
 
   /** Not kept: a proxy may be renamed, and few sessions have one. */
-  async #nameOf(proxy: string): Promise<string | undefined> {
-    const found = await this.proxies.resolve({ id: proxy });
-    return found.kind === "found" ? found.name : undefined;
+  async #proxyName(launch: LaunchConfig, { lease }: Browser): Promise<string | undefined> {
+    const { proxy_id } = proxyOf(launch, lease);
+    const found = proxy_id === undefined ? undefined : await this.refs.proxies.resolve({ id: proxy_id });
+    return found?.kind === "found" ? found.name : undefined;
+  }
+
+  /** Not kept either: a save, a rename and each use change it. */
+  async #profile(launch: LaunchConfig, { lease }: Browser): Promise<Session["profile"]> {
+    const loaded = profileOf(launch, lease);
+    const facts = loaded && (await this.refs.profiles.find(loaded.id));
+    return loaded && { ...loaded, ...(facts && { facts }) };
   }
 }

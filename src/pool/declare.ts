@@ -6,19 +6,21 @@ import { PoolCreate } from "./config.js";
 import type { PoolConfig } from "./launch-config.js";
 import { type Defaults, mergeConfig } from "./merge.js";
 import type { Caller, PoolOperations } from "./operations.js";
-import { type ProxyRefs, resolveProxies } from "./proxies.js";
+import { type References, type Resolved, resolveReferences } from "./references.js";
 
 const check = Compile(PoolCreate);
 
-interface Ports {
+interface Ports extends References {
   readonly pools: PoolOperations;
-  readonly proxies: ProxyRefs;
   readonly log: Log;
   readonly defaults: Defaults;
   request(): RequestId;
 }
 
-/** The pools of the configuration are created when absent and otherwise left as the API made them, the difference logged. */
+/**
+ * The pools of the configuration are created when absent and otherwise left as the API made them, the difference logged. One that
+ * names what is not registered waits for a later start: only a daemon that runs can be given it.
+ */
 export async function declarePools(declared: readonly unknown[], ports: Ports): Promise<void> {
   for (const body of declared) {
     if (!check.Check(body)) throw new Error(`a pool of the configuration is not valid: ${faultsOf(body)}`);
@@ -27,13 +29,17 @@ export async function declarePools(declared: readonly unknown[], ports: Ports): 
   }
 }
 
-async function declare({ pools, proxies, log, defaults, request }: Ports, body: PoolCreate, name: string): Promise<void> {
-  const present = await pools.get(name);
+async function declare(ports: Ports, body: PoolCreate, name: string): Promise<void> {
+  const { pools, log, defaults, request } = ports;
+  const [present, resolved] = [await pools.get(name), await resolveReferences(ports, body)];
+  const missing = resolved.faults.map(({ message }) => message);
+  if (missing.length > 0) log.error({ pool: name, missing }, "declared pool names what is not registered; it is left as it is until a start that finds it");
   if (present.kind === "done") {
-    const fields = differences((await resolveProxies(proxies, body)).body, present.value.config, defaults);
+    const fields = differences(resolved.body, present.value.config, defaults);
     if (fields.length > 0) log.warn({ pool: name, fields }, "declared pool differs from the one that exists");
     return;
   }
+  if (missing.length > 0) return;
   const caller: Caller = { request: request(), gone: new AbortController().signal, retryCount: 0 };
   const created = await pools.create(body, caller);
   // Another control may have declared it at this very moment.
@@ -43,11 +49,16 @@ async function declare({ pools, proxies, log, defaults, request }: Ports, body: 
 }
 
 /** The fields that the declaration would change; what it does not name is nobody's concern. */
-function differences({ region: _region, ...body }: PoolCreate, config: PoolConfig, defaults: Defaults): readonly string[] {
+function differences({ region: _region, ...body }: PoolCreate & Resolved, config: PoolConfig, defaults: Defaults): readonly string[] {
   const declared = mergeConfig(config, body, defaults);
   if (declared.kind === "refused") return Object.keys(body);
-  const actual = new Map<string, unknown>(Object.entries(config));
-  return Object.entries(declared.value).filter(([field, value]) => !isDeepStrictEqual(value, actual.get(field))).map(([field]) => field);
+  const [wanted, actual] = [meantBy(declared.value), meantBy(config)];
+  return [...new Set([...wanted.keys(), ...actual.keys()])].filter((field) => !isDeepStrictEqual(wanted.get(field), actual.get(field)));
+}
+
+/** Each field's value; of extensions and the profile what they mean, whatever they are called by. */
+function meantBy({ extension_ids, profile_id, ...config }: PoolConfig): ReadonlyMap<string, unknown> {
+  return new Map<string, unknown>([...Object.entries(config), ["extensions", extension_ids], ["profile", profile_id]]);
 }
 
 const faultsOf = (body: unknown): string => [...check.Errors(body)].map((fault) => `${fault.instancePath || "/"} ${fault.message}`).join("; ");

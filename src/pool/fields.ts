@@ -1,5 +1,5 @@
 import type { Detail } from "../base/errors.js";
-import { bounds, type Network, type ProxyChoice, type Selector } from "./config.js";
+import type { Network, ProxyChoice, Selector } from "./config.js";
 import { matchesHost, parseHost, parseHostPattern } from "./hosts.js";
 
 export type Faults = Detail[];

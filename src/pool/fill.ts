@@ -42,8 +42,8 @@ async function candidatesFor(
   const ofPool = new Map<NodeId, number>();
   for (const browser of browsers) ofPool.set(browser.node, (ofPool.get(browser.node) ?? 0) + 1);
   const placement = await Placement.open(ports.nodes, { engine: pool.config.engine, ofPool });
-  const { headless, stealth, kiosk_mode, memory } = pool.config;
-  const facts: Facts = { headless, stealth, kiosk_mode, memory, poolId: pool.id };
+  const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = pool.config;
+  const facts: Facts = { headless, stealth, kiosk_mode, memory, poolId: pool.id, ...(profileId && { profileId }) };
   const candidates: Candidate[] = [];
   for (let i = 0; i < wanted; i += 1) {
     const id = newBrowserId(home);

@@ -1,16 +1,20 @@
-import { type BrowserId, homeOf } from "../base/ids.js";
+import { type BrowserId, homeOf, type ProfileId } from "../base/ids.js";
 import { type Browser, factsOf } from "./browser.js";
 import type { Configs } from "./configs.js";
 import type { Page, Paging, PoolListQuery, SessionListQuery, SessionOrTombstone } from "./operations.js";
 import type { Pool } from "./pool.js";
 import type { Homes, Projects } from "./ports.js";
+import type { LoadedProfile, ProfileRefs } from "./profiles.js";
 import type { Tombstone } from "./session.js";
 
-interface Ports {
+interface PoolListPorts {
   readonly homes: Homes;
   readonly projects: Projects;
-  readonly configs: Configs;
   readonly region: string;
+}
+interface Ports extends PoolListPorts {
+  readonly configs: Configs;
+  readonly profiles: ProfileRefs;
 }
 
 /** Without regard to case and accents (wire-facts.md 2.1). */
@@ -22,7 +26,7 @@ export function pageOf<Item>(all: readonly Item[], { limit, offset }: Paging): P
 }
 
 /** GET /browser_pools, newest first. */
-export const makeListPools = ({ homes, projects, region }: Ports) => async (query: PoolListQuery): Promise<Page<Pool>> => {
+export const makeListPools = ({ homes, projects, region }: PoolListPorts) => async (query: PoolListQuery): Promise<Page<Pool>> => {
   if (query.region !== undefined && query.region !== region) return pageOf<Pool>([], query);
   const all = await Promise.all((await projects.pools()).map((id) => homes.findPool(homeOf(id))));
   const pools = all.flatMap((pool) => pool ?? []).filter((pool) => isWanted(pool, query));
@@ -41,8 +45,9 @@ export const makeListSessions = (ports: Ports) => async (query: SessionListQuery
   if (query.region !== undefined && query.region !== ports.region) return pageOf<SessionOrTombstone>([], query);
   const live = query.status === "deleted" ? [] : await liveBrowsers(ports);
   const over = query.status === "active" ? [] : await ports.projects.tombstones();
+  const named = query.query === undefined ? undefined : await namesOf(ports, live.map(({ browser }) => profileIdOf(browser)));
   const rows = [
-    ...live.filter(({ browser }) => matches(factsOfLive(browser), query)).map((row) => ({ at: row.browser.createdAt, row })),
+    ...live.filter(({ browser }) => matches(factsOfLive(browser, named), query)).map((row) => ({ at: row.browser.createdAt, row })),
     ...over.filter((tombstone) => matches(factsOfDead(tombstone), query)).map((tombstone) => ({ at: tombstone.createdAt, row: tombstone })),
   ];
   const page = pageOf(rows.toSorted((one, other) => other.at - one.at || (idOf(one.row) < idOf(other.row) ? -1 : 1)), query);
@@ -58,6 +63,16 @@ async function viewOf(ports: Ports, row: Row): Promise<SessionOrTombstone | unde
   return session && { kind: "session", session };
 }
 
+/** Of a lease: of the profile a PATCH has attached, else of what its browser was launched from. */
+const profileIdOf = (browser: Browser): ProfileId | undefined =>
+  browser.lease?.profile === undefined ? factsOf(browser).profileId : (JSON.parse(browser.lease.profile) as LoadedProfile).id;
+
+/** What the profiles are called now, each looked up once. */
+async function namesOf({ profiles }: Ports, ids: readonly (ProfileId | undefined)[]): Promise<ReadonlyMap<ProfileId, string>> {
+  const found = await Promise.all([...new Set(ids)].map((id) => id && profiles.find(id)));
+  return new Map(found.flatMap((profile) => (profile?.name === undefined ? [] : [[profile.id, profile.name] as const])));
+}
+
 async function liveBrowsers({ homes, projects }: Ports): Promise<readonly { browser: Browser; at: number }[]> {
   const all = await Promise.all((await projects.homes()).map((home) => homes.browsers(home)));
   return all.flatMap(({ browsers, at }) => browsers.filter((browser) => browser.lease).map((browser) => ({ browser, at })));
@@ -68,11 +83,16 @@ interface Searchable {
   readonly name?: string | undefined;
   readonly pool?: string | undefined;
   readonly poolId?: string | undefined;
+  readonly profile?: string | undefined;
+  readonly profileId?: string | undefined;
   readonly tags?: string | undefined;
 }
-const factsOfLive = (browser: Browser): Searchable => ({
-  id: browser.id, name: browser.lease?.name, tags: browser.lease?.tags, pool: browser.lease?.pool, poolId: factsOf(browser).poolId,
-});
+function factsOfLive(browser: Browser, names: ReadonlyMap<ProfileId, string> = new Map()): Searchable {
+  const { id, lease } = browser;
+  const profileId = profileIdOf(browser);
+  const profile = profileId && names.get(profileId);
+  return { id, name: lease?.name, tags: lease?.tags, pool: lease?.pool, poolId: factsOf(browser).poolId, profileId, profile };
+}
 const factsOfDead = (tombstone: Tombstone): Searchable => ({
   id: tombstone.id, name: tombstone.name, tags: tombstone.tags, pool: tombstone.pool?.name, poolId: tombstone.pool?.id,
 });
@@ -80,6 +100,6 @@ const factsOfDead = (tombstone: Tombstone): Searchable => ({
 function matches(row: Searchable, { query, tags }: SessionListQuery): boolean {
   const own = JSON.parse(row.tags ?? "{}") as Record<string, string>;
   if (Object.entries(tags ?? {}).some(([key, value]) => own[key] !== value)) return false;
-  if (query === undefined || row.id === query || row.poolId === query) return true;
-  return [row.name, row.pool].some((text) => text !== undefined && folded(text).includes(folded(query)));
+  if (query === undefined || [row.id, row.poolId, row.profileId].includes(query)) return true;
+  return [row.name, row.pool, row.profile].some((text) => text !== undefined && folded(text).includes(folded(query)));
 }

@@ -3,6 +3,8 @@ import { type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { headfulMemory, headlessMemory, type Memory, type Network, type PoolCreate, type PoolPatch, type SessionCreate, type Viewport } from "./config.js";
 import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fault, type Faults, normaliseNetwork } from "./fields.js";
 import { defaultViewport, type LaunchConfig, type PoolConfig, refreshRateOf } from "./launch-config.js";
+import { clearsProfile } from "./profiles.js";
+import type { Resolved } from "./references.js";
 import { checkPolicy, checkWebRtc } from "./policy.js";
 import { mergeTelemetry } from "./telemetry.js";
 
@@ -13,7 +15,7 @@ export interface Defaults {
   readonly engine: LaunchConfig["engine"];
 }
 
-type Fields = Omit<PoolCreate & PoolPatch & SessionCreate, "size" | "region">;
+type Fields = Omit<PoolCreate & PoolPatch & SessionCreate, "size" | "region"> & Resolved;
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
 const withRefreshRate = (viewport: Viewport): Required<Viewport> => ({ ...viewport, refresh_rate: refreshRateOf(viewport) });
@@ -29,8 +31,8 @@ function engineFor({ headless, extensions, browser_policy, chrome_policy }: Part
   return headless && !asksMore ? engine : "chromium";
 }
 
-/** The whole configuration of a new pool, or every fault of the body. */
-export function createConfig(body: PoolCreate, defaults: Defaults): Done<PoolConfig> | Refusal {
+/** The whole configuration of a new pool whose references are resolved, or every fault of the body. */
+export function createConfig(body: PoolCreate & Resolved, defaults: Defaults): Done<PoolConfig> | Refusal {
   const blank: PoolConfig = {
     ...freshLaunch(body, defaults), size: body.size, fill_rate_per_minute: defaults.fillRatePerMinute, timeout_seconds: 600, reset_on_release: "none",
     refresh_on_profile_update: false,
@@ -39,7 +41,7 @@ export function createConfig(body: PoolCreate, defaults: Defaults): Done<PoolCon
 }
 
 /** `current` with the fields of `patch` written over it: omitted ones stay, clearing values remove (interface.md 4.4). */
-export function mergeConfig(current: PoolConfig, patch: Omit<PoolPatch, "expected_network">, defaults: Defaults): Done<PoolConfig> | Refusal {
+export function mergeConfig(current: PoolConfig, patch: Omit<PoolPatch, "expected_network"> & Resolved, defaults: Defaults): Done<PoolConfig> | Refusal {
   const faults: Faults = [];
   const { size, fill_rate_per_minute, timeout_seconds, reset_on_release, name, refresh_on_profile_update } = current;
   const merged: Mutable<PoolConfig> = {
@@ -57,13 +59,13 @@ export function mergeConfig(current: PoolConfig, patch: Omit<PoolPatch, "expecte
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(merged);
 }
 
-/** The launch configuration of an on-demand session whose proxy is resolved, or every fault of the body. */
-export function sessionConfig(body: SessionCreate, defaults: Defaults): Done<LaunchConfig> | Refusal {
+/** The launch configuration of an on-demand session whose references are resolved, or every fault of the body. */
+export function sessionConfig(body: SessionCreate & Resolved, defaults: Defaults): Done<LaunchConfig> | Refusal {
   const faults: Faults = [];
   const { proxy_id, ...rest } = body;
   const { mode, id = proxy_id } = body.proxy ?? {};
   const merged = mergeLaunch(freshLaunch(body, defaults), { ...rest, ...(id ? { proxy_id: id } : {}) }, faults);
-  const launch = { ...merged, ...(mode ? { proxy_mode: mode } : {}) };
+  const launch = { ...merged, ...(mode ? { proxy_mode: mode } : {}), ...savingProfile(merged, body) };
   if (body.proxy && proxy_id) fault(faults, "proxy", "cannot be combined with proxy_id");
   if (body.proxy) checkProxy(faults, body.proxy);
   if (body.gpu && body.headless) fault(faults, "gpu", "requires headless false");
@@ -73,14 +75,24 @@ export function sessionConfig(body: SessionCreate, defaults: Defaults): Done<Lau
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(launch);
 }
 
+/** Browsers of pools never save (interface.md 4.4), those of sessions where it is asked for. */
+const savingProfile = ({ profile }: LaunchConfig, { profile: asked }: SessionCreate): Pick<LaunchConfig, "profile"> =>
+  profile && asked?.save_changes !== undefined ? { profile: { ...profile, save_changes: asked.save_changes } } : {};
+
 /** The part of a pool's configuration that a browser is launched from. */
 export function launchConfigOf(config: PoolConfig): LaunchConfig {
   const { size: _size, fill_rate_per_minute: _rate, timeout_seconds: _timeout, reset_on_release: _reset, name: _name, refresh_on_profile_update: _refresh, ...launch } = config;
   return launch;
 }
 
+/** What extensions and the profile are called by is no part of a launch: their ids are. */
+function launchedFrom(config: PoolConfig): LaunchConfig {
+  const { extensions: _extensions, profile: _profile, ...launch } = launchConfigOf(config);
+  return launch;
+}
+
 export const isNewLaunch = (before: PoolConfig, after: PoolConfig): boolean =>
-  !isDeepStrictEqual(launchConfigOf(before), launchConfigOf(after));
+  !isDeepStrictEqual(launchedFrom(before), launchedFrom(after));
 
 /** Only the normalised allowlist raises the network generation, its removal included (design.md 5, Generations). */
 export const isNewNetwork = (before: PoolConfig, after: PoolConfig): boolean =>
@@ -114,11 +126,13 @@ function mergeLaunch(current: LaunchConfig, patch: Partial<Fields>, faults: Faul
 }
 
 function pickLaunch(from: LaunchConfig): LaunchConfig {
-  const { headless, stealth, kiosk_mode, engine, memory, viewport, start_url, browser_policy, extensions, profile, proxy_id, network, telemetry } = from;
+  const { headless, stealth, kiosk_mode, engine, memory, viewport, start_url, browser_policy, proxy_id, network, telemetry } = from;
+  const { extensions, extension_ids, profile, profile_id } = from;
   return {
     headless, stealth, kiosk_mode, engine, memory, viewport,
-    ...(start_url === undefined ? {} : { start_url }), ...(browser_policy ? { browser_policy } : {}), ...(extensions ? { extensions } : {}),
-    ...(profile ? { profile } : {}), ...(proxy_id === undefined ? {} : { proxy_id }), ...(network ? { network } : {}), ...(telemetry ? { telemetry } : {}),
+    ...(start_url === undefined ? {} : { start_url }), ...(browser_policy ? { browser_policy } : {}),
+    ...(extensions ? { extensions } : {}), ...(extension_ids ? { extension_ids } : {}),
+    ...(profile ? { profile } : {}), ...(profile_id ? { profile_id } : {}), ...(proxy_id === undefined ? {} : { proxy_id }), ...(network ? { network } : {}), ...(telemetry ? { telemetry } : {}),
   };
 }
 
@@ -130,20 +144,28 @@ function mergeClearable(merged: Mutable<LaunchConfig>, patch: Partial<Fields>, f
     checkPolicy(faults, policy);
     set(merged, "browser_policy", Object.keys(policy).length > 0 ? policy : undefined);
   }
-  if (patch.extensions) {
-    for (const extension of patch.extensions) checkSelector(faults, "extensions", extension);
-    set(merged, "extensions", patch.extensions.length > 0 ? patch.extensions : undefined);
-  }
-  if (patch.profile) {
-    const { save_changes: _ignored, ...profile } = patch.profile;
-    const isCleared = !profile.id && !profile.name && Object.keys(profile).length > 0;
-    if (!isCleared) checkSelector(faults, "profile", profile);
-    set(merged, "profile", isCleared ? undefined : profile);
-  }
+  mergeReferences(merged, patch, faults);
   if (patch.proxy_id !== undefined) set(merged, "proxy_id", patch.proxy_id || undefined);
   if (patch.start_url !== undefined) {
     checkStartUrl(faults, patch.start_url);
     set(merged, "start_url", patch.start_url || undefined);
+  }
+}
+
+/** What is sent, to be told again, and what it means, to be launched from. */
+function mergeReferences(merged: Mutable<LaunchConfig>, { extensions, extension_ids, profile: asked, profile_id }: Partial<Fields>, faults: Faults): void {
+  if (extensions) {
+    for (const extension of extensions) checkSelector(faults, "extensions", extension);
+    const isAny = extensions.length > 0;
+    set(merged, "extensions", isAny ? extensions : undefined);
+    set(merged, "extension_ids", isAny ? extension_ids : undefined);
+  }
+  if (asked) {
+    const { save_changes: _ignored, ...profile } = asked;
+    const isCleared = clearsProfile(profile);
+    if (!isCleared) checkSelector(faults, "profile", profile);
+    set(merged, "profile", isCleared ? undefined : profile);
+    set(merged, "profile_id", isCleared ? undefined : profile_id);
   }
 }
 
@@ -179,7 +201,8 @@ function mergeRefresh(
     merged.refresh_on_profile_update = false;
     return;
   }
-  const isNew = !isDeepStrictEqual(current.profile, merged.profile);
+  // The same profile by its name instead of its id is the same reference.
+  const isNew = current.profile_id !== merged.profile_id;
   if (patch.refresh_on_profile_update !== undefined) merged.refresh_on_profile_update = patch.refresh_on_profile_update;
   else if (isNew) merged.refresh_on_profile_update = true;
 }

@@ -8,13 +8,13 @@ import { createConfig, type Defaults, isExpectedNetwork, isNewLaunch, isNewNetwo
 import type { Caller } from "./operations.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { Homes, Keyed, PoolBounds, PoolWrite, Projects } from "./ports.js";
-import { type ProxyRefs, resolveProxies, withFaults } from "./proxies.js";
+import { withFaults } from "./proxies.js";
+import { type References, resolveReferences } from "./references.js";
 import { unsupportedFields } from "./support.js";
 
-export interface PoolPorts extends PoolBounds {
+export interface PoolPorts extends PoolBounds, References {
   readonly homes: Homes;
   readonly projects: Projects;
-  readonly proxies: ProxyRefs;
   readonly defaults: Defaults;
   readonly region: string;
   readonly maxPoolSize: number;
@@ -33,7 +33,7 @@ const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined =>
 
 /** POST /browser_pools: name and size are reserved first, the record makes them final. */
 export const makeCreatePool = (ports: PoolPorts) => async (body: PoolCreate, caller: Caller): Promise<Done<Pool> | Refusal> => {
-  const resolved = await resolveProxies(ports.proxies, body);
+  const resolved = await resolveReferences(ports, body);
   const config = withFaults(createConfig(resolved.body, ports.defaults), resolved.faults);
   if (config.kind === "refused") return config;
   const tooLarge = sizeRefusal(ports, body.size);
@@ -111,9 +111,14 @@ export const makeUpdatePool = (ports: PoolPorts) => async (ref: string, patch: P
   return refusal("conflict");
 };
 
+/** What a pool of an earlier release names, which had no extensions and profiles: resolved with its first change. */
+function unresolved({ extensions, extension_ids, profile, profile_id }: PoolConfig): Pick<PoolPatch, "extensions" | "profile"> {
+  return { ...(extensions && !extension_ids && { extensions: [...extensions] }), ...(profile && !profile_id && { profile }) };
+}
+
 async function updateOnce(ports: PoolPorts, pool: Pool, patch: PoolPatch): Promise<Refusal | "written" | "changed"> {
   const { expected_network, ...fields } = patch;
-  const resolved = await resolveProxies(ports.proxies, fields);
+  const resolved = await resolveReferences(ports, { ...unresolved(pool.config), ...fields });
   const merged = withFaults(mergeConfig(pool.config, resolved.body, ports.defaults), resolved.faults);
   if (merged.kind === "refused") return merged;
   const tooLarge = sizeRefusal(ports, merged.value.size);

@@ -1,4 +1,5 @@
 import type { Millis } from "../base/clock.js";
+import type { ErrorCode } from "../base/errors.js";
 import type { BrowserId, ClaimId, ControlId, Digest, Home, LeaseId, NodeId, PoolId, ProfileId, RequestId } from "../base/ids.js";
 import type { Browser, RetireReason, Usage } from "./browser.js";
 import type { LaunchConfig, PoolConfig } from "./launch-config.js";
@@ -110,7 +111,8 @@ export interface Homes {
   findHeld(home: Home, lease: LeaseId): Promise<{ browser: Browser; at: Millis } | undefined>;
   confirm(home: Home, leases: readonly LeaseId[]): Promise<void>;
   undo(home: Home, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over">;
-  release(home: Home, ask: ReleaseRequest): Promise<"released" | "already" | "superseded" | "unknown" | "elsewhere">;
+  /** `saving`: released, and what its browser leaves is saved as a profile. */
+  release(home: Home, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere">;
   touch(home: Home, ask: { browser: BrowserId; lease?: LeaseId; change: Touch; request: RequestId }): Promise<
     { kind: "touched"; browser: Browser; at: Millis } | { kind: "superseded" | "unknown" }
   >;
@@ -123,7 +125,8 @@ export interface Homes {
     ask: { revision: number; write: PoolWrite; isNewLaunch: boolean; isNewNetwork: boolean; discard: boolean; request: RequestId },
   ): Promise<"updated" | "changed" | "missing">;
   deletePool(home: Home, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing">;
-  flush(home: Home, request: RequestId): Promise<"flushed" | "missing">;
+  /** Retires idle browsers: all, or those that were claimed before an instant of Redis's time. */
+  flush(home: Home, request: RequestId, before?: Millis): Promise<"flushed" | "missing">;
   findPool(home: Home): Promise<Pool | undefined>;
   /** Redis's time. */
   now(): Promise<Millis>;
@@ -246,7 +249,8 @@ export type ControlMessage =
   | { readonly kind: "granted"; readonly waiter: RequestId; readonly connection: RequestId; readonly browser: string; readonly at: Millis }
   | { readonly kind: "superseded" | "deleted"; readonly waiter: RequestId; readonly connection: RequestId }
   | { readonly kind: "failed"; readonly waiter: RequestId; readonly connection: RequestId; readonly error: string }
-  | { readonly kind: "answer"; readonly question: RequestId; readonly ok: boolean; readonly text?: string };
+  /** `text`: why not, for people. `code`: what that is answered as, where the node can tell whose fault it is. */
+  | { readonly kind: "answer"; readonly question: RequestId; readonly ok: boolean; readonly text?: string; readonly code?: ErrorCode };
 export type NodeMessage =
   | { readonly kind: "fence"; readonly browser: BrowserId; readonly lease: LeaseId; readonly claim: ClaimId; readonly mode: "none" | "state" }
   | { readonly kind: "cut"; readonly browser: BrowserId; readonly lease: LeaseId; readonly why: string }

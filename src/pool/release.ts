@@ -1,4 +1,4 @@
-import type { Millis } from "../base/clock.js";
+import { type Clock, type Millis, pause } from "../base/clock.js";
 import { type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { type BrowserId, findBrowserId, findPoolId, type Home, homeOf } from "../base/ids.js";
 import type { ReleaseBody } from "./config.js";
@@ -11,9 +11,15 @@ export interface ReleasePorts {
   readonly projects: Projects;
   /** A retry of the official client after its session's lease has ended ends nothing within this time (design.md 5, Release). */
   readonly retryWindowMs: Millis;
+  readonly clock: Clock;
+  /** The end of a session waits so long for its profile to be saved; the save itself goes on. */
+  readonly saveWaitMs: Millis;
 }
 
-/** POST /browser_pools/{x}/release: answers as soon as the lease has ended. */
+/** A save takes hundreds of milliseconds; a look costs a fraction of one. */
+const lookMs = 50;
+
+/** POST /browser_pools/{x}/release: answers as soon as the lease has ended; where that saves a profile, once it is saved. */
 export const makeRelease = (ports: ReleasePorts) => async (ref: string, body: ReleaseBody, caller: Caller): Promise<Done<null> | Refusal> => {
   const browser = findBrowserId(body.session_id);
   if (!browser) return await notFound(ports, ref);
@@ -23,8 +29,13 @@ export const makeRelease = (ports: ReleasePorts) => async (ref: string, body: Re
   });
   switch (outcome) {
     case "released": return done(null);
-    // Releasing what is already released is no error.
-    case "already": return done(null);
+    case "saving":
+      await saved(ports, browser, caller);
+      return done(null);
+    // Releasing what is already released is no error; the first attempt may have been given up on while it saved.
+    case "already":
+      if (caller.retryCount > 0) await saved(ports, browser, caller);
+      return done(null);
     case "superseded": return refusal("lease_superseded");
     case "elsewhere": return await notFound(ports, ref);
     case "unknown": return await releaseOver(ports, { ref, browser }, caller);
@@ -51,15 +62,27 @@ async function releaseOver(ports: ReleasePorts, { ref, browser }: { ref: string;
   return lease && lease !== over.lease ? refusal("lease_superseded") : done(null);
 }
 
-/** DELETE /browsers/{id_or_name}: ends the session, its browser with it. */
+/** DELETE /browsers/{id_or_name}: ends the session, its browser with it; its profile is saved then, where that was asked for. */
 export const makeRemoveSession = (ports: ReleasePorts) => async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
   const isRetry = caller.retryCount > 0 && !caller.lease;
   const browser = await findSessionId(ports, ref);
   const outcome = browser ? await ports.homes.release(homeOf(browser), { browser, reuse: false, why: "deleted", ...askerOf(caller) }) : "unknown";
-  if (outcome === "released") return done(null);
   if (outcome === "superseded") return refusal("lease_superseded");
-  return isRetry && (await endedLately(ports, ref)) ? done(null) : refusal("browser_not_found");
+  const isOver = outcome === "released" || outcome === "saving" || (isRetry && (await endedLately(ports, ref)));
+  if (!isOver) return refusal("browser_not_found");
+  // What a retry repeats may have been given up on while it saved.
+  if (browser && outcome !== "released") await saved(ports, browser, caller);
+  return done(null);
 };
+
+/** Waits until the browser is gone, its profile saved before: whoever starts from that profile then starts from this state. */
+async function saved({ homes, clock, saveWaitMs }: ReleasePorts, browser: BrowserId, { gone }: Caller): Promise<void> {
+  const until = clock.monotonic() + saveWaitMs;
+  while (!gone.aborted && clock.monotonic() < until) {
+    if (!(await homes.findBrowser(browser))?.browser.saving) return;
+    await pause(clock, Math.min(lookMs, until - clock.monotonic()), gone);
+  }
+}
 
 async function endedLately({ homes, projects, retryWindowMs }: ReleasePorts, ref: string): Promise<boolean> {
   const id = findBrowserId(ref);

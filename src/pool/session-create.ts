@@ -11,12 +11,13 @@ import { type Defaults, sessionConfig } from "./merge.js";
 import type { Caller, Granted } from "./operations.js";
 import { Placement } from "./placement.js";
 import type { Candidate, Jobs, Nodes } from "./ports.js";
-import { type ProxyRefs, resolveProxies, withFaults } from "./proxies.js";
+import { profileOf } from "./profiles.js";
+import { withFaults } from "./proxies.js";
+import { type References, resolveReferences } from "./references.js";
 import { notSupported, unsupportedFields, unsupportedOfCreate } from "./support.js";
 
-export interface SessionPorts extends LendingPorts {
+export interface SessionPorts extends LendingPorts, References {
   readonly nodes: Nodes;
-  readonly proxies: ProxyRefs;
   readonly jobs: Jobs;
   readonly defaults: Defaults;
   readonly region: string;
@@ -29,7 +30,7 @@ const defaultTimeoutSeconds = 60;
 
 /** POST /browsers: the machinery of pools, without a pool: a launch is claimed for a waiter bound to it. */
 export const makeCreateSession = (ports: SessionPorts) => async (body: SessionCreate, caller: Caller): Promise<Granted | Refusal> => {
-  const resolved = await resolveProxies(ports.proxies, body);
+  const resolved = await resolveReferences(ports, body);
   const config = withFaults(sessionConfig(resolved.body, ports.defaults), resolved.faults);
   if (config.kind === "refused") return config;
   const refused = refusedHere(ports, body, config.value);
@@ -75,11 +76,13 @@ async function claim(ports: SessionPorts, { waiter, keyed }: Wish, config: Launc
 }
 
 /** A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not. */
-async function placed(nodes: Nodes, { headless, stealth, kiosk_mode, memory, engine }: LaunchConfig): Promise<{ candidate?: Candidate; obstacle: string }> {
+async function placed(nodes: Nodes, config: LaunchConfig): Promise<{ candidate?: Candidate; obstacle: string }> {
+  const { headless, stealth, kiosk_mode, memory, engine } = config;
   const id = newBrowserId(home);
   const placement = await Placement.open(nodes, { engine, ofPool: new Map() });
   const node = await placement.reserve(id, memoryBytes(memory));
-  const facts: Facts = { headless, stealth, kiosk_mode, memory };
+  const profile = profileOf(config, undefined);
+  const facts: Facts = { headless, stealth, kiosk_mode, memory, ...(profile && { profileId: profile.id }), ...(profile?.save && { saves: true }) };
   return { obstacle: placement.obstacle, ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }) };
 }
 

@@ -1,6 +1,8 @@
+import type { Millis } from "../base/clock.js";
 import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { homeOf, newRequestId } from "../base/ids.js";
 import type { NodeAnswer } from "./ask-node.js";
+import { attachProfile, refusedProfile } from "./attach-profile.js";
 import type { Browser } from "./browser.js";
 import type { ProxyChoice, SessionPatch, Viewport } from "./config.js";
 import type { Configs } from "./configs.js";
@@ -10,17 +12,19 @@ import { refreshRateOf } from "./launch-config.js";
 import type { Caller, SessionOrTombstone } from "./operations.js";
 import { allowedHostsOf } from "./network.js";
 import type { Homes, NodeQuestion, Projects, Touch } from "./ports.js";
-import { type ProxyRefs, resolveProxies } from "./proxies.js";
+import type { LoadedProfile } from "./profiles.js";
+import { type References, resolveReferences } from "./references.js";
 import type { Session } from "./session.js";
 import { notSupported, unsupportedOfPatch } from "./support.js";
 
-interface Ports {
+interface Ports extends References {
   readonly homes: Homes;
   readonly projects: Projects;
   readonly configs: Configs;
-  readonly proxies: ProxyRefs;
+  /** The browser's node ends Chromium and starts it again within. */
+  readonly restartLimitMs: Millis;
   /** Asks the browser's node to do something for this lease; waits for its answer within a limit. */
-  askNode(browser: Browser, what: NodeQuestion): Promise<NodeAnswer>;
+  askNode(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
 }
 
 /** GET /browsers/{id_or_name}: leased browsers; what is kept of those that are over only where asked for. */
@@ -33,9 +37,10 @@ export const makeGetSession = (ports: Ports) =>
     return tombstone ? done({ kind: "deleted", tombstone }) : refusal("browser_not_found");
   };
 
-/** PATCH /browsers/{id_or_name}: what is said of a lease, its start page, its viewport, what it may reach and through which proxy. */
+/** PATCH /browsers/{id_or_name}: what is said of a lease, its start page, viewport and profile, what it may reach and through which proxy. */
 export const makeUpdateSession = (ports: Ports) => async (ref: string, body: SessionPatch, caller: Caller): Promise<Done<Session> | Refusal> => {
-  const { body: { proxy }, faults } = await resolveProxies(ports.proxies, { proxy: body.proxy, proxy_id: body.proxy_id });
+  const { proxy_id, profile } = body;
+  const { body: { proxy, profile_id }, faults } = await resolveReferences(ports, { proxy: body.proxy, proxy_id, profile });
   const patch = { ...body, ...(proxy ? { proxy } : {}) };
   const refused = refusedPatch(patch, faults);
   if (refused) return refused;
@@ -44,12 +49,14 @@ export const makeUpdateSession = (ports: Ports) => async (ref: string, body: Ses
   if (!session) return refusal("browser_not_found");
   const { browser } = session;
   if (caller.lease && caller.lease !== browser.lease?.id) return refusal("lease_superseded");
-  return refusedStart(session, patch) ?? (await withName(ports, { browser, patch, caller }));
+  const wanted = profile_id && { id: profile_id, save: profile?.save_changes ?? false };
+  return refusedStart(session, patch) ?? refusedProfile(session, wanted, caller) ?? (await withName(ports, { session, patch, wanted, caller }));
 };
 
 interface Ask {
-  readonly browser: Browser;
+  readonly session: Session;
   readonly patch: SessionPatch;
+  readonly wanted: LoadedProfile | undefined;
   readonly caller: Caller;
 }
 
@@ -79,7 +86,7 @@ function refusedStart({ browser, launch }: Session, patch: SessionPatch): Refusa
 
 /** A new name is reserved first, and given back where the change is refused; the old one goes with the change. */
 async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal> {
-  const { browser: { id, lease }, patch: { name } } = ask;
+  const { session: { browser: { id, lease } }, patch: { name } } = ask;
   if (!name || !lease || name === lease.name) return await changeBrowser(ports, ask);
   const owner = lease.id;
   const reserve = () => ports.projects.reserveName({ kind: "session", name, owner, home: homeOf(id) });
@@ -94,17 +101,22 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
   return outcome;
 }
 
-/** First what the browser may refuse, then the record; the start page last, since nothing of it is waited for but its dispatch. */
-async function changeBrowser(ports: Ports, { browser, patch, caller }: Ask): Promise<Done<Session> | Refusal> {
-  const refused = (patch.viewport && (await resize(ports, browser, patch.viewport))) ?? (await changeNetwork(ports, { browser, patch }));
+/**
+ * First what the browser may refuse, then the record; the profile before anything that its restart would take back; the start page
+ * last, since nothing of it is waited for but its dispatch.
+ */
+async function changeBrowser(ports: Ports, { session, patch, wanted, caller }: Ask): Promise<Done<Session> | Refusal> {
+  const { browser } = session;
+  const refused = (await attachProfile(ports, session, wanted))
+    ?? (patch.viewport && (await resize(ports, browser, patch.viewport))) ?? (await changeNetwork(ports, { browser, patch }));
   if (refused) return refused;
   const reply = await ports.homes.touch(homeOf(browser.id), {
     browser: browser.id, change: touchOf(patch), request: caller.request, ...(browser.lease ? { lease: browser.lease.id } : {}),
   });
   if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
   if (patch.start_url) await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
-  const session = await ports.configs.findSession(reply.browser, reply.at);
-  return session ? done(session) : refusal("browser_not_found");
+  const changed = await ports.configs.findSession(reply.browser, reply.at);
+  return changed ? done(changed) : refusal("browser_not_found");
 }
 
 async function resize({ askNode }: Ports, browser: Browser, { width, height }: Viewport): Promise<Refusal | undefined> {
@@ -117,7 +129,7 @@ async function resize({ askNode }: Ports, browser: Browser, { width, height }: V
  * The record says first what is asked, so that a node which the question does not reach finds it there, or shuts the browser's way
  * out (node/contact.ts): when nothing is heard for 5 s it is closed until the node has put the change in force.
  */
-async function changeNetwork(ports: Ports, { browser, patch }: Pick<Ask, "browser" | "patch">): Promise<Refusal | undefined> {
+async function changeNetwork(ports: Ports, { browser, patch }: { browser: Browser; patch: SessionPatch }): Promise<Refusal | undefined> {
   const network = networkOf(patch);
   if (!network || !browser.lease) return undefined;
   const reply = await ports.homes.touch(homeOf(browser.id), {

@@ -2,6 +2,7 @@ import type { Millis } from "../base/clock.js";
 import type { BrowserId, LeaseId, PoolId } from "../base/ids.js";
 import type { Browser, RetireReason, Usage } from "./browser.js";
 import type { LaunchConfig } from "./launch-config.js";
+import type { LoadedProfile, ProfileFacts } from "./profiles.js";
 
 /** A leased browser as the contract's session object is made from (interface.md 2.7). */
 export interface Session {
@@ -10,6 +11,8 @@ export interface Session {
   readonly pool?: { readonly id: PoolId; readonly name?: string };
   /** What the proxy in force is called now; absent where there is none, or it has no name. */
   readonly proxyName?: string;
+  /** The profile in force; `facts` as they are now, absent where it was deleted since. */
+  readonly profile?: LoadedProfile & { readonly facts?: ProfileFacts };
   /** Redis's time at the reading, for `usage.uptime_ms`. */
   readonly at: Millis;
 }

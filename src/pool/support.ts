@@ -4,15 +4,7 @@ import type { LaunchConfig } from "./launch-config.js";
 import { captures } from "./telemetry.js";
 
 /** The fields of a configuration whose machinery is not built here; empty and clearing values count as absent. */
-export function unsupportedFields(config: LaunchConfig): readonly string[] {
-  const asks: Record<string, boolean> = {
-    browser_policy: Object.keys(config.browser_policy ?? {}).length > 0,
-    extensions: (config.extensions?.length ?? 0) > 0,
-    profile: config.profile !== undefined,
-    telemetry: captures(config.telemetry),
-  };
-  return Object.keys(asks).filter((field) => asks[field]);
-}
+export const unsupportedFields = (config: LaunchConfig): readonly string[] => (captures(config.telemetry) ? ["telemetry"] : []);
 
 /** Of an acquire's body: what the lease would need. */
 export const unsupportedOfAcquire = (body: AcquireBody): readonly string[] => [
@@ -27,10 +19,7 @@ export const unsupportedOfCreate = (body: SessionCreate): readonly string[] => [
 ];
 
 /** Of PATCH /browsers/{id}: what later issues build. */
-export const unsupportedOfPatch = (body: SessionPatch): readonly string[] => [
-  ...(body.profile?.id || body.profile?.name ? ["profile"] : []),
-  ...(captures(body.telemetry) ? ["telemetry"] : []),
-];
+export const unsupportedOfPatch = (body: SessionPatch): readonly string[] => (captures(body.telemetry) ? ["telemetry"] : []);
 
 export const notSupported = (fields: readonly string[]): Refusal =>
   refusal("not_supported", {

@@ -11,6 +11,8 @@ export interface UpkeepPorts {
   readonly jobs: Jobs;
   readonly log: Log;
   fill(home: Home): Promise<void>;
+  /** Flushes what a pool has of a profile that was saved since, where it asks for that. */
+  refresh(home: Home): Promise<void>;
   /** A lost node's queue goes with it. */
   dropQueue(node: NodeId): Promise<void>;
   readonly maxLeases: number | null;
@@ -49,7 +51,10 @@ export function makeUpkeep(ports: UpkeepPorts): Upkeep {
       await ports.projects.sweepTombstones();
       await ports.projects.sweepPools();
     },
-    recycle: () => each("recycle", (home) => ports.homes.recycle(home, { maxLeases: ports.maxLeases, request: newRequestId() })),
+    recycle: async () => {
+      await each("recycle", (home) => ports.homes.recycle(home, { maxLeases: ports.maxLeases, request: newRequestId() }));
+      await each("refresh", ports.refresh);
+    },
   };
 }
 

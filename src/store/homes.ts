@@ -91,7 +91,7 @@ export class RedisHomes implements Homes {
     return word(await this.run({ home, request }, "undo", { lease }));
   }
 
-  async release(home: Home, ask: ReleaseRequest): Promise<"released" | "already" | "superseded" | "unknown" | "elsewhere"> {
+  async release(home: Home, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
     const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
     return word(await this.run({ home, request }, "release", { browser, name, lease, reuse: flag(reuse), why, isRetry: flag(isRetry) }));
   }
@@ -127,8 +127,8 @@ export class RedisHomes implements Homes {
     return word(await this.run({ home, request: ask.request }, "delete-pool", { force: flag(ask.force) }));
   }
 
-  async flush(home: Home, request: RequestId): Promise<"flushed" | "missing"> {
-    return word(await this.run({ home, request }, "flush", { why: "flushed" }));
+  async flush(home: Home, request: RequestId, before?: number): Promise<"flushed" | "missing"> {
+    return word(await this.run({ home, request }, "flush", { why: "flushed", before: before ?? "" }));
   }
 
   async findPool(home: Home): Promise<Pool | undefined> {

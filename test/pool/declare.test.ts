@@ -1,23 +1,27 @@
 import { expect, test } from "vitest";
 import { done, refusal } from "../../src/base/errors.js";
-import { newRequestId, type ProxyId } from "../../src/base/ids.js";
+import { type ExtensionId, newRequestId, type ProfileId, type ProxyId } from "../../src/base/ids.js";
 import type { PoolCreate } from "../../src/pool/config.js";
 import { declarePools } from "../../src/pool/declare.js";
 import { createConfig } from "../../src/pool/merge.js";
 import type { PoolOperations } from "../../src/pool/operations.js";
-import type { ProxyRefs } from "../../src/pool/proxies.js";
+import { type References, resolveReferences } from "../../src/pool/references.js";
 import { silentLog } from "../support/chromium-host.js";
 import { pool } from "../support/recorded-operations.js";
 
 const defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium" as const };
 
-/** A registry of one proxy, named out. */
-const proxies: ProxyRefs = {
-  resolve: async ({ id, name }) => (name === "out" || id === "p1" ? { kind: "found", id: "p1" as ProxyId, name: "out" } : { kind: "unknown" }),
+const extension = "e".repeat(24) as ExtensionId;
+const profile = "f".repeat(24) as ProfileId;
+/** Registries of one each: a proxy named out, an extension named blocker, a profile named login. */
+const refs: References = {
+  proxies: { resolve: async ({ id, name }) => (name === "out" || id === "p1" ? { kind: "found", id: "p1" as ProxyId, name: "out" } : { kind: "unknown" }) },
+  extensions: { find: async (id) => (id === extension ? { id } : undefined), findNamed: async (name) => (name === "blocker" ? extension : undefined) },
+  profiles: { find: async (id) => (id === profile ? { id, createdAt: 0 } : undefined), findNamed: async (name) => (name === "login" ? profile : undefined) },
 };
 
-function configOf(body: PoolCreate) {
-  const made = createConfig(body, defaults);
+async function configOf(body: PoolCreate) {
+  const made = createConfig((await resolveReferences(refs, body)).body, defaults);
   if (made.kind === "refused") throw new Error(JSON.stringify(made.details));
   return made.value;
 }
@@ -25,9 +29,10 @@ function configOf(body: PoolCreate) {
 /** What is logged where `declared` meets a pool that was made by `present`. */
 async function differences(declared: PoolCreate, present: PoolCreate): Promise<unknown> {
   const logged: unknown[] = [];
-  const pools = { get: async () => done({ ...pool, config: configOf(present) }) } as Pick<PoolOperations, "get"> as PoolOperations;
+  const config = await configOf(present);
+  const pools = { get: async () => done({ ...pool, config }) } as Pick<PoolOperations, "get"> as PoolOperations;
   const log = { ...silentLog, warn: (fields: object) => void logged.push(fields) };
-  await declarePools([declared], { pools, proxies, log, defaults, request: newRequestId });
+  await declarePools([declared], { pools, ...refs, log, defaults, request: newRequestId });
   return logged;
 }
 
@@ -47,6 +52,26 @@ test("a proxy that is declared by its name is the one that is kept by its id", a
   expect(await differences(routed({ name: "gone" }), routed({ id: "p1" }))).toEqual([{ pool: "herd", fields: ["network"] }]);
 });
 
+test("an extension or a profile is the same by its name and by its id; another, or none, is a difference", async () => {
+  const one: PoolCreate = { name: "herd", size: 2, extensions: [{ name: "blocker" }], profile: { name: "login" } };
+  const same: PoolCreate = { name: "herd", size: 2, extensions: [{ id: extension }], profile: { id: profile, save_changes: true } };
+  expect(await differences(same, one)).toEqual([]);
+  expect(await differences({ ...one, extensions: [] }, one)).toEqual([{ pool: "herd", fields: ["extensions"] }]);
+  expect(await differences({ ...one, profile: { id: "" } }, one)).toEqual([{ pool: "herd", fields: ["refresh_on_profile_update", "profile"] }]);
+  expect(await differences(one, { name: "herd", size: 2 })).toEqual([{ pool: "herd", fields: ["extensions", "profile", "refresh_on_profile_update"] }]);
+});
+
+test("a declared pool that names what is not registered is not created, and says what is missing", async () => {
+  const logged: unknown[] = [];
+  const pools = { get: async () => refusal("pool_not_found") } as Pick<PoolOperations, "get"> as PoolOperations;
+  const log = { ...silentLog, error: (fields: object) => void logged.push(fields) };
+  const declared: PoolCreate = { name: "herd", size: 2, extensions: [{ name: "blocker" }, { name: "gone" }], profile: { id: "nobody" } };
+  await declarePools([declared], { pools, ...refs, log, defaults, request: newRequestId });
+  expect(logged).toEqual([{
+    pool: "herd", missing: ['extensions[1]: there is no extension named "gone"', 'profile: there is no profile with the id "nobody"'],
+  }]);
+});
+
 test("the fields that differ are named, their values not", async () => {
   expect(await differences({ ...full, size: 3, viewport: { width: 801, height: 600 } }, full)).toEqual([{ pool: "herd", fields: ["viewport", "size"] }]);
 });
@@ -55,5 +80,5 @@ test.each([
   [[{ name: "herd" }], "is not valid"], [[{ size: 1 }], "has no name"], [[{ name: "herd", size: 1, unknown: 1 }], "is not valid"],
 ])("%j is refused", async (declared, message) => {
   const pools = { get: async () => refusal("pool_not_found") } as Pick<PoolOperations, "get"> as PoolOperations;
-  await expect(declarePools(declared, { pools, proxies, log: silentLog, defaults, request: newRequestId })).rejects.toThrow(message);
+  await expect(declarePools(declared, { pools, ...refs, log: silentLog, defaults, request: newRequestId })).rejects.toThrow(message);
 });

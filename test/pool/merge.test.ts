@@ -1,19 +1,27 @@
 import { describe, expect, test } from "vitest";
+import type { ExtensionId, ProfileId } from "../../src/base/ids.js";
 import type { PoolCreate, PoolPatch, SessionCreate, SessionPatch } from "../../src/pool/config.js";
 import type { PoolConfig } from "../../src/pool/launch-config.js";
 import { createConfig, type Defaults, isExpectedNetwork, isNewLaunch, isNewNetwork, mergeConfig, sessionConfig } from "../../src/pool/merge.js";
+import type { Resolved } from "../../src/pool/references.js";
 import { unsupportedFields, unsupportedOfAcquire, unsupportedOfCreate, unsupportedOfPatch } from "../../src/pool/support.js";
 
 const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium" };
 
+/** A selector means what it says: an id as well as a name. */
+const meant = <Body extends Pick<PoolPatch, "extensions" | "profile">>(body: Body): Body & Resolved => ({
+  ...body, ...(body.extensions && { extension_ids: body.extensions.map(({ id, name }) => (id ?? name) as ExtensionId) }),
+  ...((body.profile?.id || body.profile?.name) && { profile_id: (body.profile.id || body.profile.name) as ProfileId }),
+});
+
 function made(body: Partial<PoolCreate>, given: Partial<Defaults> = {}): PoolConfig {
-  const config = createConfig({ size: 2, ...body }, { ...defaults, ...given });
+  const config = createConfig(meant({ size: 2, ...body }), { ...defaults, ...given });
   if (config.kind === "refused") throw new Error(JSON.stringify(config.details));
   return config.value;
 }
 
 function merged(current: Partial<PoolCreate>, patch: PoolPatch): PoolConfig {
-  const config = mergeConfig(made(current), patch, defaults);
+  const config = mergeConfig(made(current), meant(patch), defaults);
   if (config.kind === "refused") throw new Error(JSON.stringify(config.details));
   return config.value;
 }
@@ -22,8 +30,8 @@ function merged(current: Partial<PoolCreate>, patch: PoolPatch): PoolConfig {
 function faultsOf(config: ReturnType<typeof createConfig> | ReturnType<typeof sessionConfig>): readonly (string | undefined)[] {
   return config.kind === "refused" ? (config.details ?? []).map(({ message }) => message.split(":")[0]) : [];
 }
-const faultsOfPool = (body: Partial<PoolCreate>): readonly (string | undefined)[] => faultsOf(createConfig({ size: 2, ...body }, defaults));
-const faultsOfPatch = (current: Partial<PoolCreate>, patch: PoolPatch): readonly (string | undefined)[] => faultsOf(mergeConfig(made(current), patch, defaults));
+const faultsOfPool = (body: Partial<PoolCreate>): readonly (string | undefined)[] => faultsOf(createConfig(meant({ size: 2, ...body }), defaults));
+const faultsOfPatch = (current: Partial<PoolCreate>, patch: PoolPatch): readonly (string | undefined)[] => faultsOf(mergeConfig(made(current), meant(patch), defaults));
 const faultsOfSession = (body: SessionCreate): readonly (string | undefined)[] => faultsOf(sessionConfig(body, defaults));
 
 test("a pool that says nothing has the contract's defaults", () => {
@@ -115,6 +123,7 @@ describe("refresh_on_profile_update", () => {
     ["a new profile turns it on", {}, one, true],
     ["another profile turns it on", { ...one, refresh_on_profile_update: false }, { profile: { name: "two" } }, true],
     ["the same reference leaves it", { ...one, refresh_on_profile_update: false }, one, false],
+    ["the same profile by its id leaves it", { ...one, refresh_on_profile_update: false }, { profile: { id: "one" } }, false],
     ["what is said counts", one, { ...one, refresh_on_profile_update: false }, false],
     ["clearing the profile turns it off", one, { profile: { id: "" } }, false],
     ["nothing said leaves it", one, { size: 3 }, true],
@@ -124,6 +133,50 @@ describe("refresh_on_profile_update", () => {
     expect(faultsOfPatch(one, { profile: { id: "" }, refresh_on_profile_update: true })).toEqual(["refresh_on_profile_update"]);
     expect(made(one).refresh_on_profile_update).toBe(true);
   });
+
+  const selectors = [undefined, { id: "a" }, { name: "a" }, { id: "b" }, { name: "b" }, { id: "" }, { name: "" }, {}] as const;
+  const flags = [undefined, true, false] as const;
+  const bodies = selectors.flatMap((profile) => flags.map((flag) => ({
+    ...(profile && { profile }), ...(flag !== undefined && { refresh_on_profile_update: flag }),
+  })));
+  interface State {
+    readonly profile: string | undefined;
+    readonly isOn: boolean;
+  }
+
+  /** interface.md 4.4, said once more from its text: the state after a PATCH, or undefined where it is refused. */
+  function expected(before: State, { profile, refresh_on_profile_update: flag }: PoolPatch): State | undefined {
+    if (profile && Object.keys(profile).length === 0) return undefined;
+    const after = profile ? profile.id || profile.name || undefined : before.profile;
+    if (after === undefined) return flag ? undefined : { profile: undefined, isOn: false };
+    if (flag !== undefined) return { profile: after, isOn: flag };
+    return { profile: after, isOn: after === before.profile ? before.isOn : true };
+  }
+
+  test("holds through every three PATCHes in a row, whatever each says of the profile and of the flag", () => {
+    let seen = 0;
+    const walk = (config: PoolConfig, state: State, left: number): void => {
+      expect([config.profile_id, config.refresh_on_profile_update]).toEqual([state.profile, state.isOn]);
+      if (left === 0) return;
+      for (const body of bodies) {
+        const outcome = mergeConfig(config, meant(body), defaults);
+        const then = expected(state, body);
+        expect(outcome.kind, JSON.stringify([state, body])).toBe(then ? "done" : "refused");
+        if (outcome.kind !== "done" || !then) continue;
+        seen += 1;
+        walk(outcome.value, then, left - 1);
+      }
+    };
+    walk(made({}), { profile: undefined, isOn: false }, 3);
+    expect(seen).toBeGreaterThan(1000);
+  });
+});
+
+test("what extensions and the profile are called by is told again as it was sent; pools never save", () => {
+  const config = made({ extensions: [{ name: "b" }, { id: "a" }], profile: { name: "p", save_changes: true } });
+  expect(config).toMatchObject({ extensions: [{ name: "b" }, { id: "a" }], extension_ids: ["b", "a"], profile_id: "p" });
+  expect(config.profile).toEqual({ name: "p" });
+  expect(merged({ extensions: [{ id: "a" }], profile: { id: "p" } }, { extensions: [], profile: { name: "" } })).toEqual(made({}));
 });
 
 test.each([
@@ -169,9 +222,11 @@ describe("generations", () => {
     [{ reset_on_release: "state" }, false, false], [{ headless: true }, true, false], [{ memory: "16GiB" }, true, false], [{ start_url: "https://a.example" }, true, false],
     [{ network: { allowed_hosts: ["A.example "] } }, false, false], [{ network: { allowed_hosts: ["b.example"] } }, true, true], [{ network: {} }, true, true],
     [{ network: { allowed_hosts: ["a.example"], private_hosts: [] } }, true, false],
+    [{ extensions: [{ name: "a" }, { id: "b" }], profile: { name: "p" } }, false, false], [{ extensions: [{ id: "b" }, { id: "a" }] }, true, false],
+    [{ extensions: [] }, true, false], [{ profile: { id: "q" } }, true, false], [{ profile: { id: "" } }, true, false], [{ refresh_on_profile_update: false }, false, false],
   ] as [PoolPatch, boolean, boolean][])("a PATCH of %j: a new launch %s, a new network %s", (patch, isLaunch, isNetwork) => {
-    const before = made({ network: { allowed_hosts: ["a.example"] } });
-    const after = merged({ network: { allowed_hosts: ["a.example"] } }, patch);
+    const current = { network: { allowed_hosts: ["a.example"] }, extensions: [{ id: "a" }, { name: "b" }], profile: { id: "p" } };
+    const [before, after] = [made(current), merged(current, patch)];
     expect([isNewLaunch(before, after), isNewNetwork(before, after)]).toEqual([isLaunch, isNetwork]);
   });
 });
@@ -196,6 +251,20 @@ describe("telemetry", () => {
 });
 
 describe("sessions", () => {
+  const session = (body: SessionCreate) => {
+    const config = sessionConfig(meant(body), defaults);
+    return config.kind === "done" ? config.value : config;
+  };
+  test.each([true, false])("a session says whether its profile is saved: %s", (save_changes) => {
+    expect(session({ profile: { name: "p", save_changes }, extensions: [{ id: "e" }] })).toMatchObject({
+      profile: { name: "p", save_changes }, profile_id: "p", extension_ids: ["e"],
+    });
+  });
+  test.each([[{ save_changes: true }, ["profile"]], [{}, ["profile"]], [{ id: "a", name: "b" }, ["profile"]], [{ id: "", save_changes: true }, []]])(
+    "a session with the profile %j has the faults %j", (profile, faults) => {
+      expect(faultsOfSession({ profile })).toEqual(faults);
+      if (faults.length === 0) expect(session({ profile })).toEqual(session({}));
+    });
   test.each([
     [{ gpu: true, headless: true }, ["gpu"]], [{ gpu: true, memory: "8GiB" }, ["memory"]], [{ video_memory: "2GiB" }, ["video_memory"]],
     [{ gpu: true, video_memory: "4GiB" }, []], [{ proxy: { mode: "direct" }, proxy_id: "p" }, ["proxy"]], [{ proxy: { mode: "direct" }, proxy_id: "" }, []],
@@ -207,13 +276,13 @@ describe("sessions", () => {
   ] as [SessionCreate, string[]][])("%j asks for what is not built: %j", (body, fields) => expect(unsupportedOfCreate(body)).toEqual(fields));
 
   test.each([
-    [{}, []], [{ network: { allowed_hosts: null } }, []], [{ network: { allowed_hosts: ["a"] } }, []], [{ profile: { name: "p" } }, ["profile"]],
+    [{}, []], [{ network: { allowed_hosts: null } }, []], [{ network: { allowed_hosts: ["a"] } }, []], [{ profile: { name: "p" } }, []],
     [{ proxy: { mode: "direct" } }, []], [{ proxy: { name: "p" } }, []], [{ proxy_id: "" }, []], [{ proxy_id: "p" }, []], [{ telemetry: { enabled: true } }, ["telemetry"]],
   ] as [SessionPatch, string[]][])("a PATCH of %j asks for what is not built: %j", (body, fields) => expect(unsupportedOfPatch(body)).toEqual(fields));
 });
 
 test.each([
-  [{}, []], [{ browser_policy: { HomepageLocation: "x" } }, []], [{ extensions: [{ id: "e" }] }, ["extensions"]], [{ network: { private_hosts: [] } }, []],
+  [{}, []], [{ browser_policy: { HomepageLocation: "x" } }, []], [{ extensions: [{ id: "e" }] }, []], [{ network: { private_hosts: [] } }, []],
   [{ network: { allowed_hosts: ["a"] } }, []], [{ network: { proxy_routes: [{ hosts: ["a"], proxy: { id: "p" } }] } }, []],
-  [{ profile: { id: "p" } }, ["profile"]], [{ proxy_id: "p" }, []], [{ telemetry: { enabled: true } }, ["telemetry"]],
+  [{ profile: { id: "p" } }, []], [{ proxy_id: "p" }, []], [{ telemetry: { enabled: true } }, ["telemetry"]],
 ] as [Partial<PoolCreate>, string[]][])("a pool with %j is not filled for %j", (body, fields) => expect(unsupportedFields(made(body))).toEqual(fields));

@@ -130,7 +130,7 @@ test("a start page that cannot be opened is recorded all the same", async () => 
 });
 
 test.each([
-  ["a taken name", { name: "taken", tags: {} }, "name_taken"], ["a profile", { profile: { name: "p" }, name: "two" }, "not_supported"],
+  ["a taken name", { name: "taken", tags: {} }, "name_taken"], ["a profile that is not there", { profile: { name: "p" }, name: "two" }, "bad_request"], ["no profile", { profile: { id: "" } }, "bad_request"],
   ["two choices of a profile", { profile: { id: "a", name: "b" } }, "bad_request"], ["an empty proxy", { proxy: {} }, "bad_request"],
   ["two proxies", { proxy: { mode: "direct" as const }, proxy_id: "p" }, "bad_request"], ["an empty allowlist", { network: { allowed_hosts: [] } }, "bad_request"],
   ["a file", { start_url: "file:///etc/passwd", name: "two" }, "bad_request"],

@@ -1,12 +1,14 @@
 import type { NodeAnswer } from "../../src/pool/ask-node.js";
 import { newControlId, newRequestId, type PoolId, homeOf } from "../../src/base/ids.js";
 import { makeAcquire } from "../../src/pool/acquire.js";
+import type { Browser } from "../../src/pool/browser.js";
 import { Configs } from "../../src/pool/configs.js";
 import { Desk } from "../../src/pool/desk.js";
 import { Grants } from "../../src/pool/grants.js";
 import type { Caller } from "../../src/pool/operations.js";
 import { makeCreatePool, makeGetPool, makeRemovePool, makeUpdatePool } from "../../src/pool/pools.js";
 import type { ControlMessage, Homes, Jobs, Projects } from "../../src/pool/ports.js";
+import type { References } from "../../src/pool/references.js";
 import { makeRelease, makeRemoveSession } from "../../src/pool/release.js";
 import { makeCreateSession } from "../../src/pool/session-create.js";
 import { makeGetSession, makeUpdateSession } from "../../src/pool/session-update.js";
@@ -43,28 +45,38 @@ export async function openControlBed(project: string, options: { maxSessions?: n
       if (message.kind !== "answer") desk.deliver(message.connection, message);
     },
   });
-  const configs = new Configs(homes, bed.proxies);
+  const refs: References = { proxies: bed.proxies, profiles: bed.profiles, extensions: bed.extensions };
+  const configs = new Configs(homes, refs);
   const lending = { homes, projects, desk, grants, configs, control };
   const defaults = { fillRatePerMinute: 6000, maxFillRatePerMinute: null, engine: "chromium" as const };
-  const poolPorts = { homes, projects, proxies: bed.proxies, defaults, region: "us-east", maxPoolSize: 1000, pooledSessions: 20, maxPools: 10, kick() {} };
+  const poolPorts = { homes, projects, ...refs, defaults, region: "us-east", maxPoolSize: 1000, pooledSessions: 20, maxPools: 10, kick() {} };
   const asked: unknown[] = [];
   let nodeAnswer: NodeAnswer["kind"] = "done";
+  let nodeText: string | undefined;
+  let whileAsked: (browser: Browser) => Promise<unknown> = async () => {};
   const sessionPorts = {
-    homes, projects, configs, proxies: bed.proxies,
-    askNode: async (_: unknown, what: unknown) => {
+    homes, projects, configs, ...refs, restartLimitMs: 35_000,
+    askNode: async (browser: Browser, what: unknown) => {
       asked.push(what);
-      return { kind: nodeAnswer };
+      await whileAsked(browser);
+      return nodeAnswer === "failed" && nodeText !== undefined ? { kind: nodeAnswer, text: nodeText } : { kind: nodeAnswer };
     },
   };
+  const ending = { homes, projects, retryWindowMs: 120_000, clock, saveWaitMs: 30_000 };
   return {
     bed, broken, clock, desk, grants, messages, asked, control,
-    answerOfNode: (answer: typeof nodeAnswer) => void (nodeAnswer = answer),
+    answerOfNode: (answer: typeof nodeAnswer, text?: string) => {
+      nodeAnswer = answer;
+      nodeText = text;
+    },
+    /** What happens between a question to the node and its answer. */
+    whileNodeWorks: (work: typeof whileAsked) => void (whileAsked = work),
     acquire: makeAcquire({ ...lending, maxWaitMs }),
-    createSession: makeCreateSession({ ...lending, proxies: bed.proxies, nodes: bed.nodes, jobs, defaults, region: "us-east", launchWaitMs: maxWaitMs }),
-    release: makeRelease({ homes, projects, retryWindowMs: 120_000 }), remove: makeRemoveSession({ homes, projects, retryWindowMs: 120_000 }),
+    createSession: makeCreateSession({ ...lending, ...refs, nodes: bed.nodes, jobs, defaults, region: "us-east", launchWaitMs: maxWaitMs }),
+    release: makeRelease(ending), remove: makeRemoveSession(ending),
     createPool: makeCreatePool(poolPorts), updatePool: makeUpdatePool(poolPorts), removePool: makeRemovePool(poolPorts), getPool: makeGetPool(poolPorts),
     updateSession: makeUpdateSession(sessionPorts), getSession: makeGetSession(sessionPorts),
-    listSessions: makeListSessions({ homes, projects, configs, region: "us-east" }),
+    listSessions: makeListSessions({ homes, projects, configs, profiles: bed.profiles, region: "us-east" }),
     waiting: async (pool: PoolId) => (await bed.homes.findPool(homeOf(pool)))?.counts.waiting ?? 0,
     async close() {
       desk.close();

@@ -96,7 +96,7 @@ test("errors come as the client's classes, and what a retry cannot cure is asked
     [() => counting.browsers.retrieve("none"), NotFoundError, "browser_not_found"],
     [() => counting.browsers.create({ gpu: true }), PermissionDeniedError, "insufficient_plan"],
     [() => counting.browsers.create({ gpu: true, headless: true }), BadRequestError, "bad_request"],
-    [() => counting.browsers.create({ profile: { name: "p" } }), BadRequestError, "not_supported"],
+    [() => counting.browsers.create({ profile: { name: "p" } }), BadRequestError, "bad_request"],
     [() => daemon.kernel({ apiKey: "some_other_key_of_nobody" }).browserPools.list(), AuthenticationError, "unauthorized"],
   ];
   for (const [work, type, code] of cases) {

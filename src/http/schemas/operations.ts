@@ -3,6 +3,7 @@ import { about } from "./operation.js";
 const pools = "Browser pools";
 const browsers = "Browsers";
 const proxies = "Proxies";
+const extensions = "Extensions";
 const profiles = "Profiles";
 const health = "Health";
 
@@ -70,7 +71,8 @@ export const operations = about({
     tag: browsers, summary: "Change a session while it runs", takesBody: true,
     success: session("The session as it is now"),
     failures: [
-      "not_supported", "insufficient_plan", "browser_not_found", "name_taken", "lease_superseded", "conflict", "node_unreachable", "node_silent",
+      "not_supported", "insufficient_plan", "browser_not_found", "name_taken", "lease_superseded", "profile_loaded", "conflict", "launch_failed",
+      "node_unreachable", "node_silent",
     ],
   },
   deleteBrowser: {
@@ -100,6 +102,27 @@ export const operations = about({
   checkProxy: {
     tag: proxies, summary: "Send a request through a proxy", takesBody: true,
     success: proxy(200, "The proxy with what was found: one that carried nothing is unavailable"), failures: ["proxy_not_found", "secret_unreadable"],
+  },
+  listExtensions: { tag: extensions, summary: "List extensions, newest first", success: page("Extension") },
+  uploadExtension: {
+    tag: extensions, summary: "Upload an extension that pools and sessions can name", takesBody: true,
+    success: [{ status: 201, description: "The new extension", component: "Extension" }], failures: ["limit_exceeded", "name_taken"],
+  },
+  getExtension: {
+    tag: extensions, summary: "Read what is known of an extension",
+    success: [{ status: 200, description: "The extension", component: "Extension" }], failures: ["extension_not_found"],
+  },
+  downloadExtension: {
+    tag: extensions, summary: "Download an extension's archive as it was uploaded",
+    success: [{ status: 200, description: "The zip", contentType: "application/octet-stream" }], failures: ["extension_not_found", "archive_missing"],
+  },
+  deleteExtension: {
+    tag: extensions, summary: "Delete an extension; browsers that have it keep it", takesBody: true,
+    success: nothing("It is deleted"), failures: ["resource_in_use", "extension_not_found"],
+  },
+  downloadExtensionFromChromeStore: {
+    tag: extensions, summary: "Download an extension of the Chrome Web Store as a zip; nothing is registered",
+    success: [{ status: 200, description: "The zip", contentType: "application/octet-stream" }], failures: ["destination_failed"],
   },
   listProfiles: { tag: profiles, summary: "List profiles, newest first", success: page("Profile") },
   createProfile: {

@@ -80,6 +80,23 @@ const SessionNetwork = Type.Object(
   { description: "What is in force for this lease" },
 );
 
+/** wire-facts.md 2.5. */
+export const ProfileReply = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.Optional(Type.String()),
+    created_at: Instant,
+    updated_at: Type.Optional(Type.String({ format: "date-time", description: "Of its last save, or of its last new name" })),
+    last_used_at: Type.Optional(Type.String({ format: "date-time", description: "When a browser was launched from it last" })),
+  },
+  { $id: "Profile" },
+);
+
+const SessionProfile = Type.Object(
+  { ...ProfileReply.properties, created_at: Type.Optional(Instant) },
+  { description: "As it is now; of one that was deleted since, the id" },
+);
+
 /** interface.md 2.7, wire-facts.md 2.2. */
 export const SessionReply = Type.Object(
   {
@@ -108,7 +125,8 @@ export const SessionReply = Type.Object(
       ),
     ),
     browser_policy: Type.Optional(Policy),
-    profile: Type.Optional(Type.Object({ id: Type.Optional(Type.String()), name: Type.Optional(Type.String()) })),
+    profile: Type.Optional(SessionProfile),
+    profile_save_changes: Type.Optional(Type.Boolean({ description: "Whether the end of the session saves the profile; absent where there is none" })),
     proxy_id: Type.Optional(Type.String()),
     telemetry: Type.Optional(Type.Union([Telemetry, Type.Null()])),
     usage: Type.Optional(
@@ -147,16 +165,17 @@ export const ProxyReply = Type.Object(
   { $id: "Proxy" },
 );
 
-/** wire-facts.md 2.5. */
-export const ProfileReply = Type.Object(
+/** wire-facts.md 2.4. */
+export const ExtensionReply = Type.Object(
   {
     id: Type.String(),
     name: Type.Optional(Type.String()),
     created_at: Instant,
-    updated_at: Type.Optional(Type.String({ format: "date-time", description: "Of its last save, or of its last new name" })),
-    last_used_at: Type.Optional(Type.String({ format: "date-time", description: "When a browser was launched from it last" })),
+    size_bytes: Count,
+    checksum: Type.String({ description: "SHA-256 of the bytes that were uploaded, in lower-case hexadecimal digits" }),
+    last_used_at: Type.Optional(Type.String({ format: "date-time", description: "When a browser was launched with it last" })),
   },
-  { $id: "Profile" },
+  { $id: "Extension" },
 );
 
 const Scope = Type.Object({ project_id: Type.Union([Type.String(), Type.Null()]) });
@@ -177,11 +196,12 @@ export const AuthContextReply = Type.Object(
 export const StatusReply = Type.Object({ status: Type.String() }, { $id: "Status" });
 
 /** Each is a component of the OpenAPI document. */
-export const components = [ErrorReply, PoolReply, PoolBrowserReply, SessionReply, CurlReply, ProxyReply, ProfileReply, AuthContextReply, StatusReply] as const;
+export const components = [ErrorReply, PoolReply, PoolBrowserReply, SessionReply, CurlReply, ProxyReply, ExtensionReply, ProfileReply, AuthContextReply, StatusReply] as const;
 
 export type PoolReply = Static<typeof PoolReply>;
 export type PoolBrowserReply = Static<typeof PoolBrowserReply>;
 export type ProxyReply = Static<typeof ProxyReply>;
+export type ExtensionReply = Static<typeof ExtensionReply>;
 export type ProfileReply = Static<typeof ProfileReply>;
 export type SessionReply = Static<typeof SessionReply>;
 export type AuthContextReply = Static<typeof AuthContextReply>;

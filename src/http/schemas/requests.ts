@@ -7,11 +7,21 @@ const closed = { additionalProperties: false } as const;
 export const NoFields = Type.Object({}, closed);
 export const PoolDelete = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed);
 
+/** Parts of a form. */
+export const ExtensionCreate = Type.Object(
+  {
+    file: Type.String({ contentMediaType: "application/octet-stream", description: "A zip of the unpacked extension, its manifest.json at the root or in the only folder there" }),
+    name: Type.Optional(Name),
+  },
+  closed,
+);
+
 export const ProfileCreate = Type.Object({ name: Type.Optional(Name) }, closed);
 export const ProfilePatch = Type.Object({ name: Name }, closed);
 
 export const PoolRef = Type.Object({ id_or_name: Type.String({ description: "The pool's id or its name; ids win" }) });
 export const ProxyRefParams = Type.Object({ id: Type.String({ description: "The proxy's id; its name is none" }) });
+export const ExtensionRefParams = Type.Object({ id_or_name: Type.String({ description: "The extension's id or its name; ids win" }) });
 export const ProfileRefParams = Type.Object({ id_or_name: Type.String({ description: "The profile's id or its name; ids win" }) });
 export const SessionRef = Type.Object({ id_or_name: Type.String({ description: "The session's id or its name; ids win" }) });
 
@@ -31,6 +41,11 @@ const region = Type.Optional(Type.Enum([...regions]));
  * keys of their own; a read changes nothing.
  */
 export const PoolQuery = Type.Object({ ...paging, ...byName, region });
+export const ExtensionQuery = Type.Object({ ...paging, ...byName });
+export const StoreQuery = Type.Object({
+  url: Type.String({ maxLength: 2048, description: "Where the Chrome Web Store shows the extension, or the extension's id there" }),
+  os: Type.Optional(Type.Enum(["win", "mac", "linux"], { default: "linux" })),
+});
 export const ProfileQuery = Type.Object({ ...paging, ...byName });
 export const ProfileDownload = Type.Object({
   format: Type.Optional(Type.Enum(["tar.zst", "tar"], { default: "tar.zst", description: "`tar`: not compressed" })),
@@ -40,7 +55,7 @@ export const SessionQuery = Type.Object({
   ...paging,
   status: Type.Optional(Type.Enum(["active", "deleted", "all"], { default: "active" })),
   include_deleted: Type.Optional(Type.Boolean({ deprecated: true, description: "As status=all" })),
-  query: text("A part of the name or of the pool's name, or an id"),
+  query: text("A part of the name, of the pool's or the profile's name, or an id"),
   region,
   tags: Type.Optional(
     Type.Record(Type.String(), Type.String({ maxLength: 256 }), {

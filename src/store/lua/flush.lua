@@ -1,13 +1,20 @@
--- flush: retire every idle browser; they are replaced at the fill rate.
+-- flush: retire idle browsers, all or those claimed before an instant; they are replaced at the fill rate.
 -- KEYS  pool browsers launching idle leased resetting retiring leases provisional worn graves spent events answer
--- ARGV  why eventsKept
+-- ARGV  why before eventsKept
 -- REPLY flushed (how many), missing
+-- `before` is an instant of ours, or empty.
 --- @include ends
 
 local first = again()
 if first then return first end
 
 if redis.call("HGET", K.pool, "state") ~= "open" then return plain("missing") end
-local ids = redis.call("ZRANGE", K.idle, 0, -1)
-for _, id in ipairs(ids) do retire(read(id), A.why) end
-return finish("flushed", tostring(#ids))
+local before, flushed = tonumber(A.before), 0
+for _, id in ipairs(redis.call("ZRANGE", K.idle, 0, -1)) do
+  local browser = read(id)
+  if not before or browser.createdAt < before then
+    retire(browser, A.why)
+    flushed = flushed + 1
+  end
+end
+return finish("flushed", tostring(flushed))

@@ -1,7 +1,7 @@
 -- release: end the lease of a browser, by the one that holds it.
 -- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer
 -- ARGV  name browser lease reuse why isRetry eventsKept controlLostMs provisionalMs retryWindowMs
--- REPLY released, already (nothing is held, or a retry came after its lease had ended), superseded, unknown, elsewhere
+-- REPLY released, saving (released; what it leaves is saved as a profile), already (nothing is held, or a retry came after its lease had ended), superseded, unknown, elsewhere
 -- `name` is what the caller calls the pool by, empty where that is its id or nothing; `elsewhere`: this pool is not called so.
 --- @include grants
 
@@ -23,6 +23,13 @@ if A.lease == "" and A.isRetry == "1" and browser.lastLeaseEndedAt and now - bro
   return plain("already")
 end
 
+local function savesProfile()
+  local attached = browser.lease.profile
+  if attached then return cjson.decode(attached).save end
+  return terms.kind == "on-demand" and browser.facts and cjson.decode(browser.facts).saves
+end
+
+browser.saving = savesProfile() or nil
 local function endIt()
   if terms.kind == "on-demand" or A.reuse == "0" then return retire(browser, A.why) end
   if browser.lease.altered then return retire(browser, "altered") end
@@ -35,4 +42,5 @@ local function endIt()
   fence(browser, A.why, terms.reset)
 end
 endIt()
+if browser.saving then return finish("saving") end
 return finish("released")
