@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { Clock } from "./base/clock.js";
 import { textOf } from "./base/log.js";
 import { Stops } from "./base/stops.js";
 import type { ArchiveCache, Staging } from "./blob/archives.js";
@@ -6,6 +7,7 @@ import { openCache } from "./blob/cache.js";
 import { DirectoryArchives } from "./blob/directory-archives.js";
 import type { KeptArchives } from "./blob/kept-archives.js";
 import { openStaging } from "./blob/staging.js";
+import { S3Archives } from "./blob/s3-archives.js";
 import type { Config } from "./config.js";
 import type { Surroundings } from "./ground.js";
 
@@ -20,11 +22,22 @@ export interface ArchivesPart {
 /** Archives of extensions and profiles, wired by hand. Once per daemon: what lies in staging and cache is emptied. */
 export async function openArchives(config: Config, { clock, log }: Pick<Surroundings, "clock" | "log">): Promise<ArchivesPart> {
   const stops = new Stops(clock, config.stop.stepMs);
-  const archives = new DirectoryArchives(config.archives.directory, clock);
+  const archives = openKept(config, clock, stops);
   const staging = await openStaging(join(config.dataDir, "staging"));
   const cache = await openCache({
     archives, directory: join(config.dataDir, "archive-cache"), maxBytes: config.archives.cacheBytes,
     onFault: (error) => log.warn({ error: textOf(error) }, "archive was not removed from the cache"),
   });
   return { archives, staging, cache, stops };
+}
+
+function openKept({ archives }: Config, clock: Clock, stops: Stops): KeptArchives {
+  const { s3Bucket: bucket, s3Endpoint: endpoint, s3AccessKeyId: accessKeyId, s3SecretAccessKey: secretAccessKey } = archives;
+  if (bucket === null) return new DirectoryArchives(archives.directory, clock);
+  const kept = new S3Archives({
+    bucket, prefix: archives.s3Prefix ?? "", region: archives.s3Region, isPathStyle: archives.s3PathStyle, limitMs: archives.s3LimitMs,
+    ...(endpoint !== null && { endpoint }), ...(accessKeyId && secretAccessKey && { credentials: { accessKeyId, secretAccessKey } }),
+  });
+  stops.add("s3", () => kept.close());
+  return kept;
 }

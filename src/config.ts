@@ -47,6 +47,9 @@ function contradictions(file: ConfigFile): string[] {
   );
   const { default_rate_per_minute: usual, max_rate_per_minute: most } = file.fill;
   demand(most !== null && usual > most, "fill.default_rate_per_minute: has to be at most fill.max_rate_per_minute");
+  const { s3_bucket: bucket, s3_endpoint: endpoint, s3_access_key_id: signer, s3_secret_access_key: signing } = file.archives;
+  demand(bucket === null && endpoint !== null, "archives.s3_endpoint: needs archives.s3_bucket");
+  demand((signer === null) !== (signing === null), "archives.s3_access_key_id, archives.s3_secret_access_key: need each other");
   for (const host of file.egress.private_hosts) {
     const parsed = parseHostPattern(host, { withRanges: true });
     demand(parsed.kind === "fault", `egress.private_hosts: ${JSON.stringify(host)} ${parsed.kind === "fault" ? parsed.message : ""}`);

@@ -7,7 +7,7 @@ import { pipeline } from "node:stream/promises";
 import { findDigest, type Digest } from "../base/ids.js";
 import type { Staged, Staging } from "./archives.js";
 import { directoryMode, fileMode } from "./durable.js";
-import { bounded } from "./verified.js";
+import { atMost } from "./through.js";
 
 const emptied = async (directory: string): Promise<void> => {
   await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
@@ -33,7 +33,7 @@ async function takeInto(path: string, source: Readable, { maxBytes, signal }: Pa
   const summed = sum();
   try {
     const file = createWriteStream(path, { flags: "wx", mode: fileMode });
-    await pipeline(source, bounded(maxBytes), summed.stream, file, signal ? { signal } : {});
+    await pipeline(source, atMost(maxBytes), summed.stream, file, signal ? { signal } : {});
     return { path, ...summed.result(), discard };
   } catch (error) {
     await discard();

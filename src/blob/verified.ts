@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { Transform } from "node:stream";
 import type { Digest } from "../base/ids.js";
-import { TooLarge } from "./archives.js";
 
 /** Bytes that are not what they are called. */
 export class WrongDigest extends Error {
@@ -21,18 +20,6 @@ export function verified(digest: Digest): Transform {
     },
     flush(done) {
       done(hash.digest("hex") === digest ? null : new WrongDigest(digest));
-    },
-  });
-}
-
-/** Passes bytes on and fails with `TooLarge` once there are more than `maxBytes`. */
-export function bounded(maxBytes: number): Transform {
-  let seen = 0;
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      seen += chunk.length;
-      if (seen > maxBytes) done(new TooLarge(maxBytes));
-      else done(null, chunk);
     },
   });
 }

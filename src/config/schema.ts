@@ -135,6 +135,7 @@ const archives = Type.Object({
   s3_access_key_id: secretOr("who signs requests to the store")("found as Amazon's own tools find it", { env: "REMUDA_S3_ACCESS_KEY_ID" }),
   s3_secret_access_key: secretOr("its key")("found as Amazon's own tools find it", { env: "REMUDA_S3_SECRET_ACCESS_KEY" }),
   s3_path_style: switched("names the bucket in the path of a URL instead of its host")(false),
+  s3_limit_seconds: seconds("a request to the store has to be answered within; a transfer in which nothing moves is given up after", [1, 600])(30),
   cache_bytes: bytes("a node keeps archives it has fetched up to this size in all; least recently used ones go")(2 * 2 ** 30),
   unused_hours: hours("an archive that nothing names is deleted after")(1),
   sweep_period_minutes: minutes("archives that nothing names are looked for every")(10),
