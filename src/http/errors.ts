@@ -28,7 +28,8 @@ export function errorHeaders(refused: Refusal): Record<string, string> {
 }
 
 export const refuse = (reply: FastifyReply, refused: Refusal): FastifyReply =>
-  reply.code(errors[refused.code].status).headers(errorHeaders(refused)).send(errorBody(refused));
+  // The type is named since that of a stream which has failed is set by then.
+  reply.code(errors[refused.code].status).headers(errorHeaders(refused)).type("application/json; charset=utf-8").send(errorBody(refused));
 
 /** 204, or why not. */
 export const answerDone = (reply: FastifyReply, got: Done<null> | Refusal): FastifyReply =>
