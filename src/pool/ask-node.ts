@@ -1,12 +1,13 @@
 import type { Clock, Millis } from "../base/clock.js";
+import type { ErrorCode } from "../base/errors.js";
 import { type ControlId, newRequestId, type RequestId } from "../base/ids.js";
 import type { Browser } from "./browser.js";
 import type { ControlMessage, NodeQuestion, Wire } from "./ports.js";
 
 type Answer = Extract<ControlMessage, { kind: "answer" }>;
 
-/** `text`: why it failed, for people. */
-export type NodeAnswer = { readonly kind: "done" | "silent" } | { readonly kind: "failed"; readonly text?: string };
+/** `text`: why it failed, for people; `code`: what that is answered as, where the node can tell whose fault it is. */
+export type NodeAnswer = { readonly kind: "done" | "silent" } | { readonly kind: "failed"; readonly text?: string; readonly code?: ErrorCode };
 
 /** A node has so long to answer where the question names no limit; then the caller is told that it was silent. */
 const answerLimitMs: Millis = 5000;
@@ -18,7 +19,8 @@ export function makeAskNode(control: ControlId, { wire, clock }: { wire: Wire; c
 } {
   const open = new Map<RequestId, (answer: NodeAnswer) => void>();
   return {
-    hear: ({ question, ok, text }) => open.get(question)?.(ok ? { kind: "done" } : { kind: "failed", ...(text !== undefined && { text }) }),
+    hear: ({ question, ok, text, code }) =>
+      open.get(question)?.(ok ? { kind: "done" } : { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) }),
     async ask(browser, what, limitMs = answerLimitMs) {
       const { lease } = browser;
       if (!lease) return { kind: "failed" };
