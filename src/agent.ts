@@ -3,12 +3,14 @@ import type { BrowserId, NodeId } from "./base/ids.js";
 import { Stops } from "./base/stops.js";
 import { type Host, openHost } from "./browser/host.js";
 import { launchChromium } from "./browser/launch.js";
+import type { ArchivesPart } from "./archives.js";
 import { findScratchDirectory } from "./browser/scratch.js";
 import { sweepLeftovers } from "./browser/sweep.js";
 import type { Config } from "./config.js";
 import { openWays, type Ways } from "./egress.js";
 import { type GatewayWiring, wireGateway } from "./gateway.js";
 import type { Surroundings } from "./ground.js";
+import { openMakings } from "./makings.js";
 import { Bridge } from "./node/bridge.js";
 import { Drain } from "./node/drain.js";
 import { Contact } from "./node/contact.js";
@@ -28,6 +30,7 @@ import type { Metrics } from "./telemetry/metrics.js";
 
 export interface AgentParts extends GatewayWiring {
   readonly node: NodeId;
+  readonly archives: ArchivesPart;
 }
 
 /** A node's agent: opened, then begun once its address is known. */
@@ -49,16 +52,18 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
   const host = await openHost(await hostSettings(config), { clock, log });          stops.add("browser host", () => host.close());
   await sweepLeftovers(host);
   const { ways, stops: egress } = await openWays(config, surroundings, { state, metrics: parts.metrics, host }); stops.add("egress", () => egress.run());
+  const { furnishing, saving, changing } = await openMakings(config, surroundings, { state, metrics: parts.metrics, archives: parts.archives });
   const slots = new Slots({
-    homes, reports, clock, log, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches,
-    launch: (spec, { signal, onAnswer }) => launchChromium(spec, host, { signal, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
+    homes, reports, clock, log, saving, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches,
+    furnishing: (launch) => furnishing.of(launch),
+    launch: (spec, { onAnswer, ...options }) => launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
     makeBridge: (chromium) => new Bridge(chromium.pipe, clock),
     meter: slotMeter(state, parts.metrics),
   });
   const networks = new Networks({ homes, reports, clock, log });
   const fence = new Fence({
-    slots, homes, reports, networks, log, resetLimitMs: config.node.resetLimitMs,
-    answer: (message, ok) => state.wire.toControl(message.control, { kind: "answer", question: message.question, ok }),
+    slots, homes, reports, networks, log, ...changing(slots), resetLimitMs: config.node.resetLimitMs,
+    answer: ({ control, question }, { isDone: ok, ...why }) => state.wire.toControl(control, { kind: "answer", question, ok, ...why }),
   });
   const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
   const gateway = wireGateway(config, surroundings, {

@@ -34,7 +34,7 @@ export function wireGateway(
 
 const limitsOf = ({ gateway }: Config): Limits => ({
   ...defaultLimits, messageBytes: gateway.maxMessageBytes, cutBytes: gateway.maxBufferedBytes, holdMs: gateway.stalledMs,
-  pingMs: gateway.pingMs, connectMs: gateway.upgradeLimitMs / 2, answerMs: gateway.upgradeLimitMs, readyMs: gateway.startUrlWaitMs,
+  pingMs: gateway.pingMs, connectMs: gateway.upgradeLimitMs / 2, answerMs: gateway.upgradeLimitMs, readyMs: gateway.startUrlWaitMs, restartMs: gateway.upgradeLimitMs / 2,
 });
 
 const meterOf = (metrics: Metrics): GatewayMetrics => ({

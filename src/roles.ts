@@ -1,5 +1,6 @@
 import { openAgent } from "./agent.js";
 import { announce } from "./announce.js";
+import { openArchives } from "./archives.js";
 import type { Config } from "./config.js";
 import { clusterSecret, nodeId } from "./config/kept.js";
 import { urlOf } from "./config/resolve.js";
@@ -77,9 +78,10 @@ const all: Role = (config, surroundings) => opened(config, surroundings, async (
   const metrics = openMetrics(surroundings, state, readingsOf(state));
   const url = new PublicUrl(config);
   const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, node), findEnd: findLeaseEnd(state) };
-  const agentPart = await openAgent(config, surroundings, { state, parts: { ...wiring, node } });
+  const archives = take(stops, "archives", await openArchives(config, surroundings));
+  const agentPart = await openAgent(config, surroundings, { state, parts: { ...wiring, node, archives } });
   const { agent } = agentPart;
-  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway), version: versionOf(packageRoot), unready: agent.unready };
+  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway), archives, version: versionOf(packageRoot), unready: agent.unready };
   stops.add("agent", () => agentPart.stops.run());
   const { control } = take(stops, "control", await openControl(config, surroundings, { state, parts }));
   // Before the server: while leases end it takes their releases, and it waits for no client's socket. A second run is the first.
@@ -103,7 +105,8 @@ const control: Role = (config, surroundings) => opened(config, surroundings, asy
   const gateway = wireGateway(config, surroundings, {
     wiring, local: { findBrowser: () => undefined, connect: () => Promise.resolve({ kind: "gone", reason: "no browser is here" }) },
   });
-  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(gateway), version: versionOf(packageRoot) };
+  const archives = take(stops, "archives", await openArchives(config, surroundings));
+  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(gateway), archives, version: versionOf(packageRoot) };
   const opening = take(stops, "control", await openControl(config, surroundings, { state, parts }));
   stops.add("gateway", () => gateway.close());
   stops.add("waiting callers", opening.control.dismiss);
@@ -120,7 +123,8 @@ const node: Role = (config, surroundings) => opened(config, surroundings, async 
   const [secret, id] = await Promise.all([clusterSecret(config), nodeId(config)]);
   const metrics = openMetrics(surroundings, state);
   const url = new PublicUrl(config);
-  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, id), findEnd: findLeaseEnd(state), node: id };
+  const archives = take(stops, "archives", await openArchives(config, surroundings));
+  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, id), findEnd: findLeaseEnd(state), node: id, archives };
   const { agent, stops: agentStops } = await openAgent(config, surroundings, { state, parts: wiring });
   const { host, port, requestTimeoutMs } = config.server;
   const server = await listenAsNodeServer({ host, port, requestTimeoutMs }, {

@@ -5,6 +5,8 @@ import type { LeaseId } from "../base/ids.js";
 export interface Visitor {
   /** Cuts it at once; resolves when nothing of it can reach the browser any more. */
   cut(reason: string): Promise<void>;
+  /** The browser restarts: resolves when the client has been told. Without it, it may stay. */
+  interrupt?(reason: string): Promise<void>;
 }
 
 /** A visitor's place. Counted as activity between `confirm` and `leave`. */
@@ -96,6 +98,11 @@ export class Activity {
     for (const visitor of visitors) this.#leave(visitor);
     const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
     if (failures.length > 0) throw new AggregateError(failures, `${failures.length} of ${visitors.length} could not be cut`);
+  }
+
+  /** Tells clients that the browser restarts. Never rejects: what they leave goes with Chromium. */
+  async interrupt(reason: string): Promise<void> {
+    await Promise.allSettled([...this.#visitors.keys()].map((visitor) => visitor.interrupt?.(reason)));
   }
 
   #remember(lease: LeaseId): void {

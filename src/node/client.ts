@@ -10,7 +10,7 @@ import type { Limits } from "./limits.js";
 
 /** Close codes: those of RFC 6455, and 4410 for a lease that is over. */
 export const closeCodes = {
-  asked: 1000, goingAway: 1001, notText: 1003, browserGone: 1011, tooSlow: 1013, leaseOver: 4410,
+  asked: 1000, goingAway: 1001, notText: 1003, browserGone: 1011, restart: 1012, tooSlow: 1013, leaseOver: 4410,
 } as const;
 
 /** Counted for the metrics. */

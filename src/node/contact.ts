@@ -4,7 +4,8 @@ import { type Home, homeOf } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Homes } from "../pool/ports.js";
 import type { Networks } from "./networks.js";
-import type { Slot, Slots } from "./slots.js";
+import type { Slot } from "./slot.js";
+import type { Slots } from "./slots.js";
 
 export interface ContactPorts {
   readonly slots: Slots;

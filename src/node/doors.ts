@@ -94,11 +94,12 @@ export class Door {
     }
   }
 
-  /** For the launch. */
+  /** For a launch; that of a restart is held to what is in force then. */
   get spec(): EgressDoor {
     const { proxyUrl, namespace } = this.egress;
-    const { rules, ports } = this.base;
-    return { proxyUrl, attesting: { usage: () => this.egress.usage(), ...probesOf(rules, ports.allowedProbeUrl) }, ...(namespace !== undefined && { namespace }) };
+    const { allowedProbeUrl } = this.base.ports;
+    const probes = probesOf(this.#present, this.#isShut ? null : allowedProbeUrl);
+    return { proxyUrl, attesting: { usage: () => this.egress.usage(), ...probes }, ...(namespace !== undefined && { namespace }) };
   }
 
   /** From now on the browser is somebody's. */

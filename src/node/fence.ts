@@ -2,8 +2,14 @@ import type { Millis } from "../base/clock.js";
 import type { ClaimId, LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Homes, Job, NodeMessage, NodeQuestion, NodeReports } from "../pool/ports.js";
+import type { Attaching } from "./attaching.js";
 import type { Networks } from "./networks.js";
-import type { Slot, Slots } from "./slots.js";
+import { done, failed, type Outcome } from "./outcome.js";
+import type { Slot } from "./slot.js";
+import type { Slots } from "./slots.js";
+import type { Uploads } from "./uploads.js";
+
+type Asked = Extract<NodeMessage, { kind: "ask" }>;
 
 export interface FencePorts {
   readonly slots: Slots;
@@ -11,8 +17,10 @@ export interface FencePorts {
   readonly reports: NodeReports;
   readonly log: Log;
   readonly networks: Networks;
+  readonly uploads: Uploads;
+  readonly attaching: Attaching;
   readonly resetLimitMs: Millis;
-  answer(message: Extract<NodeMessage, { kind: "ask" }>, ok: boolean): Promise<void>;
+  answer(message: Asked, outcome: Outcome): Promise<void>;
 }
 
 /** What a node does for a lease between its grant and its end: start page, questions, the fence, the reset. */
@@ -23,8 +31,8 @@ export class Fence {
   hear(message: NodeMessage): void {
     const slot = this.ports.slots.find(message.browser);
     if (!slot) return;
-    const failed = (error: unknown): void => this.ports.log.warn({ browser: slot.id, kind: message.kind, error: textOf(error) }, "message not carried out");
-    void this.#act(slot, message).catch(failed);
+    const onFault = (error: unknown): void => this.ports.log.warn({ browser: slot.id, kind: message.kind, error: textOf(error) }, "message not carried out");
+    void this.#act(slot, message).catch(onFault);
   }
 
   async #act(slot: Slot, message: NodeMessage): Promise<void> {
@@ -42,36 +50,53 @@ export class Fence {
     if (slot.activity.isOver(lease)) return Promise.resolve();
     slot.activity.begin(lease);
     if (slot.activity.registrations > 0) return Promise.resolve();
-    const dispatched = slot.chromium.navigate(url).catch((error: unknown) => {
+    const dispatched = (slot.restarting ?? Promise.resolve()).then(() => slot.chromium.navigate(url)).catch((error: unknown) => {
       this.ports.log.debug({ browser: slot.id, error: textOf(error) }, "start page not dispatched");
     });
     slot.started = { lease, dispatched };
     return dispatched;
   }
 
-  async #ask(slot: Slot, message: Extract<NodeMessage, { kind: "ask" }>): Promise<void> {
-    if (slot.activity.isOver(message.lease)) return await this.ports.answer(message, false);
+  async #ask(slot: Slot, message: Asked): Promise<void> {
+    const { lease, what } = message;
+    if (slot.activity.isOver(lease)) return await this.ports.answer(message, failed());
     // Where it cannot be known whether the change is in force, no answer is one: the caller is told that the way out is closed.
-    if (message.what.kind === "network") return await this.ports.answer(message, await this.ports.networks.sync(slot, message.what.revision));
-    const isDone = await this.#carryOut(slot, message.lease, message.what).then(
-      () => true,
-      (error: unknown) => {
-        this.ports.log.info({ browser: slot.id, what: message.what.kind, error: textOf(error) }, "question refused by the browser");
-        return false;
-      },
-    );
-    await this.ports.answer(message, isDone);
+    if (what.kind === "network") return await this.ports.answer(message, (await this.ports.networks.sync(slot, what.revision)) ? done : failed());
+    const outcome = await this.#carryOut(slot, lease, what).catch((error: unknown) => {
+      this.ports.log.info({ browser: slot.id, what: what.kind, error: textOf(error) }, "question refused by the browser");
+      return failed();
+    });
+    await this.ports.answer(message, outcome);
   }
 
-  async #carryOut(slot: Slot, lease: LeaseId, what: Exclude<NodeQuestion, { kind: "network" }>): Promise<void> {
-    if (what.kind === "navigate") {
-      // From now on the acquire's own start page is no longer wanted.
-      slot.started = { lease, dispatched: Promise.resolve() };
-      return await slot.chromium.navigate(what.url);
+  async #carryOut(slot: Slot, lease: LeaseId, what: Exclude<NodeQuestion, { kind: "network" }>): Promise<Outcome> {
+    switch (what.kind) {
+      case "extensions": return await this.ports.uploads.add(slot, lease, what.items);
+      case "profile": return await this.ports.attaching.attach(slot, lease, { id: what.id, isSaved: what.save });
+      case "navigate": return await this.#navigate(slot, lease, what.url);
+      case "resize": return await slot.inTurn(() => this.#resize(slot, what));
     }
-    if (what.kind !== "resize") throw new Error(`${what.kind} is not built yet`);
-    slot.isResized = true;
-    await slot.chromium.resize({ width: what.width, height: what.height });
+  }
+
+  async #navigate(slot: Slot, lease: LeaseId, url: string): Promise<Outcome> {
+    // From now on the acquire's own start page is no longer wanted.
+    slot.started = { lease, dispatched: Promise.resolve() };
+    await slot.restarting;
+    await slot.chromium.navigate(url);
+    return done;
+  }
+
+  async #resize(slot: Slot, { width, height }: { width: number; height: number }): Promise<Outcome> {
+    const before = slot.viewport ?? slot.config.viewport;
+    slot.viewport = { width, height };
+    try {
+      await slot.chromium.resize({ width, height });
+      return done;
+    } catch (error) {
+      // Some of it may have been done: the fence puts it right.
+      slot.viewport = before;
+      throw error;
+    }
   }
 
   /** Cuts the lease and restores the pool's baseline; without a reset the browser is then free. */
@@ -83,14 +108,18 @@ export class Fence {
   async #cut(slot: Slot, lease: LeaseId): Promise<boolean> {
     try {
       await slot.activity.cutLease(lease, "the lease has ended");
-      if (slot.isResized) await slot.chromium.resize(slot.config.viewport);
-      slot.isResized = false;
+      await slot.inTurn(() => this.#restoreViewport(slot));
       await this.ports.networks.restore(slot);
       return true;
     } catch (error) {
       await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
       return false;
     }
+  }
+
+  async #restoreViewport(slot: Slot): Promise<void> {
+    if (slot.viewport) await slot.chromium.resize(slot.config.viewport);
+    slot.viewport = undefined;
   }
 
   /** A reset job: fence, clear, compare with the fingerprint of the launch; any difference retires the browser. */

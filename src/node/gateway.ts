@@ -15,7 +15,7 @@ import { listPage, versionPage } from "./discovery.js";
 import { forwardRequest, forwardUpgrade, wasForwarded } from "./forward.js";
 import type { Gate } from "./gate.js";
 import type { Limits } from "./limits.js";
-import { Opening, type Upgrade } from "./opening.js";
+import { awaitRestart, Opening, type Upgrade } from "./opening.js";
 import { findPath, type Path } from "./paths.js";
 import type { GatewayPorts, LocalBrowser, NodeAddress } from "./ports.js";
 
@@ -150,7 +150,9 @@ export class Gateway {
     return visit.confirm() ? undefined : over;
   }
 
-  async #page(path: Path, { chromium, bridge }: LocalBrowser): Promise<object> {
+  async #page(path: Path, browser: LocalBrowser): Promise<object> {
+    await awaitRestart(browser, this.parts);
+    const { chromium, bridge } = browser;
     const at = { publicUrl: this.parts.publicUrl, browser: path.browser, token: path.token };
     return path.wanted.kind === "list" ? listPage(at, await bridge.targets()) : versionPage(at, chromium);
   }

@@ -5,7 +5,8 @@ import { type Log, textOf } from "../base/log.js";
 import type { Browser } from "../pool/browser.js";
 import type { Homes, NodeReports } from "../pool/ports.js";
 import type { Networks } from "./networks.js";
-import type { Slot, Slots } from "./slots.js";
+import type { Slot } from "./slot.js";
+import type { Slots } from "./slots.js";
 
 export interface KeepingPorts {
   readonly node: NodeId;
@@ -88,7 +89,7 @@ const isHeldBy = async ({ homes }: KeepingPorts, { id }: Slot, lease: LeaseId): 
 
 async function probe(ports: KeepingPorts, lastProbe: WeakMap<Slot, Millis>, slot: Slot): Promise<void> {
   const now = ports.clock.monotonic();
-  if (slot.isEnding || now - (lastProbe.get(slot) ?? slot.bornAtMs) < ports.probePeriodMs) return;
+  if (slot.isEnding || slot.restarting || now - (lastProbe.get(slot) ?? slot.bornAtMs) < ports.probePeriodMs) return;
   lastProbe.set(slot, now);
   try {
     await slot.chromium.probe(ports.probeLimitMs);

@@ -18,6 +18,8 @@ export interface Limits {
   readonly connectMs: Millis;
   /** From a connection to another node until its answer: longer than that node may take for a client. */
   readonly answerMs: Millis;
+  /** How long an upgrade or request waits for a restart of the browser. */
+  readonly restartMs: Millis;
   /** How long an upgrade waits for the dispatch of the acquire's start_url. */
   readonly readyMs: Millis;
 }
@@ -33,5 +35,6 @@ export const defaultLimits: Limits = {
   closeMs: 1000,
   connectMs: 5000,
   answerMs: 15_000,
+  restartMs: 5000,
   readyMs: 1000,
 };

@@ -3,7 +3,7 @@ import { type Log, textOf } from "../base/log.js";
 import type { Rules } from "../egress/rules.js";
 import type { Lease, NetworkChange } from "../pool/browser.js";
 import type { Homes, NodeReports } from "../pool/ports.js";
-import type { Slot } from "./slots.js";
+import type { Slot } from "./slot.js";
 
 export interface NetworkPorts {
   readonly homes: Homes;

@@ -35,25 +35,22 @@ export interface OpeningParts {
   readonly limits: Limits;
 }
 
+/** More restarts than this in one upgrade are none of a browser that works. */
+const mostSeatings = 3;
 
 /**
  * One client from its upgrade to its end. Registered in Redis, then seated in Chromium, then accepted: whatever fails before
- * is still an HTTP answer. The fence may cut it at any of these points.
+ * is still an HTTP answer. The fence may cut it at any of these points. One that meets a restart of the browser waits for it.
  */
 export class Opening implements Visitor {
-  readonly #client: Client;
+  #client: Client | undefined;
   #visit: Visit | undefined;
   /** From when Chromium is asked for a session of the client until that is settled: the fence waits for it. */
-  #seating: Promise<void> | undefined;
+  #seating: Promise<boolean> | undefined;
   #cutReason: string | undefined;
   #isOpen = false;
 
   constructor(private readonly upgrade: Upgrade, private readonly wish: Wish, private readonly parts: OpeningParts) {
-    const { chromium } = wish.browser;
-    this.#client = new Client({
-      socket: upgrade.socket, pipe: chromium.pipe, clock: parts.clock, limits: parts.limits, gate: parts.gate,
-      surroundings: { directories: chromium.directories }, traffic: parts.ports.metrics, onGone: () => this.#gone(),
-    });
     void this.#open();
   }
 
@@ -61,12 +58,17 @@ export class Opening implements Visitor {
     return this.end(closeCodes.leaseOver, reason);
   }
 
+  /** Resolves when a connected client has been told; one that is still to be seated is for the browser as it is then. */
+  async interrupt(reason: string): Promise<void> {
+    if (this.#isOpen) await this.#client?.end(closeCodes.restart, reason);
+  }
+
   /** Ends it at once, at whatever point it is; resolves when Chromium has detached it. */
   async end(code: number, reason: string): Promise<void> {
     this.#cutReason ??= reason;
     if (!this.#isOpen) refuseUpgrade(this.upgrade.socket, goneFor(reason));
-    await this.#seating;
-    await this.#client.end(code, reason);
+    await this.#seating?.catch(() => {});
+    await this.#client?.end(code, reason);
   }
 
   async #open(): Promise<void> {
@@ -75,9 +77,8 @@ export class Opening implements Visitor {
     if (!this.#visit) return this.#refuse(goneFor("the lease is over"));
     try {
       const refused = await this.#register();
-      if (refused || this.#cutReason !== undefined) return this.#refuse(refused ?? goneFor(this.#cutReason ?? ""));
-      this.#seating = this.#takeSeat();
-      await this.#seating;
+      if (refused) return this.#refuse(refused);
+      await this.#seat();
     } catch (error) {
       this.parts.log.warn({ browser: wish.id, lease: wish.lease, error: textOf(error) }, "client could not be connected");
       this.#refuse({ code: "unavailable" });
@@ -102,20 +103,53 @@ export class Opening implements Visitor {
     });
   }
 
-  async #takeSeat(): Promise<void> {
-    const seat = await this.wish.browser.bridge.join(this.#client, this.wish.root);
-    if (!seat) return this.#refuse({ code: "not_found", message: "There is no such target" });
-    await this.#accept(seat);
+  async #seat(): Promise<void> {
+    for (let seatings = 0; seatings < mostSeatings; seatings += 1) {
+      await awaitRestart(this.wish.browser, this.parts);
+      if (this.#cutReason !== undefined) return this.#refuse(goneFor(this.#cutReason));
+      this.#seating = this.#takeSeat();
+      if (await this.#seating) return;
+    }
+    this.#refuse({ code: "unavailable", message: "The browser is being restarted" });
   }
 
-  async #accept(seat: Seat): Promise<void> {
+  /** False where a restart came in between. */
+  async #takeSeat(): Promise<boolean> {
+    const { browser, root } = this.wish;
+    const { bridge } = browser;
+    const client = this.#makeClient();
+    const seat = await bridge.join(client, root).catch((error: unknown) => {
+      if (!browser.restarting && browser.bridge === bridge) throw error;
+      return "restarted" as const;
+    });
+    if (seat === "restarted") return false;
+    if (seat && browser.restarting) {
+      // It goes with the Chromium that it is of.
+      await seat.leave().catch(() => {});
+      return false;
+    }
+    this.#client = client;
+    if (seat) await this.#accept(client, seat);
+    else this.#refuse({ code: "not_found", message: "There is no such target" });
+    return true;
+  }
+
+  #makeClient(): Client {
+    const { upgrade: { socket }, wish: { browser: { chromium } }, parts } = this;
+    return new Client({
+      socket, pipe: chromium.pipe, clock: parts.clock, limits: parts.limits, gate: parts.gate,
+      surroundings: { directories: chromium.directories }, traffic: parts.ports.metrics, onGone: () => this.#gone(),
+    });
+  }
+
+  async #accept(client: Client, seat: Seat): Promise<void> {
     const { request, socket, head } = this.upgrade;
     const isWanted = this.#cutReason === undefined && !socket.destroyed;
     if (isWanted) {
       this.parts.webSockets.handleUpgrade(request, socket, head, (webSocket) => {
         this.#isOpen = true;
         this.parts.ports.metrics.clientOpened();
-        this.#client.start(webSocket, seat);
+        client.start(webSocket, seat);
       });
     }
     if (this.#isOpen) return;
@@ -137,4 +171,9 @@ export class Opening implements Visitor {
     this.#visit?.leave();
     this.#visit = undefined;
   }
+}
+
+/** Throws where the restart takes longer than a client should wait. */
+export async function awaitRestart({ restarting }: LocalBrowser, { clock, limits }: Pick<OpeningParts, "clock" | "limits">): Promise<void> {
+  if (restarting) await within(clock, { what: "a restart of the browser", limitMs: limits.restartMs }, restarting);
 }

@@ -10,6 +10,8 @@ export interface LocalBrowser {
   readonly chromium: Pick<Chromium, "pipe" | "directories" | "version">;
   readonly bridge: Bridge;
   readonly activity: Activity;
+  /** While its Chromium is being replaced: settles when that is over. `chromium` and `bridge` are others then. */
+  readonly restarting?: Promise<void> | undefined;
   /** A request of our own through the browser's way out, under its rules and into its counts. */
   curl(request: CurlRequest, gone: AbortSignal): Promise<CurlAnswer>;
 }

@@ -1,47 +1,23 @@
-import PQueue from "p-queue";
-import type { Clock, Millis } from "../base/clock.js";
-import { type BrowserId, type ClaimId, homeOf, type LeaseId, onDemandHome } from "../base/ids.js";
+import type { Clock } from "../base/clock.js";
+import { type BrowserId, type ClaimId, homeOf } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Chromium, LaunchSpec } from "../browser/chromium.js";
+import type { Chromium, Furnish, Left } from "../browser/chromium.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
 import { memoryBytes } from "../pool/config.js";
 import type { LaunchConfig } from "../pool/launch-config.js";
 import type { Homes, Job, LeaseUsage, NodeReports } from "../pool/ports.js";
-import { Activity } from "./activity.js";
-import { Bridge } from "./bridge.js";
-import type { Door } from "./doors.js";
-import type { LocalBrowser } from "./ports.js";
-import { Using } from "./using.js";
+import type { Bridge } from "./bridge.js";
+import { Launching, type LaunchingPorts } from "./launching.js";
+import { isOrderly, type Saving } from "./saving.js";
+import { type Running, Slot } from "./slot.js";
 
-/** A browser of this node, from its first answer to its end. */
-export interface Slot extends LocalBrowser {
-  readonly id: BrowserId;
-  readonly chromium: Chromium;
-  readonly config: LaunchConfig;
-  readonly bornAtMs: Millis;
-  readonly door: Door;
-  readonly using: Using;
-  /** Revision of the network change of a lease that is in force; without one it is the launch's own network. */
-  network: number | undefined;
-  /** The lease whose start page was dispatched last. */
-  started?: { readonly lease: LeaseId; readonly dispatched: Promise<void> };
-  /** A PATCH has changed the viewport: the fence puts it back. */
-  isResized: boolean;
-  /** Its end was decided here; its exit is no crash. */
-  isEnding: boolean;
-}
-
-export interface SlotPorts {
+export interface SlotPorts extends LaunchingPorts {
   readonly homes: Homes;
   readonly reports: NodeReports;
+  readonly saving: Saving;
   readonly clock: Clock;
   readonly log: Log;
-  /** Throws, with a text for people, where the browser cannot be let out. */
-  openDoor(browser: BrowserId, config: LaunchConfig): Promise<Door>;
-  /** `onAnswer`: Chromium has given its first answer. */
-  launch(spec: LaunchSpec, options: { readonly signal: AbortSignal; readonly onAnswer: () => void }): Promise<Chromium>;
   makeBridge(chromium: Chromium): Bridge;
-  readonly parallelLaunches: number;
   /** A launch beyond these is refused, whatever Redis says. */
   readonly maxBrowsers: number;
   readonly maxBytes: number;
@@ -66,11 +42,11 @@ export class Slots {
   readonly #admitted = new Map<BrowserId, number>();
   /** Ends that Redis could not be told: a record that names a browser which is no more would be handed out. */
   readonly #untold = new Map<BrowserId, End>();
-  readonly #queue: PQueue;
+  readonly #launching: Launching;
   #isClosed = false;
 
   constructor(private readonly ports: SlotPorts) {
-    this.#queue = new PQueue({ concurrency: ports.parallelLaunches });
+    this.#launching = new Launching(ports);
   }
 
   find(id: BrowserId): Slot | undefined {
@@ -106,36 +82,9 @@ export class Slots {
     if (!config) return;
     if (!this.#admits(id, memoryBytes(config.memory))) return await this.#failed(record, claim, "the node holds as many browsers as it may");
     try {
-      const slot = await this.#inTurn((onAnswer) => this.#start({ id, config }, { signal, onAnswer }));
-      await this.#launched(record, claim, slot);
+      await this.#launched(record, claim, await this.#seat(id, config, signal));
     } catch (error) {
       if (!signal.aborted) await this.#failed(record, claim, textWithLines(error));
-    }
-  }
-
-  /**
-   * A launch holds its place in the queue until Chromium has answered: what follows waits more than it works. The queue is
-   * not given the signal: it would settle before the launch has cleared up after itself.
-   */
-  #inTurn(start: (onAnswer: () => void) => Promise<Slot>): Promise<Slot> {
-    return new Promise((resolve, reject) => {
-      const turn = (): Promise<void> => new Promise((free) => {
-        start(free).then(resolve, reject).finally(free);
-      });
-      this.#queue.add(turn).catch(reject);
-    });
-  }
-
-  async #start({ id, config }: { id: BrowserId; config: LaunchConfig }, options: Parameters<SlotPorts["launch"]>[1]): Promise<Slot> {
-    const { signal } = options;
-    signal.throwIfAborted();
-    const door = await this.ports.openDoor(id, config);
-    try {
-      signal.throwIfAborted();
-      return this.#seat(await this.ports.launch(specOf(id, config, door), options), config, door);
-    } catch (error) {
-      await door.close();
-      throw error;
     }
   }
 
@@ -166,24 +115,35 @@ export class Slots {
     this.ports.log.info({ browser: slot.id, isolation: slot.chromium.isolation }, "browser launched");
   }
 
-  #seat(chromium: Chromium, config: LaunchConfig, door: Door): Slot {
+  async #seat(id: BrowserId, config: LaunchConfig, signal: AbortSignal): Promise<Slot> {
     const { clock } = this.ports;
+    const { chromium, door } = await this.#launching.first(id, config, signal);
     door.begin();
-    const using = new Using(() => door.used(), homeOf(chromium.id) === onDemandHome);
-    const slot: Slot = {
-      id: chromium.id, chromium, config, bridge: this.ports.makeBridge(chromium), activity: new Activity(clock, (lease) => using.begin(lease)),
-      door, using, bornAtMs: clock.monotonic(), network: undefined, isResized: false, isEnding: false,
-      curl: (request, gone) => door.egress.fetch(request, gone),
-    };
+    const slot = new Slot(this.#run(chromium), { config, door, clock });
     this.#slots.set(slot.id, slot);
-    void chromium.exited.then(({ code, signal, lastLines }) => {
-      if (!slot.isEnding) this.#crashed(slot, `exited with ${signal ?? code}: ${lastLines.slice(-5).join(" | ")}`);
-    });
+    this.#watch(slot, chromium);
     return slot;
   }
 
+  #run(chromium: Chromium): Running {
+    return { chromium, bridge: this.ports.makeBridge(chromium) };
+  }
+
+  /** Starts what has left again, in its session: only a restart does (restarts.ts). */
+  async runAgain(slot: Slot, left: Left, furnish: Furnish): Promise<void> {
+    const chromium = await this.#launching.again(slot, left, furnish);
+    slot.runs(this.#run(chromium));
+    this.#watch(slot, chromium);
+  }
+
+  #watch(slot: Slot, chromium: Chromium): void {
+    void chromium.exited.then(({ code, signal, lastLines }) => {
+      if (!slot.isEnding && slot.leaving !== chromium) this.crashed(slot, `exited with ${signal ?? code}: ${lastLines.slice(-5).join(" | ")}`);
+    });
+  }
+
   /** Exit is noticed at once: the lease ends, what is left of the browser goes, and the pool replaces it. */
-  #crashed(slot: Slot, text: string): void {
+  crashed(slot: Slot, text: string): void {
     const { log } = this.ports;
     log.warn({ browser: slot.id, exit: text }, "browser crashed");
     this.retireNow(slot, "crashed", text).catch((error: unknown) => log.error({ browser: slot.id, error }, "crashed browser not cleared up"));
@@ -191,7 +151,7 @@ export class Slots {
 
   /** Decides here that a browser is over, ends it, and says so. */
   async retireNow(slot: Slot, why: End["why"], text: string): Promise<void> {
-    slot.isEnding = true;
+    slot.endBegins();
     const claim = await this.#tell(slot.id, { why, text });
     await this.end(slot);
     if (claim) await this.#sayGone(slot.id, claim, slot.using.total);
@@ -223,7 +183,7 @@ export class Slots {
     });
   }
 
-  /** A retire job: done only where the record says so under this claim. */
+  /** A retire job: done only where the record says so under this claim. One that comes while an earlier one saves joins it. */
   async retire({ browser: id, claim }: Job): Promise<void> {
     const record = (await this.ports.homes.findBrowser(id))?.browser;
     if (record?.state !== "retiring" || record.claim !== claim) return;
@@ -231,37 +191,45 @@ export class Slots {
     pending?.abort.abort();
     await pending?.done;
     const slot = this.#slots.get(id);
-    if (slot) await this.end(slot);
+    if (slot) await this.end(slot, { saves: isOrderly(record.why) });
     await this.ports.reports.gone(id, claim, slot?.using.total);
   }
 
-  /** Cuts whoever uses it and ends the browser; resolves when nothing is left of it. Nothing in it is worth a gentle close. */
-  async end(slot: Slot): Promise<void> {
-    slot.isEnding = true;
+  /** Cuts whoever uses it and ends the browser; resolves when nothing is left of it. A second asker joins the first. */
+  end(slot: Slot, { saves } = { saves: false }): Promise<void> {
+    slot.endBegins();
+    slot.ended ??= this.#end(slot, saves);
+    return slot.ended;
+  }
+
+  async #end(slot: Slot, saves: boolean): Promise<void> {
     const { lease } = slot.activity;
     if (lease) await slot.activity.cutLease(lease, "the browser is over").catch(() => {});
-    // Its door closes with it, and is the last to go: what Chromium still sends at its end has nowhere else to go.
-    await slot.chromium.kill().finally(() => slot.door.close());
+    await slot.worked();
+    try {
+      if (saves && slot.profile?.isSaved) await this.ports.saving.save(slot, slot.profile.id);
+      // Nothing else in it is worth a gentle close.
+      else await (slot.left ? slot.left.discard() : slot.chromium.kill());
+    } finally {
+      // Its door closes with it, and is the last to go: what Chromium still sends at its end has nowhere else to go.
+      await slot.door.close();
+    }
     this.#slots.delete(slot.id);
   }
 
-  /** Ends everything at once; nothing is launched any more. */
+  /** Ends everything at once, but for the time that saves may take; nothing is launched any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const pending = [...this.#pending.values()];
     for (const { abort } of pending) abort.abort();
     await Promise.all(pending.map(({ done }) => done));
-    const ends = await Promise.allSettled(this.all().map((slot) => this.end(slot)));
+    const callOff = this.ports.saving.hurry();
+    const ends = await Promise.allSettled(this.all().map((slot) => this.end(slot, { saves: true })));
+    callOff();
     const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
     if (failures.length > 0) throw new AggregateError(failures, `${failures.length} of ${ends.length} browsers could not be ended`);
   }
 }
-
-const specOf = (browser: BrowserId, config: LaunchConfig, { spec: egress }: Door): LaunchSpec => ({
-  browser, egress, engine: config.engine, headless: config.headless, stealth: config.stealth, kioskMode: config.kiosk_mode,
-  viewport: { width: config.viewport.width, height: config.viewport.height }, memoryBytes: memoryBytes(config.memory),
-  ...(config.start_url === undefined ? {} : { startUrl: config.start_url }),
-});
 
 /** With the instant at which the browser was proved to be held by its egress. */
 const isolationText = ({ isolation, attestation }: Chromium): string => JSON.stringify({ ...isolation, ...(attestation && { attested: attestation.at }) });

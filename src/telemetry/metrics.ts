@@ -38,6 +38,10 @@ export interface EgressMeter {
   opened(tier: "namespace" | "proxy"): void;
   closed(tier: "namespace" | "proxy"): void;
 }
+/** What a node counts of the profiles it saves. */
+export interface SavingMeter {
+  profileSaved(outcome: "saved" | "missing" | "broken" | "failed"): void;
+}
 /** What a node's gateway counts. */
 export interface GatewayMeter {
   connected(): void;
@@ -51,7 +55,7 @@ const readLimitMs = 2000;
 const waitBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.064, 0.25, 1, 4, 15, 60];
 
 /** All series of this process. Labels are pools and reasons, never browsers; a pool that is gone takes its series along. */
-export class Metrics implements PoolMeter, GatewayMeter, EgressMeter {
+export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMeter {
   readonly #registry = new Registry();
   readonly #browsers = this.#gauge("remuda_pool_browsers", "Browsers of each pool by state", ["pool", "state"]);
   readonly #waiters = this.#gauge("remuda_pool_waiters", "Acquires that are waiting", ["pool"]);
@@ -72,6 +76,8 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter {
   readonly #requests = this.#counter("remuda_egress_requests_total", "Requests and tunnels that browsers asked their proxy for", ["pool", "outcome"]);
   readonly #denied = this.#counter("remuda_egress_denied_total", "Of those, what the rules did not allow", ["pool", "reason"]);
   readonly #carried = this.#counter("remuda_egress_bytes_total", "Bytes between browsers and the outside", ["pool", "direction"]);
+
+  readonly #saves = this.#counter("remuda_profile_saves_total", "Ends of sessions that were to save their profile", ["outcome"]);
 
   readonly contentType = this.#registry.contentType;
 
@@ -119,6 +125,10 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter {
   }
   closed(tier: string): void {
     this.#ways.dec({ tier });
+  }
+
+  profileSaved(outcome: string): void {
+    this.#saves.inc({ outcome });
   }
 
   async text(): Promise<string> {

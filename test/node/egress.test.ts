@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { proxyPorts } from "../../src/egress/port.js";
 import { CurlFailure } from "../../src/egress/egress.js";
-import type { Slot } from "../../src/node/slots.js";
+import type { Slot } from "../../src/node/slot.js";
 import { openSite, type Site } from "../support/chromium-site.js";
 import { until } from "../support/chromium-until.js";
 import { isLiving } from "../support/living.js";

@@ -30,6 +30,12 @@ export interface FakeChromium {
 
 const script = fileURLToPath(new URL("fake-chromium.mjs", import.meta.url));
 
+/**
+ * What a manifest's `fake` makes of an extension: Chromium refuses it; it is enabled only where it is loaded at a launch, so that
+ * a running browser has to restart; or, as that, and the launch fails.
+ */
+export type FakeExtension = "refused" | "late" | "deadly";
+
 /** An executable that launches like Chromium in about 50 ms, with no browser behind it. */
 export async function makeFakeChromium(knobs: Knobs = {}): Promise<FakeChromium> {
   const directory = await mkdtemp(join(tmpdir(), "remuda-fake-chromium-"));

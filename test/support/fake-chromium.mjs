@@ -1,6 +1,7 @@
 // A process that behaves as Chromium does towards its parent: NUL-terminated CDP on descriptors 3 and 4, ends with its
 // pipe. Its knobs stand in the JSON text REMUDA_FAKE; see chromium-fake.ts.
-import { mkdirSync, writeSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
 
 const knobs = JSON.parse(process.env.REMUDA_FAKE ?? "{}");
@@ -43,6 +44,18 @@ const load = async ({ url }) => {
   });
 };
 
+const extensions = new Map();
+let isLive = false;
+/** A manifest says how its extension behaves: see chromium-fake.ts. */
+const loadExtension = ({ path }) => {
+  const { name, version, fake } = JSON.parse(readFileSync(`${path}/manifest.json`, "utf8"));
+  if (fake === "refused") throw new Error("the fake refuses it");
+  if (fake === "deadly" && !isLive) process.exit(1);
+  const id = createHash("sha256").update(path).digest("hex").slice(0, 32);
+  extensions.set(id, { id, name, version, path, enabled: !isLive || (fake !== "late" && fake !== "deadly") });
+  return { id };
+};
+
 let sessions = 0;
 const attach = () => ({ sessionId: `${(sessions += 1)}`.padStart(32, "F") });
 
@@ -62,17 +75,29 @@ const answers = {
   "Network.loadNetworkResource": load,
   "Page.navigate": () => ({ frameId: "1", loaderId: "1" }),
   "Storage.getCookies": () => ({ cookies: [] }),
-  "Extensions.getExtensions": () => ({ extensions: [] }),
+  "Extensions.getExtensions": () => ({ extensions: [...extensions.values()] }),
+  "Extensions.loadUnpacked": loadExtension,
+  "Extensions.uninstall": ({ id }) => void extensions.delete(id),
   "Runtime.evaluate": () => ({ result: { type: "undefined" } }),
 };
 
 let isMute = false;
 /** What a launch may still send then, to attest the egress; no probe is made of these. */
 const attesting = ["Target.attachToTarget", "Network.loadNetworkResource", "Target.detachFromTarget"];
+const answer = (method, params) => {
+  try {
+    return answers[method]?.(params) ?? {};
+  } catch (error) {
+    return { error: { code: -32000, message: error.message } };
+  }
+};
 const take = ({ id, method, params, sessionId }) => {
   if ((isMute && !attesting.includes(method)) || (knobs.ignore ?? []).includes(method)) return;
   const address = sessionId === undefined ? {} : { sessionId };
-  const result = answers[method]?.(params ?? {}) ?? {};
+  // A launch has loaded its extensions when it attests.
+  if (method === "Network.loadNetworkResource") isLive = true;
+  const result = answer(method, params ?? {});
+  if (result.error) return send({ id, error: result.error, ...address });
   if (result instanceof Promise) void result.then((late) => send({ id, result: late, ...address }));
   else send({ id, result, ...address });
   // A real probe is a getVersion too, so muteness begins after the last command but those that a launch sends.

@@ -6,23 +6,39 @@ import { Bridge } from "../../src/node/bridge.js";
 import { makeOwn } from "../../src/egress/own.js";
 import { openPort } from "../../src/egress/port.js";
 import { makeResolve } from "../../src/egress/resolve.js";
+import { packProfile } from "../../src/browser/pack-profile.js";
+import { unpackProfile } from "../../src/browser/unpack-profile.js";
+import { unpackExtension } from "../../src/blob/unzip.js";
+import { Attaching } from "../../src/node/attaching.js";
 import { Contact } from "../../src/node/contact.js";
 import { Door } from "../../src/node/doors.js";
 import { Networks } from "../../src/node/networks.js";
 import { startKeeping } from "../../src/node/keeping.js";
+import { Fence } from "../../src/node/fence.js";
+import { Furnishing } from "../../src/node/furnishing.js";
+import { Restarts } from "../../src/node/restarts.js";
+import { type SaveOutcome, Saving } from "../../src/node/saving.js";
 import { type SlotPorts, Slots } from "../../src/node/slots.js";
+import { Uploads } from "../../src/node/uploads.js";
 import type { Browser } from "../../src/pool/browser.js";
 import type { Homes, NodeReports } from "../../src/pool/ports.js";
 import { type FakeChromium, makeFakeChromium } from "./chromium-fake.js";
 import { openTestHost, silentLog } from "./chromium-host.js";
 import { type Broken, failing } from "./failing.js";
 import { DrivenClock } from "./driven-clock.js";
+import { type MakingsBed, openMakingsBed } from "./makings-bed.js";
 import { nodeA } from "./pool-bed.js";
 import { startRedis, type TestRedis } from "./redis.js";
 import { claimOf, openStoreBed, type StoreBed } from "./store-bed.js";
 
-/** A node's slots over a real store and fake Chromium processes; a test says which calls of the store fail. */
+/** A node's slots over a real store and fake Chromium processes, unless real ones are asked for; a test says which calls of the store fail. */
 export interface NodeBed {
+  readonly makings: MakingsBed;
+  readonly fence: Fence;
+  readonly uploads: Uploads;
+  readonly attaching: Attaching;
+  readonly host: Host;
+  readonly saves: { readonly outcomes: SaveOutcome[]; readonly told: string[] };
   readonly bed: StoreBed;
   readonly broken: Broken;
   readonly slots: Slots;
@@ -36,11 +52,16 @@ export interface NodeBed {
   close(): Promise<void>;
 }
 
-export async function openNodeBed(project: string, limits: Partial<Pick<SlotPorts, "maxBrowsers" | "maxBytes" | "parallelLaunches">> = {}): Promise<NodeBed> {
+interface Options extends Partial<Pick<SlotPorts, "maxBrowsers" | "maxBytes" | "parallelLaunches">> {
+  readonly isReal?: boolean;
+  readonly saveLimitMs?: number;
+}
+
+export async function openNodeBed(project: string, { isReal = false, saveLimitMs = 30_000, ...limits }: Options = {}): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
   const fake = await makeFakeChromium();
-  const host: Host = await openTestHost({ named: { chromium: fake.executable, "headless-shell": fake.executable } });
+  const host: Host = await openTestHost(isReal ? {} : { named: { chromium: fake.executable, "headless-shell": fake.executable } });
   const broken: Broken = new Set();
   const launched: Chromium[] = [];
   const homes = failing<Homes>(bed.homes, broken);
@@ -48,7 +69,19 @@ export async function openNodeBed(project: string, limits: Partial<Pick<SlotPort
   const clock = new DrivenClock();
   const networks = new Networks({ homes, reports, clock, log: silentLog });
   const own = makeOwn([{ host: "127.0.0.1", port: host.canary.port }]);
+  const makings = await openMakingsBed(bed);
+  const saves: { outcomes: SaveOutcome[]; told: string[] } = { outcomes: [], told: [] };
+  const saving = new Saving({
+    profiles: failing(makings.archives, broken), pack: packProfile, saved: async (profile) => void saves.told.push(profile), clock: systemClock, log: silentLog,
+    meter: { profileSaved: (outcome) => void saves.outcomes.push(outcome) }, limitMs: saveLimitMs, hurriedMs: 5000, hurry: new AbortController().signal, parallelSaves: 2,
+  });
+  const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, { maxFiles: 100, maxUnpackedBytes: 2 ** 20 });
+  const furnishing = new Furnishing({
+    ...makings, log: silentLog, unpackExtension: unpack,
+    unpackProfile: (tar, room) => unpackProfile(tar, room, { maxBytes: 2 ** 30, maxFiles: 10_000 }),
+  });
   const slots = new Slots({
+    saving, furnishing: (config) => furnishing.of(config),
     openDoor: (browser, config) => Door.open(browser, config, {
       privateHosts: ["127.0.0.0/8"], allowedProbeUrl: null, log: silentLog, meter: { opened() {}, closed() {} }, openUpstream: async () => undefined,
       openListener: async () => openPort(),
@@ -58,20 +91,24 @@ export async function openNodeBed(project: string, limits: Partial<Pick<SlotPort
       },
     }),
     homes, reports, clock: systemClock, log: silentLog, parallelLaunches: 4, maxBrowsers: 10, maxBytes: 2 ** 40, ...limits,
-    async launch(spec, { signal, onAnswer }) {
-      const chromium = await launchChromium(spec, host, { signal, onStage: (stage) => void (stage === "answer" && onAnswer()) });
+    async launch(spec, { onAnswer, ...options }) {
+      const chromium = await launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) });
       launched.push(chromium);
       return chromium;
     },
     makeBridge: (chromium) => new Bridge(chromium.pipe, systemClock),
     meter: { launched() {}, failed() {} },
   });
+  const restarts = new Restarts({ slots, clock: systemClock, log: silentLog });
+  const uploads = new Uploads({ homes, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });
+  const attaching = new Attaching({ furnishing, restarts, log: silentLog });
+  const fence = new Fence({ slots, homes, reports, log: silentLog, networks, uploads, attaching, resetLimitMs: 5000, answer: async () => {} });
   const contact = new Contact({ slots, homes, networks, clock, log: silentLog, limitMs: 4000 });
   const keeping = startKeeping({
     node: nodeA, slots, homes, reports, networks, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
   });
   return {
-    bed, broken, slots, networks, launched, fake, clock, homes,
+    makings, fence, uploads, attaching, host, saves, bed, broken, slots, networks, launched, fake, clock, homes,
     launch: (browser) => slots.launch({ kind: "launch", node: nodeA, browser: browser.id, claim: claimOf(browser) }),
     async close() {
       contact.close();
@@ -79,6 +116,7 @@ export async function openNodeBed(project: string, limits: Partial<Pick<SlotPort
       await slots.close();
       await host.close();
       await fake.remove();
+      await makings.close();
       await bed.close();
       await server.stop();
     },

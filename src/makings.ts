@@ -1,0 +1,66 @@
+import type { ArchivesPart } from "./archives.js";
+import { makeProfileArchives, openFrom } from "./blob/profile-archives.js";
+import { StreamSeal } from "./blob/stream-seal.js";
+import { unpackExtension } from "./blob/unzip.js";
+import { packProfile } from "./browser/pack-profile.js";
+import { unpackProfile } from "./browser/unpack-profile.js";
+import type { Config } from "./config.js";
+import { encryptionKey } from "./config/kept.js";
+import { extensionLimits } from "./extensions.js";
+import type { Surroundings } from "./ground.js";
+import { Attaching } from "./node/attaching.js";
+import type { FencePorts } from "./node/fence.js";
+import { Furnishing } from "./node/furnishing.js";
+import { Restarts } from "./node/restarts.js";
+import { Saving } from "./node/saving.js";
+import type { Slots } from "./node/slots.js";
+import { Uploads } from "./node/uploads.js";
+import { makeRefresh } from "./pool/refresh.js";
+import type { ProfileArchives } from "./registry/profiles.js";
+import type { State } from "./state.js";
+import type { Metrics } from "./telemetry/metrics.js";
+
+interface Wiring {
+  readonly state: State;
+  readonly metrics: Metrics;
+  readonly archives: Omit<ArchivesPart, "stops">;
+}
+
+/** What browsers of a node are made from, and where what they become is kept. */
+export interface Makings {
+  readonly furnishing: Furnishing;
+  readonly saving: Saving;
+  /** What makes of running browsers something else. */
+  changing(slots: Slots): Pick<FencePorts, "uploads" | "attaching">;
+}
+
+/** Of a step of the stop; the rest is for browsers that could not be saved in time. */
+const savingShare = 2 / 3;
+
+/** Wired by hand. */
+export async function openMakings(config: Config, { log, clock, hurry }: Surroundings, { state, metrics, archives }: Wiring): Promise<Makings> {
+  const profiles = await openProfileArchives(config, { state, archives });
+  const { cache } = archives;
+  const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, extensionLimits(config));
+  const furnishing = new Furnishing({
+    extensions: state.extensions, profiles: state.profiles, archives: profiles, cache, log,
+    unpackExtension: unpack, unpackProfile: (tar, room) => unpackProfile(tar, room, config.profiles),
+  });
+  const saving = new Saving({
+    profiles, pack: packProfile, saved: makeRefresh(state), meter: metrics, clock, log, hurry, limitMs: config.profiles.saveLimitMs,
+    hurriedMs: config.stop.stepMs * savingShare, parallelSaves: config.node.parallelLaunches,
+  });
+  const changing: Makings["changing"] = (slots) => {
+    const restarts = new Restarts({ slots, clock, log });
+    return {
+      uploads: new Uploads({ homes: state.homes, restarts, cache, unpack, loadLimitMs: config.extensions.loadLimitMs, log }),
+      attaching: new Attaching({ furnishing, restarts, log }),
+    };
+  };
+  return { furnishing, saving, changing };
+}
+
+async function openProfileArchives(config: Config, { state, archives: { archives, staging, cache } }: Pick<Wiring, "state" | "archives">): Promise<ProfileArchives> {
+  const seal = new StreamSeal(await encryptionKey(config));
+  return makeProfileArchives({ profiles: state.profiles, archives, staging, seal, maxBytes: config.profiles.maxBytes, open: openFrom(cache) });
+}

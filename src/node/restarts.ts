@@ -1,0 +1,106 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Furnish, Left } from "../browser/chromium.js";
+import type { Slot } from "./slot.js";
+import type { Slots } from "./slots.js";
+
+export interface RestartPorts {
+  readonly slots: Slots;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What is to be another than before. */
+export interface Change {
+  /** For clients, who read it as the reason of their sockets' close: at most 123 bytes. */
+  readonly why: string;
+  /** Puts it in place and says which extensions are loaded then. */
+  furnish(left: Left): Furnish;
+  /** Takes it away again. */
+  undo(left: Left): Promise<void>;
+}
+
+/** Chromium that takes longer to write its state hangs, and is killed. */
+const leaveLimitMs: Millis = 10_000;
+
+/**
+ * Restarts of Chromium inside a session: its id and URL, its lease, its door and its directories stay. Clients are told why and
+ * may come back at once, for upgrades wait until the new one is there. Where the change keeps Chromium from starting, it is
+ * started once more as it was; where that fails too the browser is over.
+ */
+export class Restarts {
+  constructor(private readonly ports: RestartPorts) {}
+
+  /** In the slot's turn only. Throws where the change is not in force; the browser is then as before, but for its pages, or over. */
+  async restart(slot: Slot, change: Change): Promise<void> {
+    const { clock, log } = this.ports;
+    const startedAt = clock.monotonic();
+    slot.ending.throwIfAborted();
+    const over = slot.restartBegins();
+    try {
+      const left = await this.#leave(slot, change.why);
+      await this.#startChanged(slot, left, change);
+      await this.#restoreViewport(slot);
+      log.info({ browser: slot.id, why: change.why, tookMs: Math.round(clock.monotonic() - startedAt) }, "browser restarted in its session");
+    } finally {
+      over();
+    }
+  }
+
+  async #leave(slot: Slot, why: string): Promise<Left> {
+    const { log } = this.ports;
+    slot.leaving = slot.chromium;
+    // Their sockets are closed at once; Chromium forgets them with the rest.
+    const told = slot.activity.interrupt(why);
+    slot.bridge.close();
+    await told;
+    try {
+      slot.left = await slot.chromium.leave(leaveLimitMs);
+    } catch (error) {
+      this.#over(slot, `it did not leave for its restart: ${textOf(error)}`);
+      throw error;
+    }
+    if (!slot.left.isWhole) log.warn({ browser: slot.id }, "browser killed for its restart");
+    return slot.left;
+  }
+
+  async #startChanged(slot: Slot, left: Left, change: Change): Promise<void> {
+    const { log } = this.ports;
+    try {
+      await this.ports.slots.runAgain(slot, left, change.furnish(left));
+    } catch (error) {
+      if (slot.isEnding) throw error;
+      log.warn({ browser: slot.id, error: textOf(error) }, "restart failed; the browser is started as it was");
+      await this.#startAsBefore(slot, left, change);
+      throw error;
+    }
+  }
+
+  async #startAsBefore(slot: Slot, left: Left, change: Change): Promise<void> {
+    try {
+      await change.undo(left);
+      await this.ports.slots.runAgain(slot, left, async () => left.extensions);
+      await this.#restoreViewport(slot);
+    } catch (error) {
+      this.#over(slot, `it could not be started again: ${textOf(error)}`);
+      throw error;
+    }
+  }
+
+  /** It could take this viewport before. */
+  async #restoreViewport(slot: Slot): Promise<void> {
+    if (!slot.viewport) return;
+    await slot.chromium.resize(slot.viewport).catch((error: unknown) => {
+      this.#over(slot, `it did not take its viewport after a restart: ${textOf(error)}`);
+      throw error;
+    });
+  }
+
+  /** Not waited for: the end of the browser waits for this turn. */
+  #over(slot: Slot, text: string): void {
+    if (!slot.isEnding) this.ports.slots.crashed(slot, text);
+  }
+}
+
+/** RFC 6455 leaves 123 bytes for it. */
+export const closeReason = (text: string): string => text.replaceAll(/[^ -~]/g, "?").slice(0, 123);

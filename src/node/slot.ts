@@ -1,0 +1,128 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { type BrowserId, homeOf, type LeaseId, onDemandHome, type ProfileId } from "../base/ids.js";
+import type { Chromium, Left } from "../browser/chromium.js";
+import type { Viewport } from "../pool/config.js";
+import type { LaunchConfig } from "../pool/launch-config.js";
+import type { UploadedExtension } from "../pool/ports.js";
+import { Activity } from "./activity.js";
+import type { Bridge } from "./bridge.js";
+import type { Door } from "./doors.js";
+import type { LocalBrowser } from "./ports.js";
+import { Using } from "./using.js";
+
+export interface SlotParts {
+  readonly config: LaunchConfig;
+  readonly door: Door;
+  readonly clock: Clock;
+}
+
+/** One Chromium and the clients on it; a restart puts another pair in its place. */
+export interface Running {
+  readonly chromium: Chromium;
+  readonly bridge: Bridge;
+}
+
+/**
+ * A browser of this node, from its first answer to its end. It is *running*; *restarting*, from when its Chromium is asked to
+ * leave until another has taken its place; or *ending*, once and for all.
+ */
+export class Slot implements LocalBrowser {
+  readonly id: BrowserId;
+  readonly config: LaunchConfig;
+  readonly door: Door;
+  readonly bornAtMs: Millis;
+  readonly activity: Activity;
+  readonly using: Using;
+  readonly #ending = new AbortController();
+  #work: Promise<unknown> = Promise.resolve();
+  #restarting: Promise<void> | undefined;
+  /** Revision of the network change of a lease that is in force; without one it is the launch's own network. */
+  network: number | undefined;
+  /** The lease whose start page was dispatched last. */
+  started?: { readonly lease: LeaseId; readonly dispatched: Promise<void> };
+  /** What a PATCH has made of the viewport: a restart keeps it, the fence puts the launch's back. */
+  viewport: Viewport | undefined;
+  /** What holders have given it and it has, in load order. */
+  uploads: readonly UploadedExtension[] = [];
+  /** What it was started from, and whether its orderly end is saved there. */
+  profile: { readonly id: ProfileId; readonly isSaved: boolean } | undefined;
+  /** One that a restart has asked to leave: its exit is no crash. */
+  leaving: Chromium | undefined;
+  /** What the last Chromium has left, while there is no other. */
+  left: Left | undefined;
+  /** Its end, which is one. */
+  ended: Promise<void> | undefined;
+
+  constructor(private running: Running, { config, door, clock }: SlotParts) {
+    this.id = running.chromium.id;
+    this.config = config;
+    this.door = door;
+    this.bornAtMs = clock.monotonic();
+    const isOnDemand = homeOf(this.id) === onDemandHome;
+    const using = new Using(() => door.used(), isOnDemand);
+    this.using = using;
+    this.activity = new Activity(clock, (lease) => using.begin(lease));
+    const { profile_id: id, profile } = config;
+    // Browsers of pools never save (interface.md 4.4).
+    if (id !== undefined) this.profile = { id, isSaved: isOnDemand && profile?.save_changes === true };
+  }
+
+  get chromium(): Chromium {
+    return this.running.chromium;
+  }
+
+  get bridge(): Bridge {
+    return this.running.bridge;
+  }
+
+  /** Another Chromium of the same browser. */
+  runs(running: Running): void {
+    this.running = running;
+    this.left = undefined;
+  }
+
+  /** Its end was decided here; its exit is no crash. */
+  get isEnding(): boolean {
+    return this.#ending.signal.aborted;
+  }
+
+  /** Aborted when its end is decided. */
+  get ending(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  endBegins(): void {
+    this.#ending.abort(new Error("the browser is over"));
+  }
+
+  /** Settles when a restart is over, however it went; undefined where there is none. */
+  get restarting(): Promise<void> | undefined {
+    return this.#restarting;
+  }
+
+  /** From now on clients wait for another Chromium; the result says that it is there, or will not come. */
+  restartBegins(): () => void {
+    let over = (): void => {};
+    this.#restarting = new Promise((resolve) => {
+      over = () => {
+        this.#restarting = undefined;
+        resolve();
+      };
+    });
+    return () => over();
+  }
+
+  /** What changes the browser as a whole is done one at a time. It must not wait for the browser's end, which waits for it. */
+  inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const turn = this.#work.then(work);
+    this.#work = turn.catch(() => {});
+    return turn;
+  }
+
+  /** Resolves when what was asked for by now is done. */
+  async worked(): Promise<void> {
+    await this.#work;
+  }
+
+  curl: LocalBrowser["curl"] = (request, gone) => this.door.egress.fetch(request, gone);
+}

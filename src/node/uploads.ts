@@ -1,0 +1,136 @@
+import { createHash } from "node:crypto";
+import { lstat, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Millis } from "../base/clock.js";
+import { homeOf, type LeaseId, newRequestId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { ArchiveCache } from "../blob/archives.js";
+import type { ExtensionDirectory, Loading } from "../browser/chromium.js";
+import type { Homes, UploadedExtension } from "../pool/ports.js";
+import { done, failed, type Outcome } from "./outcome.js";
+import { closeReason, type Restarts } from "./restarts.js";
+import type { Slot } from "./slot.js";
+import { workFor } from "./working.js";
+
+export interface UploadPorts {
+  readonly homes: Pick<Homes, "touch">;
+  readonly restarts: Restarts;
+  readonly cache: ArchiveCache;
+  /** `into` is not there yet; nothing of it is where it throws. */
+  unpack(path: string, into: string): Promise<void>;
+  readonly loadLimitMs: Millis;
+  readonly log: Log;
+}
+
+/** interface.md 8: those of its launch included. */
+const mostExtensions = 20;
+
+interface Asked {
+  readonly lease: LeaseId;
+  readonly items: readonly UploadedExtension[];
+  readonly signal: AbortSignal;
+}
+
+/** Chromium takes none of it, in its own words. */
+class Unfit extends Error {}
+
+/** Extensions that a holder gives a running browser: all of them are in force, or it is as before. */
+export class Uploads {
+  constructor(private readonly ports: UploadPorts) {}
+
+  add(slot: Slot, lease: LeaseId, items: readonly UploadedExtension[]): Promise<Outcome> {
+    return workFor(slot, lease, async (signal) => {
+      // Of one whose answer was lost.
+      if (items.every((item) => has(slot, item))) return done;
+      const why = whyNot(slot, items);
+      return why === undefined ? await this.#add(slot, { lease, items, signal }) : failed(why, "bad_request");
+    });
+  }
+
+  async #add(slot: Slot, { lease, items, signal }: Asked): Promise<Outcome> {
+    const unpacked: ExtensionDirectory[] = [];
+    try {
+      await checkOurs(slot.chromium.directories.extensions);
+      for (const item of items) unpacked.push(await this.#unpack(slot, item, signal));
+      await this.#note(slot, lease);
+      signal.throwIfAborted();
+      await this.#activate(slot, unpacked);
+    } catch (error) {
+      this.ports.log.info({ browser: slot.id, lease, error: textOf(error) }, "upload of extensions failed; the browser has none of them");
+      await removeAll(unpacked);
+      return failed(textOf(error), error instanceof Unfit ? "bad_request" : undefined);
+    }
+    slot.uploads = [...slot.uploads, ...items];
+    return done;
+  }
+
+  async #unpack({ chromium }: Slot, { name, digest }: UploadedExtension, signal: AbortSignal): Promise<ExtensionDirectory> {
+    const archive = await this.ports.cache.take(digest);
+    try {
+      signal.throwIfAborted();
+      const path = join(chromium.directories.extensions, directoryOf(name));
+      await this.ports.unpack(archive.path, path);
+      return { name, path };
+    } finally {
+      archive.release();
+    }
+  }
+
+  /** Before anything is in force: whoever comes next is never given a browser of which that is not known. */
+  async #note({ id }: Slot, lease: LeaseId): Promise<void> {
+    const change = { set: {}, clear: [], touched: true, uploaded: true };
+    const { kind } = await this.ports.homes.touch(homeOf(id), { browser: id, lease, change, request: newRequestId() });
+    if (kind !== "touched") throw new Error("the lease is over");
+  }
+
+  async #activate(slot: Slot, unpacked: readonly ExtensionDirectory[]): Promise<void> {
+    const loading = await this.#load(slot, unpacked);
+    if (loading.kind === "refused") throw new Unfit(`${loading.name}: ${loading.message}`);
+    if (loading.kind === "loaded") return;
+    await this.ports.restarts.restart(slot, {
+      why: closeReason(`the browser restarts: ${loading.why}`),
+      furnish: (left) => async () => [...left.extensions, ...unpacked],
+      undo: () => removeAll(unpacked),
+    });
+  }
+
+  /** What a browser has that did not answer is not known: a restart puts that right. Its end does not wait for it. */
+  async #load({ chromium, ending }: Slot, unpacked: readonly ExtensionDirectory[]): Promise<Loading> {
+    const loading = chromium.load(unpacked, this.ports.loadLimitMs)
+      .catch((error: unknown): Loading => ({ kind: "needs-restart", why: textOf(error) }));
+    return await unlessAborted(ending, loading);
+  }
+}
+
+function unlessAborted<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop);
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}
+
+const has = ({ uploads }: Slot, { name, digest }: UploadedExtension): boolean =>
+  uploads.some((upload) => upload.name === name && upload.digest === digest);
+
+function whyNot({ chromium, config }: Slot, items: readonly UploadedExtension[]): string | undefined {
+  if (config.engine !== "chromium") return `${config.engine} has no extensions`;
+  const total = chromium.extensions.length + items.length;
+  if (total > mostExtensions) return `the browser would have ${total} extensions, and may have ${mostExtensions}`;
+  const names = [...chromium.extensions, ...items].map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  return twice === undefined ? undefined : `${twice}: the browser has an extension of this name`;
+}
+
+/** A name may be `..`. The directory gives the extension its id, so it is the same for the same name. */
+const directoryOf = (name: string): string => `uploaded-${createHash("sha256").update(name).digest("hex").slice(0, 24)}`;
+
+/** Its parent belongs to the browser, which may have put something else in its place, such as a link that we would write through. */
+async function checkOurs(path: string): Promise<void> {
+  const found = await lstat(path);
+  if (!found.isDirectory() || found.uid !== process.getuid?.()) throw new Error("the browser has moved its directory of extensions");
+}
+
+const removeAll = async (directories: readonly ExtensionDirectory[]): Promise<void> =>
+  void (await Promise.all(directories.map(({ path }) => rm(path, { recursive: true, force: true }))));
