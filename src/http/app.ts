@@ -10,6 +10,7 @@ import { refuseMalformed } from "./raw-reply.js";
 import { parseQuery } from "./query.js";
 import { requestIdOf } from "./request-id.js";
 import { addAuth } from "./routes/auth.js";
+import { addExtensions } from "./routes/extensions.js";
 import { addHealth, addMetrics } from "./routes/health.js";
 import { addPools } from "./routes/pools.js";
 import { addProfiles } from "./routes/profiles.js";
@@ -80,6 +81,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addPools(keyed, { ...deps, surroundings, policyBodyBytes: options.bodyLimitBytes });
     addSessions(keyed, { ...deps, surroundings, policyBodyBytes: options.bodyLimitBytes });
     addProxies(keyed, deps);
+    addExtensions(keyed, { ...deps, uploads: options.uploads });
     addProfiles(keyed, deps);
     addAuth(keyed);
     addProjects(keyed);

@@ -1,11 +1,20 @@
-import type { Clock } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
 import type { Log } from "../base/log.js";
 import type { Secret } from "../base/secret.js";
 import type { PoolOperations, Readiness, SessionOperations } from "../pool/operations.js";
+import type { ExtensionOperations } from "../registry/extensions.js";
 import type { ProfileOperations } from "../registry/profiles.js";
 import type { ProxyOperations } from "../registry/proxies.js";
 import type { Front } from "./front.js";
 import type { Surroundings } from "./views.js";
+
+/** How much one upload may send, and how long it may take; in place of the limits for ordinary bodies. */
+export interface UploadLimits {
+  readonly maxFileBytes: number;
+  /** Without a byte. */
+  readonly stallMs: Millis;
+  readonly limitMs: Millis;
+}
 
 export interface HttpOptions {
   readonly host: string;
@@ -17,6 +26,7 @@ export interface HttpOptions {
   readonly version: string;
   /** Of bodies that may carry an enterprise policy (up to 5 MiB); all others have a small limit of their own. */
   readonly bodyLimitBytes: number;
+  readonly uploads: UploadLimits;
   /** Until a request's headers, and its whole body, have arrived; says nothing of how long the answer may take. */
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
@@ -42,6 +52,7 @@ export interface HttpDeps {
   readonly pools: PoolOperations;
   readonly sessions: SessionOperations;
   readonly proxies: ProxyOperations;
+  readonly extensions: ExtensionOperations;
   readonly profiles: ProfileOperations;
   readonly links: Surroundings["links"];
   readonly readiness: Readiness;

@@ -36,8 +36,8 @@ export interface ExtensionStore {
 
 /** What the operations of /extensions do; a `ref` is an id or a name, ids win. Every refusal has changed and kept nothing. */
 export interface ExtensionOperations {
-  /** `file` is read to its end or destroyed. */
-  create(ask: { name?: string; file: Readable; signal: AbortSignal }): Promise<Done<Extension> | Refusal>;
+  /** `file` is read to its end or destroyed; `name` is asked for after that, since an upload may tell it after the file. */
+  create(ask: { name: () => Promise<string | undefined>; file: Readable; signal: AbortSignal }): Promise<Done<Extension> | Refusal>;
   list(query: NamedQuery): Promise<Page<Extension>>;
   get(ref: string): Promise<Done<Extension> | Refusal>;
   /** The archive itself. */

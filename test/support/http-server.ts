@@ -9,7 +9,7 @@ import { RecordedOperations } from "./recorded-operations.js";
 export const key = "rk_test_key_of_this_suite";
 
 export const httpOptions: HttpOptions = {
-  host: "127.0.0.1", port: 0, region: "us-east", version: "0.1.0", bodyLimitBytes: 6 * 1024 * 1024,
+  host: "127.0.0.1", port: 0, region: "us-east", version: "0.1.0", bodyLimitBytes: 6 * 1024 * 1024, uploads: { maxFileBytes: 50 * 2 ** 20, stallMs: 20_000, limitMs: 300_000 },
   headersTimeoutMs: 15_000, requestTimeoutMs: 60_000, keepAliveTimeoutMs: 72_000, silenceTimeoutMs: 600_000, maxConnections: 1000, closeLimitMs: 2000, logsRequests: true,
 };
 
@@ -33,7 +33,7 @@ export interface TestServer extends Listening {
 }
 
 export const makeDeps = (operations = new RecordedOperations(), log = makeLogBook().log): HttpDeps => ({
-  key: new Secret(key), pools: operations.pools, sessions: operations.sessions, proxies: operations.proxies, profiles: operations.profiles, clock: systemClock, log,
+  key: new Secret(key), pools: operations.pools, sessions: operations.sessions, proxies: operations.proxies, profiles: operations.profiles, extensions: operations.extensions, clock: systemClock, log,
   links: (browser, lease) => ({
     cdp_ws_url: `ws://here/browsers/${browser}/cdp?token=${lease}`, webdriver_ws_url: `ws://here/browsers/${browser}/webdriver?token=${lease}`,
   }),

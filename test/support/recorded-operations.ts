@@ -1,10 +1,11 @@
 import { Readable } from "node:stream";
 import { type Done, done, type Refusal } from "../../src/base/errors.js";
-import type { BrowserId, Digest, LeaseId, NodeId, PoolId, ProfileId, ProxyId } from "../../src/base/ids.js";
+import type { BrowserId, Digest, ExtensionId, LeaseId, NodeId, PoolId, ProfileId, ProxyId } from "../../src/base/ids.js";
 import type { PoolConfig } from "../../src/pool/launch-config.js";
 import type { Granted, PoolOperations, SessionOperations } from "../../src/pool/operations.js";
 import type { Pool } from "../../src/pool/pool.js";
 import type { Session, Tombstone } from "../../src/pool/session.js";
+import type { Extension, ExtensionOperations } from "../../src/registry/extensions.js";
 import type { Profile, ProfileOperations } from "../../src/registry/profiles.js";
 import type { Proxy, ProxyOperations } from "../../src/registry/proxies.js";
 
@@ -41,6 +42,10 @@ export const proxy: Proxy = {
 export const profile: Profile = {
   id: "profprofprofprofprof0001" as ProfileId, name: "me", createdAt: 1_700_000_000_000, updatedAt: 1_700_000_001_000, lastUsedAt: 1_700_000_002_000,
   archive: { digest: "ab".repeat(32) as Digest, sizeBytes: 7, savedAt: 1_700_000_001_000 },
+};
+
+export const extension: Extension = {
+  id: "extensionextension000001" as ExtensionId, name: "ads", digest: "0".repeat(64) as Digest, sizeBytes: 7, createdAt: 1_700_000_000_000, lastUsedAt: 1_700_000_001_000,
 };
 
 type Answer = Done<never> | Refusal | object | Error;
@@ -103,6 +108,15 @@ export class RecordedOperations {
     rename: (...args) => this.#run("proxies.rename", args, done(proxy)),
     remove: (...args) => this.#run("proxies.remove", args, done(null)),
     check: (...args) => this.#run("proxies.check", args, done(proxy)),
+  };
+
+  readonly extensions: ExtensionOperations = {
+    create: (...args) => this.#run("extensions.create", args, done(extension)),
+    list: (...args) => this.#run("extensions.list", args, { items: [extension], hasMore: false, nextOffset: 1 }),
+    get: (...args) => this.#run("extensions.get", args, done(extension)),
+    download: (...args) => this.#run("extensions.download", args, done({ extension, bytes: Readable.from([Buffer.from("archive")]) })),
+    remove: (...args) => this.#run("extensions.remove", args, done(null)),
+    fromStore: (...args) => this.#run("extensions.fromStore", args, done({ sizeBytes: 7, bytes: Readable.from([Buffer.from("archive")]) })),
   };
 
   readonly profiles: ProfileOperations = {
