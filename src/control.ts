@@ -193,8 +193,8 @@ const acquireMeter = (labels: Labels, metrics: Metrics): AcquireMeter => ({
   acquired: (ref, outcome, waitedMs) => void labels.ofRef(ref).then((pool) => metrics.acquired(pool, outcome, waitedMs), () => {}),
 });
 
-const httpOptions = ({ server, region, acquire, log }: Config, { version }: ControlParts): Parameters<typeof listen>[0] => ({
-  host: server.host, port: server.port, region, version, bodyLimitBytes: server.bodyLimitBytes, uploads: extensionUploads(config),
+const httpOptions = ({ server, region, acquire, extensions, log }: Config, { version }: ControlParts): Parameters<typeof listen>[0] => ({
+  host: server.host, port: server.port, region, version, bodyLimitBytes: server.bodyLimitBytes, uploads: extensionUploads(extensions),
   ...(server.publicUrl === null ? {} : { publicUrl: server.publicUrl }),
   headersTimeoutMs: server.requestTimeoutMs, requestTimeoutMs: server.requestTimeoutMs, keepAliveTimeoutMs: server.keepAliveMs,
   silenceTimeoutMs: acquire.maxWaitMs + 30_000, maxConnections: server.maxConnections, closeLimitMs: server.closeLimitMs,
