@@ -36,7 +36,7 @@ import { makeCreateSession } from "./pool/session-create.js";
 import { makeGetSession, makeUpdateSession } from "./pool/session-update.js";
 import { tokenOf } from "./pool/token.js";
 import { makeUpkeep, type Upkeep } from "./pool/upkeep.js";
-import { noStates, openProfiles } from "./profiles.js";
+import { openProfiles } from "./profiles.js";
 import { openProxies } from "./proxies.js";
 import { startTicks, type Tick } from "./schedule/ticks.js";
 import type { State } from "./state.js";
@@ -90,7 +90,7 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
 
   const proxies = await openProxies(config, surroundings, state);
   const listening = await listen(httpOptions(config, parts), {
-    key: await apiKey(config), pools, sessions, proxies: proxies.operations, extensions: openExtensions(config, surroundings, { state, ...parts.archives }), profiles: openProfiles(config, state, noStates), clock, log, front: parts.front, metrics: parts.metrics,
+    key: await apiKey(config), pools, sessions, proxies: proxies.operations, extensions: openExtensions(config, surroundings, { state, ...parts.archives }), profiles: await openProfiles(config, { state, ...parts.archives }), clock, log, front: parts.front, metrics: parts.metrics,
     links: makeLinks(parts, directory),
     readiness: { unready: () => whyUnready(stopping, state) ?? parts.unready?.() },
   });                                                                                stops.add("http", () => listening.close());

@@ -1,11 +1,22 @@
+import type { ArchivesPart } from "./archives.js";
+import { makeProfileArchives } from "./blob/profile-archives.js";
+import { StreamSeal } from "./blob/stream-seal.js";
 import type { Config } from "./config.js";
-import { makeProfileOperations, type SavedStates } from "./registry/profile-operations.js";
+import { encryptionKey } from "./config/kept.js";
+import { makeProfileOperations } from "./registry/profile-operations.js";
 import type { ProfileOperations } from "./registry/profiles.js";
 import type { State } from "./state.js";
 
-/** The registry of profiles, wired by hand. */
-export const openProfiles = (config: Config, { homes, projects, profiles }: State, states: SavedStates): ProfileOperations =>
-  makeProfileOperations({ homes, projects, store: profiles, states, maxProfiles: config.limits.maxProfiles });
+interface Wiring extends Pick<ArchivesPart, "archives" | "staging"> {
+  readonly state: State;
+}
 
-/** As long as nothing saves, nothing is saved. */
-export const noStates: SavedStates = { open: async () => undefined, openCompressed: async () => undefined };
+/** The registry of profiles, wired by hand. */
+export async function openProfiles(config: Config, { state, archives, staging }: Wiring): Promise<ProfileOperations> {
+  const { homes, projects, profiles } = state;
+  const states = makeProfileArchives({
+    profiles, archives, staging, seal: new StreamSeal(await encryptionKey(config)), maxBytes: config.profiles.maxBytes,
+    open: (digest) => archives.open(digest),
+  });
+  return makeProfileOperations({ homes, projects, store: profiles, states, maxProfiles: config.limits.maxProfiles });
+}
