@@ -2,53 +2,9 @@ import { constants } from "node:fs";
 import { access, cp, mkdir, readlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Confinement, confined, type Mount, type Tools } from "./confinement.js";
+import type { LaunchSpec } from "./chromium.js";
+import { managedPolicy, type Policy } from "./managed-policy.js";
 import { run } from "./run.js";
-
-/**
- * The managed policy every full Chromium gets. What closes the host's files comes first; the rest keeps a browser nobody
- * looks at from asking questions. Nothing here may touch remote debugging: `RemoteDebuggingAllowed` false leaves no CDP
- * at all, and a browser that survives the end of its pipe (chromium.md, What does NOT work, 7 and 8).
- */
-export const pinnedPolicy = {
-  // Developer tools read any file for whoever scripts their page; the other two open them.
-  URLBlocklist: ["file://*", "devtools://*", "chrome://inspect", "chrome://serviceworker-internals"],
-  // chrome://policy/test replaces the policies of a running browser, so a CDP client could undo the line above.
-  PolicyTestPageEnabled: false,
-  // Without it --keep-alive-for-test does not hold a headful browser reliably: 5 of 60 exited (measured, 156).
-  BackgroundModeEnabled: true,
-  BrowserSignin: 0,
-  // Our own switches would make headful Chromium show a bar that takes 56 pixels from the page (measured, 156).
-  CommandLineFlagSecurityWarningsEnabled: false,
-  DefaultBrowserSettingEnabled: false,
-  MetricsReportingEnabled: false,
-  PasswordManagerEnabled: false,
-  PromotionsEnabled: false,
-  SearchSuggestEnabled: false,
-  SyncDisabled: true,
-  TranslateEnabled: false,
-  // What follows closes ways round the proxy, for a browser without one too (chromium.md 5).
-  WebRtcIPHandling: "disable_non_proxied_udp",
-  QuicAllowed: false,
-  DnsOverHttpsMode: "off",
-  BuiltInDnsClientEnabled: false,
-  // Looks for receivers by multicast.
-  EnableMediaRouter: false,
-  ExtensionSettings: {
-    "*": {
-      // An app has `chrome.sockets`, TCP and UDP without the proxy, and still loads on Linux; blocking a permission of that name
-      // changes nothing (measured, 156).
-      allowed_types: ["extension", "theme"],
-      // `debugger` commands pass no gate, and its Target.setRemoteLocations has the browser dial any address itself, past the
-      // proxy (measured, 156). A native host is a program outside the browser. The others change proxy, WebRTC or look up names.
-      blocked_permissions: ["proxy", "privacy", "debugger", "nativeMessaging", "dns"],
-    },
-  },
-} as const;
-
-/** Holds a browser to its proxy whatever an extension asks for; only this beats `chrome.proxy` (chromium.md 5). */
-const proxyPolicy = (proxyUrl: string): object => ({
-  ProxySettings: { ProxyMode: "fixed_servers", ProxyServer: proxyUrl, ProxyBypassList: "<-loopback>" },
-});
 
 /**
  * How its policy reaches a browser. Chromium reads one fixed directory, so either the browser gets a mount namespace in
@@ -108,7 +64,7 @@ async function makeTemplate(scratch: string, target: string): Promise<string> {
   await mkdir(source, { recursive: true });
   const filter = (path: string): Promise<boolean> => access(path, constants.R_OK).then(() => true, () => false);
   await cp(target, source, { recursive: true, force: true, filter });
-  await writePolicy(join(source, managed), pinnedPolicy);
+  await writePolicy(join(source, managed), managedPolicy({}));
   return source;
 }
 
@@ -116,17 +72,27 @@ async function makeTemplate(scratch: string, target: string): Promise<string> {
  * Puts the policy of one browser into its directory `root`, where that is its working directory or what it returns has to
  * be mounted for it. The files are the daemon's, so a browser with a uid of its own cannot change them.
  */
-export async function putPolicy(means: PolicyMeans, root: string, proxyUrl?: string): Promise<Mount | undefined> {
-  const policy = { ...pinnedPolicy, ...(proxyUrl !== undefined && proxyPolicy(proxyUrl)) };
+export async function putPolicy(means: PolicyMeans, root: string, spec: Pick<LaunchSpec, "policy" | "egress">): Promise<Mount | undefined> {
+  if (means.kind === "none") return refuseWithout(spec);
+  const policy = managedPolicy(spec);
   const source = join(root, "policy");
-  if (means.kind === "working-directory") await writePolicy(source, policy);
-  if (means.kind !== "mount") return undefined;
+  if (means.kind === "working-directory") {
+    await writePolicy(source, policy);
+    return undefined;
+  }
   await cp(means.template.source, source, { recursive: true });
   await writePolicy(join(source, managed), policy);
   return { ...means.template, source };
 }
 
-async function writePolicy(directory: string, policy: object): Promise<void> {
+/** What we pin is held by other means then, but nothing takes the place of a caller's policy. */
+function refuseWithout({ policy = {} }: Pick<LaunchSpec, "policy">): undefined {
+  if (Object.keys(policy).length > 0) throw new Error(`no policy can be given to a browser of this machine, and browser_policy was asked for: ${remedy}`);
+}
+
+const remedy = `let the daemon mount (root or user namespaces), or link /etc/chromium/${managed} to ${workingDirectoryLink}`;
+
+async function writePolicy(directory: string, policy: Policy): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o755 });
   await writeFile(join(directory, fileName), JSON.stringify(policy), { mode: 0o644 });
 }

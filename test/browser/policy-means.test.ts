@@ -1,0 +1,52 @@
+import { execFile } from "node:child_process";
+import { chmodSync, chownSync, copyFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { takeCensus } from "../support/chromium-census.js";
+import { newScratchDirectory } from "../support/chromium-host.js";
+import { compileSources } from "../support/compiled.js";
+
+const isRoot = process.getuid?.() === 0;
+/** Nobody else's, so that what it leaves can be told apart. */
+const uid = isRoot ? 64_322 : process.getuid?.() ?? 0;
+
+let compiled: Awaited<ReturnType<typeof compileSources>>;
+beforeAll(async () => {
+  compiled = await compileSources();
+  chmodSync(compiled.directory, 0o755);
+  copyFileSync(join(import.meta.dirname, "../support/policy-daemon.mjs"), join(compiled.directory, "policy-daemon.mjs"));
+});
+afterAll(() => compiled.remove());
+
+/** As an image would be built, in a namespace that nobody else sees. */
+const asInImage = [
+  "unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
+  'mount -n -t tmpfs none /etc/chromium && mkdir /etc/chromium/policies && ln -s /proc/self/cwd/policy /etc/chromium/policies/managed && exec "$0" "$@"',
+];
+const asUser = isRoot ? ["setpriv", "--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", "--"] : [];
+
+async function said(prefix: readonly string[], owner: number): Promise<unknown[]> {
+  const scratch = newScratchDirectory();
+  if (isRoot) chownSync(scratch, owner, owner);
+  const [program = "", ...args] = [...prefix, process.execPath, join(compiled.directory, "policy-daemon.mjs"), compiled.directory, scratch];
+  const { stdout } = await promisify(execFile)(program, args, { cwd: "/", timeout: 60_000 });
+  expect((await takeCensus(scratch, new Set([owner]))).directories).toEqual([]);
+  return stdout.trim().split("\n").map((line) => (line.startsWith("[") ? JSON.parse(line) as unknown : line));
+}
+
+/** HomepageLocation, TranslateEnabled, QuicAllowed of each. */
+const three = [["https://one.example/", false, false], ["https://two.example/", true, false], [null, false, false]];
+const both = [three, three, "ended"];
+
+test.runIf(isRoot)("by a mount of root's: three browsers at once, each with its own policy", async () => {
+  expect(await said([], 0)).toEqual(["mount by root", ...both]);
+}, 60_000);
+
+test("without root, by a mount in a user namespace: the same", async () => {
+  expect(await said(asUser, uid)).toEqual(["mount by user-namespace", ...both]);
+}, 60_000);
+
+test.runIf(isRoot).each([["root", [], 0], ["somebody", asUser, uid]] as const)("by the working directory, as %s: the same", async (_, user, owner) => {
+  expect(await said([...asInImage, ...user], owner)).toEqual(["working-directory", ...both]);
+}, 60_000);
