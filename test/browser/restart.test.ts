@@ -1,0 +1,170 @@
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { symlinkSync, mkdirSync, rmSync, lstatSync, readdirSync } from "node:fs";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { Chromium, LaunchSpec, Left } from "../../src/browser/chromium.js";
+import type { Host } from "../../src/browser/host.js";
+import { launchChromium } from "../../src/browser/launch.js";
+import { nothing, takeCensus } from "../support/chromium-census.js";
+import { PipeClient } from "../support/chromium-client.js";
+import { launchSpec, openTestHost } from "../support/chromium-host.js";
+import { kinds } from "../support/chromium-kinds.js";
+import { marks, writeBrokenExtension, writeExtension } from "../support/extension-files.js";
+import { type LoginSite, lookAround, moveIn, openLoginSite } from "../support/login-site.js";
+
+let host: Host;
+let site: LoginSite;
+const started: Chromium[] = [];
+const lefts: Left[] = [];
+beforeAll(async () => {
+  [host, site] = await Promise.all([openTestHost(), openLoginSite()]);
+});
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((chromium) => chromium.kill()));
+  await Promise.all(lefts.splice(0).map((left) => left.discard()));
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual(nothing);
+});
+afterAll(async () => {
+  await Promise.all([host.close(), site.close()]);
+});
+
+const limitMs = 20_000;
+function kept(chromium: Chromium): Chromium {
+  started.push(chromium);
+  return chromium;
+}
+const leave = async (chromium: Chromium): Promise<Left> => {
+  const left = await chromium.leave(limitMs);
+  lefts.push(left);
+  return left;
+};
+const start = async (spec: LaunchSpec): Promise<Chromium> => kept(await launchChromium(spec, host));
+const startAgain = async (spec: LaunchSpec, left: Left): Promise<Chromium> => {
+  const chromium = kept(await launchChromium({ furnish: async () => left.extensions, ...spec }, host, { adopt: left }));
+  lefts.splice(lefts.indexOf(left), 1);
+  return chromium;
+};
+async function open(chromium: Chromium, path: string): Promise<{ client: PipeClient; session: string }> {
+  const client = new PipeClient(chromium);
+  const session = await client.attach();
+  await client.open(`${site.origin}${path}`, session);
+  return { client, session };
+}
+
+describe.each(kinds)("%s", (_, given) => {
+  test("leaves its directories and uid, and nothing else; started again it keeps login, storage and databases", async () => {
+    const spec = launchSpec(given);
+    const first = await start(spec);
+    const { client, session } = await open(first, "/login");
+    await client.evaluate(moveIn, session);
+
+    const left = await leave(first);
+    expect(left).toMatchObject({ isWhole: true, directories: first.directories, uid: first.isolation.uid });
+    expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [spec.browser] });
+
+    const second = await startAgain(spec, left);
+    expect(second.isolation.uid).toBe(first.isolation.uid);
+    expect(await new PipeClient(second).targets()).toMatchObject([{ url: "about:blank" }]);
+    const again = await open(second, "/");
+    expect(await again.client.evaluate(lookAround, again.session)).toBe("welcome back, stored, kept");
+    expect(await second.reset(limitMs)).toEqual({ differences: ["profile: used before the launch"] });
+    await second.close(limitMs);
+  });
+
+  test("started again after its processes were killed it shows one blank page, and its locks do not trouble it", async () => {
+    const spec = launchSpec(given);
+    const first = await start(spec);
+    const { client, session } = await open(first, "/login");
+    await client.send("Target.createTarget", { url: `${site.origin}/tab` });
+    await client.evaluate(moveIn, session);
+    // Nothing answers the wish to exit.
+    process.kill(-first.pid, "SIGSTOP");
+    const left = await first.leave(300);
+    lefts.push(left);
+    expect(left.isWhole).toBe(false);
+    const second = await startAgain(spec, left);
+    expect(await new PipeClient(second).targets()).toMatchObject([{ url: "about:blank" }]);
+    await second.probe(limitMs);
+  });
+});
+
+test("extensions given at the launch and those loaded later are there again", async () => {
+  const spec = launchSpec({ engine: "chromium", furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")] });
+  const first = await start(spec);
+  expect(await first.load([await writeExtension(first.directories.extensions, "later")], limitMs)).toEqual({ kind: "loaded" });
+  const left = await leave(first);
+  expect(left.extensions.map(({ name }) => name)).toEqual(["given", "later"]);
+  const second = await startAgain({ ...spec, furnish: async () => left.extensions }, left);
+  expect(second.extensions).toEqual(left.extensions);
+  const { client, session } = await open(second, "/");
+  expect(await client.evaluate(marks, session)).toBe("given,later");
+});
+
+test("one that is not given again is gone, though its directory is still there", async () => {
+  const spec = launchSpec({ engine: "chromium", furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")] });
+  const left = await leave(await start(spec));
+  const second = await startAgain({ ...spec, furnish: async () => [] }, left);
+  const { client, session } = await open(second, "/");
+  expect(await client.evaluate(marks, session)).toBe("");
+  expect(await client.send("Extensions.getExtensions")).toEqual({ extensions: [] });
+});
+
+test("a start that fails leaves the directories, and the next one without what failed has the profile", async () => {
+  const spec = launchSpec({ engine: "chromium" });
+  const first = await start(spec);
+  await open(first, "/login");
+  const left = await leave(first);
+  const broken = await writeBrokenExtension(left.directories.extensions, "broken");
+  await expect(startAgain({ ...spec, furnish: async () => [broken] }, left)).rejects.toMatchObject({ stage: "extensions" });
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [spec.browser] });
+  const second = await startAgain(spec, left);
+  const { client, session } = await open(second, "/");
+  expect(await client.evaluate("document.title", session)).toBe("welcome back");
+});
+
+test("a launch that is given up while it is furnished ends the furnishing before its directories go", async () => {
+  const abort = new AbortController();
+  let ended = false;
+  const furnish: LaunchSpec["furnish"] = async ({ directories, signal }) => {
+    setImmediate(() => abort.abort());
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    await writeFile(join(directories.extensions, "late"), "");
+    ended = true;
+    return [];
+  };
+  await expect(launchChromium(launchSpec({ engine: "chromium", furnish }), host, { signal: abort.signal })).rejects.toMatchObject({ stage: "furnishing" });
+  expect(ended).toBe(true);
+});
+
+test("a browser that is being left and is killed meanwhile keeps its directories", async () => {
+  const first = await start(launchSpec({ engine: "headless-shell" }));
+  const leaving = leave(first);
+  await first.kill();
+  const left = await leaving;
+  expect(await readdir(left.directories.root)).toContain("profile");
+});
+
+test("a browser that has ended has nothing to leave", async () => {
+  const first = await start(launchSpec({ engine: "headless-shell" }));
+  await first.kill();
+  await expect(first.leave(limitMs)).rejects.toThrow("has ended");
+});
+
+test("what a browser puts in the place of our directories is not written through", async () => {
+  const spec = launchSpec({ engine: "chromium" });
+  const left = await leave(await start(spec));
+  const { root, extensions, profile } = left.directories;
+  const target = join(host.scratchDirectory, "target");
+  mkdirSync(target);
+  for (const path of [extensions, join(root, "policy"), join(profile, "Default", "Sessions")]) {
+    rmSync(path, { recursive: true, force: true });
+    symlinkSync(target, path);
+  }
+  rmSync(join(profile, "Local State"));
+  symlinkSync("/etc/hostname", join(profile, "Local State"));
+  const second = await startAgain(spec, left);
+  expect(lstatSync(extensions).isDirectory()).toBe(true);
+  expect(readdirSync(target)).toEqual([]);
+  rmSync(target, { recursive: true });
+  await second.kill();
+});
