@@ -2,11 +2,6 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { RemudaError } from "../base/errors.js";
 import { InvalidInput } from "./invalid-input.js";
 
-/** Leaves a body of files to its route, which reads it while it arrives. */
-export function leaveMultipart(app: FastifyInstance): void {
-  app.addContentTypeParser("multipart/form-data", (_request, _payload, done) => done(null, undefined));
-}
-
 /** Deeper than any enterprise policy, and far from where serialising would exhaust the stack. */
 const maxDepth = 64;
 
