@@ -1,12 +1,12 @@
 import { type ControlId, homeOf, newControlId, newRequestId, type PoolId } from "./base/ids.js";
-import type { Clock } from "./base/clock.js";
+import type { Clock, Millis } from "./base/clock.js";
 import { textOf } from "./base/log.js";
 import type { Secret } from "./base/secret.js";
 import { Stops } from "./base/stops.js";
 import type { Config } from "./config.js";
 import { apiKey } from "./config/kept.js";
 import type { ArchivesPart } from "./archives.js";
-import { extensionUploads, openExtensions } from "./extensions.js";
+import { extensionUploads, openExtensions, uploadPorts } from "./extensions.js";
 import { findNodeAddress } from "./gateway.js";
 import type { Surroundings } from "./ground.js";
 import type { HttpDeps } from "./http/deps.js";
@@ -33,6 +33,7 @@ import type { References } from "./pool/references.js";
 import { makeRefreshHome } from "./pool/refresh.js";
 import { makeRelease, makeRemoveSession } from "./pool/release.js";
 import { makeCreateSession } from "./pool/session-create.js";
+import { makeAddExtensions } from "./pool/session-extensions.js";
 import { makeGetSession, makeUpdateSession } from "./pool/session-update.js";
 import { tokenOf } from "./pool/token.js";
 import { makeUpkeep, type Upkeep } from "./pool/upkeep.js";
@@ -86,11 +87,11 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   const fill = makeFill({ homes, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
   const kick = (pool: PoolId): void => void fill(homeOf(pool)).catch((error: unknown) => log.warn({ pool, error: textOf(error) }, "fill left to the tick"));
   const askCurl = makeAskCurl({ secret: parts.secret, clock, log, findAddress: findNodeAddress(state, undefined) });
-  const { pools, sessions } = wireOperations(config, { state, desk, grants, control, kick, askNode: asking.ask, askCurl, clock, metrics: parts.metrics });
+  const { pools, sessions } = wireOperations(config, { state, desk, grants, control, kick, askNode: asking.ask, askCurl, clock, metrics: parts.metrics, archives: parts.archives.archives });
 
   const proxies = await openProxies(config, surroundings, state);
   const listening = await listen(httpOptions(config, parts), {
-    key: await apiKey(config), pools, sessions, proxies: proxies.operations, extensions: openExtensions(config, surroundings, { state, ...parts.archives }), profiles: await openProfiles(config, { state, ...parts.archives }), clock, log, front: parts.front, metrics: parts.metrics,
+    key: await apiKey(config), pools, sessions, proxies: proxies.operations, extensions: openExtensions(config, surroundings, { state, ...parts.archives }), profiles: await openProfiles(config, { state, ...parts.archives }), clock, log, front: parts.front, metrics: parts.metrics, staging: parts.archives.staging,
     links: makeLinks(parts, directory),
     readiness: { unready: () => whyUnready(stopping, state) ?? parts.unready?.() },
   });                                                                                stops.add("http", () => listening.close());
@@ -133,6 +134,7 @@ interface OperationParts {
   readonly metrics: Metrics;
   readonly askNode: ReturnType<typeof makeAskNode>["ask"];
   readonly askCurl: AskCurl;
+  readonly archives: ArchivesPart["archives"];
   kick(pool: PoolId): void;
 }
 
@@ -157,9 +159,13 @@ function wireOperations(config: Config, parts: OperationParts): { pools: PoolOpe
     create: makeCreateSession({ homes, projects, ...refs, nodes, jobs: queues, desk, grants, configs, control, defaults, region, launchWaitMs }),
     list: makeListSessions({ homes, projects, configs, profiles: refs.profiles, region }), get: makeGetSession(asked),
     update: makeUpdateSession(asked), remove: makeRemoveSession(ending), curl: makeCurl({ homes, projects, askCurl }),
+    addExtensions: makeAddExtensions({ ...asked, ...uploadPorts(config, parts.archives), answerLimitMs: loadWaitOf(config) }),
   };
   return { pools, sessions };
 }
+
+/** Loading, and where that fails a restart; official clients give up at 60 s, the way of the archives included. */
+const loadWaitOf = ({ extensions, node }: Config): Millis => Math.min(extensions.loadLimitMs + node.launchLimitMs + answerMarginMs, 55_000);
 
 /** A restart takes a launch, the end of what runs before it, and the answer's way. */
 const answerMarginMs = 5000;

@@ -6,6 +6,7 @@ import { blockedPermissions } from "./browser/managed-policy.js";
 import type { Config } from "./config.js";
 import type { Surroundings } from "./ground.js";
 import type { UploadLimits } from "./http/deps.js";
+import type { makeAddExtensions } from "./pool/session-extensions.js";
 import { type ExtensionPorts, makeExtensionOperations } from "./registry/extension-operations.js";
 import type { ExtensionOperations } from "./registry/extensions.js";
 import type { State } from "./state.js";
@@ -26,6 +27,15 @@ export function openExtensions(config: Config, { clock }: Pick<Surroundings, "cl
     fromStore: makeFromStore({ url: storeUrl, limitMs: storeLimitMs, maxBytes, staging, clock }),
   });
 }
+
+/** What an upload to a running browser needs of the archives. */
+export const uploadPorts = (config: Config, archives: Archives): Pick<Parameters<typeof makeAddExtensions>[0], "faultsOf" | "keep"> => ({
+  async faultsOf(path) {
+    const checked = await checkExtension(path, extensionLimits(config));
+    return checked.kind === "faulty" ? checked.faults : [];
+  },
+  keep: (digest, path) => archives.put(digest, path),
+});
 
 /** What one upload of an archive may send, and how long it may take. */
 export const extensionUploads = ({ maxBytes, uploadStallMs, uploadLimitMs }: Config["extensions"]): UploadLimits => ({

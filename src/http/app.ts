@@ -16,6 +16,7 @@ import { addPools } from "./routes/pools.js";
 import { addProfiles } from "./routes/profiles.js";
 import { addProjects } from "./routes/projects.js";
 import { addProxies } from "./routes/proxies.js";
+import { addSessionExtensions } from "./routes/session-extensions.js";
 import { addSessions } from "./routes/sessions.js";
 import { components } from "./schemas/replies.js";
 import { makeValidatorCompiler } from "./validation.js";
@@ -80,6 +81,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addKeyHook(keyed, deps);
     addPools(keyed, { ...deps, surroundings, policyBodyBytes: options.bodyLimitBytes });
     addSessions(keyed, { ...deps, surroundings, policyBodyBytes: options.bodyLimitBytes });
+    addSessionExtensions(keyed, { ...deps, uploads: options.uploads });
     addProxies(keyed, deps);
     addExtensions(keyed, { ...deps, uploads: options.uploads });
     addProfiles(keyed, deps);

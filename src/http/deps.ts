@@ -1,6 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { Log } from "../base/log.js";
 import type { Secret } from "../base/secret.js";
+import type { Staging } from "../blob/archives.js";
 import type { PoolOperations, Readiness, SessionOperations } from "../pool/operations.js";
 import type { ExtensionOperations } from "../registry/extensions.js";
 import type { ProfileOperations } from "../registry/profiles.js";
@@ -51,6 +52,8 @@ export interface HttpDeps {
   readonly key: Secret;
   readonly pools: PoolOperations;
   readonly sessions: SessionOperations;
+  /** Where archives lie that were sent with a request, until its operation has taken them. */
+  readonly staging: Staging;
   readonly proxies: ProxyOperations;
   readonly extensions: ExtensionOperations;
   readonly profiles: ProfileOperations;

@@ -3,6 +3,7 @@ import type { LeaseId, RequestId } from "../base/ids.js";
 import type { AcquireBody, PoolCreate, PoolPatch, ReleaseBody, SessionCreate, SessionPatch } from "./config.js";
 import type { CurlBody, CurlReply } from "./curl.js";
 import type { Pool, PoolBrowser } from "./pool.js";
+import type { ReceiveExtensions } from "./session-extensions.js";
 import type { Session, Tombstone } from "./session.js";
 
 /** Who asks and how: what an operation needs of a request. */
@@ -77,6 +78,8 @@ export interface SessionOperations {
   remove(ref: string, caller: Caller): Promise<Done<null> | Refusal>;
   /** A request through the browser's own way out. */
   curl(ref: string, body: CurlBody, caller: Caller): Promise<Done<CurlReply> | Refusal>;
+  /** Loads what it receives into the running browser: all of it, or nothing. What is received is read only where the session is there. */
+  addExtensions(ref: string, receive: ReceiveExtensions, caller: Caller): Promise<Done<null> | Refusal>;
 }
 
 /** What `/readyz` answers. */

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import type { Log } from "../../src/base/log.js";
+import type { Staging } from "../../src/blob/archives.js";
 import { Secret } from "../../src/base/secret.js";
 import type { HttpDeps, HttpOptions } from "../../src/http/deps.js";
 import { listen, type Listening } from "../../src/http/server.js";
@@ -32,8 +33,13 @@ export interface TestServer extends Listening {
   readonly lines: LogLine[];
 }
 
+const fail = async (): Promise<never> => {
+  throw new Error("a test that stages files brings a staging");
+};
+const nowhere: Staging = { take: fail, directory: fail };
+
 export const makeDeps = (operations = new RecordedOperations(), log = makeLogBook().log): HttpDeps => ({
-  key: new Secret(key), pools: operations.pools, sessions: operations.sessions, proxies: operations.proxies, profiles: operations.profiles, extensions: operations.extensions, clock: systemClock, log,
+  key: new Secret(key), pools: operations.pools, sessions: operations.sessions, proxies: operations.proxies, profiles: operations.profiles, extensions: operations.extensions, staging: nowhere, clock: systemClock, log,
   links: (browser, lease) => ({
     cdp_ws_url: `ws://here/browsers/${browser}/cdp?token=${lease}`, webdriver_ws_url: `ws://here/browsers/${browser}/webdriver?token=${lease}`,
   }),

@@ -61,6 +61,8 @@ export interface Call {
 export class RecordedOperations {
   readonly calls: Call[] = [];
   readonly settled: string[] = [];
+  /** Of each upload to a browser that arrived whole. */
+  readonly received: { readonly name: string; readonly digest: string }[][] = [];
   readonly #answers = new Map<string, Answer | ((...args: never[]) => unknown)>();
 
   answer(operation: string, answer: Answer | ((...args: never[]) => unknown)): void {
@@ -70,6 +72,7 @@ export class RecordedOperations {
   reset(): void {
     this.calls.length = 0;
     this.settled.length = 0;
+    this.received.length = 0;
     this.#answers.clear();
   }
 
@@ -98,6 +101,15 @@ export class RecordedOperations {
     get: (...args) => this.#run("sessions.get", args, done({ kind: "session", session })),
     update: (...args) => this.#run("sessions.update", args, done(session)),
     remove: (...args) => this.#run("sessions.remove", args, done(null)),
+    addExtensions: async (...args) => {
+      const answer = await this.#run<Done<null> | Refusal>("sessions.addExtensions", args, done(null));
+      if (answer.kind === "refused") return answer;
+      const received = await args[1]();
+      if (received.kind === "refused") return received;
+      this.received.push(received.value.items.map(({ name, digest }) => ({ name, digest })));
+      await received.value.discard();
+      return answer;
+    },
     curl: (...args) => this.#run("sessions.curl", args, done({ status: 200, headers: { "set-cookie": ["a=1", "b=2"] }, body: "hello", duration_ms: 12 })),
   };
 

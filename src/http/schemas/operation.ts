@@ -18,6 +18,8 @@ interface Operation {
   /** Needs no key. */
   readonly isOpen?: boolean;
   readonly takesBody?: boolean;
+  /** `multipart/form-data`. */
+  readonly takesParts?: boolean;
 }
 
 interface Described {
@@ -42,12 +44,13 @@ const describe = (operationId: string, operation: Operation): Described => ({
   response: { ...Object.fromEntries(operation.success.map(successReply)), ...failureReplies(codesOf(operation)) },
 });
 
-const codesOf = ({ isOpen, takesBody, failures = [] }: Operation): readonly ErrorCode[] => [
-  ...common, ...(isOpen ? [] : keyed), ...(takesBody ? ofBodies : []), ...failures,
+const codesOf = ({ isOpen, takesBody, takesParts, failures = [] }: Operation): readonly ErrorCode[] => [
+  ...common, ...(isOpen ? [] : keyed), ...(takesBody ? ofBodies : []), ...(takesParts ? ofParts : []), ...failures,
 ];
 const common: readonly ErrorCode[] = ["bad_request", "internal", "draining"];
 const keyed: readonly ErrorCode[] = ["unauthorized", "project_not_found", "unavailable", "store_unavailable"];
 const ofBodies: readonly ErrorCode[] = ["invalid_json", "unsupported_media_type", "body_too_large"];
+const ofParts: readonly ErrorCode[] = ["unsupported_media_type"];
 
 function successReply({ status, description, component, isList, contentType }: Success): [number, object] {
   if (contentType !== undefined) return [status, { description, content: { [contentType]: { schema: { type: "string" } } } }];

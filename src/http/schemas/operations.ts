@@ -85,6 +85,11 @@ export const operations = about({
     success: [{ status: 200, description: "What the destination answered; redirects are not followed", component: "CurlResponse" }],
     failures: ["egress_denied", "browser_not_found", "lease_superseded", "browser_gone", "destination_failed", "node_unreachable", "node_silent"],
   },
+  addBrowserExtensions: {
+    tag: browsers, summary: "Load unpacked extensions into a running browser: all of them, or none", takesParts: true,
+    success: [{ status: 201, description: "They are in force; the browser has restarted where it had to, under the same URLs" }],
+    failures: ["not_supported", "browser_not_found", "lease_superseded", "extension_failed", "node_silent"],
+  },
   listProxies: { tag: proxies, summary: "List proxies, newest first", success: page("Proxy") },
   createProxy: {
     tag: proxies, summary: "Register a proxy that browsers can be sent through", takesBody: true,

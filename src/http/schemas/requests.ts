@@ -16,6 +16,17 @@ export const ExtensionCreate = Type.Object(
   closed,
 );
 
+/** Parts of a form, as the official client calls them; clients of other languages do otherwise (extension-parts.ts). */
+export const SessionExtensions = Type.Object(
+  {
+    extensions: Type.Array(
+      Type.Object({ name: Name, zip_file: Type.String({ contentMediaType: "application/octet-stream", description: "As `file` of POST /extensions" }) }, closed),
+      { minItems: 1, maxItems: bounds.extensions },
+    ),
+  },
+  closed,
+);
+
 export const ProfileCreate = Type.Object({ name: Type.Optional(Name) }, closed);
 export const ProfilePatch = Type.Object({ name: Name }, closed);
 
