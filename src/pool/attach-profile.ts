@@ -36,7 +36,7 @@ export async function attachProfile(ports: Ports, session: Session, wanted: Load
   switch (answer.kind) {
     case "done": return await note(ports, browser, { set: { profile: JSON.stringify(wanted) }, clear: [], touched: true });
     case "silent": return refusal("node_silent", { retryAfterSeconds: 1 });
-    case "failed": return refusal("launch_failed", { message: answer.text ?? "The browser could not be started from the profile" });
+    case "failed": return refusal(answer.code ?? "launch_failed", { message: answer.text ?? "The browser could not be started from the profile" });
   }
 }
 

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { newLeaseId, newRequestId, onDemandHome } from "../../src/base/ids.js";
+import { onBoth } from "../support/on-both.js";
+import { controlA, heldOf, nodeA, PoolBed } from "../support/pool-bed.js";
+import { candidateOn, claimOf, poolConfig, request } from "../support/store-bed.js";
+
+/** What a browser's end has to do with its profile. */
+onBoth("profiles at the end of leases", ({ bed }) => {
+  async function onDemand(facts: object) {
+    const id = newRequestId();
+    const created = await bed().homes.createSession(onDemandHome, {
+      waiter: { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60 }, config: poolConfig(),
+      candidate: { ...candidateOn(onDemandHome, nodeA), facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB", ...facts }) },
+    });
+    if (created.kind !== "claimed") throw new Error(created.kind);
+    await bed().reports.launched(created.browser.id, claimOf(created.browser), "{}");
+    return created.browser.id;
+  }
+  const remove = (browser: Awaited<ReturnType<typeof onDemand>>) =>
+    bed().homes.release(onDemandHome, { browser, reuse: false, why: "deleted", isRetry: false, request: request() });
+
+  test.each([[{ saves: true }, "saving", true], [{ saves: false }, "released", undefined], [{}, "released", undefined]])(
+    "the release of an on-demand browser launched with %j answers %s", async (facts, answer, saving) => {
+      const browser = await onDemand(facts);
+      expect(await remove(browser)).toBe(answer);
+      expect((await bed().homes.findBrowser(browser))?.browser).toMatchObject({ state: "retiring", ...(saving && { saving }) });
+      expect((await bed().homes.findBrowser(browser))?.browser.saving).toBe(saving);
+    });
+
+  test.each([[true, "saving"], [false, "released"]])("a lease whose attached profile is saved: %s answers %s, and a repeat the same", async (save, answer) => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend();
+    await bed().homes.touch(pool.home, {
+      browser: held.id, lease: held.lease, request: request(),
+      change: { set: { profile: JSON.stringify({ id: "p", save }) }, clear: [], touched: true, altered: true },
+    });
+    const once = request();
+    expect(await pool.release(held, { request: once })).toBe(answer);
+    expect(await pool.release(held, { request: once })).toBe(answer);
+    expect(await pool.record(held.id)).toMatchObject({ state: "retiring", why: "altered" });
+  });
+
+  test("a flush before an instant retires what was claimed before it, and a repeat nothing more", async () => {
+    const pool = await PoolBed.create(bed(), { size: 3 });
+    const [old] = await pool.launch(1);
+    const leased = heldOf((await pool.ask()).reply);
+    await pool.age(1000);
+    const [fresh, last] = await pool.launch(2);
+    await pool.release(leased);
+    const since = (await pool.record(fresh ?? leased.id)).createdAt;
+    const once = request();
+    expect(await bed().homes.flush(pool.home, once, since)).toBe("flushed");
+    expect(await bed().homes.flush(pool.home, once, since)).toBe("flushed");
+    expect(await Promise.all([old, fresh, last].map((id) => pool.state(id ?? leased.id)))).toEqual(["retiring", "idle", "idle"]);
+    expect(await bed().homes.flush(pool.home, request(), since)).toBe("flushed");
+    expect(await pool.counts()).toMatchObject({ idle: 2 });
+    await bed().homes.flush(pool.home, request());
+    expect(await pool.counts()).toMatchObject({ idle: 0 });
+  });
+});
