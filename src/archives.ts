@@ -7,7 +7,6 @@ import { openCache } from "./blob/cache.js";
 import { DirectoryArchives } from "./blob/directory-archives.js";
 import type { KeptArchives } from "./blob/kept-archives.js";
 import { openStaging } from "./blob/staging.js";
-import { S3Archives } from "./blob/s3-archives.js";
 import type { Config } from "./config.js";
 import type { Surroundings } from "./ground.js";
 
@@ -22,7 +21,7 @@ export interface ArchivesPart {
 /** Archives of extensions and profiles, wired by hand. Once per daemon: what lies in staging and cache is emptied. */
 export async function openArchives(config: Config, { clock, log }: Pick<Surroundings, "clock" | "log">): Promise<ArchivesPart> {
   const stops = new Stops(clock, config.stop.stepMs);
-  const archives = openKept(config, clock, stops);
+  const archives = await openKept(config, clock, stops);
   const staging = await openStaging(join(config.dataDir, "staging"));
   const cache = await openCache({
     archives, directory: join(config.dataDir, "archive-cache"), maxBytes: config.archives.cacheBytes,
@@ -31,9 +30,11 @@ export async function openArchives(config: Config, { clock, log }: Pick<Surround
   return { archives, staging, cache, stops };
 }
 
-function openKept({ archives }: Config, clock: Clock, stops: Stops): KeptArchives {
+async function openKept({ archives }: Config, clock: Clock, stops: Stops): Promise<KeptArchives> {
   const { s3Bucket: bucket, s3Endpoint: endpoint, s3AccessKeyId: accessKeyId, s3SecretAccessKey: secretAccessKey } = archives;
   if (bucket === null) return new DirectoryArchives(archives.directory, clock);
+  // Large, and of no use to a deployment that keeps archives in a directory.
+  const { S3Archives } = await import("./blob/s3-archives.js");
   const kept = new S3Archives({
     bucket, prefix: archives.s3Prefix ?? "", region: archives.s3Region, isPathStyle: archives.s3PathStyle, limitMs: archives.s3LimitMs,
     ...(endpoint !== null && { endpoint }), ...(accessKeyId && secretAccessKey && { credentials: { accessKeyId, secretAccessKey } }),
