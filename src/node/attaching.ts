@@ -3,7 +3,7 @@ import type { LeaseId, ProfileId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Left, Room } from "../browser/chromium.js";
 import type { Furnishing } from "./furnishing.js";
-import { done, failed, type Outcome } from "./outcome.js";
+import { done, failed, failedBy, type Outcome } from "./outcome.js";
 import type { Restarts } from "./restarts.js";
 import type { Slot } from "./slot.js";
 import { workFor } from "./working.js";
@@ -25,12 +25,12 @@ export class Attaching {
       const had = slot.profile;
       // Of one whose answer was lost.
       if (had?.id === profile.id && had.isSaved === profile.isSaved) return done;
-      if (had) return failed("the browser has a profile already");
+      if (had) return failed("The browser has a profile already", "profile_loaded");
       try {
         await this.#restart(slot, profile.id);
       } catch (error) {
         this.ports.log.info({ browser: slot.id, lease, profile: profile.id, error: textOf(error) }, "profile not attached");
-        return failed(textOf(error));
+        return failedBy(error);
       }
       slot.profile = profile;
       return done;

@@ -7,7 +7,7 @@ import { type Log, textOf } from "../base/log.js";
 import type { ArchiveCache } from "../blob/archives.js";
 import type { ExtensionDirectory, Loading } from "../browser/chromium.js";
 import type { Homes, UploadedExtension } from "../pool/ports.js";
-import { done, failed, type Outcome } from "./outcome.js";
+import { done, failed, type Failed, failedBy, type Outcome, Refused } from "./outcome.js";
 import { closeReason, type Restarts } from "./restarts.js";
 import type { Slot } from "./slot.js";
 import { workFor } from "./working.js";
@@ -31,9 +31,6 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** Chromium takes none of it, in its own words. */
-class Unfit extends Error {}
-
 /** Extensions that a holder gives a running browser: all of them are in force, or it is as before. */
 export class Uploads {
   constructor(private readonly ports: UploadPorts) {}
@@ -42,8 +39,7 @@ export class Uploads {
     return workFor(slot, lease, async (signal) => {
       // Of one whose answer was lost.
       if (items.every((item) => has(slot, item))) return done;
-      const why = whyNot(slot, items);
-      return why === undefined ? await this.#add(slot, { lease, items, signal }) : failed(why, "bad_request");
+      return whyNot(slot, items) ?? (await this.#add(slot, { lease, items, signal }));
     });
   }
 
@@ -58,7 +54,7 @@ export class Uploads {
     } catch (error) {
       this.ports.log.info({ browser: slot.id, lease, error: textOf(error) }, "upload of extensions failed; the browser has none of them");
       await removeAll(unpacked);
-      return failed(textOf(error), error instanceof Unfit ? "bad_request" : undefined);
+      return failedBy(error);
     }
     slot.uploads = [...slot.uploads, ...items];
     return done;
@@ -80,12 +76,12 @@ export class Uploads {
   async #note({ id }: Slot, lease: LeaseId): Promise<void> {
     const change = { set: {}, clear: [], touched: true, uploaded: true };
     const { kind } = await this.ports.homes.touch(homeOf(id), { browser: id, lease, change, request: newRequestId() });
-    if (kind !== "touched") throw new Error("the lease is over");
+    if (kind !== "touched") throw new Refused("browser_gone", "The lease is over");
   }
 
   async #activate(slot: Slot, unpacked: readonly ExtensionDirectory[]): Promise<void> {
     const loading = await this.#load(slot, unpacked);
-    if (loading.kind === "refused") throw new Unfit(`${loading.name}: ${loading.message}`);
+    if (loading.kind === "refused") throw new Refused("bad_request", `${loading.name}: ${loading.message}`);
     if (loading.kind === "loaded") return;
     await this.ports.restarts.restart(slot, {
       why: closeReason(`the browser restarts: ${loading.why}`),
@@ -114,13 +110,13 @@ function unlessAborted<Result>(signal: AbortSignal, work: Promise<Result>): Prom
 const has = ({ uploads }: Slot, { name, digest }: UploadedExtension): boolean =>
   uploads.some((upload) => upload.name === name && upload.digest === digest);
 
-function whyNot({ chromium, config }: Slot, items: readonly UploadedExtension[]): string | undefined {
-  if (config.engine !== "chromium") return `${config.engine} has no extensions`;
+function whyNot({ chromium, config }: Slot, items: readonly UploadedExtension[]): Failed | undefined {
+  if (config.engine !== "chromium") return failed(`${config.engine} has no extensions`, "not_supported");
   const total = chromium.extensions.length + items.length;
-  if (total > mostExtensions) return `the browser would have ${total} extensions, and may have ${mostExtensions}`;
+  if (total > mostExtensions) return failed(`The browser would have ${total} extensions, and may have ${mostExtensions}`, "bad_request");
   const names = [...chromium.extensions, ...items].map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  return twice === undefined ? undefined : `${twice}: the browser has an extension of this name`;
+  return twice === undefined ? undefined : failed(`${twice}: the browser has an extension of this name`, "name_taken");
 }
 
 /** A name may be `..`. The directory gives the extension its id, so it is the same for the same name. */

@@ -20,7 +20,7 @@ export async function workFor(slot: Slot, lease: LeaseId, work: (signal: AbortSi
       await settled;
     },
   });
-  if (!visit?.confirm()) return failed("the lease is over");
+  if (!visit?.confirm()) return failed("The lease is over", "browser_gone");
   const working = slot.inTurn(begun);
   settled = working.catch(() => {});
   try {

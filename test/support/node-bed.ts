@@ -1,3 +1,4 @@
+import { expect } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import type { Host } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
@@ -22,6 +23,7 @@ import { type SlotPorts, Slots } from "../../src/node/slots.js";
 import { Uploads } from "../../src/node/uploads.js";
 import type { Browser } from "../../src/pool/browser.js";
 import type { Homes, NodeReports } from "../../src/pool/ports.js";
+import { nothing, takeCensus } from "./chromium-census.js";
 import { type FakeChromium, makeFakeChromium } from "./chromium-fake.js";
 import { openTestHost, silentLog } from "./chromium-host.js";
 import { type Broken, failing } from "./failing.js";
@@ -114,7 +116,9 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
       contact.close();
       keeping.stop();
       await slots.close();
+      const left = await takeCensus(host.scratchDirectory, new Set(launched.map(({ isolation }) => isolation.uid ?? -1)));
       await host.close();
+      expect(left).toEqual(nothing);
       await fake.remove();
       await makings.close();
       await bed.close();
