@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Clock } from "./base/clock.js";
+import type { Digest } from "./base/ids.js";
 import { textOf } from "./base/log.js";
 import { Stops } from "./base/stops.js";
 import type { ArchiveCache, Staging } from "./blob/archives.js";
@@ -7,8 +8,13 @@ import { openCache } from "./blob/cache.js";
 import { DirectoryArchives } from "./blob/directory-archives.js";
 import type { KeptArchives } from "./blob/kept-archives.js";
 import { openStaging } from "./blob/staging.js";
+import { makeSweep } from "./blob/sweep.js";
 import type { Config } from "./config.js";
 import type { Surroundings } from "./ground.js";
+import type { Tick } from "./schedule/ticks.js";
+import type { State } from "./state.js";
+
+type Around = Pick<Surroundings, "clock" | "log">;
 
 export interface ArchivesPart {
   readonly archives: KeptArchives;
@@ -18,8 +24,18 @@ export interface ArchivesPart {
   readonly stops: Stops;
 }
 
+/** Deletes what neither an extension nor a profile names. */
+export function archivesTick(config: Config, { clock, log }: Around, { archives, state }: { archives: KeptArchives; state: State }): Tick {
+  const named = async (): Promise<ReadonlySet<Digest>> => {
+    const [extensions, profiles] = await Promise.all([state.extensions.all(), state.profiles.all()]);
+    return new Set([...extensions.map(({ digest }) => digest), ...profiles.flatMap(({ archive }) => archive?.digest ?? [])]);
+  };
+  const { unusedMs, sweepPeriodMs } = config.archives;
+  return { name: "archives", periodMs: sweepPeriodMs, run: makeSweep({ archives, named, unusedMs, clock, log }) };
+}
+
 /** Archives of extensions and profiles, wired by hand. Once per daemon: what lies in staging and cache is emptied. */
-export async function openArchives(config: Config, { clock, log }: Pick<Surroundings, "clock" | "log">): Promise<ArchivesPart> {
+export async function openArchives(config: Config, { clock, log }: Around): Promise<ArchivesPart> {
   const stops = new Stops(clock, config.stop.stepMs);
   const archives = await openKept(config, clock, stops);
   const staging = await openStaging(join(config.dataDir, "staging"));

@@ -5,7 +5,7 @@ import type { Secret } from "./base/secret.js";
 import { Stops } from "./base/stops.js";
 import type { Config } from "./config.js";
 import { apiKey } from "./config/kept.js";
-import type { ArchivesPart } from "./archives.js";
+import { type ArchivesPart, archivesTick } from "./archives.js";
 import { extensionUploads, openExtensions, uploadPorts } from "./extensions.js";
 import { findNodeAddress } from "./gateway.js";
 import type { Surroundings } from "./ground.js";
@@ -104,7 +104,8 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
       homes, projects, nodes, jobs: queues, log, fill, refresh: makeRefreshHome(state), dropQueue: (node) => queues.drop(node), maxLeases: config.recycle.maxLeases,
       ...listeningOf(config, state),
     });
-    const ticks = await startTicks(state.queueOptions, ticksOf(config, upkeep), { clock, record: state.ticks });
+    const sweep = archivesTick(config, surroundings, { state, archives: parts.archives.archives });
+    const ticks = await startTicks(state.queueOptions, [...ticksOf(config, upkeep), sweep], { clock, record: state.ticks });
     stops.add("ticks", () => ticks.close());
   };
   const dismiss = (): void => {
