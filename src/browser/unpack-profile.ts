@@ -32,8 +32,8 @@ const smallBytes = 2 ** 20;
  * the limits, the tar's own error where it is cut, or the signal's reason.
  */
 export async function unpackProfile(tar: Readable, { directories, uid, signal }: Room, limits: ProfileLimits): Promise<void> {
-  signal.throwIfAborted();
   await emptyDirectory(directories.profile);
+  signal.throwIfAborted();
   const unpacking = new Unpacking(directories.profile, uid, limits);
   const entries = extract();
   const stop = (): void => void entries.destroy(signal.reason as Error);
@@ -54,6 +54,8 @@ export async function unpackProfile(tar: Readable, { directories, uid, signal }:
 
 async function feed(tar: Readable, entries: Extract): Promise<void> {
   for await (const chunk of tar) {
+    // What gave up reading drains no more.
+    if (entries.destroyed) return;
     if (!entries.write(chunk)) await roomIn(entries);
   }
   entries.end(undefined);
