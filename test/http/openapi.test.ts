@@ -41,7 +41,7 @@ test("it has every route of the server and no other", async () => {
   await app.close();
   const listed = operationsOf(await documentOf()).map(({ method, path }) => `${method.toUpperCase()} ${path}`);
   expect(listed.sort()).toEqual(routes.sort());
-  expect(listed.length).toBe(31);
+  expect(listed.length).toBe(38);
 });
 
 test("every reference resolves and every operation has a name of its own", async () => {
