@@ -11,16 +11,17 @@ afterAll(() => daemon.stop());
 
 /** All that the API shows, without what passes with time. */
 async function everything(): Promise<unknown> {
-  const shown = await Promise.all(["/browser_pools?limit=100", "/browsers?status=all&limit=100", "/browser_pools/herd", "/browser_pools/herd/browsers"].map((path) => daemon.call(`GET ${path}`)));
+  const shown = await Promise.all(["/browser_pools?limit=100", "/browsers?status=all&limit=100", "/browser_pools/herd", "/browser_pools/herd/browsers", "/profiles?limit=100"].map((path) => daemon.call(`GET ${path}`)));
   return JSON.parse(JSON.stringify(shown.map(({ body }) => body), (name, value: unknown) => (["uptime_ms", "age_ms"].includes(name) ? 0 : value)));
 }
 
 test("every field of every operation in every wrong kind is answered 400, nothing answers 500, and nothing changes", async () => {
   await daemon.makePool({ name: "herd", size: 2, reset_on_release: "state" });
   await daemon.call("POST /browser_pools/herd/acquire", { name: "mine", tags: { team: "a" } });
+  await daemon.call("POST /profiles", { name: "me" });
   const before = await everything();
   const document = (await send(`${daemon.url}/openapi.json`)).body as OpenApi;
-  const inputs = badInputs(document, { browser_pools: "herd", browsers: "mine" });
+  const inputs = badInputs(document, { browser_pools: "herd", browsers: "mine", profiles: "me" });
   expect(inputs.length).toBeGreaterThan(1500);
   const faults: string[] = [];
   let next = 0;
