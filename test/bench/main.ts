@@ -1,10 +1,12 @@
 import { benchControl } from "./control.js";
 import { benchEgress } from "./egress.js";
+import { benchExtensions } from "./extensions.js";
 import { benchGateway } from "./gateway.js";
 import { benchLaunches } from "./launches.js";
 import { describeMachine } from "./machine.js";
 import { benchMemory } from "./memory.js";
 import { endHelpers } from "./processes.js";
+import { benchProfile } from "./profile.js";
 import { type Report, textOf } from "./report.js";
 import { stopRuns } from "./runs.js";
 import { benchSession } from "./session.js";
@@ -18,6 +20,8 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   gateway: () => benchGateway({ runs }),
   egress: () => benchEgress({ runs }),
   tiers: () => benchTiers({ runs }),
+  extensions: () => benchExtensions({ runs }),
+  profile: () => benchProfile({ runs }),
   memory: () => benchMemory(),
 };
 
