@@ -77,6 +77,7 @@ export const packageRules: readonly Rule[] = [
   belongs(/^bullmq$/, ["schedule/"], "bullmq belongs to schedule/: it carries work, never acquire"),
   belongs(/^(fastify|@fastify\/.*|ajv|ajv-formats)$/, ["http/"], "fastify belongs to http/"),
   belongs(/^playwright-core$/, ["browser/", "banner.ts"], "playwright-core belongs to browser/ (banner.ts prints a script that uses it)"),
+  belongs(/^tar-stream$/, ["browser/pack-profile.ts", "browser/unpack-profile.ts"], "tar-stream is for profiles on their way out of and into a browser's directory"),
   belongs(/^p-queue$/, ["node/"], "p-queue belongs to node/: it bounds what one node does"),
   belongs(/^ws$/, ["node/"], "ws belongs to node/: the gateway is the only WebSocket server"),
   belongs(/^yauzl$/, ["blob/"], "yauzl belongs to blob/: archives are read nowhere else"),
