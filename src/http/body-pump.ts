@@ -24,17 +24,23 @@ interface Surroundings {
   readonly onFault: (error: Error) => void;
 }
 
+/** A connection that is closed over bytes not yet read loses the reply that is on its way: what was under way is read for so long. */
+const lingerMs: Millis = 2000;
+
 /**
  * Carries a request's body into a parser, and reads it to its end whatever becomes of the parser: a client that sends all before
  * it looks for a reply would otherwise find its connection reset instead. What does not come in time closes the connection.
  */
 export class BodyPump {
   readonly #endsAt: Millis;
+  readonly #chunks: AsyncIterator<unknown>;
   #isDiscarding = false;
   #goOn = (): void => {};
 
   constructor(private readonly exchange: Exchange, private readonly patience: Patience, private readonly surroundings: Surroundings) {
     this.#endsAt = surroundings.clock.monotonic() + patience.limitMs;
+    // The iterator would close the connection, and with it the way back of the reply.
+    this.#chunks = exchange.request.iterator({ destroyOnReturn: false });
   }
 
   /** What still comes is of no use to anybody. */
@@ -53,7 +59,7 @@ export class BodyPump {
       await this.#carry(into);
     } catch (error) {
       onFault(this.#faultOf(error));
-      this.#closeConnection();
+      await this.#linger();
     } finally {
       cancel();
       endUpload();
@@ -61,17 +67,21 @@ export class BodyPump {
   }
 
   async #carry(into: Writable): Promise<void> {
-    // The iterator would close the connection, and with it the way back of the reply.
-    const chunks = this.exchange.request.iterator({ destroyOnReturn: false });
-    for (let next = await this.#read(chunks); !next.done; next = await this.#read(chunks)) await this.#write(into, next.value);
+    for (let next = await this.#read(); !next.done; next = await this.#read()) await this.#write(into, next.value);
     if (!this.#isDiscarding) into.end();
   }
 
-  #read(chunks: AsyncIterator<unknown>): Promise<IteratorResult<unknown>> {
-    const leftMs = this.#endsAt - this.surroundings.clock.monotonic();
+  #read(): Promise<IteratorResult<unknown>> {
+    const leftMs = this.#leftUntil(this.#endsAt);
     if (leftMs <= 0) throw this.#late();
-    return within(this.surroundings.clock, { what: "the next bytes", limitMs: Math.min(this.patience.stallMs, leftMs) }, chunks.next());
+    return this.#readWithin(Math.min(this.patience.stallMs, leftMs));
   }
+
+  #readWithin(limitMs: Millis): Promise<IteratorResult<unknown>> {
+    return within(this.surroundings.clock, { what: "the next bytes", limitMs }, this.#chunks.next());
+  }
+
+  readonly #leftUntil = (instant: Millis): Millis => instant - this.surroundings.clock.monotonic();
 
   async #write(into: Writable, chunk: unknown): Promise<void> {
     if (this.#isDiscarding) return;
@@ -84,11 +94,19 @@ export class BodyPump {
   #faultOf(error: unknown): Error {
     if (error instanceof RemudaError) return error;
     if (!(error instanceof TimeLimitReached)) return fault("The connection closed before the body had arrived");
-    const isLate = this.surroundings.clock.monotonic() >= this.#endsAt;
-    return isLate ? this.#late() : fault(`Nothing of the body arrived for ${this.patience.stallMs / 1000} seconds`);
+    return this.#leftUntil(this.#endsAt) <= 0 ? this.#late() : fault(`Nothing of the body arrived for ${this.patience.stallMs / 1000} seconds`);
   }
 
   readonly #late = (): Error => fault(`The body did not arrive within ${this.patience.limitMs / 1000} seconds`);
+
+  async #linger(): Promise<void> {
+    const endsAt = this.surroundings.clock.monotonic() + lingerMs;
+    try {
+      for (let next = await this.#readWithin(lingerMs); !next.done;) next = await this.#readWithin(this.#leftUntil(endsAt));
+    } catch {
+      this.#closeConnection();
+    }
+  }
 
   /** After the reply where there is one to come. */
   #closeConnection(): void {

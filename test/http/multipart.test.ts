@@ -149,9 +149,10 @@ test("a client that sends nothing for the limit fails the file that is read, and
   await clock.advance(19_999);
   expect(seen.outcome).toBeUndefined();
   await clock.advance(1);
-  await expect.poll(() => seen.outcome).toBe("Nothing of the body arrived for 20 seconds");
+  await expect.poll(got).toContain("Nothing of the body arrived for 20 seconds");
+  expect(socket.closed).toBe(false);
+  await clock.advance(2000);
   await expect.poll(() => socket.closed).toBe(true);
-  expect(got()).toMatch(/connection: close/i);
 });
 
 test("a slow reader is not the client's stall, but counts for the whole", async () => {
@@ -189,5 +190,7 @@ test("what nobody wants is read only within the limits", async () => {
   const { socket, got } = open(long.subarray(0, 100_000), long.length);
   await expect.poll(got).toContain("not a");
   await clock.advance(20_000);
+  expect(socket.closed).toBe(false);
+  await clock.advance(2000);
   await expect.poll(() => socket.closed).toBe(true);
 });

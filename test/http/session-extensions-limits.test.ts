@@ -54,7 +54,10 @@ test("an upload may take longer than other requests and pause longer; the next r
   upload.socket.write(body.subarray(50_000));
   await expect.poll(upload.text).toMatch(/^HTTP\/1\.1 201 /);
   upload.socket.write(slowJson);
+  const tick = setInterval(() => upload.socket.write(" "), 20);
   await expect.poll(() => upload.socket.closed, { timeout: 5000 }).toBe(true);
+  clearInterval(tick);
+  expect(upload.text()).toContain("The request did not arrive in time");
   expect(server.operations.received).toHaveLength(1);
 });
 
