@@ -45,7 +45,9 @@ async function findProfile({ store }: Pick<ProfilePorts, "store">, ref: string):
 const makeList = ({ store }: ProfilePorts): ProfileOperations["list"] => async (query) => {
   if (query.name === undefined && query.query === undefined) return await store.page(query);
   const page = pageOf((await store.index()).filter((profile) => isWanted(profile, query)), query);
-  return { ...page, items: (await Promise.all(page.items.map(({ id }) => store.find(id)))).flatMap((profile) => profile ?? []) };
+  const items = (await Promise.all(page.items.map(({ id }) => store.find(id)))).flatMap((profile) => profile ?? []);
+  // Those that were deleted meanwhile make the rest move up.
+  return { items, hasMore: page.hasMore, nextOffset: query.offset + items.length };
 };
 
 const makeCreate = ({ store, maxProfiles }: ProfilePorts): ProfileOperations["create"] => async ({ name }) => {

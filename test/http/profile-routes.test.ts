@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RemudaError, refusal } from "../../src/base/errors.js";
-import { key, send, type Sent, sharedServer } from "../support/http-server.js";
+import { key, send, type Sent, sharedServer, startServer } from "../support/http-server.js";
 import { profile } from "../support/recorded-operations.js";
 
 const server = sharedServer();
@@ -122,9 +122,9 @@ test("a download that fails on its way is cut, never ended as if it were whole",
 });
 
 const endless = (): Readable => new Readable({ read() { setImmediate(() => this.push(Buffer.alloc(64 * 1024))); } });
-const begin = (path: string): Promise<IncomingMessage> =>
+const begin = (path: string, url = server().url): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    httpGet(`${server().url}${path}`, { headers: { authorization: `Bearer ${key}` }, agent: false }, resolve).on("error", reject);
+    httpGet(`${url}${path}`, { headers: { authorization: `Bearer ${key}` }, agent: false }, resolve).on("error", reject);
   });
 
 test("a client that goes away in the middle has its stream closed", async () => {
@@ -154,6 +154,17 @@ test("a client that went away before its state was opened has it closed at once"
   await ask("/profiles");
   answer({ kind: "done", value: { bytes } });
   await expect.poll(() => bytes.destroyed).toBe(true);
+});
+
+test("a daemon that stops waits for a download no longer than for any reply, and closes its stream", async () => {
+  const stopping = await startServer({ closeLimitMs: 100 });
+  const bytes = endless();
+  stopping.operations.answer("profiles.download", { kind: "done", value: { bytes } });
+  const reply = await begin("/profiles/me/download", stopping.url);
+  reply.on("error", () => {}).resume();
+  await stopping.close();
+  await expect.poll(() => bytes.destroyed).toBe(true);
+  expect(reply.complete).toBe(false);
 });
 
 test("a client that does not read holds back what is read for it", async () => {

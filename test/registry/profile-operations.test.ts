@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { RemudaError } from "../../src/base/errors.js";
 import { type Digest, newProfileId, type ProfileId } from "../../src/base/ids.js";
 import { makeProfileOperations, type SavedStates } from "../../src/registry/profile-operations.js";
-import type { ProfileOperations } from "../../src/registry/profiles.js";
+import type { ProfileOperations, ProfileStore } from "../../src/registry/profiles.js";
+import { RedisProfiles } from "../../src/store/profiles.js";
 import { onBoth } from "../support/on-both.js";
 import { PoolBed } from "../support/pool-bed.js";
 
@@ -11,9 +12,9 @@ const archive = { digest: "a".repeat(64) as Digest, sizeBytes: 7 };
 
 onBoth("the registry of profiles", ({ bed }) => {
   const textStates: SavedStates = { open: async (id) => Readable.from([`tar of ${id}`]), openCompressed: async (id) => Readable.from([`zstd of ${id}`]) };
-  const open = (over: { states?: Partial<SavedStates>; maxProfiles?: number } = {}): ProfileOperations =>
+  const open = (over: { store?: ProfileStore; states?: Partial<SavedStates>; maxProfiles?: number } = {}): ProfileOperations =>
     makeProfileOperations({
-      store: bed().profiles, homes: bed().homes, projects: bed().projects, maxProfiles: over.maxProfiles ?? 100, states: { ...textStates, ...over.states },
+      store: over.store ?? bed().profiles, homes: bed().homes, projects: bed().projects, maxProfiles: over.maxProfiles ?? 100, states: { ...textStates, ...over.states },
     });
   const made = async (name?: string): Promise<ProfileId> => {
     const got = await open().create(name === undefined ? {} : { name });
@@ -69,6 +70,23 @@ onBoth("the registry of profiles", ({ bed }) => {
     expect(await named({ query: (ids[1] ?? "").slice(0, 20) })).toEqual([[], false, 0]);
     expect(await named({ name: "alice", query: "work" })).toEqual([[], false, 0]);
     expect(await named({ limit: 2, offset: 1 })).toEqual([[undefined, "bob"], true, 3]);
+  });
+
+  test("one that is deleted while a search is answered makes the next page begin where the others have moved to", async () => {
+    const ids: ProfileId[] = [];
+    for (let count = 0; count < 4; count += 1) ids.unshift(await made(`name${count}`));
+    class Shrinking extends RedisProfiles {
+      override async index() {
+        const all = await super.index();
+        await this.remove(ids[1] ?? newProfileId());
+        return all;
+      }
+    }
+    const store = new Shrinking(bed().store, bed().project);
+    const first = await open({ store }).list({ limit: 2, offset: 0, query: "name" });
+    expect([first.items.map(({ id }) => id), first.hasMore]).toEqual([[ids[0]], true]);
+    const second = await open().list({ limit: 2, offset: first.nextOffset, query: "name" });
+    expect(second.items.map(({ id }) => id)).toEqual([ids[2], ids[3]]);
   });
 
   test("one that pools use is not deleted, and they are named", async () => {
