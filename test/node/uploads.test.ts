@@ -28,8 +28,8 @@ async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<{ 
 
 const item = async (name: string, fake?: FakeExtension): Promise<UploadedExtension> =>
   ({ name, digest: await node.makings.keep({ ...(fake && { fake }), files: { "own.txt": name } }) });
-const items = (count: number, prefix = "e"): Promise<UploadedExtension[]> =>
-  Promise.all(Array.from({ length: count }, (_, index) => item(`${prefix}${index}`)));
+const items = (total: number): Promise<UploadedExtension[]> =>
+  Promise.all(Array.from({ length: total }, (_, index) => item(`e${index}`)));
 const namesOf = ({ chromium }: Slot): string[] => chromium.extensions.map(({ name }) => name);
 const filesOf = ({ chromium }: Slot): string[] => readdirSync(chromium.directories.extensions);
 
