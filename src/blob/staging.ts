@@ -36,6 +36,7 @@ async function takeInto(path: string, source: Readable, { maxBytes, signal }: Pa
     await pipeline(source, atMost(maxBytes), summed.stream, file, signal ? { signal } : {});
     return { path, ...summed.result(), discard };
   } catch (error) {
+    source.destroy();
     await discard();
     throw signal?.aborted ? signal.reason : error;
   }

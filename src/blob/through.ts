@@ -7,6 +7,8 @@ export function through(source: Readable, ...steps: readonly Step[]): Readable {
   const out = new PassThrough();
   const all: Step = (bytes) => steps.reduce<AsyncGenerator<Buffer, void>>((before, step) => step(before), passed(bytes));
   pipeline(source, all, out, () => {});
+  // The pipeline leaves a source alone for which a step is just waiting; ended, it wakes that step.
+  out.once("close", () => source.destroy());
   // It may fail before its reader has come, who is told then.
   out.on("error", () => {});
   return out;
