@@ -82,6 +82,15 @@ test("what one session with a profile leaves, the next has, and so has a pool; a
   await end(lease);
 });
 
+test.each([["headless-shell", "chromium"], ["chromium", "headless-shell"]])("a profile that %s has left is the same in %s", async (leaver, finder) => {
+  const name = `from-${leaver}`;
+  await addProfile(name);
+  await logIn(name, { engine: leaver });
+  const lease = await created({ profile: { name }, engine: finder });
+  expect(await see(lease, "/", lookAround)).toBe("welcome back, stored, kept");
+  await end(lease);
+});
+
 test("a save that was answered has flushed the idle browsers of pools that ask for it, and no others; what follows starts from it", async () => {
   await addProfile("fresh");
   const asking = await daemon.makePool({ name: "asking", profile: { name: "fresh" } });
