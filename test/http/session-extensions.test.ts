@@ -192,3 +192,12 @@ test("the unmodified official client uploads, and is given what is wrong", async
   const twice = extensions.map(({ zip_file }) => ({ name: "same", zip_file }));
   await expect(kernel.browsers.loadExtensions("mine", { extensions: twice })).rejects.toBeInstanceOf(BadRequestError);
 });
+
+test("the OpenAPI document shows the form, as the official client sends it", async () => {
+  const document = (await (await fetch(`${server().url}/openapi.json`)).json()) as { paths: Record<string, Record<string, { requestBody: unknown; responses: Record<string, unknown> }>> };
+  const operation = document.paths["/browsers/{id_or_name}/extensions"]?.["post"];
+  const entry = { type: "object", required: ["name", "zip_file"], properties: { name: { type: "string" }, zip_file: { type: "string", contentMediaType: "application/octet-stream" } } };
+  const schema = { type: "object", required: ["extensions"], properties: { extensions: { type: "array", minItems: 1, maxItems: 20, items: entry } } };
+  expect(operation?.requestBody).toMatchObject({ required: true, content: { "multipart/form-data": { schema } } });
+  expect(operation?.responses["201"]).not.toHaveProperty("content");
+});
