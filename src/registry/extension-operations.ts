@@ -1,10 +1,10 @@
 import type { Readable } from "node:stream";
-import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
-import { type Digest, findExtensionId, homeOf, newExtensionId } from "../base/ids.js";
+import { type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { type Digest, findExtensionId, newExtensionId } from "../base/ids.js";
 import { isWanted, pageOf } from "../pool/list.js";
-import type { Pool } from "../pool/pool.js";
 import type { Homes, Projects } from "../pool/ports.js";
 import type { Extension, ExtensionOperations, ExtensionStore } from "./extensions.js";
+import { refuseInUse } from "./in-use.js";
 
 /** A file of our own with all that was uploaded. */
 export interface StagedFile {
@@ -99,14 +99,10 @@ const makeDownload = (ports: ExtensionPorts): ExtensionOperations["download"] =>
 const makeRemove = (ports: ExtensionPorts): ExtensionOperations["remove"] => async (ref) => {
   const extension = await findExtension(ports, ref);
   if (!extension) return refusal("extension_not_found");
-  const uses = (await openPools(ports)).filter(({ config }) => config.extension_ids?.includes(extension.id));
-  if (uses.length > 0) return refusal("resource_in_use", { message: "Pools use this extension", details: uses.map(useDetail) });
+  const inUse = await refuseInUse(ports, "Pools use this extension", (config) => config.extension_ids?.includes(extension.id) ?? false);
+  if (inUse) return inUse;
   // Missing by now: this very command was sent again after a broken connection, or another came before it.
   await ports.store.remove(extension.id);
   return done(null);
 };
 
-const openPools = async ({ homes, projects }: ExtensionPorts): Promise<readonly Pool[]> =>
-  (await Promise.all((await projects.pools()).map((pool) => homes.findPool(homeOf(pool))))).flatMap((pool) => pool ?? []);
-
-const useDetail = ({ id, name }: Pool): Detail => ({ code: "resource_in_use", message: name === undefined ? `pool ${id}` : `pool ${name} (${id})` });

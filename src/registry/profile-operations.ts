@@ -1,9 +1,9 @@
 import type { Readable } from "node:stream";
-import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
-import { findProfileId, homeOf, newProfileId, type ProfileId } from "../base/ids.js";
+import { type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { findProfileId, newProfileId, type ProfileId } from "../base/ids.js";
 import { isWanted, pageOf } from "../pool/list.js";
-import type { Pool } from "../pool/pool.js";
 import type { Homes, Projects } from "../pool/ports.js";
+import { refuseInUse } from "./in-use.js";
 import type { Profile, ProfileOperations, ProfileStore } from "./profiles.js";
 
 /** The state of profiles as streams; undefined where none was saved, or there is no such profile. Throw `secret_unreadable`. */
@@ -71,17 +71,12 @@ const makeRename = (ports: ProfilePorts): ProfileOperations["rename"] => async (
 const makeRemove = (ports: ProfilePorts): ProfileOperations["remove"] => async (ref) => {
   const profile = await findProfile(ports, ref);
   if (!profile) return refusal("profile_not_found");
-  const uses = (await openPools(ports)).filter(({ config }) => config.profile_id === profile.id);
-  if (uses.length > 0) return refusal("resource_in_use", { message: "Pools use this profile", details: uses.map(useDetail) });
+  const inUse = await refuseInUse(ports, "Pools use this profile", ({ profile_id }) => profile_id === profile.id);
+  if (inUse) return inUse;
   // Missing by now: this very command was sent again after a broken connection, or another came before it.
   await ports.store.remove(profile.id);
   return done(null);
 };
-
-const openPools = async ({ homes, projects }: ProfilePorts): Promise<readonly Pool[]> =>
-  (await Promise.all((await projects.pools()).map((pool) => homes.findPool(homeOf(pool))))).flatMap((pool) => pool ?? []);
-
-const useDetail = ({ id, name }: Pool): Detail => ({ code: "resource_in_use", message: name === undefined ? `pool ${id}` : `pool ${name} (${id})` });
 
 const makeDownload = (ports: ProfilePorts): ProfileOperations["download"] => async (ref, format) => {
   const profile = await findProfile(ports, ref);

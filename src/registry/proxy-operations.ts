@@ -1,13 +1,13 @@
-import { type Detail, type Done, done, RemudaError, type Refusal, refusal } from "../base/errors.js";
-import { findProxyId, homeOf, newProxyId, type ProxyId } from "../base/ids.js";
+import { type Done, done, RemudaError, type Refusal, refusal } from "../base/errors.js";
+import { findProxyId, newProxyId, type ProxyId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { Seal } from "../base/seal.js";
 import { Secret } from "../base/secret.js";
 import type { Faults } from "../pool/fields.js";
 import { parseHostPattern } from "../pool/hosts.js";
-import type { Pool } from "../pool/pool.js";
 import type { Homes, Projects } from "../pool/ports.js";
 import { namedProxies } from "../pool/proxies.js";
+import { refuseInUse } from "./in-use.js";
 import type { Proxy, ProxyFinding, ProxyOperations, ProxySecrets, ProxyStore, Upstream } from "./proxies.js";
 import { checkText, parseProxy } from "./proxy-fields.js";
 
@@ -65,13 +65,10 @@ const makeCreate = (ports: ProxyPorts): ProxyOperations["create"] => async (body
 const makeRemove = ({ store, homes, projects }: ProxyPorts): ProxyOperations["remove"] => async (ref) => {
   const id = findProxyId(ref);
   if (!id || !(await store.find(id))) return refusal("proxy_not_found");
-  const pools = (await Promise.all((await projects.pools()).map((pool) => homes.findPool(homeOf(pool))))).flatMap((pool) => pool ?? []);
-  const uses = pools.filter(({ config }) => namedProxies(config).includes(id));
-  if (uses.length > 0) return refusal("resource_in_use", { message: "Pools name this proxy", details: uses.map(useDetail) });
+  const inUse = await refuseInUse({ homes, projects }, "Pools name this proxy", (config) => namedProxies(config).includes(id));
+  if (inUse) return inUse;
   return (await store.remove(id)) === "missing" ? refusal("proxy_not_found") : done(null);
 };
-
-const useDetail = ({ id, name }: Pool): Detail => ({ code: "resource_in_use", message: name === undefined ? `pool ${id}` : `pool ${name} (${id})` });
 
 /** A proxy that carries nothing was checked with success: it is unavailable. */
 const makeCheck = (ports: ProxyPorts): ProxyOperations["check"] => async (ref, { url }, gone) => {
