@@ -45,10 +45,11 @@ export const makeListSessions = (ports: Ports) => async (query: SessionListQuery
   if (query.region !== undefined && query.region !== ports.region) return pageOf<SessionOrTombstone>([], query);
   const live = query.status === "deleted" ? [] : await liveBrowsers(ports);
   const over = query.status === "active" ? [] : await ports.projects.tombstones();
-  const named = query.query === undefined ? undefined : await namesOf(ports, live.map(({ browser }) => profileIdOf(browser)));
+  const profiles = query.query === undefined ? [] : [...live.map(({ browser }) => profileIdOf(browser)), ...over.map(({ profileId }) => profileId)];
+  const named = await namesOf(ports, profiles);
   const rows = [
     ...live.filter(({ browser }) => matches(factsOfLive(browser, named), query)).map((row) => ({ at: row.browser.createdAt, row })),
-    ...over.filter((tombstone) => matches(factsOfDead(tombstone), query)).map((tombstone) => ({ at: tombstone.createdAt, row: tombstone })),
+    ...over.filter((tombstone) => matches(factsOfDead(tombstone, named), query)).map((tombstone) => ({ at: tombstone.createdAt, row: tombstone })),
   ];
   const page = pageOf(rows.toSorted((one, other) => other.at - one.at || (idOf(one.row) < idOf(other.row) ? -1 : 1)), query);
   return { ...page, items: (await Promise.all(page.items.map(({ row }) => viewOf(ports, row)))).flatMap((view) => view ?? []) };
@@ -67,8 +68,10 @@ async function viewOf(ports: Ports, row: Row): Promise<SessionOrTombstone | unde
 const profileIdOf = (browser: Browser): ProfileId | undefined =>
   browser.lease?.profile === undefined ? factsOf(browser).profileId : (JSON.parse(browser.lease.profile) as LoadedProfile).id;
 
+type Names = ReadonlyMap<ProfileId, string>;
+
 /** What the profiles are called now, each looked up once. */
-async function namesOf({ profiles }: Ports, ids: readonly (ProfileId | undefined)[]): Promise<ReadonlyMap<ProfileId, string>> {
+async function namesOf({ profiles }: Ports, ids: readonly (ProfileId | undefined)[]): Promise<Names> {
   const found = await Promise.all([...new Set(ids)].map((id) => id && profiles.find(id)));
   return new Map(found.flatMap((profile) => (profile?.name === undefined ? [] : [[profile.id, profile.name] as const])));
 }
@@ -87,14 +90,14 @@ interface Searchable {
   readonly profileId?: string | undefined;
   readonly tags?: string | undefined;
 }
-function factsOfLive(browser: Browser, names: ReadonlyMap<ProfileId, string> = new Map()): Searchable {
+function factsOfLive(browser: Browser, names: Names): Searchable {
   const { id, lease } = browser;
   const profileId = profileIdOf(browser);
   const profile = profileId && names.get(profileId);
   return { id, name: lease?.name, tags: lease?.tags, pool: lease?.pool, poolId: factsOf(browser).poolId, profileId, profile };
 }
-const factsOfDead = (tombstone: Tombstone): Searchable => ({
-  id: tombstone.id, name: tombstone.name, tags: tombstone.tags, pool: tombstone.pool?.name, poolId: tombstone.pool?.id,
+const factsOfDead = ({ id, name, tags, pool, profileId }: Tombstone, names: Names): Searchable => ({
+  id, name, tags, pool: pool?.name, poolId: pool?.id, profileId, profile: profileId && names.get(profileId),
 });
 
 function matches(row: Searchable, { query, tags }: SessionListQuery): boolean {

@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import type { BrowserId, LeaseId, PoolId } from "../base/ids.js";
+import type { BrowserId, LeaseId, PoolId, ProfileId } from "../base/ids.js";
 import type { Browser, RetireReason, Usage } from "./browser.js";
 import type { LaunchConfig } from "./launch-config.js";
 import type { LoadedProfile, ProfileFacts } from "./profiles.js";
@@ -35,4 +35,5 @@ export interface Tombstone {
   /** Absent where nothing was counted. */
   readonly usage?: Usage;
   readonly pool?: { readonly id: PoolId; readonly name?: string };
+  readonly profileId?: ProfileId;
 }

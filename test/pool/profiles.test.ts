@@ -91,12 +91,14 @@ test("lists find sessions by their profile's name now and by its id, however it 
   await session({ profile: { id: await aProfile(control.bed, "other") } });
   expect(await patch(attached.browser.id, { profile: { name: "login" } })).toMatchObject({ kind: "done" });
   const found = async (query: string) => (await control.listSessions({ limit: 20, offset: 0, status: "all", query })).items
-    .map((item) => (item.kind === "session" ? item.session.browser.id : "")).toSorted();
+    .map((item) => (item.kind === "session" ? item.session.browser.id : item.tombstone.id)).toSorted();
   const all = [launched, pooled, attached].map(({ browser }) => browser.id).toSorted();
   expect(await found(login)).toEqual(all);
   expect(await found("LOG")).toEqual(all);
   await control.bed.profiles.rename(login, "account");
   expect([await found("log"), await found("account")]).toEqual([[], all]);
+  for (const id of all) await control.remove(id, callerOf());
+  expect([await found(login), await found("account"), await found("log")]).toEqual([all, all, []]);
 });
 
 test("a PATCH attaches a profile where none is loaded: its node is asked, then the lease says so, and nobody else gets the browser", async () => {

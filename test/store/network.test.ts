@@ -85,13 +85,15 @@ onBoth("a lease's network", ({ bed }) => {
       const pool = await PoolBed.filled(bed(), { size: 1, name: "p".repeat(255) });
       const tags = JSON.stringify(Object.fromEntries(Array.from({ length: 4 }, (_, at) => [`"${at}"`, "v".repeat(80)])));
       const held = await pool.lend({ name: "n".repeat(255), tags });
+      const profile = JSON.stringify({ id: "f".repeat(24), save: true });
+      await bed().homes.touch(pool.home, { browser: held.id, change: { set: { profile }, clear: [], touched: true }, request: request() });
       await bed().reports.used(held.id, { lease: held.lease, usage });
       await pool.release(held, { reuse: false });
       const most = Object.fromEntries(Object.keys(usage).map((kind) => [kind, 2 ** 50])) as typeof usage;
       await bed().reports.gone(held.id, claimOf(await pool.record(held.id)), { lease: held.lease, usage: most });
       const text = await bed().redis.hget(`remuda:{project-${bed().project}}:tombstones`, held.id);
       expect(Buffer.byteLength(text ?? "")).toBeLessThanOrEqual(1024);
-      expect(text).toContain("n".repeat(255));
+      for (const kept of ["n".repeat(255), "f".repeat(24)]) expect(text).toContain(kept);
     });
   });
 });

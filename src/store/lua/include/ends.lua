@@ -16,7 +16,7 @@ local function bury(browser, why)
     id = browser.id, lease = lease.id, deletedAt = now, createdAt = browser.createdAt, reason = why,
     headless = launch.headless, stealth = launch.stealth, kiosk_mode = launch.kiosk_mode, memory = launch.memory,
     timeoutSeconds = lease.timeoutSeconds, name = lease.name, poolId = launch.poolId, poolName = redis.call("HGET", K.pool, "name") or nil,
-    usage = lease.usage,
+    usage = lease.usage, profileId = lease.profile and cjson.decode(lease.profile).id or launch.profileId,
   }
   grave.tags = lease.tags
   if #cjson.encode(grave) > mostGrave then grave.tags = nil end
