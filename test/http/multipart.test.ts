@@ -4,6 +4,7 @@ import { connect, type AddressInfo, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type MultipartLimits, readParts } from "../../src/http/multipart.js";
 import type { Part } from "../../src/http/part-queue.js";
+import { Random } from "../simulation/random.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { boundary, multipartBody, multipartType, type SentPart } from "../support/multipart-body.js";
 
@@ -193,4 +194,33 @@ test("what nobody wants is read only within the limits", async () => {
   expect(socket.closed).toBe(false);
   await clock.advance(2000);
   await expect.poll(() => socket.closed).toBe(true);
+});
+
+/** Bytes changed, left out, doubled, or boundaries and line ends put in where none should be. */
+function spoiled(body: Buffer, random: Random): Buffer {
+  const at = random.below(body.length);
+  const to = Math.min(body.length, at + random.between(1, 40));
+  const odd = [`\r\n--${boundary}`, `--${boundary}--`, "\r\n\r\n", "\r\n", "content-disposition: form-data", "\u0000", "--", '"', "\u00ff".repeat(200), "x: y\r\n".repeat(30)];
+  const ways: readonly (() => Buffer[])[] = [
+    () => [body.subarray(0, at), body.subarray(to)],
+    () => [body.subarray(0, to), body.subarray(at)],
+    () => [body.subarray(0, at), Buffer.from(random.pick(odd) ?? ""), body.subarray(at)],
+    () => [body.subarray(0, at), Buffer.from(Array.from({ length: to - at }, () => random.below(256))), body.subarray(to)],
+  ];
+  return Buffer.concat(random.pick(ways)?.() ?? [body]);
+}
+
+test("whatever a body is, it is read whole or refused, and nothing hangs", async () => {
+  const seed = Number(process.hrtime.bigint() % 1_000_000n);
+  const random = new Random(seed);
+  const sound = multipartBody([field("a", "1"), file("b", "bytes".repeat(50)), field("c", "2"), file("d", Buffer.alloc(300))]);
+  for (let round = 0; round < 300; round += 1) {
+    const body = Array.from({ length: random.between(1, 3) }).reduce<Buffer>((now) => spoiled(now, random), sound);
+    seen = { parts: [] };
+    const half = random.below(body.length);
+    const { socket } = open(body.subarray(0, half), body.length);
+    socket.write(body.subarray(half));
+    await expect.poll(() => seen.outcome, { message: `seed ${seed}, round ${round}`, interval: 2 }).toBeDefined();
+    socket.destroy();
+  }
 });
