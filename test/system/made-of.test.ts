@@ -123,6 +123,28 @@ test("a pooled browser is given a profile: it is there at the reply, saved at th
   await release("plain", next);
 });
 
+test("two profiles at once: one is attached, the other refused, and the session shows the one it has", async () => {
+  for (const name of ["left", "right"]) await addProfile(name);
+  await logIn("left");
+  const lease = await created({});
+  const replies = await Promise.all(["left", "right"].map((name) => daemon.call(`PATCH /browsers/${lease.session_id}`, { profile: { name } })));
+  expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+  const attached = replies.find(({ status }) => status === 200)?.body.profile.name;
+  expect((await daemon.call(`GET /browsers/${lease.session_id}`)).body.profile.name).toBe(attached);
+  expect(await title(lease)).toBe(attached === "left" ? "welcome back" : "who are you");
+  await end(lease);
+});
+
+test("a profile that was deleted is refused, and a session that has it ends all the same", async () => {
+  const id = await addProfile("doomed");
+  const lease = await created({ profile: { id, save_changes: true } });
+  expect((await daemon.call("DELETE /profiles/doomed")).status).toBe(204);
+  expect((await daemon.call(`GET /browsers/${lease.session_id}`)).body).toMatchObject({ profile: { id }, profile_save_changes: true });
+  await end(lease);
+  expect(await daemon.call("POST /browsers", { headless: true, profile: { id } })).toMatchObject({ status: 400, body: { code: "bad_request" } });
+  expect((await daemon.call("GET /profiles/doomed")).status).toBe(404);
+});
+
 test("the browsers of a pool and of a session have the extensions that they name, whatever they are called by", async () => {
   const [one, two] = [await addExtension("one"), await addExtension("two")];
   const pool = await daemon.makePool({ name: "extended", extensions: [{ name: "two" }, { id: one }] });
