@@ -1,5 +1,6 @@
 import { type ManifestRules, demandsPolicy, manifestFaults, parseManifest } from "../registry/manifest.js";
 import { extensionFiles } from "./extension-files.js";
+import { fewFaults } from "./few-faults.js";
 import { BadArchive, type Zip, type ZipEntry, type ZipLimits, withZip } from "./zip.js";
 
 export type CheckedExtension =
@@ -28,10 +29,10 @@ async function checkFiles(zip: Zip, rules: ManifestRules): Promise<CheckedExtens
   if (own && own.sizeBytes > maxManifestBytes) return { kind: "faulty", faults: [`manifest.json: is larger than ${maxManifestBytes} bytes`] };
   const text = await readAll(zip, own);
   const read = parseManifest(text);
-  if (read.kind === "faulty") return { kind: "faulty", faults: [read.fault] };
+  if (read.kind === "faulty") return { kind: "faulty", faults: fewFaults([read.fault]) };
   const files = new Set(found.files.keys());
   const faults = manifestFaults(read.manifest, files, rules);
-  return faults.length > 0 ? { kind: "faulty", faults } : { kind: "sound", demandsPolicy: demandsPolicy(read.manifest, files) };
+  return faults.length > 0 ? { kind: "faulty", faults: fewFaults(faults) } : { kind: "sound", demandsPolicy: demandsPolicy(read.manifest, files) };
 }
 
 /** The text of one file; all others are read too, for an archive that is damaged is found now and not at a launch. */

@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { type FileHandle, open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import yauzl from "yauzl";
+import { fewFaults } from "./few-faults.js";
 import { entryFaults, findCollisions, isDirectory, shownName } from "./zip-names.js";
 import { ZipReader } from "./zip-reader.js";
 
@@ -36,7 +37,6 @@ export interface Zip {
 const maxRatio = 100;
 /** A small archive may unpack to so much whatever its ratio. */
 const freeBytes = 10 * 2 ** 20;
-const maxFaultsTold = 20;
 
 /** Throws `BadArchive` unless all that the archive says of its entries is harmless and within the limits. */
 export async function withZip<Result>(path: string, limits: ZipLimits, work: (zip: Zip) => Promise<Result>): Promise<Result> {
@@ -96,8 +96,7 @@ function checkEntries(entries: readonly OwnEntry[], limits: ZipLimits & { archiv
     ...entries.flatMap((entry) => [...entryFaults(entry), ...packingFaults(entry.raw)].map((what) => `${shownName(entry.name)} ${what}`)),
     ...findCollisions(entries).map((name) => `${shownName(name)} has the name of another, or needs a directory where a file is`),
   ];
-  if (faults.length > maxFaultsTold) throw new BadArchive([...faults.slice(0, maxFaultsTold), `${faults.length - maxFaultsTold} more faults`]);
-  if (faults.length > 0) throw new BadArchive(faults);
+  if (faults.length > 0) throw new BadArchive(fewFaults(faults));
 }
 
 function sizeFaults(unpackedBytes: number, { maxUnpackedBytes, archiveBytes }: ZipLimits & { archiveBytes: number }): readonly string[] {

@@ -20,9 +20,29 @@ export function parseManifest(text: string): ManifestReading {
   }
 }
 
-/** Strings are kept as they are; what is a comment becomes a space. */
-const withoutComments = (text: string): string =>
-  text.replaceAll(/("(?:[^"\\]|\\.)*")|\/\/[^\n\r]*|\/\*[\s\S]*?\*\//g, (_all, kept?: string) => kept ?? " ");
+/** Where a text, or a comment, that begins so ends; each match is as long as what it has passed, so that all of it is read once. */
+const ends: Readonly<Record<string, RegExp>> = { '"': /\\[\s\S]|"/g, "//": /[\n\r]|$/g, "/*": /\*\/|$/g };
+
+/** Texts are kept as they are; what is a comment becomes a space. */
+function withoutComments(text: string): string {
+  const kept: string[] = [];
+  const opening = /"|\/\/|\/\*/g;
+  let at = 0;
+  for (let found = opening.exec(text); found; found = opening.exec(text)) {
+    const end = endOf(text, found[0], opening.lastIndex);
+    kept.push(text.slice(at, found.index), found[0] === '"' ? text.slice(found.index, end) : " ");
+    opening.lastIndex = at = end;
+  }
+  return kept.join("") + text.slice(at);
+}
+
+function endOf(text: string, begin: string, from: number): number {
+  const end = ends[begin] ?? /$/g;
+  end.lastIndex = from;
+  let found = end.exec(text);
+  while (found?.[0].startsWith("\\")) found = end.exec(text);
+  return found ? end.lastIndex : text.length;
+}
 
 /**
  * Why Chromium 156 under our policy would not load it, each for people; what it loads is never refused, but for a manifest_version it

@@ -123,6 +123,9 @@ test("of very many faults the first are told", async () => {
   const faults = await faultsOf(extensionZip(Array.from({ length: 45 }, (_, at) => ({ name: `../${at}` }))));
   expect(faults.length).toBe(21);
   expect(faults.at(-1)).toBe("25 more faults");
+  const icons = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [at + 1, "x".repeat(500)]));
+  const long = await faultsOf(extensionZip([], { icons }));
+  expect([long.length, long[0]?.length, long.at(-1)]).toEqual([21, 301, "980 more faults"]);
 });
 
 test("it is unpacked into a directory of its own only, and what was there stays", async () => {
