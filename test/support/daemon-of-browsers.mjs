@@ -1,5 +1,8 @@
 // A daemon cut down to its browsers, for tests that kill it. Arguments: directory of compiled sources, scratch directory.
 // Says each stage of its launches and then "all", one line each.
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
 const [compiled, scratchDirectory] = process.argv.slice(2);
 const load = (path) => import(`${compiled}/${path}`);
 const { systemClock } = await load("src/base/clock.js");
@@ -15,9 +18,18 @@ const spec = (engine, headless) => ({
   viewport: { width: 800, height: 600 }, memoryBytes: 2 ** 30,
 });
 const onStage = (stage) => say(stage);
+const furnish = async ({ directories }) => {
+  for (let file = 0; file < 200; file += 1) await writeFile(join(directories.profile, `${file}`), "x".repeat(10_000));
+  return [];
+};
+const launchAndLeave = async () => {
+  await (await launchChromium(spec("headless-shell", true), host)).leave(20_000);
+  say("left");
+};
 await Promise.all([
+  launchAndLeave(),
   launchChromium(spec("headless-shell", true), host, { onStage }),
-  launchChromium(spec("chromium", true), host, { onStage }),
+  launchChromium({ ...spec("chromium", true), furnish }, host, { onStage }),
   launchChromium(spec("chromium", false), host, { onStage }),
 ]);
 say("all");
