@@ -160,7 +160,7 @@ function wireOperations(config: Config, parts: OperationParts): { pools: PoolOpe
     create: makeCreateSession({ homes, projects, ...refs, nodes, jobs: queues, desk, grants, configs, control, defaults, region, launchWaitMs }),
     list: makeListSessions({ homes, projects, configs, profiles: refs.profiles, region }), get: makeGetSession(asked),
     update: makeUpdateSession(asked), remove: makeRemoveSession(ending), curl: makeCurl({ homes, projects, askCurl }),
-    addExtensions: makeAddExtensions({ ...asked, ...uploadPorts(config, parts.archives), answerLimitMs: loadWaitOf(config) }),
+    addExtensions: makeAddExtensions({ ...asked, ...uploadPorts(config, parts.archives), clock, answerLimitMs: loadWaitOf(config) }),
   };
   return { pools, sessions };
 }

@@ -1,4 +1,5 @@
-import type { Millis } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
+import { TimeLimitReached, within } from "../base/deadline.js";
 import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
 import type { Digest } from "../base/ids.js";
 import type { NodeAnswer } from "./ask-node.js";
@@ -35,9 +36,13 @@ interface Ports {
   /** Keeps the file where every node finds it. */
   keep(digest: Digest, path: string): Promise<void>;
   askNode(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
-  /** The node has loaded them within, by a restart of Chromium if need be; clients give up at 60 s. */
+  /** From the last byte of the archives to the reply, a restart of Chromium included; clients give up at 60 s. */
   readonly answerLimitMs: Millis;
+  readonly clock: Clock;
 }
+
+/** The rest is the node's at least, which loads extensions in a tenth of a second, and restarts in a few. */
+const shareOfPreparing = 0.5;
 
 /**
  * POST /browsers/{id}/extensions: all of them are in force, or the browser is as it was. What can be refused before the archives
@@ -73,14 +78,33 @@ interface Upload {
 }
 
 async function add(ports: Ports, { meant, items, caller }: Upload): Promise<Done<null> | Refusal> {
-  const faults = [...countFaults(meant, items), ...(await archiveFaults(ports, items))];
-  if (faults.length > 0) return refusal("bad_request", { details: faults });
-  for (const { digest, path } of items) await ports.keep(digest, path);
+  const endsAt = ports.clock.monotonic() + ports.answerLimitMs;
+  const refused = await prepareInTime(ports, meant, items);
+  if (refused) return refused;
   const now = await findTarget(ports, meant.browser.id, caller);
   if (now.kind === "refused") return now;
   if (now.value.browser.lease?.id !== meant.browser.lease?.id) return refusal("lease_superseded");
   if (caller.gone.aborted) return refusal("bad_request", { message: "The caller has gone; nothing has changed" });
-  return await ask(ports, now.value.browser, items);
+  const limitMs = endsAt - ports.clock.monotonic();
+  return answered(await ports.askNode(now.value.browser, { kind: "extensions", items: items.map(({ name, digest }) => ({ name, digest })) }, limitMs));
+}
+
+async function prepareInTime(ports: Ports, meant: Session, items: readonly SentExtension[]): Promise<Refusal | undefined> {
+  const limitMs = ports.answerLimitMs * shareOfPreparing;
+  try {
+    return await within(ports.clock, { what: "checking and keeping archives", limitMs }, prepare(ports, meant, items));
+  } catch (error) {
+    if (!(error instanceof TimeLimitReached)) throw error;
+    return refusal("extension_failed", { message: "Checking and keeping the archives took too long; the browser is as it was" });
+  }
+}
+
+/** All are checked before any is kept. */
+async function prepare(ports: Ports, meant: Session, items: readonly SentExtension[]): Promise<Refusal | undefined> {
+  const faults = [...countFaults(meant, items), ...(await archiveFaults(ports, items))];
+  if (faults.length > 0) return refusal("bad_request", { details: faults });
+  for (const { digest, path } of items) await ports.keep(digest, path);
+  return undefined;
 }
 
 /** interface.md 8, those of its launch included; what was uploaded to the browser before is known to its node only. */
@@ -100,9 +124,7 @@ async function archiveFaults(ports: Ports, items: readonly SentExtension[]): Pro
   return faults;
 }
 
-async function ask(ports: Ports, browser: Browser, items: readonly SentExtension[]): Promise<Done<null> | Refusal> {
-  const named = items.map(({ name, digest }) => ({ name, digest }));
-  const answer = await ports.askNode(browser, { kind: "extensions", items: named }, ports.answerLimitMs);
+function answered(answer: NodeAnswer): Done<null> | Refusal {
   switch (answer.kind) {
     case "done": return done(null);
     case "silent": return refusal("node_silent", { retryAfterSeconds: 1 });

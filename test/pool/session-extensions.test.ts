@@ -39,7 +39,7 @@ function add(ref: string, items: readonly SentExtension[] | ReceiveExtensions, c
   const { bed } = control;
   const configs = new Configs(bed.homes, { proxies: bed.proxies, profiles: bed.profiles });
   const run = makeAddExtensions({
-    homes: bed.homes, projects: bed.projects, configs, answerLimitMs: 55_000,
+    homes: bed.homes, projects: bed.projects, configs, clock: control.clock, answerLimitMs: 55_000,
     async faultsOf(path) {
       journal.push(`checked ${path}`);
       return faults[path] ?? [];
@@ -136,6 +136,21 @@ test("with those of its launch a browser has at most twenty", async () => {
   expect(await add(lent.id, sent("a", "b", "c"))).toMatchObject({ code: "bad_request", details: [{ message: "extensions: the browser would have 21 of them, and may have 20" }] });
   expect([asked, journal.at(-1)]).toEqual([[], "discarded"]);
   expect(await add(lent.id, sent("a", "b"))).toMatchObject({ kind: "done" });
+});
+
+test("what checking and keeping takes is the node's no more, and has a limit of its own", async () => {
+  const { lent } = await held();
+  whileKeeping = () => control.clock.advance(10_000);
+  expect(await add(lent.id, sent("a", "b"))).toMatchObject({ kind: "done" });
+  expect(asked).toEqual([expect.objectContaining({ limitMs: 35_000 })]);
+  let release = (): void => {};
+  whileKeeping = () => new Promise<void>((resolve) => {
+    release = resolve;
+    void control.clock.advance(27_500);
+  });
+  expect(await add(lent.id, sent("a"))).toMatchObject({ code: "extension_failed" });
+  expect([asked.length, journal.at(-1)]).toEqual([1, "discarded"]);
+  release();
 });
 
 test("archives that cannot be kept fail the whole, and leave no file", async () => {
