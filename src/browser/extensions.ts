@@ -2,6 +2,8 @@ import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached } from "../base/deadline.js";
 import { type Cdp, CdpRefused, PipeClosed } from "./cdp.js";
 import type { ExtensionDirectory, Loading } from "./chromium.js";
+import { NotInstallable, type Wanted, withForced } from "./forced.js";
+import { isInstalled } from "./forced-install.js";
 import { type Installed, installedIn, restore } from "./extension-undo.js";
 
 interface Loaded extends ExtensionDirectory {
@@ -22,9 +24,22 @@ export class Extensions {
     return this.#loaded.map(({ name, path }) => ({ name, path }));
   }
 
+  /** Those of a launch: waits half of the limit for those that Chromium installs by policy, and loads the others. */
+  async start(wanted: readonly Wanted[], { profile, limitMs }: { profile: string; limitMs: Millis }): Promise<Loading> {
+    const { cdp, clock } = this;
+    for (const { name, forced } of wanted) {
+      const isThere = forced === undefined || (await isInstalled(forced, { cdp, clock, profile, limitMs: limitMs / 2 }));
+      if (!isThere) return { kind: "refused", name, message: "it was not installed by policy; its .crx may be broken, or ask for what is blocked" };
+    }
+    const loading = await this.#load(wanted.filter(({ forced }) => forced === undefined), limitMs);
+    const idOf = ({ path, forced }: Wanted): string => forced?.id ?? this.#loaded.find((each) => each.path === path)?.id ?? "";
+    if (loading.kind === "loaded") this.#loaded = wanted.map((each) => ({ name: each.name, path: each.path, id: idOf(each) }));
+    return loading;
+  }
+
   /** Loads all of them, for all contexts, or none; one call after the other. */
   load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
-    const loading = this.#turn.then(() => this.#load(extensions, limitMs));
+    const loading = this.#turn.then(async () => (await whyNotLive(extensions)) ?? (await this.#load(extensions, limitMs)));
     this.#turn = loading.catch(() => {});
     return loading;
   }
@@ -82,6 +97,17 @@ export class Extensions {
     });
     if (isUndone) return failure;
     return { kind: "needs-restart", why: `${reasonOf(failure)}, and what was loaded before it could not be taken back` };
+  }
+}
+
+/** Policy reaches a browser at its start. */
+async function whyNotLive(extensions: readonly ExtensionDirectory[]): Promise<Failure | undefined> {
+  try {
+    const demanding = (await withForced(extensions)).find(({ forced }) => forced);
+    return demanding && { kind: "needs-restart", why: `the extension ${demanding.name} has to be installed by policy` };
+  } catch (error) {
+    if (error instanceof NotInstallable) return { kind: "refused", name: error.extension, message: error.message };
+    throw error;
   }
 }
 

@@ -9,6 +9,7 @@ import { type Confinement, confined, type Mount } from "./confinement.js";
 import { type Display, startDisplay } from "./display.js";
 import { Extensions, reasonOf } from "./extensions.js";
 import { takeFingerprint } from "./fingerprint.js";
+import { type Wanted, withForced } from "./forced.js";
 import { furnishHome, type Home, makeHome, mendHome, takeHome } from "./home.js";
 import type { Host } from "./host.js";
 import { Pages } from "./pages.js";
@@ -27,7 +28,7 @@ interface Place {
   readonly uid: number | null;
   readonly directories: Directories;
   /** To be loaded before it is ready. */
-  readonly extensions: readonly ExtensionDirectory[];
+  readonly extensions: readonly Wanted[];
   readonly cgroup?: Cgroup;
   /** Where its policy is shown to it by a mount. */
   readonly mount?: Mount;
@@ -76,8 +77,9 @@ async function prepare(spec: LaunchSpec, host: Host, attempt: Attempt): Promise<
     host.cgroups?.make(spec.browser, spec.memoryBytes),
   ]);
   if (cgroup) attempt.stops.add("cgroup", () => removeCgroup(cgroup, host.clock));
-  const mount = spec.engine === "chromium" ? await putPolicy(host.policy, directories.root, spec) : undefined;
-  const extensions = await furnish(spec, home, attempt);
+  const extensions = await withForced(await furnish(spec, home, attempt));
+  const asked = { ...spec, forced: extensions.flatMap(({ forced }) => forced ?? []) };
+  const mount = spec.engine === "chromium" ? await putPolicy(host.policy, directories.root, asked) : undefined;
   const place = { spec, executable, home, uid, directories, extensions, ...(cgroup && { cgroup }), ...(mount && { mount }) };
   return isHeadful(spec) ? { ...place, display: await openDisplay(place, host, attempt) } : place;
 }
@@ -107,8 +109,9 @@ async function openDisplay(place: Place, host: Host, attempt: Attempt): Promise<
 
 const confinementOf = ({ uid }: Place, host: Host): Confinement => ({ uid, mayGainRights: host.sandbox === "setuid" });
 
-async function factsOf({ spec, executable, directories }: Place, host: Host): Promise<SwitchFacts> {
-  const facts = { profile: directories.profile, sandbox: host.sandbox, lacksPolicy: host.policy.kind === "none" };
+async function factsOf({ spec, executable, directories, extensions }: Place, host: Host): Promise<SwitchFacts> {
+  const hasForced = extensions.some(({ forced }) => forced);
+  const facts = { profile: directories.profile, sandbox: host.sandbox, hasForced, lacksPolicy: host.policy.kind === "none" };
   const majorVersion = spec.stealth ? await host.findMajorVersion(executable) : undefined;
   return majorVersion === undefined ? facts : { ...facts, majorVersion };
 }
@@ -184,7 +187,7 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   const extensions = new Extensions(cdp, clock);
   if (place.extensions.length > 0) {
     attempt.enter("extensions");
-    const loading = await attempt.untilHalted(extensions.load(place.extensions, limitMs).catch(awaitExit));
+    const loading = await attempt.untilHalted(extensions.start(place.extensions, { profile: directories.profile, limitMs }).catch(awaitExit));
     if (loading.kind !== "loaded") throw new Error(reasonOf(loading));
   }
   // After the baseline, for an answer of a server that the operator names may stay in the cache.

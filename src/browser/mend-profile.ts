@@ -47,8 +47,8 @@ function mendLocalState(all: Values): void {
   within(all, "profile")["last_used"] = "Default";
 }
 
-/** `extensions::mojom::ManifestLocation`: unpacked, and named by a switch. */
-const unpackedLocations: readonly unknown[] = [4, 8];
+/** `extensions::mojom::ManifestLocation`: unpacked, named by a switch, and installed by policy, which does so again. */
+const givenAnew: readonly unknown[] = [4, 8, 7];
 
 function mendPreferences(all: Values, kept: readonly ExtensionDirectory[]): void {
   Object.assign(within(all, "profile"), { exit_type: "Normal", exited_cleanly: true });
@@ -56,7 +56,7 @@ function mendPreferences(all: Values, kept: readonly ExtensionDirectory[]): void
   const settings = within(all, "extensions", "settings");
   for (const [id, extension] of Object.entries(settings)) {
     if (!isValues(extension)) continue;
-    const isForeign = unpackedLocations.includes(extension["location"]) && !paths.has(`${extension["path"]}`);
+    const isForeign = givenAnew.includes(extension["location"]) && !paths.has(`${extension["path"]}`);
     if (isForeign) delete settings[id];
   }
 }

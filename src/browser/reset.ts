@@ -1,8 +1,9 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import type { Cdp } from "./cdp.js";
-import type { Directories, ExtensionDirectory, LaunchSpec } from "./chromium.js";
+import type { Directories, LaunchSpec } from "./chromium.js";
 import { clearBrowser, closeOthers } from "./clearing.js";
 import type { Extensions } from "./extensions.js";
+import type { Wanted } from "./forced.js";
 import { differencesBetween, type Fingerprint, takeFingerprint } from "./fingerprint.js";
 import type { Pages } from "./pages.js";
 import { findTraces } from "./visit.js";
@@ -17,7 +18,7 @@ export interface Resettable {
   readonly baseline: Fingerprint;
   readonly extensions: Extensions;
   /** Those it was launched with. */
-  readonly given: readonly ExtensionDirectory[];
+  readonly given: readonly Wanted[];
   /** Its directories had been used before its launch. */
   readonly isAdopted: boolean;
   readonly clock: Clock;
@@ -34,6 +35,8 @@ const settlingPauseMs: Millis = 20;
  */
 export async function resetBrowser(browser: Resettable): Promise<readonly string[]> {
   if (browser.isAdopted) return ["profile: used before the launch"];
+  // It cannot be taken out, and keeps what it has seen.
+  if (browser.given.some(({ forced }) => forced)) return ["extensions: one is installed by policy"];
   const page = await openFreshPage(browser);
   const differences = await clearUntilSame(browser, page);
   const found = differences.length === 0 ? await findTracesAtLastOrigin(browser, page) : differences;

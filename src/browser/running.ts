@@ -12,6 +12,7 @@ import type { Cdp } from "./cdp.js";
 import { type Chromium, type Directories, type Exit, type ExtensionDirectory, type Isolation, type LaunchSpec, type Left, type Loading } from "./chromium.js";
 import type { Display } from "./display.js";
 import type { Extensions } from "./extensions.js";
+import type { Wanted } from "./forced.js";
 import type { Fingerprint } from "./fingerprint.js";
 import type { Home } from "./home.js";
 import type { Pages } from "./pages.js";
@@ -30,7 +31,7 @@ export interface Launched {
   readonly home: Home;
   readonly extensions: Extensions;
   /** Those it was launched with. */
-  readonly given: readonly ExtensionDirectory[];
+  readonly given: readonly Wanted[];
   readonly isAdopted: boolean;
   /** Of a headful browser. */
   readonly display?: Display;

@@ -32,6 +32,14 @@ test("extensions are switched off only where neither policy nor a namespace keep
   expect(doors.map((door) => [isOff(door, true), isOff(door, false)])).toEqual([[false, false], [true, false], [false, false]]);
 });
 
+test("only a browser for which policy installs an extension may update extensions, and a headless-shell never has any", () => {
+  const isSilent = (engine: LaunchSpec["engine"], hasForced: boolean): boolean =>
+    switchesOf(launchSpec({ engine }), { ...facts, hasForced }).includes("--disable-background-networking");
+  expect([isSilent("chromium", false), isSilent("chromium", true)]).toEqual([true, false]);
+  const shell = (hasForced: boolean): string[] => switchesOf(launchSpec({ engine: "headless-shell" }), { ...facts, hasForced });
+  expect(shell(true)).toEqual(shell(false));
+});
+
 test("no switch opens a port, and extensions are never switched off without need", () => {
   for (const spec of every) {
     const names = switchesOf(spec, facts).map(nameOf);
