@@ -116,7 +116,7 @@ function whyNot({ chromium, config }: Slot, items: readonly UploadedExtension[])
   if (total > mostExtensions) return failed(`The browser would have ${total} extensions, and may have ${mostExtensions}`, "bad_request");
   const names = [...chromium.extensions, ...items].map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  return twice === undefined ? undefined : failed(`${twice}: the browser has an extension of this name`, "name_taken");
+  return twice === undefined ? undefined : failed(`${twice}: the browser has an extension of this name`, "bad_request");
 }
 
 /** A name may be `..`. The directory gives the extension its id, so it is the same for the same name. */

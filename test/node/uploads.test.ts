@@ -76,8 +76,8 @@ test.each([1, 5, 20])("of %i uploads the last is refused: the browser has none o
 test("the twenty-first, a name that is there and one given twice are refused, and nothing has changed", async () => {
   const { held, slot } = await lent({ extension_ids: [await node.makings.addExtension("launched")] });
   expect(await node.uploads.add(slot, held.lease, await items(20))).toMatchObject({ isDone: false, code: "bad_request" });
-  expect(await node.uploads.add(slot, held.lease, [await item("launched")])).toMatchObject({ code: "name_taken", text: expect.stringContaining("launched") });
-  expect(await node.uploads.add(slot, held.lease, [await item("twice"), await item("twice")])).toMatchObject({ code: "name_taken" });
+  expect(await node.uploads.add(slot, held.lease, [await item("launched")])).toMatchObject({ code: "bad_request", text: expect.stringContaining("launched") });
+  expect(await node.uploads.add(slot, held.lease, [await item("twice"), await item("twice")])).toMatchObject({ code: "bad_request" });
   expect([namesOf(slot), filesOf(slot).length]).toEqual([["launched"], 1]);
 });
 
