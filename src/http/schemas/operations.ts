@@ -88,7 +88,7 @@ export const operations = about({
   addBrowserExtensions: {
     tag: browsers, summary: "Load unpacked extensions into a running browser: all of them, or none", takesParts: true,
     success: [{ status: 201, description: "They are in force; the browser has restarted where it had to, under the same URLs" }],
-    failures: ["not_supported", "browser_not_found", "lease_superseded", "extension_failed", "node_silent"],
+    failures: ["not_supported", "browser_not_found", "lease_superseded", "browser_gone", "extension_failed", "node_silent"],
   },
   listProxies: { tag: proxies, summary: "List proxies, newest first", success: page("Proxy") },
   createProxy: {
