@@ -72,7 +72,6 @@ function policyFaults(manifest: Manifest, { blockedPermissions }: ManifestRules)
   return [
     ...blocked.map((permission) => `permissions: ${permission} is blocked here, since it opens ways past what holds the browser`),
     ...("app" in manifest ? ["app: apps are blocked here; only extensions and themes are loaded"] : []),
-    ...("export" in manifest ? ["export: shared modules are blocked here; only extensions and themes are loaded"] : []),
   ];
 }
 

@@ -15,7 +15,7 @@ export const textOf = ({ manifest }: ManifestCase): string =>
 
 const script = (more: object) => ({ content_scripts: [{ matches: ["<all_urls>"], js: ["a.js"], ...more }] });
 const ok = (what: string, manifest: string | object, files: readonly string[] = []): ManifestCase => ({ what, manifest, files });
-const bad = (what: string, manifest: string | object, fault: string, files: readonly string[] = []): ManifestCase => ({ what, manifest, files, fault });
+const bad = (...[what, manifest, fault, files = []]: [string, string | object, string, (readonly string[])?]): ManifestCase => ({ what, manifest, files, fault });
 
 export const manifestCases: readonly ManifestCase[] = [
   ok("the least", {}), ok("a byte order mark", `\ufeff{${least}}`), ok("comments", `// one\n{ /* two // */ ${least}, // three\n "description": "http://x/*y*/" }`),
@@ -44,7 +44,7 @@ export const manifestCases: readonly ManifestCase[] = [
   bad("hosts that are a text", { host_permissions: "x" }, "host_permissions: must be"), bad("later permissions that are a text", { optional_permissions: "x" }, "optional_permissions: must be"),
   ...blockedPermissions.map((permission) => bad(`the permission ${permission}`, { permissions: ["tabs", permission] }, `permissions: ${permission} is blocked here`)),
   ok("a blocked permission that is asked for later", { optional_permissions: ["debugger"] }), bad("an app", { app: { background: { scripts: ["a.js"] } } }, "app: apps are blocked here", ["a.js"]),
-  bad("a shared module", { export: {} }, "export: shared modules are blocked here"), ok("a theme", { theme: { colors: { frame: [1, 2, 3] } } }),
+  ok("a shared module", { export: {} }), ok("a theme", { theme: { colors: { frame: [1, 2, 3] } } }),
   ok("a locale", { default_locale: "en" }, ["_locales/en/messages.json"]), bad("no locales", { default_locale: "en" }, "_locales/en/messages.json: is not in the archive"),
   bad("another locale", { default_locale: "en" }, "_locales/en/messages.json: is not in the archive", ["_locales/de/messages.json"]), bad("locales without a default", {}, "default_locale: must be set", ["_locales/en/messages.json"]),
   bad("a reserved file", {}, "_x.js: names that begin with _", ["_x.js"]), bad("a reserved directory", {}, "_x: names that begin with _", ["_x/y.js"]), ok("such a directory further down", {}, ["x/_y/z.js"]), ok("one that is Chromium's", {}, ["_platform_specific/y"]),
