@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { createServer } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import Kernel, { BadRequestError, ConflictError, NotFoundError, PermissionDeniedError } from "@onkernel/sdk";
 import { toFile } from "@onkernel/sdk/uploads";
@@ -10,12 +12,15 @@ import { boundary, multipartBody, multipartType, type SentPart } from "../suppor
 import { startRedis, type TestRedis } from "../support/redis.js";
 import { extensionZip, zipBytes } from "../support/zip-bytes.js";
 
+/** Stands for the Chrome Web Store: an archive packed in version 2, or none. */
+const store = createServer((request, response) => void (request.url?.includes(storeId) ? response.end(packed) : response.writeHead(204).end()));
 let redis: TestRedis;
 let daemon: Daemon;
 let kernel: Kernel;
 beforeAll(async () => {
   redis = await startRedis();
-  const extensions = { upload_stall_seconds: 1, upload_limit_seconds: 20 };
+  await once(store.listen(0, "127.0.0.1"), "listening");
+  const extensions = { store_url: `http://127.0.0.1:${(store.address() as AddressInfo).port}/crx`, upload_stall_seconds: 1, upload_limit_seconds: 20 };
   daemon = await startDaemon({ role: "control", redisUrl: redis.url, file: { extensions, limits: { max_extensions: 12 } } });
   kernel = daemon.kernel();
 });
@@ -27,12 +32,17 @@ afterEach(async () => {
 afterAll(async () => {
   await daemon.stop();
   await redis.stop();
+  store.closeAllConnections();
+  store.close();
 });
 
 const staged = (): string[] => readdirSync(join(daemon.place.dataDir, "staging"));
 const archives = (): string[] => readdirSync(join(daemon.place.dataDir, "archives"), { recursive: true, withFileTypes: true }).filter((one) => one.isFile()).map(({ name }) => name);
 const zip = extensionZip([{ name: "a.js", content: "1" }]);
 const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
+const storeKey = Buffer.from("a public key");
+const storeId = sha256(storeKey).slice(0, 32).replaceAll(/./g, (digit) => String.fromCharCode(97 + Number.parseInt(digit, 16)));
+const packed = Buffer.concat([Buffer.from("Cr24"), Buffer.from([2, 0, 0, 0, storeKey.length, 0, 0, 0, 1, 0, 0, 0]), storeKey, Buffer.from("s"), zip]);
 const upload = async (name?: string, bytes = zip) => await kernel.extensions.upload({ file: await toFile(bytes, "mine.zip"), ...(name !== undefined && { name }) });
 const failed = (work: Promise<unknown>): Promise<unknown> => work.then(() => "no error", (error: unknown) => error);
 
@@ -201,4 +211,14 @@ test("an archive that two extensions share is there once, and stays for the othe
   expect(archives().filter((name) => name.includes(sha256(zip)))).toHaveLength(1);
   await kernel.extensions.delete(one.id);
   expect((await (await kernel.extensions.download(other.id)).arrayBuffer()).byteLength).toBe(zip.length);
+});
+
+test("the official client downloads an extension of the web store, and nothing is registered by that", async () => {
+  const url = `https://chromewebstore.google.com/detail/some-name/${storeId}`;
+  const reply = await kernel.extensions.downloadFromChromeStore({ url, os: "linux" });
+  expect([reply.headers.get("content-type"), reply.headers.get("content-length")]).toEqual(["application/octet-stream", String(zip.length)]);
+  expect(Buffer.from(await reply.arrayBuffer())).toEqual(zip);
+  expect((await daemon.call("GET /extensions")).body).toEqual([]);
+  expect(await failed(kernel.extensions.downloadFromChromeStore({ url: "https://example.com/" }))).toBeInstanceOf(BadRequestError);
+  expect(await failed(kernel.extensions.downloadFromChromeStore({ url: "a".repeat(32) }))).toMatchObject({ status: 400, error: { message: expect.stringContaining("no such extension") } });
 });
