@@ -6,7 +6,7 @@ import type { Pipe } from "./pipe.js";
 
 declare const session: CDPSession;
 type Method = Parameters<CDPSession["send"]>[0];
-type Given<M extends Method> = NonNullable<Parameters<typeof session.send<M>>[1]>;
+export type Given<M extends Method> = NonNullable<Parameters<typeof session.send<M>>[1]>;
 type Reply<M extends Method> = Awaited<ReturnType<typeof session.send<M>>>;
 
 /** Chromium's own refusal of a command. */

@@ -16,6 +16,7 @@ import { Pages } from "./pages.js";
 import { openPipe, type Pipe } from "./pipe.js";
 import { putPolicy } from "./policy.js";
 import { exitOf, RunningChromium } from "./running.js";
+import { giveCookies } from "./session-cookies.js";
 import { type SwitchFacts, switchesOf } from "./switches.js";
 import { tailOf } from "./tail.js";
 import { endTree, removeCgroup } from "./tree.js";
@@ -183,6 +184,7 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   attempt.enter("answer");
   const page = await attempt.untilHalted(pages.first);
   attempt.enter("page");
+  if (wasUsed(place, attempt)) await attempt.untilHalted(giveCookies(home, cdp).catch(awaitExit));
   const baseline = await attempt.untilHalted(takeFingerprint({ cdp, directories }, page).catch(awaitExit));
   const extensions = new Extensions(cdp, clock);
   if (place.extensions.length > 0) {
@@ -203,6 +205,9 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   if (spec.startUrl !== undefined) chromium.navigate(spec.startUrl).catch(() => {});
   return chromium;
 }
+
+/** May there be something of an earlier browser in its directories? */
+const wasUsed = ({ spec }: Place, { adopted }: Attempt): boolean => adopted !== undefined || spec.furnish !== undefined;
 
 async function attestLaunched(
   { pid }: Started, { cdp, page, spec }: { cdp: Cdp; page: string; spec: LaunchSpec }, { host, attempt }: { host: Host; attempt: Attempt },

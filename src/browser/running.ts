@@ -18,6 +18,7 @@ import type { Home } from "./home.js";
 import type { Pages } from "./pages.js";
 import type { Pipe } from "./pipe.js";
 import { resetBrowser } from "./reset.js";
+import { keepCookies, sessionCookiesOf } from "./session-cookies.js";
 import { placeWindow } from "./window.js";
 
 /** What a finished launch hands over. */
@@ -111,13 +112,28 @@ export class RunningChromium implements Chromium {
   }
 
   async leave(limitMs: Millis): Promise<Left> {
-    const { home, stops } = this.launched;
     if (this.#end !== undefined) throw new Error("the browser has ended, and nothing of it is left");
+    const { home } = this.launched;
     const extensions = this.extensions;
-    this.#end = this.#askToExit(limitMs).then(() => stops.run());
+    this.#end = this.#leave(limitMs);
     await this.#end;
     const { code, signal } = await this.exited;
     return { ...home, extensions, isWhole: code === 0 && signal === null };
+  }
+
+  /** What cannot be left in order is not left at all. */
+  async #leave(limitMs: Millis): Promise<void> {
+    const { cdp, clock, home, log, stops } = this.launched;
+    const deadline = clock.monotonic() + limitMs;
+    try {
+      const cookies = await sessionCookiesOf(cdp, limitMs).catch(() => []);
+      await this.#askToExit(Math.max(0, deadline - clock.monotonic()));
+      await stops.run();
+      await keepCookies(home, cookies);
+    } catch (error) {
+      await home.discard().catch((left: unknown) => log.error({ error: textOf(left) }, "left browser not cleared up"));
+      throw error;
+    }
   }
 
   async close(limitMs: Millis): Promise<void> {

@@ -94,6 +94,15 @@ describe.each(kinds)("%s", (_, given) => {
     await second.close(limitMs);
   });
 
+  test("a login for as long as the browser ran is in the packed profile too", async () => {
+    const first = await start(launchSpec(given));
+    await open(first, "/login-for-now");
+    const tar = await buffer(packProfile(await leave(first)));
+    const second = await start(launchSpec({ ...given, furnish: from(tar) }));
+    const { client, session } = await open(second, "/");
+    expect(await client.evaluate("document.title", session)).toBe("welcome back");
+  });
+
   test("caches, locks and what else is no state are left out, and it is small", async () => {
     const { tar } = await livedIn(launchSpec(given));
     const names = await namesIn(tar);

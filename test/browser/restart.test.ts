@@ -71,6 +71,16 @@ describe.each(kinds)("%s", (_, given) => {
     await second.close(limitMs);
   });
 
+  test("started again it is still logged in where that was for as long as it ran", async () => {
+    const spec = launchSpec(given);
+    const first = await start(spec);
+    await open(first, "/login-for-now");
+    const second = await startAgain(spec, await leave(first));
+    const { client, session } = await open(second, "/");
+    expect(await client.evaluate("document.title", session)).toBe("welcome back");
+    expect(await client.send("Storage.getCookies")).toMatchObject({ cookies: [{ name: "session", session: true, httpOnly: true, sameSite: "Lax" }] });
+  });
+
   test("started again after its processes were killed it shows one blank page, and its locks do not trouble it", async () => {
     const spec = launchSpec(given);
     const first = await start(spec);
@@ -112,7 +122,7 @@ test("one that is not given again is gone, though its directory is still there",
 test("a start that fails leaves the directories, and the next one without what failed has the profile", async () => {
   const spec = launchSpec({ engine: "chromium" });
   const first = await start(spec);
-  await open(first, "/login");
+  await open(first, "/login-for-now");
   const left = await leave(first);
   const broken = await writeBrokenExtension(left.directories.extensions, "broken");
   await expect(startAgain({ ...spec, furnish: async () => [broken] }, left)).rejects.toMatchObject({ stage: "extensions" });
