@@ -9,6 +9,9 @@ const named = (because: string, ...names: readonly string[]): Managed => ({ beca
 /** They would open `file:` again, in place of ours; what may be reached is said elsewhere. */
 export const urlPolicies = /^(?:URL(?:Allowlist|Blocklist|Whitelist|Blacklist)|DisabledSchemes)$/;
 
+/** Values under which no page opens: one must sign in first, or nothing but incognito windows is allowed (measured, 156). */
+export const barringValues: ReadonlyMap<string, unknown> = new Map([["BrowserSignin", 2], ["IncognitoModeAvailability", 2]]);
+
 /** interface.md 4.4 and wire-facts.md 7 name extensions, the proxy, DevTools and automation; the rest is what holds those in force. */
 export const managedPolicies: readonly Managed[] = [
   named("Extensions are loaded by the service, and kept from what leads past the proxy.", "Extension.*", "BlockExternalExtensions", "MandatoryExtensionsForIncognitoNavigation"),

@@ -1,6 +1,6 @@
 import { bounds, type Network } from "./config.js";
 import { fault, type Faults } from "./fields.js";
-import { managedPolicies, urlPolicies } from "./managed-policies.js";
+import { barringValues, managedPolicies, urlPolicies } from "./managed-policies.js";
 import { policyNames } from "./policy-table.js";
 
 type Policy = Readonly<Record<string, unknown>>;
@@ -44,7 +44,8 @@ function whatIsWrong(name: string, value: unknown): string | undefined {
   if (managedPolicies.some(({ names }) => names.test(name))) return "is managed by the service and cannot be overridden";
   const kind = kindOf.get(name);
   if (!kind) return "is no policy that Chromium knows";
-  return isOfKind[kind](value) ? undefined : `must be ${spoken[kind]}`;
+  if (!isOfKind[kind](value)) return `must be ${spoken[kind]}`;
+  return barringValues.get(name) === value ? `must not be ${String(value)}: no page would open` : undefined;
 }
 
 /** Policies that say which addresses and ports WebRTC uses, beside an allowlist that WebRTC must not get round (wire-facts.md 6). */

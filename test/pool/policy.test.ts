@@ -38,6 +38,10 @@ test.each([
   ["WatermarkStyle", [], "a dictionary"], ["WatermarkStyle", "{}", "a dictionary"], ["WatermarkStyle", null, "a dictionary"],
 ])("%s may not be %j", (name, value, kind) => expect(told({ [name]: value })).toEqual([`browser_policy.${name}: must be ${kind}`]));
 
+test.each(["BrowserSignin", "IncognitoModeAvailability"])("under a %s of 2 no page opens, and it is refused; of 1 it is not", (name) => {
+  expect([told({ [name]: 2 }), told({ [name]: 1 })]).toEqual([[`browser_policy.${name}: must not be 2: no page would open`], []]);
+});
+
 test.each(["bookmarkBarEnabled", " BookmarkBarEnabled", "BookmarkBarEnabled ", "BookmarkBarEnabled\u0000", "proxySettings", "ProxySettings\u200b", "3rdparty", "toString", "constructor", "", "*"])(
   "no other spelling is taken for a name: %j", (name) => expect(told({ [name]: true })).toHaveLength(1),
 );
