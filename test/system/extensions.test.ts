@@ -85,8 +85,7 @@ async function stateOf(lease: Lease, client: RawCdp): Promise<unknown> {
 test.each([true, false])("headless %s: an upload with two clients connected and a page on its way drops nobody and acts on the next page", async (headless) => {
   const lease = await created({ headless });
   const [one, other] = await Promise.all([connectRaw(lease.cdp_ws_url), connectRaw(lease.cdp_ws_url)]);
-  const [target] = ((await one.send("Target.getTargets")).result?.targetInfos as { targetId: string; type: string }[]).filter(({ type }) => type === "page");
-  const [page, same] = await Promise.all([one.attach(target?.targetId), other.attach(target?.targetId)]);
+  const [page, same] = await Promise.all([one.attach(), other.attach()]);
   await one.send("Page.enable", {}, page);
   const navigating = one.send("Page.navigate", { url: `${site.origin}/slow` }, page);
   await until("the request", () => site.heldCount === 1);
