@@ -38,6 +38,7 @@ export function archivesTick(config: Config, { clock, log }: Around, { archives,
 export async function openArchives(config: Config, { clock, log }: Around): Promise<ArchivesPart> {
   const stops = new Stops(clock, config.stop.stepMs);
   const archives = await openKept(config, clock, stops);
+  if (isOwnAlone(config)) log.warn({ directory: config.archives.directory }, "archives are kept in this daemon's own directory; all daemons have to share one, or a bucket");
   const staging = await openStaging(join(config.dataDir, "staging"));
   const cache = await openCache({
     archives, directory: join(config.dataDir, "archive-cache"), maxBytes: config.archives.cacheBytes,
@@ -45,6 +46,10 @@ export async function openArchives(config: Config, { clock, log }: Around): Prom
   });
   return { archives, staging, cache, stops };
 }
+
+/** One of several daemons, keeping archives in its own data directory. */
+const isOwnAlone = ({ role, dataDir, archives }: Config): boolean =>
+  role !== "all" && archives.s3Bucket === null && archives.directory === join(dataDir, "archives");
 
 async function openKept({ archives }: Config, clock: Clock, stops: Stops): Promise<KeptArchives> {
   const { s3Bucket: bucket, s3Endpoint: endpoint, s3AccessKeyId: accessKeyId, s3SecretAccessKey: secretAccessKey } = archives;

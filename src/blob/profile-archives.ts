@@ -12,7 +12,7 @@ import { compress, decompress } from "./zstd.js";
 
 export interface ProfileArchivePorts {
   readonly profiles: Pick<ProfileStore, "find" | "commit">;
-  readonly archives: Pick<Archives, "put">;
+  readonly archives: Pick<Archives, "put" | "remove">;
   readonly staging: Pick<Staging, "take">;
   readonly seal: StreamSeal;
   /** Of a profile's tar. */
@@ -75,7 +75,10 @@ async function save(
     signal.throwIfAborted();
     await archives.put(staged.digest, staged.path);
     signal.throwIfAborted();
-    return await profiles.commit(id, { digest: staged.digest, sizeBytes: staged.sizeBytes });
+    const committed = await profiles.commit(id, { digest: staged.digest, sizeBytes: staged.sizeBytes });
+    // No two saves have the same bytes, since each is sealed with a salt of its own: nobody else can have named it.
+    if (committed === "missing") await archives.remove(staged.digest);
+    return committed;
   } finally {
     await staged.discard();
   }

@@ -130,9 +130,10 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     expect(tars.filter((tar) => kept?.equals(tar))).toHaveLength(1);
   });
 
-  test("a profile that was deleted meanwhile is missing", async () => {
+  test("a profile that was deleted meanwhile is missing, and nothing is kept for it", async () => {
     await profiles.remove(id);
     expect(await saved(randomBytes(1000))).toBe("missing");
+    expect(await allOf(archives.list())).toEqual([]);
     expect(await readdir(join(directory, "staging"))).toEqual([]);
   });
 
