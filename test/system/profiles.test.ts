@@ -75,8 +75,8 @@ test("a browser whose Chromium is killed saves nothing: the profile is as it was
   const lease = await created({ profile: { name: "killed", save_changes: true } });
   await seeIn(lease, "/login", moveIn);
   const client = await connectRaw(lease.cdp_ws_url);
-  const { result } = await client.send("SystemInfo.getProcessInfo");
-  const main = (result?.processInfo as { type: string; id: number }[]).find(({ type }) => type === "browser");
+  const { result = {} } = await client.send("SystemInfo.getProcessInfo");
+  const main = (result["processInfo"] as { type: string; id: number }[]).find(({ type }) => type === "browser");
   process.kill(main?.id ?? -1, "SIGKILL");
   await until("its end", async () => (await daemon.call(`GET /browsers/${lease.session_id}`)).status === 404);
   expect((await daemon.call("GET /profiles/killed")).body.updated_at).toBeUndefined();
