@@ -127,11 +127,11 @@ const egress = Type.Object({
 });
 
 const archives = Type.Object({
-  directory: textOr("where archives of extensions and profiles are kept; shared by all daemons of a deployment")("archives in the data directory"),
+  directory: textOr("where archives of extensions and profiles are kept; shared by all daemons of a deployment and by no other")("archives in the data directory"),
   s3_bucket: textOr("keeps archives in this bucket of an S3-compatible store instead")("none: the directory"),
   s3_endpoint: textOr("address of the S3-compatible store")("Amazon's", httpUrl),
   s3_region: text("region of the bucket")("us-east-1"),
-  s3_prefix: textOr("put before every archive's name in the bucket")("nothing"),
+  s3_prefix: textOr("put before every archive's name in the bucket; deployments that share one need each their own")("nothing"),
   s3_access_key_id: secretOr("who signs requests to the store")("found as Amazon's own tools find it", { env: "REMUDA_S3_ACCESS_KEY_ID" }),
   s3_secret_access_key: secretOr("its key")("found as Amazon's own tools find it", { env: "REMUDA_S3_SECRET_ACCESS_KEY" }),
   s3_path_style: switched("names the bucket in the path of a URL instead of its host")(false),
