@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Refusal, say } from "./say.mjs";
 import { tools } from "./system.mjs";
 
-const limitMs = 30_000;
+const limitMs = 60_000;
 const lineLength = 150;
 const kinds = ["boolean", "integer", "string", "list", "dictionary"];
 

@@ -25,7 +25,7 @@ test("the table is what the installed Chromium says of itself, where it is of th
   // Told by chrome://policy alone.
   expect(types).toMatchObject({ HomepageLocation: "string", RestoreOnStartup: "integer", SafeBrowsingEnabled: "boolean", RestoreOnStartupURLs: "list" });
   if (majorVersion === tableVersion) expect(types).toEqual(kept.types);
-}, 60_000);
+}, 90_000);
 
 test("the source is written from the table as it stands", () => {
   expect(sourceOf(kept)).toBe(readFileSync(join(root, "src/pool/policy-table.ts"), "utf8"));
