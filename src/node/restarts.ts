@@ -49,19 +49,16 @@ export class Restarts {
 
   async #leave(slot: Slot, why: string): Promise<Left> {
     const { log } = this.ports;
-    slot.leaving = slot.chromium;
     // Their sockets are closed at once; Chromium forgets them with the rest.
     const told = slot.activity.interrupt(why);
     slot.bridge.close();
     await told;
-    try {
-      slot.left = await slot.chromium.leave(leaveLimitMs);
-    } catch (error) {
+    const left = await slot.leave(leaveLimitMs).catch((error: unknown) => {
       this.#over(slot, `it did not leave for its restart: ${textOf(error)}`);
       throw error;
-    }
-    if (!slot.left.isWhole) log.warn({ browser: slot.id }, "browser killed for its restart");
-    return slot.left;
+    });
+    if (!left.isWhole) log.warn({ browser: slot.id }, "browser killed for its restart");
+    return left;
   }
 
   async #startChanged(slot: Slot, left: Left, change: Change): Promise<void> {

@@ -77,10 +77,9 @@ export class Saving {
   async #keep(slot: Slot, profile: ProfileId, signal: AbortSignal): Promise<SaveOutcome> {
     const { profiles, pack } = this.ports;
     signal.throwIfAborted();
-    slot.left ??= await slot.chromium.leave(this.#leaveMs());
-    if (!slot.left.isWhole) return "broken";
+    const left = slot.left ?? (await slot.leave(this.#leaveMs()));
+    if (!left.isWhole) return "broken";
     signal.throwIfAborted();
-    const { left } = slot;
     const outcome = await this.#queue.add(async () => {
       signal.throwIfAborted();
       return await profiles.save(profile, pack(left), { signal });

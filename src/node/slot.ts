@@ -81,6 +81,20 @@ export class Slot implements LocalBrowser {
     this.left = undefined;
   }
 
+  /** Asks its Chromium to leave. Where it throws, nothing is left but what is being removed. */
+  async leave(limitMs: Millis): Promise<Left> {
+    const { chromium } = this;
+    this.leaving = chromium;
+    try {
+      this.left = await chromium.leave(limitMs);
+      return this.left;
+    } catch (error) {
+      const discard = (): Promise<void> => chromium.kill().catch(() => {});
+      this.left = { directories: chromium.directories, uid: chromium.isolation.uid, extensions: [], isWhole: false, discard };
+      throw error;
+    }
+  }
+
   /** Its end was decided here; its exit is no crash. */
   get isEnding(): boolean {
     return this.#ending.signal.aborted;

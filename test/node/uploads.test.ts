@@ -191,6 +191,17 @@ test.each(["leaving", "starting"])("a browser retired while it is %s for a resta
   expect([await pool.state(held.id), node.slots.count, existsSync(directories.root)]).toEqual(["gone", 0, false]);
 });
 
+test("a browser that is killed as it is given one is over, and nothing of it is left", async () => {
+  const { pool, held, slot } = await lent();
+  const { directories, pid } = slot.chromium;
+  const late = await item("late", "late");
+  process.kill(pid, "SIGKILL");
+  const outcome = await node.uploads.add(slot, held.lease, [late]).catch(() => undefined);
+  expect(outcome?.isDone).not.toBe(true);
+  await until("the record's end", async () => (await pool.state(held.id)) === "gone");
+  expect([node.slots.count, existsSync(directories.root)]).toEqual([0, false]);
+});
+
 test("a browser that is killed while it restarts is over", async () => {
   const { pool, held, slot } = await lent();
   const late = await item("late", "late");
