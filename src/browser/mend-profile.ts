@@ -10,7 +10,7 @@ const mostBytes = 2 ** 25;
 
 /**
  * Makes a user-data directory that was used before start as a new one does: no bubble about a crash, no tabs of then, no
- * locks, and no unpacked extensions but `kept`, for Chromium loads again what lies at the paths it has written down.
+ * locks, and no word of unpacked extensions but `kept`: those of another browser, or of an upload that was taken back.
  */
 export async function mendProfile({ directories, uid }: Home, kept: readonly ExtensionDirectory[]): Promise<void> {
   const { profile } = directories;

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { linkSync, mkdirSync, readdirSync, symlinkSync, statSync, writeFileSync, chownSync, lstatSync } from "node:fs";
+import { linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, statSync, writeFileSync, chownSync, lstatSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import type { Chromium, Furnish, LaunchSpec, Left, Room } from "../../src/browse
 import { directoriesOf, makeDirectories } from "../../src/browser/directories.js";
 import type { Host } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
+import { mendProfile } from "../../src/browser/mend-profile.js";
 import { packProfile } from "../../src/browser/pack-profile.js";
 import { ProfileRejected, unpackProfile } from "../../src/browser/unpack-profile.js";
 import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
@@ -217,6 +218,26 @@ describe("by hand", () => {
     await newRoom();
     await expect(unpackProfile(Readable.from([tar]), room, { maxBytes: 100, maxFiles: 3 })).rejects.toThrow(ProfileRejected);
     expect(() => lstatSync(join(room.directories.root, "out"))).toThrow("ENOENT");
+  });
+
+  test("what a crash and another browser have written down is mended: how it ended, its locks, its tabs, its extensions", async () => {
+    const { directories } = await newRoom();
+    const { profile } = directories;
+    const kept = { name: "kept", path: join(directories.extensions, "kept") };
+    const settings = { kept: { location: 4, path: kept.path }, foreign: { location: 4, path: "/elsewhere" }, own: { location: 5, path: "/usr/lib" } };
+    const preferences = join(profile, "Default/Preferences");
+    put(preferences, JSON.stringify({ profile: { exit_type: "Crashed", name: "held" }, extensions: { settings } }));
+    put(join(profile, "Local State"), JSON.stringify({ profile: { last_used: "Profile 1" } }));
+    put(join(profile, "Default/Sessions/Session_1"));
+    put(join(profile, "Default/Secure Preferences"), "no JSON");
+    symlinkSync("elsewhere-1", join(profile, "SingletonLock"));
+    await mendProfile({ ...room, discard: async () => {} }, [kept]);
+    expect(JSON.parse(readFileSync(preferences, "utf8"))).toEqual({
+      profile: { exit_type: "Normal", exited_cleanly: true, name: "held" }, extensions: { settings: { kept: settings.kept, own: settings.own } },
+    });
+    expect(JSON.parse(readFileSync(join(profile, "Local State"), "utf8"))).toMatchObject({ profile: { last_used: "Default" } });
+    expect(statSync(preferences).uid).toBe(uid ?? process.getuid?.());
+    expect(found()).toEqual(["Default", "Default/Preferences", "Default/Secure Preferences", "Local State"]);
   });
 
   test("a file twice, and a file where a directory is needed, are refused", async () => {
