@@ -9,6 +9,8 @@ export interface Named {
 /** Longer than any path of an extension, and with room for ours before it within the 4096 bytes of a path. */
 const maxNameBytes = 1024;
 const maxPartBytes = 255;
+/** Deeper than any extension, and so that looking at the parents of ten thousand names stays cheap. */
+const maxDepth = 64;
 const fileType = 0o170000;
 const regularFile = 0o100000;
 const directory = 0o040000;
@@ -29,6 +31,7 @@ export function entryFaults(entry: Named): readonly string[] {
     [parts.includes(".."), "leads out of the archive"],
     [!name.startsWith("/") && parts.some((part) => part === "" || part === "."), "has an empty part or . in its name"],
     [Buffer.byteLength(name) > maxNameBytes || parts.some((part) => Buffer.byteLength(part) > maxPartBytes), "has too long a name"],
+    [parts.length > maxDepth, `is nested deeper than ${maxDepth} directories`],
     [type !== 0 && type !== regularFile && type !== directory, "is a link or a special file"],
     [isDirectory(entry) && (sizeBytes > 0 || type === regularFile), "is a directory by its name and a file by its content"],
     [!isDirectory(entry) && type === directory, "is a file by its name and a directory by its mode"],

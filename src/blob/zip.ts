@@ -94,8 +94,9 @@ function checkEntries(entries: readonly OwnEntry[], limits: ZipLimits & { archiv
   const faults = [
     ...sizeFaults(entries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0), limits),
     ...entries.flatMap((entry) => [...entryFaults(entry), ...packingFaults(entry.raw)].map((what) => `${shownName(entry.name)} ${what}`)),
-    ...findCollisions(entries).map((name) => `${shownName(name)} has the name of another, or needs a directory where a file is`),
   ];
+  const collisions = faults.length > 0 ? [] : findCollisions(entries);
+  faults.push(...collisions.map((name) => `${shownName(name)} has the name of another, or needs a directory where a file is`));
   if (faults.length > 0) throw new BadArchive(fewFaults(faults));
 }
 

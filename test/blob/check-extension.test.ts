@@ -76,7 +76,7 @@ const hostile: readonly [string, readonly ZipPart[], string][] = [
   ["is of a drive", [{ name: "C:/evil" }], "has an absolute name"], ["has a backslash", [{ name: "..\\evil" }], "has a backslash"],
   ["has an empty part", [{ name: "a//b" }], "has an empty part"], ["has a dot part", [{ name: "./b" }], "has an empty part"], ["is empty", [{ name: "" }], "has an empty part"],
   ["has a null", [{ name: "a\u0000.js" }], "has a control character"], ["has a line break", [{ name: "a\n.js" }], "has a control character"],
-  ["is too long", [{ name: "x".repeat(256) }], "has too long a name"], ["is too deep", [{ name: "x/".repeat(600) + "y" }], "has too long a name"],
+  ["is too long", [{ name: "x".repeat(256) }], "has too long a name"], ["is too long in all", [{ name: "x/".repeat(600) + "y" }], "has too long a name"], ["is too deep", [{ name: "x/".repeat(64) + "y" }], "is nested deeper than 64"],
   ["is a link", [{ name: "evil", content: "/etc/passwd", mode: link }], "is a link or a special file"], ["is a device", [{ name: "evil", mode: 0o20666 }], "is a link or a special file"],
   ["is a pipe", [{ name: "evil", mode: 0o10666 }], "is a link or a special file"], ["is a directory with content", [{ name: "d/", content: "x", mode: 0o40755 }], "is a directory by its name"],
   ["is a directory by its mode", [{ name: "d", mode: 0o40755 }], "is a file by its name"], ["is there twice", [{ name: "a.js" }, { name: "a.js" }], "has the name of another"],
@@ -103,7 +103,9 @@ test.each(hostile)("an entry that %s is refused, and nothing of the archive is u
 });
 
 test("a directory that is said to begin beyond what a number can hold is a fault like others", async () => {
-  for (const zip64End of [2n ** 64n - 1n, 2n ** 53n, 2n ** 40n]) expect(await faultsOf(zipBytes([script], { zip64End }))).toEqual([expect.stringContaining("is not a sound zip archive")]);
+  for (const beyond of [2n ** 64n - 1n, 2n ** 53n, 2n ** 40n]) {
+    for (const end of [{ zip64End: beyond }, { zip64End: 0n, zip64At: beyond }]) expect(await faultsOf(zipBytes([script], end))).toEqual([expect.stringContaining("is not a sound zip archive")]);
+  }
 });
 
 test("what unpacks to too much is refused by what it says, and stopped by what it does", async () => {

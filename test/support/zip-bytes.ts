@@ -15,8 +15,8 @@ export interface ZipPart {
   readonly zip64?: { readonly size: bigint; readonly packedSize: bigint };
 }
 
-/** The bytes of an archive, whatever it says; `zip64End`: a directory that is said to begin there, by a record of 64 bits. */
-export function zipBytes(parts: readonly ZipPart[], more: { readonly comment?: string; readonly zip64End?: bigint } = {}): Buffer {
+/** The bytes of an archive, whatever it says; `zip64End`: where its directory is said to begin, by a record of 64 bits, which is said to be at `zip64At`. */
+export function zipBytes(parts: readonly ZipPart[], more: { readonly comment?: string; readonly zip64End?: bigint; readonly zip64At?: bigint } = {}): Buffer {
   const bodies: Buffer[] = [];
   const directory: Buffer[] = [];
   let at = 0;
@@ -28,7 +28,7 @@ export function zipBytes(parts: readonly ZipPart[], more: { readonly comment?: s
     at += body.length;
   }
   const records = Buffer.concat(directory);
-  return Buffer.concat([...bodies, records, ...zip64Of(more.zip64End, at + records.length), endOf(parts.length, { records: records.length, at, comment: more.comment ?? "" })]);
+  return Buffer.concat([...bodies, records, ...zip64Of(more.zip64End, more.zip64At ?? BigInt(at + records.length)), endOf(parts.length, { records: records.length, at, comment: more.comment ?? "" })]);
 }
 
 const contentOf = ({ content = "" }: ZipPart): Buffer => Buffer.from(content as string);
@@ -68,10 +68,10 @@ function recordOf(part: ZipPart, packed: Buffer, at: number): Buffer {
   ]);
 }
 
-function zip64Of(start: bigint | undefined, at: number): Buffer[] {
+function zip64Of(start: bigint | undefined, at: bigint): Buffer[] {
   if (start === undefined) return [];
   const record = Buffer.concat([u32(0x06064b50), u64(44n), u16(45), u16(45), u32(0), u32(0), u64(1n), u64(1n), u64(46n), u64(start)]);
-  return [record, u32(0x07064b50), u32(0), u64(BigInt(at)), u32(1)];
+  return [record, u32(0x07064b50), u32(0), u64(at), u32(1)];
 }
 
 const endOf = (count: number, { records, at, comment }: { records: number; at: number; comment: string }): Buffer =>
