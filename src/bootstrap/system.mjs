@@ -28,11 +28,12 @@ export const tools = {
   display: { places: ["Xvfb"], debian: "xvfb", fedora: "/usr/bin/Xvfb" },
   authority: { places: ["xauth"], debian: "xauth", fedora: "/usr/bin/xauth" },
   parent: { places: ["setpriv"], debian: "util-linux", fedora: "util-linux" },
+  compression: { places: ["zstd"], debian: "zstd", fedora: "zstd", mac: "zstd" },
   network: { places: ["ip"], debian: "iproute2", fedora: "iproute" },
 };
 
 /** Which tools have to be there, and which are only brought along when others are installed anyway. */
-export const needsOfTests = { required: ["chromium", "shell", "redis", "display", "authority", "parent", "network"], optional: [] };
+export const needsOfTests = { required: ["chromium", "shell", "redis", "display", "authority", "parent", "network", "compression"], optional: [] };
 
 function findSettings(root, env) {
   try {
