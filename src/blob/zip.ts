@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { type FileHandle, open } from "node:fs/promises";
-import { crc32 } from "node:zlib";
+import { promisify } from "node:util";
+import { crc32, inflateRaw } from "node:zlib";
 import yauzl from "yauzl";
 import { fewFaults } from "./few-faults.js";
 import { entryFaults, findCollisions, isDirectory, shownName } from "./zip-names.js";
@@ -59,9 +60,14 @@ async function openZip(file: FileHandle, limits: ZipLimits): Promise<Zip> {
     entries,
     read(entry) {
       if (!(entry instanceof OwnEntry)) throw new TypeError("an entry of another archive");
-      return readEntry(opened, entry);
+      return readEntry({ zip: opened, file }, entry);
     },
   };
+}
+
+interface Opened {
+  readonly zip: yauzl.ZipFile;
+  readonly file: FileHandle;
 }
 
 class OwnEntry implements ZipEntry {
@@ -111,15 +117,19 @@ function packingFaults(raw: yauzl.Entry): readonly string[] {
   return raw.canDecodeFileData() ? [] : [`is packed by method ${raw.compressionMethod}; only deflate and plain files can be read`];
 }
 
-async function* readEntry(zip: yauzl.ZipFile, { raw, name }: OwnEntry): AsyncGenerator<Buffer> {
+/** Smaller files are read at once: a stream for each takes milliseconds. */
+const streamedBytes = 256 * 1024;
+
+async function* readEntry({ zip, file }: Opened, { raw, name }: OwnEntry): AsyncGenerator<Buffer> {
   let sum = 0;
   const local = await blamed(zip.readLocalFileHeaderPromise(raw));
   // Another reader would unpack it under that name.
   if (!local.fileName.equals(raw.fileNameRaw)) throw new BadArchive([`${shownName(name)} is called otherwise in the archive's body`]);
-  const stream = await blamed(zip.openReadStreamPromise(raw));
+  const isSmall = raw.compressedSize <= streamedBytes && raw.uncompressedSize <= streamedBytes;
+  // The library ends a stream at the first byte beyond what was declared.
+  const chunks = isSmall ? [await blamed(readWhole(file, raw, local.fileDataStart))] : await blamed(zip.openReadStreamPromise(raw));
   try {
-    // The library ends a stream at the first byte beyond what was declared.
-    for await (const chunk of stream) {
+    for await (const chunk of chunks) {
       sum = crc32(chunk, sum);
       yield chunk;
     }
@@ -127,6 +137,21 @@ async function* readEntry(zip: yauzl.ZipFile, { raw, name }: OwnEntry): AsyncGen
     throw blame(error);
   }
   if (sum !== raw.crc32) throw new BadArchive([`${shownName(name)} is damaged: its checksum is another`]);
+}
+
+const inflate = promisify<Buffer, { maxOutputLength: number }, Buffer>(inflateRaw);
+
+async function readWhole(file: FileHandle, { compressedSize, uncompressedSize, compressionMethod }: yauzl.Entry, start: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(compressedSize), { position: start });
+  if (bytesRead < compressedSize) throw new Error("unexpected end of the file");
+  const bytes = compressionMethod === 0 ? buffer : await inflate(buffer, { maxOutputLength: uncompressedSize + 1 }).catch(tooLong);
+  if (bytes.length !== uncompressedSize) throw new Error(`a file unpacks to other than the ${uncompressedSize} bytes that are said`);
+  return bytes;
+}
+
+function tooLong(error: unknown): Buffer {
+  if (error instanceof RangeError) throw new Error("a file unpacks to more than is said", { cause: error });
+  throw error;
 }
 
 const blamed = <Result>(work: Promise<Result>): Promise<Result> =>
