@@ -44,3 +44,7 @@ export interface PoolConfig extends LaunchConfig {
   readonly name?: string;
   readonly refresh_on_profile_update?: boolean;
 }
+
+/** How its browsers are made ready for the next holder: clearing one that started from a profile would not bring that state back. */
+export const resetOf = ({ reset_on_release, profile_id }: Pick<PoolConfig, "reset_on_release" | "profile_id">): Reset =>
+  reset_on_release === "state" && profile_id !== undefined ? "relaunch" : reset_on_release;

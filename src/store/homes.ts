@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { BrowserId, ControlId, Home, LeaseId, NodeId, PoolId, ProjectId, RequestId } from "../base/ids.js";
 import { homeOf } from "../base/ids.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
-import type { LaunchConfig } from "../pool/launch-config.js";
+import { type LaunchConfig, resetOf } from "../pool/launch-config.js";
 import type { Pool } from "../pool/pool.js";
 import type {
   AcquireReply, Candidate, CreateReply, Homes, Keyed, PoolWrite, ReleaseRequest, Touch, Waiter, WithdrawReply,
@@ -236,7 +236,7 @@ const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite): Args => ({
   size: config.size,
   fillRate: config.fill_rate_per_minute,
   fields: JSON.stringify({
-    unsupported: unsupported.join(" "), timeoutSeconds: String(config.timeout_seconds), reset: config.reset_on_release,
+    unsupported: unsupported.join(" "), timeoutSeconds: String(config.timeout_seconds), reset: resetOf(config),
   }),
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { newLeaseId } from "../../src/base/ids.js";
+import { newLeaseId, newProfileId } from "../../src/base/ids.js";
 import { openEar } from "../support/ear.js";
 import { onBoth } from "../support/on-both.js";
 import { PoolBed } from "../support/pool-bed.js";
@@ -50,8 +50,11 @@ onBoth("release", ({ bed, server }) => {
       expect(await pool.freed(held.id)).toBe("freed");
     });
 
-    test("relaunch: the browser is retired and its replacement launched on credit", async () => {
-      const pool = await PoolBed.filled(bed(), { size: 1, reset_on_release: "relaunch" });
+    test.each([
+      ["relaunch", { reset_on_release: "relaunch" }],
+      ["state, of a pool with a profile", { reset_on_release: "state", profile_id: newProfileId() }],
+    ] as const)("%s: the browser is retired and its replacement launched on credit", async (_, config) => {
+      const pool = await PoolBed.filled(bed(), { size: 1, ...config });
       await pool.update({ fill_rate_per_minute: 0 });
       const held = await pool.lend();
       await pool.connect(held);
