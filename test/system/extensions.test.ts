@@ -93,9 +93,10 @@ test.each([true, false])("headless %s: an upload with two clients connected and 
   site.letGo();
   expect((await navigating).error).toBeUndefined();
   await one.message(({ method }) => method === "Page.loadEventFired");
-  expect(await titleAt(other, same, "/next")).toBe("second first plain");
+  // Which of them comes first is Chromium's choice.
+  expect(await titleAt(other, same, "/next")).toMatch(/^(second first|first second) plain$/);
   expect([one.socket.readyState, other.socket.readyState]).toEqual([1, 1]);
-  expect(await one.evaluate("document.title", page)).toBe("second first plain");
+  expect(await one.evaluate("document.title", page)).toMatch(/^(second first|first second) plain$/);
   await end(lease);
 });
 
