@@ -5,6 +5,7 @@ import type { ExtensionDirectory, Loading } from "./chromium.js";
 import { NotInstallable, type Wanted, withForced } from "./forced.js";
 import { isInstalled } from "./forced-install.js";
 import { type Installed, installedIn, restore } from "./extension-undo.js";
+import { makeRulesRoom } from "./rules-room.js";
 
 interface Loaded extends ExtensionDirectory {
   readonly id: string;
@@ -87,6 +88,7 @@ export class Extensions {
   async #loadOne({ path }: ExtensionDirectory, before: Installed, limitMs: Millis): Promise<string> {
     const there = [...before].find(([, found]) => found.isEnabled && found.path === path);
     if (there) return there[0];
+    await makeRulesRoom(path);
     return (await this.cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true }, { limitMs })).id;
   }
 

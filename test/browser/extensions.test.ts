@@ -13,7 +13,7 @@ import { kinds } from "../support/chromium-kinds.js";
 import { makeLauncher } from "../support/chromium-launcher.js";
 import { openSite, type Site } from "../support/chromium-site.js";
 import { until } from "../support/chromium-until.js";
-import { marks, writeBrokenExtension, writeExtension } from "../support/extension-files.js";
+import { marks, writeBrokenExtension, writeExtension, writeRules } from "../support/extension-files.js";
 
 let host: Host;
 let site: Site;
@@ -63,6 +63,17 @@ describe.each(withExtensions)("in %s", (_, given) => {
     const other = await client.attach(targetId as string);
     await client.open(`${site.origin}/`, other);
     expect(await client.evaluate(marks, other)).toBe("first,second");
+  });
+
+  test.each(["at the launch", "live"])("an extension's own rules of what is stopped are in force, loaded %s", async (when) => {
+    const furnish = async ({ directories }: { directories: Chromium["directories"] }) => [await writeRules(directories.extensions, "rules")];
+    const chromium = await launch({ ...given, ...(when === "live" ? {} : { furnish }) });
+    if (when === "live") expect(await chromium.load([await writeRules(chromium.directories.extensions, "rules")], limitMs)).toEqual({ kind: "loaded" });
+    const client = new PipeClient(chromium);
+    const session = await client.attach();
+    await client.open(`${site.origin}/`, session);
+    const asked = (path: string): Promise<unknown> => client.evaluate(`fetch("${site.origin}/${path}").then(() => "came", () => "stopped")`, session);
+    expect([await asked("ad"), await asked("news")]).toEqual(["stopped", "came"]);
   });
 
   test("an extension loaded while two clients are connected and a page is on its way acts on the next page, and disturbs none", async () => {
