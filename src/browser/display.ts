@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chown, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { Clock } from "../base/clock.js";
@@ -9,6 +8,7 @@ import { within } from "../base/deadline.js";
 import type { Directories } from "./chromium.js";
 import { type Confinement, confined, type Tools } from "./confinement.js";
 import { findSocket, removeTraces, socketOf, type Traces } from "./display-traces.js";
+import { putForeignFile } from "./foreign-file.js";
 import { setScreenSize, type Size } from "./randr.js";
 import { tailOf } from "./tail.js";
 import { openXClient } from "./x-client.js";
@@ -112,8 +112,7 @@ async function writeAuthority({ directories, confinement }: DisplaySpec, cookie:
   const path = join(directories.root, "xauthority");
   const fields = [Buffer.alloc(0), Buffer.alloc(0), Buffer.from("MIT-MAGIC-COOKIE-1"), cookie];
   const counted = fields.flatMap((field) => [Buffer.from([field.length >> 8, field.length & 0xff]), field]);
-  await writeFile(path, Buffer.concat([Buffer.from([0xff, 0xff]), ...counted]), { mode: 0o600 });
-  if (confinement.uid !== null) await chown(path, confinement.uid, confinement.uid);
+  await putForeignFile(path, Buffer.concat([Buffer.from([0xff, 0xff]), ...counted]), confinement.uid);
   return path;
 }
 

@@ -1,8 +1,8 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import { TimeLimitReached } from "../base/deadline.js";
 import { type Cdp, CdpRefused } from "./cdp.js";
+import { findForeignText } from "./foreign-file.js";
 
 /** The extensions that a browser has, by their ids. */
 export type Installed = ReadonlyMap<string, { readonly path: string; readonly isEnabled: boolean }>;
@@ -52,13 +52,15 @@ async function restoreExtensions({ cdp, clock, before }: Restoring, strangers: S
 }
 
 const workerLimitMs: Millis = 4_000;
+const mostManifestBytes = 2 ** 20;
 
 /**
  * Uninstalls one whose worker, if it has any, runs by then. A worker that is still starting would leave a target behind
  * that stays in every list, cannot be closed and is nowhere else (measured, 156).
  */
 async function uninstall(cdp: Cdp, clock: Clock, { id, path }: { id: string; path: string }): Promise<void> {
-  const manifest = await readFile(join(path, "manifest.json"), "utf8").catch(() => "");
+  // The path is what the browser says.
+  const manifest = await findForeignText(join(path, "manifest.json"), mostManifestBytes) ?? "";
   const deadline = clock.monotonic() + workerLimitMs;
   let isReady = !manifest.includes('"service_worker"');
   while (!isReady && clock.monotonic() < deadline) {

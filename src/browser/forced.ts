@@ -1,6 +1,8 @@
-import { open, readdir, readFile, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ExtensionDirectory } from "./chromium.js";
+import { findForeignText } from "./foreign-file.js";
 
 /** An extension that Chromium has to install by policy, from the packed one in its directory, for it to be allowed to stop requests. */
 export interface Forced {
@@ -87,10 +89,7 @@ async function versionOf(path: string, manifest: Manifest): Promise<string> {
 const mostTextBytes = 2 ** 20;
 
 /** Nothing of a file that is missing, or too long to be what it is said to be. */
-async function readShort(path: string): Promise<string> {
-  const found = await stat(path).catch(() => undefined);
-  return found?.isFile() && found.size <= mostTextBytes ? await readFile(path, "utf8") : "";
-}
+const readShort = async (path: string): Promise<string> => (await findForeignText(path, mostTextBytes)) ?? "";
 
 /** Far more than the keys and signatures of any. */
 const mostHeaderBytes = 2 ** 20;
@@ -100,8 +99,10 @@ const signedDataField = 10_000;
 const idField = 1;
 
 async function idOf(crx: string): Promise<string> {
-  const file = await open(crx, "r");
+  // A browser may add files to the directory of an extension that it has loaded.
+  const file = await open(crx, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
+    if (!(await file.stat()).isFile()) throw new Unreadable("its .crx is no file");
     const prelude = await readExactly(file, preludeBytes, 0);
     const length = prelude.readUInt32LE(8);
     const isSound = prelude.toString("latin1", 0, 4) === "Cr24" && prelude.readUInt32LE(4) === 3 && length <= mostHeaderBytes;

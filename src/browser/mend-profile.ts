@@ -1,9 +1,9 @@
-import { constants } from "node:fs";
-import { lstat, open, rename, rm } from "node:fs/promises";
+import { lstat, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { ExtensionDirectory } from "./chromium.js";
 import type { Home } from "./home.js";
 import { removeDirectory } from "./directories.js";
+import { findForeignText, putForeignFile } from "./foreign-file.js";
 
 /** Far more than Chromium's own; a file beyond it is not for us to parse. */
 const mostBytes = 2 ** 25;
@@ -67,28 +67,16 @@ async function rewrite(path: string, uid: number | null, change: (values: Values
   if (values === undefined) return;
   change(values);
   const beside = `${path}.mended`;
-  await rm(beside, { recursive: true, force: true });
-  const file = await open(beside, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
-  try {
-    await file.writeFile(JSON.stringify(values));
-    if (uid !== null) await file.chown(uid, uid);
-  } finally {
-    await file.close();
-  }
+  await putForeignFile(beside, JSON.stringify(values), uid);
   await rename(beside, path);
 }
 
 async function findValues(path: string): Promise<Values | undefined> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined);
-  if (file === undefined) return undefined;
+  const text = await findForeignText(path, mostBytes);
   try {
-    const found = await file.stat();
-    if (!found.isFile() || found.nlink > 1 || found.size > mostBytes) return undefined;
-    const values: unknown = JSON.parse(await file.readFile("utf8"));
+    const values: unknown = JSON.parse(text ?? "null");
     return isValues(values) ? values : undefined;
   } catch {
     return undefined;
-  } finally {
-    await file.close();
   }
 }

@@ -1,8 +1,8 @@
-import { constants } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Millis } from "../base/clock.js";
 import { type Cdp, CdpRefused, type Given } from "./cdp.js";
+import { findForeignText, putForeignFile } from "./foreign-file.js";
 import type { Home } from "./home.js";
 
 /** As CDP sets it. */
@@ -26,15 +26,8 @@ export async function sessionCookiesOf(cdp: Cdp, limitMs: Millis): Promise<reado
 /** Of a browser that has ended. What an earlier one has left goes. */
 export async function keepCookies(home: Home, cookies: readonly Cookie[]): Promise<void> {
   const path = fileIn(home);
-  await rm(path, { recursive: true, force: true });
-  if (cookies.length === 0) return;
-  const file = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
-  try {
-    await file.writeFile(JSON.stringify(cookies));
-    if (home.uid !== null) await file.chown(home.uid, home.uid);
-  } finally {
-    await file.close();
-  }
+  if (cookies.length === 0) return await rm(path, { recursive: true, force: true });
+  await putForeignFile(path, JSON.stringify(cookies), home.uid);
 }
 
 /** Gives them to the browser that has started there. The file stays as it is: were this start to fail, the next one needs it. */
@@ -50,17 +43,12 @@ export async function giveCookies(home: Home, cdp: Cdp): Promise<void> {
 
 /** The file was the browser's while it was packed, so that it may hold anything. */
 async function findCookies(path: string): Promise<Cookie[]> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined);
-  if (file === undefined) return [];
+  const text = await findForeignText(path, mostBytes);
   try {
-    const found = await file.stat();
-    if (!found.isFile() || found.nlink > 1 || found.size > mostBytes) return [];
-    const values: unknown = JSON.parse(await file.readFile("utf8"));
+    const values: unknown = JSON.parse(text ?? "[]");
     return Array.isArray(values) ? values.filter(isCookie) : [];
   } catch {
     return [];
-  } finally {
-    await file.close();
   }
 }
 

@@ -1,5 +1,6 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { findForeignText } from "./foreign-file.js";
 
 /** A directory of the profile in which each entry that `holds` is data of some origin. */
 interface Place {
@@ -38,6 +39,9 @@ const databases: readonly Database[] = [
   { what: "sessionStorage", path: "Session Storage", holds: /map-\d+-|\.ldb/ },
 ];
 
+/** LevelDB begins a new log after 4 MiB. */
+const mostLogBytes = 2 ** 26;
+
 /** What pages have stored in a profile, one line for each kind; none where nothing is stored. */
 export async function storedIn(profile: string): Promise<string[]> {
   const base = join(profile, "Default");
@@ -61,7 +65,7 @@ async function keptIn(base: string, { what, path, holds }: Database): Promise<st
   const directory = join(base, path);
   const names = await namesIn(directory);
   const logs = names.filter((name) => name.endsWith(".log"));
-  const texts = await Promise.all(logs.map((name) => readFile(join(directory, name), "latin1").catch(() => "")));
+  const texts = await Promise.all(logs.map(async (name) => (await findForeignText(join(directory, name), mostLogBytes, "latin1")) ?? ""));
   return [...names, ...texts].some((text) => holds.test(text)) ? what : undefined;
 }
 

@@ -1,6 +1,6 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { symlinkSync, mkdirSync, rmSync, lstatSync, readdirSync } from "node:fs";
+import { symlinkSync, mkdirSync, rmSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec, Left } from "../../src/browser/chromium.js";
 import type { Host } from "../../src/browser/host.js";
@@ -161,7 +161,7 @@ test("a browser that has ended has nothing to leave", async () => {
 });
 
 test("what a browser puts in the place of our directories is not written through", async () => {
-  const spec = launchSpec({ engine: "chromium" });
+  const spec = launchSpec({ engine: "chromium", headless: false });
   const left = await leave(await start(spec));
   const { root, extensions, profile } = left.directories;
   const target = join(host.scratchDirectory, "target");
@@ -170,11 +170,17 @@ test("what a browser puts in the place of our directories is not written through
     rmSync(path, { recursive: true, force: true });
     symlinkSync(target, path);
   }
+  const held = join(target, "held");
+  writeFileSync(held, "held");
+  rmSync(join(root, "xauthority"));
+  symlinkSync(held, join(root, "xauthority"));
   rmSync(join(profile, "Local State"));
   symlinkSync("/etc/hostname", join(profile, "Local State"));
   const second = await startAgain(spec, left);
   expect(lstatSync(extensions).isDirectory()).toBe(true);
-  expect(readdirSync(target)).toEqual([]);
+  expect(readdirSync(target)).toEqual(["held"]);
+  expect(readFileSync(held, "utf8")).toBe("held");
+  expect(statSync(held).uid).toBe(process.getuid?.());
   rmSync(target, { recursive: true });
   await second.kill();
 });
