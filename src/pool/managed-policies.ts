@@ -25,6 +25,8 @@ export const managedPolicies: readonly Managed[] = [
     "Names are looked up by the proxy.",
     "DnsOverHttps.*", "BuiltInDnsClientEnabled", "AdditionalDnsQueryTypesEnabled", "DNSInterceptionChecksEnabled", "IntranetRedirectBehavior",
     "OutOfProcessSystemDnsResolutionEnabled",
+    // Negotiate looks up the server's canonical name itself, proxy or not (measured, 156); Kerberos asks for more.
+    "AuthServer(?:Allow|White)list",
   ),
   named("Casting looks for receivers by multicast and dials them itself.", "EnableMediaRouter", "MediaRouter.*", "AccessCodeCast.*", "ShowCast.*"),
   named("An isolated web app may open sockets past the proxy.", ".*DirectSockets.*", "IsolatedWebApp.*"),

@@ -59,7 +59,7 @@ test.each([
 
 test.each([
   "ProxyServerMode", "ProxyOverrideRules", "WebRtcIPHandling", "WebRtcIPHandlingUrl", "DnsOverHttpsMode", "DnsOverHttpsTemplates", "QuicAllowed", "BuiltInDnsClientEnabled",
-  "AdditionalDnsQueryTypesEnabled", "EnableMediaRouter", "MediaRouterCastAllowAllIPs", "AccessCodeCastEnabled", "DefaultDirectSocketsSetting", "DirectSocketsAllowedForUrls",
+  "AdditionalDnsQueryTypesEnabled", "AuthServerAllowlist", "EnableMediaRouter", "MediaRouterCastAllowAllIPs", "AccessCodeCastEnabled", "DefaultDirectSocketsSetting", "DirectSocketsAllowedForUrls",
   "IsolatedWebAppInstallForceList", "PolicyTestPageEnabled", "PolicyListMultipleSourceMergeList", "CloudManagementEnrollmentToken", "CloudPolicyOverridesPlatformPolicy",
   "UserDataDir", "DiskCacheDir", "DownloadDirectory", "DefaultDownloadDirectory", "PdfLocalFileAccessAllowedForDomains", "GSSAPILibraryName", "AlternativeBrowserPath",
   "BrowserSwitcherEnabled", "NativeMessagingAllowlist", "AutoOpenFileTypes", "AutoOpenAllowedForURLs", "AutoLaunchProtocolsFromOrigins", "AudioSandboxEnabled",
