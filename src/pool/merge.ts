@@ -98,6 +98,10 @@ export const isNewLaunch = (before: PoolConfig, after: PoolConfig): boolean =>
 export const isNewNetwork = (before: PoolConfig, after: PoolConfig): boolean =>
   !isDeepStrictEqual(before.network?.allowed_hosts, after.network?.allowed_hosts);
 
+/** Whether saves flush its idle browsers from now on, which they did not before, or did of another profile. */
+export const isNewRefresh = (before: PoolConfig, after: PoolConfig): boolean =>
+  Boolean(after.refresh_on_profile_update) && (!before.refresh_on_profile_update || before.profile_id !== after.profile_id);
+
 /** interface.md 4.4, `expected_network`: `{}` when there was none; explicit empty lists differ from omitted ones. */
 export const isExpectedNetwork = (saved: Network | undefined, expected: Network): boolean =>
   isDeepStrictEqual(saved ?? {}, normaliseNetwork(expected));

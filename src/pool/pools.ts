@@ -4,7 +4,7 @@ import type { PoolCreate, PoolPatch } from "./config.js";
 import { findPool } from "./find.js";
 import { keyedOf } from "./keyed.js";
 import type { PoolConfig } from "./launch-config.js";
-import { createConfig, type Defaults, isExpectedNetwork, isNewLaunch, isNewNetwork, launchConfigOf, mergeConfig } from "./merge.js";
+import { createConfig, type Defaults, isExpectedNetwork, isNewLaunch, isNewNetwork, isNewRefresh, launchConfigOf, mergeConfig } from "./merge.js";
 import type { Caller } from "./operations.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { Homes, Keyed, PoolBounds, PoolWrite, Projects } from "./ports.js";
@@ -129,6 +129,7 @@ async function updateOnce(ports: PoolPorts, pool: Pool, patch: PoolPatch): Promi
   const written = await ports.homes.updatePool(homeOf(pool.id), {
     revision: pool.revision, write: writeOf(merged.value), request: newRequestId(), discard: patch.discard_all_idle ?? false,
     isNewLaunch: isNewLaunch(pool.config, merged.value), isNewNetwork: isNewNetwork(pool.config, merged.value),
+    isNewRefresh: isNewRefresh(pool.config, merged.value),
   });
   await giveBack(ports, pool, { after: merged.value, isWritten: written === "updated" });
   if (written === "missing") return refusal("pool_not_found");

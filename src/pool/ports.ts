@@ -122,7 +122,11 @@ export interface Homes {
   createPool(home: Home, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void>;
   updatePool(
     home: Home,
-    ask: { revision: number; write: PoolWrite; isNewLaunch: boolean; isNewNetwork: boolean; discard: boolean; request: RequestId },
+    ask: {
+      revision: number; write: PoolWrite; isNewLaunch: boolean; isNewNetwork: boolean; discard: boolean; request: RequestId;
+      /** From now on it follows the saves of a profile that it did not follow before. */
+      isNewRefresh?: boolean;
+    },
   ): Promise<"updated" | "changed" | "missing">;
   deletePool(home: Home, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing">;
   /** Retires idle browsers: all, or those that were claimed before an instant of Redis's time. */

@@ -113,13 +113,10 @@ export class RedisHomes implements Homes {
     await this.run({ home, request: ask.request }, "create-pool", { id: ask.id, ...writeArgs(ask.write) });
   }
 
-  async updatePool(
-    home: Home,
-    ask: { revision: number; write: PoolWrite; isNewLaunch: boolean; isNewNetwork: boolean; discard: boolean; request: RequestId },
-  ): Promise<"updated" | "changed" | "missing"> {
+  async updatePool(home: Home, ask: Parameters<Homes["updatePool"]>[1]): Promise<"updated" | "changed" | "missing"> {
     return word(await this.run({ home, request: ask.request }, "update-pool", {
       ...writeArgs(ask.write), revision: String(ask.revision), isNewLaunch: flag(ask.isNewLaunch),
-      isNewNetwork: flag(ask.isNewNetwork), discard: flag(ask.discard),
+      isNewNetwork: flag(ask.isNewNetwork), isNewRefresh: flag(ask.isNewRefresh ?? false), discard: flag(ask.discard),
     }));
   }
 

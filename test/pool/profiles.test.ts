@@ -260,6 +260,20 @@ test("what was claimed after the save stays, however often it is told; a profile
   expect((await pool.browsers()).map(({ id, state }) => [id, state]).toSorted()).toEqual(before.map((id) => [id, "idle"]));
 });
 
+test("browsers from before the pool followed a profile stay in service, until that is saved again", async () => {
+  const [bare, deaf] = [await filled({ size: 2 }), await filled(from(false))];
+  for (const pool of [bare, deaf]) await pool.age(5);
+  await save(control.bed, login);
+  expect(await control.updatePool(bare.id, { profile: { name: "login" } }, callerOf())).toMatchObject({ kind: "done", value: { config: { refresh_on_profile_update: true } } });
+  expect(await control.updatePool(deaf.id, { refresh_on_profile_update: true }, callerOf())).toMatchObject({ kind: "done" });
+  const tick = makeRefreshHome(control.bed);
+  for (const pool of [bare, deaf]) await tick(pool.home);
+  expect([await states(bare), await states(deaf)]).toEqual([["idle", "idle"], ["idle", "idle"]]);
+  await save(control.bed, login);
+  for (const pool of [bare, deaf]) await tick(pool.home);
+  expect([await states(bare), await states(deaf)]).toEqual([["retiring", "retiring"], ["retiring", "retiring"]]);
+});
+
 test("a save whose word was lost is found by the recycle tick, also for what was launching meanwhile", async () => {
   const [asking, silent] = [await filled(from(true)), await filled(from(false))];
   await asking.update({ size: 3 });

@@ -2,7 +2,7 @@
 -- KEYS  pool browsers launching idle leased resetting retiring leases provisional worn graves spent events answer
 -- ARGV  why before eventsKept
 -- REPLY flushed (how many), missing
--- `before` is an instant of ours, or empty.
+-- `before` is an instant of ours, at which the pool's profile was saved, or empty.
 --- @include ends
 
 local first = again()
@@ -10,6 +10,8 @@ if first then return first end
 
 if redis.call("HGET", K.pool, "state") ~= "open" then return plain("missing") end
 local before, flushed = tonumber(A.before), 0
+-- Of a profile that the pool came to follow only after that, nothing was updated since.
+if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedFrom")) or 0) then return finish("flushed", "0") end
 for _, id in ipairs(redis.call("ZRANGE", K.idle, 0, -1)) do
   local browser = read(id)
   if not before or browser.createdAt < before then

@@ -1,6 +1,6 @@
 -- update-pool: write a merged configuration over the revision it was merged from, and retire what it makes superfluous or stale.
 -- KEYS  pool configs browsers launching idle leased resetting retiring leases provisional worn graves spent events answer
--- ARGV  revision fields config launchConfig size fillRate name isNewLaunch isNewNetwork discard eventsKept
+-- ARGV  revision fields config launchConfig size fillRate name isNewLaunch isNewNetwork isNewRefresh discard eventsKept
 -- REPLY updated, changed (by others meanwhile), missing
 --- @include ends
 --- @include tokens
@@ -17,6 +17,8 @@ refill(tonumber(oldSize), tonumber(oldRate))
 for field, value in pairs(cjson.decode(A.fields)) do redis.call("HSET", K.pool, field, value) end
 redis.call("HSET", K.pool, "config", A.config, "launchConfig", A.launchConfig, "size", A.size, "fillRate", A.fillRate)
 if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
+-- Saves before this are no reason to flush anything (flush).
+if A.isNewRefresh == "1" then redis.call("HSET", K.pool, "refreshedFrom", now) end
 nextNumber("revision")
 -- What is launched from now on has the new network: it is a new launch configuration too.
 if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
