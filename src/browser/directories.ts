@@ -1,4 +1,5 @@
-import { chown, mkdir, readdir, rm } from "node:fs/promises";
+import { constants } from "node:fs";
+import { chmod, chown, mkdir, open, readdir, rm, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { BrowserId } from "../base/ids.js";
 import type { Directories } from "./chromium.js";
@@ -19,12 +20,28 @@ export function directoriesOf(scratch: string, browser: BrowserId): Directories 
   };
 }
 
-/** Makes them, readable by their owner alone. `uid` null leaves them ours; extensions are ours in any case, and the browser may read them. */
+/**
+ * Sticky, and of the browser's group: it may put into its root what it likes, and neither remove nor rename what is ours there,
+ * which we use by its path while the browser runs.
+ */
+const rootMode = 0o1770;
+
+/**
+ * Makes them, for the browser alone. `uid` null leaves them ours; root and extensions are ours in any case, and the browser
+ * may write into the one and read the other.
+ */
 export async function makeDirectories(directories: Directories, uid: number | null): Promise<void> {
   const { root, extensions: _, ...inner } = directories;
-  await makeOwned(root, uid);
+  await makeRoot(root, uid);
   await makeExtensionDirectory(directories);
   await Promise.all(Object.values(inner).map((path: string) => makeOwned(path, uid)));
+}
+
+async function makeRoot(path: string, uid: number | null): Promise<void> {
+  await mkdir(path, { mode: 0o700 });
+  if (uid === null) return;
+  await chown(path, -1, uid);
+  await chmod(path, rootMode);
 }
 
 export async function makeExtensionDirectory({ extensions }: Directories): Promise<void> {
@@ -41,7 +58,44 @@ export async function makeOwned(path: string, uid: number | null): Promise<void>
 export const removeDirectory = (path: string): Promise<void> =>
   rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
 
-export async function emptyDirectory(path: string): Promise<void> {
-  const names = await readdir(path).catch(() => []);
-  await Promise.all(names.map((name) => removeDirectory(join(path, name))));
+/** Each level is held open meanwhile. */
+const mostDepth = 64;
+const mostTries = 5;
+
+/**
+ * Empties a directory in which its browser may go on writing: each is held open and its entries are named below that, so
+ * that nothing is removed through a link that takes the place of a directory just then. What is written meanwhile may stay.
+ */
+export const emptyDirectory = (path: string): Promise<void> => emptyAt(path, 0);
+
+/** As `emptyDirectory`, with the directory itself. */
+export async function removeTree(path: string): Promise<void> {
+  for (let tries = 1; tries < mostTries; tries += 1) if (await removeAt(path, 0)) return;
+  if (!(await removeAt(path, 0))) throw new Error("something is written into it again and again");
+}
+
+async function emptyAt(path: string, depth: number): Promise<void> {
+  if (depth > mostDepth) throw new Error("directories lie too deep in each other");
+  const held = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW).catch(() => undefined);
+  if (held === undefined) return;
+  try {
+    const at = process.platform === "linux" ? `/proc/self/fd/${held.fd}` : path;
+    for (const name of await readdir(at)) await removeAt(join(at, name), depth + 1);
+  } finally {
+    await held.close();
+  }
+}
+
+const isOneOf = (error: unknown, ...codes: readonly string[]): boolean => error instanceof Error && "code" in error && codes.includes(`${error.code}`);
+
+/** False where it is a directory that is still written into. */
+async function removeAt(path: string, depth: number): Promise<boolean> {
+  // A directory is told as EISDIR, elsewhere than on Linux as EPERM.
+  const isDirectory = await unlink(path).then(() => false, (error: unknown) => !isOneOf(error, "ENOENT"));
+  if (!isDirectory) return true;
+  await emptyAt(path, depth);
+  return await rmdir(path).then(() => true, (error: unknown) => {
+    if (!isOneOf(error, "ENOTEMPTY", "ENOENT", "ENOTDIR")) throw error;
+    return isOneOf(error, "ENOENT");
+  });
 }

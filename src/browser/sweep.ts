@@ -21,7 +21,8 @@ export async function sweepLeftovers(host: Host): Promise<readonly BrowserId[]> 
   const entries = await readdir(host.scratchDirectory);
   const browsers = entries.map(findBrowserId).filter((id) => id !== undefined);
   const roots = browsers.map((id) => join(host.scratchDirectory, id));
-  const owners = new Set(await Promise.all(roots.map(async (root) => (await stat(root)).uid)));
+  // A root is of its browser's group, and else ours (directories.ts).
+  const owners = new Set(await Promise.all(roots.map(async (root) => (await stat(root))[host.uids ? "gid" : "uid"])));
   if (roots.length > 0) await killAll(host.clock, () => findProcesses(roots), limitMs);
   await sweepCgroups(host);
   await sweepDisplays((uid) => owners.has(uid) || host.uids?.owns(uid) === true);

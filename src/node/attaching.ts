@@ -2,6 +2,7 @@ import { chown, mkdir, rename, rm } from "node:fs/promises";
 import type { LeaseId, ProfileId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Left, Room } from "../browser/chromium.js";
+import { removeTree } from "../browser/directories.js";
 import type { Furnishing } from "./furnishing.js";
 import { done, failed, failedBy, type Outcome } from "./outcome.js";
 import type { Restarts } from "./restarts.js";
@@ -48,7 +49,7 @@ export class Attaching {
       undo: putBack,
     });
     // It goes with the browser otherwise.
-    await rm(asideOf(slot.chromium), { recursive: true, force: true }).catch(() => {});
+    await removeTree(asideOf(slot.chromium)).catch(() => {});
   }
 
   async #fill(profile: ProfileId, room: Room): Promise<void> {

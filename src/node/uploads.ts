@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
-import { lstat, rm } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Millis } from "../base/clock.js";
 import { homeOf, type LeaseId, newRequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { ArchiveCache } from "../blob/archives.js";
 import type { ExtensionDirectory, Loading } from "../browser/chromium.js";
+import { removeTree } from "../browser/directories.js";
 import type { Homes, UploadedExtension } from "../pool/ports.js";
 import { done, failed, type Failed, failedBy, type Outcome, Refused } from "./outcome.js";
 import { closeReason, type Restarts } from "./restarts.js";
@@ -129,4 +130,4 @@ async function checkOurs(path: string): Promise<void> {
 }
 
 const removeAll = async (directories: readonly ExtensionDirectory[]): Promise<void> =>
-  void (await Promise.all(directories.map(({ path }) => rm(path, { recursive: true, force: true }))));
+  void (await Promise.all(directories.map(({ path }) => removeTree(path))));

@@ -37,7 +37,7 @@ afterAll(async () => {
 });
 
 const ownersIn = (scratchDirectory: string): ReadonlySet<number> =>
-  new Set(readdirSync(scratchDirectory).map((name) => statSync(join(scratchDirectory, name)).uid).filter((uid) => uid !== 0));
+  new Set(readdirSync(scratchDirectory).map((name) => statSync(join(scratchDirectory, name)).gid).filter((uid) => uid !== 0));
 
 test.each(["preparing", "furnishing", "display", "spawn", "answer", "left", "all"])(
   "a daemon killed at stage %s: its processes and displays end without it, and the next start clears the rest",

@@ -1,0 +1,68 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
+import type { Directories } from "../../src/browser/chromium.js";
+import { directoriesOf, emptyDirectory, makeDirectories, removeTree } from "../../src/browser/directories.js";
+import { newScratchDirectory } from "../support/chromium-host.js";
+
+const isRoot = process.getuid?.() === 0;
+const uid = 901_234;
+let scratch: string;
+let directories: Directories;
+beforeEach(async () => {
+  scratch = newScratchDirectory();
+  chmodSync(scratch, 0o711);
+  directories = directoriesOf(scratch, newBrowserId(onDemandHome));
+  await makeDirectories(directories, isRoot ? uid : null);
+});
+afterEach(() => rmSync(scratch, { recursive: true }));
+
+function mayDo(as: number, ...command: readonly string[]): boolean {
+  try {
+    execFileSync("setpriv", ["--reuid", `${as}`, "--regid", `${as}`, "--clear-groups", "--", ...command], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test.runIf(isRoot)("a browser writes into its root, and moves nothing there that is ours; another one does not even look", () => {
+  const { root, extensions, profile } = directories;
+  expect(mayDo(uid, "mkdir", join(root, ".config"))).toBe(true);
+  expect(mayDo(uid, "touch", join(profile, "Local State"))).toBe(true);
+  expect(mayDo(uid, "ls", extensions)).toBe(true);
+  expect(mayDo(uid, "mv", extensions, join(root, "aside"))).toBe(false);
+  expect(mayDo(uid, "rmdir", extensions)).toBe(false);
+  expect(mayDo(uid + 1, "ls", root)).toBe(false);
+});
+
+test("emptying follows no link, be it in the directory's own place", async () => {
+  const { root, downloads } = directories;
+  const target = join(scratch, "target");
+  mkdirSync(join(target, "inner"), { recursive: true });
+  writeFileSync(join(target, "inner", "held"), "");
+  mkdirSync(join(downloads, "a", "b"), { recursive: true });
+  writeFileSync(join(downloads, "a", "b", "file"), "");
+  symlinkSync(target, join(downloads, "a", "link"));
+  await emptyDirectory(downloads);
+  expect(readdirSync(downloads)).toEqual([]);
+  symlinkSync(target, join(root, "swapped"));
+  await emptyDirectory(join(root, "swapped"));
+  expect(readdirSync(target, { recursive: true })).toContain(join("inner", "held"));
+});
+
+test("a tree is removed whole, and one that is not there is fine", async () => {
+  const { uploads } = directories;
+  mkdirSync(join(uploads, "a", "b"), { recursive: true });
+  await removeTree(uploads);
+  await removeTree(uploads);
+  expect(existsSync(uploads)).toBe(false);
+});
+
+test("directories without an end are refused, with few of them open", async () => {
+  const { uploads } = directories;
+  mkdirSync(join(uploads, ...Array.from({ length: 80 }, () => "d")), { recursive: true });
+  await expect(emptyDirectory(uploads)).rejects.toThrow("too deep");
+});
