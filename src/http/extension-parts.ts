@@ -58,8 +58,13 @@ export function pairParts<File>(arrived: readonly Arrived<File>[]): { pairs: rea
   const [naming = "indexed"] = namings;
   if (namings.length > 1) return { pairs: [], faults: [faultOf("body", `mixes namings of its parts: ${namings.join(", ")}`)] };
   const slots = slotsOf[naming](arrived);
+  // A list may have many thousands, each with faults of its own.
+  if (slots.length > mostLookedAt) return { pairs: [], faults: countFaults(slots.length) };
   return { pairs: slots.flatMap(pairIn), faults: [...countFaults(slots.length), ...slots.flatMap(slotFaults), ...nameFaults(slots)] };
 }
+
+/** With so many too many, nobody needs to be told of each. */
+const mostLookedAt = 5 * bounds.extensions;
 
 /** One extension to be; whole with one name and one file. */
 interface Slot<File> {

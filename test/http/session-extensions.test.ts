@@ -132,6 +132,14 @@ test.each<[string, SentPart[], string[]]>([
   expect(await faultsOf(parts)).toEqual(faults);
 });
 
+test("lists of very many names are refused in a few words, and at once", async () => {
+  const list = (from: number) => field("extensions", JSON.stringify(Array.from({ length: 3000 }, (_, at) => ({ name: `e${from + at}` }))));
+  const lists = Array.from({ length: 40 }, (_, at) => list(at * 3000));
+  const began = performance.now();
+  expect(await faultsOf(lists)).toEqual(["extensions: must have at most 20 entries"]);
+  expect(performance.now() - began).toBeLessThan(15_000);
+});
+
 test("an archive larger than may be is told so, with the rest of what is wrong", async () => {
   const large = Buffer.alloc(51 * 2 ** 20);
   expect(await faultsOf([field("extensions[0][name]", "one"), file("extensions[0][zip_file]", large), field("extensions[1][name]", "two")])).toEqual([
