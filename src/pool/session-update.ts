@@ -12,6 +12,7 @@ import { refreshRateOf } from "./launch-config.js";
 import type { Caller, SessionOrTombstone } from "./operations.js";
 import { allowedHostsOf } from "./network.js";
 import type { Homes, NodeQuestion, Projects, Touch } from "./ports.js";
+import { checkWebRtc } from "./policy.js";
 import type { LoadedProfile } from "./profiles.js";
 import { type References, resolveReferences } from "./references.js";
 import type { Session } from "./session.js";
@@ -50,7 +51,7 @@ export const makeUpdateSession = (ports: Ports) => async (ref: string, body: Ses
   const { browser } = session;
   if (caller.lease && caller.lease !== browser.lease?.id) return refusal("lease_superseded");
   const wanted = profile_id && { id: profile_id, save: profile?.save_changes ?? false };
-  return refusedStart(session, patch) ?? refusedProfile(session, wanted, caller) ?? (await withName(ports, { session, patch, wanted, caller }));
+  return refusedHosts(session, patch) ?? refusedProfile(session, wanted, caller) ?? (await withName(ports, { session, patch, wanted, caller }));
 };
 
 interface Ask {
@@ -76,11 +77,12 @@ function refusedPatch(patch: SessionPatch, named: readonly Detail[]): Refusal | 
 const listed = (network: SessionPatch["network"]): { allowed_hosts?: string[] } =>
   network?.allowed_hosts ? { allowed_hosts: network.allowed_hosts } : {};
 
-/** Against the list that will be in force. */
-function refusedStart({ browser, launch }: Session, patch: SessionPatch): Refusal | undefined {
+/** Against the list that will be in force, and the policy that is. */
+function refusedHosts({ browser, launch }: Session, patch: SessionPatch): Refusal | undefined {
   const faults: Detail[] = [];
   const allowed = patch.network?.allowed_hosts === undefined ? allowedHostsOf(launch, browser.lease) : patch.network.allowed_hosts;
   checkStartHost(faults, patch.start_url, allowed ? { allowed_hosts: [...allowed] } : undefined);
+  checkWebRtc(faults, launch.browser_policy, listed(patch.network));
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 

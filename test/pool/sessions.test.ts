@@ -102,6 +102,14 @@ test("a network is asked of the node after the record says so, before anything e
   expect((await patched(id, { name: "other" })).browser.lease).toMatchObject({ name: "other", network: { revision: 1, allowedHosts: '["a.example"]' } });
 });
 
+test("an allowlist does not come beside a policy of WebRTC's own addresses", async () => {
+  const { id } = await lend(await filled(1, { browser_policy: { WebRtcUdpPortRange: "1-2" } }));
+  const refused = await control.updateSession(id, { network: { allowed_hosts: ["a.example"] } }, callerOf());
+  expect(refused).toMatchObject({ code: "bad_request", details: [{ message: "browser_policy.WebRtcUdpPortRange: cannot be combined with network.allowed_hosts" }] });
+  expect(control.asked).toEqual([]);
+  expect(await control.updateSession(id, { network: { allowed_hosts: null } }, callerOf())).toMatchObject({ kind: "done" });
+});
+
 test("a network its node cannot put in force is a conflict", async () => {
   const { id } = await lend(await filled());
   control.answerOfNode("failed");
