@@ -73,11 +73,14 @@ async function prepare(spec: LaunchSpec, host: Host, attempt: Attempt): Promise<
   if (executable === undefined) throw new Error(`no executable of ${spec.engine} is installed`);
   const home = attempt.adopted ?? attempt.own(takeHome(spec, host));
   const { directories, uid } = home;
-  const [, cgroup] = await Promise.all([
+  const [made, grouped] = await Promise.allSettled([
     attempt.adopted ? mendHome(home) : makeHome(home),
     host.cgroups?.make(spec.browser, spec.memoryBytes),
   ]);
+  if (grouped.status === "rejected") throw grouped.reason;
+  const { value: cgroup } = grouped;
   if (cgroup) attempt.stops.add("cgroup", () => removeCgroup(cgroup, host.clock));
+  if (made.status === "rejected") throw made.reason;
   const extensions = await withForced(await furnish(spec, home, attempt));
   const asked = { ...spec, forced: extensions.flatMap(({ forced }) => forced ?? []) };
   const mount = spec.engine === "chromium" ? await putPolicy(host.policy, directories.root, asked) : undefined;

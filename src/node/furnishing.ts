@@ -39,8 +39,13 @@ export class Furnishing {
     const { profiles, archives } = this.ports;
     if (!(await profiles.find(id))) throw new Error(`the profile ${id} does not exist any more`);
     const tar = await archives.open(id);
-    room.signal.throwIfAborted();
-    if (tar) await this.ports.unpackProfile(tar, room);
+    try {
+      room.signal.throwIfAborted();
+      if (tar) await this.ports.unpackProfile(tar, room);
+    } finally {
+      // It holds its archive in the cache until then.
+      tar?.destroy();
+    }
     this.#note(profiles.noteUse(id));
   }
 

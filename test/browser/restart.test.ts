@@ -132,6 +132,16 @@ test("a start that fails leaves the directories, and the next one without what f
   expect(await client.evaluate("document.title", session)).toBe("welcome back");
 });
 
+test("a start in directories that cannot be used any more leaves nothing but them", async () => {
+  const spec = launchSpec();
+  const left = await leave(await start(spec));
+  const { temporary } = left.directories;
+  rmSync(temporary, { recursive: true });
+  symlinkSync("/var/tmp", temporary);
+  await expect(startAgain(spec, left)).rejects.toThrow("is no directory any more");
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [spec.browser] });
+});
+
 test("a launch that is given up while it is furnished ends the furnishing before its directories go", async () => {
   const abort = new AbortController();
   let ended = false;
