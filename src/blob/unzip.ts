@@ -1,11 +1,13 @@
-import { chmod, mkdir, open, rm } from "node:fs/promises";
+import { chmod, mkdir, open, readFile, rm, writeFile as rewriteFile } from "node:fs/promises";
 import { join } from "node:path";
+import { parseManifest } from "../registry/manifest.js";
+import { narrowManifest } from "../registry/narrow-manifest.js";
 import { extensionFiles } from "./extension-files.js";
 import { BadArchive, type Zip, type ZipEntry, type ZipLimits, withZip } from "./zip.js";
 
 /**
  * Unpacks an extension's archive into `into`, which must not be there yet; its parent must. The folder that holds all files, where
- * there is one, is left away. Files are 0644, directories 0755. Throws `BadArchive`, or what the disk throws; then nothing is left.
+ * there is one, is left away, and the manifest names no files of the host. Files are 0644, directories 0755. Throws `BadArchive`, or what the disk throws; then nothing is left.
  */
 export async function unpackExtension(path: string, into: string, limits: ZipLimits): Promise<void> {
   await withZip(path, limits, async (zip) => {
@@ -14,11 +16,19 @@ export async function unpackExtension(path: string, into: string, limits: ZipLim
     await makeDirectory(into);
     try {
       await writeAll(zip, found.files, into);
+      await narrow(join(into, "manifest.json"));
     } catch (error) {
       await rm(into, { recursive: true, force: true });
       throw error;
     }
   });
+}
+
+/** One that cannot be read is left for Chromium to refuse. */
+async function narrow(path: string): Promise<void> {
+  const read = parseManifest(await readFile(path, "utf8"));
+  const narrowed = read.kind === "manifest" ? narrowManifest(read.manifest) : undefined;
+  if (narrowed) await rewriteFile(path, JSON.stringify(narrowed));
 }
 
 async function writeAll(zip: Zip, files: ReadonlyMap<string, ZipEntry>, into: string): Promise<void> {
