@@ -71,6 +71,8 @@ const noUpdates = "--disable-background-networking";
 const full = [
   "--no-first-run",
   "--no-default-browser-check",
+  // A profile may carry experiments of chrome://flags, which become switches at the start: --enable-quic is among them (measured, 156).
+  "--no-experiments",
   // Silence on the network (chromium.md 5, Background connections). Port 9 is one Chromium refuses to connect to.
   noUpdates,
   "--disable-component-update",

@@ -3,6 +3,8 @@ import { pass, refuse, type Rule } from "./gate.js";
 const refused = new Map([
   ["Browser.crash", "Browser.crash is refused: the browser outlives its clients"],
   ["Browser.crashGpuProcess", "Browser.crashGpuProcess is refused: the browser outlives its clients"],
+  // Chromium opens files of the host to an extension that is loaded so; ours are checked and narrowed first (registry/narrow-manifest.ts).
+  ["Extensions.loadUnpacked", "Extensions.loadUnpacked is refused: POST /browsers/{id}/extensions loads extensions"],
   // Page JavaScript would hold a browser-level connection that no gate sees (chromium.md 5).
   ["Target.exposeDevToolsProtocol", "Target.exposeDevToolsProtocol is refused: it leads round the gateway"],
 ]);

@@ -240,6 +240,14 @@ describe("by hand", () => {
     expect(found()).toEqual(["Default", "Default/Preferences", "Default/Secure Preferences", "Local State"]);
   });
 
+  test("experiments of a profile become no switches", async () => {
+    const tampered = JSON.stringify({ browser: { enabled_labs_experiments: ["enable-quic@1"] } });
+    const chromium = await start(launchSpec({ engine: "chromium", headless: true, furnish: from(await tarOf({ name: "Local State", body: tampered })) }));
+    const { commandLine } = await new PipeClient(chromium).send("SystemInfo.getInfo");
+    expect(commandLine).toContain("--remote-debugging-pipe");
+    expect(commandLine).not.toContain("--enable-quic");
+  });
+
   test("a file twice, and a file where a directory is needed, are refused", async () => {
     await newRoom();
     await expect(unpackProfile(Readable.from([await tarOf({ name: "a" }, { name: "a" })]), room, limits)).rejects.toThrow();

@@ -7,6 +7,8 @@ export interface Door {
   readonly cdpUrl: string;
   /** A new directory of its session where a client's files can lie, and the way to hand it over; absent where there is none. */
   upload?(files: Readonly<Record<string, string>>): Promise<string>;
+  /** Gives the browser an extension of these files as its holder may; false where that is refused. Absent: over CDP alone. */
+  extend?(files: Readonly<Record<string, string>>): Promise<boolean>;
   close(): Promise<void>;
 }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { appendFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,6 +8,7 @@ import type { BrowserId } from "../../src/base/ids.js";
 import type { Engine } from "../../src/browser/chromium.js";
 import { startHelper } from "../bench/processes.js";
 import { startRedis } from "../support/redis.js";
+import { zipBytes } from "../support/zip-bytes.js";
 import { allowedZone, type Door, type Ground, type House, type Reach } from "./door.js";
 import { writeFiles } from "./files.js";
 
@@ -111,8 +113,18 @@ export function openGuarded(daemon: Daemon, kind: Kind, ground: Ground): House {
     if (daemon.tier !== undefined && tier !== daemon.tier) throw new Error(`the browser's network.isolation is ${tier}, not ${daemon.tier}`);
     const { scratchDirectory } = daemon;
     const upload: Door["upload"] = (files) => writeFiles(directoriesOf(scratchDirectory ?? "", id as BrowserId).uploads, files);
+    const extend: Door["extend"] = async (files) => {
+      const form = new FormData();
+      form.append("extensions[0][name]", `e${randomBytes(6).toString("hex")}`);
+      const zip = zipBytes(Object.entries(files).map(([name, content]) => ({ name, content })));
+      form.append("extensions[0][zip_file]", new Blob([new Uint8Array(zip)]), "extension.zip");
+      const reply = await fetch(`${daemon.url}/browsers/${id}/extensions`, { method: "POST", headers: { authorization: `Bearer ${daemon.key}` }, body: form });
+      // What is refused is refused for what the extension asks for.
+      if (reply.status !== 201 && reply.status !== 400) throw new Error(`POST /browsers/${id}/extensions: ${reply.status} ${(await reply.text()).slice(0, 300)}`);
+      return reply.status === 201;
+    };
     return {
-      cdpUrl: String(session["cdp_ws_url"]),
+      cdpUrl: String(session["cdp_ws_url"]), ...(kind.engine === "chromium" && { extend }),
       ...(scratchDirectory !== undefined && { upload }),
       // The attempt may have ended it.
       close: () => call("DELETE", `/browsers/${id}`).then(() => {}, () => {}),

@@ -51,7 +51,7 @@ interface Tried {
 }
 
 export async function runCorpus(corpus: readonly Attempt[], proving: Proving): Promise<readonly Outcome[]> {
-  const packets = await proving.world.countPackets?.() ?? 0;
+  const before = { packets: await proving.world.countPackets?.() ?? 0, asked: proving.dns.map(({ queries }) => queries.length) };
   const skipped = new Map<Attempt, Need>();
   for (const attempt of corpus) {
     const lacking = attempt.needs?.find((need) => !has(need, proving));
@@ -66,7 +66,7 @@ export async function runCorpus(corpus: readonly Attempt[], proving: Proving): P
       const need = skipped.get(attempt);
       return { name: attempt.name, verdict: "not tried", contacts: [], note: need === undefined ? notBegun : `needs ${need}` };
     };
-    return [...corpus.map((attempt) => outcomes.get(attempt) ?? notTried(attempt)), ...(await elsewhere(proving, packets))];
+    return [...corpus.map((attempt) => outcomes.get(attempt) ?? notTried(attempt)), ...(await elsewhere(proving, before))];
   } finally {
     await Promise.all(tried.map(({ sink }) => sink.close()));
   }
@@ -111,10 +111,11 @@ const asked = (nonce: string, { dns, ear }: Proving): readonly string[] => [
 ];
 
 /** What no sink can see: packets for the world outside, and questions for names of others. */
-async function elsewhere({ world, dns, isPlain }: Proving, before: number): Promise<readonly Outcome[]> {
+async function elsewhere({ world, dns, isPlain }: Proving, before: { packets: number; asked: readonly number[] }): Promise<readonly Outcome[]> {
   if (isPlain) return [];
-  const sent = world.countPackets ? (await world.countPackets()) - before : undefined;
-  const strange = dns.flatMap(({ queries }) => queries.filter((query) => !query.endsWith(allowedZone) && !query.endsWith(deniedZone)));
+  const sent = world.countPackets ? (await world.countPackets()) - before.packets : undefined;
+  // The servers heard browsers without a guard before.
+  const strange = dns.flatMap(({ queries }, at) => queries.slice(before.asked[at]).filter((query) => !query.endsWith(allowedZone) && !query.endsWith(deniedZone)));
   const contacts = [
     ...(sent ? [{ what: `${sent} packets`, at: "the way out of the machine" }] : []),
     ...strange.map((query) => ({ what: `dns ${query}`, at: "name server" })),

@@ -25,6 +25,8 @@ export interface Work {
   open(url?: string, context?: string): Promise<Page>;
   /** Writes files, by their names, to a directory of the session's own; gives the directory. Only with the need `uploads`. */
   upload(files: Readonly<Record<string, string>>): Promise<string>;
+  /** Gives the browser an extension, in every way its holder has; false where all refuse it. Only with the need `uploads`. */
+  extend(files: Readonly<Record<string, string>>): Promise<boolean>;
   /** Ports of Remuda itself. */
   readonly ownPorts: readonly number[];
   /** All names that anybody has asked a name server for. */

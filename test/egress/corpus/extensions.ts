@@ -9,9 +9,9 @@ interface Extension {
   readonly manifest?: object;
 }
 
-/** Loads it as any client can; undefined where that is refused. */
-async function load(work: Work, { permissions, worker, files = {}, manifest = {} }: Extension): Promise<string | undefined> {
-  const directory = await work.upload({
+/** Loads it as any holder can; false where that is refused. */
+const load = (work: Work, { permissions, worker, files = {}, manifest = {} }: Extension): Promise<boolean> =>
+  work.extend({
     "manifest.json": JSON.stringify({
       manifest_version: 3, name: work.nonce, version: "1", permissions, host_permissions: ["<all_urls>"],
       background: { service_worker: "worker.js" }, ...manifest,
@@ -19,9 +19,6 @@ async function load(work: Work, { permissions, worker, files = {}, manifest = {}
     "worker.js": `const url = ${JSON.stringify(work.url())}; ${worker}`,
     ...files,
   });
-  const { result } = await work.cdp.send("Extensions.loadUnpacked", { path: directory, enableInIncognito: true });
-  return result?.id === undefined ? undefined : String(result.id);
-}
 
 /** Says to the allowed site that it is done, or that it cannot: then the attempt goes on. */
 const done = (work: Work): string => JSON.stringify(work.serve("/done", {}));
@@ -40,8 +37,8 @@ const extension = (name: string, made: (work: Work) => Extension, { after = visi
   name: `extension: ${name}`, needs: ["chromium", "privileged-cdp", "uploads"], isAlone: true, reachesPlain: true, ...other,
   async run(work) {
     const wanted = made(work);
-    const id = await load(work, { ...wanted, worker: `(async () => { ${wanted.worker} })().finally(() => fetch(${done(work)}).catch(() => {}));` });
-    if (id === undefined) return;
+    const isLoaded = await load(work, { ...wanted, worker: `(async () => { ${wanted.worker} })().finally(() => fetch(${done(work)}).catch(() => {}));` });
+    if (!isLoaded) return;
     await told(work);
     await after(work);
   },

@@ -51,6 +51,10 @@ export function workOf({ nonce, sink, ground: { world, site }, door, cdp, ownPor
       if (!door.upload) throw new Error("there is nowhere to upload to");
       return await door.upload(files);
     },
+    async extend(files) {
+      const { result } = await cdp.send("Extensions.loadUnpacked", { path: await door.upload?.(files), enableInIncognito: true });
+      return result?.id !== undefined || (await door.extend?.(files)) === true;
+    },
     namesAsked: () => dns.flatMap(({ queries }) => queries),
     saw: (what) => sink.record({ what, at: "Remuda" }),
   };
