@@ -16,6 +16,9 @@ let directory: string;
 let neighbour: Lease;
 /** Files of the host, each with words of its own that must not come through. */
 let files: { readonly path: string; readonly words: string }[];
+/** The root of a browser's directories is the daemon's; its group is the browser's. */
+const uidOf = async (root: string): Promise<number> => (await stat(root)).gid;
+
 beforeAll(async () => {
   daemon = await startDaemon({ drawsKeys: true });
   directory = await mkdtemp("/var/tmp/remuda-test-isolation-");
@@ -23,7 +26,7 @@ beforeAll(async () => {
   neighbour = (await daemon.call("POST /browsers", { headless: false, viewport: { width: 800, height: 600 }, timeout_seconds: 600 })).body as Lease;
   const root = join(daemon.place.scratchDirectory, neighbour.session_id);
   const profileFile = join(root, "profile", "held.txt");
-  const { uid } = await stat(root);
+  const uid = await uidOf(root);
   await writeFile(profileFile, marker, { mode: 0o644 });
   await chown(profileFile, uid, uid);
   const open = join(directory, "open.txt");
@@ -156,7 +159,7 @@ describe.each([{ engine: "headless-shell" }, { engine: "chromium" }])("$engine",
     const page = await client.attach();
     await client.send("Page.navigate", { url: origin }, page);
     const root = join(daemon.place.scratchDirectory, session.session_id);
-    const { uid } = await stat(root);
+    const uid = await uidOf(root);
     const own = join(root, "uploads", "own.txt");
     await writeFile(own, "own words");
     await chown(own, uid, uid);
@@ -192,7 +195,7 @@ test("no start page is a file of the host", async () => {
 
 test("no browser is let onto its neighbour's display", async () => {
   const root = join(daemon.place.scratchDirectory, neighbour.session_id);
-  const { uid } = await stat(root);
+  const uid = await uidOf(root);
   const sockets = readdirSync("/tmp/.X11-unix");
   const owners = await Promise.all(sockets.map((name) => stat(`/tmp/.X11-unix/${name}`).then((found) => found.uid, () => -1)));
   const display = sockets[owners.indexOf(uid)]?.slice(1);

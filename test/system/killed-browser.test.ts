@@ -67,7 +67,8 @@ test("a headful browser whose display is killed is over as well", async () => {
   await daemon.makePool({ name: "blind", headless: false, viewport: { width: 800, height: 600 } });
   const session = await idleIn("blind");
   const { main, display } = await processesOf(session);
-  const { uid } = await stat(join(daemon.place.scratchDirectory, session));
+  // The root of its directories is the daemon's; its group is the browser's.
+  const { gid: uid } = await stat(join(daemon.place.scratchDirectory, session));
   const [socket] = await socketsOf(uid);
   expect(socket).toBeDefined();
   process.kill(display ?? -1, "SIGKILL");
