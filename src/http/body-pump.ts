@@ -71,10 +71,17 @@ export class BodyPump {
     if (!this.#isDiscarding) into.end();
   }
 
-  #read(): Promise<IteratorResult<unknown>> {
+  async #read(): Promise<IteratorResult<unknown>> {
+    const { stallMs } = this.patience;
     const leftMs = this.#leftUntil(this.#endsAt);
     if (leftMs <= 0) throw this.#late();
-    return this.#readWithin(Math.min(this.patience.stallMs, leftMs));
+    try {
+      return await this.#readWithin(Math.min(stallMs, leftMs));
+    } catch (error) {
+      if (!(error instanceof TimeLimitReached)) throw error;
+      // By which limit it was, since a timer may fire a moment before the clock says so.
+      throw stallMs < leftMs ? fault(`Nothing of the body arrived for ${stallMs / 1000} seconds`) : this.#late();
+    }
   }
 
   #readWithin(limitMs: Millis): Promise<IteratorResult<unknown>> {
@@ -92,9 +99,7 @@ export class BodyPump {
   }
 
   #faultOf(error: unknown): Error {
-    if (error instanceof RemudaError) return error;
-    if (!(error instanceof TimeLimitReached)) return fault("The connection closed before the body had arrived");
-    return this.#leftUntil(this.#endsAt) <= 0 ? this.#late() : fault(`Nothing of the body arrived for ${this.patience.stallMs / 1000} seconds`);
+    return error instanceof RemudaError ? error : fault("The connection closed before the body had arrived");
   }
 
   readonly #late = (): Error => fault(`The body did not arrive within ${this.patience.limitMs / 1000} seconds`);
