@@ -12,12 +12,9 @@ RUN node src/bootstrap.mjs build && npm prune --omit=dev --no-audit --no-fund
 FROM ${BASE}
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
-        chromium chromium-headless-shell redis-server xvfb xauth util-linux iproute2 tini \
+        chromium chromium-headless-shell redis-server xvfb bubblewrap util-linux tini \
         fonts-liberation fonts-noto-cjk fonts-noto-color-emoji \
     && rm -rf /var/lib/apt/lists/* \
-    # Each browser reads the policy of its own working directory, without any privilege (src/browser/policy.ts).
-    && mkdir -p /etc/chromium/policies && rm -rf /etc/chromium/policies/managed \
-    && ln -s /proc/self/cwd/policy /etc/chromium/policies/managed \
     && install -d -o node -g node -m 0700 /data
 WORKDIR /app
 COPY --from=build /app/node_modules node_modules
@@ -27,9 +24,9 @@ COPY config config
 ENV NODE_ENV=production REMUDA_HOST=0.0.0.0 REMUDA_DATA_DIR=/data
 VOLUME /data
 EXPOSE 4700
-# Not root: Chromium keeps its sandbox where the container's seccomp profile allows user namespaces. As root the daemon
-# would give each browser a uid of its own, which takes CAP_SETUID, CAP_SETGID, CAP_CHOWN and CAP_KILL, and a network
-# namespace of its own with CAP_SYS_ADMIN and CAP_NET_ADMIN (iproute2 is for that); without one its proxy alone holds it.
+# Not root: private roots, network namespaces and Chromium's sandbox come by user namespaces, which the container's seccomp
+# profile has to allow (k8s/seccomp.json). As root the daemon would besides give each browser a uid of its own, which takes
+# CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_SETPCAP, CAP_CHOWN and CAP_KILL.
 USER node
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
     CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.REMUDA_PORT || 4700}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]

@@ -4,13 +4,17 @@ import { Stops } from "./base/stops.js";
 import { type Host, openHost } from "./browser/host.js";
 import { launchChromium } from "./browser/launch.js";
 import type { ArchivesPart } from "./archives.js";
-import { findScratchDirectory } from "./browser/scratch.js";
-import { sweepLeftovers } from "./browser/sweep.js";
+import { memoryOf } from "./browser/memory-usage.js";
+import { guardReadable } from "./browser/readable-paths.js";
+import { findScratchDirectory, scratchDirectoriesOf } from "./browser/scratch.js";
+import { countStored, fullness, storedInMount } from "./browser/scratch-usage.js";
+import { sweepEarlier, sweepLeftovers } from "./browser/sweep.js";
 import type { Config } from "./config.js";
 import { openWays, type Ways } from "./egress.js";
 import { type GatewayWiring, wireGateway } from "./gateway.js";
 import type { Surroundings } from "./ground.js";
 import { openMakings } from "./makings.js";
+import { hasPrivateRoot } from "./browser/isolation/rungs.js";
 import { Bridge } from "./node/bridge.js";
 import { Drain } from "./node/drain.js";
 import { Contact } from "./node/contact.js";
@@ -20,6 +24,7 @@ import { startKeeping } from "./node/keeping.js";
 import { Networks } from "./node/networks.js";
 import type { NodeAddress, Registered } from "./node/ports.js";
 import { type SlotPorts, Slots } from "./node/slots.js";
+import { startWatch } from "./node/watch.js";
 import { Labels } from "./pool/labels.js";
 import type { Job, NodeFacts } from "./pool/ports.js";
 import { startWorker } from "./schedule/queues.js";
@@ -49,10 +54,11 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
   const { node } = parts;
   const stops = new Stops(clock, config.stop.stepMs + config.drain.limitMs);
 
-  const host = await openHost(await hostSettings(config), { clock, log });          stops.add("browser host", () => host.close());
+  const host = await openHost(await hostSettings(config, { clock, log }), { clock, log });          stops.add("browser host", () => host.close());
   await sweepLeftovers(host);
   const { ways, stops: egress } = await openWays(config, surroundings, { state, metrics: parts.metrics, host }); stops.add("egress", () => egress.run());
-  const { furnishing, saving, changing } = await openMakings(config, surroundings, { state, metrics: parts.metrics, archives: parts.archives });
+  const seesHostFiles = !hasPrivateRoot(host.walls?.rung ?? "none");
+  const { furnishing, saving, changing } = await openMakings(config, surroundings, { state, metrics: parts.metrics, archives: parts.archives, seesHostFiles });
   const slots = new Slots({
     homes, reports, clock, log, saving, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches,
     furnishing: (launch) => furnishing.of(launch),
@@ -60,6 +66,12 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
     makeBridge: (chromium) => new Bridge(chromium.pipe, clock),
     meter: slotMeter(state, parts.metrics),
   });
+  const watch = startWatch({
+    slots, clock, log, meter: parts.metrics, limits: config.browser, maxFullness: config.node.maxScratchPercent / 100,
+    memoryPeriodMs: config.node.memoryWatchPeriodMs, storagePeriodMs: config.node.storageWatchPeriodMs,
+    usage: { memory: memoryOf, stored: countStored, storedInMount, fullness: (inMounts) => fullness(host.scratchDirectory, inMounts) },
+  });
+  stops.add("watch", () => watch.stop());
   const networks = new Networks({ homes, reports, clock, log });
   const fence = new Fence({
     slots, homes, reports, networks, log, ...changing(slots), resetLimitMs: config.node.resetLimitMs,
@@ -160,17 +172,33 @@ function factsOf(config: Config, { node, address, stopping, host, ways }: Facts)
   };
 }
 
-const hostSettings = async ({ node, browser, dataDir }: Config): Promise<Parameters<typeof openHost>[0]> => ({
-  scratchDirectory: node.scratchDir ?? (await findScratchDirectory(dataDir)), uidBase: node.uidBase, launchLimitMs: node.launchLimitMs,
+/** Clears the scratch directories of earlier starts first, so that what they left does not decide where this one's is. */
+async function scratchOf({ node, dataDir }: Config, around: Pick<Host, "clock" | "log">): Promise<string> {
+  await sweepEarlier(scratchDirectoriesOf(dataDir).filter((path) => path !== node.scratchDir), around);
+  return node.scratchDir ?? (await findScratchDirectory(dataDir));
+}
+
+async function hostSettings(config: Config, around: Pick<Host, "clock" | "log">): Promise<Parameters<typeof openHost>[0]> {
+  const scratchDirectory = await scratchOf(config, around);
+  await guardReadable(config.browser.readablePaths, [config.dataDir, config.archives.directory, scratchDirectory]);
+  return settingsOf(config, scratchDirectory);
+}
+
+const settingsOf = ({ node, browser }: Config, scratchDirectory: string): Parameters<typeof openHost>[0] => ({
+  scratchDirectory, uidBase: node.uidBase, launchLimitMs: node.launchLimitMs,
+  requireIsolation: node.requireIsolation, readablePaths: browser.readablePaths, limits: browser, usesCgroups: node.cgroups, usesMounts: node.scratchMounts,
   named: {
     ...(browser.executable === null ? {} : { chromium: browser.executable }),
     ...(browser.headlessShell === null ? {} : { "headless-shell": browser.headlessShell }),
   },
 });
 
+const refusalOf = ({ refusal = "" }: Host, { node }: Config): string =>
+  `no isolation that node.require_isolation (${node.requireIsolation}) allows holds here: ${refusal}`;
+
 function whyNot(host: Host, config: Config, ways: Ways): string | undefined {
   if (Object.keys(host.executables).length === 0) return "no Chromium is installed";
-  return config.node.requireSandbox && host.sandbox === "none" ? "Chromium's sandbox cannot be on here" : ways.unready;
+  return host.walls === undefined ? refusalOf(host, config) : ways.unready;
 }
 
 /** The first client of a lease waits for the dispatch of its start page. */

@@ -27,7 +27,7 @@ async function tell({ config, url, installRoot, pools, clock, log, stopping }: A
   for (let waitedMs = 0; waitedMs < patienceMs && !stopping.aborted; waitedMs += lookEveryMs) {
     const pool = await pools.get(name);
     if (pool.kind === "done" && pool.value.counts.idle > 0) {
-      process.stdout.write(banner({ url, pool: name, installRoot, keyFile: config.apiKey ? null : apiKeyFile(config) }));
+      process.stdout.write(banner({ url, pool: name, installRoot, keyFile: config.apiKey ? null : apiKeyFile(config), openHosts: config.egress.privateHosts }));
       return;
     }
     await pause(clock, lookEveryMs, stopping);

@@ -2,9 +2,19 @@
 /** As a shell takes it, whatever characters are in it. */
 const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`);
 
+interface BannerFacts {
+  readonly url: string;
+  readonly keyFile: string | null;
+  readonly pool: string;
+  readonly installRoot: string;
+  /** Private hosts that are open to every browser whose network names none. */
+  readonly openHosts: readonly string[];
+}
+
 /** What a person sees when the first browser is idle: the address, where the key is, and two things to paste. */
-export const banner = ({ url, keyFile, pool, installRoot }: { url: string; keyFile: string | null; pool: string; installRoot: string }): string => `
-Remuda is ready: ${url}
+export const banner = ({ url, keyFile, pool, installRoot, openHosts }: BannerFacts): string => `
+Remuda is ready: ${url}${openHosts.length === 0 ? "" : `
+WARNING:        every page of every browser may reach ${openHosts.join(", ")}`}
 API key:        ${keyFile ?? "the one you gave in REMUDA_API_KEY"}
 API pages:      ${url}/docs
 

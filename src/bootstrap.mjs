@@ -14,6 +14,7 @@ const usage = `usage: node src/bootstrap.mjs <command>
   dev              start, and again on every change
   bench            the benchmarks
   prove:egress     every known way out of a browser, tried (--help lists its options)
+  prove:isolation  everything known to reach past a browser's walls, tried (--help lists its options)
   settings         write the table of settings into README.md
   policy-table     read anew which policies the installed Chromium knows`;
 
@@ -26,7 +27,7 @@ function findOldNode() {
   return isOld ? `Remuda needs Node.js ${engines.node}, and this is ${process.version}: see https://nodejs.org/en/download` : undefined;
 }
 
-const commands = new Set(["start", "build", "test", "check", "dev", "bench", "prove:egress", "settings", "policy-table"]);
+const commands = new Set(["start", "build", "test", "check", "dev", "bench", "prove:egress", "prove:isolation", "settings", "policy-table"]);
 
 async function main([command, ...args]) {
   if (!commands.has(command)) {

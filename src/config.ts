@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { textOf } from "./base/log.js";
+import { loopbackHosts } from "./config/arguments.js";
 import { freeze } from "./config/compile.js";
 import { type Settled, settle } from "./config/resolve.js";
 import type { ConfigFile } from "./config/schema.js";
 import { type Environment, validate } from "./config/validate.js";
-import { parseHostPattern } from "./pool/hosts.js";
+import { outsideCeiling } from "./pool/ceiling.js";
+import { parseHostPattern, patternsOf } from "./pool/hosts.js";
 
 /** The whole configuration: frozen, complete, every duration in ms (`compile.ts` says how names follow from the file's). */
 export type Config = Settled & {
@@ -50,31 +52,57 @@ function contradictions(file: ConfigFile): string[] {
   const { s3_bucket: bucket, s3_endpoint: endpoint, s3_access_key_id: signer, s3_secret_access_key: signing } = file.archives;
   demand(bucket === null && endpoint !== null, "archives.s3_endpoint: needs archives.s3_bucket");
   demand((signer === null) !== (signing === null), "archives.s3_access_key_id, archives.s3_secret_access_key: need each other");
-  for (const host of file.egress.private_hosts) {
-    const parsed = parseHostPattern(host, { withRanges: true });
-    demand(parsed.kind === "fault", `egress.private_hosts: ${JSON.stringify(host)} ${parsed.kind === "fault" ? parsed.message : ""}`);
-  }
-  return faults;
+  return [...faults, ...faultsOfHosts(file)];
+}
+
+function faultsOfHosts({ egress }: ConfigFile): string[] {
+  const faultsIn = (setting: "private_hosts" | "private_hosts_ceiling"): string[] =>
+    (egress[setting] ?? []).flatMap((host) => {
+      const parsed = parseHostPattern(host, { withRanges: true });
+      return parsed.kind === "fault" ? [`egress.${setting}: ${JSON.stringify(host)} ${parsed.message}`] : [];
+    });
+  const faults = [...faultsIn("private_hosts"), ...faultsIn("private_hosts_ceiling")];
+  if (faults.length > 0 || egress.private_hosts_ceiling === null) return faults;
+  const outside = outsideCeiling(egress.private_hosts, patternsOf(egress.private_hosts_ceiling));
+  return outside.map((host) => `egress.private_hosts: ${JSON.stringify(host)} is outside egress.private_hosts_ceiling`);
+}
+
+/** The command line's word for a trial, over whatever the file says. */
+function openLoopback({ egress, ...file }: ConfigFile, opened: "all" | number): ConfigFile {
+  const hosts = loopbackHosts(opened);
+  const ceiling = egress.private_hosts_ceiling;
+  return {
+    ...file,
+    egress: { ...egress, private_hosts: [...egress.private_hosts, ...hosts], private_hosts_ceiling: ceiling && [...ceiling, ...hosts] },
+  };
 }
 
 const inherited = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 const childEnvironment = (env: Environment): Record<string, string> =>
   Object.fromEntries(inherited.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
 
+interface Opening {
+  readonly packageRoot: string;
+  readonly env?: Environment;
+  /** Ports of loopback that the command line opens to browsers. */
+  readonly openLoopback?: "all" | number;
+}
+
 /**
  * Reads `REMUDA_CONFIG` (default config/default.json), puts the environment over it and validates the whole.
  * Refused with every fault at once; relative paths are taken from the package's root.
  */
-export function openConfig({ packageRoot, env = process.env }: { packageRoot: string; env?: Environment }): Opened {
+export function openConfig({ packageRoot, env = process.env, ...asked }: Opening): Opened {
   const file = resolve(packageRoot, env["REMUDA_CONFIG"] || "config/default.json");
   const read = readJson(file);
   if (read.kind === "unreadable") return { kind: "refused", file, faults: [read.fault] };
   const validated = validate(read.content, env);
   if (validated.kind === "faulty") return { kind: "refused", file, faults: validated.faults };
-  const faults = contradictions(validated.values);
+  const values = asked.openLoopback === undefined ? validated.values : openLoopback(validated.values, asked.openLoopback);
+  const faults = contradictions(values);
   if (faults.length > 0) return { kind: "refused", file, faults };
   return {
     kind: "opened",
-    config: freeze({ ...settle(validated.values, packageRoot), childEnvironment: childEnvironment(env) }),
+    config: freeze({ ...settle(values, packageRoot), childEnvironment: childEnvironment(env) }),
   };
 }

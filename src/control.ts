@@ -1,4 +1,4 @@
-import { type ControlId, homeOf, newControlId, newRequestId, type PoolId } from "./base/ids.js";
+import { type ControlId, type Home, homeOf, newControlId, newRequestId, onDemandHome, type PoolId } from "./base/ids.js";
 import type { Clock, Millis } from "./base/clock.js";
 import { textOf } from "./base/log.js";
 import type { Secret } from "./base/secret.js";
@@ -7,7 +7,7 @@ import type { Config } from "./config.js";
 import { apiKey } from "./config/kept.js";
 import { type ArchivesPart, archivesTick } from "./archives.js";
 import { extensionUploads, openExtensions, uploadPorts } from "./extensions.js";
-import { findNodeAddress } from "./gateway.js";
+import { findNodeAddress, limitsOf } from "./gateway.js";
 import type { Surroundings } from "./ground.js";
 import type { HttpDeps } from "./http/deps.js";
 import type { Front } from "./http/front.js";
@@ -19,8 +19,9 @@ import { makeAskNode } from "./pool/ask-node.js";
 import { type AskCurl, makeCurl } from "./pool/curl.js";
 import { Configs } from "./pool/configs.js";
 import { Desk } from "./pool/desk.js";
-import { makeFill } from "./pool/fill.js";
+import { makeFill, makeKick } from "./pool/fill.js";
 import { Grants } from "./pool/grants.js";
+import { patternsOf } from "./pool/hosts.js";
 import { Labels } from "./pool/labels.js";
 import { type AcquireMeter, metered } from "./pool/metered.js";
 import { Directory } from "./pool/directory.js";
@@ -85,8 +86,9 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   const asking = makeAskNode(control, { wire, clock });
   const onMessage = (message: ControlMessage): void => (message.kind === "answer" ? asking.hear(message) : desk.deliver(message.connection, message));
   const fill = makeFill({ homes, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
-  const kick = (pool: PoolId): void => void fill(homeOf(pool)).catch((error: unknown) => log.warn({ pool, error: textOf(error) }, "fill left to the tick"));
-  const askCurl = makeAskCurl({ secret: parts.secret, clock, log, findAddress: findNodeAddress(state, undefined) });
+  const kickHome = makeKick(fill, (home, error) => log.warn({ home, error: textOf(error) }, "fill left to the tick"));
+  const kick = (pool: PoolId): void => kickHome(homeOf(pool));
+  const askCurl = makeAskCurl({ secret: parts.secret, clock, log, limits: limitsOf(config).curl, findAddress: findNodeAddress(state, undefined) });
   const { pools, sessions } = wireOperations(config, { state, desk, grants, control, kick, askNode: asking.ask, askCurl, clock, metrics: parts.metrics, archives: parts.archives.archives });
 
   const proxies = await openProxies(config, surroundings, state);
@@ -97,6 +99,7 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   });                                                                                stops.add("http", () => listening.close());
   await proxies.close({ host: config.server.host, port: listening.port });
   const begin = async (): Promise<void> => {
+    stops.add("kicks", kickWhereLacking(state, kickHome));
     const ears = await listenAsControl(connect(state.redis), control, { log, onMessage });
     stops.add("messages", () => ears.close());
     await declarePools(config.pools, { pools, ...referencesOf(state), log, defaults: defaultsOf(config), request: newRequestId });
@@ -113,6 +116,13 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
     desk.close();
   };
   return { control: { listening, pools, begin, dismiss }, stops };
+}
+
+/** What runs in this process need not wait for a tick: a browser is replaced as soon as it is over, or as there is room. */
+function kickWhereLacking({ signals }: State, kick: (home: Home) => void): () => void {
+  const hear = ({ home }: { home: Home }): void => void (home !== onDemandHome && kick(home));
+  const deaf = [signals.on("browser.retiring", hear), signals.on("browser.gone", hear)];
+  return () => deaf.forEach((stop) => stop());
 }
 
 /** Ticks that stay away for several periods of the fill have left a gap in which nobody was heard. */
@@ -173,8 +183,9 @@ const answerMarginMs = 5000;
 
 const referencesOf = ({ proxies, profiles, extensions }: State): References => ({ proxies, profiles, extensions });
 
-const defaultsOf = ({ fill, browser }: Config): Defaults => ({
+const defaultsOf = ({ fill, browser, egress }: Config): Defaults => ({
   fillRatePerMinute: fill.defaultRatePerMinute, maxFillRatePerMinute: fill.maxRatePerMinute, engine: browser.engine,
+  privateHostsCeiling: patternsOf(egress.privateHostsCeiling),
 });
 
 const ticksOf = ({ periods }: Config, { fill, reap, recycle }: Upkeep): readonly Tick[] => [
@@ -200,9 +211,9 @@ const acquireMeter = (labels: Labels, metrics: Metrics): AcquireMeter => ({
   acquired: (ref, outcome, waitedMs) => void labels.ofRef(ref).then((pool) => metrics.acquired(pool, outcome, waitedMs), () => {}),
 });
 
-const httpOptions = ({ server, region, acquire, extensions, log }: Config, { version }: ControlParts): Parameters<typeof listen>[0] => ({
+const httpOptions = ({ server, node, region, acquire, extensions, log }: Config, { version }: ControlParts): Parameters<typeof listen>[0] => ({
   host: server.host, port: server.port, region, version, bodyLimitBytes: server.bodyLimitBytes, uploads: extensionUploads(extensions),
-  ...(server.publicUrl === null ? {} : { publicUrl: server.publicUrl }),
+  ...(server.publicUrl === null ? {} : { publicUrl: server.publicUrl }), ...(node.address === null ? {} : { nodeUrl: node.address }),
   headersTimeoutMs: server.requestTimeoutMs, requestTimeoutMs: server.requestTimeoutMs, keepAliveTimeoutMs: server.keepAliveMs,
   silenceTimeoutMs: acquire.maxWaitMs + 30_000, maxConnections: server.maxConnections, closeLimitMs: server.closeLimitMs,
   logsRequests: log.level === "debug",

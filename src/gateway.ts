@@ -25,6 +25,7 @@ export function wireGateway(
 ): Gateway {
   return new Gateway({
     clock, log, secret: wiring.secret, gate: defaultGate, limits: limitsOf(config),
+    judgeScript: new URL("./node/judge-worker.js", import.meta.url),
     get publicUrl() {
       return wiring.publicUrl();
     },
@@ -32,8 +33,11 @@ export function wireGateway(
   });
 }
 
-const limitsOf = ({ gateway }: Config): Limits => ({
-  ...defaultLimits, messageBytes: gateway.maxMessageBytes, cutBytes: gateway.maxBufferedBytes, holdMs: gateway.stalledMs,
+export const limitsOf = ({ gateway, egress }: Config): Limits => ({
+  ...defaultLimits, messageBytes: gateway.maxMessageBytes, clients: gateway.maxClients, cutBytes: gateway.maxBufferedBytes, holdMs: gateway.stalledMs,
+  unfinished: { browserBytes: gateway.maxUnfinishedBytes, daemonBytes: gateway.maxTotalUnfinishedBytes },
+  unread: { browserBytes: gateway.maxBrowserBufferedBytes, daemonBytes: gateway.maxTotalBufferedBytes },
+  curl: { browserBytes: egress.curlBrowserBytes, daemonBytes: egress.curlTotalBytes },
   pingMs: gateway.pingMs, connectMs: gateway.upgradeLimitMs / 2, answerMs: gateway.upgradeLimitMs, readyMs: gateway.startUrlWaitMs, restartMs: gateway.upgradeLimitMs / 2,
 });
 

@@ -2,6 +2,7 @@ import { textOf } from "./base/log.js";
 import { Secret } from "./base/secret.js";
 import { Stops } from "./base/stops.js";
 import type { Config } from "./config.js";
+import { closeToOthers } from "./config/private-files.js";
 import type { Lifetime } from "./shutdown.js";
 import { lockDirectory } from "./store/directory-lock.js";
 import { startPrivateRedis } from "./store/private-redis.js";
@@ -51,6 +52,8 @@ export async function startOnGround(role: Role, config: Config, lifetime: Lifeti
   const stops = new Stops(lifetime.clock, config.drain.limitMs + config.stop.limitMs);
   try {
     stops.add("data directory", await holdDirectory(config, lifetime));
+    const paths = await closeToOthers(config.dataDir);
+    if (paths.length > 0) lifetime.log.warn({ paths }, "data directory closed to other users, who could read it");
     const redisUrl = await openRedis(config, lifetime, stops);
     const started = await role(config, { ...lifetime, redisUrl });
     stops.add(`role ${config.role}`, () => started.run());

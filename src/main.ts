@@ -1,6 +1,7 @@
 import { dirname, join } from "node:path";
 import { systemClock } from "./base/clock.js";
 import { type Config, openConfig } from "./config.js";
+import { parseArguments } from "./config/arguments.js";
 import { helpText } from "./config/table.js";
 import { startOnGround } from "./ground.js";
 import { runDaemon } from "./shutdown.js";
@@ -20,18 +21,25 @@ async function serve(config: Config): Promise<number> {
   // Loaded late: what a wrong configuration or --help is answered with needs none of it.
   const { roles } = await import("./roles.js");
   const role = roles[config.role];
-  const log = openLog({ ...config.log, descriptor: 1 });
+  const { log, close } = openLog({ ...config.log, descriptor: 1, clock: systemClock });
+  const hosts = config.egress.privateHosts;
+  if (hosts.length > 0) log.warn({ hosts }, "PRIVATE HOSTS ARE OPEN to every browser whose network does not say otherwise");
   const limits = { stopMs: config.drain.limitMs + config.stop.limitMs, hurriedMs: config.stop.hurriedMs };
-  return await runDaemon((lifetime) => startOnGround(role, config, lifetime), { log, clock: systemClock, signals: process, limits });
+  try {
+    return await runDaemon((lifetime) => startOnGround(role, config, lifetime), { log, clock: systemClock, signals: process, limits });
+  } finally {
+    await close(config.log.flushLimitMs);
+  }
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  if (args.includes("--help") || args.includes("-h")) {
+  const asked = parseArguments(args);
+  if (asked.kind === "refused") return refuse([asked.fault]);
+  if (asked.kind === "help") {
     process.stdout.write(`${helpText()}\n`);
     return exitCodes.asked;
   }
-  if (args.length > 0) return refuse([`${args.join(" ")} is not understood; --help lists every setting`]);
-  const opened = openConfig({ packageRoot });
+  const opened = openConfig({ packageRoot, ...asked });
   if (opened.kind === "opened") return await serve(opened.config);
   return refuse([`The configuration is refused (${opened.file}):`, ...opened.faults.map((fault) => `  ${fault}`)]);
 }

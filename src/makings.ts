@@ -24,6 +24,8 @@ interface Wiring {
   readonly state: State;
   readonly metrics: Metrics;
   readonly archives: Omit<ArchivesPart, "stops">;
+  /** Without a private root, browsers do. */
+  readonly seesHostFiles: boolean;
 }
 
 /** What browsers of a node are made from, and where what they become is kept. */
@@ -38,10 +40,11 @@ export interface Makings {
 const savingShare = 2 / 3;
 
 /** Wired by hand. */
-export async function openMakings(config: Config, { log, clock, hurry }: Surroundings, { state, metrics, archives }: Wiring): Promise<Makings> {
+export async function openMakings(config: Config, { log, clock, hurry }: Surroundings, { state, metrics, archives, seesHostFiles }: Wiring): Promise<Makings> {
   const profiles = await openProfileArchives(config, { state, archives });
   const { cache } = archives;
-  const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, extensionLimits(config));
+  const rules = { ...extensionLimits(config), seesHostFiles };
+  const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, rules);
   const furnishing = new Furnishing({
     extensions: state.extensions, profiles: state.profiles, archives: profiles, cache, log,
     unpackExtension: unpack, unpackProfile: (tar, room) => unpackProfile(tar, room, config.profiles),

@@ -5,7 +5,7 @@ import { makeOwn, type OwnPlace } from "./egress/own.js";
 import { makeProbe } from "./egress/proxy-check.js";
 import { makeResolve } from "./egress/resolve.js";
 import type { Surroundings } from "./ground.js";
-import { placesOf, redisPlace } from "./own-places.js";
+import { OwnPlaces, redisPlace } from "./own-places.js";
 import type { ProxyOperations } from "./registry/proxies.js";
 import { makeProxyOperations } from "./registry/proxy-operations.js";
 import type { State } from "./state.js";
@@ -20,11 +20,16 @@ export interface Proxies {
 export async function openProxies(config: Config, { clock, log, redisUrl }: Surroundings, state: State): Promise<Proxies> {
   const { homes, projects, proxies } = state;
   const { connectLimitMs, resolvers, checkUrl, checkLimitMs } = config.egress;
-  const own = await placesOf(redisPlace(redisUrl.reveal()));
+  const own = new OwnPlaces({ clock, log, sources: [state.redisMembers, () => state.nodes.living()] });
+  await own.add(redisPlace(redisUrl.reveal()));
   const resolve = makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) });
+  const probe = makeProbe({ clock, resolve, own: makeOwn(own.places), defaultUrl: checkUrl, limitMs: checkLimitMs });
   const operations = makeProxyOperations({
     homes, projects, store: proxies, seal: new Seal(await encryptionKey(config)), maxProxies: config.limits.maxProxies, log,
-    probe: makeProbe({ clock, resolve, own: makeOwn(own), defaultUrl: checkUrl, limitMs: checkLimitMs }),
+    probe: async (...asked) => {
+      await own.refresh();
+      return await probe(...asked);
+    },
   });
-  return { operations, close: async (place) => void own.push(...(await placesOf(place))) };
+  return { operations, close: (place) => own.add(place) };
 }

@@ -2,11 +2,12 @@ import { openAgent } from "./agent.js";
 import { announce } from "./announce.js";
 import { openArchives } from "./archives.js";
 import type { Config } from "./config.js";
-import { clusterSecret, nodeId } from "./config/kept.js";
+import { apiKey, clusterSecret, nodeId } from "./config/kept.js";
 import { urlOf } from "./config/resolve.js";
 import { openControl } from "./control.js";
 import { findLeaseEnd, findNodeAddress, wireGateway } from "./gateway.js";
 import type { Role, Surroundings } from "./ground.js";
+import { makeHostCheck } from "./base/host-check.js";
 import { Stops } from "./base/stops.js";
 import type { Gateway } from "./node/gateway.js";
 import type { NodeAddress } from "./node/ports.js";
@@ -126,9 +127,10 @@ const node: Role = (config, surroundings) => opened(config, surroundings, async 
   const archives = take(stops, "archives", await openArchives(config, surroundings));
   const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, id), findEnd: findLeaseEnd(state), node: id, archives };
   const { agent, stops: agentStops } = await openAgent(config, surroundings, { state, parts: wiring });
-  const { host, port, requestTimeoutMs } = config.server;
+  const { host, port, requestTimeoutMs, publicUrl } = config.server;
   const server = await listenAsNodeServer({ host, port, requestTimeoutMs }, {
-    gateway: agent.gateway, log, unready: agent.unready, metrics, showsMetrics: /^(127\.|::1$|localhost$)/.test(host),
+    gateway: agent.gateway, log, unready: agent.unready, metrics, key: await apiKey(config),
+    hosts: makeHostCheck({ host, urls: [publicUrl, config.node.address] }),
   });
   stops.add("server", () => server.close());
   stops.add("agent", () => agentStops.run());

@@ -15,7 +15,7 @@ import { RedisNodes } from "./store/nodes.js";
 import { RedisProfiles } from "./store/profiles.js";
 import { RedisProjects } from "./store/projects.js";
 import { RedisProxies } from "./store/proxies.js";
-import { connect, connectForQueues, type RedisOptions, Store } from "./store/redis.js";
+import { connect, connectForQueues, type Member, type RedisOptions, Store } from "./store/redis.js";
 import { checkSchema } from "./store/schema.js";
 import { RedisReports } from "./store/reports.js";
 import { RedisTicks } from "./store/ticks.js";
@@ -37,6 +37,8 @@ export interface State {
   readonly signals: Events<PoolSignals>;
   readonly redis: RedisOptions;
   hasContact(): boolean;
+  /** Where Redis can be reached, beside its URL. */
+  redisMembers(): Promise<readonly Member[]>;
   /** Waits for Redis, and refuses one that a newer daemon has written to. */
   contact(): Promise<void>;
 }
@@ -70,6 +72,7 @@ export function openState(config: Config, { redisUrl, log, clock, stopping }: Su
   const state: State = {
     homes, projects, proxies: new RedisProxies(store, defaultProject), profiles: new RedisProfiles(store, defaultProject), extensions: new RedisExtensions(store, defaultProject), nodes, queues, queueOptions, signals, redis,
     reports: new RedisReports(homes), ticks: new RedisTicks(store), wire: new RedisWire(store), hasContact: () => store.hasContact,
+    redisMembers: () => store.members(),
     async contact() {
       await store.open(stopping);
       await checkSchema(store);

@@ -45,20 +45,48 @@ function partsOf3(head: Buffer): Parts | undefined {
 const signedHeaderField = 10_000;
 const idField = 1;
 
+export interface Signed {
+  readonly key: Buffer;
+  readonly signature: Buffer;
+  /** What is signed beside the zip: it holds the id. */
+  readonly header: Buffer;
+}
+
+/** `sha256_with_rsa` and `sha256_with_ecdsa` of a CrxFileHeader. */
+const proofFields: readonly number[] = [2, 3];
+
+/** The proof of version 3 by the key that the id is the hash of; others are of whoever passed it on. */
+export function findSigned(head: Buffer): Signed | undefined {
+  if (head.readUInt32LE(4) !== 3) return undefined;
+  const message = head.subarray(12, 12 + head.readUInt32LE(8));
+  const header = findBytes(message, signedHeaderField);
+  const id = header && findBytes(header, idField);
+  if (!header || !id) return undefined;
+  for (const proof of fieldsOf(message).filter(({ field }) => proofFields.includes(field))) {
+    const [key, signature] = [findBytes(proof.bytes, 1), findBytes(proof.bytes, 2)];
+    if (key && signature && createHash("sha256").update(key).digest().subarray(0, 16).equals(id)) return { key, signature, header };
+  }
+  return undefined;
+}
+
 /** Sixteen letters would do for hexadecimal digits: Chromium takes a to p. */
 const lettersOf = (bytes: Buffer): string =>
   bytes.toString("hex").replaceAll(/./g, (digit) => String.fromCharCode("a".charCodeAt(0) + Number.parseInt(digit, 16)));
 
 /** The first field of that number in a protocol buffer of nothing but byte fields; undefined where it is none. */
-function findBytes(message: Buffer, field: number): Buffer | undefined {
+const findBytes = (message: Buffer, wanted: number): Buffer | undefined => fieldsOf(message).find(({ field }) => field === wanted)?.bytes;
+
+/** All up to the first that is no byte field. */
+function fieldsOf(message: Buffer): readonly { readonly field: number; readonly bytes: Buffer }[] {
+  const found: { field: number; bytes: Buffer }[] = [];
   for (let at = 0; at < message.length; ) {
     const tag = readNumber(message, at);
     const length = tag && readNumber(message, tag.end);
-    if (!length || tag.value % 8 !== 2 || length.end + length.value > message.length) return undefined;
+    if (!length || tag.value % 8 !== 2 || length.end + length.value > message.length) break;
     at = length.end + length.value;
-    if (Math.floor(tag.value / 8) === field) return message.subarray(length.end, at);
+    found.push({ field: Math.floor(tag.value / 8), bytes: message.subarray(length.end, at) });
   }
-  return undefined;
+  return found;
 }
 
 /** Of seven bits a byte, the least first, 32 bits at most. */

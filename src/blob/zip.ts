@@ -39,8 +39,13 @@ const maxRatio = 100;
 /** A small archive may unpack to so much whatever its ratio. */
 const freeBytes = 10 * 2 ** 20;
 
+interface Beginning {
+  /** Where in the file; at its start unless told. */
+  readonly begins?: number;
+}
+
 /** Throws `BadArchive` unless all that the archive says of its entries is harmless and within the limits. */
-export async function withZip<Result>(path: string, limits: ZipLimits, work: (zip: Zip) => Promise<Result>): Promise<Result> {
+export async function withZip<Result>(path: string, limits: ZipLimits & Beginning, work: (zip: Zip) => Promise<Result>): Promise<Result> {
   const file = await open(path, "r");
   try {
     return await work(await openZip(file, limits));
@@ -49,9 +54,10 @@ export async function withZip<Result>(path: string, limits: ZipLimits, work: (zi
   }
 }
 
-async function openZip(file: FileHandle, limits: ZipLimits): Promise<Zip> {
-  const { size } = await file.stat();
-  const opened = await blamed(yauzl.fromRandomAccessReaderPromise(new ZipReader(file, size), size, { autoClose: false, decodeStrings: false }));
+async function openZip(file: FileHandle, limits: ZipLimits & Beginning): Promise<Zip> {
+  const { begins = 0 } = limits;
+  const size = (await file.stat()).size - begins;
+  const opened = await blamed(yauzl.fromRandomAccessReaderPromise(new ZipReader(file, size, begins), size, { autoClose: false, decodeStrings: false }));
   // What comes beside the answer to a call has nobody to tell: the file is closed by whoever opened it.
   opened.on("error", () => {});
   const entries = await blamed(listEntries(opened, limits));
@@ -60,7 +66,7 @@ async function openZip(file: FileHandle, limits: ZipLimits): Promise<Zip> {
     entries,
     read(entry) {
       if (!(entry instanceof OwnEntry)) throw new TypeError("an entry of another archive");
-      return readEntry({ zip: opened, file }, entry);
+      return readEntry({ zip: opened, file, begins }, entry);
     },
   };
 }
@@ -68,6 +74,7 @@ async function openZip(file: FileHandle, limits: ZipLimits): Promise<Zip> {
 interface Opened {
   readonly zip: yauzl.ZipFile;
   readonly file: FileHandle;
+  readonly begins: number;
 }
 
 class OwnEntry implements ZipEntry {
@@ -120,14 +127,14 @@ function packingFaults(raw: yauzl.Entry): readonly string[] {
 /** Smaller files are read at once: a stream for each takes milliseconds. */
 const streamedBytes = 256 * 1024;
 
-async function* readEntry({ zip, file }: Opened, { raw, name }: OwnEntry): AsyncGenerator<Buffer> {
+async function* readEntry({ zip, file, begins }: Opened, { raw, name }: OwnEntry): AsyncGenerator<Buffer> {
   let sum = 0;
   const local = await blamed(zip.readLocalFileHeaderPromise(raw));
   // Another reader would unpack it under that name.
   if (!local.fileName.equals(raw.fileNameRaw)) throw new BadArchive([`${shownName(name)} is called otherwise in the archive's body`]);
   const isSmall = raw.compressedSize <= streamedBytes && raw.uncompressedSize <= streamedBytes;
   // The library ends a stream at the first byte beyond what was declared.
-  const chunks = isSmall ? [await blamed(readWhole(file, raw, local.fileDataStart))] : await blamed(zip.openReadStreamPromise(raw));
+  const chunks = isSmall ? [await blamed(readWhole(file, raw, begins + local.fileDataStart))] : await blamed(zip.openReadStreamPromise(raw));
   try {
     for await (const chunk of chunks) {
       sum = crc32(chunk, sum);

@@ -61,6 +61,10 @@ async function proveEgress(root, args) {
   await runBuilt(root, { target: "prove", file: "test/egress/prove.js" }, args);
 }
 
+async function proveIsolation(root, args) {
+  await runBuilt(root, { target: "prove", file: "test/isolation/prove.js" }, args);
+}
+
 /** In this very process, as a program of its own. */
 async function runBuilt(root, { target, file }, args) {
   await prepareTests(root);
@@ -81,7 +85,7 @@ async function policyTable(root, args) {
   return await writePolicyTable(root, args);
 }
 
-const commands = { start, build: buildOnly, test, check, dev, bench, "prove:egress": proveEgress, settings, "policy-table": policyTable };
+const commands = { start, build: buildOnly, test, check, dev, bench, "prove:egress": proveEgress, "prove:isolation": proveIsolation, settings, "policy-table": policyTable };
 
 /** Gives an exit code, or undefined where the process now is the daemon's, the benchmark's or the proof's. */
 export async function run(command, root, args) {

@@ -26,14 +26,14 @@ export const tools = {
   },
   redis: { places: ["redis-server"], debian: "redis-server", fedora: "/usr/bin/redis-server", mac: "redis" },
   display: { places: ["Xvfb"], debian: "xvfb", fedora: "/usr/bin/Xvfb" },
-  authority: { places: ["xauth"], debian: "xauth", fedora: "/usr/bin/xauth" },
+  root: { places: ["bwrap"], debian: "bubblewrap", fedora: "bubblewrap" },
   parent: { places: ["setpriv"], debian: "util-linux", fedora: "util-linux" },
   compression: { places: ["zstd"], debian: "zstd", fedora: "zstd", mac: "zstd" },
   network: { places: ["ip"], debian: "iproute2", fedora: "iproute" },
 };
 
 /** Which tools have to be there, and which are only brought along when others are installed anyway. */
-export const needsOfTests = { required: ["chromium", "shell", "redis", "display", "authority", "parent", "network", "compression"], optional: [] };
+export const needsOfTests = { required: ["chromium", "shell", "redis", "display", "root", "parent", "network", "compression"], optional: [] };
 
 function findSettings(root, env) {
   try {
@@ -46,18 +46,16 @@ function findSettings(root, env) {
 
 /**
  * What the daemon needs under its configuration: no Redis where one is given, no browser where another is or none runs.
- * Without `network` browsers have no network namespace of their own, which only some settings demand.
  */
 export function needsOfConfig(root, env = process.env) {
   const settings = findSettings(root, env);
   const hasRedis = Boolean(env.REDIS_URL || settings.redis?.url || settings.redis?.executable);
   const hasChromium = Boolean(env.REMUDA_CHROMIUM || settings.browser?.executable);
   const hasBrowsers = (env.REMUDA_ROLE || settings.role) !== "control";
-  const demandsNetwork = settings.egress?.isolation === "namespace";
-  const browsers = [...(hasChromium ? [] : ["chromium"]), "display", "authority", ...(demandsNetwork ? ["network"] : [])];
+  const browsers = [...(hasChromium ? [] : ["chromium"]), "display", "root"];
   return {
     required: ["parent", ...(hasRedis ? [] : ["redis"]), ...(hasBrowsers ? browsers : [])],
-    optional: hasBrowsers ? ["shell", ...(demandsNetwork ? [] : ["network"])] : [],
+    optional: hasBrowsers ? ["shell"] : [],
   };
 }
 

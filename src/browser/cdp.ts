@@ -38,6 +38,8 @@ interface Message {
 }
 
 const defaultLimitMs = 10_000;
+/** More than all cookies that Chromium keeps, which is the longest answer asked for. */
+const longestReplyBytes = 32 * 1024 * 1024;
 
 /**
  * Our own CDP client on the browser's pipe. Clients of the gateway share the pipe: their ids are higher than ours and
@@ -81,7 +83,7 @@ export class Cdp {
     const { id, method, session: from } = peek(frame);
     if (id !== undefined) {
       const pending = this.#pending.get(id);
-      if (pending) settle(pending, JSON.parse(frame.toString()) as Message);
+      if (pending) settle(pending, readReply(frame));
       return;
     }
     const listener = method === undefined ? undefined : this.#listeners.get(keyOf(method, from));
@@ -96,6 +98,11 @@ export class Cdp {
 }
 
 const keyOf = (event: string, from = ""): string => `${event} ${from}`;
+
+function readReply(frame: Buffer): Message {
+  if (frame.length <= longestReplyBytes) return JSON.parse(frame.toString()) as Message;
+  return { error: { message: `the answer is longer than ${longestReplyBytes} bytes` } };
+}
 
 function settle({ method, resolve, reject }: Pending, { result, error }: Message): void {
   if (error) reject(new CdpRefused(method, error.message));

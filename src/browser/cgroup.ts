@@ -1,163 +1,161 @@
-import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rmdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Isolation } from "./chromium.js";
-import { findGroup } from "./processes.js";
+import { type CgroupLimits, limit, limitsOf, throttle } from "./cgroup-limits.js";
+import { type Controller, controllers, findHierarchies, type Hierarchy, prepareTop } from "./cgroup-hierarchy.js";
+import { seatDaemon, weigh } from "./cgroup-weights.js";
 
-/** One browser's cgroup: its memory cap, and the list of its processes. */
+/** One browser's cgroup in every hierarchy: what bounds it, and the list of its processes. */
 export interface Cgroup {
-  /** Takes in a process group that has just started. */
-  enter(leader: number): Promise<void>;
+  /**
+   * The head of a command line whose process enters the cgroup and then becomes the rest of it by exec. It stands before
+   * whatever gives up the daemon's rights, and before bubblewrap: what is moved later leaves its children behind.
+   */
+  readonly prefix: readonly string[];
+  /** Bounds its processor time, in percent of one core. Not before it is launched: that would take several times as long. */
+  throttle(cpuPercent: number): Promise<void>;
   processes(): Promise<number[]>;
   /** Only when no process is left in it. */
   remove(): Promise<void>;
 }
 
+export type CgroupKind = "cgroup-v2" | "cgroup-v1" | "none";
+
 /** The daemon's own cgroup, under which each browser has one. */
 export interface Cgroups {
-  readonly kind: Exclude<Isolation["memoryCap"], "none">;
-  /** The directory that holds all of them, of this daemon alone. */
-  readonly top: string;
-  make(name: string, memoryBytes: number): Promise<Cgroup>;
+  /** By what each controller holds its browsers, if it does. */
+  readonly holds: Readonly<Record<Controller, CgroupKind>>;
+  /** The directories that hold all of them, of this daemon alone: one in each hierarchy. */
+  readonly tops: readonly string[];
+  make(name: string, limits: CgroupLimits): Promise<Cgroup>;
   close(): Promise<void>;
 }
 
-interface Mount {
-  readonly kind: Cgroups["kind"];
-  /** The directory of the cgroup this process runs in, or of the mount where that cannot be seen. */
-  readonly own: string;
+/** A cgroup in one hierarchy: the daemon's own, or a browser's below it. */
+interface Member {
+  readonly version: Hierarchy["version"];
+  readonly controllers: readonly Controller[];
+  readonly path: string;
 }
 
-/** A place for cgroups with a memory cap, where the kernel and our rights allow one. `name` is this daemon's alone. */
+/** A place for cgroups, where the kernel and our rights allow one. `name` is this daemon's alone. */
 export async function findCgroups(name: string): Promise<Cgroups | undefined> {
-  for (const mount of await memoryMounts()) {
-    const top = join(mount.own, name);
-    try {
-      await prepare(mount, top);
-      return cgroupsUnder(mount.kind, top);
-    } catch {
-      await rmdir(top).catch(() => {});
-    }
-  }
+  const found: (Member | undefined)[] = [];
+  const hierarchies = await findHierarchies();
+  for (const hierarchy of hierarchies) found.push(await findTop(hierarchy, name));
+  const tops = found.filter((top) => top !== undefined);
+  if (tops.length === 0) return undefined;
+  const weighed = hierarchies.find((_, at) => found[at]?.controllers.includes("cpu"));
+  const leave = weighed && (await seatDaemon(weighed, name));
+  return cgroupsUnder(tops, async () => await leave?.());
+}
+
+async function findTop(hierarchy: Hierarchy, name: string): Promise<Member | undefined> {
+  const { version, own } = hierarchy;
+  const path = join(own, name);
+  const proved = await prepareTop(hierarchy, name).then((handed) => prove({ version, controllers: handed, path })).catch(() => []);
+  if (proved.length > 0) return { version, controllers: proved, path };
+  await rmdir(path).catch(() => {});
   return undefined;
 }
 
-/** Lets `top` give its children a memory cap, and proves it with a child. */
-async function prepare({ kind, own }: Mount, top: string): Promise<void> {
-  if (kind === "cgroup-v2") await delegate(own);
-  await mkdir(top, { recursive: true });
-  if (kind === "cgroup-v2") await writeFile(join(top, "cgroup.subtree_control"), "+memory");
-  const trial = await makeCgroup(kind, join(top, "trial"), 2 ** 30);
-  await trial.remove();
+const trialLimits: CgroupLimits = { memoryBytes: 2 ** 30, tasks: 100 };
+
+/** The controllers whose limits a child does take. */
+async function prove(top: Member): Promise<readonly Controller[]> {
+  const path = join(top.path, "trial");
+  // A daemon that was killed during its trial has left it.
+  await mkdir(path, { recursive: true });
+  try {
+    const taken = await Promise.all(top.controllers.map(async (controller) => {
+      const works = await limit(path, limitsOf(top.version, trialLimits)[controller]).then(() => true, () => false);
+      return works ? [controller] : [];
+    }));
+    return taken.flat();
+  } finally {
+    await rmdir(path);
+  }
 }
 
-/** A v2 cgroup that hands controllers down may hold no process itself, so the daemon moves into a leaf (cgroups(7)). */
-async function delegate(own: string): Promise<void> {
-  const control = join(own, "cgroup.subtree_control");
-  if ((await readFile(control, "utf8")).split(/\s/).includes("memory")) return;
-  const leaf = join(own, "remuda-daemon");
-  const moved = await writeFile(control, "+memory").then(() => false, () => true);
-  if (!moved) return;
-  await mkdir(leaf, { recursive: true });
-  await writeFile(join(leaf, "cgroup.procs"), `${process.pid}`);
-  await writeFile(control, "+memory").catch(async (error: unknown) => {
-    await writeFile(join(own, "cgroup.procs"), `${process.pid}`);
-    await rmdir(leaf);
-    throw error;
-  });
+function cgroupsUnder(tops: readonly Member[], leave: () => Promise<void>): Cgroups {
+  const having = (controller: Controller): Member | undefined => tops.find((top) => top.controllers.includes(controller));
+  const held = (controller: Controller): CgroupKind => {
+    const version = having(controller)?.version;
+    return version === undefined ? "none" : `cgroup-v${version}`;
+  };
+  const weighed = having("cpu");
+  let living = 0;
+  const count = async (by: 1 | -1): Promise<void> => {
+    living += by;
+    if (weighed) await weigh(weighed, living);
+  };
+  return {
+    holds: Object.fromEntries(controllers.map((each) => [each, held(each)])) as Record<Controller, CgroupKind>,
+    tops: tops.map(({ path }) => path),
+    async make(name, limits) {
+      const cgroup = await makeCgroup(tops, name, limits);
+      await count(1);
+      return { ...cgroup, remove: () => cgroup.remove().then(() => count(-1)) };
+    },
+    async close() {
+      await leave();
+      await Promise.all(tops.map(({ path }) => rmdir(path)));
+    },
+  };
 }
 
-const cgroupsUnder = (kind: Cgroups["kind"], top: string): Cgroups => ({
-  kind,
-  top,
-  make: (name, memoryBytes) => makeCgroup(kind, join(top, name), memoryBytes),
-  close: () => rmdir(top),
-});
-
-/** Every browser's cgroup under a daemon's top directory. */
+/** Every browser's cgroup under a daemon's top directory in one hierarchy. */
 export async function cgroupsIn(top: string): Promise<Cgroup[]> {
   const entries = await readdir(top, { withFileTypes: true }).catch(() => []);
-  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => cgroupAt(join(top, name)));
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => cgroupAt([{ path: join(top, name), version: 2, controllers: [] }]));
 }
 
-async function makeCgroup(kind: Cgroups["kind"], path: string, memoryBytes: number): Promise<Cgroup> {
+async function makeCgroup(tops: readonly Member[], name: string, limits: CgroupLimits): Promise<Cgroup> {
+  const made = tops.map((top) => ({ ...top, path: join(top.path, name) }));
+  const outcomes = await Promise.allSettled(made.map((member) => makeIn(member, limits)));
+  const failed = outcomes.find((outcome) => outcome.status === "rejected");
+  if (failed === undefined) return cgroupAt(made);
+  await Promise.all(made.map(({ path }) => rmdir(path).catch(() => {})));
+  throw failed.reason;
+}
+
+async function makeIn({ version, controllers: handed, path }: Member, limits: CgroupLimits): Promise<void> {
   await mkdir(path);
-  const limits = kind === "cgroup-v2" ? ["memory.max", "memory.swap.max"] : ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"];
-  const [memory = "", swap = ""] = limits;
-  try {
-    await writeFile(join(path, memory), `${memoryBytes}`);
-  } catch (error) {
-    await rmdir(path);
-    throw error;
-  }
-  // Absent where the kernel accounts no swap; without swap there is nothing to cap.
-  await writeFile(join(path, swap), kind === "cgroup-v2" ? "0" : `${memoryBytes}`).catch(() => {});
-  return cgroupAt(path);
+  await Promise.all(handed.map((controller) => limit(path, limitsOf(version, limits)[controller])));
 }
 
-const cgroupAt = (path: string): Cgroup => ({
-  enter: (leader) => enter(path, leader),
-  processes: () => membersOf(path),
-  remove: () => rmdir(path),
-});
+function cgroupAt(members: readonly Member[]): Cgroup {
+  const [first] = members;
+  const paths = members.map(({ path }) => path);
+  return {
+    prefix: prefixOf(members),
+    throttle: async (cpuPercent) => {
+      const member = members.find(({ controllers: handed }) => handed.includes("cpu"));
+      if (member) await throttle(member, cpuPercent);
+    },
+    processes: () => (first ? membersOf(first.path) : Promise.resolve([])),
+    remove: async () => void await Promise.all(paths.map(removeCgroupAt)),
+  };
+}
+
+/**
+ * A thread that names itself (0) in `tasks` moves at once. For a whole process, by `cgroup.procs`, the kernel waits for a
+ * grace period, 6 to 20 ms on Linux 6.18, though sh has one thread only; version 2 has nothing but that.
+ */
+const entranceOf = ({ path, version }: Member): string => join(path, version === 1 ? "tasks" : "cgroup.procs");
+
+/** sh says on stderr which cgroup it could not enter, and ends. */
+const enterAll = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 125; shift; done; shift; exec "$@"';
+
+const prefixOf = (members: readonly Member[]): readonly string[] =>
+  ["/bin/sh", "-c", enterAll, "sh", ...members.map(entranceOf), "--"];
 
 async function membersOf(path: string): Promise<number[]> {
   const text = await readFile(join(path, "cgroup.procs"), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "").map(Number);
 }
 
-/**
- * The kernel takes 10 ms and more to move a process (a grace period, no work), which the process itself need not wait for:
- * it is moved while it starts, and what it has forked meanwhile is moved after it.
- */
-async function enter(path: string, leader: number): Promise<void> {
-  await move(path, leader);
-  for (let outside = await strays(path, leader); outside.length > 0; outside = await strays(path, leader)) {
-    await Promise.all(outside.map((pid) => move(path, pid)));
-  }
-}
-
-async function strays(path: string, leader: number): Promise<number[]> {
-  const [group, members] = [await findGroup(leader), new Set(await membersOf(path))];
-  return group.filter((pid) => !members.has(pid));
-}
-
-const move = (path: string, pid: number): Promise<void> =>
-  writeFile(join(path, "cgroup.procs"), `${pid}`).catch((error: NodeJS.ErrnoException) => {
-    // It has ended, which others notice.
-    if (error.code !== "ESRCH") throw error;
+/** One that has gone already is fine. */
+const removeCgroupAt = (path: string): Promise<void> =>
+  rmdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
   });
-
-async function memoryMounts(): Promise<Mount[]> {
-  const [mounts, memberships] = await Promise.all(
-    ["/proc/self/mountinfo", "/proc/self/cgroup"].map((path) => readFile(path, "utf8").catch(() => "")),
-  );
-  const found = (mounts ?? "").split("\n").map((line) => findMount(line, memberships ?? ""));
-  const visible = await Promise.all(found.filter((mount) => mount !== undefined).map(seen));
-  return visible.filter((mount) => mount !== undefined);
-}
-
-interface Place extends Omit<Mount, "own"> {
-  readonly point: string;
-  readonly below: string;
-}
-
-/** Reads one line of mountinfo (proc(5)): `… root point … - type source options`. */
-function findMount(line: string, memberships: string): Place | undefined {
-  const [before = "", after = ""] = line.split(" - ");
-  const [, , , root = "/", point = ""] = before.split(" ");
-  const [type, , options = ""] = after.split(" ");
-  const isMemoryV1 = type === "cgroup" && options.split(",").includes("memory");
-  if (type !== "cgroup2" && !isMemoryV1) return undefined;
-  const pattern = isMemoryV1 ? /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m : /^0::(.*)$/m;
-  const path = pattern.exec(memberships)?.[1] ?? "/";
-  const below = root !== "/" && path.startsWith(root) ? path.slice(root.length) : path;
-  return { kind: isMemoryV1 ? "cgroup-v1" : "cgroup-v2", point, below };
-}
-
-async function seen({ kind, point, below }: Place): Promise<Mount | undefined> {
-  const own = join(point, below);
-  const place = await readdir(own).then(() => own, () => point);
-  if (kind === "cgroup-v1") return { kind, own: place };
-  const controllers = await readFile(join(place, "cgroup.controllers"), "utf8").catch(() => "");
-  return controllers.split(/\s/).includes("memory") ? { kind, own: place } : undefined;
-}

@@ -1,6 +1,9 @@
 import type { BrowserId } from "../base/ids.js";
 import type { Millis } from "../base/clock.js";
+import type { RungName } from "../pool/config.js";
 import type { Attestation, Attesting } from "./attest.js";
+import type { Sandbox } from "./isolation/sandbox.js";
+import type { LimitsInForce } from "./limits.js";
 import type { Pipe } from "./pipe.js";
 
 export type Engine = "chromium" | "headless-shell";
@@ -20,6 +23,8 @@ export interface LaunchSpec {
   readonly policy?: Readonly<Record<string, unknown>>;
   /** Puts into its directories what it is made of, before Chromium starts. */
   readonly furnish?: Furnish;
+  /** It ends with its first holder: nobody will ask whether it is again as it was after its launch, so that is not looked at. */
+  readonly isForOne?: true;
   /** Its one way out. Absent in tests and benches only: then nothing is closed to it. */
   readonly egress?: EgressDoor;
 }
@@ -66,8 +71,10 @@ export interface Left {
 export interface EgressDoor {
   /** For `--proxy-server`: no credentials, which Chromium refuses there. */
   readonly proxyUrl: string;
-  /** The network namespace it is put into, as a path that nsenter(1) can open while it is root. */
+  /** The network namespace it is put into, as a path that nsenter(1) can open. */
   readonly namespace?: string;
+  /** The user namespace that owns it, where it was made without root: to be entered first, likewise. */
+  readonly userNamespace?: string;
   /** Has the launch prove it, and fail where it cannot be proved. Absent: nothing is proved. */
   readonly attesting?: Attesting;
 }
@@ -82,16 +89,27 @@ export interface Directories {
   /** Where files for `DOM.setFileInputFiles` may lie. */
   readonly uploads: string;
   readonly temporary: string;
+  /** XDG_CACHE_HOME, XDG_CONFIG_HOME, the parent of XDG_DATA_HOME, and where NSS keeps certificates. */
+  readonly cache: string;
+  readonly configuration: string;
+  readonly data: string;
+  readonly keys: string;
+  /** Where its X server makes its socket, and the file that lets clients in. */
+  readonly display: string;
+  readonly authority: string;
 }
 
-/** What in fact isolates a browser here, reported in logs and in the browser's record. */
+/** What in fact isolates a browser here, reported in logs and in the browser's record. docs/isolation.md explains it. */
 export interface Isolation {
-  readonly sandbox: "namespace" | "setuid" | "none";
+  readonly rung: RungName;
+  /** Whose files it may see: `own` has a private root, `host` all that its uid may read. */
+  readonly files: "own" | "host";
+  /** `one`: its host may serve one tenant only. */
+  readonly tenants: "many" | "one";
+  readonly sandbox: Sandbox;
   /** The uid of its own, or null where the daemon may not give one. */
   readonly uid: number | null;
-  readonly memoryCap: "cgroup-v2" | "cgroup-v1" | "none";
-  /** How `file:` is closed: by enterprise policy and the gateway's gate, or by the gate alone. */
-  readonly files: "policy" | "gate";
+  readonly limits: LimitsInForce;
   /** What holds it to its proxy: a network namespace of its own, or switches, policy and the gateway's gate. `none`: launched without egress. */
   readonly network: "namespace" | "proxy" | "none";
 }
@@ -134,6 +152,6 @@ export interface Chromium {
   leave(limitMs: Millis): Promise<Left>;
   /** Asks Chromium to exit, kills what has not ended within the limit, and clears up. Resolves when nothing is left. */
   close(limitMs: Millis): Promise<void>;
-  /** Ends the process group at once and clears up. Resolves when nothing is left. */
+  /** Ends all its processes at once and clears up. Resolves when nothing is left. */
   kill(): Promise<void>;
 }

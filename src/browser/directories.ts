@@ -1,15 +1,21 @@
+import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { chmod, chown, mkdir, open, readdir, rm, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import type { BrowserId } from "../base/ids.js";
 import type { Directories } from "./chromium.js";
+import type { SizedScratch } from "./sized-scratch.js";
+
+/** Says nothing of the session: command lines and names of cgroups show to whoever is on the machine. */
+export const newWorkspaceName = (): string => `b-${randomBytes(6).toString("hex")}`;
+
+export const isWorkspaceName = (name: string): boolean => /^b-[0-9a-f]{12}$/.test(name);
 
 /**
  * The directories of one browser under `scratch`. `root` is the browser's HOME, and `downloads` the place Chromium
  * itself would choose under it, so that a download lands there also when no CDP command names a place.
  */
-export function directoriesOf(scratch: string, browser: BrowserId): Directories {
-  const root = join(scratch, browser);
+export function directoriesOf(scratch: string, name: string): Directories {
+  const root = join(scratch, name);
   return {
     root,
     profile: join(root, "profile"),
@@ -17,6 +23,12 @@ export function directoriesOf(scratch: string, browser: BrowserId): Directories 
     downloads: join(root, "Downloads"),
     uploads: join(root, "uploads"),
     temporary: join(root, "tmp"),
+    cache: join(root, ".cache"),
+    configuration: join(root, ".config"),
+    data: join(root, ".local"),
+    keys: join(root, ".pki"),
+    display: join(root, "display"),
+    authority: join(root, "xauthority"),
   };
 }
 
@@ -30,15 +42,16 @@ const rootMode = 0o1770;
  * Makes them, for the browser alone. `uid` null leaves them ours; root and extensions are ours in any case, and the browser
  * may write into the one and read the other.
  */
-export async function makeDirectories(directories: Directories, uid: number | null): Promise<void> {
-  const { root, extensions: _, ...inner } = directories;
-  await makeRoot(root, uid);
+export async function makeDirectories(directories: Directories, uid: number | null, sizedScratch?: SizedScratch): Promise<void> {
+  const { root, extensions: _, authority: __, ...inner } = directories;
+  await makeRoot(root, uid, sizedScratch);
   await makeExtensionDirectory(directories);
   await Promise.all(Object.values(inner).map((path: string) => makeOwned(path, uid)));
 }
 
-async function makeRoot(path: string, uid: number | null): Promise<void> {
+async function makeRoot(path: string, uid: number | null, sizedScratch?: SizedScratch): Promise<void> {
   await mkdir(path, { mode: 0o700 });
+  await sizedScratch?.mount(path);
   if (uid === null) return;
   await chown(path, -1, uid);
   await chmod(path, rootMode);
@@ -57,6 +70,12 @@ export async function makeOwned(path: string, uid: number | null): Promise<void>
 /** A process that is just ending may still write, so the removal is repeated. */
 export const removeDirectory = (path: string): Promise<void> =>
   rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+
+/** Where the root is a file system of its own it goes whole, which costs less than to remove what is in it. */
+export async function removeRoot(path: string, sizedScratch?: SizedScratch): Promise<void> {
+  await sizedScratch?.unmount(path);
+  await removeDirectory(path);
+}
 
 /** Each level is held open meanwhile. */
 const mostDepth = 64;

@@ -1,23 +1,26 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { Clock } from "../base/clock.js";
 import { within } from "../base/deadline.js";
-import type { Directories } from "./chromium.js";
-import { type Confinement, confined, type Tools } from "./confinement.js";
-import { findSocket, removeTraces, socketOf, type Traces } from "./display-traces.js";
+import { sharedSocket } from "./display-sockets.js";
 import { putForeignFile } from "./foreign-file.js";
+import { hasPrivateRoot } from "./isolation/rungs.js";
+import type { WalledIn, Walls } from "./isolation/walls.js";
 import { setScreenSize, type Size } from "./randr.js";
 import { tailOf } from "./tail.js";
+import { endTree } from "./tree.js";
 import { openXClient } from "./x-client.js";
 
 export interface DisplaySpec {
   readonly xvfb: string;
-  readonly tools: Tools;
-  readonly confinement: Confinement;
-  readonly directories: Directories;
+  readonly walls: Walls;
+  readonly inside: WalledIn;
+  /** What the command line begins with, such as what enters the browser's cgroup. */
+  readonly prefix: readonly string[];
   readonly size: Size;
 }
 
@@ -38,8 +41,13 @@ export class DisplayTooSmall extends Error {
   }
 }
 
-const stopLimitMs = 1_000;
 const resizeLimitMs = 2_000;
+
+/**
+ * Clients of X (libxcb 1.15) ask for an abstract socket of the display's number before they look into a directory, and a
+ * browser that shares the machine's network sees those of other X servers: number 0 may be a desktop's.
+ */
+const unlikelyNumbers = [10_000, 60_000] as const;
 
 /**
  * What any display can become. Xvfb takes the memory of its largest screen at once, 4 bytes a pixel and no more: 14 MiB
@@ -48,38 +56,44 @@ const resizeLimitMs = 2_000;
 const roomy: Size = { width: 2560, height: 1440 };
 const largestOf = ({ width, height }: Size): Size => ({ width: Math.max(width, roomy.width), height: Math.max(height, roomy.height) });
 
-/** Starts an Xvfb that chooses its number itself and admits only who has its cookie. Rejects when it ends instead. */
+/**
+ * Starts an Xvfb that admits only who has its cookie. In a private root its socket is in the browser's own directory and its
+ * number one that hardly another X server has; otherwise it chooses a free number itself. Rejects when it ends instead.
+ */
 export async function startDisplay(spec: DisplaySpec, clock: Clock, halt: AbortSignal): Promise<Display> {
   const cookie = randomBytes(16);
-  const authority = await writeAuthority(spec, cookie);
-  const child = spawnXvfb(spec, authority);
+  await writeAuthority(spec, cookie);
+  const child = spawnXvfb(spec);
   const lines = tailOf(child.stderr as Readable);
   const ended = new Promise<void>((resolve) => void child.once("exit", () => resolve()).once("error", () => resolve()));
+  let socket: string | undefined;
+  const stop = (): Promise<void> => stopXvfb(child, { socket, clock, ended });
   try {
     const number = await numberFrom(child, ended, halt);
-    const traces = { pid: child.pid ?? 0, uid: spec.confinement.uid, number, socket: await findSocket(number) };
-    const resize = makeResize(socketOf(number), { cookie, clock, largest: largestOf(spec.size) });
+    const isPrivate = hasPrivateRoot(spec.walls.rung);
+    const path = isPrivate ? join(spec.inside.directories.display, `X${number}`) : sharedSocket(number);
+    socket = isPrivate ? undefined : path;
+    const resize = makeResize(path, { cookie, clock, largest: largestOf(spec.size) });
     await resize(spec.size);
-    const stop = (): Promise<void> => stopXvfb(child, traces, { clock, ended });
-    return { pid: child.pid ?? 0, environment: { DISPLAY: `:${number}`, XAUTHORITY: authority }, resize, stop };
+    return { pid: child.pid ?? 0, environment: { DISPLAY: `:${number}`, XAUTHORITY: spec.inside.directories.authority }, resize, stop };
   } catch (error) {
-    child.kill("SIGKILL");
-    await ended;
-    await removeTraces({ pid: child.pid ?? 0, uid: spec.confinement.uid });
+    await stop();
     throw new Error(`Xvfb did not start: ${lines().join("; ")}`, { cause: error });
   }
 }
 
-function spawnXvfb({ xvfb, tools, confinement, directories, size }: DisplaySpec, authority: string): ChildProcess {
+function spawnXvfb({ xvfb, walls, inside, prefix, size }: DisplaySpec): ChildProcess {
   const { width, height } = largestOf(size);
   const screen = ["-screen", "0", `${width}x${height}x24`];
+  const { directories } = inside;
+  const number = hasPrivateRoot(walls.rung) ? [`:${randomInt(...unlikelyNumbers)}`] : [];
   // -noreset: without it the server starts over whenever its last client leaves.
-  const command = [xvfb, "-displayfd", "3", ...screen, "-auth", authority, "-nolisten", "tcp", "-noreset"];
-  const [program = xvfb, ...args] = confined(tools, confinement, command);
+  const command = [xvfb, ...number, "-displayfd", "3", ...screen, "-auth", directories.authority, "-nolisten", "tcp", "-noreset"];
+  const [program = xvfb, ...args] = [...prefix, ...walls.display(inside, command)];
   return spawn(program, args, {
     stdio: ["ignore", "ignore", "pipe", "pipe"],
     detached: true,
-    env: { PATH: "/usr/bin:/bin", HOME: directories.root, TMPDIR: directories.temporary },
+    env: { PATH: "/usr/bin:/bin", HOME: directories.root, TMPDIR: "/tmp" },
   });
 }
 
@@ -108,18 +122,20 @@ async function numberFrom(child: ChildProcess, ended: Promise<void>, halt: Abort
  * An Xauthority file for any display (family 0xffff, no address, no number), so that it can be written before Xvfb has
  * chosen its number. The format is five fields, each but the first with a length before it (libXau, Xauth(7)).
  */
-async function writeAuthority({ directories, confinement }: DisplaySpec, cookie: Buffer): Promise<string> {
-  const path = join(directories.root, "xauthority");
+async function writeAuthority({ inside: { directories, uid } }: DisplaySpec, cookie: Buffer): Promise<void> {
   const fields = [Buffer.alloc(0), Buffer.alloc(0), Buffer.from("MIT-MAGIC-COOKIE-1"), cookie];
   const counted = fields.flatMap((field) => [Buffer.from([field.length >> 8, field.length & 0xff]), field]);
-  await putForeignFile(path, Buffer.concat([Buffer.from([0xff, 0xff]), ...counted]), confinement.uid);
-  return path;
+  await putForeignFile(directories.authority, Buffer.concat([Buffer.from([0xff, 0xff]), ...counted]), uid);
 }
 
-async function stopXvfb(child: ChildProcess, traces: Traces, { clock, ended }: { clock: Clock; ended: Promise<void> }): Promise<void> {
-  // Asked by SIGTERM, it removes its own lock and socket.
-  child.kill("SIGTERM");
-  await within(clock, { what: "stopping Xvfb", limitMs: stopLimitMs }, ended).catch(() => child.kill("SIGKILL"));
-  await ended;
-  await removeTraces(traces);
+interface Stopping {
+  /** Of a display without a private root: the socket file that it leaves when it is killed. */
+  readonly socket: string | undefined;
+  readonly clock: Clock;
+  readonly ended: Promise<void>;
+}
+
+async function stopXvfb(child: ChildProcess, { socket, clock, ended }: Stopping): Promise<void> {
+  await endTree({ pid: child.pid, exited: ended }, clock);
+  if (socket !== undefined) await rm(socket, { force: true });
 }

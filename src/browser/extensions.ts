@@ -5,6 +5,7 @@ import type { ExtensionDirectory, Loading } from "./chromium.js";
 import { NotInstallable, type Wanted, withForced } from "./forced.js";
 import { isInstalled } from "./forced-install.js";
 import { type Installed, installedIn, restore } from "./extension-undo.js";
+import { findUnpackedId } from "./file-access.js";
 import { makeRulesRoom } from "./rules-room.js";
 
 interface Loaded extends ExtensionDirectory {
@@ -18,7 +19,8 @@ export class Extensions {
   #loaded: readonly Loaded[] = [];
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly cdp: Cdp, private readonly clock: Clock) {}
+  /** `withoutFiles`: ids of which the browser knew at its start that they have no access to files. Each counts once, since uninstalling forgets it. */
+  constructor(private readonly cdp: Cdp, private readonly clock: Clock, private readonly withoutFiles: Set<string>) {}
 
   /** In load order. */
   get loaded(): readonly ExtensionDirectory[] {
@@ -40,16 +42,14 @@ export class Extensions {
 
   /** Loads all of them, for all contexts, or none; one call after the other. */
   load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
-    const loading = this.#turn.then(async () => (await whyNotLive(extensions)) ?? (await this.#load(extensions, limitMs)));
+    const loading = this.#turn.then(async () => (await this.#findTwin(extensions)) ?? (await whyNotLive(extensions)) ?? (await this.#load(extensions, limitMs)));
     this.#turn = loading.catch(() => {});
     return loading;
   }
 
-  /** Loads these after Chromium was rid of all it had. Throws where one is not taken. */
-  async renew(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<void> {
+  /** Chromium was rid of all it had. */
+  forget(): void {
     this.#loaded = [];
-    const loading = await this.load(extensions, limitMs);
-    if (loading.kind !== "loaded") throw new Error(reasonOf(loading));
   }
 
   async #load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
@@ -70,11 +70,13 @@ export class Extensions {
     const added: Loaded[] = [];
     const leftMs = (): Millis => Math.max(1, deadline - this.clock.monotonic());
     for (const extension of extensions) {
-      const id = await this.#loadOne(extension, before, leftMs()).catch((error: unknown) => failureOf(error, extension.name));
-      if (typeof id !== "string") return id;
+      const id = await findUnpackedId(extension);
+      if (id === undefined) return { kind: "refused", name: extension.name, message: "The key in its manifest cannot be read" };
       // By the key in its manifest it would take the place of the other one.
       const other = before.get(id)?.path ?? added.find((each) => each.id === id)?.path ?? extension.path;
       if (other !== extension.path) return { kind: "refused", name: extension.name, message: "Another extension of this browser has the same key" };
+      const failure = await this.#loadOne({ ...extension, id }, before, leftMs()).catch((error: unknown) => failureOf(error, extension.name));
+      if (failure) return failure;
       added.push({ ...extension, id });
     }
     const now = await installedIn(this.cdp, { limitMs: leftMs() }).catch((error: unknown) => failureOf(error, added.at(-1)?.name ?? ""));
@@ -84,12 +86,25 @@ export class Extensions {
     return idle ? { kind: "needs-restart", why: `Chromium does not enable the extension ${idle.name}` } : added;
   }
 
+  /** Of two with one key, Chromium would put the second in the place of the first. */
+  async #findTwin(extensions: readonly ExtensionDirectory[]): Promise<Failure | undefined> {
+    const ids = new Set(this.#loaded.map(({ id }) => id));
+    for (const extension of extensions) {
+      const id = await findUnpackedId(extension);
+      if (id !== undefined && ids.has(id)) return { kind: "refused", name: extension.name, message: "Another extension of this browser has the same key" };
+      ids.add(id ?? "");
+    }
+    return undefined;
+  }
+
   /** One that the browser has from its last start is not started twice. */
-  async #loadOne({ path }: ExtensionDirectory, before: Installed, limitMs: Millis): Promise<string> {
-    const there = [...before].find(([, found]) => found.isEnabled && found.path === path);
-    if (there) return there[0];
+  async #loadOne({ path, id, name }: Loaded, before: Installed, limitMs: Millis): Promise<Failure | undefined> {
+    if (before.get(id)?.isEnabled === true) return undefined;
     await makeRulesRoom(path);
-    return (await this.cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true }, { limitMs })).id;
+    if (!this.withoutFiles.delete(id)) return { kind: "needs-restart", why: `Chromium has to know before that the extension ${name} reads no files` };
+    const loaded = await this.cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true }, { limitMs });
+    if (loaded.id === id) return undefined;
+    return { kind: "refused", name, message: `Chromium calls it ${loaded.id} instead of ${id}, and would let it read files` };
   }
 
   async #undo(failure: Failure, before: Installed): Promise<Failure> {

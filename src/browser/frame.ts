@@ -8,7 +8,7 @@ export interface Peek {
   readonly session?: string;
 }
 
-const headBytes = 128;
+export const headBytes = 128;
 const tailBytes = 64;
 const idHead = /^\{"id":(-?\d+),/;
 const methodHead = /^\{"method":"([A-Za-z0-9.]+)"/;

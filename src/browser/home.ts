@@ -1,8 +1,8 @@
-import { lstat, rm } from "node:fs/promises";
+import { lstat, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Stops } from "../base/stops.js";
 import type { ExtensionDirectory, LaunchSpec, Left } from "./chromium.js";
-import { directoriesOf, emptyDirectory, makeDirectories, makeExtensionDirectory, removeDirectory } from "./directories.js";
+import { directoriesOf, emptyDirectory, makeDirectories, makeExtensionDirectory, newWorkspaceName, removeRoot } from "./directories.js";
 import type { Host } from "./host.js";
 import { mendProfile } from "./mend-profile.js";
 
@@ -11,25 +11,32 @@ export type Home = Pick<Left, "directories" | "uid" | "discard">;
 
 const stopLimitMs = 15_000;
 
+/** Tells people who look which session the directory is of; browsers do not see it. */
+const sessionFile = "session";
+
 /** Takes a uid and names the directories, which `makeHome` makes. */
-export function takeHome({ browser }: LaunchSpec, { clock, scratchDirectory, uids }: Host): Home {
+export function takeHome({ clock, scratchDirectory, sizedScratch, uids }: Host): Home {
   const stops = new Stops(clock, stopLimitMs);
   const uid = uids?.take() ?? null;
   if (uid !== null) stops.add("uid", () => uids?.give(uid));
-  const directories = directoriesOf(scratchDirectory, browser);
-  stops.add("directories", () => removeDirectory(directories.root));
+  const directories = directoriesOf(scratchDirectory, newWorkspaceName());
+  stops.add("directories", () => removeRoot(directories.root, sizedScratch));
   return { directories, uid, discard: () => stops.run() };
 }
 
-export const makeHome = ({ directories, uid }: Home): Promise<void> => makeDirectories(directories, uid);
+export async function makeHome({ directories, uid }: Home, { browser }: LaunchSpec, { sizedScratch }: Host): Promise<void> {
+  await makeDirectories(directories, uid, sizedScratch);
+  await writeFile(join(directories.root, sessionFile), `${browser}\n`, { mode: 0o600 });
+}
 
 /**
  * Makes what an ended browser has left ready for its next start. Its root belongs to the browser, which may have put
  * something else in the place of what is ours there, such as a link that we would write through.
  */
 export async function mendHome({ directories }: Home): Promise<void> {
-  const { root, extensions, profile, temporary } = directories;
-  await Promise.all([rm(join(root, "policy"), { recursive: true, force: true }), checkDirectory(profile), checkDirectory(temporary)]);
+  const { root, extensions, authority: _, ...inner } = directories;
+  const { temporary } = directories;
+  await Promise.all([rm(join(root, "policy"), { recursive: true, force: true }), ...Object.values(inner).map(checkDirectory)]);
   if (await isOurs(extensions)) return await emptyDirectory(temporary);
   await rm(extensions, { recursive: true, force: true });
   await makeExtensionDirectory(directories);

@@ -1,17 +1,22 @@
-import { mkdir, chmod, rm } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import type { Clock, Millis } from "../base/clock.js";
-import type { Log } from "../base/log.js";
+import { type Log, textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
+import type { RungName } from "../pool/config.js";
 import { type Canary, openCanary } from "./canary.js";
 import { type Cgroups, findCgroups } from "./cgroup.js";
 import type { Engine } from "./chromium.js";
-import type { Tools } from "./confinement.js";
 import { findExecutable, findTool } from "./executable.js";
-import { type PolicyMeans, preparePolicy } from "./policy.js";
-import { findSandbox, type Sandbox } from "./sandbox.js";
-import { cgroupTopsOf, keepCgroupTops, makeScratchDirectory } from "./scratch.js";
-import { openUids, type Uids } from "./uids.js";
+import { climb, type Ladder } from "./isolation/ladder.js";
+import { hasPrivateRoot } from "./isolation/rungs.js";
+import type { IsolationTools, Walls } from "./isolation/walls.js";
+import { type BrowserLimits, findPrlimit, type Prlimit, usualLimits } from "./limits.js";
+import { configurationOf, findMachinePolicies, type MachinePolicies } from "./policy.js";
+import { cgroupNameOf, cgroupTopsOf, keepCgroupTops, makeScratchDirectory } from "./scratch.js";
+import { killStrays } from "./strays.js";
+import { findSizedScratch, type SizedScratch } from "./sized-scratch.js";
+import { areUidsMapped, openUids, type Uids } from "./uids.js";
 import { type FindMajorVersion, makeFindMajorVersion } from "./version.js";
 
 export interface HostSettings {
@@ -21,8 +26,18 @@ export interface HostSettings {
   readonly uidBase?: number;
   /** Used instead of what is installed. */
   readonly named?: Readonly<Partial<Record<Engine, string>>>;
+  /** What each browser may have; `usualLimits` where they are not given. */
+  readonly limits?: BrowserLimits;
+  /** False leaves cgroups alone, though they were granted; true where it is not given. */
+  readonly usesCgroups?: boolean;
+  /** False leaves browsers' directories in the scratch directory's file system; true where it is not given. */
+  readonly usesMounts?: boolean;
   /** From the first step of a launch to its first page. */
   readonly launchLimitMs: Millis;
+  /** The weakest rung of isolation on which browsers are launched; `shared-proc` unless given. */
+  readonly requireIsolation?: RungName;
+  /** Further paths of the machine that browsers may read, such as libraries of an engine of one's own. */
+  readonly readablePaths?: readonly string[];
 }
 
 /** What this machine has for browsers and lets us do to them: found out once per daemon. */
@@ -31,13 +46,20 @@ export interface Host extends HostSettings {
   readonly log: Log;
   readonly executables: Readonly<Partial<Record<Engine, string>>>;
   readonly xvfb?: string;
-  readonly tools: Tools;
-  readonly sandbox: Sandbox;
+  readonly tools: IsolationTools;
+  readonly limits: BrowserLimits;
+  readonly prlimit?: Prlimit;
+  /** Absent where no rung that is allowed holds: then nothing is launched. */
+  readonly walls?: Walls;
+  /** Why there are none. */
+  readonly refusal?: string;
   /** Absent where the daemon may not give uids. */
   readonly uids?: Uids;
-  /** Absent where memory cannot be capped. */
+  /** Absent where none may be made. */
   readonly cgroups?: Cgroups;
-  readonly policy: PolicyMeans;
+  /** Absent where browsers' directories need or get no file system of their own. */
+  readonly sizedScratch?: SizedScratch;
+  readonly machinePolicies: MachinePolicies;
   /** Its port belongs among those that every egress denies. */
   readonly canary: Canary;
   readonly findMajorVersion: FindMajorVersion;
@@ -46,63 +68,124 @@ export interface Host extends HostSettings {
 }
 
 const defaultUidBase = 200_000;
+const defaultRequirement: RungName = "shared-proc";
 const stopLimitMs = 5_000;
+const censusPeriodMs: Millis = 30_000;
 
-export async function openHost(settings: HostSettings, { clock, log }: { clock: Clock; log: Log }): Promise<Host> {
+interface Opening {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export async function openHost(settings: HostSettings, { clock, log }: Opening): Promise<Host> {
   const stops = new Stops(clock, stopLimitMs);
-  await makeScratchDirectory(settings.scratchDirectory);
-  stops.add("scratch directory", () => rm(settings.scratchDirectory, { recursive: true, force: true }));
-  const isRoot = process.platform === "linux" && process.getuid?.() === 0;
+  try {
+    await makeScratchDirectory(settings.scratchDirectory);
+    const host = await examine(settings, { clock, log }, stops);
+    return { ...host, close: () => stops.run().finally(() => removeScratch(settings.scratchDirectory)) };
+  } catch (error) {
+    // The scratch directory stays: what an earlier daemon has left in it is still to be swept.
+    await stops.run().catch((failure: unknown) => log.warn({ error: textOf(failure) }, "browser host did not close"));
+    throw error;
+  }
+}
+
+const removeScratch = (path: string): Promise<void> => rm(path, { recursive: true, force: true });
+
+async function examine(settings: HostSettings, { clock, log }: Opening, stops: Stops): Promise<Omit<Host, "close">> {
   const installed = await findInstalled(settings);
-  const uids = isRoot ? await openUids(settings.uidBase ?? defaultUidBase) : undefined;
+  const uids = await findUids(settings.uidBase ?? defaultUidBase, log);
   if (uids) stops.add("uids", () => uids.close());
-  const cgroups = await findCgroups(basename(settings.scratchDirectory));
+  const cgroups = settings.usesCgroups === false ? undefined : await findCgroups(cgroupNameOf(settings.scratchDirectory));
   if (cgroups) {
     stops.add("cgroups", () => cgroups.close());
-    await rememberTop(settings.scratchDirectory, cgroups.top);
+    await rememberTops(settings.scratchDirectory, cgroups.tops);
   }
-  if (isRoot) await makeSocketDirectory();
-  const facts = await findFacts(settings, installed, uids);
+  const limits = settings.limits ?? usualLimits;
+  const sizedScratch = settings.usesMounts === false ? undefined : await findSizedScratch(settings.scratchDirectory, limits);
+  const configuration = configurationOf(installed.executables.chromium ?? "");
+  const machinePolicies = await findMachinePolicies(configuration);
+  const ladder = await findLadder(settings, { installed, uids, configuration }, log);
   const canary = await openCanary();
   stops.add("canary", () => canary.close());
-  log.info({ ...facts, memoryCap: cgroups?.kind ?? "none", ownUids: isRoot }, "browser host examined");
-  return { ...settings, ...installed, ...facts, canary, findMajorVersion: makeFindMajorVersion(), clock, log, ...(uids && { uids }), ...(cgroups && { cgroups }), close: () => stops.run() };
-}
-
-async function rememberTop(scratch: string, top: string): Promise<void> {
-  const earlier = await cgroupTopsOf(scratch);
-  await keepCgroupTops(scratch, [...new Set([...earlier, top])]);
-}
-
-type Installed = Pick<Host, "executables" | "tools" | "xvfb">;
-
-async function findInstalled({ named = {} }: HostSettings): Promise<Installed> {
-  const [chromium, shell, xvfb, setpriv, unshare, nsenter, ip] = await Promise.all([
-    findExecutable("chromium", named.chromium), findExecutable("headless-shell", named["headless-shell"]),
-    findTool("Xvfb"), findTool("setpriv"), findTool("unshare"), findTool("nsenter"), findTool("ip"),
-  ]);
+  if (uids) stops.add("census", clock.every(censusPeriodMs, () => void census({ clock, log, uids })));
+  tellIsolation(ladder, { log, cgroups, sizedScratch, ownUids: uids !== undefined });
   return {
-    executables: { ...(chromium && { chromium }), ...(shell && { "headless-shell": shell }) },
-    tools: { ...(setpriv && { setpriv }), ...(unshare && { unshare }), ...(nsenter && { nsenter }), ...(ip && { ip }) },
-    ...(xvfb && { xvfb }),
+    ...settings, ...installed, limits, ...isolationOf(ladder), machinePolicies, canary, findMajorVersion: makeFindMajorVersion(),
+    clock, log, ...(uids && { uids }), ...(cgroups && { cgroups }), ...(sizedScratch && { sizedScratch }),
   };
 }
 
-/** What can be found out only by trying, with the uid a browser would have. */
-async function findFacts(settings: HostSettings, { executables, tools }: Installed, uids?: Uids): Promise<Pick<Host, "sandbox" | "policy">> {
-  const executable = executables.chromium ?? executables["headless-shell"] ?? join(settings.scratchDirectory, "none");
-  const uid = uids?.take() ?? null;
-  const [sandbox, policy] = await Promise.all([
-    findSandbox(executable, uid),
-    preparePolicy({ scratch: settings.scratchDirectory, executable, tools, uid }),
-  ]);
-  if (uid !== null) uids?.give(uid);
-  return { sandbox, policy };
+/** Undefined where the daemon may not give uids: elsewhere than on Linux, without root, or as root of a namespace without them. */
+async function findUids(base: number, log: Log): Promise<Uids | undefined> {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return undefined;
+  if (await areUidsMapped(base)) return await openUids(base);
+  log.warn({ base }, "uids from node.uid_base on are not mapped into this user namespace; browsers have the daemon's");
+  return undefined;
 }
 
-/** Where X servers put their sockets. Only root can make it as X wants it: writable for all, and sticky. */
-async function makeSocketDirectory(): Promise<void> {
-  const path = "/tmp/.X11-unix";
-  const made = await mkdir(path, { recursive: true });
-  if (made !== undefined) await chmod(path, 0o1777);
+const isolationOf = (ladder: Ladder): Pick<Host, "walls" | "refusal"> =>
+  ladder.kind === "holds" ? { walls: ladder.walls } : { refusal: ladder.why };
+
+interface Told extends Pick<Host, "log"> {
+  readonly cgroups: Cgroups | undefined;
+  readonly sizedScratch: SizedScratch | undefined;
+  readonly ownUids: boolean;
+}
+
+function tellIsolation(ladder: Ladder, facts: Told): void {
+  const { log, cgroups, sizedScratch, ownUids } = facts;
+  const holds = { cgroups: cgroups?.holds, hasSizedScratch: sizedScratch !== undefined, ownUids };
+  if (ladder.kind === "refused") return log.error({ ...holds, why: ladder.why }, "no isolation that is allowed holds; nothing is launched");
+  const { rung, sandbox } = ladder.walls;
+  log.info({ ...holds, rung, sandbox }, "browser host examined");
+  if (!hasPrivateRoot(rung)) log.warn({ rung }, "browsers see the host's files: one tenant only");
+}
+
+const census = (host: Pick<Host, "clock" | "log"> & { uids: Uids }): Promise<void> =>
+  killStrays(host).catch((error: unknown) => host.log.error({ error: textOf(error) }, "processes without a browser stay"));
+
+interface Found {
+  readonly installed: Installed;
+  readonly uids: Uids | undefined;
+  readonly configuration: string;
+}
+
+/** What can be found out only by trying, with the uid a browser would have. */
+async function findLadder(settings: HostSettings, { installed, uids, configuration }: Found, log: Log): Promise<Ladder> {
+  const { executables, tools, xvfb, prlimit } = installed;
+  const uid = uids?.take() ?? null;
+  // The machine's own policies come to a browser with ours; whatever else lies beside them is shown as it is.
+  const entries = (await readdir(configuration).catch(() => [])).filter((name) => name !== "policies");
+  try {
+    return await climb({
+      scratch: settings.scratchDirectory, required: settings.requireIsolation ?? defaultRequirement, tools, uid,
+      executables: Object.values(executables), policies: join(configuration, "policies"),
+      readable: [...entries.map((name) => join(configuration, name)), ...(settings.readablePaths ?? [])],
+      programs: prlimit === undefined ? [] : [prlimit.path],
+      ...(xvfb !== undefined && { xvfb }),
+    }, log);
+  } finally {
+    if (uid !== null) uids?.give(uid);
+  }
+}
+
+async function rememberTops(scratch: string, tops: readonly string[]): Promise<void> {
+  const earlier = await cgroupTopsOf(scratch);
+  await keepCgroupTops(scratch, [...new Set([...earlier, ...tops])]);
+}
+
+type Installed = Pick<Host, "executables" | "tools" | "xvfb" | "prlimit">;
+
+async function findInstalled({ named = {} }: HostSettings): Promise<Installed> {
+  const [chromium, shell, xvfb, bwrap, setpriv, nsenter, prlimit] = await Promise.all([
+    findExecutable("chromium", named.chromium), findExecutable("headless-shell", named["headless-shell"]),
+    findTool("Xvfb"), findTool("bwrap"), findTool("setpriv"), findTool("nsenter"),
+    findPrlimit(),
+  ]);
+  return {
+    executables: { ...(chromium && { chromium }), ...(shell && { "headless-shell": shell }) },
+    tools: { ...(bwrap && { bwrap }), ...(setpriv && { setpriv }), ...(nsenter && { nsenter }) },
+    ...(xvfb && { xvfb }), ...(prlimit && { prlimit }),
+  };
 }

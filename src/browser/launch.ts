@@ -1,20 +1,26 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { basename, join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { attest, type Attestation } from "./attest.js";
 import { Attempt, LaunchFailed, type LaunchOptions } from "./attempt.js";
 import { Cdp, PipeClosed } from "./cdp.js";
 import type { Cgroup } from "./cgroup.js";
 import type { Chromium, Directories, Exit, ExtensionDirectory, Isolation, LaunchSpec } from "./chromium.js";
-import { type Confinement, confined, type Mount } from "./confinement.js";
 import { type Display, startDisplay } from "./display.js";
 import { Extensions, reasonOf } from "./extensions.js";
+import { closeFiles } from "./file-access.js";
 import { takeFingerprint } from "./fingerprint.js";
 import { type Wanted, withForced } from "./forced.js";
 import { furnishHome, type Home, makeHome, mendHome, takeHome } from "./home.js";
 import type { Host } from "./host.js";
+import { etcDirectory } from "./isolation/ladder.js";
 import { Pages } from "./pages.js";
+import { hasPrivateRoot } from "./isolation/rungs.js";
+import { makeEtc } from "./isolation/system-files.js";
+import type { WalledIn, Walls } from "./isolation/walls.js";
+import { limitsInForce, limitsInside } from "./limits.js";
 import { openPipe, type Pipe } from "./pipe.js";
-import { putPolicy } from "./policy.js";
+import { configurationOf, type PolicyWanted, putPolicy, refusePolicy } from "./policy.js";
 import { exitOf, RunningChromium } from "./running.js";
 import { giveCookies } from "./session-cookies.js";
 import { type SwitchFacts, switchesOf } from "./switches.js";
@@ -25,14 +31,15 @@ import { endTree, removeCgroup } from "./tree.js";
 interface Place {
   readonly spec: LaunchSpec;
   readonly executable: string;
+  readonly walls: Walls;
   readonly home: Home;
   readonly uid: number | null;
   readonly directories: Directories;
   /** To be loaded before it is ready. */
   readonly extensions: readonly Wanted[];
+  /** Ids of extensions that have no access to files. */
+  readonly withoutFiles: Set<string>;
   readonly cgroup?: Cgroup;
-  /** Where its policy is shown to it by a mount. */
-  readonly mount?: Mount;
   readonly display?: Display;
 }
 
@@ -41,8 +48,6 @@ interface Started {
   readonly pid: number;
   readonly pipe: Pipe;
   readonly exited: Promise<Exit>;
-  /** Its memory is capped from then on. */
-  readonly entered: Promise<void>;
 }
 
 /**
@@ -71,21 +76,34 @@ async function prepare(spec: LaunchSpec, host: Host, attempt: Attempt): Promise<
   attempt.enter("preparing");
   const executable = host.executables[spec.engine];
   if (executable === undefined) throw new Error(`no executable of ${spec.engine} is installed`);
-  const home = attempt.adopted ?? attempt.own(takeHome(spec, host));
+  const { walls } = host;
+  if (walls === undefined) throw new Error(`no isolation that node.require_isolation allows holds here: ${host.refusal ?? ""}`);
+  const home = attempt.adopted ?? attempt.own(takeHome(host));
   const { directories, uid } = home;
   const [made, grouped] = await Promise.allSettled([
-    attempt.adopted ? mendHome(home) : makeHome(home),
-    host.cgroups?.make(spec.browser, spec.memoryBytes),
+    Promise.all([attempt.adopted ? mendHome(home) : makeHome(home, spec, host), makeEtcFor(uid, host)]),
+    host.cgroups?.make(basename(directories.root), { memoryBytes: spec.memoryBytes, tasks: host.limits.maxTasks }),
   ]);
   if (grouped.status === "rejected") throw grouped.reason;
   const { value: cgroup } = grouped;
   if (cgroup) attempt.stops.add("cgroup", () => removeCgroup(cgroup, host.clock));
   if (made.status === "rejected") throw made.reason;
   const extensions = await withForced(await furnish(spec, home, attempt));
-  const asked = { ...spec, forced: extensions.flatMap(({ forced }) => forced ?? []) };
-  const mount = spec.engine === "chromium" ? await putPolicy(host.policy, directories.root, asked) : undefined;
-  const place = { spec, executable, home, uid, directories, extensions, ...(cgroup && { cgroup }), ...(mount && { mount }) };
+  const withoutFiles = spec.engine === "chromium" ? await closeFiles(home, extensions) : new Set<string>();
+  if (spec.engine === "chromium") await givePolicy({ ...spec, forced: extensions.flatMap(({ forced }) => forced ?? []) }, home, host);
+  const place = { spec, executable, walls, home, uid, directories, extensions, withoutFiles, ...(cgroup && { cgroup }) };
   return isHeadful(spec) ? { ...place, display: await openDisplay(place, host, attempt) } : place;
+}
+
+async function makeEtcFor(uid: number | null, { scratchDirectory }: Host): Promise<void> {
+  const own = uid ?? process.getuid?.() ?? 0;
+  await makeEtc(etcDirectory(scratchDirectory, own), own);
+}
+
+async function givePolicy(wanted: PolicyWanted, { directories: { root } }: Home, { executables, machinePolicies, walls }: Host): Promise<void> {
+  if (walls === undefined || !hasPrivateRoot(walls.rung)) return refusePolicy(wanted);
+  const shownAt = join(configurationOf(executables.chromium ?? ""), "policies");
+  await putPolicy({ root, shownAt, machine: machinePolicies }, wanted);
 }
 
 /** Where the launch is given up meanwhile, its directories are not removed before the furnishing has ended. */
@@ -102,47 +120,49 @@ const isHeadful = (spec: LaunchSpec): boolean => spec.engine === "chromium" && !
 async function openDisplay(place: Place, host: Host, attempt: Attempt): Promise<Display> {
   attempt.enter("display");
   if (host.xvfb === undefined) throw new Error("Xvfb is not installed, and a headful browser needs it");
-  const { directories, spec } = place;
-  const confinement = confinementOf(place, host);
-  const wanted = { xvfb: host.xvfb, tools: host.tools, confinement, directories, size: spec.viewport };
+  const { cgroup, spec, walls } = place;
+  const wanted = { xvfb: host.xvfb, walls, inside: insideOf(place), prefix: cgroup?.prefix ?? [], size: spec.viewport };
   const display = await startDisplay(wanted, host.clock, attempt.halted);
   attempt.stops.add("display", () => display.stop());
-  await place.cgroup?.enter(display.pid);
   return display;
 }
 
-const confinementOf = ({ uid }: Place, host: Host): Confinement => ({ uid, mayGainRights: host.sandbox === "setuid" });
+const insideOf = ({ directories, uid, spec, display }: Place): WalledIn => ({
+  directories, uid, egress: spec.egress, hasPolicies: spec.engine === "chromium", hasDisplay: display !== undefined,
+});
 
-async function factsOf({ spec, executable, directories, extensions }: Place, host: Host): Promise<SwitchFacts> {
+async function factsOf({ spec, executable, walls, directories, extensions }: Place, host: Host): Promise<SwitchFacts> {
   const hasForced = extensions.some(({ forced }) => forced);
-  const facts = { profile: directories.profile, sandbox: host.sandbox, hasForced, lacksPolicy: host.policy.kind === "none" };
+  const facts = { profile: directories.profile, sandbox: walls.sandbox, hasForced, lacksPolicy: !hasPrivateRoot(walls.rung) };
   const majorVersion = spec.stealth ? await host.findMajorVersion(executable) : undefined;
   return majorVersion === undefined ? facts : { ...facts, majorVersion };
 }
 
 function spawnChromium(place: Place, host: Host, facts: SwitchFacts): ChildProcess {
-  const { spec, executable, directories, display, mount } = place;
-  const network = spec.egress?.namespace;
-  const confinement = { ...confinementOf(place, host), ...(mount && { mount }), ...(network !== undefined && { network }) };
-  const command = [executable, ...switchesOf(spec, facts)];
-  const [program = executable, ...args] = confined(host.tools, confinement, command);
+  const { cgroup, spec, executable, walls, directories, display } = place;
+  const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: countsAlone(place) });
+  const command = [...limits, executable, ...switchesOf(spec, facts)];
+  const [program = executable, ...args] = [...(cgroup?.prefix ?? []), ...walls.browser(insideOf(place), command)];
   return spawn(program, args, {
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
-    // A process group of its own, so that a signal to the daemon's does not reach it and all of it can be signalled at once.
+    // A process group of its own, so that a signal to the daemon's does not reach it.
     detached: true,
-    cwd: host.policy.kind === "working-directory" ? directories.root : "/",
+    cwd: "/",
     env: { ...environmentOf(directories), ...display?.environment },
   });
 }
 
+/** Is its uid nobody else's in its user namespace? */
+const countsAlone = ({ uid, walls }: Place): boolean => uid !== null || hasPrivateRoot(walls.rung);
+
 /** All a browser gets to know: nothing of the daemon's own environment. */
-const environmentOf = ({ root, temporary }: Directories): Record<string, string> => ({
+const environmentOf = ({ root, temporary, cache, configuration, data }: Directories): Record<string, string> => ({
   PATH: "/usr/local/bin:/usr/bin:/bin",
   HOME: root,
   TMPDIR: temporary,
-  XDG_CONFIG_HOME: `${root}/.config`,
-  XDG_CACHE_HOME: `${root}/.cache`,
-  XDG_DATA_HOME: `${root}/.local/share`,
+  XDG_CONFIG_HOME: configuration,
+  XDG_CACHE_HOME: cache,
+  XDG_DATA_HOME: `${data}/share`,
   XDG_RUNTIME_DIR: temporary,
   LANG: "C.UTF-8",
   // There is no desktop to talk to; a bus that is not there is found out faster than one that is searched for.
@@ -158,17 +178,12 @@ interface Watching {
 
 function watch(child: ChildProcess, { place, host, attempt, lastLines }: Watching): Started {
   const exited = exitOf(child, lastLines, host.clock);
-  const { directories, cgroup, display } = place;
-  const spared = new Set(display ? [display.pid] : []);
-  const tree = { root: directories.root, pid: child.pid, exited, spared, ...(cgroup && { cgroup }) };
-  attempt.stops.add("processes", () => endTree(tree, host.clock));
+  attempt.stops.add("processes", () => endTree({ pid: child.pid, exited }, host.clock));
   child.once("error", (error) => attempt.halt(error));
   void exited.then(({ code, signal }) => attempt.halt(new Error(`it ended ${signal ? `by ${signal}` : `with code ${code}`}`)));
   if (child.pid === undefined) throw new Error(`${place.executable} could not be started`);
-  const entered = cgroup?.enter(child.pid) ?? Promise.resolve();
-  entered.catch((error: Error) => attempt.halt(error));
   const [, , , input, output] = child.stdio;
-  return { child, pid: child.pid, pipe: openPipe(input as Writable, output as Readable), exited, entered };
+  return { child, pid: child.pid, pipe: openPipe(input as Writable, output as Readable), exited };
 }
 
 async function greet(started: Started, place: Place, { host, attempt }: { host: Host; attempt: Attempt }): Promise<Chromium> {
@@ -188,8 +203,8 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   const page = await attempt.untilHalted(pages.first);
   attempt.enter("page");
   if (wasUsed(place, attempt)) await attempt.untilHalted(giveCookies(home, cdp).catch(awaitExit));
-  const baseline = await attempt.untilHalted(takeFingerprint({ cdp, directories }, page).catch(awaitExit));
-  const extensions = new Extensions(cdp, clock);
+  const baseline = spec.isForOne || attempt.adopted ? undefined : await attempt.untilHalted(takeFingerprint({ cdp, directories }, page).catch(awaitExit));
+  const extensions = new Extensions(cdp, clock, place.withoutFiles);
   if (place.extensions.length > 0) {
     attempt.enter("extensions");
     const loading = await attempt.untilHalted(extensions.start(place.extensions, { profile: directories.profile, limitMs }).catch(awaitExit));
@@ -197,7 +212,7 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   }
   // After the baseline, for an answer of a server that the operator names may stay in the cache.
   const attestation = await attestLaunched(started, { cdp, page, spec }, { host, attempt });
-  await attempt.untilHalted(started.entered);
+  if (host.limits.maxCpuPercent !== null) await place.cgroup?.throttle(host.limits.maxCpuPercent);
   attempt.enter("ready");
   const { product, protocolVersion, userAgent } = version;
   const chromium = new RunningChromium({
@@ -229,13 +244,18 @@ async function awaitExit(error: unknown): Promise<never> {
   return new Promise(() => {});
 }
 
-const isolationOf = ({ spec, uid }: Place, host: Host): Isolation => ({
-  sandbox: host.sandbox,
-  uid,
-  memoryCap: host.cgroups?.kind ?? "none",
-  files: spec.engine === "chromium" && host.policy.kind !== "none" ? "policy" : "gate",
-  network: networkOf(spec),
-});
+function isolationOf(place: Place, host: Host): Isolation {
+  const { spec, uid, walls: { rung, sandbox } } = place;
+  return {
+    rung,
+    files: hasPrivateRoot(rung) ? "own" : "host",
+    tenants: hasPrivateRoot(rung) ? "many" : "one",
+    sandbox,
+    uid,
+    limits: limitsInForce({ ...host, countsAlone: countsAlone(place) }),
+    network: networkOf(spec),
+  };
+}
 
 function networkOf({ egress }: LaunchSpec): Isolation["network"] {
   if (egress === undefined) return "none";

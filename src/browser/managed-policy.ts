@@ -7,6 +7,8 @@ const defaultPolicy: Policy = {
   BrowserSignin: 0,
   DefaultBrowserSettingEnabled: false,
   MetricsReportingEnabled: false,
+  // The page of new tabs is Chromium's own, and those are closed.
+  NewTabPageLocation: "about:blank",
   PasswordManagerEnabled: false,
   PromotionsEnabled: false,
   SearchSuggestEnabled: false,
@@ -28,14 +30,18 @@ const ofAllExtensions: Policy = {
 };
 
 /**
- * What no caller changes: src/pool/managed-policies.ts refuses each of these names. What closes the host's files comes first.
+ * What no caller changes: src/pool/managed-policies.ts refuses each of these names. What closes the host's files and Chromium's own pages comes first.
  * Nothing here may touch remote debugging: `RemoteDebuggingAllowed` false leaves no CDP at all, and a browser that
  * survives the end of its pipe (chromium.md, What does NOT work, 7 and 8).
  */
 const pinnedPolicy: Policy = {
-  // Developer tools read any file for whoever scripts their page; the other two open them.
-  URLBlocklist: ["file://*", "devtools://*", "chrome://inspect", "chrome://serviceworker-internals"],
-  // chrome://policy/test replaces the policies of a running browser, so a CDP client could undo the line above.
+  // All that is not allowed: programs of the host start by other schemes, `mailto:` without being asked (measured, 156). What is
+  // named stands for pages of Chromium's own, which "*" leaves open; behind `view-source:` the inner address is judged.
+  URLBlocklist: ["*", "file://*", "chrome://*", "chrome-untrusted://*", "chrome-search://*", "chrome-native://*", "devtools://*"],
+  URLAllowlist: ["http://*", "https://*", "about:*", "data:*", "blob:*", "filesystem:*", "javascript:*", "view-source:*", "chrome-extension://*"],
+  // Its dialogs show files of the host. Clients intercept file choosers before them.
+  AllowFileSelectionDialogs: false,
+  // chrome://policy/test replaces the policies of a running browser, so a CDP client could undo the lines above.
   PolicyTestPageEnabled: false,
   // Without it --keep-alive-for-test does not hold a headful browser reliably: 5 of 60 exited (measured, 156).
   BackgroundModeEnabled: true,

@@ -1,55 +1,7 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import type { Clock, Millis } from "../base/clock.js";
 import { pause } from "../base/clock.js";
 import { TimeLimitReached } from "../base/deadline.js";
-
-interface Process {
-  readonly pid: number;
-  readonly group: number;
-}
-
-/**
- * The living processes that belong to browsers' directories: those that name one in their command line or environment,
- * and all of their process groups. Chromium's crash handlers reparent to pid 1, and its zygotes overwrite what they were
- * started with, so neither the parent nor the command line alone finds them all. Zombies are not living.
- */
-export async function findProcesses(roots: readonly string[]): Promise<number[]> {
-  const all = await livingProcesses();
-  const named = await Promise.all(all.map(async ({ pid, group }) => ((await mentions(pid, roots)) ? group : 0)));
-  const groups = new Set(named.filter((group) => group > 1 && group !== ownGroup(all)));
-  return all.filter(({ group }) => groups.has(group)).map(({ pid }) => pid);
-}
-
-const ownGroup = (all: readonly Process[]): number => all.find(({ pid }) => pid === process.pid)?.group ?? 0;
-
-/** The living processes of a group that has just started, by its leader. */
-export async function findGroup(leader: number): Promise<number[]> {
-  // Pids rise until they wrap, so the leader's children are above it; after a wrap they may be anywhere.
-  const latest = Number((await readFile("/proc/loadavg", "latin1")).trim().split(" ").at(-1));
-  const all = await livingProcesses(latest >= leader ? leader : 0);
-  return all.filter(({ group }) => group === leader).map(({ pid }) => pid);
-}
-
-async function livingProcesses(fromPid = 0): Promise<Process[]> {
-  const entries = await readdir("/proc").catch(() => []);
-  const wanted = entries.filter((name) => /^\d+$/.test(name) && Number(name) >= fromPid);
-  const all = await Promise.all(wanted.map(findProcess));
-  return all.filter((process) => process !== undefined);
-}
-
-async function findProcess(pid: string): Promise<Process | undefined> {
-  const text = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
-  // The command's name, in parentheses, may itself hold spaces and parentheses (proc(5)).
-  const [state, , group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  if (state === undefined || state === "" || state === "Z" || state === "X") return undefined;
-  return { pid: Number(pid), group: Number(group) };
-}
-
-async function mentions(pid: number, roots: readonly string[]): Promise<boolean> {
-  const places = [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`];
-  const texts = await Promise.all(places.map((place) => readFile(place, "latin1").catch(() => "")));
-  return roots.some((root) => texts.some((text) => text.includes(`${root}/`) || text.includes(`${root}\0`)));
-}
 
 /** Sends SIGKILL; a process that has gone already is fine. */
 export function killProcess(pid: number): void {
@@ -58,6 +10,63 @@ export function killProcess(pid: number): void {
   } catch {
     // ESRCH: it ended first.
   }
+}
+
+/**
+ * The first process of the namespace that a spawned bwrap(1) has made: its end is the end of every process in there, and
+ * bwrap itself, which stays outside, ends after it. Undefined where there is none, or not yet.
+ */
+export async function findFirstInside(pid: number): Promise<number | undefined> {
+  return (await isBubblewrap(pid)) ? (await childrenOf(pid))[0] : undefined;
+}
+
+export const isBubblewrap = (pid: number): Promise<boolean> =>
+  readFile(`/proc/${pid}/comm`, "latin1").then((name) => name === "bwrap\n", () => false);
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, "latin1").catch(() => "");
+  return text.split(" ").filter((word) => word !== "").map(Number);
+}
+
+/** A process and all that descend from it, whatever namespace they are in. */
+export async function treeOf(pid: number): Promise<number[]> {
+  const trees = await Promise.all((await childrenOf(pid)).map(treeOf));
+  return [pid, ...trees.flat()];
+}
+
+/** The living processes of the users that are looked for. Zombies hold nothing and are left out. */
+export async function processesOf(isWanted: (uid: number) => boolean): Promise<number[]> {
+  const names = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));
+  const found = await Promise.all(names.map(async (name) => {
+    const uid = await stat(`/proc/${name}`).then((entry) => entry.uid, () => undefined);
+    return uid !== undefined && isWanted(uid) && (await isLiving(name)) ? Number(name) : undefined;
+  }));
+  return found.filter((pid) => pid !== undefined);
+}
+
+/** Has it ended, be it that its parent has not asked for its end yet? */
+export async function isLiving(pid: number | string): Promise<boolean> {
+  const text = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
+  // The command's name, in parentheses, may itself hold spaces and parentheses (proc(5)).
+  const state = text.slice(text.lastIndexOf(")") + 2, text.lastIndexOf(")") + 3);
+  return state !== "" && state !== "Z" && state !== "X";
+}
+
+/**
+ * Whether nobody but bubblewrap and processes of these users stands between a process and the first one: then who started
+ * it has ended. A browser of a living daemon has that daemon above it.
+ */
+export async function isOrphan(pid: number, isWanted: (uid: number) => boolean): Promise<boolean> {
+  for (let above = await parentOf(pid); above > 1; above = await parentOf(above)) {
+    const uid = await stat(`/proc/${above}`).then((entry) => entry.uid, () => undefined);
+    if (uid !== undefined && !isWanted(uid) && !(await isBubblewrap(above))) return false;
+  }
+  return true;
+}
+
+async function parentOf(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
+  return Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[1] ?? 0);
 }
 
 const firstPauseMs = 4;

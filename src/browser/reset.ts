@@ -14,8 +14,8 @@ export interface Resettable {
   readonly pages: Pages;
   readonly spec: LaunchSpec;
   readonly directories: Directories;
-  /** Taken when the browser was launched, before it had its extensions. */
-  readonly baseline: Fingerprint;
+  /** Taken when the browser was launched, before it had its extensions; absent where it was launched for one holder. */
+  readonly baseline: Fingerprint | undefined;
   readonly extensions: Extensions;
   /** Those it was launched with. */
   readonly given: readonly Wanted[];
@@ -26,7 +26,6 @@ export interface Resettable {
 
 /** How long what is going may take to be gone. */
 const settlingLimitMs: Millis = 2_000;
-const renewalLimitMs: Millis = 10_000;
 const settlingPauseMs: Millis = 20;
 
 /**
@@ -35,14 +34,17 @@ const settlingPauseMs: Millis = 20;
  */
 export async function resetBrowser(browser: Resettable): Promise<readonly string[]> {
   if (browser.isAdopted) return ["profile: used before the launch"];
+  const { baseline } = browser;
+  if (baseline === undefined) return ["fingerprint: none was taken at the launch, which was for one holder"];
   // It cannot be taken out, and keeps what it has seen.
   if (browser.given.some(({ forced }) => forced)) return ["extensions: one is installed by policy"];
+  // What it has kept of the pages it saw goes only with the extension, and loaded anew it could read files.
+  if (browser.given.length > 0) return ["extensions: they cannot be loaded anew"];
   const page = await openFreshPage(browser);
-  const differences = await clearUntilSame(browser, page);
+  const differences = await clearUntilSame(browser, baseline, page);
   const found = differences.length === 0 ? await findTracesAtLastOrigin(browser, page) : differences;
   if (found.length > 0) return found;
-  // Loaded anew, for what an extension has kept of the pages it saw goes only with the extension.
-  await browser.extensions.renew(browser.given, renewalLimitMs);
+  browser.extensions.forget();
   await navigateFresh(browser, page);
   return [];
 }
@@ -68,19 +70,18 @@ async function openFreshPage({ cdp, spec }: Resettable): Promise<string> {
  * Clears and compares until nothing differs, at most 2 s beyond the first time, which may itself be long where the disk
  * is slow. Once is not always enough: a worker may be just starting, and a page writes its last words while it closes.
  */
-async function clearUntilSame(browser: Resettable, page: string): Promise<readonly string[]> {
+async function clearUntilSame(browser: Resettable, baseline: Fingerprint, page: string): Promise<readonly string[]> {
   const { clock } = browser;
-  let differences = await clearAndCompare(browser, page);
+  let differences = await clearAndCompare(browser, baseline, page);
   const deadline = clock.monotonic() + settlingLimitMs;
   while (differences.length > 0 && clock.monotonic() < deadline) {
     await pause(clock, settlingPauseMs);
-    differences = await clearAndCompare(browser, page);
+    differences = await clearAndCompare(browser, baseline, page);
   }
   return differences;
 }
 
-async function clearAndCompare(browser: Resettable, page: string): Promise<readonly string[]> {
-  const { baseline } = browser;
+async function clearAndCompare(browser: Resettable, baseline: Fingerprint, page: string): Promise<readonly string[]> {
   await clearBrowser(browser, page);
   return differencesBetween(baseline, await takeFingerprint(browser, page));
 }

@@ -1,15 +1,18 @@
 import { execFile } from "node:child_process";
 import type { Millis } from "../base/clock.js";
 
-/** How a short-lived program ended; `output` is what it wrote to its standard output. */
+/** How a short-lived program ended, and what it wrote to its standard output and to its standard error. */
 export interface Outcome {
   readonly succeeded: boolean;
   readonly output: string;
+  readonly complaint: string;
 }
 
 /** Runs a short-lived program to its end, or kills it at the limit. Never throws. */
 export const run = (program: string, args: readonly string[], limitMs: Millis): Promise<Outcome> =>
   new Promise((resolve) => {
     const options = { timeout: limitMs, killSignal: "SIGKILL", env: { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" } } as const;
-    execFile(program, [...args], options, (error, output) => resolve({ succeeded: error === null, output }));
+    execFile(program, [...args], options, (error, output, complaint) => {
+      resolve({ succeeded: error === null, output, complaint });
+    });
   });

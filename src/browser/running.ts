@@ -1,5 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { constants } from "node:os";
 import type { Clock, Millis } from "../base/clock.js";
 import { pause } from "../base/clock.js";
 import { within } from "../base/deadline.js";
@@ -41,7 +42,7 @@ export interface Launched {
   readonly attestation: Attestation | undefined;
   readonly canary: Canary;
   readonly version: Chromium["version"];
-  readonly baseline: Fingerprint;
+  readonly baseline: Fingerprint | undefined;
   readonly exited: Promise<Exit>;
   /** Everything the launch has started, newest last. */
   readonly stops: Stops;
@@ -160,10 +161,16 @@ export class RunningChromium implements Chromium {
 /** How long its last words may be on their way after the process has ended. */
 const lastWordsMs = 50;
 
+/** bwrap(1) ends with 128 and the number of the signal that ended what it had started. */
+function signalled(code: number | null, signal: Exit["signal"]): Pick<Exit, "code" | "signal"> {
+  const name = Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0];
+  return name === undefined ? { code, signal } : { code: null, signal: name as NodeJS.Signals };
+}
+
 /** Settles with the end of `child`. Call it before anything is awaited: the process may end at once. */
 export async function exitOf(child: ChildProcess, lastLines: () => readonly string[], clock: Clock): Promise<Exit> {
   const ended = new Promise<Pick<Exit, "code" | "signal">>((resolve) => {
-    child.once("exit", (code, signal) => resolve({ code, signal }));
+    child.once("exit", (code, signal) => resolve(signalled(code, signal)));
     child.once("error", () => resolve({ code: null, signal: null }));
   });
   const silent = once(child.stderr as Readable, "end").catch(() => {});

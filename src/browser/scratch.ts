@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { chmod, lstat, mkdir, readFile, statfs, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { access, chmod, constants, lstat, mkdir, readFile, statfs, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
 
 const sharedMemory = "/dev/shm";
+const onDisk = "/var/tmp";
 /** A profile takes about 2 MiB; caches, downloads and shared memory take the rest. */
 const roomyBytes = 2 ** 30;
 
@@ -15,12 +16,21 @@ export const scratchName = (dataDirectory: string): string =>
  * chromium.md 1). Never in the data directory: that may be closed to browsers with uids of their own, and its path too long.
  */
 export async function findScratchDirectory(dataDirectory: string): Promise<string> {
-  const room = await statfs(sharedMemory).then(({ bavail, bsize }) => bavail * bsize, () => 0);
-  return join(room >= roomyBytes ? sharedMemory : "/var/tmp", scratchName(dataDirectory));
+  const isWritable = await access(sharedMemory, constants.W_OK).then(() => true, () => false);
+  const room = isWritable ? await statfs(sharedMemory).then(({ bavail, bsize }) => bavail * bsize, () => 0) : 0;
+  return join(room >= roomyBytes ? sharedMemory : onDisk, scratchName(dataDirectory));
 }
 
+/** Every directory that `findScratchDirectory` may have answered at an earlier start. */
+export const scratchDirectoriesOf = (dataDirectory: string): readonly string[] =>
+  [sharedMemory, onDisk].map((place) => join(place, scratchName(dataDirectory)));
+
+/** Whether it is a directory of ours: anybody may have made one of that name. */
+export const isOurs = (path: string): Promise<boolean> =>
+  lstat(path).then((found) => found.isDirectory() && found.uid === process.getuid?.(), () => false);
+
 /**
- * Chromium makes a socket at `<scratch>/<browser, 20 bytes>/tmp/org.chromium.Chromium.XXXXXX/SingletonSocket` and aborts
+ * Chromium makes a socket at `<scratch>/<workspace, 14 bytes>/tmp/org.chromium.Chromium.XXXXXX/SingletonSocket` and aborts
  * where that is longer than a socket's path may be: 107 bytes on Linux, 103 on macOS (unix(7)).
  */
 const mostPathBytes = (process.platform === "linux" ? 107 : 103) - 70;
@@ -34,10 +44,13 @@ export async function makeScratchDirectory(path: string): Promise<void> {
     throw new Error(`the scratch directory ${path} has a path of more than ${mostPathBytes} bytes, which Chromium cannot use`);
   }
   await mkdir(path, { recursive: true });
-  const found = await lstat(path);
-  if (!found.isDirectory() || found.uid !== process.getuid?.()) throw new Error(`${path} belongs to somebody else`);
+  if (!(await isOurs(path))) throw new Error(`${path} belongs to somebody else`);
   await chmod(path, 0o711);
 }
+
+/** Of the daemon that has this scratch directory and of no other: two on one machine may have the same last part. */
+export const cgroupNameOf = (scratch: string): string =>
+  `${basename(scratch)}-${createHash("sha256").update(scratch).digest("hex").slice(0, 8)}`;
 
 const topsFile = (scratch: string): string => join(scratch, "cgroup-tops");
 

@@ -1,45 +1,82 @@
-import { readdir, rmdir, stat } from "node:fs/promises";
+import { readdir, readFile, rmdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type BrowserId, findBrowserId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
 import { cgroupsIn } from "./cgroup.js";
-import { removeDirectory } from "./directories.js";
-import { sweepDisplays } from "./display-traces.js";
+import { isWorkspaceName, removeDirectory } from "./directories.js";
+import { sweepSharedSockets } from "./display-sockets.js";
 import type { Host } from "./host.js";
-import { findProcesses, killAll } from "./processes.js";
-import { cgroupTopsOf, keepCgroupTops } from "./scratch.js";
+import { hasPrivateRoot } from "./isolation/rungs.js";
+import { isBubblewrap, killAll, processesOf, treeOf } from "./processes.js";
+import { cgroupTopsOf, isOurs, keepCgroupTops } from "./scratch.js";
+import { unmountBelow } from "./sized-scratch.js";
+import { killStrays } from "./strays.js";
 import { removeCgroup } from "./tree.js";
 
-const limitMs = 20_000;
-
 /**
- * Clears what a killed daemon has left of its browsers, and says which. To be called before the first launch. The scratch
- * directory is this daemon's alone (one per data directory, whose lock it holds), so all that is in it is left over;
- * another daemon's browsers are in another directory and are never looked at. Displays are swept by owner, too: a daemon
- * that was killed may have had another data directory, and the same uids.
+ * Clears what a killed daemon has left of its browsers, and says how many directories there were. To be called before the
+ * first launch. The scratch directory is this daemon's alone (one per data directory, whose lock it holds), so all that is in
+ * it is left over; another daemon's browsers are in another directory and are never looked at. Processes end with their
+ * daemon, by their process namespace; those that had none are found by their cgroup or by their uid.
  */
-export async function sweepLeftovers(host: Host): Promise<readonly BrowserId[]> {
-  const entries = await readdir(host.scratchDirectory);
-  const browsers = entries.map(findBrowserId).filter((id) => id !== undefined);
-  const roots = browsers.map((id) => join(host.scratchDirectory, id));
-  // A root is of its browser's group, and else ours (directories.ts).
-  const owners = new Set(await Promise.all(roots.map(async (root) => (await stat(root))[host.uids ? "gid" : "uid"])));
-  if (roots.length > 0) await killAll(host.clock, () => findProcesses(roots), limitMs);
+export async function sweepLeftovers(host: Host): Promise<number> {
+  await killStrays(host);
+  if (host.uids === undefined) await killNamespaces(host);
   await sweepCgroups(host);
-  await sweepDisplays((uid) => owners.has(uid) || host.uids?.owns(uid) === true);
-  await Promise.all(roots.map(removeDirectory));
-  if (browsers.length > 0) host.log.info({ browsers }, "leftover browsers swept");
-  return browsers;
+  if (!hasPrivateRoot(host.walls?.rung ?? "none")) {
+    await sweepSharedSockets((uid) => host.uids?.owns(uid) ?? uid === process.getuid?.());
+  }
+  return await removeWorkspaces(host.scratchDirectory, host.log);
 }
 
-/** A restarted daemon may run in another cgroup than before, and then its browsers' are elsewhere too. */
-async function sweepCgroups({ cgroups, clock, scratchDirectory }: Host): Promise<void> {
-  const own = cgroups?.top;
-  for (const top of await cgroupTopsOf(scratchDirectory)) {
-    for (const cgroup of await cgroupsIn(top)) {
-      await killAll(clock, () => cgroup.processes(), limitMs);
-      await removeCgroup(cgroup, clock);
+/**
+ * Clears scratch directories that this daemon's forerunners have used, as far as their cgroups tell the processes. To be
+ * called before one of them is chosen: what is left in memory takes the room by which it is chosen.
+ */
+export async function sweepEarlier(paths: readonly string[], around: Pick<Host, "clock" | "log">): Promise<void> {
+  for (const scratchDirectory of paths) {
+    if (!(await isOurs(scratchDirectory))) continue;
+    try {
+      await sweepCgroups({ ...around, scratchDirectory });
+      await removeWorkspaces(scratchDirectory, around.log);
+      await removeDirectory(scratchDirectory);
+    } catch (error) {
+      around.log.warn({ scratchDirectory, error: textOf(error) }, "an earlier scratch directory could not be cleared");
     }
-    if (top !== own) await rmdir(top).catch(() => {});
   }
-  await keepCgroupTops(scratchDirectory, own === undefined ? [] : [own]);
+}
+
+async function removeWorkspaces(scratch: string, log: Log): Promise<number> {
+  const names = (await readdir(scratch)).filter(isWorkspaceName);
+  await unmountBelow(scratch);
+  await Promise.all(names.map((name) => removeDirectory(join(scratch, name))));
+  if (names.length > 0) log.info({ directories: names.length }, "leftover browsers swept");
+  return names.length;
+}
+
+const limitMs = 10_000;
+
+/**
+ * bwrap 0.8.0 asks to end with its parent only after it has started: one whose daemon was killed within that moment goes on.
+ * It is known by the path of a browser's directory on its command line.
+ */
+async function killNamespaces({ clock, scratchDirectory }: Host): Promise<void> {
+  const find = async (): Promise<number[]> => {
+    const own = await processesOf((uid) => uid === process.getuid?.());
+    const found = await Promise.all(own.map(async (pid) => ((await isBubblewrapOf(pid, scratchDirectory)) ? await treeOf(pid) : [])));
+    return [...new Set(found.flat())];
+  };
+  await killAll(clock, find, limitMs);
+}
+
+const isBubblewrapOf = async (pid: number, scratch: string): Promise<boolean> =>
+  (await isBubblewrap(pid)) && (await readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")).includes(`${scratch}/b-`);
+
+/** A restarted daemon may run in another cgroup than before, and then its browsers' are elsewhere too. */
+async function sweepCgroups({ cgroups, clock, scratchDirectory }: Pick<Host, "cgroups" | "clock" | "scratchDirectory">): Promise<void> {
+  const own = cgroups?.tops ?? [];
+  for (const top of await cgroupTopsOf(scratchDirectory)) {
+    for (const cgroup of await cgroupsIn(top)) await removeCgroup(cgroup, clock);
+    if (!own.includes(top)) await rmdir(top).catch(() => {});
+  }
+  await keepCgroupTops(scratchDirectory, own);
 }

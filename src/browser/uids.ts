@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 
 /** Uids for browsers, each used by one browser of this machine at a time. */
@@ -7,6 +8,8 @@ export interface Uids {
   give(uid: number): void;
   /** Whether the uid is of this daemon's block: what it owns and nobody living holds was left by an earlier daemon. */
   owns(uid: number): boolean;
+  /** Whether a living browser has it. */
+  isTaken(uid: number): boolean;
   close(): Promise<void>;
 }
 
@@ -14,18 +17,37 @@ export interface Uids {
 const blockSize = 1000;
 const blocks = 1000;
 
+/** Blocks begin at multiples of their size, so that blocks of daemons with different bases are the same or apart. */
+const firstBlock = (base: number): number => Math.ceil(base / blockSize) * blockSize;
+
 /**
- * Claims the first block of uids, counted from `base`, that no other living daemon of this machine holds. The claim is an
+ * Claims the first block of uids, from `base` on, that no other living daemon of this machine holds. The claim is an
  * abstract unix socket: the kernel makes it exclusive and drops it with the daemon, however that ends.
  */
 export async function openUids(base: number): Promise<Uids> {
   for (let block = 0; block < blocks; block += 1) {
-    const first = base + block * blockSize;
+    const first = firstBlock(base) + block * blockSize;
     const claim = await tryListen(`\0remuda-uids-${first}`);
     if (claim) return uidsFrom(first, claim);
   }
   throw new Error(`every block of uids from ${base} on is held by another daemon`);
 }
+
+/**
+ * Whether this process may give the uids of its first block, as user and as group. Root of a user namespace has only those
+ * that are mapped into it; every other is refused with EINVAL (user_namespaces(7)).
+ */
+export async function areUidsMapped(base: number): Promise<boolean> {
+  const first = firstBlock(base);
+  const maps = await Promise.all(["uid_map", "gid_map"].map((name) => readFile(`/proc/self/${name}`, "latin1").catch(() => undefined)));
+  return maps.every((map) => map === undefined || isCovered(map, first));
+}
+
+/** Each line names the first id inside, the first outside and how many. */
+const isCovered = (map: string, first: number): boolean => map.split("\n").some((line) => {
+  const [inside = 0, , count = 0] = line.trim().split(/ +/).map(Number);
+  return inside <= first && first + blockSize <= inside + count;
+});
 
 function uidsFrom(first: number, claim: Server): Uids {
   const taken = new Set<number>();
@@ -39,6 +61,7 @@ function uidsFrom(first: number, claim: Server): Uids {
       throw new Error(`all ${blockSize} uids of this daemon are taken`);
     },
     give: (uid) => void taken.delete(uid),
+    isTaken: (uid) => taken.has(uid),
     owns: (uid) => uid >= first && uid < first + blockSize,
     close: () => new Promise((resolve) => void claim.close(() => resolve())),
   };

@@ -10,11 +10,12 @@ interface Resolved {
   readonly node: { readonly memoryBytes: number; readonly parallelLaunches: number; readonly scratchDir: string | null };
   readonly drain: { readonly limitMs: number };
   readonly archives: { readonly directory: string };
+  readonly egress: { readonly privateHostsCeiling: readonly string[] };
 }
 
 /** Sections whose open settings are settled lose their null. */
 export type Settled = Omit<Compiled<ConfigFile>, keyof Resolved> & {
-  readonly [Key in "node" | "drain" | "archives"]: Omit<Compiled<ConfigFile>[Key], keyof Resolved[Key]> & Resolved[Key];
+  readonly [Key in "node" | "drain" | "archives" | "egress"]: Omit<Compiled<ConfigFile>[Key], keyof Resolved[Key]> & Resolved[Key];
 } & Pick<Resolved, "dataDir">;
 
 // A container's limit counts; without one Node.js answers 0 or a number beyond any machine.
@@ -32,7 +33,7 @@ const drainLimits = { all: 0, control: 0, node: 600_000 } as const;
 export function settle(file: ConfigFile, packageRoot: string): Settled {
   const compiled = compile(file);
   const dataDir = resolve(packageRoot, file.data_dir ?? ".remuda");
-  const { node, drain, archives } = compiled;
+  const { node, drain, archives, egress } = compiled;
   return {
     ...compiled,
     dataDir,
@@ -42,6 +43,7 @@ export function settle(file: ConfigFile, packageRoot: string): Settled {
       parallelLaunches: node.parallelLaunches ?? availableParallelism(),
       scratchDir: node.scratchDir === null ? null : resolve(packageRoot, node.scratchDir),
     },
+    egress: { ...egress, privateHostsCeiling: egress.privateHostsCeiling ?? egress.privateHosts },
     drain: { limitMs: drain.limitMs ?? drainLimits[file.role] },
     archives: { ...archives, directory: archives.directory === null ? join(dataDir, "archives") : resolve(packageRoot, archives.directory) },
   };

@@ -1,5 +1,5 @@
 import { type Static, Type } from "typebox";
-import { engines, regions } from "../pool/config.js";
+import { engines, regions, rungNames } from "../pool/config.js";
 import {
   bytes, bytesOr, count, countOr, hours, millis, minutes, minutesOr, oneOf, ratio, seconds, secondsOr, secretOr, switched, text, textOr, texts, textsOr,
 } from "./kinds.js";
@@ -53,13 +53,24 @@ const node = Type.Object({
   lost_after_ms: millis("a node without a beat is lost after", [200, 600_000])(15_000),
   scratch_dir: textOr("directories of browsers; has to be passable for their uids")("a directory of this data directory's own in the temporary directory"),
   uid_base: count("the first uid given to browsers, where the daemon is root", "uid", [1000, 4_000_000_000])(200_000),
-  require_sandbox: switched("refuses to launch where Chromium's sandbox cannot be on")(false),
+  cgroups: switched("a cgroup for each browser, where one may be made, bounds its memory and tasks and shares processors out; false: they are watched")(true),
+  scratch_mounts: switched("a file system in memory for each browser, where root may mount one, bounds what it stores; false: its files are counted")(true),
+  memory_watch_period_ms: millis("memory of browsers is looked at every, where no cgroup bounds it, and the scratch directory's fullness", [100, 60_000])(1000),
+  storage_watch_period_seconds: seconds("files of browsers are counted every, where no file system of their own bounds them", [1, 3600])(10),
+  max_scratch_percent: count("above so full a scratch directory the browser that stores most is retired", "%", [10, 100])(90),
+  require_isolation: oneOf("the weakest wall around a browser on which browsers are launched, see docs/isolation.md", rungNames)("shared-proc"),
 });
 
 const browser = Type.Object({
   executable: textOr("Chromium's executable")("found in the usual places", { env: "REMUDA_CHROMIUM" }),
   headless_shell: textOr("chromium-headless-shell's executable")("found in the usual places"),
+  readable_paths: texts("further paths of the machine that browsers may read, such as those of an engine of one's own", "a list of absolute paths")([]),
   engine: oneOf("engine of pools and sessions that name none", engines)("chromium"),
+  max_tasks: count("processes and threads of one browser; ten pages have about 220", "tasks", [100, 100_000])(1024),
+  max_cpu_percent: countOr("processor time of one browser that is launched, in percent of one core", "%", [10, 100_000])("whatever is free"),
+  max_open_files: count("open files of one process of a browser", "files", [1024, 1_000_000])(4096),
+  max_scratch_bytes: bytes("one browser may store, its profile and downloads included; one that has more is retired", [2 ** 26, 2 ** 40])(3 * 2 ** 30),
+  max_scratch_files: count("files of one browser, its profile and downloads included", "files", [5000, 100_000_000])(300_000),
 });
 
 const fill = Type.Object({
@@ -93,8 +104,14 @@ const drain = Type.Object({
 
 const gateway = Type.Object({
   ping_seconds: seconds("clients are pinged every; two unanswered disconnect", [1, 3600])(20),
-  max_message_bytes: bytes("largest message", [1024, 2 ** 30])(100 * 2 ** 20),
+  max_clients: count("clients of one browser at once; further ones get 429", "clients", [1, 10_000])(32),
+  max_message_bytes: bytes("largest message", [1024, 100 * 2 ** 20])(16 * 2 ** 20),
+  max_unfinished_bytes: bytes(
+    "messages of all clients of one browser that are not whole or not yet judged, so more than the largest message; the client with most is cut", [2048, 2 ** 40])(64 * 2 ** 20),
+  max_total_unfinished_bytes: bytes("the same of all clients of this daemon", [2048, 2 ** 40])(256 * 2 ** 20),
   max_buffered_bytes: bytes("a client with more than this unread is cut", [1024, 2 ** 31])(128 * 2 ** 20),
+  max_browser_buffered_bytes: bytes("all clients of one browser with more than this unread: the client with most is cut", [1024, 2 ** 40])(256 * 2 ** 20),
+  max_total_buffered_bytes: bytes("the same of all clients of this daemon", [1024, 2 ** 40])(2 ** 30),
   stalled_seconds: seconds("a client that reads nothing while the limit is passed is cut after", [1, 600])(10),
   start_url_wait_ms: millis("the first client waits for the dispatch of an acquire's start_url at most", [0, 60_000])(1000),
   upgrade_limit_seconds: seconds("an upgrade has to be settled within, relaying included")(10),
@@ -109,6 +126,10 @@ const egress = Type.Object({
     "private destinations open to browsers whose network names none itself; a list of their own replaces it, [] closes all",
     "a list of host names, addresses or ranges",
   )([]),
+  private_hosts_ceiling: textsOr(
+    "private destinations that network.private_hosts of pools and sessions may open at most; what lies outside is refused",
+    "a list of host names, addresses or ranges",
+  )("egress.private_hosts"),
   allowed_probe_url: textOr("also asked for from inside before a browser is idle, and has to answer")("only a closed destination is tried", {
     pattern: "^https?://\\S+$", form: "http(s)://…",
   }),
@@ -124,6 +145,8 @@ const egress = Type.Object({
   }),
   check_limit_seconds: seconds("a check of a proxy takes at most", [1, 50])(10),
   curl_body_bytes: bytes("largest body that POST /browsers/{id}/curl returns", [1024, 2 ** 28])(10 * 2 ** 20),
+  curl_browser_bytes: bytes("bodies of such requests and answers held at once for one browser; further ones get 429", [1024, 2 ** 40])(32 * 2 ** 20),
+  curl_total_bytes: bytes("the same for all browsers of this daemon", [1024, 2 ** 40])(128 * 2 ** 20),
 });
 
 const archives = Type.Object({
@@ -192,6 +215,11 @@ const stop = Type.Object({
 const log = Type.Object({
   level: oneOf("least level that is logged", logLevels)("info"),
   format: oneOf("form of the log; auto: text on a terminal, JSON otherwise", logFormats)("auto"),
+  buffer_bytes: bytes("lines held for a slow reader; further ones are dropped and counted", [4096, 2 ** 28])(2 ** 20),
+  max_lines_per_second: countOr(
+    "lines of one message about one browser, or about none; further ones are counted and told in one line. Level debug has no limit", "lines/s",
+  )("no limit", 10),
+  flush_limit_ms: millis("the end of the process waits for lines to be read at most", [1, 60_000])(1000),
 });
 
 /** The whole configuration as the file states it: snake_case, the unit at the end of the key. */

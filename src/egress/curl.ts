@@ -88,7 +88,7 @@ async function ask(asked: CurlRequest, { url, target }: Asked, parts: CurlParts 
   const [answer] = (await once(asking, "response")) as [IncomingMessage];
   return {
     status: answer.statusCode ?? 0, headers: headersOf(answer),
-    body: await bodyOf(answer, settings.curlBodyBytes ?? defaultBodyBytes),
+    body: await bodyOf(answer, settings.curlBodyBytes ?? defaultBodyBytes, (bytes) => asked.kept?.(bytes)),
   };
 }
 
@@ -105,13 +105,14 @@ function headersOf(answer: IncomingMessage): Record<string, string[]> {
   return Object.fromEntries(entries.map(([name, values = []]) => [name, values]));
 }
 
-async function bodyOf(answer: IncomingMessage, most: number): Promise<Buffer> {
+async function bodyOf(answer: IncomingMessage, most: number, kept: (bytes: number) => void): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   for await (const piece of answer as AsyncIterable<Buffer>) {
     bytes += piece.length;
     if (bytes > most) throw new CurlFailure("too_large", `The body has more than ${most} bytes`);
     pieces.push(piece);
+    kept(bytes);
   }
   return Buffer.concat(pieces);
 }

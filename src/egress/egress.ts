@@ -33,6 +33,8 @@ export class Egress {
   readonly #server: Server;
   /** The browser's connections: those that became tunnels the server no longer knows. */
   readonly #inner = new Set<Socket>();
+  /** Of connections that may be a stranger's: whether they are the browser's. */
+  readonly #admissions = new WeakMap<Socket, Promise<boolean>>();
   readonly #passages: Passages;
   readonly #counts: Counts;
   readonly #origins = new Origins();
@@ -80,6 +82,11 @@ export class Egress {
     return this.ask.listener.namespace;
   }
 
+  /** /proc path of the user namespace that owns the other, where that was made without root. */
+  get userNamespace(): string | undefined {
+    return this.ask.listener.userNamespace;
+  }
+
   /** From the call on every request obeys; whatever is open and no longer allowed is cut when it resolves. */
   async apply(rules: Rules): Promise<void> {
     this.#passages.apply(rules);
@@ -116,6 +123,7 @@ export class Egress {
       await within(this.parts.clock, { what: "closing an egress", limitMs: closeMs }, closed);
     } finally {
       this.ask.listener.close();
+      this.#passages.close();
       this.#counts.read();
     }
   }
@@ -136,23 +144,32 @@ export class Egress {
     server.maxConnections = settings.maxConnections + spareConnections;
     server.on("connection", (socket) => {
       this.#inner.add(socket);
+      const admission = this.ask.listener.admits?.(socket);
+      if (admission) this.#admissions.set(socket, admission);
       // Node.js stops listening when it hands one over: a reset must not end the process, whoever has it by then.
       socket.on("error", () => {});
       socket.once("close", () => this.#inner.delete(socket));
     });
-    server.on("request", (request, response) => this.#run(forward({ request, response }, this.#doors), request));
+    server.on("request", (request, response) => this.#run(request, () => forward({ request, response }, this.#doors)));
     server.on("checkContinue", (...[request, response]: [Exchange["request"], Exchange["response"]]) =>
-      this.#run(forward({ request, response }, this.#doors), request));
-    server.on("connect", (request, socket, head) => this.#run(tunnel(asking(request, socket, head), this.#doors), request));
-    server.on("upgrade", (request, socket, head) => this.#run(upgrade(asking(request, socket, head), this.#doors), request));
+      this.#run(request, () => forward({ request, response }, this.#doors)));
+    server.on("connect", (request, socket, head) => this.#run(request, () => tunnel(asking(request, socket, head), this.#doors)));
+    server.on("upgrade", (request, socket, head) => this.#run(request, () => upgrade(asking(request, socket, head), this.#doors)));
     return server;
   }
 
-  #run(work: Promise<void>, { socket }: IncomingMessage): void {
-    work.catch((error: unknown) => {
+  #run({ socket }: IncomingMessage, work: () => Promise<void>): void {
+    const admission = this.#admissions.get(socket);
+    (admission ? this.#unlessStranger(socket, admission, work) : work()).catch((error: unknown) => {
       this.parts.log.error({ browser: this.ask.browser, message: textOf(error) }, "egress broke");
       socket.destroy();
     });
+  }
+
+  async #unlessStranger(socket: Socket, admission: Promise<boolean>, work: () => Promise<void>): Promise<void> {
+    if (await admission) return await work();
+    this.parts.log.warn({ browser: this.ask.browser }, "stranger refused by an egress");
+    socket.destroy();
   }
 }
 

@@ -8,6 +8,9 @@ export const keepAliveMs: Millis = 60_000;
 /** How long a connection to an origin is kept for the next request. */
 export const idleOriginMs: Millis = 4000;
 export const idleOrigins = 32;
+/** Denials of one browser in a second that are answered at once, and how long further ones wait. */
+export const promptDenials = 200;
+export const denialDelayMs: Millis = 1000;
 /** Connections a browser may hold open beyond those with a request; more are closed unanswered. */
 export const spareConnections = 64;
 

@@ -1,6 +1,6 @@
 import { networkInterfaces } from "node:os";
 import { isIPv4 } from "node:net";
-import { proxyPorts } from "./port.js";
+import { isProxyAddress, proxyPorts } from "./port.js";
 import type { Own } from "./rules.js";
 
 /** A place where Remuda itself listens. */
@@ -20,7 +20,8 @@ const localAddresses = (): readonly string[] =>
 const isThisMachine = (address: string): boolean => isLoopback(address) || isUnspecified(address) || localAddresses().includes(address);
 
 /**
- * The addresses and ports that no browser may reach, whatever its rules say: API and gateway, Redis, every live proxy.
+ * The addresses and ports that no browser may reach, whatever its rules say: API and gateway, Redis, every live proxy,
+ * those of other daemons on this machine included.
  * A place on this machine is closed on all of its addresses; hosts are given as addresses (`localhost` for loopback).
  */
 export function makeOwn(places: readonly OwnPlace[]): Own {
@@ -30,6 +31,7 @@ export function makeOwn(places: readonly OwnPlace[]): Own {
   };
   return {
     isOwn(address, port) {
+      if (isProxyAddress(address)) return true;
       if (proxyPorts.has(port)) return isThisMachine(address);
       return places.some((place) => place.port === port && isAt(place, address));
     },

@@ -1,4 +1,4 @@
-import type { Server } from "node:net";
+import type { Server, Socket } from "node:net";
 import type { Clock, Millis } from "../base/clock.js";
 import type { BrowserId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
@@ -51,7 +51,11 @@ export interface Listener {
   readonly proxyUrl: string;
   /** /proc path of the network namespace; absent in the proxy tier. */
   readonly namespace?: string;
+  /** /proc path of the user namespace that owns it, where it was made without root. */
+  readonly userNamespace?: string;
   listen(server: Server): Promise<void>;
+  /** Whether the connection is the browser's own; left out: nobody else can connect. */
+  admits?(socket: Socket): Promise<boolean>;
   /** After the server has closed. */
   close(): void;
 }
@@ -62,6 +66,8 @@ export interface CurlRequest {
   readonly headers: Record<string, string>;
   readonly body?: string;
   readonly timeoutMs: Millis;
+  /** Told how much of the answer's body is held by now. */
+  kept?(bytes: number): void;
 }
 
 export interface CurlAnswer {

@@ -1,11 +1,14 @@
 import { setMaxListeners } from "node:events";
 import type { Socket } from "node:net";
-import type { Clock, Millis } from "../base/clock.js";
+import { type Clock, type Millis, pause } from "../base/clock.js";
 import type { BrowserId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
+import { Denials } from "./denials.js";
+import { RateLimit } from "../base/rate-limit.js";
 import { cut, wireOf } from "./dial.js";
 import type { Counts } from "./meter.js";
 import type { EgressParts } from "./parts.js";
+import { denialDelayMs, promptDenials } from "./limits.js";
 import { closedRules, type DeniedBy, isStillAllowed, judge, type Rules, type Target, type Way } from "./rules.js";
 
 export type OpenWay = Exclude<Way, { readonly kind: "denied" }>;
@@ -115,8 +118,13 @@ export class Passages {
   #entering = 0;
   #changing = newController();
   readonly #open = new Set<Passage>();
+  readonly #denials: Denials;
+  readonly #promptDenials: RateLimit;
 
-  constructor(private readonly parts: PassagesParts) {}
+  constructor(private readonly parts: PassagesParts) {
+    this.#denials = new Denials(parts);
+    this.#promptDenials = new RateLimit({ clock: parts.clock, perSecond: promptDenials, onSuppressed: () => {} });
+  }
 
   get size(): number {
     return this.#open.size + this.#entering;
@@ -137,13 +145,19 @@ export class Passages {
   async enter(target: Target, connect: Connect): Promise<Entry> {
     const { counts, settings } = this.parts;
     counts.request();
-    if (this.size >= settings.maxConnections) return this.#deny(target, "limit", "The browser has too many connections open");
+    if (this.size >= settings.maxConnections) return await this.#deny(target, "limit", "The browser has too many connections open");
     this.#entering += 1;
     try {
       return await this.#enter(target, connect);
     } finally {
       this.#entering -= 1;
     }
+  }
+
+  /** Says what is still to be said of what was denied. */
+  close(): void {
+    this.#denials.close();
+    this.#promptDenials.flush();
   }
 
   cutQuiet(): void {
@@ -171,7 +185,7 @@ export class Passages {
     // The resolver has a limit of its own.
     const way = await judge(this.#rules, target, this.parts);
     if (generation !== this.#generation) return undefined;
-    if (way.kind === "denied") return this.#deny(target, way.by, way.message);
+    if (way.kind === "denied") return await this.#deny(target, way.by, way.message);
     const reached = await reach(connect, way, { until, signal: this.#changing.signal, generation });
     if (generation !== this.#generation) {
       if ("socket" in reached) cut(reached.socket);
@@ -184,9 +198,11 @@ export class Passages {
     return { kind: "open", passage };
   }
 
-  #deny({ host, port }: Target, by: DeniedBy, message: string): Entry {
+  /** A page that asks again as soon as it is denied would be everybody's load: beyond a number it waits for the answer. */
+  async #deny(target: Target, by: DeniedBy, message: string): Promise<Entry> {
     this.parts.counts.denied(by);
-    this.parts.log.info({ browser: this.parts.browser, host, port, by }, "egress denied");
+    this.#denials.add(by, target);
+    if (!this.#promptDenials.admits("denied")) await pause(this.parts.clock, denialDelayMs);
     return { kind: "denied", by, message };
   }
 

@@ -1,23 +1,46 @@
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import type { AddressInfo, Server } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
 import type { Listener } from "./parts.js";
+import { findPeerUid } from "./peer.js";
 
 const live = new Set<number>();
 
 /** The ports of this process on which an egress of the proxy tier listens. */
 export const proxyPorts: ReadonlySet<number> = live;
 
-/** The proxy tier: a port of 127.0.0.1, chosen by the kernel. */
-export function openPort(): Listener {
+/** The part of loopback in which every daemon's proxies listen, and which therefore no daemon lets a browser reach. */
+const proxyBlock = "127.114.";
+
+export const isProxyAddress = (address: string): boolean => address.startsWith(proxyBlock);
+
+const anyProxyAddress = (): string => `${proxyBlock}${randomInt(256)}.${randomInt(1, 255)}`;
+
+export interface PortOptions {
+  /** Left out: an address of the block. */
+  readonly host?: string;
+  /** Whether processes of this uid may be a browser of ours. Left out: everybody may connect. */
+  mayConnect?(uid: number): boolean;
+}
+
+/** The proxy tier: a port of loopback, chosen by the kernel. Who connects first, of those who may, is its browser: others are strangers. */
+export function openPort({ host = anyProxyAddress(), mayConnect }: PortOptions = {}): Listener {
   let port = 0;
+  let owner: number | undefined;
+  const admits = async (socket: Socket): Promise<boolean> => {
+    const uid = await findPeerUid(socket).catch(() => undefined);
+    if (uid === undefined || !mayConnect?.(uid)) return false;
+    owner ??= uid;
+    return uid === owner;
+  };
   return {
     tier: "proxy",
     get proxyUrl() {
       if (port === 0) throw new Error("the egress does not listen yet");
-      return `http://127.0.0.1:${port}`;
+      return `http://${host}:${port}`;
     },
     async listen(server: Server) {
-      server.listen(0, "127.0.0.1");
+      server.listen(0, host);
       await once(server, "listening");
       ({ port } = server.address() as AddressInfo);
       live.add(port);
@@ -25,5 +48,6 @@ export function openPort(): Listener {
     close() {
       live.delete(port);
     },
+    ...(mayConnect && { admits }),
   };
 }

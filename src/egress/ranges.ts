@@ -1,23 +1,10 @@
 import { isIPv4 } from "node:net";
-import { makeRanges, parseHost } from "../pool/hosts.js";
+import { makeRanges } from "../pool/hosts.js";
+import { isMetadata, nat64 } from "../pool/metadata.js";
+
+export { isMetadata } from "../pool/metadata.js";
 
 type Subnet = readonly [address: string, prefix: number];
-
-/** What reaches an IPv4 address through NAT64 (RFC 6052). */
-const nat64 = (address: string): string => parseHost(`64:ff9b::${address}`)?.host ?? address;
-
-/** Where instances get credentials from their cloud: never opened by a range or a name, only by being named exactly. */
-const metadata = [
-  "169.254.169.254", // AWS, Google, Azure, DigitalOcean, Oracle, OpenStack
-  "169.254.170.2", "169.254.170.23", "fd00:ec2::254", "fd00:ec2::23", // AWS: container roles, EKS pod identity, IMDS over IPv6
-  "fd20:ce::254", // Google, IPv6-only instances
-  "100.100.100.200", // Alibaba
-  "168.63.129.16", // Azure's wire server, a public address
-  "192.0.0.192", // Oracle, first generation
-  "169.254.42.42", // Scaleway
-  "169.254.0.23", // Tencent
-];
-const metadataAddresses = new Set([...metadata, ...metadata.filter(isIPv4).map(nat64)]);
 
 /** IPv4 that is not the public internet (IANA special-purpose registry). */
 const closedIpv4: readonly Subnet[] = [
@@ -44,8 +31,6 @@ export function isClosed(address: string): boolean {
   if (isMetadata(address)) return true;
   return isInClosed(address) || !(isIPv4(address) || isInPublicIpv6(address));
 }
-
-export const isMetadata = (address: string): boolean => metadataAddresses.has(address);
 
 /** Linux connects these to the machine itself, past any judgement of loopback and of own ports: never opened. */
 export const isUnspecified = (address: string): boolean => address === "0.0.0.0" || address === "::";

@@ -1,11 +1,13 @@
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyReply, type FastifyRequest, type FastifyServerFactory } from "fastify";
 import { errors, RemudaError, refusal } from "../base/errors.js";
+import { type HostCheck, makeHostCheck } from "../base/host-check.js";
 import { defaultProject } from "../base/ids.js";
+import { makeKeyCheck } from "../base/key-check.js";
+import { securityHeaders } from "../base/security-headers.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { acceptBodies, wrongType } from "./body.js";
 import { refusalOf, refuse } from "./errors.js";
-import { makeKeyCheck } from "./key.js";
 import { refuseMalformed } from "./raw-reply.js";
 import { parseQuery } from "./query.js";
 import { requestIdOf } from "./request-id.js";
@@ -30,7 +32,7 @@ const makeBare = (deps: HttpDeps, serverFactory?: FastifyServerFactory) =>
     return503OnClosing: false,
     clientErrorHandler: refuseMalformed,
     // Its hooks have not run: the URL could not be routed.
-    frameworkErrors: (error, request, reply) => fail(deps, error, { request, reply: reply.header("x-request-id", request.id) }),
+    frameworkErrors: (error, request, reply) => fail(deps, error, { request, reply: reply.headers({ ...securityHeaders, "x-request-id": request.id }) }),
     ...(serverFactory && { serverFactory }),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
@@ -75,7 +77,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
 function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   const surroundings = { region: options.region, links: deps.links };
   addHealth(app, deps);
-  if (isLoopback(options.host)) addMetrics(app, deps.metrics);
+  addMetrics(app, { ...deps, isOpen: hostCheckOf(options).isLocal });
   void app.register(async (scope) => {
     const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
     addKeyHook(keyed, deps);
@@ -87,13 +89,12 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addProfiles(keyed, deps);
     addAuth(keyed);
     addProjects(keyed);
-    if (!isLoopback(options.host)) addMetrics(keyed, deps.metrics);
   });
 }
 
 function addFirstHook(app: App, state: AppState): void {
   app.addHook("onRequest", (request, reply, next) => {
-    reply.header("x-request-id", request.id);
+    reply.headers({ ...securityHeaders, "x-request-id": request.id });
     if (state.draining) reply.header("connection", "close");
     next(state.closing ? new RemudaError("draining") : undefined);
   });
@@ -149,6 +150,5 @@ function notFound(routes: readonly KnownRoute[], { url, method }: FastifyRequest
   return refusal("method_not_allowed", { message: `This path takes ${[...new Set(methods)].sort().join(", ")}` });
 }
 
-/** Where only processes of this machine can come from. */
-export const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127(?:\.\d+){3}$/.test(host);
-
+/** By which names the daemon is reached. */
+export const hostCheckOf = ({ host, publicUrl, nodeUrl }: HttpOptions): HostCheck => makeHostCheck({ host, urls: [publicUrl, nodeUrl] });

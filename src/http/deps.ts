@@ -23,6 +23,8 @@ export interface HttpOptions {
   readonly port: number;
   /** How the API is reached from outside; named in the OpenAPI document. */
   readonly publicUrl?: string;
+  /** How other daemons reach it, where that is not by the same name. */
+  readonly nodeUrl?: string;
   readonly region: Surroundings["region"];
   readonly version: string;
   /** Of bodies that may carry an enterprise policy (up to 5 MiB); all others have a small limit of their own. */

@@ -2,6 +2,7 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { errors, type Refusal, refusal } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
+import { securityHeaders } from "../base/security-headers.js";
 import { errorBody, errorHeaders } from "./errors.js";
 import { isUploading } from "./uploading.js";
 
@@ -14,6 +15,7 @@ export function refuseOnSocket(socket: Duplex, refused: Refusal, requestId: stri
   const { status } = errors[refused.code];
   const body = JSON.stringify(errorBody(refused));
   const headers = {
+    ...securityHeaders,
     ...errorHeaders(refused),
     "x-request-id": requestId,
     "content-type": "application/json; charset=utf-8",

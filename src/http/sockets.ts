@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from "node:stream";
 import { refusal } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
-import type { AppState } from "./app.js";
+import { hasTwoHosts, type HostCheck } from "../base/host-check.js";
+import { type AppState, hostCheckOf } from "./app.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { isFrontPath } from "./front.js";
 import { refuseOnSocket } from "./raw-reply.js";
@@ -23,6 +24,7 @@ interface Wiring {
 /** The Node.js server under the API: who sees a request first, what is malformed, what takes too long. */
 export function makeServer(wiring: Wiring, api: Listener): Server {
   const { options } = wiring;
+  const hosts = hostCheckOf(options);
   const server = createServer(
     {
       headersTimeout: options.headersTimeoutMs,
@@ -33,13 +35,18 @@ export function makeServer(wiring: Wiring, api: Listener): Server {
       requireHostHeader: false,
       noDelay: true,
     },
-    guarded(wiring, route(wiring, api)),
+    guarded(wiring, hosts, route(wiring, api)),
   );
   server.maxConnections = options.maxConnections;
   server.setTimeout(options.silenceTimeoutMs);
   server.on("checkExpectation", ({ socket }: IncomingMessage) =>
     refuseOnSocket(socket, refusal("bad_request", { message: "The Expect header asks for what is not known" }), newRequestId()));
-  server.on("upgrade", (request, socket, head) => upgrade(wiring, request, { socket, head }));
+  server.on("upgrade", (request, socket, head) => {
+    // A page of any origin may open a WebSocket here: it has to know the token, which nothing sends by itself as it does a cookie.
+    if (hasTwoHosts(request)) return refuseOnSocket(socket, ambiguous, requestIdOf(request));
+    if (!hosts.admits(request.headers.host)) return refuseOnSocket(socket, misdirected, requestIdOf(request));
+    upgrade(wiring, request, { socket, head });
+  });
   return server;
 }
 
@@ -50,12 +57,17 @@ const route = ({ deps, isDocsPath, docs }: Wiring, api: Listener): Listener => (
   else api(request, response);
 };
 
-const guarded = ({ deps }: Wiring, listener: Listener): Listener => (request, response) => {
+const misdirected = refusal("misdirected", { message: "This daemon listens on loopback and is not known by the name in the Host header: see server.public_url" });
+const ambiguous = refusal("bad_request", { message: "There is more than one Host header" });
+
+const guarded = ({ deps }: Wiring, hosts: HostCheck, listener: Listener): Listener => (request, response) => {
   const requestId = () => requestIdOf(request);
   try {
     if (request.httpVersion === "1.1" && request.headers.host === undefined) {
       return refuseOnSocket(request.socket, refusal("bad_request", { message: "The Host header is missing" }), requestId());
     }
+    if (hasTwoHosts(request)) return refuseOnSocket(request.socket, ambiguous, requestId());
+    if (!hosts.admits(request.headers.host)) return refuseOnSocket(request.socket, misdirected, requestId());
     listener(request, response);
   } catch (error) {
     deps.log.error({ error }, "request failed before it was routed");

@@ -2,6 +2,7 @@ import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { type ErrorCode, errors } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
+import { securityHeaders } from "../base/security-headers.js";
 
 /** Why a request or an upgrade is not served. */
 export interface Refused {
@@ -20,6 +21,7 @@ const json = "application/json; charset=utf-8";
 
 function headersFor(body: string, status: number): Record<string, string> {
   return {
+    ...securityHeaders,
     "content-type": json,
     "content-length": String(Buffer.byteLength(body)),
     "x-request-id": newRequestId(),

@@ -3,36 +3,17 @@ import { within } from "../base/deadline.js";
 import { firstClientId, peek } from "../browser/frame.js";
 import type { Pipe } from "../browser/pipe.js";
 import { Calls } from "./calls.js";
+import { ClosedTargets } from "./closed-targets.js";
 import { codes, type Command, errorReply } from "./command.js";
+import { written } from "./judge.js";
 import { LastPage, type TargetInfo } from "./last-page.js";
+import type { Member, Root, Seat } from "./seat.js";
 import { type Session, Sessions } from "./sessions.js";
-import {
-  findAttached, findCrashedTarget, findDestroyedTarget, findDetachedSession, rootReply, withId, withoutSession,
-} from "./splice.js";
-
-/** A client, as the bridge sees it. */
-export interface Member {
-  deliver(frame: Buffer | string): void;
-  /** Its root session is over; nothing more will come. */
-  ended(reason: "target_closed" | "browser_gone"): void;
-  /** Chromium is behind with reading: send no more until it has caught up. */
-  wait(): void;
-  proceed(): void;
-}
-
-/** Where a client's root session is attached: the browser, or one target as `/devtools/page/…` asks for. */
-export type Root = { readonly kind: "browser" } | { readonly kind: "target"; readonly target: string };
-
-/** A client's place on the bridge. */
-export interface Seat {
-  send(command: Command): void;
-  /** Detaches the root session, whereupon Chromium ends what the client attached and disposes its contexts. */
-  leave(): Promise<void>;
-}
+import { type Faulty, findAttached, findCrashedTarget, findDestroyedTarget, findDetachedSession, findTarget, readReply, rootReply, withId, withoutSession } from "./splice.js";
 
 type Own = { readonly kind: "own"; readonly resolve: (reply: Reply) => void };
 type Theirs = { readonly kind: "theirs"; readonly session: Session<Member>; readonly id: number };
-type Reply = { readonly result?: Record<string, unknown>; readonly error?: { readonly code: number; readonly message: string } };
+type Reply = { readonly result?: Record<string, unknown> } & Faulty;
 
 /** A refusal of Chromium to a command of the bridge. */
 export class CommandFailed extends Error {
@@ -44,11 +25,13 @@ export class CommandFailed extends Error {
 
 /**
  * Chromium ends the browser when a message on its pipe exceeds 100 MiB (kReceiveBufferSizeForDevTools in
- * content/browser/devtools/devtools_pipe_handler.cc); the margin is for the NUL and the read that completes it.
+ * content/browser/devtools/devtools_pipe_handler.cc); the margin is for the id, the session, the NUL and the read that completes it.
  */
-const maxPipeBytes = 100 * 1024 * 1024 - 128 * 1024;
+const maxBodyBytes = 100 * 1024 * 1024 - 129 * 1024;
 const backlogBytes = 32 * 1024 * 1024;
 const limitMs: Millis = 5000;
+/** Commands of one client without an answer: Playwright sends one for each element of a list, all at once. */
+const mostCalls = 10_000;
 
 /**
  * The clients of one browser on its one pipe. Each has a CDP session of its own (`Target.attachToBrowserTarget`), so that
@@ -59,11 +42,14 @@ const limitMs: Millis = 5000;
 export class Bridge {
   readonly #sessions = new Sessions<Member>();
   readonly #calls = new Calls<Own | Theirs>();
+  readonly #unanswered = new Map<Member, number>();
   readonly #waiting = new Set<Member>();
+  readonly #closed = new ClosedTargets();
   readonly #stops: (() => void)[];
   #lastPage: LastPage | undefined;
   #control: string | undefined;
   #opening: Promise<string> | undefined;
+  #listing: Promise<readonly TargetInfo[]> | undefined;
   #isClosed = false;
 
   constructor(private readonly pipe: Pipe, private readonly clock: Clock) {
@@ -92,8 +78,13 @@ export class Bridge {
     };
   }
 
-  /** What `/json/list` shows. */
-  async targets(): Promise<readonly TargetInfo[]> {
+  /** What `/json/list` shows. Whoever asks meanwhile gets the same. */
+  targets(): Promise<readonly TargetInfo[]> {
+    this.#listing ??= this.#list().finally(() => (this.#listing = undefined));
+    return this.#listing;
+  }
+
+  async #list(): Promise<readonly TargetInfo[]> {
     const { targetInfos } = await this.#ask("Target.getTargets", {}, await this.#open());
     return targetInfos as readonly TargetInfo[];
   }
@@ -103,7 +94,7 @@ export class Bridge {
     if (this.#isClosed) return;
     this.#isClosed = true;
     for (const stop of this.#stops) stop();
-    for (const call of this.#calls.takeWhere(() => true)) this.#fail(call, "The browser is gone");
+    for (const call of this.#calls.takeAll()) this.#fail(call, "The browser is gone");
     const roots = this.#sessions.roots();
     for (const root of roots) this.#sessions.remove(root);
     for (const root of roots) root.owner.ended("browser_gone");
@@ -129,6 +120,7 @@ export class Bridge {
 
   async #attach(control: string, root: Root): Promise<string | undefined> {
     if (root.kind === "browser") return String((await this.#ask("Target.attachToBrowserTarget", {}, control)).sessionId);
+    if (this.#closed.has(root.target)) return undefined;
     try {
       return String((await this.#ask("Target.attachToTarget", { targetId: root.target, flatten: true }, control)).sessionId);
     } catch (error) {
@@ -140,7 +132,8 @@ export class Bridge {
   async #leave(root: Session<Member>): Promise<void> {
     if (this.#sessions.find(root.id) !== root) return;
     const gone = this.#sessions.remove(root);
-    this.#calls.takeWhere((call) => call.kind === "theirs" && gone.has(call.session));
+    for (const session of gone) for (const id of session.calls) this.#calls.take(id);
+    this.#unanswered.delete(root.owner);
     this.#waiting.delete(root.owner);
     await this.#ask("Target.detachFromTarget", { sessionId: root.id }, this.#control).catch((error: unknown) => {
       // Detached already, or gone with the browser: either is what was wanted.
@@ -153,13 +146,25 @@ export class Bridge {
     if (session === undefined || session.owner !== root.owner) {
       return root.owner.deliver(errorReply({ id: command.id }, codes.sessionGone, "Session with given id not found."));
     }
-    const body = bodyOf(command, session.id);
+    const refused = this.#closed.whyRefused(this.#sessions, session, command);
+    if (refused !== undefined) return root.owner.deliver(errorReply(command, codes.refused, refused));
+    const unanswered = this.#unanswered.get(root.owner) ?? 0;
+    if (unanswered >= mostCalls) return root.owner.deliver(errorReply(command, codes.refused, `More than ${mostCalls} commands wait for their answers`));
+    const body = command.written ?? written(command);
     if (isTooLong(body)) {
       return root.owner.deliver(errorReply(command, codes.refused, "The message is longer than Chromium accepts"));
     }
     this.#beforeClose(session, command);
-    this.pipe.send(`{"id":${this.#calls.add({ kind: "theirs", session, id: command.id })},${body}`);
+    const id = this.#calls.add({ kind: "theirs", session, id: command.id });
+    session.calls.add(id);
+    this.#unanswered.set(root.owner, unanswered + 1);
+    this.#write(id, body, session.id);
     if (this.pipe.backlogBytes() > backlogBytes) this.#hold(root.owner);
+  }
+
+  #write(id: number, body: string | Uint8Array, session: string): void {
+    if (typeof body === "string") this.pipe.send(`{"id":${id},${body},"sessionId":"${session}"}`);
+    else this.pipe.sendParts([`{"id":${id},`, body, `,"sessionId":"${session}"}`]);
   }
 
   #beforeClose(session: Session<Member>, { method, params }: Command): void {
@@ -203,16 +208,25 @@ export class Bridge {
 
   #answer(frame: Buffer, id: number): void {
     const call = this.#calls.take(id);
-    if (call?.kind === "own") return call.resolve(JSON.parse(frame.toString()) as Reply);
+    if (call?.kind === "own") return call.resolve(readReply<Reply>(frame));
     if (call === undefined) return;
     const { session } = call;
+    this.#answered(session, id);
     session.owner.deliver(session.isRoot ? rootReply(frame, call.id, session.id) : withId(frame, call.id));
+  }
+
+  #answered(session: Session<Member>, id: number): void {
+    session.calls.delete(id);
+    const unanswered = this.#unanswered.get(session.owner);
+    if (unanswered !== undefined) this.#unanswered.set(session.owner, unanswered - 1);
   }
 
   #forward(frame: Buffer, method: string, at: Session<Member>): void {
     if (method === "Target.attachedToTarget") {
-      const child = findAttached(frame);
-      if (child) this.#sessions.addChild(at, { id: child.session, target: child.target });
+      const { session, target } = findAttached(frame) ?? {};
+      // The client is not told.
+      if (session === undefined || !target || this.#closed.note(target)) return this.#takeOff(session, at.id);
+      this.#sessions.addChild(at, { id: session, target: target.targetId });
     }
     at.owner.deliver(at.isRoot ? withoutSession(frame, at.id) : frame);
     // After the event, which is what Playwright and Puppeteer settle their own calls by.
@@ -223,13 +237,31 @@ export class Bridge {
   /** Events of the control session. */
   #hear(frame: Buffer, method: string): void {
     if (method === "Target.detachedFromTarget") return this.#detached(findDetachedSession(frame));
-    if (method === "Target.targetDestroyed") return this.#lastPage?.destroyed(findDestroyedTarget(frame) ?? "");
+    if (method === "Target.targetDestroyed") return this.#destroyed(findDestroyedTarget(frame) ?? "");
     if (method === "Target.targetCrashed") {
       return this.#failCalls(this.#sessions.attachedTo(findCrashedTarget(frame) ?? ""), "Target crashed");
     }
-    if (method !== "Target.targetCreated") return;
-    const { params } = JSON.parse(frame.toString()) as { params: { targetInfo: TargetInfo } };
-    this.#lastPage?.created(params.targetInfo);
+    if (method !== "Target.targetCreated" && method !== "Target.targetInfoChanged") return;
+    const target = findTarget(frame);
+    if (target === undefined) return;
+    if (method === "Target.targetCreated") this.#lastPage?.created(target);
+    if (this.#closed.note(target)) this.#clear(target.targetId);
+  }
+
+  #destroyed(target: string): void {
+    this.#lastPage?.destroyed(target);
+    this.#closed.gone(target);
+  }
+
+  /** Ends the sessions that clients have on a target. */
+  #clear(target: string): void {
+    for (const { id, parent } of this.#sessions.attachedTo(target)) this.#takeOff(id, parent?.id ?? this.#control);
+  }
+
+  /** Its target goes on if it waits for a debugger. What a page attached to cannot be detached (156: "Not allowed"), and stays unheard. */
+  #takeOff(session: string | undefined, parent: string | undefined): void {
+    this.#ask("Runtime.runIfWaitingForDebugger", {}, session).catch(() => {});
+    this.#ask("Target.detachFromTarget", { sessionId: session }, parent).catch(() => this.#detached(session));
   }
 
   #detached(id: string | undefined): void {
@@ -240,9 +272,13 @@ export class Bridge {
   }
 
   #failCalls(sessions: ReadonlySet<Session<Member>>, message: string): void {
-    if (sessions.size === 0) return;
-    const isMeant = (call: Own | Theirs): boolean => call.kind === "theirs" && sessions.has(call.session);
-    for (const call of this.#calls.takeWhere(isMeant)) this.#fail(call, message);
+    for (const session of sessions) for (const id of session.calls) this.#failCall(session, id, message);
+  }
+
+  #failCall(session: Session<Member>, id: number, message: string): void {
+    const call = this.#calls.take(id);
+    this.#answered(session, id);
+    if (call) this.#fail(call, message);
   }
 
   #fail(call: Own | Theirs, message: string): void {
@@ -252,9 +288,5 @@ export class Bridge {
   }
 }
 
-/** All but the id. Throws where the params are nested too deeply for JSON.stringify. */
-const bodyOf = ({ method, params }: Command, session: string): string =>
-  `"method":${JSON.stringify(method)},"params":${JSON.stringify(params)},"sessionId":"${session}"}`;
-
-// A UTF-16 unit is at most three bytes of UTF-8.
-const isTooLong = (text: string): boolean => text.length * 3 > maxPipeBytes && Buffer.byteLength(text) > maxPipeBytes;
+/** With room for the id and the session. A UTF-16 unit is at most three bytes of UTF-8. */
+const isTooLong = (body: string | Uint8Array): boolean => body.length * 3 > maxBodyBytes && Buffer.byteLength(body) > maxBodyBytes;

@@ -22,10 +22,11 @@ export class Calls<Call> {
     return call;
   }
 
-  takeWhere(isMeant: (call: Call) => boolean): Call[] {
-    const taken = [...this.#open].filter(([, call]) => isMeant(call));
-    for (const [id] of taken) this.#open.delete(id);
-    return taken.map(([, call]) => call);
+  /** All there are. */
+  takeAll(): Call[] {
+    const taken = [...this.#open.values()];
+    this.#open.clear();
+    return taken;
   }
 
   // Chromium reads ids as 32-bit integers.

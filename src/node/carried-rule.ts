@@ -2,13 +2,13 @@ import { type Command, parseCommand } from "./command.js";
 import { type Gate, pass, refuse, type Rule, type Surroundings, type Verdict } from "./gate.js";
 
 const carrier = "Target.sendMessageToTarget";
+/** A worker of a frame of a page is reached by three. Each further one has everything within it read once more. */
+const mostCarriers = 4;
 
-/** Flat sessions made in there would be nobody's, and the closing of a last page has to be seen before it happens. */
-const onSessionsOnly = new Set(["Target.attachToBrowserTarget", "Target.autoAttachRelated", "Target.closeTarget", "Page.close"]);
-const mayMakeFlat = new Set(["Target.attachToTarget", "Target.setAutoAttach"]);
-
-const hasToBeSeen = ({ method, params }: Command): boolean =>
-  onSessionsOnly.has(method) || (mayMakeFlat.has(method) && params["flatten"] !== undefined && params["flatten"] !== false);
+/** Whom a client is attached to, and the closing of a last page, have to be seen before they happen, and the body of an event is not read. */
+const onSessionsOnly = new Set([
+  "Target.attachToBrowserTarget", "Target.attachToTarget", "Target.autoAttachRelated", "Target.setAutoAttach", "Target.closeTarget", "Page.close",
+]);
 
 /**
  * A command inside a command, for clients that attach without `flatten`: it is opened, judged as any other, and what was
@@ -20,12 +20,14 @@ export const carriedRule = (gate: Gate): Rule => ({ method, params }, surroundin
 
 function judgeCarried(gate: Gate, params: Command["params"], surroundings: Surroundings): Verdict {
   const { message } = params;
+  const carriers = (surroundings.carriers ?? 0) + 1;
+  if (carriers > mostCarriers) return refuse(`${carrier} is refused: there are more than ${mostCarriers} messages inside each other`);
   if (typeof message !== "string") return refuse(`${carrier} is refused: its message is no text`);
-  const parsed = parseCommand(message);
+  const parsed = parseCommand(Buffer.from(message));
   if (parsed.kind === "fault") return refuse(`${carrier} is refused: its message is no command (${parsed.reply})`);
   const { command } = parsed;
-  if (command.session !== undefined || hasToBeSeen(command)) return refuse(`${command.method} is refused inside a message: send it on a session of its own`);
-  const judged = gate(command, surroundings);
+  if (command.session !== undefined || onSessionsOnly.has(command.method)) return refuse(`${command.method} is refused inside a message: send it on a session of its own`);
+  const judged = gate(command, { ...surroundings, carriers });
   if (judged.kind === "refuse") return judged;
   if (judged.kind === "answer") return refuse(`${command.method} is refused inside a message: send it on a session of its own`);
   return { kind: "rewrite", params: { ...params, message: textOf(judged.command) } };

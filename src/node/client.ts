@@ -1,12 +1,19 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import type { Clock } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
+import type { BrowserId } from "../base/ids.js";
 import type { Pipe } from "../browser/pipe.js";
-import type { Member, Seat } from "./bridge.js";
-import { codes, type Command, errorReply, parseCommand, resultReply } from "./command.js";
+import type { Member, Seat } from "./seat.js";
+import type { Account, Budget } from "./budget.js";
+import { codes, type Command, errorReply, resultReply } from "./command.js";
 import { Flow } from "./flow.js";
 import type { Gate, Judgement, Surroundings } from "./gate.js";
+import { Inbox } from "./inbox.js";
+import { Incoming } from "./incoming.js";
+import type { Judged } from "./judge.js";
+import type { Judges } from "./judges.js";
 import type { Limits } from "./limits.js";
+import type { Turn } from "./turn.js";
 
 /** Close codes: those of RFC 6455, and 4410 for a lease that is over. */
 export const closeCodes = {
@@ -20,7 +27,23 @@ export interface Traffic {
   refused(method: string): void;
 }
 
+const longChunkBytes = 16 * 1024;
+/** What it takes to read 64 KiB, which is as much as comes at once, and to unmask them. */
+const chunkMs: Millis = 0.15;
+
+/** What the clients of a daemon share, so that none takes it all. */
+export interface Shared {
+  readonly judges: Pick<Judges, "judge">;
+  /** Bytes of messages that are not whole or not yet judged. */
+  readonly unfinished: Budget;
+  /** Bytes that clients have not read. */
+  readonly unread: Budget;
+}
+
 export interface ClientParts {
+  readonly browser: BrowserId;
+  readonly shared: Shared;
+  readonly turn: Turn;
   readonly socket: Duplex;
   readonly pipe: Pick<Pipe, "hold" | "resume">;
   readonly clock: Clock;
@@ -35,6 +58,12 @@ export interface ClientParts {
 /** One client's WebSocket: its commands go past the gate to its seat on the bridge, frames come back unread. */
 export class Client implements Member {
   readonly #flow: Flow;
+  readonly #inbox: Inbox;
+  readonly #incoming = new Incoming();
+  readonly #unfinished: Account;
+  readonly #unread: Account;
+  #keptBytes = 0;
+  #pauses = 0;
   #seat: Seat | undefined;
   #webSocket: WebSocket | undefined;
   #stopPings = (): void => {};
@@ -43,20 +72,37 @@ export class Client implements Member {
   #leaving: Promise<void> | undefined;
 
   constructor(private readonly parts: ClientParts) {
-    const { socket, pipe, clock, limits } = parts;
-    this.#flow = new Flow(socket, pipe, { clock, limits, cut: (reason) => this.#cut(closeCodes.tooSlow, reason) });
+    const { browser, shared, socket, pipe, clock, limits, gate, surroundings, turn } = parts;
+    this.#unfinished = shared.unfinished.open(browser, () => this.#drop("too much is sent and not finished"));
+    this.#unread = shared.unread.open(browser, () => this.#drop("too much is unread"));
+    const member = { wait: () => this.wait(), proceed: () => this.proceed() };
+    this.#flow = new Flow(socket, { ...member, pipe }, {
+      clock, limits, unread: this.#unread, cut: (reason) => this.#cut(closeCodes.tooSlow, reason),
+    });
+    this.#inbox = new Inbox({
+      ...member, gate, surroundings, turn,
+      judgeElsewhere: (message) => shared.judges.judge({ browser, message, surroundings }),
+      act: (judged) => this.#act(judged),
+      kept: (bytes) => this.#keep(bytes),
+    });
   }
 
   /** The upgrade was accepted. */
   start(webSocket: WebSocket, seat: Seat): void {
     this.#seat = seat;
     this.#webSocket = webSocket;
+    // Before ws, which reads the same bytes.
+    this.parts.socket.prependListener("data", (chunk: Buffer) => this.#receive(chunk));
     webSocket.on("message", (data, isBinary) => this.#take(data as Buffer, isBinary));
+    // ws has answered it, whether that is read or not.
+    webSocket.on("ping", () => this.#flow.sent());
     webSocket.on("pong", () => (this.#unansweredPings = 0));
     // ws closes by itself after an error: 1009 for a message too long, 1007 for bad text.
     webSocket.on("error", () => {});
     webSocket.on("close", () => {
       this.#stopPings();
+      this.#unfinished.close();
+      this.#unread.close();
       this.#leave().finally(this.parts.onGone).catch(() => {});
     });
     this.#stopPings = this.parts.clock.every(this.parts.limits.pingMs, () => this.#ping());
@@ -76,12 +122,15 @@ export class Client implements Member {
     this.#cut(reason === "target_closed" ? closeCodes.goingAway : closeCodes.browserGone, reason);
   }
 
+  /** As many `proceed` as `wait`. */
   wait(): void {
+    this.#pauses += 1;
     this.#webSocket?.pause();
   }
 
   proceed(): void {
-    this.#webSocket?.resume();
+    this.#pauses = Math.max(0, this.#pauses - 1);
+    if (this.#pauses === 0) this.#webSocket?.resume();
   }
 
   /** Takes it off the bridge at once and closes the socket; resolves when Chromium has detached it, throws if it does not. */
@@ -95,8 +144,15 @@ export class Client implements Member {
     this.end(code, reason).catch(() => {});
   }
 
+  /** At once, without waiting for its goodbye: until then it would keep what it holds. */
+  #drop(reason: string): void {
+    this.#cut(closeCodes.tooSlow, reason);
+    setImmediate(() => this.#webSocket?.terminate());
+  }
+
   #leave(): Promise<void> {
     this.#flow.end();
+    this.#inbox.close();
     this.#leaving ??= this.#seat?.leave() ?? Promise.resolve();
     return this.#leaving;
   }
@@ -127,21 +183,43 @@ export class Client implements Member {
     });
   }
 
+  #receive(chunk: Buffer): void {
+    if (chunk.length < longChunkBytes) this.#incoming.take(chunk);
+    else this.#receiveLong(chunk);
+    this.#count();
+  }
+
+  /** Node.js reads two megabytes at once where they are there: not of a client whose browser has had its turn. */
+  #receiveLong(chunk: Buffer): void {
+    const { turn } = this.parts;
+    turn.run(() => this.#incoming.take(chunk));
+    if (!turn.isOver || this.#leaving) return;
+    this.wait();
+    turn.wait(() => this.proceed(), chunkMs);
+  }
+
+  #keep(bytes: number): void {
+    this.#keptBytes = bytes;
+    this.#count();
+  }
+
+  #count(): void {
+    if (!this.#leaving) this.#unfinished.set(this.#incoming.unfinishedBytes + this.#keptBytes);
+  }
+
   #take(data: Buffer, isBinary: boolean): void {
     if (this.#leaving) return;
     this.parts.traffic.received(data.length);
     if (isBinary) return this.#cut(closeCodes.notText, "CDP messages are text");
-    const parsed = parseCommand(data.toString());
-    if (parsed.kind === "fault") return this.deliver(parsed.reply);
-    try {
-      this.#act(parsed.command, this.parts.gate(parsed.command, this.parts.surroundings));
-    } catch {
-      // JSON.stringify overflows the stack on nesting that JSON.parse takes; Chromium refuses such depth too.
-      this.deliver(errorReply(parsed.command, codes.invalid, "The message cannot be processed"));
-    }
+    this.#inbox.add(data);
   }
 
-  #act(command: Command, judgement: Judgement): void {
+  #act(judged: Judged): void {
+    if (judged.kind === "fault") return this.deliver(judged.reply);
+    this.#carryOut(judged.command, judged.judgement);
+  }
+
+  #carryOut(command: Command, judgement: Judgement): void {
     if (judgement.kind === "pass") return this.#seat?.send(judgement.command);
     if (judgement.kind === "refuse") {
       this.parts.traffic.refused(command.method);

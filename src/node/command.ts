@@ -1,4 +1,4 @@
-import { keysWithin, keysWritten } from "./json-keys.js";
+import { keysWithin, measure, type ShapeLimits } from "./json-shape.js";
 
 /** One command of a client, as the gate judges it and as it is forwarded. */
 export interface Command {
@@ -7,6 +7,8 @@ export interface Command {
   readonly params: Params;
   /** The CDP session it is meant for, absent for the client's root. */
   readonly session?: string;
+  /** `"method":…,"params":…` in UTF-8, where another thread has written it; `params` is then only what is looked at later. */
+  readonly written?: Uint8Array;
 }
 
 export type Params = Readonly<Record<string, unknown>>;
@@ -46,21 +48,46 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isNothing = (value: unknown): boolean =>
   value === undefined || value === null || (Array.isArray(value) && value.length === 0);
 
+/** Chromium 156 reads messages of clients to this depth. */
+const mostDepth = 300;
+/** Some 50 ms of reading, judging and writing. */
+const mostValues = 200_000;
+export const shapeLimits: ShapeLimits = { depth: mostDepth, values: mostValues };
+
+const overfull = {
+  "too deep": `Message must not be nested deeper than ${mostDepth}`,
+  "too many": `Message must not have more than ${mostValues} keys and elements`,
+} as const;
+
 /**
  * Parses once. What is forwarded is what was parsed, serialised again: odd escapes end here. A key that occurs twice in an
- * object, at whatever depth, is a fault: its sender may have meant the other value.
+ * object, at whatever depth, is a fault: its sender may have meant the other value. Nesting and number of values are
+ * judged before anything is parsed. `shape` is what `measure` has found, where it was asked before.
  */
-export function parseCommand(text: string): Parsed {
+export function parseCommand(text: Buffer, shape = measure(text, shapeLimits)): Parsed {
+  if (typeof shape === "string") return { kind: "fault", reply: errorReply(guessAddressee(text), codes.invalid, overfull[shape]) };
   let message: unknown;
   try {
-    message = JSON.parse(text);
+    message = JSON.parse(text.toString());
   } catch {
     return fault(codes.parse, "JSON: the message cannot be parsed");
   }
   if (!isObject(message)) return fault(codes.invalid, "Message must be an object");
   const parsed = checked(message);
-  if (parsed.kind === "fault" || keysWritten(text) === keysWithin(message)) return parsed;
+  if (parsed.kind === "fault" || shape.keys === keysWithin(message)) return parsed;
   return fault(codes.invalid, "Message must not have a property twice", parsed.command.id);
+}
+
+const headBytes = 64;
+const tailBytes = 64;
+const idHead = /^\s*\{\s*"id"\s*:\s*(\d{1,10})\s*,/;
+const sessionTail = /"sessionId"\s*:\s*"([0-9A-Za-z-]{1,40})"\s*\}\s*$/;
+
+/** Of a message that is not parsed: the id where clients write it, which is first, and the session, which is last. */
+export function guessAddressee(text: Buffer): Addressee {
+  const id = idHead.exec(text.toString("latin1", 0, headBytes))?.[1];
+  const session = sessionTail.exec(text.toString("latin1", Math.max(0, text.length - tailBytes)))?.[1];
+  return { ...(id === undefined ? {} : { id: Number(id) }), ...(session === undefined ? {} : { session }) };
 }
 
 function checked(message: Record<string, unknown>): Parsed {

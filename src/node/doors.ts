@@ -96,10 +96,11 @@ export class Door {
 
   /** For a launch; that of a restart is held to what is in force then. */
   get spec(): EgressDoor {
-    const { proxyUrl, namespace } = this.egress;
+    const { proxyUrl, namespace, userNamespace } = this.egress;
     const { allowedProbeUrl } = this.base.ports;
     const probes = probesOf(this.#present, this.#isShut ? null : allowedProbeUrl);
-    return { proxyUrl, attesting: { usage: () => this.egress.usage(), ...probes }, ...(namespace !== undefined && { namespace }) };
+    const places = { ...(namespace !== undefined && { namespace }), ...(userNamespace !== undefined && { userNamespace }) };
+    return { proxyUrl, attesting: { usage: () => this.egress.usage(), ...probes }, ...places };
   }
 
   /** From now on the browser is somebody's. */

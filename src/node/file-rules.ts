@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import type { Params } from "./command.js";
 import { fileParams, type Treatment } from "./file-params.js";
 import { pass, refuse, type Rule, type Surroundings, type Verdict } from "./gate.js";
+import { whyNotOpened } from "./own-pages.js";
 
 interface FileParam {
   readonly path: readonly string[];
@@ -47,9 +48,8 @@ const judge: Record<FileParam["treatment"], Judge> = {
   },
 
   opens(params, path) {
-    const urls = texts(valueAt(params, path));
-    if (urls.some(isFileUrl)) return refuse(`${path.join(".")}: file URLs are not open to clients`);
-    return urls.some(isOwnPage) ? refuse(`${path.join(".")}: the browser's own pages are not open to clients`) : pass;
+    const why = texts(valueAt(params, path)).map(whyNotOpened).find((reason) => reason !== undefined);
+    return why === undefined ? pass : refuse(`${path.join(".")}: ${why}`);
   },
 };
 
@@ -74,17 +74,3 @@ export function isWithin(path: string, directory: string): boolean {
   const [inner, outer] = [posix.resolve(path), posix.resolve(directory)];
   return inner === outer || inner.startsWith(`${outer}/`);
 }
-
-/** Chromium's URL parser drops spaces and control characters; so does this, and more. */
-// oxlint-disable-next-line no-control-regex
-const tidied = (url: string): string => url.replace(/[\u0000-\u0020\u007f-\u00a0\u2000-\u200f\u2028-\u202f\ufeff]/g, "");
-
-/** `file:`, also behind `view-source:` and the like. */
-export const isFileUrl = (url: string): boolean => /^(?:[a-z][a-z0-9+.-]*:)*file:/i.test(tidied(url));
-
-/**
- * Pages of Chromium itself. Those of its developer tools read any file for whoever scripts them, also when policy has put an error
- * page in their place, and chrome://inspect opens them (measured, 156); others end the browser or change its settings.
- */
-export const isOwnPage = (url: string): boolean =>
-  /^(?:[a-z][a-z0-9+.-]*:)*(?:(?:chrome|chrome-untrusted|chrome-search|devtools):|about:(?!(?:blank|srcdoc)?(?:$|[?#])))/i.test(tidied(url));

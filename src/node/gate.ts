@@ -4,6 +4,8 @@ import type { Command, Params } from "./command.js";
 /** What a rule knows of the browser. */
 export interface Surroundings {
   readonly directories: Pick<Directories, "downloads" | "uploads" | "temporary">;
+  /** In how many messages of others the command came. */
+  readonly carriers?: number;
 }
 
 /**

@@ -9,11 +9,14 @@ import type { Secret } from "../base/secret.js";
 import { leaseOfToken } from "../pool/token.js";
 import type { Visit } from "./activity.js";
 import { answerJson, goneFor, isRefused, type Refused, refuseRequest, refuseUpgrade } from "./answer.js";
-import { closeCodes } from "./client.js";
+import { Budget } from "./budget.js";
+import { closeCodes, type Shared } from "./client.js";
+import { Clients } from "./clients.js";
 import { runCurl } from "./curl.js";
 import { listPage, versionPage } from "./discovery.js";
 import { forwardRequest, forwardUpgrade, wasForwarded } from "./forward.js";
 import type { Gate } from "./gate.js";
+import { Judges } from "./judges.js";
 import type { Limits } from "./limits.js";
 import { awaitRestart, Opening, type Upgrade } from "./opening.js";
 import { findPath, type Path } from "./paths.js";
@@ -28,26 +31,51 @@ export interface GatewayParts {
   readonly publicUrl: string;
   readonly gate: Gate;
   readonly limits: Limits;
+  /** judge-worker.js, which judges by the default gate. */
+  readonly judgeScript: URL;
 }
 
 type Found =
   | { readonly kind: "here"; readonly lease: LeaseId; readonly browser: LocalBrowser }
-  | { readonly kind: "elsewhere"; readonly address: NodeAddress };
+  | { readonly kind: "elsewhere"; readonly lease: LeaseId; readonly address: NodeAddress };
+
+/** A request, its answer, and the end of whoever waits for it. */
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly gone: AbortController;
+}
 
 const longestCurlMs = 60_000;
 const notWebSocket: Refused = { code: "bad_request", message: "This address is for WebSocket clients" };
 const over = goneFor("the lease is over");
+/** Some clients send their message in parts; 16 MiB need no more. */
+const mostFragments = 1024;
+/** Pieces in which what is not whole of a message may come. */
+const mostPieces = 64 * 1024;
 
 /** Checks tokens, serves discovery, seats clients on the bridge of their browser, or sends them on to its node. */
 export class Gateway {
   readonly #openings = new Set<Opening>();
   readonly #forwards = new Set<() => void>();
   readonly #webSockets: WebSocketServer;
+  readonly #clients: Clients;
+  readonly #judges: Judges;
+  readonly #shared: Shared;
+  readonly #curls: Budget;
 
   constructor(private readonly parts: GatewayParts) {
+    const { limits, clock, log } = parts;
     this.#webSockets = new WebSocketServer({
-      noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload: parts.limits.messageBytes,
+      noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload: limits.messageBytes,
+      maxFragments: mostFragments, maxBufferedChunks: mostPieces,
+      // One message of each client in a round of the event loop, however many came at once.
+      allowSynchronousEvents: false,
     });
+    this.#clients = new Clients(limits.clients, clock);
+    this.#judges = new Judges({ script: parts.judgeScript, clock, log });
+    this.#shared = { judges: this.#judges, unfinished: new Budget(limits.unfinished), unread: new Budget(limits.unread) };
+    this.#curls = new Budget(limits.curl, "asking");
     this.#webSockets.on("wsClientError", (_, socket) => refuseUpgrade(socket, notWebSocket));
   }
 
@@ -70,6 +98,7 @@ export class Gateway {
     for (const end of this.#forwards) end();
     const ends = [...this.#openings].map((opening) => opening.end(closeCodes.goingAway, "this daemon is stopping"));
     await Promise.allSettled(ends);
+    await this.#judges.close();
   }
 
   async #open(upgrade: Upgrade): Promise<void> {
@@ -78,10 +107,15 @@ export class Gateway {
     const found = await this.#find(path, upgrade.request);
     if (upgrade.socket.destroyed) return;
     if (isRefused(found)) return refuseUpgrade(upgrade.socket, found);
+    if (found.kind === "here" && (path.wanted.kind !== "client" || !isWebSocket(upgrade.request))) return refuseUpgrade(upgrade.socket, notWebSocket);
+    const turn = this.#clients.enter(found.lease);
+    if (!turn) return refuseUpgrade(upgrade.socket, { code: "too_many_clients" });
+    upgrade.socket.once("close", () => this.#clients.leave(found.lease));
     if (found.kind === "elsewhere") return this.#forward(upgrade, found.address);
-    if (path.wanted.kind !== "client" || !isWebSocket(upgrade.request)) return refuseUpgrade(upgrade.socket, notWebSocket);
+    if (path.wanted.kind !== "client") return;
     const wish = { id: path.browser, lease: found.lease, browser: found.browser, root: path.wanted.root };
-    const opening = new Opening(upgrade, wish, { ...this.parts, webSockets: this.#webSockets });
+    this.#judges.open();
+    const opening = new Opening(upgrade, wish, { ...this.parts, turn, shared: this.#shared, webSockets: this.#webSockets });
     this.#openings.add(opening);
     upgrade.socket.once("close", () => this.#openings.delete(opening));
   }
@@ -102,7 +136,7 @@ export class Gateway {
     if (browser) return browser.activity.isOver(lease) ? await this.#over(path.browser, lease) : { kind: "here", lease, browser };
     const asking = wasForwarded(request.headers) ? Promise.resolve(undefined) : ports.findAddress(path.browser);
     const address = await within(clock, { what: "finding the browser's node", limitMs: limits.connectMs }, asking);
-    return address ? { kind: "elsewhere", address } : await this.#over(path.browser, lease);
+    return address ? { kind: "elsewhere", lease, address } : await this.#over(path.browser, lease);
   }
 
   async #over(browser: BrowserId, lease: LeaseId): Promise<Refused> {
@@ -127,13 +161,25 @@ export class Gateway {
     try {
       const refused = await this.#register(path, found.lease, visit);
       if (refused) return refuseRequest(response, refused);
-      const isCurl = path.wanted.kind === "curl";
-      const answer = isCurl ? await runCurl(request, found.browser, gone.signal) : await this.#page(path, found.browser);
-      if (isCurl && isRefused(answer)) refuseRequest(response, answer);
-      else answerJson(response, answer);
+      if (path.wanted.kind === "curl") await this.#curl({ id: path.browser, ...found }, { request, response, gone });
+      else answerJson(response, await this.#page(path, found.browser));
     } finally {
       visit.leave();
     }
+  }
+
+  async #curl({ id, browser }: { id: BrowserId; browser: LocalBrowser }, { request, response, gone }: Exchange): Promise<void> {
+    const account = this.#curls.open(id, () => {
+      refuseRequest(response, { code: "too_many_requests" });
+      gone.abort();
+    });
+    response.once("close", () => account.close());
+    const { signal } = gone;
+    const kept = (bytes: number): void => void (signal.aborted || account.set(bytes));
+    const answer = await runCurl(request, { curl: browser.curl, gone: signal, kept });
+    if (response.headersSent) return;
+    if (isRefused(answer)) refuseRequest(response, answer);
+    else answerJson(response, answer);
   }
 
   /** A request through the browser's way out may itself take a minute. */

@@ -14,6 +14,14 @@ export interface LaunchOptions {
   readonly adopt?: Left;
 }
 
+/** A browser's first start. */
+export interface First {
+  readonly config: LaunchConfig;
+  /** It ends with its first holder. */
+  readonly isForOne: boolean;
+  readonly signal: AbortSignal;
+}
+
 export interface LaunchingPorts {
   /** Throws, with a text for people, where the browser cannot be let out. */
   openDoor(browser: BrowserId, config: LaunchConfig): Promise<Door>;
@@ -35,7 +43,7 @@ export class Launching {
   }
 
   /** Opens the browser's door and starts it; where it throws, nothing of either is left. */
-  first(id: BrowserId, config: LaunchConfig, signal: AbortSignal): Promise<{ chromium: Chromium; door: Door }> {
+  first(id: BrowserId, { config, isForOne, signal }: First): Promise<{ chromium: Chromium; door: Door }> {
     return this.#inTurn(0, async (onAnswer) => {
       signal.throwIfAborted();
       const door = await this.ports.openDoor(id, config);
@@ -43,7 +51,7 @@ export class Launching {
         signal.throwIfAborted();
         const furnish = this.ports.furnishing(config);
         const start = config.start_url === undefined ? {} : { startUrl: config.start_url };
-        const spec = { ...specOf(id, config, door), ...start, ...(furnish && { furnish }) };
+        const spec = { ...specOf(id, config, door), ...start, ...(furnish && { furnish }), ...(isForOne && { isForOne }) };
         return { chromium: await this.ports.launch(spec, { signal, onAnswer }), door };
       } catch (error) {
         await door.close();

@@ -1,9 +1,18 @@
 import type { Millis } from "../base/clock.js";
+import type { BudgetLimits } from "./budget.js";
 
 /** The gateway's limits; each is a setting or a constant of the contract. */
 export interface Limits {
   /** Largest message of a client; a longer one closes it with 1009. */
   readonly messageBytes: number;
+  /** Clients of one browser at once, those included whose upgrade is not settled. */
+  readonly clients: number;
+  /** Of all clients: received of messages that are not whole, or not yet judged. Beyond it whoever has most is cut. */
+  readonly unfinished: BudgetLimits;
+  /** Of all clients: sent and not read. Beyond it whoever has most is cut. */
+  readonly unread: BudgetLimits;
+  /** Bodies of requests through the ways out of browsers, and of their answers. Beyond it a request is refused. */
+  readonly curl: BudgetLimits;
   /** Unsent to one client from which on the browser's pipe is held. */
   readonly highWaterBytes: number;
   /** Unsent to one client at which it is cut. */
@@ -27,7 +36,11 @@ export interface Limits {
 const mebibyte = 1024 * 1024;
 
 export const defaultLimits: Limits = {
-  messageBytes: 100 * mebibyte,
+  messageBytes: 16 * mebibyte,
+  clients: 32,
+  unfinished: { browserBytes: 64 * mebibyte, daemonBytes: 256 * mebibyte },
+  unread: { browserBytes: 256 * mebibyte, daemonBytes: 1024 * mebibyte },
+  curl: { browserBytes: 32 * mebibyte, daemonBytes: 128 * mebibyte },
   highWaterBytes: 16 * mebibyte,
   cutBytes: 128 * mebibyte,
   holdMs: 10_000,

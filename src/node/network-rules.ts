@@ -1,7 +1,8 @@
 import { findProxyId, type ProxyId } from "../base/ids.js";
 import type { Rules, Upstream } from "../egress/rules.js";
 import type { NetworkChange } from "../pool/browser.js";
-import { type HostPattern, parseHostPattern } from "../pool/hosts.js";
+import { outsideCeiling } from "../pool/ceiling.js";
+import { type HostPattern, patternsOf } from "../pool/hosts.js";
 import type { LaunchConfig } from "../pool/launch-config.js";
 import { allowedHostsOf, proxyOf } from "../pool/network.js";
 
@@ -9,24 +10,28 @@ import { allowedHostsOf, proxyOf } from "../pool/network.js";
 export interface RuleSources {
   /** Open to browsers whose network does not say. */
   readonly privateHosts: readonly string[];
+  /** What a network of its own may open at most, whenever it was stored. */
+  readonly privateHostsCeiling: readonly HostPattern[];
   /** A proxy of the registry, with its secrets; undefined where it is gone. Throws, with a text for people, where it cannot be opened. */
   openUpstream(id: ProxyId): Promise<Upstream | undefined>;
 }
 
-/** The rules of a browser: those of its launch, with what its lease has changed. Throws where a proxy cannot be opened. */
+/** The rules of a browser: those of its launch, with what its lease has changed. Throws where a proxy cannot be opened, or more is asked for than the operator lets be opened. */
 export async function rulesOf(config: LaunchConfig, sources: RuleSources, change?: NetworkChange): Promise<Rules> {
   const lease = change && { network: change };
   const allowed = allowedHostsOf(config, lease);
   // The modes `direct` and `default` are one here: there is no default proxy, in stealth neither.
   const { proxy_id: chosen } = proxyOf(config, lease);
   const { proxy_routes: routes = [], private_hosts: privates = sources.privateHosts } = config.network ?? {};
+  const outside = outsideCeiling(config.network?.private_hosts ?? [], sources.privateHostsCeiling);
+  if (outside.length > 0) throw new Error(`network.private_hosts: ${outside.join(", ")} is outside egress.private_hosts_ceiling`);
   const [upstream, onRoutes] = await Promise.all([
     chosen === undefined ? undefined : openUpstream(sources, chosen),
-    Promise.all(routes.map(async ({ hosts, proxy }) => ({ hosts: patterns(hosts), upstream: await openUpstream(sources, proxy.id) }))),
+    Promise.all(routes.map(async ({ hosts, proxy }) => ({ hosts: patternsOf(hosts), upstream: await openUpstream(sources, proxy.id) }))),
   ]);
   return {
-    allowed: allowed && patterns(allowed),
-    privates: patterns(privates),
+    allowed: allowed && patternsOf(allowed),
+    privates: patternsOf(privates),
     routes: onRoutes,
     ...(upstream && { upstream }),
   };
@@ -39,10 +44,3 @@ async function openUpstream(sources: RuleSources, text: string | undefined): Pro
   if (!upstream) throw new Error(`there is no proxy ${text}`);
   return upstream;
 }
-
-/** What was stored was parsed then: an entry that cannot be parsed now must not silently be left out of a list that restricts. */
-const patterns = (list: readonly string[]): readonly HostPattern[] => list.map((text) => {
-  const parsed = parseHostPattern(text, { withRanges: true });
-  if (parsed.kind === "fault") throw new Error(`${text} ${parsed.message}`);
-  return parsed.pattern;
-});

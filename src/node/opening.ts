@@ -7,11 +7,12 @@ import type { BrowserId, LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Visit, Visitor } from "./activity.js";
 import { goneFor, type Refused, refuseUpgrade } from "./answer.js";
-import type { Root, Seat } from "./bridge.js";
-import { Client, closeCodes } from "./client.js";
+import type { Root, Seat } from "./seat.js";
+import { Client, closeCodes, type Shared } from "./client.js";
 import type { Gate } from "./gate.js";
 import type { Limits } from "./limits.js";
 import type { GatewayPorts, LocalBrowser } from "./ports.js";
+import type { Turn } from "./turn.js";
 
 export interface Upgrade {
   readonly request: IncomingMessage;
@@ -29,6 +30,9 @@ export interface Wish {
 export interface OpeningParts {
   readonly ports: Pick<GatewayPorts, "connect" | "metrics">;
   readonly webSockets: WebSocketServer;
+  readonly shared: Shared;
+  /** That of the browser. */
+  readonly turn: Turn;
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: Gate;
@@ -135,9 +139,9 @@ export class Opening implements Visitor {
   }
 
   #makeClient(): Client {
-    const { upgrade: { socket }, wish: { browser: { chromium } }, parts } = this;
+    const { upgrade: { socket }, wish: { id: browser, browser: { chromium } }, parts } = this;
     return new Client({
-      socket, pipe: chromium.pipe, clock: parts.clock, limits: parts.limits, gate: parts.gate,
+      browser, shared: parts.shared, turn: parts.turn, socket, pipe: chromium.pipe, clock: parts.clock, limits: parts.limits, gate: parts.gate,
       surroundings: { directories: chromium.directories }, traffic: parts.ports.metrics, onGone: () => this.#gone(),
     });
   }

@@ -1,5 +1,5 @@
 import { type BrowserId, findBrowserId } from "../base/ids.js";
-import type { Root } from "./bridge.js";
+import type { Root } from "./seat.js";
 
 /** What a URL of the gateway asks for. */
 export type Wanted =

@@ -34,7 +34,9 @@ export interface SavingPorts {
 const leaveLimitMs: Millis = 10_000;
 
 /** Ends that leave a state which nobody decided to keep. */
-const disorderly: ReadonlySet<RetireReason> = new Set(["crashed", "unhealthy", "launch_failed", "reset_failed", "not_clean", "node_lost"]);
+const disorderly: ReadonlySet<RetireReason> = new Set([
+  "crashed", "unhealthy", "launch_failed", "reset_failed", "not_clean", "node_lost", "memory_exceeded", "storage_exceeded",
+]);
 export const isOrderly = (why: RetireReason | undefined): boolean => why !== undefined && !disorderly.has(why);
 
 /** Ends browsers whose state is to be kept, and keeps it. */

@@ -1,7 +1,11 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { textOf, type Log } from "../base/log.js";
-import { answerJson, refuseRequest } from "./answer.js";
+import { hasTwoHosts, type HostCheck } from "../base/host-check.js";
+import { makeKeyCheck } from "../base/key-check.js";
+import type { Secret } from "../base/secret.js";
+import { securityHeaders } from "../base/security-headers.js";
+import { answerJson, refuseRequest, refuseUpgrade } from "./answer.js";
 import type { Gateway } from "./gateway.js";
 
 export interface NodeServerParts {
@@ -9,8 +13,9 @@ export interface NodeServerParts {
   readonly log: Log;
   unready(): string | undefined;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /** Whether `/metrics` may be read without a key: on a loopback bind, or where the operator says so. */
-  readonly showsMetrics: boolean;
+  /** For `/metrics`, except for who comes to a loopback address by a loopback name. */
+  readonly key: Secret;
+  readonly hosts: HostCheck;
 }
 
 /** The server of the node role: its browsers' URLs, health, metrics. The API is the controls'. */
@@ -18,13 +23,22 @@ export async function listenAsNodeServer(
   at: { readonly host: string; readonly port: number; readonly requestTimeoutMs: number },
   parts: NodeServerParts,
 ): Promise<{ readonly port: number; close(): Promise<void> }> {
+  const { hosts } = parts;
+  const mayReadMetrics = makeMetricsCheck(parts);
   const server = createServer({ requestTimeout: at.requestTimeoutMs, headersTimeout: at.requestTimeoutMs }, (request, response) => {
-    void answer(parts, request, response).catch((error: unknown) => {
+    if (hasTwoHosts(request)) return refuseRequest(response, { code: "bad_request" });
+    if (!hosts.admits(request.headers.host)) return refuseRequest(response, { code: "misdirected" });
+    void answer({ ...parts, mayReadMetrics }, request, response).catch((error: unknown) => {
       parts.log.error({ error: textOf(error) }, "request failed");
       refuseRequest(response, { code: "internal" });
     });
   });
-  server.on("upgrade", (request, socket, head) => parts.gateway.upgrade(request, socket, head));
+  server.on("upgrade", (request, socket, head) => {
+    const isTwice = hasTwoHosts(request);
+    if (!isTwice && hosts.admits(request.headers.host)) return parts.gateway.upgrade(request, socket, head);
+    socket.on("error", () => socket.destroy());
+    refuseUpgrade(socket, { code: isTwice ? "bad_request" : "misdirected" });
+  });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen({ host: at.host, port: at.port }, resolve);
@@ -39,13 +53,21 @@ export async function listenAsNodeServer(
   };
 }
 
-async function answer(parts: NodeServerParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+type MetricsCheck = (headers: IncomingHttpHeaders) => boolean;
+
+function makeMetricsCheck({ key, hosts }: NodeServerParts): MetricsCheck {
+  const isKey = makeKeyCheck(key);
+  return ({ host, authorization }) => hosts.isLocal(host) || isKey(authorization);
+}
+
+async function answer(parts: NodeServerParts & { readonly mayReadMetrics: MetricsCheck }, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (parts.gateway.request(request, response)) return;
   const path = (request.url ?? "/").split("?", 1)[0];
   if (path === "/healthz") return answerJson(response, { status: "ok" });
   if (path === "/readyz") return answerReadiness(parts, response);
-  if (path === "/metrics" && parts.showsMetrics) {
-    response.writeHead(200, { "content-type": parts.metrics.contentType }).end(await parts.metrics.text());
+  if (path === "/metrics") {
+    if (!parts.mayReadMetrics(request.headers)) return refuseRequest(response, { code: "unauthorized" });
+    response.writeHead(200, { ...securityHeaders, "content-type": parts.metrics.contentType }).end(await parts.metrics.text());
     return;
   }
   refuseRequest(response, { code: "route_not_found" });

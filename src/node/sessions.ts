@@ -7,6 +7,8 @@ export interface Session<Owner> {
   readonly isRoot: boolean;
   readonly children: Set<Session<Owner>>;
   readonly parent?: Session<Owner>;
+  /** Commands sent on it and not yet answered, by their ids on the pipe. */
+  readonly calls: Set<number>;
 }
 
 /** Which CDP session belongs to which client, and which session was attached by which. */
@@ -14,11 +16,12 @@ export class Sessions<Owner> {
   readonly #byId = new Map<string, Session<Owner>>();
 
   addRoot(root: { id: string; owner: Owner; target?: string }): Session<Owner> {
-    return this.#add({ ...root, isRoot: true, children: new Set() });
+    return this.#add({ ...root, isRoot: true, children: new Set(), calls: new Set() });
   }
 
   addChild(parent: Session<Owner>, child: { id: string; target: string }): void {
-    parent.children.add(this.#add({ ...child, owner: parent.owner, isRoot: false, children: new Set(), parent }));
+    const { owner } = parent;
+    parent.children.add(this.#add({ ...child, owner, isRoot: false, children: new Set(), calls: new Set(), parent }));
   }
 
   #add(session: Session<Owner>): Session<Owner> {

@@ -4,10 +4,9 @@ import { type Log, textOf } from "../base/log.js";
 import type { Chromium, Furnish, Left } from "../browser/chromium.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
 import { memoryBytes } from "../pool/config.js";
-import type { LaunchConfig } from "../pool/launch-config.js";
 import type { Homes, Job, LeaseUsage, NodeReports } from "../pool/ports.js";
 import type { Bridge } from "./bridge.js";
-import { Launching, type LaunchingPorts } from "./launching.js";
+import { type First, Launching, type LaunchingPorts } from "./launching.js";
 import { isOrderly, type Saving } from "./saving.js";
 import { type Running, Slot } from "./slot.js";
 
@@ -24,8 +23,11 @@ export interface SlotPorts extends LaunchingPorts {
   readonly meter: { launched(browser: Browser): void; failed(browser: Browser, reason: string): void };
 }
 
+/** What a browser had more of than it may. */
+export type LimitPassed = Extract<RetireReason, "memory_exceeded" | "storage_exceeded">;
+
 interface End {
-  readonly why: Extract<RetireReason, "crashed" | "unhealthy" | "not_clean" | "reset_failed" | "launch_failed">;
+  readonly why: Extract<RetireReason, "crashed" | "unhealthy" | "not_clean" | "reset_failed" | "launch_failed" | LimitPassed>;
   readonly text: string;
 }
 
@@ -76,13 +78,14 @@ export class Slots {
   }
 
   async #launch(id: BrowserId, claim: ClaimId, signal: AbortSignal): Promise<void> {
-    const record = await this.ports.reports.beginLaunch(id, claim);
-    if (!record) return;
+    const begun = await this.ports.reports.beginLaunch(id, claim);
+    if (!begun) return;
+    const { browser: record, mayReset } = begun;
     const config = await this.ports.homes.findLaunchConfig(homeOf(id), record.config);
     if (!config) return;
     if (!this.#admits(id, memoryBytes(config.memory))) return await this.#failed(record, claim, "the node holds as many browsers as it may");
     try {
-      await this.#launched(record, claim, await this.#seat(id, config, signal));
+      await this.#launched(record, claim, await this.#seat(record, { config, isForOne: !mayReset, signal }));
     } catch (error) {
       if (!signal.aborted) await this.#failed(record, claim, textWithLines(error));
     }
@@ -115,9 +118,10 @@ export class Slots {
     this.ports.log.info({ browser: slot.id, isolation: slot.chromium.isolation }, "browser launched");
   }
 
-  async #seat(id: BrowserId, config: LaunchConfig, signal: AbortSignal): Promise<Slot> {
+  async #seat({ id }: Browser, first: First): Promise<Slot> {
     const { clock } = this.ports;
-    const { chromium, door } = await this.#launching.first(id, config, signal);
+    const { config } = first;
+    const { chromium, door } = await this.#launching.first(id, first);
     door.begin();
     const slot = new Slot(this.#run(chromium), { config, door, clock });
     this.#slots.set(slot.id, slot);

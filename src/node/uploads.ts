@@ -1,12 +1,12 @@
-import { createHash } from "node:crypto";
 import { lstat } from "node:fs/promises";
-import { join } from "node:path";
 import type { Millis } from "../base/clock.js";
 import { homeOf, type LeaseId, newRequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { ArchiveCache } from "../blob/archives.js";
+import { PipeClosed } from "../browser/cdp.js";
 import type { ExtensionDirectory, Loading } from "../browser/chromium.js";
 import { removeTree } from "../browser/directories.js";
+import { uploadDirectories } from "../browser/file-access.js";
 import type { Homes, UploadedExtension } from "../pool/ports.js";
 import { done, failed, type Failed, failedBy, type Outcome, Refused } from "./outcome.js";
 import { closeReason, type Restarts } from "./restarts.js";
@@ -34,6 +34,9 @@ interface Asked {
 
 /** Extensions that a holder gives a running browser: all of them are in force, or it is as before. */
 export class Uploads {
+  /** How many directories each browser's have had, those that are gone again included. */
+  readonly #tried = new WeakMap<Slot, number>();
+
   constructor(private readonly ports: UploadPorts) {}
 
   add(slot: Slot, lease: LeaseId, items: readonly UploadedExtension[]): Promise<Outcome> {
@@ -61,16 +64,29 @@ export class Uploads {
     return done;
   }
 
-  async #unpack({ chromium }: Slot, { name, digest }: UploadedExtension, signal: AbortSignal): Promise<ExtensionDirectory> {
+  async #unpack(slot: Slot, { name, digest }: UploadedExtension, signal: AbortSignal): Promise<ExtensionDirectory> {
     const archive = await this.ports.cache.take(digest);
     try {
       signal.throwIfAborted();
-      const path = join(chromium.directories.extensions, directoryOf(name));
+      const path = this.#nextDirectory(slot);
       await this.ports.unpack(archive.path, path);
       return { name, path };
     } finally {
       archive.release();
     }
+  }
+
+  /** One that no other has had for as long as there are any: Chromium knows extensions by their directories. */
+  #nextDirectory(slot: Slot): string {
+    const all = uploadDirectories(slot.chromium.directories);
+    const taken = new Set(slot.chromium.extensions.map(({ path }) => path));
+    const tried = this.#tried.get(slot) ?? 0;
+    const from = (first: number): number => all.findIndex((path, index) => index >= first && !taken.has(path));
+    const at = from(tried) < 0 ? from(0) : from(tried);
+    this.#tried.set(slot, at + 1);
+    const path = all[at];
+    if (path === undefined) throw new Error("the browser has no room for another extension");
+    return path;
   }
 
   /** Before anything is in force: whoever comes next is never given a browser of which that is not known. */
@@ -91,10 +107,16 @@ export class Uploads {
     });
   }
 
-  /** What a browser has that did not answer is not known: a restart puts that right. Its end does not wait for it. */
+  /**
+   * What a browser has that did not answer is not known: a restart puts that right. One that has ended is over, though the
+   * word of its end may come after that of its pipe. Its end does not wait for it.
+   */
   async #load({ chromium, ending }: Slot, unpacked: readonly ExtensionDirectory[]): Promise<Loading> {
     const loading = chromium.load(unpacked, this.ports.loadLimitMs)
-      .catch((error: unknown): Loading => ({ kind: "needs-restart", why: textOf(error) }));
+      .catch((error: unknown): Loading => {
+        if (error instanceof PipeClosed) throw new Refused("browser_gone", "The browser has ended");
+        return { kind: "needs-restart", why: textOf(error) };
+      });
     return await unlessAborted(ending, loading);
   }
 }
@@ -119,9 +141,6 @@ function whyNot({ chromium, config }: Slot, items: readonly UploadedExtension[])
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   return twice === undefined ? undefined : failed(`${twice}: the browser has an extension of this name`, "bad_request");
 }
-
-/** A name may be `..`. The directory gives the extension its id, so it is the same for the same name. */
-const directoryOf = (name: string): string => `uploaded-${createHash("sha256").update(name).digest("hex").slice(0, 24)}`;
 
 /** Its parent belongs to the browser, which may have put something else in its place, such as a link that we would write through. */
 async function checkOurs(path: string): Promise<void> {

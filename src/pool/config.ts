@@ -28,6 +28,9 @@ export const memoryBytes = (memory: Memory): number => Number.parseInt(memory, 1
 
 export const regions = ["us-east", "us-west", "eu-west", "ap-southeast"] as const;
 export const engines = ["chromium", "headless-shell"] as const;
+/** What walls a browser in, the strongest first; src/browser/isolation/rungs.ts says what each means. */
+export const rungNames = ["root-mounts", "user-namespace", "shared-proc", "no-sandbox", "none"] as const;
+export type RungName = (typeof rungNames)[number];
 export const resets = ["none", "state", "relaunch"] as const;
 export type Reset = (typeof resets)[number];
 

@@ -31,6 +31,26 @@ export const makeFill = (ports: FillPorts) => async (home: Home): Promise<void> 
   await ports.jobs.add(claimed.flatMap(launchJob));
 };
 
+/**
+ * Fills a home now rather than at the next tick, which is left what fails. One fill of a home at a time: whoever asks while
+ * one is under way is given one more after it, however many ask.
+ */
+export function makeKick(fill: (home: Home) => Promise<void>, onFault: (home: Home, error: unknown) => void): (home: Home) => void {
+  const asked = new Map<Home, boolean>();
+  const run = async (home: Home): Promise<void> => {
+    while (asked.get(home)) {
+      asked.set(home, false);
+      await fill(home).catch((error: unknown) => onFault(home, error));
+    }
+    asked.delete(home);
+  };
+  return (home) => {
+    const isUnderWay = asked.has(home);
+    asked.set(home, true);
+    if (!isUnderWay) void run(home);
+  };
+}
+
 export const launchJob = (browser: Browser): readonly Job[] =>
   browser.claim ? [{ kind: "launch", node: browser.node, browser: browser.id, claim: browser.claim }] : [];
 

@@ -52,6 +52,13 @@ export function parseHostPattern(given: string, { withRanges }: { readonly withR
   return isPort ? parseBare(host, Number(portText)) : faulty("must have a port from 1 to 65535 after its colon");
 }
 
+/** Patterns of entries that were parsed before: one that cannot be parsed now must not silently be left out of a list that restricts. */
+export const patternsOf = (texts: readonly string[]): readonly HostPattern[] => texts.map((text) => {
+  const parsed = parseHostPattern(text, { withRanges: true });
+  if (parsed.kind === "fault") throw new Error(`${text} ${parsed.message}`);
+  return parsed.pattern;
+});
+
 /** What has two colons and no brackets is an IPv6 address without a port. */
 function splitPort(text: string): { readonly host: string; readonly portText?: string } {
   if (isIPv6(text)) return { host: text };

@@ -36,7 +36,7 @@ export const managedPolicies: readonly Managed[] = [
   ),
   named(
     "They name files, directories or libraries of the host.",
-    "UserDataDir", "DiskCacheDir", "(?:Default)?DownloadDirectory", "RoamingProfile.*", "GSSAPILibraryName", "PdfLocalFileAccessAllowedForDomains",
+    "UserDataDir", "DiskCacheDir", "(?:Default)?DownloadDirectory", "RoamingProfile.*", "GSSAPILibraryName", "PdfLocalFileAccessAllowedForDomains", "AllowFileSelectionDialogs",
   ),
   named(
     "They start programs of the host.",

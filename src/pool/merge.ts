@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { headfulMemory, headlessMemory, type Memory, type Network, type PoolCreate, type PoolPatch, type SessionCreate, type Viewport } from "./config.js";
 import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fault, type Faults, normaliseNetwork } from "./fields.js";
+import { outsideCeiling } from "./ceiling.js";
+import { type HostPattern, parseHostPattern } from "./hosts.js";
 import { defaultViewport, type LaunchConfig, type PoolConfig, refreshRateOf } from "./launch-config.js";
 import { clearsProfile } from "./profiles.js";
 import type { Resolved } from "./references.js";
@@ -13,6 +15,8 @@ export interface Defaults {
   readonly fillRatePerMinute: number;
   readonly maxFillRatePerMinute: number | null;
   readonly engine: LaunchConfig["engine"];
+  /** What `network.private_hosts` may open at most. */
+  readonly privateHostsCeiling: readonly HostPattern[];
 }
 
 type Fields = Omit<PoolCreate & PoolPatch & SessionCreate, "size" | "region"> & Resolved;
@@ -54,6 +58,7 @@ export function mergeConfig(current: PoolConfig, patch: Omit<PoolPatch, "expecte
   if (patch.reset_on_release !== undefined) merged.reset_on_release = patch.reset_on_release;
   if (patch.name) merged.name = patch.name;
   mergeRefresh({ current, merged, patch }, faults);
+  checkCeiling(faults, patch, defaults);
   const most = defaults.maxFillRatePerMinute;
   if (most !== null && merged.fill_rate_per_minute > most) fault(faults, "fill_rate_per_minute", `must be at most ${most} here`);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(merged);
@@ -66,6 +71,7 @@ export function sessionConfig(body: SessionCreate & Resolved, defaults: Defaults
   const { mode, id = proxy_id } = body.proxy ?? {};
   const merged = mergeLaunch(freshLaunch(body, defaults), { ...rest, ...(id ? { proxy_id: id } : {}) }, faults);
   const launch = { ...merged, ...(mode ? { proxy_mode: mode } : {}), ...savingProfile(merged, body) };
+  checkCeiling(faults, body, defaults);
   if (body.proxy && proxy_id) fault(faults, "proxy", "cannot be combined with proxy_id");
   if (body.proxy) checkProxy(faults, body.proxy);
   if (body.gpu && body.headless) fault(faults, "gpu", "requires headless false");
@@ -73,6 +79,14 @@ export function sessionConfig(body: SessionCreate & Resolved, defaults: Defaults
   if (body.video_memory && !body.gpu) fault(faults, "video_memory", "requires gpu true");
   for (const vault of body.vaults ?? []) checkSelector(faults, "vaults", vault);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(launch);
+}
+
+/** What a caller asks for now. What was stored under another ceiling is its node's to refuse, and keeps nobody from changing the rest. */
+function checkCeiling(faults: Faults, { network }: Partial<Fields>, { privateHostsCeiling }: Defaults): void {
+  const readable = network?.private_hosts?.filter((host) => parseHostPattern(host, { withRanges: true }).kind === "pattern");
+  for (const host of outsideCeiling(readable ?? [], privateHostsCeiling)) {
+    fault(faults, "network.private_hosts", `${JSON.stringify(host)} is not among the private hosts that this deployment lets callers open`);
+  }
 }
 
 /** Browsers of pools never save (interface.md 4.4), those of sessions where it is asked for. */

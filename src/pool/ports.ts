@@ -162,8 +162,8 @@ export interface LeaseUsage {
 export interface NodeReports {
   connect(browser: BrowserId, lease: LeaseId): Promise<{ kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }>;
   expire(ask: { browser: BrowserId; lease: LeaseId; registrations: number }): Promise<boolean>;
-  /** Takes a launch up; the record, or undefined where the claim is not its own. */
-  beginLaunch(browser: BrowserId, claim: ClaimId): Promise<Browser | undefined>;
+  /** Takes a launch up; the record, or undefined where the claim is not its own. `mayReset`: its first holder need not be its last. */
+  beginLaunch(browser: BrowserId, claim: ClaimId): Promise<{ browser: Browser; mayReset: boolean } | undefined>;
   launched(browser: BrowserId, claim: ClaimId, isolation: string): Promise<"launched" | "stale">;
   launchFailed(browser: BrowserId, claim: ClaimId, text: string): Promise<"failed" | "stale">;
   freed(browser: BrowserId, claim: ClaimId): Promise<"freed" | "stale">;
@@ -285,5 +285,8 @@ export interface Wire {
 /** What became known through effects of scripts: for metrics and logs. */
 export interface PoolSignals {
   "lease.ended": { readonly home: Home; readonly lease: LeaseId; readonly why: string; readonly hadClient: boolean; readonly heldMs: Millis };
+  /** From now on its pool may lack one. */
+  "browser.retiring": { readonly home: Home };
+  /** The room it had on its node is free. */
   "browser.gone": { readonly home: Home; readonly browser: BrowserId };
 }

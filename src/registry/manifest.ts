@@ -1,3 +1,4 @@
+import { extensionIdOf, manifestKey, ownExtensions } from "../base/own-extensions.js";
 import { type Fields, fileFaults, isFields, shapeFaults } from "./manifest-fields.js";
 
 /** What a manifest says, read but not checked. */
@@ -46,18 +47,19 @@ function endOf(text: string, begin: string, from: number): number {
 
 /**
  * Why Chromium 156 under our policy would not load it, each for people; what it loads is never refused, but for a manifest_version it
- * does not know. `files` are the paths beside the manifest.
+ * does not know and the key of an extension of Chromium's own. `files` are the paths beside the manifest.
  */
 export function manifestFaults(manifest: Manifest, files: ReadonlySet<string>, rules: ManifestRules): readonly string[] {
   const faults = [...identityFaults(manifest), ...policyFaults(manifest, rules), ...shapeFaults(manifest), ...fileFaults(manifest, files)];
   return [...faults.map((fault) => `manifest.json: ${fault}`), ...localeFaults(manifest, files), ...reservedFaults(files)];
 }
 
-function identityFaults({ manifest_version, name, version }: Manifest): readonly string[] {
+function identityFaults({ manifest_version, name, version, key }: Manifest): readonly string[] {
   return [
     ...(manifest_version === 3 ? [] : [`manifest_version: must be 3, the only one this Chromium loads; it is ${JSON.stringify(manifest_version) ?? "absent"}`]),
     ...(typeof name === "string" && name !== "" ? [] : ["name: must be a text that is not empty"]),
     ...(typeof version === "string" && isVersion(version) ? [] : ["version: must be 1 to 4 whole numbers parted by dots, such as 1.0.2"]),
+    ...(typeof key === "string" && ownExtensions.has(extensionIdOf(manifestKey(key))) ? ["key: is of an extension that is part of Chromium, whose powers it would take"] : []),
   ];
 }
 
@@ -101,4 +103,4 @@ const requests = new Set(["webRequest", "webRequestBlocking"]);
  * what policy installs from, an update.xml and a packed .crx.
  */
 export const demandsPolicy = (manifest: Manifest, files: ReadonlySet<string>): boolean =>
-  permissionsOf(manifest).some((permission) => requests.has(permission)) && files.has("update.xml") && [...files].some((file) => file.endsWith(".crx"));
+  permissionsOf(manifest).some((permission) => requests.has(permission)) && files.has("update.xml") && [...files].some((file) => !file.includes("/") && file.endsWith(".crx"));

@@ -16,11 +16,20 @@ export function narrowManifest(manifest: Manifest): Manifest | undefined {
   return JSON.stringify(narrowed) === JSON.stringify(manifest) ? undefined : narrowed;
 }
 
+/** Does a pattern of it name files themselves, in the lists of a manifest or of its content scripts? `<all_urls>` does not. */
+export function namesFiles(manifest: Manifest): boolean {
+  const { content_scripts: scripts } = manifest;
+  const matches = Array.isArray(scripts) ? scripts.flatMap((script) => (isFields(script) ? script.matches : [])) : [];
+  return [...hostLists.flatMap((name) => manifest[name]), ...matches].some(isOfFiles);
+}
+
+const isOfFiles = (pattern: unknown): boolean => typeof pattern === "string" && /^\s*file:/i.test(pattern);
+
 const narrowList = (list: readonly unknown[]): readonly unknown[] => [...new Set(list.flatMap(narrowPattern))];
 
 function narrowPattern(pattern: unknown): readonly unknown[] {
   if (pattern === "<all_urls>") return ["*://*/*"];
-  return typeof pattern === "string" && /^\s*file:/i.test(pattern) ? [] : [pattern];
+  return isOfFiles(pattern) ? [] : [pattern];
 }
 
 /** Chromium refuses one that matches nothing; such a script had only files to run in. */

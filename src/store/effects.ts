@@ -37,9 +37,9 @@ export class EffectRunner {
     const ended = list(effects.ended);
     for (const end of ended) this.ports.signals.emit("lease.ended", { home, ...end });
     if (effects.retire ?? effects.reset) this.#background(this.ports.jobs.add(jobsOf(effects)));
+    if (effects.retire) this.ports.signals.emit("browser.retiring", { home });
     for (const { browser, node } of list(effects.gone)) {
-      this.ports.signals.emit("browser.gone", { home, browser });
-      this.#background(this.ports.freeRoom(node, browser));
+      this.#background(this.ports.freeRoom(node, browser).then(() => this.ports.signals.emit("browser.gone", { home, browser })));
     }
     const awaited = list(effects.names).map(({ name, owner }) => this.#background(this.ports.freeName(name, owner)));
     if (list(effects.graves).length > 0) awaited.push(this.#background(this.ports.moveGraves(home)));

@@ -22,6 +22,24 @@ export interface Reply {
   readonly effects: string;
 }
 
+export interface Member {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The answer to ROLE: of a master its replicas, of a replica its master. */
+function membersIn(role: unknown): readonly Member[] {
+  const [kind, second, third] = role as [string, unknown, unknown];
+  if (kind === "slave") return [{ host: String(second), port: Number(third) }];
+  return Array.isArray(third) ? third.map(([host, port]: [unknown, unknown]) => ({ host: String(host), port: Number(port) })) : [];
+}
+
+/** Whom its name has led to. */
+function peerOf({ stream }: Redis): readonly Member[] {
+  const { remoteAddress: host, remotePort: port } = stream as { readonly remoteAddress?: string; readonly remotePort?: number };
+  return host !== undefined && port !== undefined ? [{ host, port }] : [];
+}
+
 /** One Redis, or a cluster of them: the same commands, since every key a script touches shares a slot. */
 export type Client = Redis | Cluster;
 
@@ -95,6 +113,13 @@ export class Store {
     await ready;
     // Loaded ahead, so that no request pays for it; a Redis that forgot them is told again.
     await Promise.all([...this.#scripts.values()].map((script) => this.redis.script("LOAD", script.text)));
+  }
+
+  /** Where else the data is, or will be after a failover: nodes of the cluster, else the master or its replicas. */
+  async members(): Promise<readonly Member[]> {
+    const { redis } = this;
+    if (redis instanceof Cluster) return redis.nodes("all").flatMap(({ options: { host, port } }) => (host && port ? [{ host, port }] : []));
+    return [...membersIn(await redis.call("ROLE")), ...peerOf(redis)];
   }
 
   async close(): Promise<void> {

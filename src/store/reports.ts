@@ -29,9 +29,11 @@ export class RedisReports implements NodeReports {
     return (await this.#run(ask.browser, "expire", { ...ask })).kind === "expired";
   }
 
-  async beginLaunch(browser: BrowserId, claim: ClaimId): Promise<Browser | undefined> {
+  async beginLaunch(browser: BrowserId, claim: ClaimId): Promise<{ browser: Browser; mayReset: boolean } | undefined> {
     const reply = await this.#run(browser, "begin-launch", { browser, claim });
-    return reply.kind === "begun" ? parseBrowser(reply.payload) : undefined;
+    if (reply.kind !== "begun") return undefined;
+    const { browser: record, reset } = JSON.parse(reply.payload) as { browser: unknown; reset: string };
+    return { browser: parseBrowser(JSON.stringify(record)), mayReset: reset === "none" || reset === "state" };
   }
 
   async launched(browser: BrowserId, claim: ClaimId, isolation: string): Promise<"launched" | "stale"> {

@@ -3,6 +3,7 @@ import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import type { Log } from "../base/log.js";
 import { textOf } from "../base/log.js";
+import { droppedLines } from "./log-writer.js";
 
 /** The pool label of sessions that were created on demand; no pool can have this name. */
 export const onDemandLabel = "(on demand)";
@@ -42,6 +43,10 @@ export interface EgressMeter {
 export interface SavingMeter {
   profileSaved(outcome: "saved" | "missing" | "broken" | "failed"): void;
 }
+/** What a node counts of the browsers it watches. */
+export interface LimitMeter {
+  limitPassed(limit: "memory_exceeded" | "storage_exceeded"): void;
+}
 /** What a node's gateway counts. */
 export interface GatewayMeter {
   connected(): void;
@@ -55,7 +60,7 @@ const readLimitMs = 2000;
 const waitBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.064, 0.25, 1, 4, 15, 60];
 
 /** All series of this process. Labels are pools and reasons, never browsers; a pool that is gone takes its series along. */
-export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMeter {
+export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMeter, LimitMeter {
   readonly #registry = new Registry();
   readonly #browsers = this.#gauge("remuda_pool_browsers", "Browsers of each pool by state", ["pool", "state"]);
   readonly #waiters = this.#gauge("remuda_pool_waiters", "Acquires that are waiting", ["pool"]);
@@ -79,6 +84,9 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   readonly #saves = this.#counter("remuda_profile_saves_total", "Ends of sessions that were to save their profile", ["outcome"]);
 
+  readonly #words = new Words();
+  readonly #limits = this.#counter("remuda_limit_retirements_total", "Browsers of this node retired for having more than they may", ["limit"]);
+
   readonly contentType = this.#registry.contentType;
 
   /** Without readings (a node's agent) only what this process counts itself is shown. */
@@ -93,10 +101,10 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     this.#launches.inc({ pool });
   }
   launchFailed(pool: string, reason: string): void {
-    this.#launchFailures.inc({ pool, reason: word(reason) });
+    this.#launchFailures.inc({ pool, reason: this.#words.of(reason) });
   }
   leaseEnded(pool: string, reason: string): void {
-    this.#leasesEnded.inc({ pool, reason: word(reason) });
+    this.#leasesEnded.inc({ pool, reason: this.#words.of(reason) });
   }
   connected(): void {
     this.#connections.inc();
@@ -108,14 +116,14 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     this.#bytes.inc({ direction }, bytes);
   }
   refused(reason: string): void {
-    this.#refusals.inc({ reason: word(reason) });
+    this.#refusals.inc({ reason: this.#words.of(reason) });
   }
 
   asked(pool: string, outcome: string, count: number): void {
     this.#requests.inc({ pool, outcome }, count);
   }
   denied(pool: string, reason: string, count: number): void {
-    this.#denied.inc({ pool, reason: word(reason) }, count);
+    this.#denied.inc({ pool, reason: this.#words.of(reason) }, count);
   }
   passed(pool: string, direction: string, bytes: number): void {
     this.#carried.inc({ pool, direction }, bytes);
@@ -129,6 +137,10 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   profileSaved(outcome: string): void {
     this.#saves.inc({ outcome });
+  }
+
+  limitPassed(limit: string): void {
+    this.#limits.inc({ limit });
   }
 
   async text(): Promise<string> {
@@ -172,6 +184,12 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   #addProcess(): void {
     this.#registry.registerMetric(new Gauge({
+      name: "remuda_log_lines_dropped_total", help: "Lines of this process's log that were not written", labelNames: ["reason"], registers: [],
+      collect() {
+        for (const [reason, lines] of Object.entries(droppedLines)) this.set({ reason }, lines);
+      },
+    }));
+    this.#registry.registerMetric(new Gauge({
       name: "process_resident_memory_bytes", help: "Memory of this process, its browsers not counted", registers: [],
       collect() {
         this.set(process.memoryUsage.rss());
@@ -200,8 +218,19 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   }
 }
 
-/** A text in place of a word would make a series of its own each time. */
-const word = (reason: string): string => (/^[a-z][a-z0-9_]{0,39}$/.test(reason) ? reason : "other");
+const mostWords = 100;
+
+/** Values of a label that is a reason. A text in place of a word, and a word too many, would make a series of its own each time. */
+class Words {
+  readonly #known = new Set<string>();
+
+  of(reason: string): string {
+    if (this.#known.has(reason)) return reason;
+    if (this.#known.size >= mostWords || !/^[a-z][a-z0-9_]{0,39}$/.test(reason)) return "other";
+    this.#known.add(reason);
+    return reason;
+  }
+}
 
 type Labels = Partial<Record<string, string | number>>;
 const withoutBucket = ({ le: _bound, ...labels }: Labels): Labels => labels;

@@ -6,7 +6,7 @@ import { within } from "../../src/base/deadline.js";
 import type { Engine } from "../../src/browser/chromium.js";
 import { findExecutable } from "../../src/browser/executable.js";
 import { openPipe, type Pipe } from "../../src/browser/pipe.js";
-import { findSandbox } from "../../src/browser/sandbox.js";
+import { findSandbox } from "../../src/browser/isolation/sandbox.js";
 import { switchesOf } from "../../src/browser/switches.js";
 import { launchSpec } from "../support/chromium-host.js";
 

@@ -2,10 +2,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pause, systemClock } from "../../src/base/clock.js";
+import type { CpuGroup } from "./cpu.js";
 import { Line } from "./line.js";
 import { startHelper } from "./processes.js";
 
-const apiKey = "a-key-of-the-benches";
+export const apiKey = "a-key-of-the-benches";
 const main = join(import.meta.dirname, "../../src/main.js");
 const fillLimitMs = 180_000;
 
@@ -33,18 +34,21 @@ export interface PoolBody {
 interface Settings {
   /** In place of Chromium. */
   readonly executable?: string;
+  /** It runs there, with all it starts. */
+  readonly group?: CpuGroup;
 }
 
-export async function startDaemon({ executable }: Settings = {}): Promise<Daemon> {
+export async function startDaemon({ executable, group }: Settings = {}): Promise<Daemon> {
   const directory = await mkdtemp(join(tmpdir(), "remuda-bench-"));
   const config = join(directory, "config.json");
-  // Room for as many as a bench asks for, and no brake on filling.
+  // Room for as many as a bench asks for, no brake on filling, and the benches' own sites open to pages.
   await writeFile(config, JSON.stringify({
+    egress: { private_hosts: ["127.0.0.1"] },
     fill: { default_rate_per_minute: 60_000 }, log: { format: "json" }, node: { memory_bytes: 2 ** 40 },
   }));
   let redisPid = 0;
   const helper = await startHelper({
-    file: main,
+    file: main, ...(group && { group }),
     environment: {
       REMUDA_CONFIG: config, REMUDA_DATA_DIR: join(directory, "data"), REMUDA_PORT: "0", REMUDA_API_KEY: apiKey,
       ...(executable === undefined ? {} : { REMUDA_CHROMIUM: executable }),

@@ -19,7 +19,7 @@ const engine = "headless-shell";
 const pool = "bench-gateway";
 
 /** A way to one page of one browser: one command after its reply. */
-interface Way {
+export interface Way {
   send(text: string): void;
   onMessage(listener: (text: string) => void): void;
   close(): Promise<void>;
@@ -48,7 +48,7 @@ export async function benchGateway({ runs }: { runs: number }): Promise<Report> 
   }
 }
 
-async function openSocket(url: string): Promise<Way> {
+export async function openSocket(url: string): Promise<Way> {
   const socket = new WebSocket(url, { perMessageDeflate: false });
   await once(socket, "open");
   return {
@@ -102,7 +102,7 @@ interface Reply {
 }
 
 /** Attaches to the open page; the result evaluates 1+1 on it. */
-async function openPage(way: Way): Promise<() => Promise<void>> {
+export async function openPage(way: Way): Promise<() => Promise<void>> {
   const waiting = new Map<number, (result: Record<string, unknown>) => void>();
   let last = 0;
   way.onMessage((text) => {

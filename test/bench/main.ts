@@ -1,6 +1,8 @@
 import { benchControl } from "./control.js";
+import { benchCycles } from "./cycles.js";
 import { benchEgress } from "./egress.js";
 import { benchExtensions } from "./extensions.js";
+import { benchFloods } from "./floods.js";
 import { benchGateway } from "./gateway.js";
 import { benchLaunches } from "./launches.js";
 import { describeMachine } from "./machine.js";
@@ -17,7 +19,9 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   control: () => benchControl({ runs, sampleMs: 700 }),
   session: () => benchSession({ runs }),
   launches: () => benchLaunches({ runs }),
+  cycles: () => benchCycles({ runs }),
   gateway: () => benchGateway({ runs }),
+  floods: () => benchFloods({ runs: 3 }),
   egress: () => benchEgress({ runs }),
   tiers: () => benchTiers({ runs }),
   extensions: () => benchExtensions({ runs }),

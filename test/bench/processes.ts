@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { systemClock } from "../../src/base/clock.js";
 import { within } from "../../src/base/deadline.js";
+import type { CpuGroup } from "./cpu.js";
 
 const startLimitMs = 30_000;
 const stopLimitMs = 60_000;
@@ -20,6 +21,10 @@ interface Start {
   readonly environment?: Readonly<Record<string, string>>;
   /** Sees each line of its output; the first it gives a text for means that the process is ready. */
   readonly find: (line: string) => string | undefined;
+  /** It runs in there. */
+  readonly group?: CpuGroup;
+  /** Instead of ours. */
+  readonly uid?: number;
 }
 
 const running = new Set<ChildProcess>();
@@ -30,8 +35,8 @@ export function endHelpers(): void {
 }
 
 /** Starts a program of this build in a process of its own, which ends with this one, and waits until it is ready. */
-export async function startHelper({ file, environment = {}, find }: Start): Promise<Helper> {
-  const child = spawnBound([process.execPath, ...profiling(), file], environment);
+export async function startHelper({ file, environment = {}, find, ...place }: Start): Promise<Helper> {
+  const child = spawnBound(placed([process.execPath, ...profiling(), file], place), environment);
   running.add(child);
   child.once("close", () => running.delete(child));
   const said = within(systemClock, { what: `starting ${file}`, limitMs: startLimitMs }, readyLine(child, find));
@@ -53,9 +58,14 @@ export async function startHelper({ file, environment = {}, find }: Start): Prom
 const profiling = (): string[] =>
   process.env["REMUDA_BENCH_PROFILE"] ? ["--cpu-prof", `--cpu-prof-dir=${process.env["REMUDA_BENCH_PROFILE"]}`] : [];
 
-function spawnBound(command: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess {
+/** Each becomes the next by exec. The kernel forgets the parent-death signal when the uid changes (prctl(2)), so that one comes last. */
+function placed(command: readonly string[], { group, uid }: Pick<Start, "group" | "uid">): readonly string[] {
   const bound = process.platform === "linux" ? ["setpriv", "--pdeathsig", "SIGTERM", "--", ...command] : command;
-  const [program = "", ...args] = bound;
+  const owned = uid === undefined ? bound : ["setpriv", "--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", "--", ...bound];
+  return group ? group.within(owned) : owned;
+}
+
+function spawnBound([program = "", ...args]: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess {
   return spawn(program, args, { stdio: ["ignore", "pipe", "inherit"], env: { PATH: process.env["PATH"] ?? "", ...environment } });
 }
 

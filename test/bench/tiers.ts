@@ -39,7 +39,7 @@ export async function benchTiers({ runs }: { runs: number }): Promise<Report> {
   const host = await openTestHost({ scratchDirectory });
   const launcher = makeLauncher(host);
   try {
-    const namespaces = await findNamespaces({ tools: host.tools, log: silentLog });
+    const namespaces = await findNamespaces({ tools: host.tools, clock: systemClock, log: silentLog, stock: 2 });
     const ground: Ground = { launcher, namespaces, tiers: tiersOf(namespaces, host), runs };
     const rows: Row[] = [];
     for (const engine of Object.keys(host.executables) as Engine[]) rows.push(...(await launchTimes(engine, ground)), await browserMemory(engine, ground));

@@ -6,6 +6,7 @@ import { afterAll, expect, test } from "vitest";
 import { checkExtension } from "../../src/blob/check-extension.js";
 import { unpackExtension } from "../../src/blob/unzip.js";
 import { BadArchive } from "../../src/blob/zip.js";
+import { crxBytes } from "../support/crx-bytes.js";
 import { extensionZip, manifest, zipBytes, type ZipPart } from "../support/zip-bytes.js";
 
 const work = mkdtempSync(join(tmpdir(), "remuda-zip-"));
@@ -148,7 +149,7 @@ test("it is unpacked into a directory of its own only, and what was there stays"
 });
 
 test("one that can only work by enterprise policy is told apart", async () => {
-  const packed: readonly ZipPart[] = [{ name: "update.xml", content: "<x/>" }, { name: "own.crx", content: "x" }];
+  const packed: readonly ZipPart[] = [{ name: "update.xml", content: "<x/>" }, { name: "own.crx", content: crxBytes(extensionZip([])) }];
   const demands = async (parts: readonly ZipPart[], permissions: readonly string[]) => {
     const checked = await checkExtension(place(extensionZip(parts, { permissions })), limits);
     return checked.kind === "sound" ? checked.demandsPolicy : checked.faults;
@@ -198,4 +199,15 @@ test("whatever is done to its bytes, an archive is unpacked within its directory
     sound += thrown ? 0 : 1;
   }
   expect(sound).toBeGreaterThan(0);
+});
+
+test("where browsers see the host's files, an extension that may come to files is not unpacked, and any other is", async () => {
+  const into = join(work, `${(count += 1)}`);
+  const rules = { ...limits, seesHostFiles: true };
+  for (const asked of [{ permissions: ["downloads"] }, { optional_permissions: ["downloads"] }, { permissions: ["pageCapture"] }]) {
+    await expect(unpackExtension(place(extensionZip([], asked)), into, rules)).rejects.toThrow(/see the host's files/);
+    expect(existsSync(into)).toBe(false);
+  }
+  await unpackExtension(place(extensionZip([script], { ...withScript, permissions: ["storage"], host_permissions: ["<all_urls>"] })), into, rules);
+  expect(existsSync(join(into, "js/a.js"))).toBe(true);
 });

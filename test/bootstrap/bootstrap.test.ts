@@ -54,7 +54,7 @@ describe("commands", () => {
   // exec: npm passes a signal to its shell, and a shell between us would end and leave us running.
   test("each is a script of package.json", () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };
-    for (const name of ["start", "test", "check", "dev", "bench", "prove:egress"]) expect(scripts[name]).toBe(`exec node src/bootstrap.mjs ${name}`);
+    for (const name of ["start", "test", "check", "dev", "bench", "prove:egress", "prove:isolation"]) expect(scripts[name]).toBe(`exec node src/bootstrap.mjs ${name}`);
   });
 });
 
@@ -127,16 +127,11 @@ describe("system packages", () => {
     return needsOfConfig(directory, env).required;
   };
   test("all of them by default", () => {
-    expect(needed({}).toSorted()).toEqual(["authority", "chromium", "display", "parent", "redis"]);
+    expect(needed({}).toSorted()).toEqual(["chromium", "display", "parent", "redis", "root"]);
   });
   test("no Redis where one is given, no browser where none runs", () => {
     expect(needed({ REDIS_URL: "redis://r", REMUDA_ROLE: "control" })).toEqual(["parent"]);
     expect(needed({}, { redis: { url: "redis://r" }, role: "control" })).toEqual(["parent"]);
-  });
-  test("what makes network namespaces, where they are demanded of a node with browsers", () => {
-    const demanded = { egress: { isolation: "namespace" } };
-    expect(needed({}, demanded)).toContain("network");
-    expect(needed({ REMUDA_ROLE: "control" }, demanded)).not.toContain("network");
   });
   test("no Chromium where another is named", () => {
     expect(needed({ REMUDA_CHROMIUM: "/opt/c" })).not.toContain("chromium");

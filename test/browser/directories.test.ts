@@ -2,9 +2,8 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
 import type { Directories } from "../../src/browser/chromium.js";
-import { directoriesOf, emptyDirectory, makeDirectories, removeTree } from "../../src/browser/directories.js";
+import { directoriesOf, emptyDirectory, makeDirectories, newWorkspaceName, removeTree } from "../../src/browser/directories.js";
 import { newScratchDirectory } from "../support/chromium-host.js";
 
 const isRoot = process.getuid?.() === 0;
@@ -14,7 +13,7 @@ let directories: Directories;
 beforeEach(async () => {
   scratch = newScratchDirectory();
   chmodSync(scratch, 0o711);
-  directories = directoriesOf(scratch, newBrowserId(onDemandHome));
+  directories = directoriesOf(scratch, newWorkspaceName());
   await makeDirectories(directories, isRoot ? uid : null);
 });
 afterEach(() => rmSync(scratch, { recursive: true }));
@@ -30,7 +29,7 @@ function mayDo(as: number, ...command: readonly string[]): boolean {
 
 test.runIf(isRoot)("a browser writes into its root, and moves nothing there that is ours; another one does not even look", () => {
   const { root, extensions, profile } = directories;
-  expect(mayDo(uid, "mkdir", join(root, ".config"))).toBe(true);
+  expect(mayDo(uid, "mkdir", join(root, "own"))).toBe(true);
   expect(mayDo(uid, "touch", join(profile, "Local State"))).toBe(true);
   expect(mayDo(uid, "ls", extensions)).toBe(true);
   expect(mayDo(uid, "mv", extensions, join(root, "aside"))).toBe(false);

@@ -1,5 +1,6 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
@@ -15,11 +16,14 @@ import { makeLauncher } from "../support/chromium-launcher.js";
 import { openSite, type Site } from "../support/chromium-site.js";
 import { until } from "../support/chromium-until.js";
 
+/** Where browsers of any uid can read. */
+const work = mkdtempSync("/var/tmp/remuda-test-extensions-");
 let host: Host;
 let site: Site;
 const doors: TestDoor[] = [];
 beforeAll(async () => {
-  [host, site] = await Promise.all([openTestHost(), openSite()]);
+  chmodSync(work, 0o755);
+  [host, site] = await Promise.all([openTestHost({ readablePaths: [work] }), openSite()]);
 });
 const { launch, killAll } = makeLauncher(() => host);
 afterEach(async () => {
@@ -27,7 +31,10 @@ afterEach(async () => {
   await Promise.all(doors.splice(0).map(({ egress }) => egress.close()));
   site.requests.length = 0;
 });
-afterAll(() => Promise.all([host.close(), site.close()]));
+afterAll(async () => {
+  await Promise.all([host.close(), site.close()]);
+  rmSync(work, { recursive: true });
+});
 
 interface Guarded {
   readonly chromium: Chromium;
@@ -86,7 +93,7 @@ describe.each(tiers)("in the %s tier", (tier) => {
   test.each(extensible)("%s loads an extension, and none that asks for what leads past its egress", async (_name, given) => {
     const { client } = await guarded(tier, given);
     const load = async (asked: object): Promise<string> => {
-      const path = await mkdtemp("/var/tmp/remuda-test-extension-");
+      const path = await mkdtemp(join(work, "x"));
       await chmod(path, 0o755);
       await writeFile(join(path, "app.js"), "");
       await writeFile(join(path, "manifest.json"), JSON.stringify({ manifest_version: 3, name: "x", version: "1", ...asked }));
@@ -122,33 +129,38 @@ describe.runIf(tiers.includes("namespace")).each(kinds)("no command leads %s out
   });
 });
 
-describe("without a namespace both lead out, which is why the gate refuses them", () => {
+describe("without a namespace both lead to the address of its proxy, and to no other; the gate refuses them", () => {
   const given: Partial<LaunchSpec> = { engine: "chromium", headless: true };
 
   test("a context that wants to connect directly", async () => {
     const { client, egress } = await guarded("proxy", given, publicRules);
     const before = egress.usage().requests;
-    expect(await openDirectly(client, `${site.origin}/direct`)).toBeUndefined();
-    expect(site.requests).toContain("/direct");
+    expect(await openDirectly(client, `${site.origin}/direct`)).toBe("net::ERR_NAME_NOT_RESOLVED");
+    expect(site.requests).not.toContain("/direct");
+    const { touched, close, port } = await openListener(new URL(egress.proxyUrl).hostname);
+    await openDirectly(client, `http://${new URL(egress.proxyUrl).hostname}:${port}/`);
+    expect(touched()).toBeGreaterThan(0);
     expect(egress.usage().requests).toBe(before);
+    await close();
   });
 
   test("a list of remote locations", async () => {
-    const { client } = await guarded("proxy", given, publicRules);
-    const { touched, close, port } = await openListener();
-    await client.send("Target.setRemoteLocations", { locations: [{ host: "127.0.0.1", port }] });
+    const { client, egress } = await guarded("proxy", given, publicRules);
+    const { hostname } = new URL(egress.proxyUrl);
+    const { touched, close, port } = await openListener(hostname);
+    await client.send("Target.setRemoteLocations", { locations: [{ host: hostname, port }] });
     await until("a connection past the egress", () => touched() > 0, 2_000);
     await close();
   });
 });
 
-async function openListener(): Promise<{ port: number; touched: () => number; close: () => Promise<unknown> }> {
+async function openListener(address = "127.0.0.1"): Promise<{ port: number; touched: () => number; close: () => Promise<unknown> }> {
   let count = 0;
   const server = createServer((socket) => {
     count += 1;
     socket.destroy();
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(0, address);
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   return { port, touched: () => count, close: () => new Promise((resolve) => void server.close(resolve)) };

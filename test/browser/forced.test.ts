@@ -9,6 +9,7 @@ import { localRules, openTestEgress, type TestDoor, tiers } from "../support/bro
 import { nothing, takeCensus } from "../support/chromium-census.js";
 import { PipeClient } from "../support/chromium-client.js";
 import { launchSpec, openTestHost } from "../support/chromium-host.js";
+import { withoutPrivateRoot } from "../support/rungs.js";
 import { makeLauncher } from "../support/chromium-launcher.js";
 import { openSite, type Site } from "../support/chromium-site.js";
 import { until } from "../support/chromium-until.js";
@@ -150,7 +151,7 @@ describe("what is not installed fails the launch", () => {
   });
 
   test("no policy reaches browsers here", async () => {
-    const bare = makeLauncher(() => ({ ...host, policy: { kind: "none" } }));
+    const bare = makeLauncher(() => withoutPrivateRoot(host));
     await expect(bare.launch({ ...given(true), furnish: alone(packed.path) })).rejects.toThrow("an extension has to be installed by policy");
   });
 });

@@ -1,19 +1,24 @@
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
+import { systemClock } from "../../src/base/clock.js";
 import type { Chromium } from "../../src/browser/chromium.js";
+import { isWorkspaceName, newWorkspaceName } from "../../src/browser/directories.js";
 import type { Host } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
-import { sweepLeftovers } from "../../src/browser/sweep.js";
+import { findScratchDirectory, scratchDirectoriesOf } from "../../src/browser/scratch.js";
+import { sweepEarlier, sweepLeftovers } from "../../src/browser/sweep.js";
+import { isLiving, treeOf } from "../../src/browser/processes.js";
 import { nothing, takeCensus } from "../support/chromium-census.js";
 import { type DaemonScript, prepareDaemon } from "../support/chromium-daemon.js";
-import { launchSpec, newScratchDirectory, openTestHost } from "../support/chromium-host.js";
+import { launchSpec, newScratchDirectory, openTestHost, silentLog } from "../support/chromium-host.js";
 import { kinds } from "../support/chromium-kinds.js";
+import { withoutPrivateRoot } from "../support/rungs.js";
 import { until } from "../support/chromium-until.js";
 
+const isRoot = process.getuid?.() === 0;
 let script: DaemonScript;
 let neighbour: Host;
 let neighbours: readonly Chromium[];
@@ -37,7 +42,7 @@ afterAll(async () => {
 });
 
 const ownersIn = (scratchDirectory: string): ReadonlySet<number> =>
-  new Set(readdirSync(scratchDirectory).map((name) => statSync(join(scratchDirectory, name)).gid).filter((uid) => uid !== 0));
+  new Set(readdirSync(scratchDirectory).filter(isWorkspaceName).map((name) => statSync(join(scratchDirectory, name)).gid).filter((uid) => uid !== 0));
 
 test.each(["preparing", "furnishing", "display", "spawn", "answer", "left", "all"])(
   "a daemon killed at stage %s: its processes and displays end without it, and the next start clears the rest",
@@ -55,45 +60,47 @@ test.each(["preparing", "furnishing", "display", "spawn", "answer", "left", "all
   },
 );
 
-test("a browser that was stopped by a signal ends with its daemon too", async () => {
+test("a browser that was stopped by a signal ends with its daemon too, every process of it", async () => {
   const scratchDirectory = newScratchDirectory();
   const { child } = await script.start(scratchDirectory, "all");
   const { processes } = await takeCensus(scratchDirectory, new Set());
+  expect(processes.length).toBeGreaterThan(8);
   for (const line of processes) process.kill(Number(line.split(" ")[0]), "SIGSTOP");
   child.kill("SIGKILL");
   await once(child, "exit");
   const owners = ownersIn(scratchDirectory);
+  await until("no process left", async () => (await takeCensus(scratchDirectory, owners)).processes.length === 0);
   const host = await openTestHost({ scratchDirectory });
-  const mains = processes.filter((line) => line.includes("--remote-debugging-pipe") && !line.includes("--type="));
-  await until("no main process left", async () => {
-    const left = await takeCensus(scratchDirectory, owners);
-    return mains.every((line) => !left.processes.includes(line));
-  });
   await sweepLeftovers(host);
   expect(await takeCensus(scratchDirectory, owners)).toEqual(nothing);
   await host.close();
 });
 
-test("a sweep ends processes that outlived their daemon, and leaves another daemon's browsers alone", async () => {
+test.runIf(isRoot)("a sweep ends processes of its own uids that no browser holds, and leaves another daemon's browsers alone", async () => {
   const scratchDirectory = newScratchDirectory();
-  const root = join(scratchDirectory, newBrowserId(onDemandHome));
-  mkdirSync(join(root, "profile"), { recursive: true });
-  const outlived = spawn("/bin/sleep", ["60"], { detached: true, env: { HOME: root } });
-  writeFileSync(join(root, "profile", "held"), "");
-  const uid = neighbours.at(-1)?.isolation.uid;
-  // As though the neighbour had been given the uid of a browser that a killed daemon has left.
-  if (uid !== null && uid !== undefined) chownSync(root, uid, uid);
   const host = await openTestHost({ scratchDirectory });
-  const ended = once(outlived, "exit");
-  expect(await sweepLeftovers(host)).toHaveLength(1);
-  expect(await ended).toEqual([null, "SIGKILL"]);
+  const [held, free] = [host.uids?.take() ?? 0, host.uids?.take() ?? 0];
+  host.uids?.give(free);
+  mkdirSync(join(scratchDirectory, newWorkspaceName(), "profile"), { recursive: true });
+  const start = (uid: number): ChildProcess => spawn("/bin/sleep", ["60"], { detached: true, uid, gid: uid });
+  // Its starter has ended; those of the others, this process, has not.
+  const stray = Number(spawnSync("setpriv", ["--reuid", `${free}`, "--regid", `${free}`, "--clear-groups", "sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!"]).stdout.toString());
+  const [living, other] = [start(held), start(free)];
+  expect(await isLiving(stray)).toBe(true);
+  expect(await sweepLeftovers(host)).toBe(1);
+  await until("its end", async () => !(await isLiving(stray)));
+  expect([living.exitCode, living.signalCode, other.exitCode, other.signalCode]).toEqual([null, null, null, null]);
+  other.kill("SIGKILL");
   expect((await takeCensus(scratchDirectory, new Set())).directories).toEqual([]);
+  expect(living.exitCode).toBe(null);
+  living.kill("SIGKILL");
   await host.close();
 });
 
-test.runIf(process.getuid?.() === 0)("a sweep removes a dead display of its daemon's uids, whichever daemon has left it, and no other's", async () => {
-  const host = await openTestHost();
+test.runIf(isRoot)("without a private root a sweep removes the dead display of its daemon's uids, whichever daemon has left it, and no other's", async () => {
+  const host = withoutPrivateRoot(await openTestHost());
   const own = host.uids?.take() ?? 0;
+  mkdirSync("/tmp/.X11-unix", { recursive: true });
   const dead = { own: "/tmp/.X11-unix/X4711", foreign: "/tmp/.X11-unix/X4712" };
   // The socket of a process that was killed stays.
   const listening = (path: string): string => `require("net").createServer().listen("${path}", () => process.kill(process.pid, "SIGKILL"))`;
@@ -107,6 +114,39 @@ test.runIf(process.getuid?.() === 0)("a sweep removes a dead display of its daem
 
 test("a sweep of a clean directory finds nothing", async () => {
   const host = await openTestHost();
-  expect(await sweepLeftovers(host)).toEqual([]);
+  expect(await sweepLeftovers(host)).toBe(0);
   await host.close();
+});
+
+test.runIf(process.platform === "linux")("where a daemon gives no uids, a sweep ends the namespace that outlived its daemon, and no other's", async () => {
+  const { uids, ...host } = await openTestHost();
+  const foreign = newScratchDirectory();
+  const start = (scratch: string): ChildProcess => {
+    const root = join(scratch, newWorkspaceName());
+    mkdirSync(root);
+    // Without --die-with-parent, as one whose daemon was killed before it could ask for that.
+    return spawn("bwrap", ["--ro-bind", "/", "/", "--bind", root, "/mnt", "--unshare-pid", "--", "/bin/sleep", "60"]);
+  };
+  const [left, other] = [start(host.scratchDirectory), start(foreign)];
+  await until("both started", async () => (await treeOf(left.pid ?? 0)).length + (await treeOf(other.pid ?? 0)).length >= 4);
+  const tree = await treeOf(left.pid ?? 0);
+  const ended = once(left, "exit");
+  await sweepLeftovers(host);
+  await ended;
+  await until("its namespace has ended", async () => (await Promise.all(tree.map(isLiving))).every((isAlive) => !isAlive));
+  expect(other.exitCode).toBe(null);
+  for (const pid of await treeOf(other.pid ?? 0)) process.kill(pid, "SIGKILL");
+  rmSync(foreign, { recursive: true });
+  await Promise.all([uids?.close(), host.close()]);
+});
+
+test("what a killed daemon left in either place of its data directory goes before the next one chooses", async () => {
+  const paths = scratchDirectoriesOf(`/nowhere/${process.pid}`);
+  expect(paths).toContain(await findScratchDirectory(`/nowhere/${process.pid}`));
+  for (const path of paths) mkdirSync(join(path, newWorkspaceName(), "profile"), { recursive: true });
+  const mount = join(paths[0] ?? "", newWorkspaceName());
+  mkdirSync(mount);
+  if (isRoot) expect(spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "remuda", mount]).status).toBe(0);
+  await sweepEarlier(paths, { clock: systemClock, log: silentLog });
+  expect(paths.filter((path) => existsSync(path))).toEqual([]);
 });

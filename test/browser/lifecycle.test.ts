@@ -6,14 +6,14 @@ import { LaunchFailed } from "../../src/browser/attempt.js";
 import type { Host } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
 import { nothing, takeCensus } from "../support/chromium-census.js";
-import { type FakeChromium, makeFakeChromium } from "../support/chromium-fake.js";
+import { type FakeChromium, makeFakeChromium, readableByFakes } from "../support/chromium-fake.js";
 import { launchSpec, openTestHost } from "../support/chromium-host.js";
 
 let fake: FakeChromium;
 let host: Host;
 beforeAll(async () => {
   fake = await makeFakeChromium();
-  host = await openTestHost({ named: bothAre(fake.executable), launchLimitMs: 1_500 });
+  host = await openTestHost({ named: bothAre(fake.executable), readablePaths: readableByFakes, launchLimitMs: 1_500 });
 });
 afterAll(async () => {
   await host.close();

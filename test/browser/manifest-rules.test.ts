@@ -15,7 +15,7 @@ const { launch, killAll } = makeLauncher(() => host);
 const work = mkdtempSync("/var/tmp/remuda-test-manifests-");
 chmodSync(work, 0o755);
 beforeAll(async () => {
-  host = await openTestHost();
+  host = await openTestHost({ readablePaths: [work] });
   client = new PipeClient(await launch({ engine: "chromium" }));
 });
 afterAll(async () => {

@@ -3,6 +3,7 @@ import type { Chromium, LaunchSpec } from "../../src/browser/chromium.js";
 import type { Host } from "../../src/browser/host.js";
 import { PipeClient } from "../support/chromium-client.js";
 import { openTestHost } from "../support/chromium-host.js";
+import { withoutPrivateRoot } from "../support/rungs.js";
 import { makeLauncher } from "../support/chromium-launcher.js";
 import { shownPolicies } from "../support/chromium-policies.js";
 
@@ -17,7 +18,7 @@ afterEach(killAll);
 const start = (headless: boolean, policy?: LaunchSpec["policy"], egress?: LaunchSpec["egress"]): Promise<Chromium> =>
   launch({ engine: "chromium", headless, ...(policy && { policy }), ...(egress && { egress }) });
 
-/** Whether a page's script runs, seen by its effect, and what the browser says of itself. */
+/** Whether a page's script runs, seen by its effect, and the policies that it is shown. */
 async function seen(chromium: Chromium): Promise<{ script: unknown; policies: Record<string, unknown> }> {
   const client = new PipeClient(chromium);
   const session = await client.attach();
@@ -44,20 +45,20 @@ test.each(modes)("%s: two browsers of one machine at once have policies of their
 test.each(modes)("%s: nothing of a caller's takes the place of what is pinned", async (_, headless) => {
   // What the API would refuse, handed to the launch all the same.
   const hostile = {
-    URLBlocklist: [], URLAllowlist: ["file://*"], ExtensionSettings: { "*": { installation_mode: "allowed" } }, PolicyTestPageEnabled: true, QuicAllowed: true,
+    URLBlocklist: [], URLAllowlist: ["file://*"], AllowFileSelectionDialogs: true, ExtensionSettings: { "*": { installation_mode: "allowed" } }, PolicyTestPageEnabled: true, QuicAllowed: true,
     WebRtcIPHandling: "default", ProxySettings: { ProxyMode: "direct" }, ProxyMode: "direct", proxySettings: { ProxyMode: "direct" }, "ProxySettings ": {}, DnsOverHttpsMode: "secure",
   };
   const chromium = await start(headless, { ...hostile, HomepageLocation: "https://a.example/" }, { proxyUrl: "http://127.0.0.1:9" });
   const policies = await shownPolicies(chromium);
   expect(policies).toMatchObject({
     HomepageLocation: "https://a.example/", PolicyTestPageEnabled: false, QuicAllowed: false, WebRtcIPHandling: "disable_non_proxied_udp", DnsOverHttpsMode: "off",
-    ProxySettings: { ProxyMode: "fixed_servers", ProxyServer: "http://127.0.0.1:9" }, URLBlocklist: expect.arrayContaining(["file://*", "devtools://*"]),
+    ProxySettings: { ProxyMode: "fixed_servers", ProxyServer: "http://127.0.0.1:9" }, URLBlocklist: expect.arrayContaining(["*", "file://*", "chrome://*", "devtools://*"]), URLAllowlist: expect.not.arrayContaining(["file://*"]),
     ExtensionSettings: { "*": { allowed_types: ["extension", "theme"], blocked_permissions: expect.arrayContaining(["proxy", "debugger"]) } },
   });
 });
 
 test("where no policy reaches browsers, one that is asked to have one is not launched, and others are", async () => {
-  const without: Host = { ...host, policy: { kind: "none" } };
+  const without = withoutPrivateRoot(host);
   const bare = makeLauncher(() => without);
   try {
     const launching = bare.launch({ engine: "chromium", headless: true, policy: { HomepageLocation: "https://a.example/" } });

@@ -106,6 +106,11 @@ test.each(kinds)("a reset of %s opens the start url in a fresh page", async (_na
 });
 
 // A time is compared, so a busy machine gets another chance.
+test("a browser that was launched for one holder is no browser for a second: a reset says so", async () => {
+  const chromium = await launch({ isForOne: true });
+  expect((await chromium.reset(10_000)).differences).toEqual([expect.stringContaining("fingerprint: none")]);
+});
+
 test("a browser is reset before its first page has come to rest", { retry: 2 }, async () => {
   const chromium = await launch({ engine: "chromium" });
   const launchedAt = performance.now();

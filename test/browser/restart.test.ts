@@ -1,5 +1,5 @@
 import { readdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { symlinkSync, mkdirSync, rmSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec, Left } from "../../src/browser/chromium.js";
@@ -9,7 +9,7 @@ import { nothing, takeCensus } from "../support/chromium-census.js";
 import { PipeClient } from "../support/chromium-client.js";
 import { launchSpec, openTestHost } from "../support/chromium-host.js";
 import { kinds } from "../support/chromium-kinds.js";
-import { marks, writeBrokenExtension, writeExtension } from "../support/extension-files.js";
+import { marks, nextRoom, writeBrokenExtension, writeExtension, writeInto } from "../support/extension-files.js";
 import { type LoginSite, lookAround, moveIn, openLoginSite } from "../support/login-site.js";
 
 let host: Host;
@@ -60,7 +60,7 @@ describe.each(kinds)("%s", (_, given) => {
 
     const left = await leave(first);
     expect(left).toMatchObject({ isWhole: true, directories: first.directories, uid: first.isolation.uid });
-    expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [spec.browser] });
+    expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(left.directories.root)] });
 
     const second = await startAgain(spec, left);
     expect(second.isolation.uid).toBe(first.isolation.uid);
@@ -101,7 +101,7 @@ describe.each(kinds)("%s", (_, given) => {
 test("extensions given at the launch and those loaded later are there again", async () => {
   const spec = launchSpec({ engine: "chromium", furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")] });
   const first = await start(spec);
-  expect(await first.load([await writeExtension(first.directories.extensions, "later")], limitMs)).toEqual({ kind: "loaded" });
+  expect(await first.load([await writeInto(nextRoom(first), "later")], limitMs)).toEqual({ kind: "loaded" });
   const left = await leave(first);
   expect(left.extensions.map(({ name }) => name)).toEqual(["given", "later"]);
   const second = await startAgain({ ...spec, furnish: async () => left.extensions }, left);
@@ -126,7 +126,7 @@ test("a start that fails leaves the directories, and the next one without what f
   const left = await leave(first);
   const broken = await writeBrokenExtension(left.directories.extensions, "broken");
   await expect(startAgain({ ...spec, furnish: async () => [broken] }, left)).rejects.toMatchObject({ stage: "extensions" });
-  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [spec.browser] });
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(left.directories.root)] });
   const second = await startAgain(spec, left);
   const { client, session } = await open(second, "/");
   expect(await client.evaluate("document.title", session)).toBe("welcome back");
@@ -139,7 +139,7 @@ test("a start in directories that cannot be used any more leaves nothing but the
   rmSync(temporary, { recursive: true });
   symlinkSync("/var/tmp", temporary);
   await expect(startAgain(spec, left)).rejects.toThrow("is no directory any more");
-  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [spec.browser] });
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(left.directories.root)] });
 });
 
 test("a launch that is given up while it is furnished ends the furnishing before its directories go", async () => {

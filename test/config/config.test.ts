@@ -118,6 +118,31 @@ describe("faults", () => {
     expect(await faultsOf({ role: "control" })).toHaveLength(4);
     expect(await faultsOf({ role: "node" })).toHaveLength(3);
   });
+  test("no private host is open, and none may be opened, unless the operator says so", async () => {
+    const { egress } = await opened({});
+    expect([egress.privateHosts, egress.privateHostsCeiling]).toEqual([[], []]);
+    const shipped = openConfig({ packageRoot: join(import.meta.dirname, "../.."), env: {} });
+    expect(shipped).toMatchObject({ kind: "opened", config: { egress: { privateHosts: [], privateHostsCeiling: [] } } });
+  });
+  test("the ceiling is what the operator opens to all, unless it is given", async () => {
+    expect((await opened({ egress: { private_hosts: ["10.0.0.0/8"] } })).egress.privateHostsCeiling).toEqual(["10.0.0.0/8"]);
+    const both = { private_hosts: ["10.1.0.0/16"], private_hosts_ceiling: ["10.0.0.0/8", "*.corp"] };
+    expect((await opened({ egress: both })).egress.privateHostsCeiling).toEqual(["10.0.0.0/8", "*.corp"]);
+    expect(await faultsOf({ egress: { private_hosts: ["10.0.0.0/8", "a.corp"], private_hosts_ceiling: ["10.1.0.0/16", "*.corp"] } })).toEqual([
+      'egress.private_hosts: "10.0.0.0/8" is outside egress.private_hosts_ceiling',
+    ]);
+    expect(await faultsOf({ egress: { private_hosts_ceiling: ["http://a"] } })).toEqual(['egress.private_hosts_ceiling: "http://a" must not have a scheme']);
+  });
+  test("the command line opens loopback for a trial, under whatever ceiling the file has", async () => {
+    const path = join(directory, "config.json");
+    const file = { egress: { private_hosts: ["10.0.0.1"], private_hosts_ceiling: ["10.0.0.0/8"] } };
+    await writeFile(path, JSON.stringify(file));
+    const given = openConfig({ packageRoot: directory, env: { REMUDA_CONFIG: path }, openLoopback: 3000 });
+    const hosts = ["127.0.0.1:3000", "[::1]:3000", "localhost:3000"];
+    expect(given).toMatchObject({ config: { egress: { privateHosts: ["10.0.0.1", ...hosts], privateHostsCeiling: ["10.0.0.0/8", ...hosts] } } });
+    const all = openConfig({ packageRoot: directory, env: { REMUDA_CONFIG: path }, openLoopback: "all" });
+    expect(all).toMatchObject({ config: { egress: { privateHosts: ["10.0.0.1", "127.0.0.0/8", "[::1]", "localhost"] } } });
+  });
   test("private hosts that are none are refused, each with its fault", async () => {
     expect(await faultsOf({ egress: { private_hosts: ["10.0.0.0/8", "[::1]", "localhost:3000", "http://a", "10.0.0.0/99"] } })).toEqual([
       expect.stringContaining('egress.private_hosts: "http://a" must not have a scheme'), expect.stringContaining('egress.private_hosts: "10.0.0.0/99"'),

@@ -40,7 +40,7 @@ test("one egress carries plain requests, tunnels and its own requests, and count
 });
 
 test("an egress that cannot listen is not opened, and what it is says where it listens", async () => {
-  const listener = openPort();
+  const listener = openPort({ host: "127.0.0.1" });
   expect(() => listener.proxyUrl).toThrow("does not listen");
   const failing = { tier: "proxy", proxyUrl: "", listen: () => Promise.reject(new Error("no port is free")), close: () => {} } as const;
   await expect(openEgress(rulesFor([]), { listener: failing })).rejects.toThrow("no port is free");

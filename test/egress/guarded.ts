@@ -3,10 +3,9 @@ import { appendFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { directoriesOf } from "../../src/browser/directories.js";
-import type { BrowserId } from "../../src/base/ids.js";
 import type { Engine } from "../../src/browser/chromium.js";
 import { startHelper } from "../bench/processes.js";
+import { workspaceOf } from "../support/browser-processes.js";
 import { startRedis } from "../support/redis.js";
 import { zipBytes } from "../support/zip-bytes.js";
 import { allowedZone, type Door, type Ground, type House, type Reach } from "./door.js";
@@ -35,15 +34,18 @@ export interface Daemon {
 const main = join(import.meta.dirname, "../../src/main.js");
 const key = "rk_key_of_the_proof_of_egress";
 
+/** Daemons that start on this machine meanwhile end what runs under uids of theirs. */
+const uidBase = 1_000_000 + 1000 * (process.pid % 100_000);
+
 /** The daemon of this build, in a process of its own, where browsers might look for it: on all addresses, its Redis on a port. */
-export async function startDaemon(tier: Tier, { site }: Ground, logFile?: string): Promise<Daemon> {
+export async function startDaemon(tier: Tier, { site, world }: Ground, logFile?: string): Promise<Daemon> {
   const directory = await mkdtemp(join(tmpdir(), "remuda-prove-"));
   const redisPort = 10_000 + (process.pid % 20_000);
   const redis = await startRedis({ port: redisPort });
   const scratchDirectory = join("/dev/shm", `remuda-prove-${process.pid}`);
   const config = join(directory, "config.json");
   await writeFile(config, JSON.stringify({
-    egress: { isolation: tier }, node: { scratch_dir: scratchDirectory, memory_bytes: 2 ** 40 }, log: { format: "json" },
+    egress: { isolation: tier, private_hosts_ceiling: ["127.0.0.0/8", "::1/128", site.host, ...(world.node === undefined ? [] : [world.node])] }, node: { scratch_dir: scratchDirectory, memory_bytes: 2 ** 40, uid_base: uidBase }, log: { format: "json" },
     fill: { default_rate_per_minute: 6000 },
   }));
   const stopAll = async (helper?: { stop(): Promise<void> }): Promise<void> => {
@@ -112,7 +114,7 @@ export function openGuarded(daemon: Daemon, kind: Kind, ground: Ground): House {
     const tier = isolationOf(session);
     if (daemon.tier !== undefined && tier !== daemon.tier) throw new Error(`the browser's network.isolation is ${tier}, not ${daemon.tier}`);
     const { scratchDirectory } = daemon;
-    const upload: Door["upload"] = (files) => writeFiles(directoriesOf(scratchDirectory ?? "", id as BrowserId).uploads, files);
+    const upload: Door["upload"] = (files) => writeFiles(join(workspaceOf(scratchDirectory ?? "", id), "uploads"), files);
     const extend: Door["extend"] = async (files) => {
       const form = new FormData();
       form.append("extensions[0][name]", `e${randomBytes(6).toString("hex")}`);

@@ -30,7 +30,7 @@ async function faultsOf(work: () => Promise<unknown>): Promise<unknown[]> {
   }
 }
 
-const malformed = ["CONNECT a..b:443 HTTP/1.1\r\nHost: x\r\n\r\n", "GET /x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"];
+const malformed = ["CONNECT a..b:443 HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"];
 
 test.each(malformed)("%j and a reset right after it end nothing but that connection", async (text) => {
   const bed = await open(rulesFor([]));
@@ -66,7 +66,7 @@ test("requests in one piece are not given the same kept connection", async () =>
   const url = `http://127.0.0.1:${origin.port}`;
   await ask(bed.port, `${url}/first`);
   const socket = await openSocket(bed.port);
-  socket.write(["/a", "/b", "/c"].map((path) => `GET ${url}${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(""));
+  socket.write(["/a", "/b", "/c"].map((path) => `GET ${url}${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`).join(""));
   const text = await readText(socket, (got) => got.includes("</c>"));
   socket.destroy();
   expect(text.match(/<[^>]*>/g)).toEqual(["</a>", "</b>", "</c>"]);

@@ -47,7 +47,7 @@ describe("bandwidth", () => {
     if (kind === "plain") expect((await ask(bed.port, `http://127.0.0.1:${origin.port}/`)).text).toHaveLength(bytes);
     else {
       const { socket } = await openTunnel(bed.port, `127.0.0.1:${origin.port}`);
-      socket.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+      socket.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
       expect((await readText(socket)).length).toBeGreaterThan(bytes);
     }
     expect(systemClock.monotonic() - started).toBeGreaterThan(leastMs);

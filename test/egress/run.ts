@@ -28,6 +28,8 @@ export interface Proving extends Ground {
   readonly ear?: MulticastEar;
   /** Waits for contacts instead of for the allowed request after the attempt: a browser without a guard. */
   readonly isPlain: boolean;
+  /** How many names each server had been asked for before this corpus, by browsers without a guard perhaps. */
+  readonly askedBefore?: readonly number[];
   /** No further attempt is begun. */
   readonly signal: AbortSignal;
   onOutcome?(outcome: Outcome): void;
@@ -50,8 +52,9 @@ interface Tried {
   unsure?: string;
 }
 
-export async function runCorpus(corpus: readonly Attempt[], proving: Proving): Promise<readonly Outcome[]> {
-  const before = { packets: await proving.world.countPackets?.() ?? 0, asked: proving.dns.map(({ queries }) => queries.length) };
+export async function runCorpus(corpus: readonly Attempt[], given: Proving): Promise<readonly Outcome[]> {
+  const before = { packets: await given.world.countPackets?.() ?? 0, asked: given.dns.map(({ queries }) => queries.length) };
+  const proving = { ...given, askedBefore: before.asked };
   const skipped = new Map<Attempt, Need>();
   for (const attempt of corpus) {
     const lacking = attempt.needs?.find((need) => !has(need, proving));
@@ -114,7 +117,6 @@ const asked = (nonce: string, { dns, ear }: Proving): readonly string[] => [
 async function elsewhere({ world, dns, isPlain }: Proving, before: { packets: number; asked: readonly number[] }): Promise<readonly Outcome[]> {
   if (isPlain) return [];
   const sent = world.countPackets ? (await world.countPackets()) - before.packets : undefined;
-  // The servers heard browsers without a guard before.
   const strange = dns.flatMap(({ queries }, at) => queries.slice(before.asked[at]).filter((query) => !query.endsWith(allowedZone) && !query.endsWith(deniedZone)));
   const contacts = [
     ...(sent ? [{ what: `${sent} packets`, at: "the way out of the machine" }] : []),
@@ -161,7 +163,7 @@ async function tryOne(tried: Tried, door: Door, proving: Proving & { readonly si
   const cdp = await connectRaw(door.cdpUrl);
   const opened: Page[] = [];
   try {
-    const work = workOf({ nonce, sink, ground: proving, dns: proving.dns, door, cdp, opened, ownPorts: (await proving.house.ownPorts()).filter((port) => !proving.sinks.includes(port)) });
+    const work = workOf({ nonce, sink, ground: proving, dns: proving.dns, askedBefore: proving.askedBefore ?? [], door, cdp, opened, ownPorts: (await proving.house.ownPorts()).filter((port) => !proving.sinks.includes(port)) });
     const limit = { what: attempt.name, limitMs: attemptLimitMs };
     const isOver = cdp.closed.then(() => { throw new Error("the connection was closed"); });
     await within(systemClock, limit, Promise.race([attempt.run(work), isOver])).catch((error: Error) => (tried.error = error.message));

@@ -105,7 +105,7 @@ test("TLS passes unread", async () => {
   const bed = await bedFor(rulesFor([`127.0.0.1:${origin.port}`]));
   const { socket } = await openTunnel(bed.port, `127.0.0.1:${origin.port}`);
   const secure = connectTls({ socket, ca: testCertificate, host: "127.0.0.1" });
-  secure.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  secure.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   expect(bodyOf(await readText(secure))).toContain("secret");
 });
 
@@ -130,7 +130,7 @@ test("a denied target gets 403 with the rule, and the log names neither path nor
   expect(status).toBe(403);
   expect(answer).toMatch(/\r\nX-Remuda-Egress: denied\r\n/);
   expect(JSON.parse(bodyOf(answer))).toMatchObject({ code: "egress_denied", rule: "allowed_hosts" });
-  expect(bed.lines).toEqual([{ level: "info", message: "egress denied", fields: { browser: expect.any(String), host: "denied.test", port: 443, by: "allowed_hosts" } }]);
+  expect(bed.lines).toEqual([{ level: "info", message: "egress denied", fields: { browser: expect.any(String), count: 1, by: { allowed_hosts: 1 }, host: "denied.test", port: 443 } }]);
   expect(bed.egress.usage()).toMatchObject({ requests: 1, denied: { allowed_hosts: 1 }, bytesSent: 0 });
   expect(bed.outcomes).toEqual(["allowed_hosts"]);
 });

@@ -95,7 +95,7 @@ test("gone aborts when the connection closes before the reply, and not when the 
     return signals.length === 1 ? aborted(caller.gone) : { kind: "timed-out" };
   }) as never);
   const socket = connect(server().port, "127.0.0.1");
-  socket.write(`POST /browser_pools/herd/acquire HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: 0\r\n\r\n`);
+  socket.write(`POST /browser_pools/herd/acquire HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-length: 0\r\n\r\n`);
   await expect.poll(() => signals.length).toBe(1);
   expect(signals[0]?.aborted).toBe(false);
   socket.destroy();

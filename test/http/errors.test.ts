@@ -29,7 +29,7 @@ test("an operation declares each status under which it may refuse, and says whic
 test("each code is declared by an operation, or is the router's or the gateway's own", () => {
   const declared = Object.values(operations).map(({ response }) => JSON.stringify(response)).join();
   expect(codes.filter((code) => !declared.includes(`\`${code}\``))).toEqual([
-    "not_found", "route_not_found", "projects_disabled", "method_not_allowed", "pool_deleted", "bidi_not_built",
+    "not_found", "route_not_found", "projects_disabled", "method_not_allowed", "pool_deleted", "misdirected", "too_many_clients", "bidi_not_built",
   ]);
 });
 

@@ -171,7 +171,7 @@ function begin(text: Buffer): { socket: Socket; got: () => string } {
   const socket = connect(Number(new URL(daemon.url).port), "127.0.0.1");
   let got = "";
   socket.on("data", (chunk) => (got += chunk.toString())).on("error", () => {});
-  socket.write(`POST /extensions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${daemon.place.apiKey}\r\ncontent-type: ${multipartType}\r\ncontent-length: 1000000\r\n\r\n`);
+  socket.write(`POST /extensions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${daemon.place.apiKey}\r\ncontent-type: ${multipartType}\r\ncontent-length: 1000000\r\n\r\n`);
   socket.write(text);
   return { socket, got: () => got };
 }

@@ -58,7 +58,7 @@ function open(text: Buffer, length = text.length, type = multipartType): { socke
   sockets.push(socket);
   let got = "";
   socket.on("data", (chunk) => (got += chunk.toString())).on("error", () => {});
-  socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`);
+  socket.write(`POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`);
   socket.write(text);
   return { socket, got: () => got };
 }
@@ -85,7 +85,7 @@ test("a connection goes on with its next request after a body was read", async (
   const body = multipartBody([field("a", "1")]);
   const { socket, got } = open(body);
   await expect.poll(got).toContain("whole");
-  socket.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n");
+  socket.write("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n");
   await expect.poll(got).toContain("The body must be sent as multipart/form-data");
 });
 

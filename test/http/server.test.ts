@@ -38,8 +38,8 @@ function wire(server: TestServer, text: string): Wire {
   return { socket, text: () => got, isClosed: () => closed };
 }
 const bodyOf = (text: string): unknown => JSON.parse(text.slice(text.indexOf("\r\n\r\n")));
-const upgradeText = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n`;
-const acquireText = `POST /browser_pools/herd/acquire HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: 0\r\n\r\n`;
+const upgradeText = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n`;
+const acquireText = `POST /browser_pools/herd/acquire HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-length: 0\r\n\r\n`;
 
 /** Acquires wait until told otherwise. */
 function holdAcquires(server: TestServer): { release: () => void; waiting: () => number } {
@@ -50,9 +50,9 @@ function holdAcquires(server: TestServer): { release: () => void; waiting: () =>
 
 test.each([
   ["not HTTP", "hello\r\n\r\n", "The request is not well-formed HTTP"],
-  ["headers too large", `GET / HTTP/1.1\r\nhost: x\r\na: ${"x".repeat(20_000)}\r\n\r\n`, "The request's headers are larger than is accepted"],
-  ["two lengths", "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", "The request is not well-formed HTTP"],
-  ["an unknown expectation", "POST /browsers HTTP/1.1\r\nhost: x\r\nexpect: miracles\r\n\r\n", "The Expect header asks for what is not known"],
+  ["headers too large", `GET / HTTP/1.1\r\nhost: localhost\r\na: ${"x".repeat(20_000)}\r\n\r\n`, "The request's headers are larger than is accepted"],
+  ["two lengths", "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", "The request is not well-formed HTTP"],
+  ["an unknown expectation", "POST /browsers HTTP/1.1\r\nhost: localhost\r\nexpect: miracles\r\n\r\n", "The Expect header asks for what is not known"],
   ["no host", "GET /healthz HTTP/1.1\r\n\r\n", "The Host header is missing"],
 ])("%s is answered 400 with the flat body, and the connection closed", async (_what, text, message) => {
   const server = await start();
@@ -64,14 +64,14 @@ test.each([
 
 test("a request that does not arrive in time is refused", async () => {
   const server = await start({ headersTimeoutMs: 300, requestTimeoutMs: 300 });
-  const got = wire(server, "GET /healthz HTTP/1.1\r\nhost: x\r\n");
+  const got = wire(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n");
   await expect.poll(got.isClosed, { timeout: 5000 }).toBe(true);
   expect(bodyOf(got.text())).toEqual({ code: "bad_request", message: "The request did not arrive in time" });
 });
 
 test("an answer may take longer than a request may take to arrive", async () => {
   const server = await start({ headersTimeoutMs: 200, requestTimeoutMs: 200 });
-  const slow = wire(server, "GET /healthz HTTP/1.1\r\nhost: x\r\n");
+  const slow = wire(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n");
   const held = holdAcquires(server);
   const got = wire(server, acquireText);
   await expect.poll(held.waiting).toBe(1);
@@ -125,7 +125,7 @@ test("a front that throws is answered 500 and does not end the process", async (
     throw new Error("front broke");
   };
   const server = await start({}, { front: { request: fail, upgrade: fail } });
-  const request = wire(server, "GET /browsers/x/cdp HTTP/1.1\r\nhost: x\r\n\r\n");
+  const request = wire(server, "GET /browsers/x/cdp HTTP/1.1\r\nhost: localhost\r\n\r\n");
   const upgrade = wire(server, upgradeText("/browsers/x/cdp"));
   for (const got of [request, upgrade]) {
     await expect.poll(got.isClosed).toBe(true);
@@ -138,14 +138,14 @@ test("a front that throws is answered 500 and does not end the process", async (
 test("close lets replies in flight end, closes idle connections at once, and takes no more", async () => {
   const server = await start();
   const held = holdAcquires(server);
-  const idle = wire(server, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+  const idle = wire(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await expect.poll(idle.text).toContain("200 OK");
   const waiting = wire(server, acquireText);
   await expect.poll(held.waiting).toBe(1);
   const closed = server.close();
   await expect.poll(idle.isClosed).toBe(true);
   expect(waiting.isClosed()).toBe(false);
-  waiting.socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+  waiting.socket.write("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
   held.release();
   await closed;
   expect(waiting.text()).toMatch(/^HTTP\/1\.1 204/);

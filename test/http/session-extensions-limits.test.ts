@@ -37,7 +37,7 @@ const body = multipartBody([
   { name: "extensions.name", content: "one" }, { name: "extensions.zip_file", content: Buffer.alloc(100_000), filename: "a.zip", type: "application/octet-stream" },
 ]);
 const head = (path: string, type: string, length: number): string =>
-  `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`;
+  `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`;
 const uploadHead = head("/browsers/mine/extensions", multipartType, body.length);
 const slowJson = `${head("/browsers", "application/json", 100)}{`;
 

@@ -166,7 +166,7 @@ function begin(bytes: Buffer, length: number, lines = ""): { socket: Socket; got
   sockets.push(socket);
   let got = "";
   socket.on("data", (chunk: Buffer) => (got += chunk.toString())).on("error", () => {});
-  socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: ${multipartType}\r\ncontent-length: ${length}\r\n${lines}\r\n`);
+  socket.write(`POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-type: ${multipartType}\r\ncontent-length: ${length}\r\n${lines}\r\n`);
   socket.write(bytes);
   return { socket, got: () => got };
 }
@@ -186,7 +186,7 @@ test("what can be refused without the body is, and nothing of it is kept; the co
   const { socket, got } = begin(whole.subarray(0, 100_000), whole.length);
   await expect.poll(got).toContain("browser_not_found");
   expect(await files()).toEqual([]);
-  socket.write(Buffer.concat([whole.subarray(100_000), Buffer.from(`GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n`)]));
+  socket.write(Buffer.concat([whole.subarray(100_000), Buffer.from(`GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n`)]));
   await expect.poll(got).toContain('{"status":"ok"}');
 });
 

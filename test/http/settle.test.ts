@@ -5,7 +5,7 @@ import { session } from "../support/recorded-operations.js";
 
 const server = sharedServer();
 const acquireText = (extra = ""): string =>
-  `POST /browser_pools/herd/acquire HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: 0\r\n${extra}\r\n`;
+  `POST /browser_pools/herd/acquire HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-length: 0\r\n${extra}\r\n`;
 
 function open(): Socket {
   const socket = connect(server().port, "127.0.0.1");

@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { Params } from "../../src/node/command.js";
 import { defaultGate } from "../../src/node/default-gate.js";
-import { isFileUrl, isOwnPage, isWithin } from "../../src/node/file-rules.js";
+import { isWithin } from "../../src/node/file-rules.js";
 import { makeGate, pass } from "../../src/node/gate.js";
+import { isClosedTarget, isFileUrl, isOwnPage, whyNotOpened } from "../../src/node/own-pages.js";
 
+const viewer = "mhjfbmdgcfjbbpaeojofohoefgiehjai";
+const another = "abcdefghijklmnopabcdefghijklmnop";
 const directories = { downloads: "/b/1/downloads", uploads: "/b/1/uploads", temporary: "/b/1/temporary" };
 const judge = (method: string, params: Params = {}) => defaultGate({ id: 1, method, params }, { directories });
 
@@ -23,14 +26,43 @@ describe("file URLs", () => {
 describe("pages of the browser itself", () => {
   test.each([
     "chrome://inspect", "CHROME://quit", " chr\nome://version", "view-source:chrome://gpu", "chrome:version", "chrome-untrusted://print/",
-    "devtools://devtools/bundled/inspector.html", "about:inspect", "about:blankx", "about:version?blank",
+    "devtools://devtools/bundled/inspector.html", "about:inspect", "about:blankx", "about:version?blank", "isolated-app://x/", "chrome-native://x",
+    `chrome-extension://${viewer}/index.html`, `view-source:CHROME-extension://${viewer.toUpperCase()}`,
   ])("%j is one", (url) => expect(isOwnPage(url)).toBe(true));
 
   test.each([
-    "", "about:blank", "about:blank#x", "about:blank?x", "about:srcdoc", "https://chrome/", "https://a.b/?u=chrome://inspect", "chrome-extension://x/a.html",
+    "", "about:blank", "about:blank#x", "about:blank?x", "about:srcdoc", "https://chrome/", "https://a.b/?u=chrome://inspect", "chrome-extension://x/a.html", `https://a.b/${viewer}`, `chrome-extension://${another}/?${viewer}`,
     "data:text/html,chrome://inspect", "chromes://x",
   ])("%j is none", (url) => expect(isOwnPage(url)).toBe(false));
 });
+
+describe("a client may have opened", () => {
+  test.each([
+    "", "relative", "//host", "about:blank", "https://a.b/", "HTTP:a", "ws://a", "data:text/html,chrome://inspect", "javascript:location='mailto:x'", "blob:https://a.b/1",
+    "blob:null/1", "filesystem:https://a.b/temporary/x", "view-source:https://a.b/", `chrome-extension://${another}/a.html?b#c`, `view-source:chrome-extension://${another}`,
+  ])("%j", (url) => expect(whyNotOpened(url)).toBeUndefined());
+
+  test.each([
+    "mailto:a@b.c", "ssh://x", "x-scheme-handler:1", "view-source:mailto:a", "blob:ssh:x", "externalfile:x", "content://x", "chromes://x", "chrome-error://chromewebdata/", "ftp://x",
+    `chrome-extension://${viewer}/index.html`, `chrome-extension:/${viewer}/`, `chrome-extension:\\\\${viewer}/`, `chrome-extension://%6d${viewer.slice(1)}/`, `chrome-extension://x@${viewer}/`,
+    `chrome-extension://${viewer}:80/`, `chrome-extension://${viewer}\\index.html`, `chrome-extension://\uff4d${viewer.slice(1)}/`, "chrome-extension://0f8fad5b-d9cb-469f-a165-70867728950e/a",
+    ` blob: chrome-extension://${viewer}/1`,
+  ])("not %j", (url) => expect(whyNotOpened(url)).toBeDefined());
+
+  test("not one of sixteen million signs, and says so at once", () => {
+    const began = performance.now();
+    for (const part of ["blob:", "a:", "a", " "]) expect(typeof whyNotOpened(part.repeat(2 ** 24 / part.length))).toBe(part === "a" || part === " " ? "undefined" : "string");
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+});
+
+test.each([
+  ["a page of its own", { type: "page", url: "chrome://settings/" }, true], ["developer tools", { type: "page", url: "devtools://devtools/bundled/inspector.html" }, true],
+  ["the viewer of PDFs", { type: "webview", url: `chrome-extension://${viewer}/index.html` }, true], ["the viewer in a frame", { type: "iframe", url: `chrome-extension://${viewer}/index.html` }, true],
+  ["the viewer before it has an address", { type: "other", url: "" }, true], ["a new tab", { type: "page", url: "chrome://newtab/" }, false],
+  ["the page of new tabs itself", { type: "page", url: "chrome://new-tab-page/" }, true], ["a page that could not be loaded", { type: "page", url: "chrome-error://chromewebdata/" }, false],
+  ["a frame before it has an address", { type: "iframe", url: "" }, false], ["a page of an extension", { type: "other", url: `chrome-extension://${another}/panel.html` }, false],
+])("clients are kept from %s or not: %j, %s", (_, target, isClosed) => expect(isClosedTarget(target)).toBe(isClosed));
 
 describe("paths", () => {
   test.each(["/b/1/uploads/a", "/b/1/uploads", "/b/1/uploads/", "/b/1/uploads/x/../a", "/b/1/downloads/../uploads/a", "/b/1//uploads/./a"])(
@@ -60,6 +92,9 @@ describe("the gate refuses", () => {
     ["Extensions.loadUnpacked", { path: "/etc" }],
     ["Extensions.loadUnpacked", { path: "/b/1/uploads/extension" }],
     ["Browser.crash", {}],
+    ["Browser.executeBrowserCommand", { commandId: "openTabSearch" }],
+    ["PWA.openCurrentPageInApp", { manifestId: "x" }],
+    ["Page.navigate", { url: "mailto:a@b.c" }],
     ["Browser.crashGpuProcess", {}],
     ["Target.exposeDevToolsProtocol", { targetId: "x" }],
   ])("%s %j", (method, params) => expect(judge(method, params).kind).toBe("refuse"));
@@ -110,6 +145,8 @@ describe("a command carried by Target.sendMessageToTarget", () => {
     ["that would end the browser", carried("Browser.close")],
     ["that would close a page unseen", carried("Page.close")],
     ["that would close a target unseen", carried("Target.closeTarget", { targetId: "x" })],
+    ["that attaches unseen", carried("Target.attachToTarget", { targetId: "x" })],
+    ["that attaches unseen by itself", carried("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: true, flatten: false })],
     ["that makes a flat session", carried("Target.attachToTarget", { targetId: "x", flatten: true })],
     ["that makes flat sessions by itself", carried("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true })],
     ["for another session", carried("Runtime.evaluate", {}, { sessionId: "y" })],

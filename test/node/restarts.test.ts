@@ -5,6 +5,7 @@ import { systemClock } from "../../src/base/clock.js";
 import { Gateway } from "../../src/node/gateway.js";
 import { defaultGate } from "../../src/node/default-gate.js";
 import { defaultLimits } from "../../src/node/limits.js";
+import { builtJudge } from "../support/built-judge.js";
 import type { Slot } from "../../src/node/slot.js";
 import { tokenOf } from "../../src/pool/token.js";
 import { until } from "../support/chromium-until.js";
@@ -62,7 +63,7 @@ async function openGateway(pool: PoolBed): Promise<number> {
       },
       metrics: { clientOpened() {}, clientClosed() {}, received() {}, sent() {}, refused() {} },
     },
-    clock: systemClock, log: silentLog, secret: bedSecret, publicUrl: `http://127.0.0.1:${port}`, gate: defaultGate, limits: defaultLimits,
+    clock: systemClock, log: silentLog, secret: bedSecret, publicUrl: `http://127.0.0.1:${port}`, gate: defaultGate, limits: defaultLimits, judgeScript: await builtJudge(),
   });
   server.on("upgrade", (request, socket, head) => gateway.upgrade(request, socket, head));
   server.on("request", (request, response) => void (gateway.request(request, response) || response.writeHead(404).end()));

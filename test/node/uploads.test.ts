@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { UploadedExtension } from "../../src/pool/ports.js";
 import type { Slot } from "../../src/node/slot.js";
+import { killProcess, treeOf } from "../../src/browser/processes.js";
 import { until } from "../support/chromium-until.js";
 import type { FakeExtension } from "../support/chromium-fake.js";
 import { type NodeBed, openNodeBed } from "../support/node-bed.js";
@@ -195,7 +196,8 @@ test("a browser that is killed as it is given one is over, and nothing of it is 
   const { pool, held, slot } = await lent();
   const { directories, pid } = slot.chromium;
   const late = await item("late", "late");
-  process.kill(pid, "SIGKILL");
+  // The browser itself first: by bubblewrap's end alone it would live on for a moment, and answer.
+  for (const each of (await treeOf(pid)).toReversed()) killProcess(each);
   const outcome = await node.uploads.add(slot, held.lease, [late]).catch(() => undefined);
   expect(outcome?.isDone).not.toBe(true);
   await until("the record's end", async () => (await pool.state(held.id)) === "gone");

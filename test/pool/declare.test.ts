@@ -8,8 +8,9 @@ import type { PoolOperations } from "../../src/pool/operations.js";
 import { type References, resolveReferences } from "../../src/pool/references.js";
 import { silentLog } from "../support/chromium-host.js";
 import { pool } from "../support/recorded-operations.js";
+import { patternsOf } from "../../src/pool/hosts.js";
 
-const defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium" as const };
+const defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium" as const, privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
 
 const extension = "e".repeat(24) as ExtensionId;
 const profile = "f".repeat(24) as ProfileId;

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { makeFill } from "../../src/pool/fill.js";
+import { makeFill, makeKick } from "../../src/pool/fill.js";
 import type { Homes } from "../../src/pool/ports.js";
 import { nodeA, PoolBed } from "../support/pool-bed.js";
 import { startRedis, type TestRedis } from "../support/redis.js";
-import { openStoreBed, type StoreBed } from "../support/store-bed.js";
+import { claimOf, openStoreBed, type StoreBed } from "../support/store-bed.js";
 
 let server: TestRedis;
 let bed: StoreBed;
@@ -44,4 +44,33 @@ test("a pool that is changed while its browsers are placed is filled by the next
   await fillWith(homes)(pool.home);
   expect(await pool.counts()).toMatchObject({ launching: 1 });
   expect(await bed.nodes.occupancy(nodeA)).toEqual({ browsers: 1, bytes: 8 * 2 ** 30 });
+});
+
+test("however many ask for a fill while one is under way, one more follows it, and a failure keeps nobody from the next", async () => {
+  const ends: ((error?: Error) => void)[] = [];
+  const faults: unknown[] = [];
+  const fill = (): Promise<void> => new Promise((resolve, reject) => void ends.push((error) => (error ? reject(error) : resolve())));
+  const kick = makeKick(fill, (_, error) => faults.push(error));
+  const { home } = await PoolBed.create(bed, { size: 1 });
+  const { home: other } = await PoolBed.create(bed, { size: 1 });
+  for (let asked = 0; asked < 5; asked += 1) kick(home);
+  expect(ends).toHaveLength(1);
+  kick(other);
+  expect(ends).toHaveLength(2);
+  const failure = new Error("no Redis");
+  ends[0]?.(failure);
+  await expect.poll(() => ends.length).toBe(3);
+  expect(faults).toEqual([failure]);
+  ends[2]?.();
+  await expect.poll(() => {
+    kick(home);
+    return ends.length;
+  }).toBeGreaterThan(3);
+});
+
+test.each([["none", true], ["state", true], ["relaunch", false]] as const)("a node hears whether a browser of a pool with %s may have a second holder", async (reset_on_release, mayReset) => {
+  const pool = await PoolBed.create(bed, { size: 1, reset_on_release });
+  const [browser] = await pool.claim(1);
+  if (!browser) throw new Error("nothing was claimed");
+  expect(await bed.reports.beginLaunch(browser.id, claimOf(browser))).toMatchObject({ mayReset });
 });

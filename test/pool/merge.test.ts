@@ -5,8 +5,9 @@ import type { PoolConfig } from "../../src/pool/launch-config.js";
 import { createConfig, type Defaults, isExpectedNetwork, isNewLaunch, isNewNetwork, mergeConfig, sessionConfig } from "../../src/pool/merge.js";
 import type { Resolved } from "../../src/pool/references.js";
 import { unsupportedFields, unsupportedOfAcquire, unsupportedOfCreate, unsupportedOfPatch } from "../../src/pool/support.js";
+import { patternsOf } from "../../src/pool/hosts.js";
 
-const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium" };
+const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
 
 /** A selector means what it says: an id as well as a name. */
 const meant = <Body extends Pick<PoolPatch, "extensions" | "profile">>(body: Body): Body & Resolved => ({

@@ -5,8 +5,9 @@ import { managedPolicies } from "../../src/pool/managed-policies.js";
 import { createConfig, type Defaults, mergeConfig, sessionConfig } from "../../src/pool/merge.js";
 import { checkPolicy } from "../../src/pool/policy.js";
 import { policyNames } from "../../src/pool/policy-table.js";
+import { patternsOf } from "../../src/pool/hosts.js";
 
-const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium" };
+const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
 const told = (policy: Record<string, unknown>): string[] => {
   const faults: Detail[] = [];
   checkPolicy(faults, policy);

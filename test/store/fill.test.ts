@@ -281,7 +281,7 @@ onBoth("fill", ({ bed }) => {
       if (!lost || !begun) throw new Error("nothing was claimed");
       const { launchPickupMs, launchClaimMs } = defaultLimits;
       await pool.age(launchPickupMs - 1000);
-      expect(await bed().reports.beginLaunch(begun.id, claimOf(begun))).toMatchObject({ id: begun.id, state: "launching" });
+      expect(await bed().reports.beginLaunch(begun.id, claimOf(begun))).toMatchObject({ browser: { id: begun.id, state: "launching" } });
       await pool.age(2000);
       const reaped = await bed().homes.reap(pool.home);
       expect(reaped?.launch.map(({ id }) => id)).toEqual([lost.id]);

@@ -28,10 +28,14 @@ export interface TestDoor {
 
 export async function openListener(tier: Tier): Promise<Listener> {
   if (tier === "proxy") return openPort();
-  const [nsenter = "", ip = ""] = await Promise.all([findTool("nsenter"), findTool("ip")]);
-  const found = await findNamespaces({ tools: { nsenter, ip }, log: silentLog });
+  const [nsenter = "", unshare = ""] = await Promise.all([findTool("nsenter"), findTool("unshare")]);
+  const found = await findNamespaces({ tools: { nsenter, unshare }, clock: systemClock, log: silentLog, stock: 0 });
   if (found.kind === "unavailable") throw new Error(found.why);
-  return found.openNamespace();
+  try {
+    return await found.openNamespace();
+  } finally {
+    await found.close();
+  }
 }
 
 /** An egress for one browser of the host, whose canary is closed to it. */
@@ -42,6 +46,7 @@ export async function openTestEgress(tier: Tier, rules: Rules, { canary }: Pick<
     own: { isOwn: (_address, port) => port === canary.port },
     meter: { request() {}, carried() {} },
   });
-  const { proxyUrl, namespace } = egress;
-  return { egress, door: { proxyUrl, ...(namespace !== undefined && { namespace }) } };
+  const { proxyUrl, namespace, userNamespace } = egress;
+  const places = { ...(namespace !== undefined && { namespace }), ...(userNamespace !== undefined && { userNamespace }) };
+  return { egress, door: { proxyUrl, ...places } };
 }

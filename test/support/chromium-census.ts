@@ -1,5 +1,5 @@
 import { readdir, readFile, stat } from "node:fs/promises";
-import { basename } from "node:path";
+import { cgroupNameOf } from "../../src/browser/scratch.js";
 
 /** What exists of the browsers of one scratch directory, named so that a failing test says what leaked. */
 export interface Census {
@@ -25,7 +25,7 @@ export async function takeCensus(scratchDirectory: string, uids?: ReadonlySet<nu
   const [processes, directories, cgroups, sharedMemory, temporary, sockets] = await Promise.all([
     processesOf(scratchDirectory),
     readdir(scratchDirectory).catch(() => []),
-    cgroupsOf(basename(scratchDirectory)),
+    cgroupsOf(cgroupNameOf(scratchDirectory)),
     ownedIn("/dev/shm", isTheirs),
     ownedIn("/tmp", isTheirs),
     ownedIn("/tmp/.X11-unix", isTheirs),
@@ -33,7 +33,7 @@ export async function takeCensus(scratchDirectory: string, uids?: ReadonlySet<nu
   const isLock = (name: string): boolean => /^\.X\d+-lock$/.test(name);
   return {
     processes,
-    directories: directories.filter((name) => !["policy", "cgroup-tops"].includes(name)),
+    directories: directories.filter((name) => !["etc", "cgroup-tops"].includes(name)),
     cgroups,
     displays: [...sockets, ...temporary.filter(isLock)],
     sharedMemory,
@@ -52,24 +52,25 @@ async function describe(pid: string, scratchDirectory: string): Promise<string |
     ["cmdline", "environ", "cgroup"].map((file) => readFile(`/proc/${pid}/${file}`, "latin1").catch(() => "")),
   );
   const isTheirs = command?.includes(`${scratchDirectory}/`) || environment?.includes(`HOME=${scratchDirectory}/`)
-    || memberships?.includes(`/${basename(scratchDirectory)}/`);
+    || memberships?.includes(`/${cgroupNameOf(scratchDirectory)}/`);
   // A zombie has no command line, and nothing but its parent can remove it.
   return isTheirs && command ? `${pid} ${command.replaceAll("\0", " ").slice(0, 100)}` : undefined;
 }
 
-/** Below the memory controller of either version, wherever the daemon's own cgroup is. */
+/** In every hierarchy of either version, wherever the daemon's own cgroup is there. */
 async function cgroupsOf(name: string): Promise<string[]> {
-  const found: string[] = [];
   const memberships = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
-  for (const line of memberships.split("\n")) {
+  const found = await Promise.all(memberships.split("\n").map(async (line) => {
     const [, controllers = "", path = ""] = line.split(":");
-    if (controllers !== "" && !controllers.split(",").includes("memory")) continue;
-    for (const mount of ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"]) {
-      const entries = await readdir(`${mount}${path}/${name}`, { withFileTypes: true }).catch(() => []);
-      found.push(...entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name));
-    }
-  }
-  return found;
+    const mounts = controllers === "" ? ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] : [`/sys/fs/cgroup/${controllers}`];
+    return (await Promise.all(mounts.map((mount) => directoriesIn(`${mount}${path}/${name}`)))).flat();
+  }));
+  return [...new Set(found.flat())];
+}
+
+async function directoriesIn(path: string): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
 }
 
 /**

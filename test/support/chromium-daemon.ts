@@ -12,9 +12,15 @@ export interface BrowserDaemon {
   readonly said: readonly string[];
 }
 
+/** A uid, or the command that the daemon is started behind. */
+type As = number | readonly string[];
+
 export interface DaemonScript {
-  /** Starts the daemon, as another user if one is named, and resolves when it has said `line`. Throws when it ends instead. */
-  start(scratchDirectory: string, line: string, uid?: number): Promise<BrowserDaemon>;
+  /**
+   * Starts the daemon, as another user if one is named or behind a command, and resolves when it has said `line`. Throws
+   * when it ends instead.
+   */
+  start(scratchDirectory: string, line: string, as?: As): Promise<BrowserDaemon>;
   remove(): Promise<void>;
 }
 
@@ -26,12 +32,12 @@ export async function prepareDaemon(script: "daemon-of-browsers.mjs" | "daemon-o
   await chmod(directory, 0o755);
   return {
     remove,
-    start: (scratchDirectory, line, uid) => startDaemon([process.execPath, path, directory, scratchDirectory], line, uid),
+    start: (scratchDirectory, line, as) => startDaemon([process.execPath, path, directory, scratchDirectory], line, as),
   };
 }
 
-async function startDaemon(command: readonly string[], line: string, uid?: number): Promise<BrowserDaemon> {
-  const identity = uid === undefined ? [] : ["setpriv", "--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", "--"];
+async function startDaemon(command: readonly string[], line: string, as: As = []): Promise<BrowserDaemon> {
+  const identity = typeof as === "number" ? ["setpriv", "--reuid", `${as}`, "--regid", `${as}`, "--clear-groups", "--"] : as;
   const [program = "", ...args] = [...identity, ...command];
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"], cwd: "/" });
   const said: string[] = [];

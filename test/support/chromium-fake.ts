@@ -1,6 +1,6 @@
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** How a fake Chromium behaves. Without any of them it launches at once and answers everything. */
@@ -51,5 +51,10 @@ export async function makeFakeChromium(knobs: Knobs = {}): Promise<FakeChromium>
   return { executable, turn, remove: () => rm(directory, { recursive: true }) };
 }
 
+/** What a fake is made of besides its executable: a browser's private root has to show it. */
+export const readableByFakes: readonly string[] = ["/usr/bin", "/bin", dirname(process.execPath), dirname(script)];
+
 /** The part of a configuration file that puts a fake in the place of every engine. */
-export const standIn = ({ executable }: FakeChromium): { browser: object } => ({ browser: { executable, headless_shell: executable } });
+export const standIn = ({ executable }: FakeChromium): { browser: object } => (
+  { browser: { executable, headless_shell: executable, readable_paths: readableByFakes } }
+);

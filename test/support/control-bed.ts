@@ -20,6 +20,7 @@ import { DrivenClock } from "./driven-clock.js";
 import { startRedis } from "./redis.js";
 import { openStoreBed, type StoreBed } from "./store-bed.js";
 import { type Broken, failing } from "./failing.js";
+import { patternsOf } from "../../src/pool/hosts.js";
 
 const maxWaitMs = 50_000;
 
@@ -48,7 +49,7 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   const refs: References = { proxies: bed.proxies, profiles: bed.profiles, extensions: bed.extensions };
   const configs = new Configs(homes, refs);
   const lending = { homes, projects, desk, grants, configs, control };
-  const defaults = { fillRatePerMinute: 6000, maxFillRatePerMinute: null, engine: "chromium" as const };
+  const defaults = { fillRatePerMinute: 6000, maxFillRatePerMinute: null, engine: "chromium" as const, privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
   const poolPorts = { homes, projects, ...refs, defaults, region: "us-east", maxPoolSize: 1000, pooledSessions: 20, maxPools: 10, kick() {} };
   const asked: unknown[] = [];
   let nodeAnswer: NodeAnswer["kind"] = "done";

@@ -41,7 +41,7 @@ export interface BedOptions {
 }
 
 /** An egress of the proxy tier on a port of its own. */
-export async function openEgress(rules: Rules, { settings = {}, parts = {}, listener = openPort() }: BedOptions = {}): Promise<EgressBed> {
+export async function openEgress(rules: Rules, { settings = {}, parts = {}, listener = openPort({ host: "127.0.0.1" }) }: BedOptions = {}): Promise<EgressBed> {
   const { log, lines } = makeLogBook();
   const outcomes: string[] = [];
   const carried = { sent: 0, received: 0 };

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
 import { promisify } from "node:util";
 
@@ -37,6 +37,8 @@ export async function furnishOwnNetwork(): Promise<World> {
   const nameServers = await nameServersOf("/etc/resolv.conf");
   const ip = async (...words: string[]): Promise<void> => void (await run("ip", words));
   await ip("link", "set", "lo", "up");
+  // The kernel tells of each multicast group that is joined twice, the second time up to 1 s later, when it may count as a browser's.
+  await writeFile("/proc/sys/net/ipv4/igmp_qrv", "1");
   for (const address of new Set([made.denied, made.metadata, ...nameServers.filter((server) => !server.startsWith("127."))])) {
     await ip("address", "add", address, "dev", "lo");
   }

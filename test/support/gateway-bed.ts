@@ -11,6 +11,7 @@ import { defaultGate } from "../../src/node/default-gate.js";
 import { defaultLimits, type Limits } from "../../src/node/limits.js";
 import type { GatewayPorts, LocalBrowser, NodeAddress, Visiting } from "../../src/node/ports.js";
 import { tokenOf } from "../../src/pool/token.js";
+import { builtJudge } from "./built-judge.js";
 import { silentLog } from "./chromium-host.js";
 
 export const bedSecret = new Secret("a secret of the tests");
@@ -81,7 +82,7 @@ export async function openGatewayBed(chromiums: readonly Chromium[], options: Be
       },
     },
     clock: systemClock, log: silentLog, secret: bedSecret, publicUrl: `http://127.0.0.1:${port}`, gate: defaultGate,
-    limits: { ...defaultLimits, ...options.limits },
+    limits: { ...defaultLimits, ...options.limits }, judgeScript: await builtJudge(),
   });
   server.on("upgrade", (incoming, socket, head) => gateway.upgrade(incoming, socket, head));
   server.on("request", (incoming, response) => {

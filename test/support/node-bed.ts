@@ -24,7 +24,7 @@ import { Uploads } from "../../src/node/uploads.js";
 import type { Browser } from "../../src/pool/browser.js";
 import type { Homes, NodeReports } from "../../src/pool/ports.js";
 import { nothing, takeCensus } from "./chromium-census.js";
-import { type FakeChromium, makeFakeChromium } from "./chromium-fake.js";
+import { type FakeChromium, makeFakeChromium, readableByFakes } from "./chromium-fake.js";
 import { openTestHost, silentLog } from "./chromium-host.js";
 import { type Broken, failing } from "./failing.js";
 import { DrivenClock } from "./driven-clock.js";
@@ -63,7 +63,7 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
   const fake = await makeFakeChromium();
-  const host: Host = await openTestHost(isReal ? {} : { named: { chromium: fake.executable, "headless-shell": fake.executable } });
+  const host: Host = await openTestHost(isReal ? {} : { named: { chromium: fake.executable, "headless-shell": fake.executable }, readablePaths: readableByFakes });
   const broken: Broken = new Set();
   const launched: Chromium[] = [];
   const homes = failing<Homes>(bed.homes, broken);
@@ -85,7 +85,7 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   const slots = new Slots({
     saving, furnishing: (config) => furnishing.of(config),
     openDoor: (browser, config) => Door.open(browser, config, {
-      privateHosts: ["127.0.0.0/8"], allowedProbeUrl: null, log: silentLog, meter: { opened() {}, closed() {} }, openUpstream: async () => undefined,
+      privateHosts: ["127.0.0.0/8"], privateHostsCeiling: [], allowedProbeUrl: null, log: silentLog, meter: { opened() {}, closed() {} }, openUpstream: async () => undefined,
       openListener: async () => openPort(),
       egress: {
         settings: { connectMs: 2000, idleMs: 60_000, maxConnections: 100, bytesPerSecond: null, headerBytes: 65_536 },

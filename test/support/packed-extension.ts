@@ -28,14 +28,16 @@ interface Packing {
   readonly manifest?: object;
   /** Instead of its manifest, of the packed one alone. */
   readonly packed?: object;
+  /** Runs after what its worker does anyhow. */
+  readonly worker?: string;
 }
 
 /** A directory as a zip of an extension that demands policy unpacks to: sources, update.xml and the packed form. */
-export async function packExtension({ chromium, manifest = {}, packed }: Packing): Promise<{ path: string; remove(): Promise<void> }> {
+export async function packExtension({ chromium, manifest = {}, packed, worker: more = "" }: Packing): Promise<{ path: string; remove(): Promise<void> }> {
   const root = await mkdtemp(join(tmpdir(), "remuda-test-packed-"));
   const [path, source] = [join(root, "unpacked"), join(root, "source")];
   await promisify(execFile)("mkdir", [source]);
-  await Promise.all([writeFile(join(source, "worker.js"), worker), writeFile(join(source, "content.js"), content)]);
+  await Promise.all([writeFile(join(source, "worker.js"), worker + more), writeFile(join(source, "content.js"), content)]);
   await writeFile(join(source, "manifest.json"), packed ? JSON.stringify(packed) : manifestOf(manifest));
   const switches = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-message-box", `--user-data-dir=${join(root, "profile")}`, `--pack-extension=${source}`];
   const isPacked = (): Promise<boolean> => access(join(root, "source.crx")).then(() => true, () => false);

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
+import { systemClock } from "../../src/base/clock.js";
 import { type Digest, type ExtensionId, newExtensionId, newProfileId, type ProfileId } from "../../src/base/ids.js";
+import { until } from "./chromium-until.js";
 import type { StoreBed } from "./store-bed.js";
 
 const digestOf = (text: string): Digest => createHash("sha256").update(text).digest("hex") as Digest;
@@ -24,5 +26,7 @@ export async function save({ profiles }: Pick<StoreBed, "profiles">, id: Profile
   await profiles.commit(id, { digest: digestOf(`${id} ${(saves += 1)}`), sizeBytes: 1 });
   const savedAt = (await profiles.find(id))?.archive?.savedAt;
   if (savedAt === undefined) throw new Error(`profile ${id} was not saved`);
+  // What happens in the same millisecond is taken to happen before the save; tests mean what follows it to be later.
+  await until("the next millisecond", () => systemClock.now() > savedAt + 1);
   return savedAt;
 }

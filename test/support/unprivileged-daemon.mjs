@@ -44,7 +44,7 @@ async function serve() {
 }
 
 const swept = await sweepLeftovers(host);
-if (swept.length === 0) await serve();
+if (swept === 0) await serve();
 else {
   await host.close();
   process.stdout.write("swept\n");

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import Kernel, { toFile } from "@onkernel/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findExecutable } from "../../src/browser/executable.js";
+import { workspaceOf } from "../support/browser-processes.js";
 import { until } from "../support/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon.js";
 import { packExtension } from "../support/packed-extension.js";
@@ -78,7 +79,7 @@ async function titleAt(client: RawCdp, page: string, path: string): Promise<unkn
 async function stateOf(lease: Lease, client: RawCdp): Promise<unknown> {
   const { result } = await client.send("Extensions.getExtensions");
   const targets = (await client.send("Target.getTargets")).result?.targetInfos as { type: string; url: string }[];
-  const files = readdirSync(join(daemon.place.scratchDirectory, lease.session_id, "extensions")).toSorted();
+  const files = readdirSync(join(workspaceOf(daemon.place.scratchDirectory, lease.session_id), "extensions")).toSorted();
   return { extensions: result?.extensions, targets: targets.map(({ type, url }) => `${type} ${url}`).toSorted(), files };
 }
 

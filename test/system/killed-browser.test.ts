@@ -1,8 +1,8 @@
-import { readdir, stat } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type BrowserProcesses, processesOf as findProcesses } from "../support/browser-processes.js";
-import { takeCensus } from "../support/chromium-census.js";
+import { type BrowserProcesses, processesOf as findProcesses, workspaceOf } from "../support/browser-processes.js";
 import { makeFakeChromium, standIn } from "../support/chromium-fake.js";
 import { until } from "../support/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon.js";
@@ -27,14 +27,7 @@ const replaced = (pool: string, session: string): Promise<unknown> =>
     return browsers.every(({ session_id }) => session_id !== session) && browsers.some(({ state }) => state === "idle");
   }, 20_000);
 const isGone = async (session: string): Promise<boolean> =>
-  (await takeCensus(daemon.place.scratchDirectory, new Set())).directories.every((name) => name !== session);
-
-/** Of X servers; told apart by their files. */
-async function socketsOf(uid: number): Promise<string[]> {
-  const paths = (await readdir("/tmp/.X11-unix")).map((name) => join("/tmp/.X11-unix", name));
-  const files = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)));
-  return files.flatMap((file) => (file?.uid === uid ? `${file.ino} ${file.ctimeMs}` : []));
-}
+  !existsSync(workspaceOf(daemon.place.scratchDirectory, session));
 
 const kinds = [
   { name: "shell", headless: true, engine: "headless-shell" },
@@ -67,15 +60,12 @@ test("a headful browser whose display is killed is over as well", async () => {
   await daemon.makePool({ name: "blind", headless: false, viewport: { width: 800, height: 600 } });
   const session = await idleIn("blind");
   const { main, display } = await processesOf(session);
-  // The root of its directories is the daemon's; its group is the browser's.
-  const { gid: uid } = await stat(join(daemon.place.scratchDirectory, session));
-  const [socket] = await socketsOf(uid);
-  expect(socket).toBeDefined();
+  const workspace = workspaceOf(daemon.place.scratchDirectory, session);
+  expect(await readdir(join(workspace, "display"))).toEqual([expect.stringMatching(/^X\d+$/)]);
   process.kill(display ?? -1, "SIGKILL");
   await replaced("blind", session);
   expect(isLiving(main)).toBe(false);
-  // Its successor may have its uid, and the socket's number.
-  await until("its socket gone", async () => !(await socketsOf(uid)).includes(socket ?? ""));
+  await until("its directories gone", async () => !existsSync(workspace));
 });
 
 test("a browser that is killed while it is reset is replaced", async () => {

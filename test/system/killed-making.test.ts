@@ -10,6 +10,7 @@ import { makeSweep } from "../../src/blob/sweep.js";
 import { RedisExtensions } from "../../src/store/extensions.js";
 import { RedisProfiles } from "../../src/store/profiles.js";
 import { connectAlone, Store } from "../../src/store/redis.js";
+import { workspaceOf } from "../support/browser-processes.js";
 import { takeCensus } from "../support/chromium-census.js";
 import { silentLog } from "../support/chromium-host.js";
 import { until } from "../support/chromium-until.js";
@@ -42,7 +43,7 @@ async function visit(lease: Lease, path: string): Promise<unknown> {
   return title;
 }
 
-const homeOf = ({ place }: DaemonProcess, { session_id }: Lease): string => join(place.scratchDirectory, session_id);
+const homeOf = ({ place }: DaemonProcess, { session_id }: Lease): string => workspaceOf(place.scratchDirectory, session_id);
 
 /** State that cannot be compressed, so that its save takes a while. */
 async function fatten(daemon: DaemonProcess, lease: Lease): Promise<void> {
@@ -149,7 +150,7 @@ test.each(Object.keys(stages))("a daemon killed while %s: the next start finds r
 
   const next = await spawnDaemon(compiled, place);
   const { session_id: id } = cut.lease;
-  expect(existsSync(join(place.scratchDirectory, id))).toBe(false);
+  expect(existsSync(workspaceOf(place.scratchDirectory, id))).toBe(false);
   expect(await readdir(join(place.dataDir, "staging"))).toEqual([]);
   await until("no key speaks of it", async () => (await keysAbout(join(place.dataDir, "redis/redis.sock"), [id])).length === 0, limitMs);
   const { kept, named } = await sweep(next);

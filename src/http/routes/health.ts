@@ -1,7 +1,8 @@
 import { refusal } from "../../base/errors.js";
+import { makeKeyCheck } from "../../base/key-check.js";
 import type { Readiness } from "../../pool/operations.js";
 import type { App } from "../app.js";
-import type { MetricsPage } from "../deps.js";
+import type { HttpDeps } from "../deps.js";
 import { refuse } from "../errors.js";
 import { operations } from "../schemas/operations.js";
 
@@ -14,7 +15,15 @@ export function addHealth(app: App, { readiness }: { readiness: Readiness }): vo
   });
 }
 
-export function addMetrics(app: App, metrics: MetricsPage): void {
-  app.get("/metrics", { schema: operations.getMetrics }, async (_request, reply) =>
-    reply.type(metrics.contentType).send(await metrics.text()));
+interface MetricsParts extends Pick<HttpDeps, "key" | "metrics"> {
+  /** Whether who comes with this Host header needs no key. */
+  isOpen(host: string | undefined): boolean;
+}
+
+export function addMetrics(app: App, { key, metrics, isOpen }: MetricsParts): void {
+  const isKey = makeKeyCheck(key);
+  app.get("/metrics", { schema: operations.getMetrics }, async ({ headers }, reply) => {
+    if (!isOpen(headers.host) && !isKey(headers.authorization)) return refuse(reply, refusal("unauthorized"));
+    return reply.type(metrics.contentType).send(await metrics.text());
+  });
 }

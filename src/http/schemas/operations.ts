@@ -83,7 +83,7 @@ export const operations = about({
   curlBrowser: {
     tag: browsers, summary: "Send a request through a browser's own way out: under its rules, by its proxy, into its counts", takesBody: true,
     success: [{ status: 200, description: "What the destination answered; redirects are not followed", component: "CurlResponse" }],
-    failures: ["egress_denied", "browser_not_found", "lease_superseded", "browser_gone", "destination_failed", "node_unreachable", "node_silent"],
+    failures: ["egress_denied", "browser_not_found", "lease_superseded", "browser_gone", "too_many_requests", "destination_failed", "node_unreachable", "node_silent"],
   },
   addBrowserExtensions: {
     tag: browsers, summary: "Load unpacked extensions into a running browser: all of them, or none", takesParts: true,
@@ -162,7 +162,7 @@ export const operations = about({
     failures: ["unavailable"],
   },
   getMetrics: {
-    tag: health, summary: "Read the metrics in Prometheus's text format; no key is needed on a loopback address",
+    tag: health, summary: "Read the metrics in Prometheus's text format; no key is needed on a loopback address by a loopback name",
     success: [{ status: 200, description: "The metrics", contentType: "text/plain" }],
   },
 });

@@ -29,7 +29,7 @@ export interface Work {
   extend(files: Readonly<Record<string, string>>): Promise<boolean>;
   /** Ports of Remuda itself. */
   readonly ownPorts: readonly number[];
-  /** All names that anybody has asked a name server for. */
+  /** All names that a browser of this run has asked a name server for. */
   namesAsked(): readonly string[];
   /** The attempt has seen by itself that it got through. */
   saw(what: string): void;

@@ -31,11 +31,13 @@ interface Given {
   readonly cdp: RawCdp;
   readonly ownPorts: readonly number[];
   readonly dns: readonly Dns[];
+  /** How many questions of each server are of those that were tried before. */
+  readonly askedBefore: readonly number[];
   /** Pages that the attempt opened. */
   readonly opened: Page[];
 }
 
-export function workOf({ nonce, sink, ground: { world, site }, door, cdp, ownPorts, dns, opened }: Given): Work {
+export function workOf({ nonce, sink, ground: { world, site }, door, cdp, ownPorts, dns, askedBefore, opened }: Given): Work {
   const serve: Work["serve"] = (path, served) => site.serve(`/${nonce}${path}`, served);
   return {
     nonce, port: sink.port, world, site, serve, cdp, cdpUrl: door.cdpUrl, ownPorts,
@@ -55,7 +57,7 @@ export function workOf({ nonce, sink, ground: { world, site }, door, cdp, ownPor
       const { result } = await cdp.send("Extensions.loadUnpacked", { path: await door.upload?.(files), enableInIncognito: true });
       return result?.id !== undefined || (await door.extend?.(files)) === true;
     },
-    namesAsked: () => dns.flatMap(({ queries }) => queries),
+    namesAsked: () => dns.flatMap(({ queries }, at) => queries.slice(askedBefore[at])),
     saw: (what) => sink.record({ what, at: "Remuda" }),
   };
 }

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import type { Secret } from "../base/secret.js";
+import type { Secret } from "./secret.js";
 
 export type KeyCheck = (authorization: string | undefined) => boolean;
 

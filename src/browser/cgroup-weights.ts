@@ -1,0 +1,40 @@
+import { mkdir, rmdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { daemonLeaf, type Hierarchy } from "./cgroup-hierarchy.js";
+
+type Place = Pick<Hierarchy, "version"> & { readonly path: string };
+
+/** What any cgroup weighs for the scheduler, and the most it may (cgroups(7)). */
+const weights = {
+  1: { file: "cpu.shares", usual: 1024, most: 262_144 },
+  2: { file: "cpu.weight", usual: 100, most: 10_000 },
+} as const;
+
+/** Lets a cgroup have as much processor time as so many programs where others want it, too. */
+export async function weigh({ version, path }: Place, programs: number): Promise<void> {
+  const { file, usual, most } = weights[version];
+  const weight = Math.min(most, usual * Math.max(1, programs));
+  // Without a weight it is shared out as among all programs, which harms nobody more.
+  await writeFile(join(path, file), `${weight}`).catch(() => {});
+}
+
+/** The daemon relays for all browsers, so it goes first; it wants little. */
+const daemonPrograms = 8;
+
+/** Puts this process into a cgroup that weighs as much as several browsers. Gives what takes it out again. */
+export async function seatDaemon({ version, own }: Hierarchy, name: string): Promise<() => Promise<void>> {
+  const path = join(own, daemonLeaf(name));
+  try {
+    await mkdir(path, { recursive: true });
+    await writeFile(join(path, "cgroup.procs"), `${process.pid}`);
+  } catch {
+    await rmdir(path).catch(() => {});
+    return async () => {};
+  }
+  await weigh({ version, path }, daemonPrograms);
+  return async () => {
+    // Version 2 takes no process back where it hands controllers down; the next daemon of this directory finds the cgroup.
+    await writeFile(join(own, "cgroup.procs"), `${process.pid}`).catch(() => {});
+    await rmdir(path).catch(() => {});
+  };
+}

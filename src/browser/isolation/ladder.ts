@@ -1,0 +1,108 @@
+import { mkdir, realpath, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Log } from "../../base/log.js";
+import type { RungName } from "../../pool/config.js";
+import type { Directories } from "../chromium.js";
+import { directoriesOf, makeDirectories, newWorkspaceName } from "../directories.js";
+import { findTool } from "../executable.js";
+import { run } from "../run.js";
+import { type Rung, rungsFrom } from "./rungs.js";
+import { findSandbox, sandboxTrial, trialPrograms } from "./sandbox.js";
+import { directoryOf, findSystemFiles, makeEtc } from "./system-files.js";
+import { type IsolationTools, makeWalls, type Walls, type WallParts } from "./walls.js";
+
+export interface LadderSettings {
+  readonly scratch: string;
+  /** The weakest rung allowed. */
+  readonly required: RungName;
+  readonly executables: readonly string[];
+  /** Further paths of the host that browsers may read. */
+  readonly readable: readonly string[];
+  readonly tools: IsolationTools;
+  /** Shown to browsers, for what is started before Chromium. */
+  readonly programs: readonly string[];
+  readonly xvfb?: string;
+  /** Where Chromium looks for its policies, such as `/etc/chromium/policies`. */
+  readonly policies: string;
+  /** One that a browser might have; null where they have ours. */
+  readonly uid: number | null;
+}
+
+/** The rung that holds, or why none does that is allowed. */
+export type Ladder =
+  | { readonly kind: "holds"; readonly walls: Walls; readonly refused: readonly string[] }
+  | { readonly kind: "refused"; readonly why: string };
+
+const trialLimitMs = 5_000;
+/** Characters of what a refused trial wrote. */
+const mostComplaint = 300;
+
+/** Tries the rungs, the strongest first, each with the command line that browsers get. Once per daemon. */
+export async function climb(settings: LadderSettings, log: Log): Promise<Ladder> {
+  const facts = await findFacts(settings);
+  const refused: string[] = [];
+  const ways = rungsFrom(settings.required).flatMap((rung) => formsOf(rung, settings.uid).map((form) => ({ rung, form })));
+  for (const { rung, form } of ways) {
+    const parts: WallParts = { ...facts, rung, sandbox: rung.hasSandbox ? "namespace" : "none", ...(form && { form }) };
+    const failure = await tryRung(parts, settings);
+    if (failure === undefined) return { kind: "holds", walls: makeWalls(await settled(parts, settings)), refused };
+    refused.push(`${rung.name}: ${failure}`);
+    log.info({ rung: rung.name, why: failure }, "isolation refused");
+  }
+  return { kind: "refused", why: refused.join("; ") };
+}
+
+/** A rung whose mounts root makes is for a daemon that is root. */
+function formsOf({ forms }: Rung, uid: number | null): readonly (WallParts["form"] | undefined)[] {
+  if (forms === undefined) return [undefined];
+  return uid === null ? forms.filter((form) => form !== "root") : forms;
+}
+
+/** What every rung has in common. */
+async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "rung" | "sandbox" | "form">> {
+  const { executables, programs, readable, scratch, tools, xvfb, policies } = settings;
+  const places = await Promise.all(executables.map(directoryOf));
+  const [system, xkbcomp, shell] = await Promise.all([
+    findSystemFiles([...new Set([...places, ...readable])]), findTool("xkbcomp"), realpath("/bin/sh").catch(() => undefined),
+  ]);
+  return {
+    system, tools, policies, programs,
+    ...(xvfb !== undefined && xkbcomp !== undefined && shell !== undefined && { displayPrograms: { xvfb, xkbcomp, shell } }),
+    etcOf: (uid) => etcDirectory(scratch, uid),
+  };
+}
+
+export const etcDirectory = (scratch: string, uid: number): string => join(scratch, "etc", `${uid}`);
+
+/** Without a private root Chromium's sandbox is what the machine grants. */
+async function settled(parts: WallParts, { executables, uid }: LadderSettings): Promise<WallParts> {
+  return parts.form === undefined ? { ...parts, sandbox: await findSandbox(executables[0], uid) } : parts;
+}
+
+/** Undefined where it holds, else what was refused. */
+async function tryRung(parts: WallParts, settings: LadderSettings): Promise<string | undefined> {
+  if (parts.form === undefined) return undefined;
+  if (process.platform !== "linux") return "private roots are Linux's";
+  const directories = directoriesOf(settings.scratch, newWorkspaceName());
+  try {
+    return await tryIn(directories, parts, settings);
+  } finally {
+    await rm(directories.root, { recursive: true, force: true });
+  }
+}
+
+async function tryIn(directories: Directories, parts: WallParts, { scratch, uid }: LadderSettings): Promise<string | undefined> {
+  const own = uid ?? process.getuid?.() ?? 0;
+  const walls = makeWalls({ ...parts, programs: [...parts.programs, ...trialPrograms] });
+  const inside = { directories, uid, hasPolicies: true, hasDisplay: false };
+  try {
+    await makeDirectories(directories, uid);
+    await mkdir(join(directories.root, "policy"), { recursive: true });
+    await makeEtc(etcDirectory(scratch, own), own);
+    const [program = "", ...args] = walls.browser(inside, parts.rung.hasSandbox ? sandboxTrial : ["/usr/bin/true"]);
+    const { succeeded, complaint } = await run(program, args, trialLimitMs);
+    return succeeded ? undefined : complaint.trim().slice(0, mostComplaint) || "it was refused";
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

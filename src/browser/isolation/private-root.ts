@@ -1,0 +1,102 @@
+import { join } from "node:path";
+import type { Directories } from "../chromium.js";
+import { etcOptions, passable, shown } from "./system-files.js";
+
+/** What one private root is made from; paths are the same inside and outside. */
+export interface PrivateRoot {
+  /** `root`: mounts in the initial user namespace, rights given up by setpriv(1) inside. */
+  readonly form: "root" | "user-namespace";
+  readonly proc: "own" | "container";
+  /** No further user namespace can be made inside, so Chromium's own sandbox cannot be on. */
+  readonly closesUserNamespaces: boolean;
+  /** Of the host, for all browsers alike (`findSystemFiles`). */
+  readonly system: readonly string[];
+  /** The directory with its /etc (`makeEtc`). */
+  readonly etc: string;
+  readonly directories: Directories;
+  /** Mapped to the daemon's own uid, where the namespace that it enters maps that to root. */
+  readonly mappedUid?: number;
+  /** Shown besides, for what is started before Chromium. */
+  readonly programs: readonly string[];
+  /** Where its policies are shown, such as `/etc/chromium/policies`. */
+  readonly policies?: string;
+  readonly hasDisplay: boolean;
+  /** The machine's own resolvers, for a browser that has no proxy to ask. */
+  readonly resolvesNames: boolean;
+}
+
+/** Of `/dev/shm` and `/tmp` each; Chromium 156 keeps shared memory in memfd files, which only a memory cap bounds. */
+const scratchBytes = 64 * 2 ** 20;
+
+/** Rights that setpriv(1) needs to give up all the others. */
+const rightsToGiveUpRights = ["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"].flatMap((right) => ["--cap-add", right]);
+
+const namespaces = [
+  "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "browser", "--unshare-cgroup-try",
+  // The process namespace ends with the daemon's thread, and everything in it, whatever its processes do.
+  "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+];
+
+function userNamespace({ form, mappedUid, closesUserNamespaces }: PrivateRoot): string[] {
+  if (form === "root") return [];
+  const mapped = mappedUid === undefined ? [] : ["--uid", `${mappedUid}`, "--gid", `${mappedUid}`];
+  return ["--unshare-user", ...mapped, ...(closesUserNamespaces ? ["--disable-userns"] : [])];
+}
+
+const scratch = (path: string): string[] => ["--size", `${scratchBytes}`, "--perms", "1777", "--tmpfs", path];
+
+/** Mounted before what lies below them, and closed to writing by `closing` after all mounts are made. */
+const base = (proc: PrivateRoot["proc"]): string[] => [
+  ...(proc === "own" ? ["--proc", "/proc"] : ["--bind", "/proc", "/proc"]),
+  "--dev", "/dev", ...scratch("/dev/shm"), ...scratch("/tmp"),
+];
+// A remount does not reach the mounts below: without a line of its own /dev would be writable, without a limit.
+const closing = ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"];
+
+const ownDirectories = ({ profile, downloads, temporary, extensions, uploads, cache, configuration, data, keys }: Directories): string[] => [
+  ...passable([profile]),
+  // Chromium writes the index of an extension's rules beside its files, which are the daemon's.
+  ...[profile, downloads, temporary, extensions, cache, configuration, data, keys].flatMap((path) => ["--bind", path, path]),
+  ...shown([uploads]),
+];
+
+/** Where a display's socket is, outside and inside. */
+const displaySockets = "/tmp/.X11-unix";
+
+/** The options of bwrap(1), to be followed by the command. */
+export function privateRoot(wanted: PrivateRoot): string[] {
+  const { form, proc, system, etc, directories, programs, policies, hasDisplay, resolvesNames } = wanted;
+  const display = [...shown([directories.authority]), "--ro-bind", directories.display, displaySockets];
+  return [
+    ...userNamespace(wanted), ...namespaces, ...(form === "root" ? rightsToGiveUpRights : []),
+    ...base(proc), ...system, ...etcOptions(etc),
+    ...(resolvesNames ? ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"] : []),
+    ...(policies === undefined ? [] : [...passable([policies]), "--ro-bind", join(directories.root, "policy"), policies]),
+    ...shown(programs), ...ownDirectories(directories),
+    ...(hasDisplay ? display : []),
+    ...closing,
+  ];
+}
+
+/** Xvfb, and what it starts: a shell, and by that the compiler of its keyboard map. */
+export interface DisplayPrograms {
+  readonly xvfb: string;
+  readonly xkbcomp: string;
+  readonly shell: string;
+}
+
+/** As `privateRoot`, for the X server of one browser: every one is display 0, in a root of its own, without a network. */
+export function displayRoot(wanted: PrivateRoot, { xvfb, xkbcomp, shell }: DisplayPrograms): string[] {
+  const { form, proc, system, etc, directories, programs } = wanted;
+  return [
+    ...userNamespace({ ...wanted, closesUserNamespaces: false }), ...namespaces, "--unshare-net",
+    ...(form === "root" ? rightsToGiveUpRights : []),
+    ...base(proc), ...system, ...etcOptions(etc),
+    ...shown([...programs, xvfb, xkbcomp]), "--ro-bind", shell, "/usr/bin/sh",
+    ...(system.includes("/bin") ? [] : ["--symlink", "usr/bin", "/bin"]),
+    ...passable(["/var/lib/xkb"]), "--tmpfs", "/var/lib/xkb",
+    ...passable([directories.authority]),
+    "--bind", directories.display, displaySockets, ...shown([directories.authority]),
+    ...closing,
+  ];
+}

@@ -1,0 +1,22 @@
+import { parentPort, type Transferable } from "node:worker_threads";
+import { defaultGate } from "./default-gate.js";
+import { type Judged, judgeAndWrite } from "./judge.js";
+import type { Surroundings } from "./gate.js";
+
+/** What judges.ts sends here. */
+export interface Task {
+  readonly message: Uint8Array;
+  readonly surroundings: Surroundings;
+}
+
+parentPort?.on("message", ({ message: { buffer, byteOffset, byteLength }, surroundings }: Task) => {
+  const message = Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
+  const judged = judgeAndWrite(message, { gate: defaultGate, surroundings });
+  parentPort?.postMessage(judged, transfersOf(judged));
+});
+
+function transfersOf(judged: Judged): Transferable[] {
+  const written = judged.kind === "command" && judged.judgement.kind === "pass" ? judged.judgement.command.written : undefined;
+  // A small one may lie in the buffer that Node.js shares among small ones, which cannot be given away.
+  return written && written.byteLength === written.buffer.byteLength ? [written.buffer as ArrayBuffer] : [];
+}

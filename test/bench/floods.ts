@@ -1,0 +1,145 @@
+import { join } from "node:path";
+import { pause, systemClock } from "../../src/base/clock.js";
+import { type Daemon, startDaemon } from "./daemon.js";
+import { median, quantile } from "./figures.js";
+import { attacks } from "./floods/attacks.js";
+import { openPage, openSocket, type Way } from "./gateway.js";
+import type { Line } from "./line.js";
+import type { Lease } from "./load.js";
+import { startHelper } from "./processes.js";
+import type { Report } from "./report.js";
+import { inRuns, inTurn } from "./runs.js";
+
+const sampleMs = 2000;
+const paceMs = 2;
+const bar = 2;
+const engine = "headless-shell";
+const pools = { victim: "bench-victim", acquired: "bench-acquired", attacker: "bench-attacker" } as const;
+
+/** `REMUDA_BENCH_ATTACKS=<name>,<name>` takes these alone. */
+const asked = process.env["REMUDA_BENCH_ATTACKS"]?.split(",");
+const chosen = Object.keys(attacks).filter((name) => asked?.includes(name) ?? true);
+
+/** What another tenant does: commands on a page of its own, and acquires. */
+interface Victim {
+  evaluate(): Promise<void>;
+  cycle(): Promise<number>;
+}
+
+/** p99, in ms. */
+interface Figures {
+  readonly command: number;
+  readonly acquire: number;
+}
+interface Pair {
+  readonly name: string;
+  readonly calm: Figures;
+  readonly attacked: Figures;
+}
+
+/** How much slower one tenant is served while another attacks; `attacks.ts` has the attacks. */
+export async function benchFloods({ runs }: { runs: number }): Promise<Report> {
+  const daemon = await startDaemon();
+  const ends: (() => unknown)[] = [];
+  try {
+    await daemon.createPool({ name: pools.victim, size: 1, engine });
+    await daemon.createPool({ name: pools.acquired, size: 2, engine });
+    await daemon.createPool({ name: pools.attacker, size: 1, engine, reset_on_release: "relaunch" });
+    const line = await daemon.open();
+    ends.push(() => line.close());
+    const way = await openSocket((await acquire(line, pools.victim)).cdp_ws_url);
+    ends.push(() => way.close());
+    const victim = await makeVictim(line, way);
+    const found = await inRuns(runs, () => inTurn(chosen, (name) => measure(daemon, victim, name)));
+    return report(found.flat());
+  } finally {
+    for (const end of ends) await end();
+    await daemon.stop();
+  }
+}
+
+async function acquire(line: Line, pool: string): Promise<Lease> {
+  const { status, body } = await line.post(`/browser_pools/${pool}/acquire`, "{}");
+  if (status !== 200) throw new Error(`an acquire was answered ${status} ${body}`);
+  return JSON.parse(body) as Lease;
+}
+
+async function release(line: Line, pool: string, { session_id, lease_id }: Lease): Promise<void> {
+  await line.post(`/browser_pools/${pool}/release`, JSON.stringify({ session_id, lease_id }));
+}
+
+async function makeVictim(line: Line, way: Way): Promise<Victim> {
+  return {
+    evaluate: await openPage(way),
+    async cycle() {
+      const started = systemClock.monotonic();
+      const lease = await acquire(line, pools.acquired);
+      const tookMs = systemClock.monotonic() - started;
+      await release(line, pools.acquired, lease);
+      return tookMs;
+    },
+  };
+}
+
+async function measure(daemon: Daemon, victim: Victim, name: string): Promise<Pair> {
+  const calm = await sample(victim);
+  const line = await daemon.open();
+  const lease = await acquire(line, pools.attacker);
+  const attacker = await startHelper({
+    file: join(import.meta.dirname, "floods/attacker.js"),
+    environment: { REMUDA_BENCH_ATTACK: name, REMUDA_BENCH_CDP_URL: lease.cdp_ws_url },
+    find: (said) => (said === "attacking" ? said : undefined),
+  });
+  try {
+    return { name, calm, attacked: await sample(victim) };
+  } finally {
+    await attacker.stop();
+    await release(line, pools.attacker, lease);
+    line.close();
+    await daemon.allIdle(pools.attacker);
+  }
+}
+
+/** Both at once, each with a pause after each. */
+async function sample(victim: Victim): Promise<Figures> {
+  const [commands, acquires] = await Promise.all([
+    series(async () => {
+      const started = systemClock.monotonic();
+      await victim.evaluate();
+      return systemClock.monotonic() - started;
+    }),
+    series(() => victim.cycle()),
+  ]);
+  return { command: quantile(commands, 0.99), acquire: quantile(acquires, 0.99) };
+}
+
+async function series(measureOne: () => Promise<number>): Promise<number[]> {
+  const found: number[] = [];
+  for (const endsAt = systemClock.monotonic() + sampleMs; systemClock.monotonic() < endsAt;) {
+    found.push(await measureOne());
+    await pause(systemClock, paceMs);
+  }
+  return found;
+}
+
+function report(found: readonly Pair[]): Report {
+  const names = [...new Set(found.map(({ name }) => name))];
+  const of = (name: string, figure: (pair: Pair) => number): number => median(found.filter((pair) => pair.name === name).map(figure));
+  const kinds = ["command", "acquire"] as const;
+  const ratio = (name: string, kind: keyof Figures): number => of(name, ({ calm, attacked }) => attacked[kind] / calm[kind]);
+  const cells = (name: string, kind: keyof Figures): string[] => [
+    of(name, ({ calm }) => calm[kind]).toFixed(1), of(name, ({ attacked }) => attacked[kind]).toFixed(1), ratio(name, kind).toFixed(2),
+  ];
+  return {
+    title: "Floods: what one tenant feels of another's attack, p99 in ms",
+    method: [
+      `${engine}; a command (Runtime.evaluate of 1+1) and an acquire about every ${paceMs} ms for ${sampleMs / 1000} s, without the attack and then with it.`,
+      "The attacker is a process at the lowest priority, with a browser of the same daemon.",
+    ],
+    head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times"],
+    rows: names.map((name) => [name, ...kinds.flatMap((kind) => cells(name, kind))]),
+    bars: names.flatMap((name) => kinds.map((kind) => ({
+      what: `${name}: p99 of another tenant's ${kind} at most ${bar} times`, is: `${ratio(name, kind).toFixed(2)} times`, isMet: ratio(name, kind) <= bar,
+    }))),
+  };
+}

@@ -1,0 +1,118 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { WebSocket } from "ws";
+import { frame, openRawClient } from "../../support/raw-frames.js";
+
+/** Where an attack has its hold. */
+export interface Ground {
+  /** The CDP URL of the attacker's browser. */
+  readonly cdpUrl: string;
+}
+
+/** Resolves when it is under way; it goes on until its process ends. */
+export type Attack = (ground: Ground) => Promise<void>;
+
+const mebibyte = 2 ** 20;
+const times = (count: number): readonly number[] => Array.from({ length: count }, (_, place) => place);
+const command = (a: string): string => `{"id":7,"method":"Storage.getStorageKey","params":{"a":${a}}}`;
+
+/** So many clients; each sends the message again when it was answered. */
+const repeat = (count: number, text: () => string): Attack => async ({ cdpUrl }) => {
+  const message = frame(text());
+  for (const { socket } of await Promise.all(times(count).map(() => openRawClient(cdpUrl)))) {
+    socket.on("data", () => socket.write(message));
+    socket.write(message);
+  }
+};
+
+/** So many clients; each sends the bytes as fast as they are taken and reads what comes. */
+const pour = (count: number, bytes: () => Buffer): Attack => async ({ cdpUrl }) => {
+  const poured = bytes();
+  for (const { socket } of await Promise.all(times(count).map(() => openRawClient(cdpUrl)))) {
+    const write = (): void => {
+      while (socket.write(poured));
+      socket.once("drain", write);
+    };
+    write();
+  }
+};
+
+const finishNothing: Attack = async ({ cdpUrl }) => {
+  const part = frame(Buffer.alloc(15 * mebibyte), { isLast: false });
+  const open = async (): Promise<void> => {
+    const client = await openRawClient(cdpUrl).catch(() => undefined);
+    client?.socket.write(part);
+    await client?.closed;
+    setTimeout(() => void open(), 50);
+  };
+  times(20).forEach(() => void open());
+};
+
+interface Reply {
+  readonly id?: number;
+  readonly result?: Record<string, unknown>;
+}
+
+/** Evaluates on the attacker's page, again when it was answered where `isAgain`. */
+const evaluate = (expression: (origin: string) => string, { isAgain = false } = {}): Attack => async ({ cdpUrl }) => {
+  const socket = new WebSocket(cdpUrl, { perMessageDeflate: false, maxPayload: 0 });
+  await once(socket, "open");
+  const ask = (method: string, params: object, sessionId?: string): Promise<Reply> => new Promise((resolve) => {
+    const id = Math.floor(Math.random() * 2 ** 30);
+    const listen = (data: Buffer): void => {
+      if (!data.subarray(0, 30).includes(`"id":${id},`)) return;
+      socket.off("message", listen);
+      resolve(data.length < mebibyte ? (JSON.parse(data.toString()) as Reply) : {});
+    };
+    socket.on("message", listen);
+    socket.send(JSON.stringify({ id, method, params, sessionId }));
+  });
+  const { result } = await ask("Target.createTarget", { url: "about:blank" });
+  const sessionId = String((await ask("Target.attachToTarget", { targetId: result?.["targetId"], flatten: true })).result?.["sessionId"]);
+  await ask("Runtime.enable", {}, sessionId);
+  const origin = await serveBulk();
+  const run = (): Promise<Reply> => ask("Runtime.evaluate", { expression: expression(origin), returnByValue: true }, sessionId);
+  await run();
+  const again = async (): Promise<void> => {
+    for (;;) await run();
+  };
+  if (isAgain) void again();
+};
+
+/** A site that sends without end. */
+async function serveBulk(): Promise<string> {
+  const block = Buffer.alloc(mebibyte);
+  const server = createServer((_, response) => {
+    response.setHeader("access-control-allow-origin", "*");
+    const write = (): void => {
+      while (response.write(block));
+      response.once("drain", write);
+    };
+    write();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+const download = (origin: string): string => `void (async () => {
+  const reader = (await fetch(${JSON.stringify(origin)})).body.getReader();
+  while (!(await reader.read()).done);
+})()`;
+
+/** Each by the words of the table. */
+export const attacks = {
+  "16 MiB of empty objects": repeat(4, () => command(`[${"{},".repeat(5 * mebibyte)}{}]`)),
+  "16 MiB of text": repeat(4, () => command(`"${"é".repeat(7.5 * mebibyte)}"`)),
+  "60 KiB of empty objects": repeat(16, () => command(`[${"{},".repeat(20_000)}{}]`)),
+  "unfinished messages": finishNothing,
+  "small commands": pour(16, () => Buffer.concat(times(2000).map(() => frame('{"id":1,"method":"Browser.getVersion"}')))),
+  "results of 8 MiB": evaluate(() => `"x".repeat(${8 * mebibyte})`, { isAgain: true }),
+  "events of a page": evaluate(() => "void setInterval(() => { for (let at = 0; at < 500; at += 1) console.log(at); }, 0)"),
+  "downloads of a page": evaluate((origin) => [1, 2, 3, 4].map(() => download(origin)).join(";")),
+  "eight busy threads of a page": evaluate(() => `void (globalThis.busy = Array.from({ length: 8 }, () => new Worker(URL.createObjectURL(new Blob(["for (;;);"])))))`),
+  "denied hosts of a page": evaluate(() => `void setInterval(() => {
+    for (let at = 0; at < 100; at += 1) fetch("http://10.0.0." + at + ":" + (1024 + at) + "/", { mode: "no-cors" }).catch(() => {});
+  }, 0)`),
+} satisfies Record<string, Attack>;

@@ -1,0 +1,67 @@
+import { writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import type { Kind } from "./house.js";
+
+export interface Options {
+  readonly tiers: readonly TierName[];
+  readonly kinds: readonly Kind[];
+  /** Whether the corpus is run without a wall too. */
+  readonly control: boolean;
+  /** Only the most dangerous attempts. */
+  readonly isQuick: boolean;
+  /** Only attempts whose name has this in it. */
+  readonly only?: string;
+  /** A file for the results. */
+  readonly json?: string;
+  readonly log?: string;
+}
+
+export type TierName = "root" | "user" | "container";
+
+export const usage = `npm run prove:isolation -- [options]
+
+Runs everything that is known to reach past a browser's walls, from pages, extensions, CDP and a program in the browser's place, and
+looks whether it got anything: first on Chromium without walls, where it has to.
+
+  --tier <names>           root, user, container (all that can be had): as whom the daemon runs
+  --browser <names>        headless, headful, headless-shell (all)
+  --only <text>            attempts whose name has this in it
+  --quick                  the most dangerous attempts alone
+  --no-control             leaves out the runs without walls, which show that the attempts can succeed
+  --json <file>            writes the results there
+  --log <file>             takes the logs of the daemons that are started`;
+
+const kinds: Readonly<Record<string, Kind>> = {
+  "headless": { engine: "chromium", headless: true },
+  "headful": { engine: "chromium", headless: false },
+  "headless-shell": { engine: "headless-shell", headless: true },
+};
+const tiers: Readonly<Record<string, TierName>> = { root: "root", user: "user", container: "container" };
+
+/** Throws with the usage where the arguments are not understood. */
+export function readOptions(args: readonly string[]): Options {
+  const { tier, browser, quick, only, json, log, "no-control": isWithout } = parse(args);
+  if (log !== undefined) writeFileSync(log, "");
+  return {
+    tiers: tier === "none" ? [] : pick("--tier", tier, tiers), kinds: pick("--browser", browser, kinds), control: isWithout !== true, isQuick: quick === true,
+    ...(only !== undefined && { only }), ...(json !== undefined && { json }), ...(log !== undefined && { log }),
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    const text = { type: "string" } as const;
+    const flag = { type: "boolean" } as const;
+    return parseArgs({ args: [...args], options: { tier: text, browser: text, only: text, json: text, log: text, quick: flag, "no-control": flag } }).values;
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`, { cause: error });
+  }
+}
+
+function pick<Value>(option: string, asked: string | undefined, all: Readonly<Record<string, Value>>): readonly Value[] {
+  return (asked?.split(",") ?? Object.keys(all)).map((name) => {
+    const value = all[name];
+    if (value === undefined) throw new Error(`${option} ${name}: there are ${Object.keys(all).join(", ")}\n\n${usage}`);
+    return value;
+  });
+}

@@ -1,0 +1,95 @@
+import { createServer, type Server } from "node:http";
+import { type AddressInfo } from "node:net";
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../support/chromium-until.js";
+import { type Daemon, type Lease, startDaemon } from "../support/daemon.js";
+import { refusedUpgrade } from "../support/gateway-bed.js";
+import { connectRaw, type RawCdp } from "../support/raw-cdp.js";
+
+/** As small as settings allow, so that a test stores little. */
+const maxScratchBytes = 64 * 2 ** 20;
+const maxScratchFiles = 5000;
+
+let site: Server;
+let origin: string;
+beforeAll(async () => {
+  site = createServer((_, response) => response.setHeader("content-type", "text/html").end("<!doctype html><title>site</title>")).listen(0, "127.0.0.1");
+  await once(site, "listening");
+  // Storage is for secure origins, and localhost is one.
+  origin = `http://localhost:${(site.address() as AddressInfo).port}/`;
+});
+afterAll(() => {
+  site.closeAllConnections();
+  return new Promise((resolve) => void site.close(resolve));
+});
+
+interface Tenant {
+  readonly lease: Lease;
+  readonly client: RawCdp;
+  readonly page: string;
+}
+
+async function startTenant(daemon: Daemon): Promise<Tenant> {
+  const { status, body, text } = await daemon.call("POST /browsers", { headless: true });
+  if (status !== 200 && status !== 201) throw new Error(`no session: ${text}`);
+  const lease = body as Lease;
+  const client = await connectRaw(lease.cdp_ws_url);
+  const page = await client.attach();
+  await client.send("Page.navigate", { url: origin }, page);
+  await until("the site", () => client.evaluate("document.title === 'site' && document.readyState === 'complete'", page));
+  return { lease, client, page };
+}
+
+/** While the offender does as it likes, its neighbour answers, and its own end says why. */
+async function expectRetired(daemon: Daemon, offend: (offender: Tenant) => Promise<void>, reason: string): Promise<void> {
+  const [offender, neighbour] = [await startTenant(daemon), await startTenant(daemon)];
+  offend(offender).catch(() => {});
+  const { session_id: id } = offender.lease;
+  const over = await until("the offender's end", async () => {
+    expect(await neighbour.client.evaluate("1 + 1", neighbour.page)).toBe(2);
+    const { body } = await daemon.call(`GET /browsers/${id}?include_deleted=true`);
+    return body.deleted_at && body;
+  }, 60_000);
+  expect(over).toMatchObject({ reason });
+  await offender.client.closed;
+  expect(await refusedUpgrade(offender.lease.cdp_ws_url)).toMatchObject({ status: 410, body: { code: "browser_gone", message: expect.stringContaining(reason) } });
+  expect((await daemon.call("GET /metrics")).text).toMatch(new RegExp(`remuda_limit_retirements_total{limit="${reason}"} [1-9]`));
+  expect(await neighbour.client.evaluate("1 + 1", neighbour.page)).toBe(2);
+  await neighbour.client.close();
+  await daemon.call(`DELETE /browsers/${neighbour.lease.session_id}`);
+}
+
+/** A process is refused more than its class; two that are not are too much together. */
+const hogMemory = async ({ client, page }: Tenant): Promise<void> => {
+  const take = "globalThis.held = []; try { for (let at = 0; at < 44; at += 1) held.push(new Uint8Array(2 ** 24).fill(1)); } catch {} held.length";
+  const { result } = await client.send("Target.createTarget", { url: origin.replace("localhost", "127.0.0.1") });
+  const other = await client.attach(result?.["targetId"] as string);
+  await Promise.all([client.evaluate(take, page), client.evaluate(take, other)]);
+};
+const evaluating = (expression: string) => async ({ client, page }: Tenant): Promise<void> => void await client.evaluate(expression, page);
+const fillCache = evaluating(`(async () => {
+  const cache = await caches.open("filled");
+  for (let at = 0; at < 100; at += 1) await cache.put("/filled/" + at, new Response(new Uint8Array(2 ** 20).map(() => Math.random() * 256)));
+  await new Promise(() => {});
+})()`);
+const makeFiles = evaluating(`(async () => {
+  const cache = await caches.open("many");
+  for (let at = 0; at < 10000; at += 50) await Promise.all(Array.from({ length: 50 }, (_, more) => cache.put("/many/" + (at + more), new Response("x"))));
+  await new Promise(() => {});
+})()`);
+
+describe("where nothing of the kernel holds browsers, the watch retires the one that has too much", () => {
+  let daemon: Daemon;
+  beforeAll(async () => {
+    daemon = await startDaemon({ file: {
+      node: { cgroups: false, scratch_mounts: false, memory_watch_period_ms: 200, storage_watch_period_seconds: 1 },
+      browser: { max_scratch_bytes: maxScratchBytes, max_scratch_files: maxScratchFiles },
+    } });
+  });
+  afterAll(() => daemon.stop());
+
+  test("of memory", () => expectRetired(daemon, hogMemory, "memory_exceeded"));
+  test("of bytes stored", () => expectRetired(daemon, fillCache, "storage_exceeded"));
+  test("of files", () => expectRetired(daemon, makeFiles, "storage_exceeded"));
+});
