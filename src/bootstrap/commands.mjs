@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url";
 import { build } from "./build.mjs";
 import { ensurePackages } from "./packages.mjs";
 import { Refusal } from "./say.mjs";
+import { runOpenly } from "./spawn.mjs";
 import { ensureSystem, needsOfConfig, needsOfTests } from "./system.mjs";
 
 const built = (root, file) => pathToFileURL(join(root, "dist", "src", file)).href;
@@ -65,6 +66,13 @@ async function proveIsolation(root, args) {
   await runBuilt(root, { target: "prove", file: "test/isolation/prove.js" }, args);
 }
 
+/** Tests as all others, told as a table; arguments choose files and, with -t, names. */
+async function proveFaults(root, args) {
+  await prepareTests(root);
+  const vitest = join(root, "node_modules/vitest/vitest.mjs");
+  return await runOpenly(process.execPath, [vitest, "run", "--config", join(root, "vitest.faults.config.ts"), ...args], { cwd: root });
+}
+
 /** In this very process, as a program of its own. */
 async function runBuilt(root, { target, file }, args) {
   await prepareTests(root);
@@ -85,7 +93,10 @@ async function policyTable(root, args) {
   return await writePolicyTable(root, args);
 }
 
-const commands = { start, build: buildOnly, test, check, dev, bench, "prove:egress": proveEgress, "prove:isolation": proveIsolation, settings, "policy-table": policyTable };
+const commands = {
+  start, build: buildOnly, test, check, dev, bench, settings, "policy-table": policyTable,
+  "prove:egress": proveEgress, "prove:isolation": proveIsolation, "prove:faults": proveFaults,
+};
 
 /** Gives an exit code, or undefined where the process now is the daemon's, the benchmark's or the proof's. */
 export async function run(command, root, args) {

@@ -1,34 +1,64 @@
 import { once } from "node:events";
 import { rmSync } from "node:fs";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { connect, createServer, type NetConnectOpts, type Server, type Socket } from "node:net";
 
-/** Stands between daemons and a Redis on a socket, and can be taken away. */
+/** Where a Redis listens: the path of a socket, or a port of loopback. */
+export type RedisPlace = string | number;
+
+/** Stands between daemons and a Redis on a socket of its own. Can be taken away, freeze, delay, and lead to another Redis. */
 export interface RedisProxy {
   /** What `REDIS_URL` may be. */
   readonly url: string;
   /** Every connection is cut, and none is taken any more. */
   cut(): Promise<void>;
   restore(): Promise<void>;
+  /**
+   * Connections there are now carry nothing any more and are not closed, as behind a firewall that forgot them; new ones work.
+   * `subscriptions`: only those that have subscribed.
+   */
+  freeze(which?: "all" | "subscriptions"): void;
+  /** Everything takes so much longer, each way. */
+  delay(ms: number): void;
+  /** From now on new connections lead there; those that are stay where they are. */
+  move(target: RedisPlace): void;
   close(): Promise<void>;
 }
 
-export async function openRedisProxy(target: string): Promise<RedisProxy> {
-  const url = `${target}.proxy`;
-  const sockets = new Set<Socket>();
+interface Carried {
+  readonly ends: readonly [Socket, Socket];
+  isFrozen: boolean;
+  hasSubscribed: boolean;
+}
+
+const optionsOf = (place: RedisPlace): NetConnectOpts => (typeof place === "number" ? { host: "127.0.0.1", port: place } : { path: place });
+
+/** `at`: the path of the proxy's own socket; by default beside that of its target. */
+export async function openRedisProxy(target: RedisPlace, at = `${String(target)}.proxy`): Promise<RedisProxy> {
+  const carried = new Set<Carried>();
+  let leadsTo = target;
+  let delayMs = 0;
   let server: Server | undefined;
+  const later = (work: () => void): void => void (delayMs === 0 ? work() : setTimeout(work, delayMs));
+
+  const carry = (socket: Socket): void => {
+    const onward = connect(optionsOf(leadsTo));
+    const pair: Carried = { ends: [socket, onward], isFrozen: false, hasSubscribed: false };
+    carried.add(pair);
+    for (const [from, to] of [[socket, onward], [onward, socket]] as const) {
+      from.on("data", (piece: Buffer) => {
+        if (from === socket && piece.includes("subscribe")) pair.hasSubscribed = true;
+        if (!pair.isFrozen) later(() => void (pair.isFrozen || to.write(piece)));
+      });
+      from.on("error", () => {}).once("close", () => {
+        // The other end of a frozen connection never hears of it.
+        if (pair.isFrozen) return;
+        carried.delete(pair);
+        later(() => to.destroy());
+      });
+    }
+  };
   const restore = async (): Promise<void> => {
-    server = createServer((socket) => {
-      const onward = connect(target);
-      for (const end of [socket, onward]) {
-        sockets.add(end);
-        end.on("error", () => {}).once("close", () => {
-          sockets.delete(end);
-          socket.destroy();
-          onward.destroy();
-        });
-      }
-      socket.pipe(onward).pipe(socket);
-    }).listen(url);
+    server = createServer(carry).listen(at);
     await once(server, "listening");
   };
   const cut = async (): Promise<void> => {
@@ -36,10 +66,18 @@ export async function openRedisProxy(target: string): Promise<RedisProxy> {
     server = undefined;
     if (!closing) return;
     closing.close();
-    for (const socket of sockets) socket.destroy();
+    for (const { ends } of carried) for (const end of ends) end.destroy();
+    carried.clear();
     await once(closing, "close");
-    rmSync(url, { force: true });
+    rmSync(at, { force: true });
   };
   await restore();
-  return { url, cut, restore, close: cut };
+  return {
+    url: at, cut, restore, close: cut,
+    freeze(which = "all") {
+      for (const pair of carried) if (which === "all" || pair.hasSubscribed) pair.isFrozen = true;
+    },
+    delay: (ms) => void (delayMs = ms),
+    move: (place) => void (leadsTo = place),
+  };
 }

@@ -12,6 +12,8 @@ export interface TestRedis {
   /** How a client of clusters reaches it; of no use without `cluster`. */
   readonly clusterUrl: string;
   client(): Redis;
+  /** As SIGSTOP, under which it answers nothing, and SIGCONT. */
+  signal(signal: NodeJS.Signals): void;
   stop(): Promise<void>;
 }
 
@@ -36,6 +38,7 @@ export async function startRedis(options: { cluster?: boolean; port?: number } =
   return {
     url, clusterUrl: `redis://127.0.0.1:${port}`,
     client: () => new Redis(url),
+    signal: (signal) => void child.kill(signal),
     async stop() {
       child.kill("SIGKILL");
       await ended;

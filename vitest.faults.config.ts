@@ -1,0 +1,15 @@
+import { defineConfig } from "vitest/config";
+import { FaultReporter } from "./test/faults/reporter.js";
+
+/** `npm run prove:faults`: the faults that `npm test` tries too, and those that take longer. */
+export default defineConfig({
+  test: {
+    include: ["test/faults/*.{test,fault}.ts"],
+    pool: "forks",
+    // Recovery times are measured: nothing else is to run meanwhile.
+    fileParallelism: false,
+    hookTimeout: 120_000,
+    allowOnly: false,
+    reporters: ["default", new FaultReporter()],
+  },
+});
