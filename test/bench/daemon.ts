@@ -87,10 +87,10 @@ const allIdle = (asking: Line, pool: string): Promise<void> =>
     return available_count === browser_pool_config.size;
   });
 
-export async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
+export async function until(what: string, isSo: () => Promise<boolean>, limitMs = fillLimitMs): Promise<void> {
   const started = systemClock.monotonic();
   while (!(await isSo())) {
-    if (systemClock.monotonic() - started > fillLimitMs) throw new Error(`${what}: not within ${fillLimitMs} ms`);
+    if (systemClock.monotonic() - started > limitMs) throw new Error(`${what}: not within ${limitMs} ms`);
     await pause(systemClock, 10);
   }
 }

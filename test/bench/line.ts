@@ -25,22 +25,22 @@ export class Line {
   }
 
   post(path: string, body: string): Promise<Answer> {
-    return this.#ask("POST", path, body);
+    return this.ask("POST", path, body);
   }
 
   get(path: string): Promise<Answer> {
-    return this.#ask("GET", path);
+    return this.ask("GET", path);
   }
 
   delete(path: string, body: string): Promise<Answer> {
-    return this.#ask("DELETE", path, body);
+    return this.ask("DELETE", path, body);
   }
 
   close(): void {
     this.#agent.destroy();
   }
 
-  #ask(method: string, path: string, body = ""): Promise<Answer> {
+  ask(method: string, path: string, body = ""): Promise<Answer> {
     const headers = body === "" ? this.#headers : { ...this.#headers, "content-length": Buffer.byteLength(body) };
     return new Promise((resolve, reject) => {
       request({ ...this.#to, agent: this.#agent, method, path, headers }, (reply) => read(reply).then(resolve, reject)).once("error", reject).end(body);

@@ -9,6 +9,7 @@ import { describeMachine } from "./machine.js";
 import { benchMemory } from "./memory.js";
 import { endHelpers } from "./processes.js";
 import { benchProfile } from "./profile.js";
+import { benchRest } from "./rest.js";
 import { type Report, textOf } from "./report.js";
 import { stopRuns } from "./runs.js";
 import { benchSession } from "./session.js";
@@ -27,6 +28,7 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   extensions: () => benchExtensions({ runs }),
   profile: () => benchProfile({ runs }),
   memory: () => benchMemory(),
+  rest: () => benchRest({ forMs: 30_000 }),
 };
 
 async function main(asked: readonly string[]): Promise<void> {

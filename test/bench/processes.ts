@@ -25,6 +25,8 @@ interface Start {
   readonly group?: CpuGroup;
   /** Instead of ours. */
   readonly uid?: number;
+  /** To be ready within. */
+  readonly limitMs?: number;
 }
 
 const running = new Set<ChildProcess>();
@@ -35,11 +37,11 @@ export function endHelpers(): void {
 }
 
 /** Starts a program of this build in a process of its own, which ends with this one, and waits until it is ready. */
-export async function startHelper({ file, environment = {}, find, ...place }: Start): Promise<Helper> {
+export async function startHelper({ file, environment = {}, find, limitMs = startLimitMs, ...place }: Start): Promise<Helper> {
   const child = spawnBound(placed([process.execPath, ...profiling(), file], place), environment);
   running.add(child);
   child.once("close", () => running.delete(child));
-  const said = within(systemClock, { what: `starting ${file}`, limitMs: startLimitMs }, readyLine(child, find));
+  const said = within(systemClock, { what: `starting ${file}`, limitMs }, readyLine(child, find));
   const stop = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, "exit");

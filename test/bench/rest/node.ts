@@ -1,0 +1,88 @@
+import { type NodeId, newNodeId } from "../../../src/base/ids.js";
+import type { Config } from "../../../src/config.js";
+import { makeOwn } from "../../../src/egress/own.js";
+import type { Surroundings } from "../../../src/ground.js";
+import { Bridge } from "../../../src/node/bridge.js";
+import { Contact } from "../../../src/node/contact.js";
+import { Door } from "../../../src/node/doors.js";
+import { Drain } from "../../../src/node/drain.js";
+import { startKeeping } from "../../../src/node/keeping.js";
+import { Networks } from "../../../src/node/networks.js";
+import { Saving } from "../../../src/node/saving.js";
+import { Slots } from "../../../src/node/slots.js";
+import type { NodeMessage } from "../../../src/pool/ports.js";
+import { startWorker } from "../../../src/schedule/queues.js";
+import { openState, type State } from "../../../src/state.js";
+import { connect } from "../../../src/store/redis.js";
+import { listenAsNode } from "../../../src/store/wire.js";
+import { silentListener, simulatedBrowser } from "./browser.js";
+
+const memoryBytes = 2 ** 40;
+
+/** All that a node asks of Redis, for browsers that are simulated. */
+export interface SimulatedNode {
+  readonly id: NodeId;
+  /** As after SIGTERM: leases may end, what is idle is replaced elsewhere. */
+  drain(): void;
+}
+
+function slotsOf({ homes, reports }: State, { clock, log, hurry }: Surroundings): Slots {
+  const saving = new Saving({
+    profiles: { save: async () => Promise.reject(new Error("nothing is saved here")) }, pack: () => { throw new Error("nothing is packed here"); },
+    saved: async () => {}, meter: { profileSaved() {} }, clock, log, limitMs: 1000, hurriedMs: 1000, hurry, parallelSaves: 1,
+  });
+  const egress = {
+    settings: { connectMs: 1000, idleMs: 600_000, maxConnections: 1, bytesPerSecond: null, headerBytes: 1024 },
+    resolve: async () => [], own: makeOwn([]), clock, log, meter: { request() {}, carried() {} },
+  };
+  return new Slots({
+    homes, reports, saving, clock, log, parallelLaunches: 100, maxBrowsers: 10_000, maxBytes: memoryBytes, furnishing: () => undefined,
+    openDoor: (browser, config) => Door.open(browser, config, {
+      privateHosts: [], privateHostsCeiling: [], allowedProbeUrl: null, log, meter: { opened() {}, closed() {} },
+      openUpstream: async () => undefined, openListener: async () => silentListener(), egress,
+    }),
+    launch: async (spec, { onAnswer }) => {
+      onAnswer();
+      return simulatedBrowser(spec);
+    },
+    makeBridge: (chromium) => new Bridge(chromium.pipe, clock), meter: { launched() {}, failed() {} },
+  });
+}
+
+/** What agent.ts wires, but for Chromium and its clients. */
+export async function startNode(config: Config, surroundings: Surroundings): Promise<SimulatedNode> {
+  const { clock, log } = surroundings;
+  const { state } = openState(config, surroundings);
+  await state.contact();
+  const { homes, reports, projects, nodes, wire } = state;
+  const node = newNodeId();
+  const slots = slotsOf(state, surroundings);
+  const networks = new Networks({ homes, reports, clock, log });
+  const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
+  let isDraining = false;
+  const beat = (): Promise<void> =>
+    nodes.beat({ id: node, host: "127.0.0.1", port: 1, memoryBytes, maxBrowsers: 10_000, isDraining, canLaunch: true, engines: ["chromium"] });
+  await drain.forgetEarlierRun();
+  await beat();
+  const onFault = (error: unknown): void => log.warn({ node, error: String(error) }, "simulated node failed");
+  const hear = async (message: NodeMessage): Promise<void> => {
+    const slot = slots.find(message.browser);
+    if (slot && message.kind === "fence") return void (await reports.freed(slot.id, message.claim));
+    if (!slot || message.kind !== "ask" || message.what.kind !== "network") return;
+    const ok = await networks.sync(slot, message.what.revision);
+    await wire.toControl(message.control, { kind: "answer", question: message.question, ok });
+  };
+  await listenAsNode(connect(state.redis), node, { log, onMessage: (message) => void hear(message).catch(onFault) });
+  await startWorker(state.queueOptions, node, async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)));
+  const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
+  new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });
+  startKeeping({ node, slots, homes, reports, networks, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
+  clock.every(beatPeriodMs, () => void beat().catch(onFault));
+  return {
+    id: node,
+    drain: () => {
+      isDraining = true;
+      void beat().then(() => drain.wait(600_000, surroundings.hurry)).catch(onFault);
+    },
+  };
+}
