@@ -132,7 +132,7 @@ async function beginAgent({ config, surroundings, state, stops }: Around, { node
   const worker = await startWorker(state.queueOptions, node, (job) => workOn({ slots, fence }, job));
   stops.add("worker", () => worker.close());
   const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
-  const contact = new Contact({ slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });
+  const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });
   stops.add("contact", () => contact.close());
   const keeping = startKeeping({ node, slots, homes, reports, networks, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
   stops.add("keeping", () => keeping.stop());

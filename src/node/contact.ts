@@ -1,6 +1,6 @@
 import { groupBy } from "../base/group.js";
 import type { Clock, Millis } from "../base/clock.js";
-import { type Home, homeOf } from "../base/ids.js";
+import { type Home, homeOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Homes } from "../pool/ports.js";
 import type { Networks } from "./networks.js";
@@ -8,6 +8,7 @@ import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 
 export interface ContactPorts {
+  readonly node: NodeId;
   readonly slots: Slots;
   readonly homes: Homes;
   readonly networks: Networks;
@@ -72,7 +73,7 @@ export class Contact {
   }
 
   async #wanting(home: Home): Promise<ReadonlySet<string>> {
-    const { browsers } = await this.ports.homes.browsers(home);
+    const { browsers } = await this.ports.homes.browsersOf(home, this.ports.node);
     return new Set(browsers.filter(({ lease }) => lease?.networkWanted ?? lease?.network).map(({ id }) => id));
   }
 

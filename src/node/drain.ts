@@ -52,7 +52,8 @@ export class Drain {
     const isAlone = (await this.ports.nodes.living()).every((facts) => facts.id === this.ports.node || facts.isDraining);
     const isHandedOver = isAlone || spentMs >= handOverMs;
     if (isHandedOver) await this.#clear("idle", "drained");
-    return (await this.#leased()) === 0 && (isHandedOver || (await this.#count()) === 0);
+    const left = await this.#own();
+    return isHandedOver ? left.every(({ state }) => state !== "leased") : left.length === 0;
   }
 
   /** Ends what is left on this node, records included; resolves when no process, directory or record of it is left. */
@@ -81,17 +82,9 @@ export class Drain {
     }
   }
 
-  async #leased(): Promise<number> {
-    return (await this.#own()).filter((browser) => browser.state === "leased").length;
-  }
-
-  async #count(): Promise<number> {
-    return (await this.#own()).length;
-  }
-
   async #own(): Promise<readonly { readonly state: string }[]> {
     const homes = await this.ports.projects.homes();
-    const all = await Promise.all(homes.map((home) => this.ports.homes.browsers(home)));
-    return all.flatMap(({ browsers }) => browsers.filter((browser) => browser.node === this.ports.node));
+    const all = await Promise.all(homes.map((home) => this.ports.homes.browsersOf(home, this.ports.node)));
+    return all.flatMap(({ browsers }) => browsers);
   }
 }

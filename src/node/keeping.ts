@@ -33,7 +33,8 @@ export function startKeeping(ports: KeepingPorts): { stop(): void } {
     isLooking = true;
     try {
       await ports.slots.tellUntold();
-      for (const [home, slots] of groupBy(ports.slots.all(), (slot) => homeOf(slot.id))) await keepHome(ports, lastProbe, { home, slots });
+      const homes = groupBy(ports.slots.all(), (slot) => homeOf(slot.id));
+      await Promise.all([...homes].map(([home, slots]) => keepHome(ports, lastProbe, { home, slots })));
     } catch (error) {
       ports.log.warn({ error: textOf(error) }, "browsers could not be looked after");
     } finally {
@@ -44,8 +45,8 @@ export function startKeeping(ports: KeepingPorts): { stop(): void } {
 }
 
 async function keepHome(ports: KeepingPorts, lastProbe: WeakMap<Slot, Millis>, { home, slots }: { home: Home; slots: readonly Slot[] }): Promise<void> {
-  const { browsers, at } = await ports.homes.browsers(home);
-  const records = new Map(browsers.filter((browser) => browser.node === ports.node).map((browser) => [browser.id, browser]));
+  const { browsers, at } = await ports.homes.browsersOf(home, ports.node);
+  const records = new Map(browsers.map((browser) => [browser.id, browser]));
   await Promise.all(slots.map(async (slot) => {
     const record = records.get(slot.id);
     if (!record) return await endUnknown(ports, slot);
@@ -55,8 +56,10 @@ async function keepHome(ports: KeepingPorts, lastProbe: WeakMap<Slot, Millis>, {
 }
 
 /** Its record is gone: this node was taken for lost, or Redis has forgotten. Nobody may use it any more. */
-async function endUnknown({ slots, clock, log }: KeepingPorts, slot: Slot): Promise<void> {
+async function endUnknown({ slots, homes, clock, log }: KeepingPorts, slot: Slot): Promise<void> {
   if (slot.isEnding || clock.monotonic() - slot.bornAtMs < youngMs) return;
+  // Another release writes records without telling the index.
+  if (await homes.findBrowser(slot.id)) return;
   log.warn({ browser: slot.id }, "browser without a record ended");
   await slots.end(slot);
 }

@@ -47,11 +47,11 @@ function refusedBody(body: AcquireBody): Refusal | undefined {
 }
 
 /** A start page outside the pool's allowlist. The script that lends does not look at it: the browser's way out is what holds. */
-async function refusedStart({ homes }: AcquirePorts, { pool, body }: Ask): Promise<Refusal | undefined> {
+async function refusedStart({ homes, configs }: AcquirePorts, { pool, body }: Ask): Promise<Refusal | undefined> {
   if (!body.start_url) return undefined;
-  const found = await homes.findPool(pool.home);
+  const terms = await homes.findTerms(pool.home);
   const faults: Detail[] = [];
-  if (found?.id === pool.id) checkStartHost(faults, body.start_url, found.config.network);
+  if (terms?.id === pool.id) checkStartHost(faults, body.start_url, (await configs.find(pool.home, terms.generation))?.network);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 
@@ -88,13 +88,13 @@ async function askFor({ homes }: AcquirePorts, { home, waiter, keyed }: Wish, { 
 
 /** A name is reserved before it is known whether the candidate is the pool that is meant. */
 async function isThere({ homes }: AcquirePorts, { id, home, name }: PoolCandidate): Promise<boolean> {
-  const found = await homes.findPool(home);
+  const found = await homes.findTerms(home);
   return found?.id === id && (name === undefined || found.name === name);
 }
 
 async function limitOf(ports: AcquirePorts, home: Home, body: AcquireBody): Promise<Millis> {
   if (body.acquire_timeout_seconds !== undefined) return Math.min(body.acquire_timeout_seconds * 1000, ports.maxWaitMs);
-  const rate = (await ports.homes.findPool(home))?.config.fill_rate_per_minute ?? 0;
+  const rate = (await ports.homes.findTerms(home))?.fillRatePerMinute ?? 0;
   // The time in which the whole pool fills at its rate, which is a percentage of the pool per minute.
   return rate > 0 ? Math.min((100 / rate) * 60_000, ports.maxWaitMs) : ports.maxWaitMs;
 }

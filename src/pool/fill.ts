@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import { type Home, newBrowserId, newRequestId, type NodeId } from "../base/ids.js";
+import { type Home, newBrowserId, newRequestId } from "../base/ids.js";
 import type { Browser, Facts } from "./browser.js";
 import { memoryBytes } from "./config.js";
 import { Placement } from "./placement.js";
@@ -58,9 +58,7 @@ async function candidatesFor(
   ports: FillPorts, ask: { home: Home; pool: Pool; wanted: number },
 ): Promise<{ candidates: readonly Candidate[]; obstacle: string }> {
   const { home, pool, wanted } = ask;
-  const { browsers, at } = await ports.homes.browsers(home);
-  const ofPool = new Map<NodeId, number>();
-  for (const browser of browsers) ofPool.set(browser.node, (ofPool.get(browser.node) ?? 0) + 1);
+  const { ofNode: ofPool, at } = await ports.homes.spread(home);
   const placement = await Placement.open(ports.nodes, { engine: pool.config.engine, ofPool });
   const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = pool.config;
   const facts: Facts = { headless, stealth, kiosk_mode, memory, poolId: pool.id, ...(profileId && { profileId }) };

@@ -18,7 +18,7 @@ export class Labels {
     if (home === onDemandHome) return onDemandLabel;
     const kept = this.#kept.get(home);
     if (kept !== undefined) return kept;
-    const pool = await this.homes.findPool(home);
+    const pool = await this.homes.findTerms(home);
     const label = pool?.name ?? pool?.id ?? "(deleted)";
     this.#kept.set(home, label);
     return label;

@@ -3,6 +3,7 @@ import type { ErrorCode } from "../base/errors.js";
 import type { BrowserId, ClaimId, ControlId, Digest, Home, LeaseId, NodeId, PoolId, ProfileId, RequestId } from "../base/ids.js";
 import type { Browser, RetireReason, Usage } from "./browser.js";
 import type { LaunchConfig, PoolConfig } from "./launch-config.js";
+import type { Overview } from "./overview.js";
 import type { Pool } from "./pool.js";
 import type { Tombstone } from "./session.js";
 
@@ -97,7 +98,7 @@ export interface Touch {
 }
 
 /** Everything that happens inside one home; each method is one atomic script or one read. */
-export interface Homes {
+export interface Homes extends Overview {
   /** `name` is what the caller calls the pool by, where that is not its id: a pool of another name is `missing`. */
   acquire(home: Home, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: Keyed; mayWait: boolean }): Promise<AcquireReply>;
   /** Without a candidate, where no node has room, only what the key was given before is given again. */

@@ -3,13 +3,15 @@ import type { BrowserId, ControlId, Home, LeaseId, NodeId, PoolId, ProjectId, Re
 import { homeOf } from "../base/ids.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
 import { type LaunchConfig, resetOf } from "../pool/launch-config.js";
-import type { Pool } from "../pool/pool.js";
+import type { Leased, PoolTerms, Read } from "../pool/overview.js";
+import type { Counts, Pool } from "../pool/pool.js";
 import type {
   AcquireReply, Candidate, CreateReply, Homes, Keyed, PoolWrite, ReleaseRequest, Touch, Waiter, WithdrawReply,
 } from "../pool/ports.js";
 import type { Limits } from "./limits.js";
 import type { EffectRunner } from "./effects.js";
 import { answerKey, homeKey, type HomeKeys, homeKeys, type HomePart, idempotencyKey } from "./keys.js";
+import { RedisOverview } from "./overview.js";
 import { parseBrowser, parsePool, poolFields } from "./records.js";
 import type { Args, Client, Reply, Store } from "./redis.js";
 
@@ -27,6 +29,9 @@ const word = <Kind extends string>(reply: Reply): Kind => reply.kind as Kind;
 export class RedisHomes implements Homes {
   readonly #limits: Args;
   readonly #keys = new LRUCache<Home, HomeKeys>({ max: 1000 });
+  readonly #overview = new RedisOverview({
+    run: (home, script, args) => this.run({ home }, script, args), ask: (command) => this.#ask(command), keyOf: (home, part) => this.#keysOf(home)[part],
+  });
 
   constructor(
     private readonly store: Store,
@@ -148,6 +153,13 @@ export class RedisHomes implements Homes {
     const reply = await this.run({ home }, "browsers", {});
     return { browsers: Object.values(JSON.parse(reply.payload) as string[]).map(parseBrowser), at: reply.at };
   }
+
+  browsersOf = (home: Home, node: NodeId): Promise<Read> => this.#overview.browsersOf(home, node);
+  spread = (home: Home): ReturnType<RedisOverview["spread"]> => this.#overview.spread(home);
+  leased = (home: Home, from: number, count: number): Promise<readonly Leased[]> => this.#overview.leased(home, from, count);
+  records = (home: Home, ids: readonly BrowserId[]): Promise<Read> => this.#overview.records(home, ids);
+  findTerms = (home: Home): Promise<PoolTerms | undefined> => this.#overview.findTerms(home);
+  counts = (home: Home): Promise<Counts> => this.#overview.counts(home);
 
   async networkChanges(home: Home): Promise<number> {
     return Number(await this.#ask((redis) => redis.hget(homeKey(this.at.project, home, "pool"), "networkChanges")));

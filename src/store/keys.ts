@@ -4,6 +4,7 @@ import type { ExtensionId, Home, NodeId, ProfileId, ProjectId, ProxyId } from ".
 export const homeParts = [
   "pool", "configs", "browsers", "launching", "idle", "leased", "resetting", "retiring", "leases", "waiters", "waiting",
   "provisional", "controls", "worn", "graves", "spent", "events",
+  "places", "generations", "ages", "served", "changed",
 ] as const;
 export type HomePart = (typeof homeParts)[number];
 

@@ -55,7 +55,7 @@ async function measureAll(bench: Bench): Promise<Row[]> {
   const add = async (what: string, hasBar: boolean, meanwhile?: (until: AbortSignal) => Promise<void>): Promise<void> =>
     void rows.push({ what, hasBar, reading: await measure(redis, forMs, meanwhile) });
   await add("nothing happens", true);
-  for (const { pool } of await pools(bench)) await ask(bench, "PATCH", `/browser_pools/${pool}`, { viewport: { width: 1024, height: 768 } });
+  for (const { pool } of await pools(bench)) await ask(bench, `PATCH /browser_pools/${pool}`, { viewport: { width: 1024, height: 768 } });
   await add("the same, every browser stale", true);
   await add("each second one session's network changes", false, (over) => everyLook(over, (count) => changeNetwork(bench, count)));
   await buryMany(redis, tombstoneCount);
@@ -70,16 +70,16 @@ const pools = async ({ held }: Bench): Promise<readonly { pool: string }[]> => [
 
 async function fill(bench: Bench): Promise<void> {
   const names = times(poolCount).map((place) => `rest-${place}`);
-  for (const name of names) await ask(bench, "POST", "/browser_pools", { name, size: poolSize, headless: true, timeout_seconds: 7200 });
+  for (const name of names) await ask(bench, "POST /browser_pools", { name, size: poolSize, headless: true, timeout_seconds: 7200 });
   for (const name of names) {
     await until(`all browsers of ${name} idle`, async () => {
       await pause(systemClock, looksEveryMs);
-      return (await ask<{ available_count: number }>(bench, "GET", `/browser_pools/${name}`)).available_count === poolSize;
+      return (await ask<{ available_count: number }>(bench, `GET /browser_pools/${name}`)).available_count === poolSize;
     }, fillLimitMs);
   }
   for (const name of names) {
     for (const _ of times(leasesPerPool)) {
-      const { session_id: session } = await ask<{ session_id: string }>(bench, "POST", `/browser_pools/${name}/acquire`, {});
+      const { session_id: session } = await ask<{ session_id: string }>(bench, `POST /browser_pools/${name}/acquire`, {});
       bench.held.push({ session, pool: name });
     }
   }
@@ -105,13 +105,14 @@ async function look({ line }: Bench): Promise<void> {
 /** The node of a browser that is held. */
 async function nodeOfLease(bench: Bench): Promise<string> {
   const [{ session, pool } = { session: "", pool: "" }] = bench.held;
-  const browsers = await ask<readonly { id: string; node: string }[]>(bench, "GET", `/browser_pools/${pool}/browsers`);
+  const browsers = await ask<readonly { id: string; node: string }[]>(bench, `GET /browser_pools/${pool}/browsers`);
   return browsers.find(({ id }) => id === session)?.node ?? "";
 }
 
-async function ask<Answer>({ line }: Bench, method: "GET" | "POST" | "PATCH", path: string, body?: object): Promise<Answer> {
+async function ask<Answer>({ line }: Bench, what: `${"GET" | "POST" | "PATCH"} /${string}`, body?: object): Promise<Answer> {
+  const [method = "", path = ""] = what.split(" ");
   const { status, body: text } = await line.ask(method, path, body ? JSON.stringify(body) : "");
-  if (status >= 300) throw new Error(`${method} ${path} was answered ${status} ${text}`);
+  if (status >= 300) throw new Error(`${what} was answered ${status} ${text}`);
   return JSON.parse(text) as Answer;
 }
 

@@ -22,7 +22,7 @@ test("a drain goes on while Redis cannot be reached, and ends when the last leas
   await node.launch(browser);
   const held = await pool.lend();
   const drain = new Drain({ node: nodeA, homes, projects: bed.projects, nodes: bed.nodes, slots, clock, log: silentLog });
-  node.broken.add("recycle").add("browsers");
+  node.broken.add("recycle").add("browsersOf");
   let isOver = false;
   const waiting = drain.wait(600_000, new AbortController().signal).then(() => (isOver = true));
   for (let second = 0; second < 5; second += 1) await clock.advance(1000);

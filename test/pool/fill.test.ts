@@ -32,10 +32,10 @@ test("a pool that is changed while its browsers are placed is filled by the next
   const pool = await PoolBed.create(bed, { size: 1 });
   let isChanged = false;
   const homes = new Proxy<Homes>(bed.homes, {
-    get: (target, name) => name !== "browsers" || isChanged ? Reflect.get(target, name).bind(target) : async (...given: Parameters<Homes["browsers"]>) => {
+    get: (target, name) => name !== "spread" || isChanged ? Reflect.get(target, name).bind(target) : async (...given: Parameters<Homes["spread"]>) => {
       isChanged = true;
       await pool.update({ headless: false, memory: "8GiB" }, { isNewLaunch: true });
-      return await target.browsers(...given);
+      return await target.spread(...given);
     },
   });
   await fillWith(homes)(pool.home);

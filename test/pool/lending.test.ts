@@ -81,7 +81,7 @@ test("a waiter whose place cannot be given up at its end is not lent a browser f
 test("a waiter whose limit cannot be found out leaves the line", async () => {
   const pool = await filled();
   await pool.lend();
-  control.broken.add("findPool");
+  control.broken.add("findTerms");
   await expect(control.acquire(pool.id, {}, callerOf())).rejects.toThrow("cannot be reached");
   await until("an empty line", async () => (await pool.counts()).waiting === 0);
 });

@@ -2,6 +2,7 @@ import { type BrowserId, type Home } from "../../src/base/ids.js";
 import { type Browser, states } from "../../src/pool/browser.js";
 import { homeKey, type HomePart, roomKey } from "../../src/store/keys.js";
 import { parseBrowser } from "../../src/store/records.js";
+import { checkIndex } from "../support/index-check.js";
 import { hold } from "./shadow.js";
 import type { World } from "./world.js";
 
@@ -30,6 +31,7 @@ async function checkHome(world: World, home: Home): Promise<void> {
     if (browser.state === "idle") hold(browser.networkGeneration === Number(network), () => `${browser.id} is idle under an older network`);
     hold(kind !== "on-demand" || browser.state !== "idle", () => `${browser.id} is idle on demand`);
   }
+  await checkIndex(world.bed, home, [...browsers.values()]);
   const [provisional = [], waiters = []] = sets.slice(-2);
   for (const [lease, id] of Object.entries(leases)) {
     hold(browsers.get(id as BrowserId)?.lease?.id === lease, () => `${lease} is noted for ${id}, which does not say so`);

@@ -46,7 +46,7 @@ local how = {
   sizes = function(key) each(key, deadline) end,
   pools = function(key) each(key, deadline) end,
   room = function(key) each(key, deadline) end,
-  launching = scores, resetting = scores, retiring = scores, leased = scores, provisional = scores, spent = scores, beats = scores, tombs = scores,
+  ages = scores, launching = scores, resetting = scores, retiring = scores, leased = scores, provisional = scores, spent = scores, beats = scores, tombs = scores,
 }
 for _, key in ipairs(KEYS) do
   local change = how[string.match(key, "[^:]+$")]

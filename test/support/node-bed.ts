@@ -105,7 +105,7 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   const uploads = new Uploads({ homes, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });
   const attaching = new Attaching({ furnishing, restarts, log: silentLog });
   const fence = new Fence({ slots, homes, reports, log: silentLog, networks, uploads, attaching, resetLimitMs: 5000, answer: async () => {} });
-  const contact = new Contact({ slots, homes, networks, clock, log: silentLog, limitMs: 4000 });
+  const contact = new Contact({ node: nodeA, slots, homes, networks, clock, log: silentLog, limitMs: 4000 });
   const keeping = startKeeping({
     node: nodeA, slots, homes, reports, networks, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
   });

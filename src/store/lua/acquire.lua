@@ -1,5 +1,5 @@
 -- acquire: lend the best idle browser to the caller, or put the caller in the queue.
--- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer idempotency
+-- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer idempotency
 -- ARGV  pool name waiter body keepMs maxWaiters mayWait provisionalMs controlLostMs eventsKept
 -- REPLY granted (the browser), waiting (the waiter), none, full, missing, unsupported (the fields), mismatch, over
 -- `waiter` is JSON {id, lease, control, connection, key?, name?, tags?, startUrl?}; `body` a digest of the request's body, empty without a key.

@@ -1,10 +1,10 @@
 -- applied: a node has put in force what a lease asked of its network, or cannot.
--- KEYS  browsers
+-- KEYS  browsers changed
 -- ARGV  browser lease revision outcome
 -- REPLY applied, stale (something else is asked for by now, or the lease is over)
 -- `outcome`: `applied`, or `refused`: then what was in force is. Not remembered for repeats: a second one is stale.
 --- @include base
---- @include browsers
+--- @include writes
 
 local browser = read(A.browser)
 local lease = browser and browser.lease

@@ -1,11 +1,11 @@
 -- claim-launches: claim as many launches as the pool lacks and tokens, credit and backoff allow.
--- KEYS  pool configs browsers launching retiring worn events answer
+-- KEYS  pool configs browsers launching retiring worn events places generations ages served changed answer
 -- ARGV  candidates madeFor obstacle claimMs eventsKept
 -- REPLY claimed (JSON list of browsers), none
 -- `candidates` is a JSON list of browsers to be, for which room on their node is reserved: as browsers of the generation `madeFor`
 -- need it, empty for any. `obstacle` is why nodes that might have room launch nothing, for the pool object.
 --- @include changes
---- @include browsers
+--- @include index
 --- @include pool
 --- @include tokens
 --- @include counts
@@ -50,7 +50,7 @@ local function claimOne(browser)
   claim(browser)
   redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
   event(browser, "none", "launching", "fill")
-  write(browser)
+  enter(browser)
   table.insert(claimed, browser)
 end
 if redis.call("HEXISTS", K.configs, generation) == 0 then redis.call("HSET", K.configs, generation, config) end

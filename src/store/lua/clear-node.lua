@@ -1,11 +1,12 @@
 -- clear-node: end what a node holds: because it drains, stops, or was lost (then nobody is left to clear up, and the records go).
--- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer
+-- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  node why which eventsKept
 -- REPLY cleared (how many are left on the node; of a lost one: how many were)
 -- `which`: `idle` (a draining node's), `all` (retired by the node), `lost` (records removed at once).
 --- @include ends
 --- @include failures
 --- @include remains
+--- @include mend
 
 local first = again()
 if first then return first end
@@ -19,11 +20,8 @@ local function clear(browser)
   left = left + 1
   if A.which == "lost" then bye(browser) end
 end
-local all = redis.call("HVALS", K.browsers)
-for _, text in ipairs(all) do
-  local browser = cjson.decode(text)
-  if browser.node == A.node then clear(browser) end
-end
+mend()
+for _, id in ipairs(idsOn(A.node)) do clear(read(id)) end
 -- Nobody is left to be told.
 if A.which == "lost" and effects then effects.retire = nil end
 return finish("cleared", tostring(left))

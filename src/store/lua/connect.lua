@@ -1,10 +1,10 @@
 -- connect: register a client of a lease before its upgrade is accepted.
--- KEYS  browsers provisional
+-- KEYS  browsers provisional changed
 -- ARGV  browser lease
 -- REPLY connected (JSON {registrations, startUrl}), over (why)
 -- Not remembered for repeats: a second registration of one client only makes the node ask again before it expires the lease.
 --- @include base
---- @include browsers
+--- @include writes
 
 local browser = read(A.browser)
 if not browser then return plain("over", "gone") end

@@ -1,11 +1,12 @@
 -- create-session: claim the launch of an on-demand browser for a caller who waits for it.
--- KEYS  pool configs browsers launching leases waiting provisional controls spent events answer idempotency
+-- KEYS  pool configs browsers launching leases waiting provisional controls spent events places generations ages served changed answer idempotency
 -- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most
 -- REPLY claimed (the browser), again (the waiter; still launching), granted (the browser), mismatch, over, full (as many sessions as may be), none (no room)
 -- `browser` and `waiter` are JSON; the waiter is bound to the browser and stands in no queue. `browser` is empty where no node has room:
 -- then only what the key was given before is given again.
 --- @include repeats
 --- @include events
+--- @include index
 
 local first = answeredBefore()
 if first then return first end
@@ -27,6 +28,6 @@ browser.claim = tostring(redis.call("HINCRBY", K.pool, "sequence", 1))
 redis.call("HSET", K.configs, browser.config, A.config)
 redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
 event(browser, "none", "launching", "created")
-local text = write(browser)
+local text = enter(browser)
 redis.call("HSET", K.waiting, waiter.id, cjson.encode(waiter))
 return finish("claimed", text)

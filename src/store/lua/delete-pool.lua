@@ -1,5 +1,5 @@
 -- delete-pool: end a pool: leases too where `force` says so; waiters are told at once.
--- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer
+-- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  force eventsKept
 -- REPLY deleted, leased (some are, and no force), missing
 --- @include ends

@@ -1,5 +1,5 @@
 -- end: a browser is over: it crashed, was found unhealthy, could not be reset, or its node stops.
--- KEYS  pool configs browsers launching idle leased resetting retiring leases waiting provisional worn graves spent events answer
+-- KEYS  pool configs browsers launching idle leased resetting retiring leases waiting provisional worn graves spent events places generations ages served changed answer
 -- ARGV  browser why text earlyMs initialMs maxMs eventsKept
 -- REPLY retiring (the claim), already (the claim it is retiring under), unknown
 --- @include ends

@@ -1,5 +1,5 @@
 -- expire: end a lease that its node found inactive, unless a client was registered since.
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional worn graves spent events answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases provisional worn graves spent events places generations ages served changed answer
 -- ARGV  browser lease registrations eventsKept
 -- REPLY expired, kept
 --- @include ends

@@ -1,5 +1,5 @@
 -- flush: retire idle browsers, all or those claimed before an instant; they are replaced at the fill rate.
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional worn graves spent events answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases provisional worn graves spent events places generations ages served changed answer
 -- ARGV  why before eventsKept
 -- REPLY flushed (how many), missing
 -- `before` is an instant of ours, at which the pool's profile was saved, or empty.

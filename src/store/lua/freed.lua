@@ -1,5 +1,5 @@
 -- freed: the node has fenced these browsers (and reset them, where asked); they may be idle again.
--- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  freed eventsKept controlLostMs provisionalMs
 -- REPLY freed (JSON list: of each whether it was; false where the claim is not the record's)
 -- `freed` is a JSON list of [browser, claim].

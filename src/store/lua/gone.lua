@@ -1,5 +1,5 @@
 -- gone: the node has ended a retiring browser and nothing is left of it.
--- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer
+-- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  browser claim lease usage eventsKept
 -- REPLY gone, stale
 -- `usage` is JSON of what its last lease used in all, for that lease's tombstone; `lease` is empty where nothing was counted.

@@ -1,5 +1,5 @@
 -- launch-failed: the node could not launch a browser and has cleared up after the attempt.
--- KEYS  pool configs browsers launching idle leased resetting retiring waiting events answer
+-- KEYS  pool configs browsers launching idle leased resetting retiring waiting events places generations ages served changed answer
 -- ARGV  browser claim text initialMs maxMs eventsKept
 -- REPLY failed, stale
 --- @include failures

@@ -1,5 +1,5 @@
 -- launched: the node has proved a browser healthy.
--- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  browser claim isolation earlyMs eventsKept controlLostMs provisionalMs keyedMs
 -- REPLY launched, stale (the claim is not the record's: the node ends what it has)
 --- @include grants

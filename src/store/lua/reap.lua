@@ -1,14 +1,16 @@
 -- reap: put right what was lost: jobs, messages, replies, controls. Idempotent; may overlap with itself.
--- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer
+-- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  claimMs keyedMs controlLostMs initialMs maxMs eventsKept provisionalMs
 -- REPLY reaped (JSON {launch: [browser]}: launches claimed anew), missing
 --- @include failures
 --- @include grants
 --- @include undo
 --- @include remains
+--- @include mend
 
 local terms = poolTerms()
 if not terms.state then return plain("missing") end
+mend()
 local launchTries, retireTries, retireAgainMs = 3, 12, 10000
 local launches = {}
 
@@ -86,10 +88,9 @@ for _, control in ipairs(redis.call("HKEYS", K.controls)) do
 end
 if terms.state == "open" and terms.kind == "pool" then
   dispatch(terms)
-  local generation, inUse = redis.call("HGET", K.pool, "generation"), {}
-  for _, text in ipairs(redis.call("HVALS", K.browsers)) do inUse[cjson.decode(text).config] = true end
+  local generation = redis.call("HGET", K.pool, "generation")
   for _, config in ipairs(redis.call("HKEYS", K.configs)) do
-    if config ~= generation and not inUse[config] then redis.call("HDEL", K.configs, config) end
+    if config ~= generation and redis.call("ZCOUNT", K.generations, config, config) == 0 then redis.call("HDEL", K.configs, config) end
   end
 end
 sweepPool()

@@ -1,9 +1,10 @@
 -- recycle: mark browsers that are old or worn, so that their replacement is warmed first (on rebuild credit).
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional worn graves spent events answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases provisional worn graves spent events places generations ages served changed answer
 -- ARGV  maxLeases node eventsKept
 -- REPLY recycled (how many were marked)
 -- With `node`, every browser of that node is marked: it drains.
 --- @include ends
+--- @include mend
 
 local first = again()
 if first then return first end
@@ -23,23 +24,29 @@ end
 -- At most a quarter of the pool at a time, so that a pool filled at once is not rebuilt at once.
 local most = A.node ~= "" and 1000000 or math.max(1, math.floor(tonumber(size) / 4))
 local marked = 0
-local function isWorn(browser)
-  if A.node ~= "" then return browser.node == A.node end
-  if browser.recycleAt and now >= browser.recycleAt then return true end
-  return A.maxLeases ~= "" and browser.served >= tonumber(A.maxLeases)
-end
 local function mark(browser)
   browser.worn = true
   redis.call("SADD", K.worn, browser.id)
+  redis.call("ZREM", K.ages, browser.id)
+  redis.call("ZREM", K.served, browser.id)
   addCredit(1)
   if browser.state == "idle" then redis.call("ZADD", K.idle, idleScore(browser), browser.id) end
   write(browser)
   marked = marked + 1
 end
-for _, key in ipairs({ K.idle, K.leased, K.resetting }) do
-  for _, id in ipairs(redis.call("ZRANGE", key, 0, -1)) do
+local function markAll(ids)
+  for _, id in ipairs(ids) do
     local browser = read(id)
-    if not browser.worn and redis.call("SCARD", K.worn) < most and isWorn(browser) then mark(browser) end
+    local isInService = browser.state ~= "launching" and browser.state ~= "retiring"
+    if isInService and not browser.worn and redis.call("SCARD", K.worn) < most then mark(browser) end
   end
+end
+mend()
+if A.node ~= "" then
+  markAll(idsOn(A.node))
+else
+  -- No more are marked than `most`, so among twice as many are those that may be.
+  markAll(redis.call("ZRANGEBYSCORE", K.ages, "-inf", now, "LIMIT", 0, 2 * most))
+  if A.maxLeases ~= "" then markAll(redis.call("ZRANGEBYSCORE", K.served, A.maxLeases, "+inf", "LIMIT", 0, 2 * most)) end
 end
 return finish("recycled", tostring(marked))

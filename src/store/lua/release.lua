@@ -1,5 +1,5 @@
 -- release: end the lease of a browser, by the one that holds it.
--- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  name browser lease reuse why isRetry eventsKept controlLostMs provisionalMs retryWindowMs
 -- REPLY released, saving (released; what it leaves is saved as a profile), already (nothing is held, or a retry came after its lease had ended), superseded, unknown, elsewhere
 -- `name` is what the caller calls the pool by, empty where that is its id or nothing; `elsewhere`: this pool is not called so.

@@ -1,5 +1,5 @@
 -- undo: the reply that told of this lease was lost; the browser goes back untouched.
--- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  lease keyedMs eventsKept controlLostMs provisionalMs
 -- REPLY undone, kept (a retry under its key may still fetch it), opened (a client has it), over
 --- @include undo

@@ -1,5 +1,5 @@
 -- update-pool: write a merged configuration over the revision it was merged from, and retire what it makes superfluous or stale.
--- KEYS  pool configs browsers launching idle leased resetting retiring leases provisional worn graves spent events answer
+-- KEYS  pool configs browsers launching idle leased resetting retiring leases provisional worn graves spent events places generations ages served changed answer
 -- ARGV  revision fields config launchConfig size fillRate name isNewLaunch isNewNetwork isNewRefresh discard eventsKept
 -- REPLY updated, changed (by others meanwhile), missing
 --- @include ends
@@ -41,7 +41,7 @@ local function discardStale(browser)
   end
   if browser.state == "idle" and browser.networkGeneration < network then retire(browser, "stale_network", true) end
 end
-each(K.idle, discardStale)
+if A.discard == "1" or A.isNewNetwork == "1" then each(K.idle, discardStale) end
 if A.discard == "1" then each(K.launching, discardStale) end
 
 -- Launching first, then stale idle, then longest idle; never a leased one. Worn ones are replaced only as far as there is room below.

@@ -1,10 +1,10 @@
 -- used: what leases have used so far, as their nodes counted it.
--- KEYS  browsers
+-- KEYS  browsers changed
 -- ARGV  used
 -- REPLY noted
 -- `used` is a JSON list of [browser, lease, usage]. Not remembered for repeats: the same count again changes nothing.
 --- @include base
---- @include browsers
+--- @include writes
 
 for _, row in ipairs(cjson.decode(A.used)) do
   local browser = read(row[1])

@@ -22,6 +22,7 @@ const memoryBytes = 2 ** 40;
 /** All that a node asks of Redis, for browsers that are simulated. */
 export interface SimulatedNode {
   readonly id: NodeId;
+  readonly contact: Contact;
   /** As after SIGTERM: leases may end, what is idle is replaced elsewhere. */
   drain(): void;
 }
@@ -75,11 +76,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   await listenAsNode(connect(state.redis), node, { log, onMessage: (message) => void hear(message).catch(onFault) });
   await startWorker(state.queueOptions, node, async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)));
   const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
-  new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });
+  const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });
   startKeeping({ node, slots, homes, reports, networks, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
   clock.every(beatPeriodMs, () => void beat().catch(onFault));
   return {
-    id: node,
+    id: node, contact,
     drain: () => {
       isDraining = true;
       void beat().then(() => drain.wait(600_000, surroundings.hurry)).catch(onFault);

@@ -32,7 +32,10 @@ local function dropLease(browser, why)
   redis.call("HDEL", K.leases, lease.id)
   redis.call("ZREM", K.provisional, lease.id)
   browser.lastLease, browser.lastLeaseEndedAt = lease.id, now
-  if why ~= "undone" then browser.served = browser.served + 1 end
+  if why ~= "undone" then
+    browser.served = browser.served + 1
+    if not browser.worn then redis.call("ZADD", K.served, browser.served, browser.id) end
+  end
   browser.lease = nil
   effect("ended", { lease = lease.id, why = why, hadClient = lease.registrations > 0, heldMs = now - lease.grantedAt })
   if lease.keyUntil then

@@ -47,7 +47,7 @@ local function lend(browser, waiter, terms)
     connection = waiter.connection, name = waiter.name, tags = waiter.tags, startUrl = waiter.startUrl,
     key = waiter.key, keyUntil = waiter.keyUntil, pool = terms.name,
   }
-  local text = move(browser, "leased", "granted", now)
+  local text = move(browser, "leased", "granted", browser.createdAt)
   redis.call("HSET", K.leases, waiter.lease, browser.id)
   redis.call("ZADD", K.provisional, now + tonumber(A.provisionalMs), waiter.lease)
   if waiter.startUrl then

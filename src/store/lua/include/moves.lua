@@ -1,6 +1,6 @@
 -- moves: the table of moves (pool/browser.ts holds the same) and the one function that makes a move.
 --- @include changes
---- @include browsers
+--- @include index
 --- @include pool
 --- @include events
 
@@ -19,18 +19,20 @@ local function idleScore(browser)
   return browser.worn and score + 2251799813685248 or score
 end
 
--- Gives the record's text. `score` is the deadline of the claim for launching, resetting and retiring, the instant of the grant for leased.
+-- Gives the record's text. `score` is the deadline of the claim for launching, resetting and retiring; for leased the browser's creation, the
+-- order of lists.
 local function move(browser, to, why, score)
   local from = browser.state
   if not moves[from]:find(to, 1, true) then error("no move from " .. from .. " to " .. to) end
   redis.call("ZREM", stateKeys[from], browser.id)
   event(browser, from, to, why)
   if to == "gone" then
-    redis.call("HDEL", K.browsers, browser.id)
+    leave(browser)
     effect("gone", { browser = browser.id, node = browser.node })
     return
   end
   browser.state, browser.since, browser.tries = to, now, nil
+  if to == "retiring" then outOfService(browser) end
   if to == "idle" then
     browser.claim, browser.mode, browser.fence = nil, nil, nil
     score = idleScore(browser)

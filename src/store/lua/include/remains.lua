@@ -4,7 +4,8 @@
 local function sweepPool()
   if redis.call("HGET", K.pool, "state") ~= "deleted" or redis.call("HLEN", K.browsers) > 0 then return end
   redis.call("DEL", K.pool, K.configs, K.browsers, K.launching, K.idle, K.leased, K.resetting, K.retiring,
-    K.leases, K.waiters, K.waiting, K.provisional, K.controls, K.worn, K.spent, K.events)
+    K.leases, K.waiters, K.waiting, K.provisional, K.controls, K.worn, K.spent, K.events,
+    K.places, K.generations, K.ages, K.served, K.changed)
 end
 
 local function bye(browser)

@@ -1,6 +1,6 @@
 -- repeats: the same idempotency key again: the same lease, or the same place.
 --- @include changes
---- @include browsers
+--- @include writes
 --- @include messages
 
 -- Answers a grant; for a repeat its lease is remembered, not the long record of the browser.

@@ -1,0 +1,120 @@
+import { expect, test } from "vitest";
+import { newControlId, type NodeId } from "../../src/base/ids.js";
+import { checkIndex } from "../support/index-check.js";
+import { onBoth } from "../support/on-both.js";
+import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
+import { claimOf, request } from "../support/store-bed.js";
+
+const indexParts = ["places", "generations", "ages", "served", "changed"] as const;
+
+onBoth("the index of browsers", ({ bed }) => {
+  const check = async (pool: PoolBed): Promise<void> => checkIndex(bed(), pool.home, await pool.browsers());
+  const idsOn = async (pool: PoolBed, node: NodeId): Promise<string[]> => (await bed().homes.browsersOf(pool.home, node)).browsers.map(({ id }) => id).toSorted();
+  const mixed = async (): Promise<PoolBed> => {
+    const pool = await PoolBed.create(bed(), { size: 6 });
+    await pool.launch(2, { node: nodeA, recycleAt: 1 });
+    await pool.launch(3, { node: nodeB });
+    return pool;
+  };
+  /** As a release left it that knew of no index. */
+  const forgetIndex = (pool: PoolBed): Promise<unknown> => bed().redis.del(...indexParts.map((part) => pool.key(part)));
+
+  test("follows every browser from its claim to its end", async () => {
+    const pool = await mixed();
+    await pool.claim(1, { node: nodeB });
+    await check(pool);
+    const held = await pool.lend();
+    await pool.release(held);
+    const kept = await pool.lend();
+    await pool.connect(kept);
+    await pool.release(kept);
+    await check(pool);
+    await pool.freed(kept.id);
+    await pool.update({ headless: false }, { isNewLaunch: true });
+    await bed().homes.recycle(pool.home, { maxLeases: 1, request: request() });
+    await check(pool);
+    await bed().homes.flush(pool.home, request());
+    await check(pool);
+    await pool.clear();
+    await check(pool);
+    await bed().homes.clearNode(pool.home, { node: nodeB, why: "node_lost", which: "lost", request: request() });
+    await check(pool);
+    expect(await idsOn(pool, nodeB)).toEqual([]);
+  });
+
+  test("gives the browsers of a node, of which none stands for a node whose name begins alike", async () => {
+    const pool = await PoolBed.create(bed(), { size: 4 });
+    const one = await pool.launch(2, { node: "node" as NodeId });
+    const other = await pool.launch(2, { node: "node-1" as NodeId });
+    expect([await idsOn(pool, "node" as NodeId), await idsOn(pool, "node-1" as NodeId)]).toEqual([one.toSorted(), other.toSorted()]);
+    expect(Object.fromEntries((await bed().homes.spread(pool.home)).ofNode)).toEqual({ node: 2, "node-1": 2 });
+  });
+
+  test("a node's browsers are read again when one of them has changed, come or gone, and only then", async () => {
+    const pool = await mixed();
+    const read = async (): Promise<readonly object[]> => (await bed().homes.browsersOf(pool.home, nodeA)).browsers;
+    const first = await read();
+    expect(await read()).toBe(first);
+    await bed().homes.flush(pool.home, request());
+    const flushed = await read();
+    expect(flushed).toMatchObject([{ state: "retiring" }, { state: "retiring" }]);
+    const retiring = (await pool.browsers()).filter(({ node }) => node === nodeB);
+    for (const browser of retiring) await bed().reports.gone(browser.id, claimOf(browser));
+    expect(await read()).toBe(flushed);
+    await pool.clear();
+    expect(await read()).toEqual([]);
+    await pool.claim(1, { node: nodeA });
+    expect(await read()).toMatchObject([{ state: "launching" }]);
+  });
+
+  test("of a store that an earlier release has written is made by whoever reads it first", async () => {
+    const pool = await mixed();
+    await pool.update({ headless: false }, { isNewLaunch: true });
+    const before = [await idsOn(pool, nodeA), await idsOn(pool, nodeB)];
+    await forgetIndex(pool);
+    expect([await idsOn(pool, nodeA), await idsOn(pool, nodeB)]).toEqual(before);
+    await check(pool);
+    await forgetIndex(pool);
+    await bed().homes.reap(pool.home);
+    await check(pool);
+    expect(await pool.counts()).toMatchObject({ stale: 5 });
+    await forgetIndex(pool);
+    expect(await bed().homes.clearNode(pool.home, { node: nodeA, why: "node_lost", which: "lost", request: request() })).toBe(2);
+    await check(pool);
+    await forgetIndex(pool);
+    expect(await bed().homes.recycle(pool.home, { maxLeases: null, node: nodeB, request: request() })).toBe(3);
+    await check(pool);
+  });
+
+  test("is mended where an earlier release beside us has added a record, or removed one", async () => {
+    const pool = await mixed();
+    const [first, second] = await pool.browsers();
+    if (!first || !second) throw new Error("there are no browsers");
+    const added = { ...first, id: `${pool.home}addedbyother` };
+    await bed().redis.hset(pool.key("browsers"), added.id, JSON.stringify(added));
+    expect(await idsOn(pool, first.node)).toContain(added.id);
+    await bed().redis.hdel(pool.key("browsers"), second.id);
+    await bed().redis.zrem(pool.key("idle"), second.id);
+    expect(await idsOn(pool, second.node)).not.toContain(second.id);
+    await check(pool);
+  });
+
+  test("leaves nothing of a pool that is deleted", async () => {
+    const pool = await mixed();
+    await bed().homes.deletePool(pool.home, { force: true, request: request() });
+    await pool.clear();
+    expect(await pool.dump()).toEqual({});
+    await bed().homes.beat(pool.home, newControlId());
+    expect(await bed().homes.browsersOf(pool.home, nodeA)).toMatchObject({ browsers: [] });
+  });
+
+  test("leased browsers are listed by their age, the youngest first", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 3 });
+    await pool.age(1000);
+    for (let i = 0; i < 3; i += 1) await pool.lend();
+    const all = await pool.browsers();
+    const youngest = all.toSorted((one, other) => other.createdAt - one.createdAt || (one.id < other.id ? 1 : -1)).map(({ id, createdAt }) => ({ id, createdAt }));
+    expect(await bed().homes.leased(pool.home, 0, 2)).toEqual(youngest.slice(0, 2));
+    expect(await bed().homes.leased(pool.home, 2, 2)).toEqual(youngest.slice(2));
+  });
+});
