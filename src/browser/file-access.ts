@@ -38,10 +38,13 @@ const letters = "abcdefghijklmnop";
 const idOf = (bytes: Buffer | string): string =>
   createHash("sha256").update(bytes).digest("hex").slice(0, 32).replaceAll(/./g, (digit) => letters[Number.parseInt(digit, 16)] ?? "");
 
-/** Chromium resolves links; what is not there yet lies in a directory that is. */
-async function idOfPath(path: string): Promise<string> {
-  const real = await realpath(path).catch(async () => join(await realpath(join(path, "..")), path.slice(path.lastIndexOf("/") + 1)));
-  return idOf(real);
+/** Chromium resolves links. */
+const idOfPath = async (path: string): Promise<string> => idOf(await realpath(path));
+
+/** None of them is there yet when a browser starts, and when it starts again they are directories of ours: no links. */
+async function roomIdsOf(directories: Pick<Directories, "extensions">): Promise<string[]> {
+  const extensions = await realpath(directories.extensions);
+  return uploadDirectories({ extensions }).map(idOf);
 }
 
 /**
@@ -50,7 +53,7 @@ async function idOfPath(path: string): Promise<string> {
  * come, and for all that the profile knows, and gives their ids. Nothing of the browser may run.
  */
 export async function closeFiles({ directories, uid }: Pick<Home, "directories" | "uid">, extensions: readonly Wanted[]): Promise<Set<string>> {
-  const rooms = await Promise.all(uploadDirectories(directories).map(idOfPath));
+  const rooms = await roomIdsOf(directories);
   const unpacked = await Promise.all(extensions.filter(({ forced }) => forced === undefined).map(findUnpackedId));
   const ids = new Set([...rooms, ...unpacked.filter((id) => id !== undefined)]);
   const inner = join(directories.profile, "Default");

@@ -8,7 +8,7 @@ import type { Host } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
 import { isBubblewrap, killAll, processesOf, treeOf } from "./processes.js";
 import { cgroupTopsOf, isOurs, keepCgroupTops } from "./scratch.js";
-import { unmountBelow } from "./sized-scratch.js";
+import { unmountBelow } from "./mounts.js";
 import { killStrays } from "./strays.js";
 import { removeCgroup } from "./tree.js";
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Host } from "../../src/browser/host.js";
 import { usualLimits } from "../../src/browser/limits.js";
-import { mountsBelow } from "../../src/browser/sized-scratch.js";
+import { mountsBelow } from "../../src/browser/mounts.js";
 import { PipeClient } from "../support/chromium-client.js";
 import { openTestHost } from "../support/chromium-host.js";
 import { kinds } from "../support/chromium-kinds.js";

@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { usualLimits } from "../../src/browser/limits.js";
-import { findSizedScratch, mountsBelow, type SizedScratch } from "../../src/browser/sized-scratch.js";
+import { mountsBelow } from "../../src/browser/mounts.js";
+import { findSizedScratch, type SizedScratch } from "../../src/browser/sized-scratch.js";
 
 const isRoot = process.getuid?.() === 0;
 const limits = { ...usualLimits, maxScratchBytes: 2 ** 20, maxScratchFiles: 20 };
