@@ -18,7 +18,7 @@ export interface Bare {
 
 const replyLimitMs = 30_000;
 /** The daemon's default for headless browsers. */
-const viewport = { width: 1920, height: 1080 };
+export const viewport = { width: 1920, height: 1080 };
 
 /** The executable and switches the daemon would use. Chromium's sandbox refuses to run as root, so there it is off. */
 export async function bareCommand(engine: Engine, profile: string): Promise<{ executable: string; switches: string[] }> {

@@ -3,7 +3,7 @@ import { makeFakeChromium, standIn } from "../support/chromium-fake.js";
 import { until } from "../support/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon.js";
 import { askForever } from "../support/egress-traffic.js";
-import { ProxyClient, proxyPortOf } from "../support/proxy-client.js";
+import { askThroughProxy } from "../support/proxy-client.js";
 import { connectRaw } from "../support/raw-cdp.js";
 import { openTimingSite, type TimingSite, wallMs } from "../support/timing-site.js";
 
@@ -40,13 +40,11 @@ test("under the load of a hundred clients no request that a PATCH has closed arr
   const daemon = await startDaemon({ file: { ...standIn(fake), egress: { isolation: "proxy" } } });
   await daemon.makePool({ name: "herd", size: 20 });
   const leases = await Promise.all(Array.from({ length: 20 }, () => acquire(daemon)));
-  const clients = (await Promise.all(leases.map(async ({ session_id: session }) => {
-    const port = await proxyPortOf(daemon.place.scratchDirectory, session);
-    const path = `/${session}`;
-    return [lost, lost, lost, kept, kept].map(({ host }, at) => new ProxyClient(port, { host, path, byTunnel: at % 2 === 0 }));
-  }))).flat();
+  const { scratchDirectory } = daemon.place;
+  const hosts = [lost, lost, lost, kept, kept].map(({ host }) => host);
+  const stops = await Promise.all(leases.map(({ session_id: session }) => askThroughProxy({ scratchDirectory, session }, { path: `/${session}`, hosts })));
   await proveNarrowed(daemon, leases);
-  await Promise.all(clients.map((client) => client.stop()));
+  await Promise.all(stops.map((stop) => stop()));
   await daemon.stop();
   await fake.remove();
 });

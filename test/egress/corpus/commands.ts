@@ -141,7 +141,9 @@ const documents: readonly Attempt[] = [
   command("Runtime.evaluate in a worker's session", async (work) => {
     const page = await work.open();
     await page.command("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
-    await page.evaluate(`globalThis.held = new Worker(URL.createObjectURL(new Blob([""])))`);
+    // A worker whose script does not run yet has nowhere to evaluate anything.
+    await page.evaluate(`globalThis.held = new Worker(URL.createObjectURL(new Blob(["postMessage('runs')"])));
+      await soon(new Promise((resolve) => { held.onmessage = resolve; }))`);
     const attached = await work.cdp.message(({ method, sessionId }) => method === "Target.attachedToTarget" && sessionId === page.session);
     await work.cdp.evaluate(`fetch(${JSON.stringify(work.url())}, { mode: "no-cors" }).then(() => 1, () => 0)`, String(attached.params?.sessionId));
   }),

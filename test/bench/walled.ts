@@ -1,0 +1,45 @@
+import { join } from "node:path";
+import type { Engine } from "../../src/browser/chromium.js";
+import { closeFiles } from "../../src/browser/file-access.js";
+import { type Home, makeHome, takeHome } from "../../src/browser/home.js";
+import type { Host } from "../../src/browser/host.js";
+import { etcDirectory } from "../../src/browser/isolation/ladder.js";
+import { makeEtc } from "../../src/browser/isolation/system-files.js";
+import { limitsInside } from "../../src/browser/limits.js";
+import { configurationOf, putPolicy } from "../../src/browser/policy.js";
+import { switchesOf } from "../../src/browser/switches.js";
+import { launchSpec } from "../support/chromium-host.js";
+import { viewport } from "./bare.js";
+
+/** A command line that only has to be spawned: all that it needs is there. */
+export interface Walled {
+  readonly executable: string;
+  readonly switches: readonly string[];
+  discard(): Promise<void>;
+}
+
+/** The command line of one of our browsers, but for its network namespace and its cgroup: the private root, its uid, its sandbox. */
+export async function walledCommand(engine: Engine, host: Host): Promise<Walled> {
+  const executable = host.executables[engine];
+  const { walls } = host;
+  if (executable === undefined || walls === undefined) throw new Error(`${engine} cannot be launched in a private root here`);
+  const spec = launchSpec({ engine, viewport });
+  const home = takeHome(host);
+  const { directories, uid } = home;
+  await makeHome(home, spec, host);
+  await furnish(home, engine, host);
+  const inside = { directories, uid, egress: undefined, hasPolicies: engine === "chromium", hasDisplay: false };
+  const facts = { profile: directories.profile, sandbox: walls.sandbox, hasForced: false, lacksPolicy: false };
+  const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: true });
+  const [program = "", ...switches] = walls.browser(inside, [...limits, executable, ...switchesOf(spec, facts)]);
+  return { executable: program, switches, discard: () => home.discard() };
+}
+
+async function furnish(home: Home, engine: Engine, { scratchDirectory, executables, machinePolicies }: Host): Promise<void> {
+  const own = home.uid ?? process.getuid?.() ?? 0;
+  await makeEtc(etcDirectory(scratchDirectory, own), own);
+  if (engine !== "chromium") return;
+  await closeFiles(home, []);
+  const shownAt = join(configurationOf(executables.chromium ?? ""), "policies");
+  await putPolicy({ root: home.directories.root, shownAt, machine: machinePolicies }, {});
+}
