@@ -16,12 +16,13 @@ async function useConnection({ host, byTunnel }) {
     const [answer] = await Promise.race([once(socket, "data").catch(() => [""]), ended.then(() => [""])]);
     return String(answer);
   };
-  const isOpen = !byTunnel || (await exchange(`CONNECT ${host} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)).includes("200");
+  const connected = byTunnel ? await exchange(`CONNECT ${host} HTTP/1.1\r\nHost: ${host}\r\n\r\n`) : "200";
+  if (!connected.includes("200")) socket.destroy();
   const line = byTunnel ? path : `http://${host}${path}`;
-  while (isOpen && !socket.destroyed) {
-    if (!(await exchange(`GET ${line} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)).includes("200")) break;
+  while (!socket.destroyed) {
+    const answer = await exchange(`GET ${line} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    if (!answer.includes("200")) socket.destroy();
   }
-  socket.destroy();
   await ended;
 }
 
