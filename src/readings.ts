@@ -1,17 +1,20 @@
-import { homeOf, onDemandHome } from "./base/ids.js";
+import { type Home, homeOf, onDemandHome } from "./base/ids.js";
 import { onDemandLabel } from "./pool/labels.js";
 import type { State } from "./state.js";
 import type { PoolReading, Readings } from "./telemetry/metrics.js";
 
 /** What a control shows of the store at each scrape. */
-export const readingsOf = ({ homes, projects, nodes }: State): Readings => ({
+export const readingsOf = ({ homes, projects, nodes }: Pick<State, "homes" | "projects" | "nodes">): Readings => ({
   async pools() {
-    const pools = (await Promise.all((await projects.pools()).map((id) => homes.findPool(homeOf(id))))).flatMap((pool) => pool ?? []);
-    const named = pools.map(({ name, id, counts: { waiting, stale: _stale, ...states } }): PoolReading => ({ pool: name ?? id, states, waiting }));
-    const { browsers } = await homes.browsers(onDemandHome);
-    const states: Record<string, number> = {};
-    for (const { state } of browsers) states[state] = (states[state] ?? 0) + 1;
-    return [...named, { pool: onDemandLabel, states, waiting: 0 }];
+    const readingOf = async (pool: string, home: Home): Promise<PoolReading> => {
+      const { waiting, stale: _stale, ...states } = await homes.counts(home);
+      return { pool, states, waiting };
+    };
+    const named = (await projects.pools()).map(async (id) => {
+      const terms = await homes.findTerms(homeOf(id));
+      return terms ? [await readingOf(terms.name ?? id, homeOf(id))] : [];
+    });
+    return [...(await Promise.all(named)).flat(), await readingOf(onDemandLabel, onDemandHome)];
   },
   async nodes() {
     const living = await nodes.living();

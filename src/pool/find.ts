@@ -71,7 +71,5 @@ export async function findSessionId(ports: Ports, ref: string): Promise<BrowserI
 export async function findTombstone(projects: Projects, ref: string): Promise<Tombstone | undefined> {
   const id = findBrowserId(ref);
   const byId = id && (await projects.findTombstone(id));
-  if (byId) return byId;
-  const named = (await projects.tombstones()).filter(({ name }) => name === ref);
-  return named.toSorted((one, other) => other.deletedAt - one.deletedAt)[0];
+  return byId ?? (await projects.findTombstoneNamed(ref));
 }

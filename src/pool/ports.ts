@@ -217,7 +217,11 @@ export interface Projects {
   /** Moves what homes have to bury to where it is looked up. */
   sweepGraves(): Promise<void>;
   findTombstone(id: BrowserId): Promise<Tombstone | undefined>;
-  tombstones(): Promise<readonly Tombstone[]>;
+  /** The last that bore the name. */
+  findTombstoneNamed(name: string): Promise<Tombstone | undefined>;
+  /** The last ended first: `count` of them after the first `from`. */
+  tombstones(from: number, count: number): Promise<readonly Tombstone[]>;
+  countTombstones(): Promise<number>;
   sweepTombstones(): Promise<void>;
 }
 

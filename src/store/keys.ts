@@ -21,7 +21,7 @@ export const answerKey = (project: ProjectId, home: Home, asked: { script: strin
 export const idempotencyKey = (project: ProjectId, home: Home, digest: string): string =>
   `${root}:${project}:{${home}}:idempotency:${digest}`;
 
-export const projectParts = ["pools", "names", "sizes", "tombstones", "tombs", "proxies", "proxyNames", "profiles", "profileNames", "extensions", "extensionNames"] as const;
+export const projectParts = ["pools", "names", "sizes", "tombstones", "tombs", "tombNames", "proxies", "proxyNames", "profiles", "profileNames", "extensions", "extensionNames"] as const;
 export type ProjectPart = (typeof projectParts)[number];
 export const projectKey = (project: ProjectId, part: ProjectPart): string => `${root}:{project-${project}}:${part}`;
 export const proxyKey = (project: ProjectId, id: ProxyId): string => `${root}:{project-${project}}:proxy:${id}`;

@@ -127,9 +127,20 @@ export class RedisProjects implements Projects {
     return text === null ? undefined : parseTombstone(text);
   }
 
-  async tombstones(): Promise<readonly Tombstone[]> {
-    const texts = await this.store.ask((redis) => redis.hvals(this.#key("tombstones")));
-    return texts.map(parseTombstone);
+  async findTombstoneNamed(name: string): Promise<Tombstone | undefined> {
+    const id = await this.store.ask((redis) => redis.hget(this.#key("tombNames"), name));
+    return id === null ? undefined : await this.findTombstone(id as BrowserId);
+  }
+
+  async tombstones(from: number, count: number): Promise<readonly Tombstone[]> {
+    const ids = await this.store.ask((redis) => redis.zrevrange(this.#key("tombs"), from, from + count - 1));
+    if (ids.length === 0) return [];
+    const texts = await this.store.ask((redis) => redis.hmget(this.#key("tombstones"), ...ids));
+    return texts.flatMap((text) => (text === null ? [] : parseTombstone(text)));
+  }
+
+  countTombstones(): Promise<number> {
+    return this.store.ask((redis) => redis.zcard(this.#key("tombs")));
   }
 
   async sweepTombstones(): Promise<void> {

@@ -105,8 +105,8 @@ async function look({ line }: Bench): Promise<void> {
 /** The node of a browser that is held. */
 async function nodeOfLease(bench: Bench): Promise<string> {
   const [{ session, pool } = { session: "", pool: "" }] = bench.held;
-  const browsers = await ask<readonly { id: string; node: string }[]>(bench, `GET /browser_pools/${pool}/browsers`);
-  return browsers.find(({ id }) => id === session)?.node ?? "";
+  const browsers = await ask<readonly { session_id: string; node: string }[]>(bench, `GET /browser_pools/${pool}/browsers`);
+  return browsers.find(({ session_id }) => session_id === session)?.node ?? "";
 }
 
 async function ask<Answer>({ line }: Bench, what: `${"GET" | "POST" | "PATCH"} /${string}`, body?: object): Promise<Answer> {

@@ -12,7 +12,7 @@ import type { References } from "../../src/pool/references.js";
 import { makeRelease, makeRemoveSession } from "../../src/pool/release.js";
 import { makeCreateSession } from "../../src/pool/session-create.js";
 import { makeGetSession, makeUpdateSession } from "../../src/pool/session-update.js";
-import { makeListSessions } from "../../src/pool/list.js";
+import { makeListSessions } from "../../src/pool/session-list.js";
 import { listenAsControl } from "../../src/store/wire.js";
 import { connect } from "../../src/store/redis.js";
 import { silentLog } from "./chromium-host.js";

@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { newBrowserId, newLeaseId, onDemandHome } from "../../src/base/ids.js";
+import { readingsOf } from "../../src/readings.js";
+import { projectKey, type ProjectPart } from "../../src/store/keys.js";
+import { callerOf, type ControlBed, openControlBed } from "../support/control-bed.js";
+import { nodeB, PoolBed } from "../support/pool-bed.js";
+import { costOf, type Cost } from "../support/redis-cost.js";
+import { request } from "../support/store-bed.js";
+import { until } from "../support/chromium-until.js";
+
+/** A record has some 400 bytes: all of them are many times what any answer here takes. */
+const size = 400;
+const tombstones = 1000;
+const smallBytes = 30_000;
+
+let control: ControlBed;
+let pool: PoolBed;
+beforeAll(async () => {
+  control = await openControlBed("costs");
+  pool = await PoolBed.filled(control.bed, { size, network: { allowed_hosts: ["*.example"] } });
+  // Every browser is stale from now on.
+  await pool.update({ viewport: { width: 1024, height: 768, refresh_rate: 60 } }, { isNewLaunch: true });
+  await control.bed.projects.addPool(pool.id);
+  await control.bed.projects.openPool(pool.id);
+}, 120_000);
+afterAll(() => control.close());
+
+const cost = (work: () => Promise<unknown>): Promise<Cost> => costOf(control.bed.redis, work);
+const cheap = { bytes: expect.toSatisfy((bytes: number) => bytes < smallBytes), reads: expect.toSatisfy((reads: number) => reads < 30) };
+
+test("an acquire with a start page reads what it answers with, however many browsers are stale", async () => {
+  expect(await cost(() => control.acquire(pool.id, { start_url: "https://a.example/" }, callerOf()))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await control.acquire(pool.id, { start_url: "https://elsewhere.test/" }, callerOf())).toMatchObject({ code: "bad_request" });
+});
+
+test("a GET of the pool counts its stale browsers without reading them", async () => {
+  expect(await cost(() => control.getPool(pool.id))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await pool.counts()).toMatchObject({ stale: size });
+});
+
+test("a fill, a reap and a recycling read no browser that they leave as it is", async () => {
+  const { homes } = control.bed;
+  expect(await cost(() => homes.wanted(pool.home, 100))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await cost(() => homes.spread(pool.home))).toMatchObject({ ...cheap, wholeReads: 0 });
+  // Of waiters, of whom there are none.
+  expect(await cost(() => homes.reap(pool.home))).toMatchObject({ ...cheap, wholeReads: 1 });
+  expect(await cost(() => homes.recycle(pool.home, { maxLeases: 5, request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await cost(() => homes.clearNode(pool.home, { node: nodeB, why: "drained", which: "all", request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
+});
+
+test("a node that looks again at browsers of which none has changed is told just that", async () => {
+  const look = (): Promise<unknown> => control.bed.homes.browsersOf(pool.home, nodeB);
+  await look();
+  expect(await cost(look)).toMatchObject({ ...cheap, wholeReads: 0 });
+});
+
+test("metrics and a page of sessions read no more than they show", async () => {
+  const { bed } = control;
+  for (let leased = (await pool.counts()).leased; leased < size; leased += 1) await pool.lend();
+  expect(await cost(() => readingsOf(bed).pools())).toMatchObject({ ...cheap, wholeReads: 1 });
+  const page = (): ReturnType<ControlBed["listSessions"]> => control.listSessions({ limit: 3, offset: 200, status: "active" });
+  expect(await cost(page)).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await page()).toMatchObject({ items: [{ kind: "session" }, { kind: "session" }, { kind: "session" }], hasMore: true, nextOffset: 203 });
+});
+
+test("a waiting acquire that names no time reads what decides how long it waits", async () => {
+  const waiting = new AbortController();
+  let answer: Promise<unknown> = Promise.resolve();
+  const wait = async (): Promise<void> => {
+    answer = control.acquire(pool.id, {}, callerOf({ gone: waiting.signal }));
+    await until("a waiter", async () => (await control.bed.redis.zcard(pool.key("waiters"))) === 1);
+  };
+  expect(await cost(wait)).toMatchObject({ ...cheap, wholeReads: 0 });
+  waiting.abort();
+  await answer;
+});
+
+test("a look-up of a session that nobody knows reads no tombstone, a page of them no more than it shows", async () => {
+  const { store, project } = control.bed;
+  const now = Date.now();
+  const graves = Array.from({ length: tombstones }, (_, place) => JSON.stringify({
+    id: newBrowserId(onDemandHome), lease: newLeaseId(), deletedAt: now - place, createdAt: now - 1000, reason: "released", headless: true,
+    stealth: false, kiosk_mode: false, memory: "1GiB", timeoutSeconds: 60, name: `session-${place}`,
+  }));
+  await store.run("bury", (part) => projectKey(project, part as ProjectPart), { graves: JSON.stringify(graves), most: tombstones, keepMs: 86_400_000 });
+  expect(await cost(() => control.getSession("nobody", { includeDeleted: true }))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await cost(() => control.remove("nobody", callerOf({ retryCount: 1 })))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await control.getSession("session-7", { includeDeleted: true })).toMatchObject({ value: { tombstone: { name: "session-7" } } });
+  const page = (): ReturnType<ControlBed["listSessions"]> => control.listSessions({ limit: 2, offset: 500, status: "deleted" });
+  expect(await cost(page)).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect((await page()).items).toMatchObject([{ tombstone: { name: "session-500" } }, { tombstone: { name: "session-501" } }]);
+});

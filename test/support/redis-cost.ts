@@ -1,0 +1,24 @@
+import type { Redis } from "ioredis";
+
+export interface Cost {
+  /** What Redis sent, the asking for this included: some 3 kB. */
+  readonly bytes: number;
+  /** Reads of a record, inside scripts or outside. */
+  readonly reads: number;
+  /** Reads of all there are. */
+  readonly wholeReads: number;
+}
+
+async function countersOf(redis: Redis): Promise<Cost> {
+  const text = `${await redis.info("stats")}${await redis.info("commandstats")}`;
+  const calls = (...names: string[]): number => names.reduce((sum, name) => sum + Number(new RegExp(`^cmdstat_${name}:calls=(\\d+)`, "m").exec(text)?.[1] ?? 0), 0);
+  return { bytes: Number(/^total_net_output_bytes:(\d+)/m.exec(text)?.[1]), reads: calls("hget"), wholeReads: calls("hvals", "hgetall") };
+}
+
+/** What some work cost Redis, where nobody else uses it. */
+export async function costOf(redis: Redis, work: () => Promise<unknown>): Promise<Cost> {
+  const before = await countersOf(redis);
+  await work();
+  const after = await countersOf(redis);
+  return { bytes: after.bytes - before.bytes, reads: after.reads - before.reads, wholeReads: after.wholeReads - before.wholeReads };
+}
