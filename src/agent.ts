@@ -20,13 +20,15 @@ import { Drain } from "./node/drain.js";
 import { Contact } from "./node/contact.js";
 import { Fence } from "./node/fence.js";
 import type { Gateway } from "./node/gateway.js";
+import { Health } from "./node/health.js";
 import { startKeeping } from "./node/keeping.js";
 import { Networks } from "./node/networks.js";
 import type { NodeAddress, Registered } from "./node/ports.js";
 import { type SlotPorts, Slots } from "./node/slots.js";
 import { startWatch } from "./node/watch.js";
 import { Labels } from "./pool/labels.js";
-import type { Job, NodeFacts } from "./pool/ports.js";
+import type { NodeFacts, Nodes } from "./pool/nodes.js";
+import type { Job } from "./pool/ports.js";
 import { startWorker } from "./schedule/queues.js";
 import type { State } from "./state.js";
 import { connect } from "./store/redis.js";
@@ -59,12 +61,14 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
   const { ways, stops: egress } = await openWays(config, surroundings, { state, metrics: parts.metrics, host }); stops.add("egress", () => egress.run());
   const seesHostFiles = !hasPrivateRoot(host.walls?.rung ?? "none");
   const { furnishing, saving, changing } = await openMakings(config, surroundings, { state, metrics: parts.metrics, archives: parts.archives, seesHostFiles });
+  let beatNow = (): void => {};
+  const health = openHealth(config, surroundings, { node, nodes, changed: () => beatNow() });
   const slots = new Slots({
     homes, reports, clock, log, saving, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches,
     furnishing: (launch) => furnishing.of(launch),
     launch: (spec, { onAnswer, ...options }) => launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
     makeBridge: (chromium) => new Bridge(chromium.pipe, clock),
-    meter: slotMeter(state, parts.metrics),
+    meter: slotMeter(state, parts.metrics), health,
   });
   const watch = startWatch({
     slots, clock, log, meter: parts.metrics, limits: config.browser, maxFullness: config.node.maxScratchPercent / 100,
@@ -89,14 +93,13 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
       },
     },
   });
-  const unready = (): string | undefined => (stopping.aborted ? "draining" : whyNot(host, config, ways));
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
     await Promise.all([ways.close(address), ways.close(listening)]);
-    await beginAgent({ config, surroundings, state, stops }, {
-      node, slots, fence, networks, drain, gateway, facts: () => factsOf(config, { node, address, stopping, host, ways }),
+    beatNow = await beginAgent({ config, surroundings, state, stops }, {
+      node, slots, fence, networks, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, ways }), ...failingOf(health) }),
     });
   };
-  return { agent: { gateway, begin, unready }, stops };
+  return { agent: { gateway, begin, unready: () => (stopping.aborted ? "draining" : whyNot(host, config, ways)) }, stops };
 }
 
 interface Wiring {
@@ -119,13 +122,22 @@ interface Begun {
   facts(): NodeFacts;
 }
 
-/** Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. */
-async function beginAgent({ config, surroundings, state, stops }: Around, { node, slots, fence, networks, drain, gateway, facts }: Begun): Promise<void> {
+const openHealth = ({ fill }: Config, { clock, log }: Surroundings, { node, nodes, changed }: { node: NodeId; nodes: Nodes; changed(): void }): Health =>
+  new Health({
+    clock, log, changed, backoff: { initialMs: fill.backoffInitialMs, maxMs: fill.backoffMaxMs },
+    rest: (ms) => nodes.rest(node, ms), wake: () => nodes.wake(node),
+  });
+
+const failingOf = ({ failing }: Health): Pick<NodeFacts, "failing"> => (failing ? { failing } : {});
+
+/** Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what beats out of turn. */
+async function beginAgent({ config, surroundings, state, stops }: Around, { node, slots, fence, networks, drain, gateway, facts }: Begun): Promise<() => void> {
   const { log, clock, hurry } = surroundings;
   const { homes, reports, nodes } = state;
   await drain.forgetEarlierRun();
   await state.queues.drop(node);
   const beat = (): Promise<void> => nodes.beat(facts());
+  const beatSoon = (): void => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
   await beat();
   const ears = await listenAsNode(connect(state.redis), node, { onMessage: (message) => fence.hear(message), log });
   stops.add("messages", () => ears.close());
@@ -137,13 +149,14 @@ async function beginAgent({ config, surroundings, state, stops }: Around, { node
   const keeping = startKeeping({ node, slots, homes, reports, networks, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
   stops.add("keeping", () => keeping.stop());
   stops.add("browsers", () => drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"));
-  stops.add("beat", clock.every(beatPeriodMs, () => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"))));
+  stops.add("beat", clock.every(beatPeriodMs, beatSoon));
   stops.add("gateway", () => gateway.close());
   stops.add("drain", async () => {
     // From the next beat on nothing is placed here.
     await beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
     await drain.wait(config.drain.limitMs, hurry);
   });
+  return beatSoon;
 }
 
 function workOn({ slots, fence }: { slots: Slots; fence: Fence }, job: Job): Promise<void> {

@@ -1,5 +1,6 @@
 import { type Home, homeOf, onDemandHome } from "./base/ids.js";
 import { onDemandLabel } from "./pool/labels.js";
+import type { NodeFacts } from "./pool/nodes.js";
 import type { State } from "./state.js";
 import type { PoolReading, Readings } from "./telemetry/metrics.js";
 
@@ -18,7 +19,14 @@ export const readingsOf = ({ homes, projects, nodes }: Pick<State, "homes" | "pr
   },
   async nodes() {
     const living = await nodes.living();
-    const draining = living.filter((node) => node.isDraining).length;
-    return [{ state: "ready", count: living.length - draining }, { state: "draining", count: draining }];
+    const counts = { ready: 0, draining: 0, failing: 0 };
+    for (const node of living) counts[stateOf(node)] += 1;
+    return Object.entries(counts).map(([state, count]) => ({ state, count }));
   },
 });
+
+/** `failing`: its last launches have come to nothing. */
+function stateOf({ isDraining, failing }: NodeFacts): "ready" | "draining" | "failing" {
+  if (isDraining) return "draining";
+  return failing ? "failing" : "ready";
+}

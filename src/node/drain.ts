@@ -2,7 +2,8 @@ import { type Clock, type Millis, pause } from "../base/clock.js";
 import { newRequestId, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { RetireReason } from "../pool/browser.js";
-import type { Homes, Nodes, Projects } from "../pool/ports.js";
+import type { Nodes } from "../pool/nodes.js";
+import type { Homes, Projects } from "../pool/ports.js";
 import type { Slots } from "./slots.js";
 
 export interface DrainPorts {

@@ -6,6 +6,7 @@ import type { Browser, RetireReason } from "../pool/browser.js";
 import { memoryBytes } from "../pool/config.js";
 import type { Homes, Job, LeaseUsage, NodeReports } from "../pool/ports.js";
 import type { Bridge } from "./bridge.js";
+import type { Health } from "./health.js";
 import { type First, Launching, type LaunchingPorts } from "./launching.js";
 import { isOrderly, type Saving } from "./saving.js";
 import { type Running, Slot } from "./slot.js";
@@ -21,6 +22,7 @@ export interface SlotPorts extends LaunchingPorts {
   readonly maxBrowsers: number;
   readonly maxBytes: number;
   readonly meter: { launched(browser: Browser): void; failed(browser: Browser, reason: string): void };
+  readonly health: Pick<Health, "failed" | "launched">;
 }
 
 /** What a browser had more of than it may. */
@@ -84,10 +86,14 @@ export class Slots {
     const config = await this.ports.homes.findLaunchConfig(homeOf(id), record.config);
     if (!config) return;
     if (!this.#admits(id, memoryBytes(config.memory))) return await this.#failed(record, claim, "the node holds as many browsers as it may");
+    const begunAt = this.ports.clock.monotonic();
     try {
       await this.#launched(record, claim, await this.#seat(record, { config, isForOne: !mayReset, signal }));
     } catch (error) {
-      if (!signal.aborted) await this.#failed(record, claim, textWithLines(error));
+      if (signal.aborted) return;
+      const text = textWithLines(error);
+      this.ports.health.failed(begunAt, text);
+      await this.#failed(record, claim, text);
     }
   }
 
@@ -115,6 +121,7 @@ export class Slots {
     if (outcome === "unknown") return await this.retireNow(slot, "launch_failed", "its launch could not be reported");
     if (outcome === "stale") return await this.end(slot);
     this.ports.meter.launched(record);
+    this.ports.health.launched();
     this.ports.log.info({ browser: slot.id, isolation: slot.chromium.isolation }, "browser launched");
   }
 

@@ -9,40 +9,55 @@ export type WaitEnd =
 
 /** One place where a request of this control waits for messages. */
 export interface Place {
-  /** Resolves at the first message, after `limitMs`, when `gone` aborts, or when the desk closes. */
+  /** Resolves at the first message that was not waited for yet, `limitMs` after the place was taken, when `gone` aborts, or when the desk closes. */
   wait(limitMs: Millis, gone: AbortSignal): Promise<WaitEnd>;
   leave(): void;
 }
 
+/** The ends that have come for one place, one waiter at a time taking them. */
+class Ends {
+  readonly #come: WaitEnd[] = [];
+  #wake: ((end: WaitEnd) => void) | undefined;
+
+  put(end: WaitEnd): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    if (wake) wake(end);
+    else this.#come.push(end);
+  }
+
+  next(): Promise<WaitEnd> {
+    const [end] = this.#come.splice(0, 1);
+    return end ? Promise.resolve(end) : new Promise((resolve) => (this.#wake = resolve));
+  }
+}
+
 /** The requests of this control that wait; a message is for one of them, or for nobody. */
 export class Desk {
-  readonly #places = new Map<RequestId, (end: WaitEnd) => void>();
+  readonly #places = new Map<RequestId, Ends>();
   #isClosed = false;
 
   constructor(private readonly clock: Clock) {}
 
   /** Taken before the script runs, since its message may come before its reply. */
   take(connection: RequestId): Place {
-    let settle: (end: WaitEnd) => void = () => {};
-    const end = new Promise<WaitEnd>((resolve) => {
-      settle = resolve;
-    });
-    this.#places.set(connection, settle);
-    const leave = (): void => void this.#places.delete(connection);
+    const ends = new Ends();
+    const takenAt = this.clock.monotonic();
+    this.#places.set(connection, ends);
     return {
-      leave,
+      leave: () => void this.#places.delete(connection),
       wait: async (limitMs, gone) => {
-        if (this.#isClosed) settle({ kind: "stopping" });
-        const onGone = (): void => settle({ kind: "gone" });
-        const cancel = this.clock.after(limitMs, () => settle({ kind: "timeout" }));
+        if (this.#isClosed) ends.put({ kind: "stopping" });
+        const onGone = (): void => ends.put({ kind: "gone" });
+        const leftMs = Math.max(0, takenAt + limitMs - this.clock.monotonic());
+        const cancel = this.clock.after(leftMs, () => ends.put({ kind: "timeout" }));
         gone.addEventListener("abort", onGone);
         if (gone.aborted) onGone();
         try {
-          return await end;
+          return await ends.next();
         } finally {
           cancel();
           gone.removeEventListener("abort", onGone);
-          leave();
         }
       },
     };
@@ -50,12 +65,12 @@ export class Desk {
 
   /** Delivers a message to its request, if it waits here. */
   deliver(connection: RequestId, message: ControlMessage): void {
-    this.#places.get(connection)?.({ kind: "message", message });
+    this.#places.get(connection)?.put({ kind: "message", message });
   }
 
   /** A stopping control answers its waiting acquires at once. */
   close(): void {
     this.#isClosed = true;
-    for (const settle of this.#places.values()) settle({ kind: "stopping" });
+    for (const ends of this.#places.values()) ends.put({ kind: "stopping" });
   }
 }

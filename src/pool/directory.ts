@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { NodeId } from "../base/ids.js";
-import type { Nodes } from "./ports.js";
+import type { Nodes } from "./nodes.js";
 
 /** Where nodes are reached, as their last beats said: kept for URLs, which any daemon can serve all the same. */
 export class Directory {

@@ -4,7 +4,8 @@ import type { Browser, Facts } from "./browser.js";
 import { memoryBytes } from "./config.js";
 import { Placement } from "./placement.js";
 import type { Pool } from "./pool.js";
-import type { Candidate, Homes, Job, Jobs, Nodes } from "./ports.js";
+import type { Nodes } from "./nodes.js";
+import type { Candidate, Homes, Job, Jobs, Wanted } from "./ports.js";
 
 export interface FillPorts {
   readonly homes: Homes;
@@ -21,7 +22,7 @@ const mostAtOnce = 100;
 /** Launches what the pool lacks and may have now. Idempotent; may overlap with itself. */
 export const makeFill = (ports: FillPorts) => async (home: Home): Promise<void> => {
   const wanted = await ports.homes.wanted(home, mostAtOnce);
-  if (wanted === 0) return;
+  if (wanted.count === 0) return;
   const pool = await ports.homes.findPool(home);
   if (!pool) return;
   const { candidates, obstacle } = await candidatesFor(ports, { home, pool, wanted });
@@ -55,15 +56,15 @@ export const launchJob = (browser: Browser): readonly Job[] =>
   browser.claim ? [{ kind: "launch", node: browser.node, browser: browser.id, claim: browser.claim }] : [];
 
 async function candidatesFor(
-  ports: FillPorts, ask: { home: Home; pool: Pool; wanted: number },
+  ports: FillPorts, ask: { home: Home; pool: Pool; wanted: Wanted },
 ): Promise<{ candidates: readonly Candidate[]; obstacle: string }> {
   const { home, pool, wanted } = ask;
   const { ofNode: ofPool, at } = await ports.homes.spread(home);
-  const placement = await Placement.open(ports.nodes, { engine: pool.config.engine, ofPool });
+  const placement = await Placement.open(ports.nodes, { engine: pool.config.engine, ofPool, ...wanted });
   const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = pool.config;
   const facts: Facts = { headless, stealth, kiosk_mode, memory, poolId: pool.id, ...(profileId && { profileId }) };
   const candidates: Candidate[] = [];
-  for (let i = 0; i < wanted; i += 1) {
+  for (let i = 0; i < wanted.count; i += 1) {
     const id = newBrowserId(home);
     const node = await placement.reserve(id, memoryBytes(memory));
     if (!node) break;

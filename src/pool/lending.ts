@@ -3,10 +3,10 @@ import { RemudaError, type Refusal, refusal } from "../base/errors.js";
 import { type ControlId, type Home, type LeaseId, newLeaseId, type RequestId } from "../base/ids.js";
 import type { Browser } from "./browser.js";
 import type { Configs } from "./configs.js";
-import type { Desk, Place } from "./desk.js";
+import type { Desk, Place, WaitEnd } from "./desk.js";
 import type { Grants } from "./grants.js";
 import type { Caller, Granted } from "./operations.js";
-import type { Homes, Keyed, Projects, Waiter } from "./ports.js";
+import type { ControlMessage, Homes, Keyed, Projects, Waiter } from "./ports.js";
 
 /** What acquire and POST /browsers share: a name and a place are held for the lease to be, which is waited for and granted. */
 export interface LendingPorts {
@@ -40,8 +40,6 @@ export type Asked<Answer> =
 export interface Unserved {
   readonly kind: "unserved";
   readonly why: "timeout" | "gone" | "stopping" | "superseded" | "deleted" | "failed";
-  /** Of a launch that failed: what Chromium said. */
-  readonly error?: string;
 }
 type Lent<Answer> = Granted | Unserved | Extract<Asked<Answer>, { kind: "answered" }>;
 
@@ -49,7 +47,12 @@ type Lent<Answer> = Granted | Unserved | Extract<Asked<Answer>, { kind: "answere
 export interface Way<Answer> {
   ask(): Promise<Asked<Answer>>;
   limitMs(): Promise<Millis>;
+  /** A launch for the wish has failed: has it tried elsewhere; false where nothing is left to try. */
+  again?(wish: Wish, failed: Failure): Promise<boolean>;
 }
+
+/** A launch that failed on a node, and what Chromium said. */
+export type Failure = Extract<ControlMessage, { kind: "failed" }>;
 
 export const answered = <Answer>(answer: Answer): Asked<Answer> => ({ kind: "answered", answer });
 
@@ -99,7 +102,7 @@ async function stand<Answer>(ports: LendingPorts, wish: Wish, way: Way<Answer>):
     switch (asked.kind) {
       case "answered": return asked;
       case "granted": return await granted(ports, wish.home, asked);
-      case "waiting": return await waitAt(ports, standingAt(wish, asked), { place, limitMs: () => way.limitMs() });
+      case "waiting": return await waitAt(ports, standingAt(wish, asked), { place, way });
     }
   } catch (error) {
     // Whether a script has run that never answered cannot be known.
@@ -113,26 +116,38 @@ async function stand<Answer>(ports: LendingPorts, wish: Wish, way: Way<Answer>):
 /** A retry under its key has its first attempt's place. */
 const standingAt = (wish: Wish, { waiter: id, lease }: { waiter: RequestId; lease: LeaseId }): Wish => ({ ...wish, waiter: { ...wish.waiter, id, lease } });
 
-async function waitAt(ports: LendingPorts, wish: Wish, { place, limitMs }: { place: Place; limitMs(): Promise<Millis> }): Promise<Granted | Unserved> {
+async function waitAt(ports: LendingPorts, wish: Wish, { place, way }: { place: Place; way: Way<unknown> }): Promise<Granted | Unserved> {
   const { home, waiter, caller } = wish;
   const stopWaiting = ports.grants.waits({ home, lease: waiter.lease, connection: caller.request, waiter: waiter.id });
   try {
-    const end = await place.wait(await limitMs(), caller.gone);
-    if (end.kind !== "message") return await withdraw(ports, wish, end.kind);
-    const { message } = end;
-    switch (message.kind) {
-      case "granted": return await granted(ports, home, { browser: JSON.parse(message.browser) as Browser, at: message.at });
-      case "failed": return { kind: "unserved", why: "failed", error: message.error };
-      case "deleted": return { kind: "unserved", why: "deleted" };
-      case "superseded": return { kind: "unserved", why: "superseded" };
-      case "answer": throw new Error("an answer to a question came for a waiter");
-    }
+    const limitMs = await way.limitMs();
+    const end = await endOf(wish, way, () => place.wait(limitMs, caller.gone));
+    if (isFailure(end)) return await withdraw(ports, wish, "failed");
+    return end.kind === "message" ? await ended(ports, home, end.message) : await withdraw(ports, wish, end.kind);
   } finally {
     stopWaiting();
   }
 }
 
-async function withdraw(ports: LendingPorts, { home, waiter, caller }: Wish, why: "timeout" | "gone" | "stopping"): Promise<Granted | Unserved> {
+/** A launch that fails does not end the wait as long as there is another to try. */
+async function endOf(wish: Wish, way: Way<unknown>, wait: () => Promise<WaitEnd>): Promise<WaitEnd> {
+  const end = await wait();
+  return isFailure(end) && (await way.again?.(wish, end.message)) ? await endOf(wish, way, wait) : end;
+}
+
+const isFailure = (end: WaitEnd): end is { readonly kind: "message"; readonly message: Failure } => end.kind === "message" && end.message.kind === "failed";
+
+async function ended(ports: LendingPorts, home: Home, message: ControlMessage): Promise<Granted | Unserved> {
+  switch (message.kind) {
+    case "granted": return await granted(ports, home, { browser: JSON.parse(message.browser) as Browser, at: message.at });
+    case "deleted": return { kind: "unserved", why: "deleted" };
+    case "superseded": return { kind: "unserved", why: "superseded" };
+    case "failed": return { kind: "unserved", why: "failed" };
+    case "answer": throw new Error("an answer to a question came for a waiter");
+  }
+}
+
+async function withdraw(ports: LendingPorts, { home, waiter, caller }: Wish, why: "timeout" | "gone" | "stopping" | "failed"): Promise<Granted | Unserved> {
   const reply = await ports.homes.withdraw(home, { waiter: waiter.id, connection: caller.request, lease: waiter.lease });
   if (reply.kind !== "granted") return { kind: "unserved", why };
   const late = await granted(ports, home, reply);

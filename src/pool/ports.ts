@@ -51,8 +51,8 @@ export type AcquireReply =
 export type CreateReply =
   | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
   | { readonly kind: "waiting"; readonly waiter: RequestId; readonly lease: LeaseId }
-  | { readonly kind: "claimed"; readonly browser: Browser }
-  | { readonly kind: "mismatch" | "over" | "full" | "none" };
+  | { readonly kind: "claimed"; readonly browser: Browser; readonly waiter: RequestId; readonly lease: LeaseId }
+  | { readonly kind: "mismatch" | "over" | "full" | "none" | "superseded" };
 export type WithdrawReply =
   | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
   | { readonly kind: "withdrawn" | "kept" | "superseded" | "unknown" };
@@ -97,12 +97,22 @@ export interface Touch {
   readonly network?: { readonly allowedHosts?: string; readonly proxy?: string };
 }
 
+/** How many launches a fill would claim now; not on nodes that are `resting`, and with one on each it is `trying`. */
+export interface Wanted {
+  readonly count: number;
+  readonly resting: readonly NodeId[];
+  readonly trying: readonly NodeId[];
+}
+
 /** Everything that happens inside one home; each method is one atomic script or one read. */
 export interface Homes extends Overview {
   /** `name` is what the caller calls the pool by, where that is not its id: a pool of another name is `missing`. */
   acquire(home: Home, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: Keyed; mayWait: boolean }): Promise<AcquireReply>;
-  /** Without a candidate, where no node has room, only what the key was given before is given again. */
-  createSession(home: Home, ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed }): Promise<CreateReply>;
+  /**
+   * Without a candidate, where no node has room, only what the key was given before is given again. A waiter whose launch has failed
+   * may ask once more, as another `request`.
+   */
+  createSession(home: Home, ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed; request?: RequestId }): Promise<CreateReply>;
   withdraw(home: Home, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply>;
   /** What an idempotency key (its digest) was given, if it is remembered. */
   findKeyed(home: Home, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined>;
@@ -143,7 +153,7 @@ export interface Homes extends Overview {
   /** A launch configuration never changes under its key. */
   findLaunchConfig(home: Home, key: string): Promise<LaunchConfig | undefined>;
 
-  wanted(home: Home, most: number): Promise<number>;
+  wanted(home: Home, most: number): Promise<Wanted>;
   /** Nothing is claimed where the pool is no longer at the generation that the candidates were made for. */
   /** `obstacle`: why nodes that could have room launch nothing; shown where capacity holds the pool up. */
   claimLaunches(
@@ -225,39 +235,11 @@ export interface Projects {
   sweepTombstones(): Promise<void>;
 }
 
-/** A node as its beat tells. */
-export interface NodeFacts {
-  readonly id: NodeId;
-  readonly host: string;
-  readonly port: number;
-  readonly memoryBytes: number;
-  readonly maxBrowsers: number;
-  readonly isDraining: boolean;
-  readonly canLaunch: boolean;
-  /** Why it cannot launch; a text for people. */
-  readonly obstacle?: string;
-  readonly engines: readonly string[];
-}
-
-export interface Nodes {
-  beat(facts: NodeFacts): Promise<void>;
-  leave(node: NodeId): Promise<void>;
-  /** Nodes that beat within `lostAfterMs`. */
-  living(): Promise<readonly NodeFacts[]>;
-  lost(): Promise<readonly NodeId[]>;
-  forget(node: NodeId): Promise<void>;
-  reserveRoom(facts: NodeFacts, browser: BrowserId, bytes: number): Promise<boolean>;
-  freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
-  occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }>;
-  /** Gives back reservations past their deadline whose browser never came to be. */
-  sweepRooms(node: NodeId): Promise<void>;
-}
-
 /** Messages between roles: hints, each repeated by a tick when lost. */
 export type ControlMessage =
   | { readonly kind: "granted"; readonly waiter: RequestId; readonly connection: RequestId; readonly browser: string; readonly at: Millis }
   | { readonly kind: "superseded" | "deleted"; readonly waiter: RequestId; readonly connection: RequestId }
-  | { readonly kind: "failed"; readonly waiter: RequestId; readonly connection: RequestId; readonly error: string }
+  | { readonly kind: "failed"; readonly waiter: RequestId; readonly connection: RequestId; readonly node: NodeId; readonly error: string }
   /** `text`: why not, for people. `code`: what that is answered as, where the node can tell whose fault it is. */
   | { readonly kind: "answer"; readonly question: RequestId; readonly ok: boolean; readonly text?: string; readonly code?: ErrorCode };
 export type NodeMessage =

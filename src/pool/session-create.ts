@@ -1,16 +1,17 @@
 import type { Millis } from "../base/clock.js";
 import { type Refusal, refusal } from "../base/errors.js";
-import { newBrowserId, onDemandHome } from "../base/ids.js";
+import { newBrowserId, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
 import type { Facts } from "./browser.js";
 import { memoryBytes, type SessionCreate } from "./config.js";
 import { launchJob } from "./fill.js";
 import { keyedOf } from "./keyed.js";
 import type { LaunchConfig } from "./launch-config.js";
-import { type Asked, answered, lend, type LendingPorts, type Unserved, waiterOf, type Wish } from "./lending.js";
+import { type Asked, answered, type Failure, lend, type LendingPorts, type Unserved, waiterOf, type Wish } from "./lending.js";
 import { type Defaults, sessionConfig } from "./merge.js";
 import type { Caller, Granted } from "./operations.js";
 import { Placement } from "./placement.js";
-import type { Candidate, Jobs, Nodes } from "./ports.js";
+import type { Nodes } from "./nodes.js";
+import type { Candidate, Jobs } from "./ports.js";
 import { profileOf } from "./profiles.js";
 import { withFaults } from "./proxies.js";
 import { type References, resolveReferences } from "./references.js";
@@ -39,8 +40,12 @@ export const makeCreateSession = (ports: SessionPorts) => async (body: SessionCr
   const asker = { caller, ...(keyed ? { keyed } : {}) };
   const waiter = { ...waiterOf(ports, body, asker), timeoutSeconds: body.timeout_seconds ?? defaultTimeoutSeconds };
   const wish: Wish = { ...asker, home, waiter };
-  const lent = await lend(ports, wish, { ask: () => claim(ports, wish, config.value), limitMs: async () => ports.launchWaitMs });
-  return lent.kind === "unserved" ? refusedLaunch(lent) : lent;
+  const failures: Failure[] = [];
+  const lent = await lend(ports, wish, {
+    ask: () => claim(ports, wish, config.value), limitMs: async () => ports.launchWaitMs,
+    again: (standing, failed) => claimElsewhere(ports, standing, { config: config.value, failures: (failures.push(failed), failures) }),
+  });
+  return lent.kind === "unserved" ? refusedLaunch(lent, failures) : lent;
 };
 
 function refusedHere(ports: SessionPorts, body: SessionCreate, config: LaunchConfig): Refusal | undefined {
@@ -67,30 +72,48 @@ async function claim(ports: SessionPorts, { waiter, keyed }: Wish, config: Launc
     case "waiting": return reply;
     case "claimed":
       await jobs.add(launchJob(reply.browser));
-      return { kind: "waiting", waiter: waiter.id, lease: waiter.lease };
+      return { kind: "waiting", waiter: reply.waiter, lease: reply.lease };
     case "none": return answered(noRoom(obstacle));
     case "full": return answered(refusal("too_many_sessions", { retryAfterSeconds: 5 }));
     case "mismatch": return answered(refusal("idempotency_mismatch"));
     case "over": return answered(refusal("lease_ended"));
+    case "superseded": return answered(supersededRefusal());
   }
 }
 
+/** A launch may be its node's fault; one that fails on so many is its own. */
+const mostLaunches = 3;
+
+async function claimElsewhere(
+  { homes, nodes, jobs }: SessionPorts, { waiter }: Wish, { config, failures }: { config: LaunchConfig; failures: readonly Failure[] },
+): Promise<boolean> {
+  if (failures.length >= mostLaunches) return false;
+  const { candidate } = await placed(nodes, config, failures.map(({ node }) => node));
+  if (!candidate) return false;
+  const reply = await homes.createSession(home, { waiter, config, candidate, request: newRequestId() });
+  if (reply.kind === "claimed") await jobs.add(launchJob(reply.browser));
+  else await nodes.freeRoom(candidate.node, candidate.id);
+  return reply.kind === "claimed";
+}
+
 /** A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not. */
-async function placed(nodes: Nodes, config: LaunchConfig): Promise<{ candidate?: Candidate; obstacle: string }> {
+async function placed(nodes: Nodes, config: LaunchConfig, resting: readonly NodeId[] = []): Promise<{ candidate?: Candidate; obstacle: string }> {
   const { headless, stealth, kiosk_mode, memory, engine } = config;
   const id = newBrowserId(home);
-  const placement = await Placement.open(nodes, { engine, ofPool: new Map() });
+  const placement = await Placement.open(nodes, { engine, ofPool: new Map(), resting });
   const node = await placement.reserve(id, memoryBytes(memory));
   const profile = profileOf(config, undefined);
   const facts: Facts = { headless, stealth, kiosk_mode, memory, ...(profile && { profileId: profile.id }), ...(profile?.save && { saves: true }) };
   return { obstacle: placement.obstacle, ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }) };
 }
 
-function refusedLaunch({ why, error }: Unserved): Refusal {
+const supersededRefusal = (): Refusal => refusal("conflict", { message: "A retry has taken this request's place" });
+
+function refusedLaunch({ why }: Unserved, failures: readonly Failure[]): Refusal {
   switch (why) {
-    case "failed": return refusal("launch_failed", { details: [{ code: "launch_failed", message: error ?? "" }] });
+    case "failed": return refusal("launch_failed", { details: failures.map(({ node, error }) => ({ code: "launch_failed", message: `${node}: ${error}` })) });
     case "stopping": return refusal("draining");
-    case "superseded": return refusal("conflict", { message: "A retry has taken this request's place" });
+    case "superseded": return supersededRefusal();
     case "deleted":
     case "gone":
     case "timeout": return refusal("launch_failed", { message: "The browser was not launched in time" });

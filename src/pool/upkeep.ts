@@ -2,7 +2,8 @@ import type { Millis } from "../base/clock.js";
 import { type Home, type NodeId, newRequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { launchJob } from "./fill.js";
-import type { Homes, Jobs, Nodes, Projects } from "./ports.js";
+import type { Nodes } from "./nodes.js";
+import type { Homes, Jobs, Projects } from "./ports.js";
 
 export interface UpkeepPorts {
   readonly homes: Homes;

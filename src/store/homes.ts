@@ -6,7 +6,7 @@ import { type LaunchConfig, resetOf } from "../pool/launch-config.js";
 import type { Leased, PoolTerms, Read } from "../pool/overview.js";
 import type { Counts, Pool } from "../pool/pool.js";
 import type {
-  AcquireReply, Candidate, CreateReply, Homes, Keyed, PoolWrite, ReleaseRequest, Touch, Waiter, WithdrawReply,
+  AcquireReply, Candidate, CreateReply, Homes, Keyed, PoolWrite, ReleaseRequest, Touch, Waiter, Wanted, WithdrawReply,
 } from "../pool/ports.js";
 import type { Limits } from "./limits.js";
 import type { EffectRunner } from "./effects.js";
@@ -53,18 +53,18 @@ export class RedisHomes implements Homes {
 
   async createSession(
     home: Home,
-    ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed },
+    ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed; request?: RequestId },
   ): Promise<CreateReply> {
     const { candidate } = ask;
     const browser = candidate && { ...candidate, config: candidate.id, generation: 1, networkGeneration: 1 };
-    const reply = await this.run({ home, request: ask.waiter.connection, keyed: ask.keyed }, "create-session", {
+    const reply = await this.run({ home, request: ask.request ?? ask.waiter.connection, keyed: ask.keyed }, "create-session", {
       browser: browser ? JSON.stringify(browser) : "", waiter: JSON.stringify(ask.waiter), config: JSON.stringify(ask.config),
       body: ask.keyed?.body ?? "",
     });
     if (reply.kind === "granted") return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
-    if (reply.kind === "claimed") return { kind: "claimed", browser: parseBrowser(reply.payload) };
+    if (reply.kind === "claimed") return { kind: "claimed", ...(JSON.parse(reply.payload) as { browser: Browser; waiter: RequestId; lease: LeaseId }) };
     if (reply.kind === "again") return { kind: "waiting", ...parsePlace(reply.payload) };
-    return { kind: word<"mismatch" | "over" | "full" | "none">(reply) };
+    return { kind: word<"mismatch" | "over" | "full" | "none" | "superseded">(reply) };
   }
 
   async withdraw(home: Home, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply> {
@@ -170,8 +170,9 @@ export class RedisHomes implements Homes {
     return text === null ? undefined : (JSON.parse(text) as LaunchConfig);
   }
 
-  async wanted(home: Home, most: number): Promise<number> {
-    return Number((await this.run({ home }, "wanted", { most })).payload);
+  async wanted(home: Home, most: number): Promise<Wanted> {
+    const reply = JSON.parse((await this.run({ home }, "wanted", { most })).payload) as Partial<Wanted>;
+    return { count: 0, resting: [], trying: [], ...reply };
   }
 
   async claimLaunches(

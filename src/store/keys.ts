@@ -30,8 +30,13 @@ export const extensionKey = (project: ProjectId, id: ExtensionId): string => `${
 export const projectIdempotencyKey = (project: ProjectId, digest: string): string =>
   `${root}:{project-${project}}:idempotency:${digest}`;
 
-/** Which browsers have a place on a node: a map of browser to bytes and deadline. */
-export const roomKey = (node: NodeId): string => `${root}:{node-${node}}:room`;
+/**
+ * What stands in a node's own slot. `room`: which browsers have a place on it, a map of browser to bytes and deadline. Of one that fails
+ * launches: `rest` while it is given none, `trial` while the one is under way that is to show whether it launches again.
+ */
+export const nodeParts = ["room", "rest", "trial"] as const;
+export type NodePart = (typeof nodeParts)[number];
+export const nodeKey = (node: NodeId, part: NodePart): string => `${root}:{node-${node}}:${part}`;
 export const nodesKey = (part: "beats" | "facts"): string => `${root}:{nodes}:${part}`;
 /** The number of the layout of all these keys. */
 export const schemaKey = `${root}:schema`;

@@ -1,6 +1,7 @@
+import type { Millis } from "../base/clock.js";
 import { type BrowserId, findNodeId, homeOf, type NodeId, type ProjectId } from "../base/ids.js";
-import type { NodeFacts, Nodes } from "../pool/ports.js";
-import { homeKey, nodesKey, roomKey } from "./keys.js";
+import type { NodeFacts, Nodes } from "../pool/nodes.js";
+import { homeKey, nodeKey, type NodePart, nodeParts, nodesKey } from "./keys.js";
 import type { Limits } from "./limits.js";
 import type { Store } from "./redis.js";
 
@@ -33,28 +34,36 @@ export class RedisNodes implements Nodes {
 
   async forget(node: NodeId): Promise<void> {
     await this.leave(node);
-    await this.store.ask((redis) => redis.del(roomKey(node)));
+    await this.store.ask((redis) => redis.del(...nodeParts.map((part) => nodeKey(node, part))));
   }
 
-  async reserveRoom(facts: NodeFacts, browser: BrowserId, bytes: number): Promise<boolean> {
-    const reply = await this.store.run("reserve-room", () => roomKey(facts.id), {
+  async reserveRoom(facts: NodeFacts, { id: browser, bytes, isTrial = false }: { id: BrowserId; bytes: number; isTrial?: boolean }): Promise<boolean> {
+    const reply = await this.store.run("reserve-room", (key) => nodeKey(facts.id, key as NodePart), {
       browser, bytes, mostBytes: facts.memoryBytes * this.options.overcommit, mostBrowsers: facts.maxBrowsers,
-      graceMs: this.options.limits.launchClaimMs,
+      graceMs: this.options.limits.launchClaimMs, isTrial: isTrial ? "1" : "0",
     });
     return reply.kind === "reserved";
   }
 
+  async rest(node: NodeId, ms: Millis): Promise<void> {
+    await this.store.ask((redis) => redis.multi().set(nodeKey(node, "rest"), "1", "PX", ms).del(nodeKey(node, "trial")).exec());
+  }
+
+  async wake(node: NodeId): Promise<void> {
+    await this.store.ask((redis) => redis.del(nodeKey(node, "rest"), nodeKey(node, "trial")));
+  }
+
   async freeRoom(node: NodeId, browser: BrowserId): Promise<void> {
-    await this.store.ask((redis) => redis.hdel(roomKey(node), browser));
+    await this.store.ask((redis) => redis.hdel(nodeKey(node, "room"), browser));
   }
 
   async occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }> {
-    const places = await this.store.ask((redis) => redis.hvals(roomKey(node)));
+    const places = await this.store.ask((redis) => redis.hvals(nodeKey(node, "room")));
     return { browsers: places.length, bytes: places.reduce((sum, text) => sum + Number.parseInt(text, 10), 0) };
   }
 
   async sweepRooms(node: NodeId): Promise<void> {
-    const places = Object.entries(await this.store.ask((redis) => redis.hgetall(roomKey(node))));
+    const places = Object.entries(await this.store.ask((redis) => redis.hgetall(nodeKey(node, "room"))));
     const now = await this.#now();
     for (const [id, text] of places) {
       const browser = id as BrowserId;

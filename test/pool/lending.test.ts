@@ -208,7 +208,7 @@ test("a launch that fails says what Chromium said, and frees the name", async ()
   const outcome = control.createSession({ ...headless, name: "mine" }, callerOf());
   const { browser, claim } = await job();
   await control.bed.reports.launchFailed(browser, claim, "no usable sandbox");
-  expect(await outcome).toMatchObject({ code: "launch_failed", details: [{ message: "no usable sandbox" }] });
+  expect(await outcome).toMatchObject({ code: "launch_failed", details: [{ message: "node-a: no usable sandbox" }] });
   expect(await nameHolder("mine")).toBeUndefined();
 });
 

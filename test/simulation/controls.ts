@@ -100,17 +100,27 @@ async function prepareSession(world: World, waiter: Waiter, keyed: Keyed | undef
   const { bed, random } = world;
   const id = findBrowserId(onDemandHome + random.id(12));
   const node = random.pick(world.nodes);
-  if (!id || !node || !(await bed.nodes.reserveRoom(world.factsOf(node), id, 1))) return () => Promise.resolve({ kind: "full" });
+  if (!id || !node || !(await bed.nodes.reserveRoom(world.factsOf(node), { id, bytes: 1 }))) return () => Promise.resolve({ kind: "full" });
   world.nodeOf.set(id, node.id);
   const candidate = { id, node: node.id, facts: JSON.stringify({ headless: true }) };
   world.note(`create ${id} on ${node.id} for ${waiter.connection}`);
-  const ask = { candidate, waiter, config: writeOf(poolConfig()).launchConfig, ...(keyed ? { keyed } : {}) };
+  const ask = { candidate, waiter, config: writeOf(poolConfig()).launchConfig, request: world.request(), ...(keyed ? { keyed } : {}) };
   return async () => {
     const reply = await bed.homes.createSession(onDemandHome, ask);
     if (reply.kind !== "claimed") await bed.nodes.freeRoom(node.id, id);
     else if (reply.browser.claim) bed.jobs.push({ kind: "launch", node: node.id, browser: id, claim: reply.browser.claim });
     return reply;
   };
+}
+
+/** A launch for a caller has failed: it is tried on another node, or the caller is told so. */
+export async function launchAgain(world: World, caller: Caller): Promise<void> {
+  const { waiter: id, lease, connection } = caller;
+  if (world.random.chance(0.3)) return await withdraw(world, caller, false);
+  const call = await prepareSession(world, { ...caller.ask.waiter, id, lease, connection, control: caller.control.id }, undefined);
+  const { kind } = await world.repeatably(call, (reply) => reply.kind);
+  world.note(`${connection} has it launched again: ${kind}`);
+  if (kind !== "claimed") await withdraw(world, caller, false);
 }
 
 /** The lease the caller has, or will have. */
@@ -125,7 +135,7 @@ function seat(world: World, { ask: one, waiter, control }: Asking, reply: Acquir
     return lease;
   }
   if (reply.kind !== "waiting" && reply.kind !== "claimed") return undefined;
-  const { id, lease } = reply.kind === "waiting" ? { id: reply.waiter, lease: reply.lease } : waiter;
+  const { waiter: id, lease } = reply;
   world.callers.push({ ...place, waiter: id, lease, phase: "waiting" });
   return lease;
 }

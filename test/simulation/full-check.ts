@@ -1,6 +1,6 @@
 import { type BrowserId, type Home } from "../../src/base/ids.js";
 import { type Browser, states } from "../../src/pool/browser.js";
-import { homeKey, type HomePart, roomKey } from "../../src/store/keys.js";
+import { homeKey, type HomePart, nodeKey } from "../../src/store/keys.js";
 import { parseBrowser } from "../../src/store/records.js";
 import { checkIndex } from "../support/index-check.js";
 import { hold } from "./shadow.js";
@@ -56,7 +56,7 @@ async function checkRooms(world: World): Promise<void> {
   const { redis, homes } = world.bed;
   const records = (await Promise.all(world.homes().map((home) => homes.browsers(home)))).flatMap(({ browsers }) => browsers);
   for (const { id } of world.nodes) {
-    const places = await redis.hkeys(roomKey(id));
+    const places = await redis.hkeys(nodeKey(id, "room"));
     const homeless = records.find((browser) => browser.node === id && !places.includes(browser.id));
     hold(!homeless, () => `${homeless?.id} has no place on ${id}`);
   }

@@ -1,7 +1,7 @@
 import { type BrowserId, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
 import type { ControlMessage, Job, NodeMessage } from "../../src/pool/ports.js";
 import type { Browser } from "../../src/pool/browser.js";
-import { served } from "./controls.js";
+import { launchAgain, served } from "./controls.js";
 import { hold } from "./shadow.js";
 import type { FakeNode, Slot, World } from "./world.js";
 
@@ -171,7 +171,7 @@ export async function deliver(world: World): Promise<void> {
   if (!heard || world.fails(0.2)) return;
   if (heard.message.kind === "fence") world.heard = [...world.heard.slice(-20), heard];
   if (heard.channel.startsWith("remuda:node:")) return await toNode(world, heard.channel.slice("remuda:node:".length), heard.message as unknown as NodeMessage);
-  toControl(world, heard.message as unknown as ControlMessage);
+  await toControl(world, heard.message as unknown as ControlMessage);
 }
 
 async function toNode(world: World, id: string, message: NodeMessage): Promise<void> {
@@ -184,10 +184,11 @@ async function toNode(world: World, id: string, message: NodeMessage): Promise<v
   if (message.mode === "none") await world.bed.reports.freed(message.browser, message.claim);
 }
 
-function toControl(world: World, message: ControlMessage): void {
+async function toControl(world: World, message: ControlMessage): Promise<void> {
   if (message.kind === "answer") return;
   const caller = world.callers.find(({ connection }) => connection === message.connection);
   if (caller?.phase !== "waiting" || !caller.control.isAlive) return;
   if (message.kind === "granted") return served(world, caller, JSON.parse(message.browser) as Browser);
+  if (message.kind === "failed") return await launchAgain(world, caller);
   caller.phase = "over";
 }

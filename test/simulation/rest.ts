@@ -1,5 +1,5 @@
 import { type Home, onDemandHome } from "../../src/base/ids.js";
-import { homeKey, projectKey, roomKey } from "../../src/store/keys.js";
+import { homeKey, projectKey, nodeKey } from "../../src/store/keys.js";
 import { confirm, flushReply, lookAfter, undo, withdraw } from "./controls.js";
 import { checkAll } from "./full-check.js";
 import { carryOut, deliver, expire, finishLaunch, keep } from "./nodes.js";
@@ -111,10 +111,10 @@ async function checkPlaces(world: World): Promise<void> {
   const records = (await Promise.all(world.homes().map((home) => homes.browsers(home)))).flatMap(({ browsers }) => browsers);
   for (const { id, slots } of world.nodes) {
     const here = records.filter((browser) => browser.node === id).map((browser) => browser.id).toSorted().join();
-    hold((await redis.hkeys(roomKey(id))).toSorted().join() === here, () => `the room of ${id} is not what is there`);
+    hold((await redis.hkeys(nodeKey(id, "room"))).toSorted().join() === here, () => `the room of ${id} is not what is there`);
     hold([...slots.keys()].toSorted().join() === here, () => `the slots of ${id} are not what is there: ${[...slots.keys()].join()} and ${here}`);
   }
-  for (const { id } of world.deadNodes) hold((await redis.exists(roomKey(id))) === 0, () => `the dead node ${id} still has a room`);
+  for (const { id } of world.deadNodes) hold((await redis.exists(nodeKey(id, "room"))) === 0, () => `the dead node ${id} still has a room`);
 }
 
 /** Of what is over nothing is left but tombstones, answers, and what idempotency keys were given. */

@@ -85,7 +85,7 @@ export async function flush(world: World): Promise<void> {
 /** As pool/fill.ts does: room first, then the claim, and the room back where nothing was claimed. Ticks may overlap. */
 export async function planFill(world: World, home: Home | undefined): Promise<void> {
   if (!home) return;
-  const wanted = await world.bed.homes.wanted(home, 100);
+  const { count: wanted } = await world.bed.homes.wanted(home, 100);
   const candidates: Candidate[] = [];
   for (let i = 0; i < wanted; i += 1) {
     const candidate = await place(world, home);
@@ -113,7 +113,7 @@ async function place(world: World, home: Home): Promise<Candidate | undefined> {
   const { bed, random, nodes } = world;
   const id = (home + random.id(12)) as BrowserId;
   for (const node of nodes) {
-    if (!(await bed.nodes.reserveRoom(world.factsOf(node), id, 1))) continue;
+    if (!(await bed.nodes.reserveRoom(world.factsOf(node), { id, bytes: 1 }))) continue;
     world.nodeOf.set(id, node.id);
     const recycleAt = random.chance(0.2) ? { recycleAt: world.now - world.aged + random.between(0, 100_000) } : {};
     return { id, node: node.id, facts: JSON.stringify({ headless: true, poolId: world.pool?.id }), ...recycleAt };

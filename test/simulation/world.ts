@@ -4,7 +4,7 @@ import {
 import type { PoolConfig } from "../../src/pool/launch-config.js";
 import type { ClaimId } from "../../src/base/ids.js";
 import type { Candidate, Waiter } from "../../src/pool/ports.js";
-import { homeKey, homeParts, idempotencyKey, nodesKey, projectKey, projectParts, roomKey } from "../../src/store/keys.js";
+import { homeKey, homeParts, idempotencyKey, nodesKey, projectKey, projectParts, nodeKey } from "../../src/store/keys.js";
 import { ageKeys } from "../support/age.js";
 import type { Heard } from "../support/ear.js";
 import { openEar } from "../support/ear.js";
@@ -250,7 +250,7 @@ export class World {
     return [
       ...this.homes().flatMap((home) => homeParts.map((part) => homeKey(project, home, part))),
       ...projectParts.map((part) => projectKey(project, part)), nodesKey("beats"), ...new Set(keys),
-      ...[...this.nodes, ...this.deadNodes].map((node) => roomKey(node.id)),
+      ...[...this.nodes, ...this.deadNodes].map((node) => nodeKey(node.id, "room")),
     ];
   }
 

@@ -10,7 +10,7 @@ const fail = (pool: PoolBed, browser: Browser | undefined, text = "no display"):
   if (!browser) throw new Error("nothing was claimed");
   return pool.bed.reports.launchFailed(browser.id, claimOf(browser), text);
 };
-const wanted = (pool: PoolBed): Promise<number> => pool.bed.homes.wanted(pool.home, 100);
+const wanted = async (pool: PoolBed): Promise<number> => (await pool.bed.homes.wanted(pool.home, 100)).count;
 
 onBoth("fill", ({ bed }) => {
   describe("tokens", () => {
@@ -34,8 +34,7 @@ onBoth("fill", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 4, fill_rate_per_minute: 25 });
       const [browser] = await pool.claim(4);
       await fail(pool, browser);
-      await bed().redis.hset(pool.key("pool"), "backoffUntil", 0);
-      expect(await pool.claim(4)).toHaveLength(1);
+      expect(await pool.claim(4, { node: nodeB })).toHaveLength(1);
     });
 
     test("rate 0 fills nothing but what credit pays for", async () => {
@@ -56,7 +55,7 @@ onBoth("fill", ({ bed }) => {
       expect([one, two]).toMatchObject([{ paid: "credit" }, { paid: "credit" }]);
       await fail(pool, one);
       expect(await pool.field("credit")).toBe(1);
-      await bed().redis.hset(pool.key("pool"), "credit", 50, "backoffUntil", 0);
+      await bed().redis.hset(pool.key("pool"), "credit", 50);
       await pool.claim(0);
       expect(await pool.field("credit")).toBe(1);
     });
@@ -105,7 +104,7 @@ onBoth("fill", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 2 });
       const [browser] = await pool.claim(1);
       await fail(pool, browser, "cannot open display");
-      expect((await pool.found()).fill).toEqual({ reason: "launch_failing", last_error: "cannot open display" });
+      expect((await pool.found()).fill).toEqual({ reason: "launch_failing", last_error: "node-a: cannot open display" });
       await pool.age(2000);
       await pool.launch(2);
       expect((await pool.found()).fill).toBeUndefined();
@@ -116,65 +115,6 @@ onBoth("fill", ({ bed }) => {
       expect(await wanted(pool)).toBe(0);
       expect(await pool.claim(2)).toHaveLength(0);
       expect((await pool.found()).fill).toEqual({ reason: "not_supported", fields: ["profile"] });
-    });
-  });
-
-  describe("failing launches", () => {
-    const failOnce = async (pool: PoolBed): Promise<number> => {
-      const [browser] = await pool.claim(1);
-      await fail(pool, browser);
-      const [seconds] = await bed().redis.time();
-      return (await pool.field("backoffUntil")) - Number(seconds) * 1000;
-    };
-
-    test("back off exponentially, up to a maximum, and anew after a success", async () => {
-      const pool = await PoolBed.create(bed(), { size: 1 });
-      for (const expected of [1000, 2000, 4000]) {
-        const wait = await failOnce(pool);
-        expect(wait).toBeGreaterThan(expected - 1100);
-        expect(wait).toBeLessThan(expected + 1100);
-        expect(await pool.claim(1)).toHaveLength(0);
-        await pool.age(expected);
-      }
-      await bed().redis.hset(pool.key("pool"), "failures", 30);
-      expect(await failOnce(pool)).toBeLessThan(61_100);
-      await pool.age(61_000);
-      await pool.launch(1);
-      expect(await pool.field("failures")).toBe(0);
-    });
-
-    test("those that were claimed together count once", async () => {
-      const pool = await PoolBed.create(bed(), { size: 5 });
-      for (const browser of await pool.claim(5)) await fail(pool, browser);
-      expect(await pool.field("failures")).toBe(1);
-      expect(await pool.counts()).toMatchObject({ launching: 0 });
-    });
-
-    test("a browser that dies within 60 s of its first idle counts as one; later ones do not", async () => {
-      const pool = await PoolBed.filled(bed(), { size: 2 });
-      const [young, old] = await pool.browsers();
-      await bed().reports.end(young?.id ?? ("" as never), "crashed", "SIGSEGV");
-      expect(await pool.field("failures")).toBe(1);
-      await pool.age(61_000);
-      await bed().reports.end(old?.id ?? ("" as never), "crashed", "SIGSEGV");
-      expect(await pool.field("failures")).toBe(1);
-    });
-
-    test("a pool whose browsers all die young backs off further although each was launched", async () => {
-      const pool = await PoolBed.create(bed(), { size: 1 });
-      for (const failures of [1, 2, 3]) {
-        const [id] = await pool.launch(1);
-        await bed().reports.end(id ?? ("" as never), "crashed", "SIGSEGV");
-        expect(await pool.field("failures")).toBe(failures);
-        await pool.age(8000);
-      }
-    });
-
-    test("a new launch configuration is a new chance", async () => {
-      const pool = await PoolBed.create(bed(), { size: 1 });
-      await failOnce(pool);
-      await pool.update({ stealth: true }, { isNewLaunch: true });
-      expect(await pool.claim(1)).toHaveLength(1);
     });
   });
 

@@ -164,7 +164,7 @@ onBoth("an idempotency key", ({ bed, server }) => {
       if (first.reply.kind === "claimed") await bed().reports.launchFailed(first.reply.browser.id, claimOf(first.reply.browser), "no display");
       expect(await ear.heard()).toContainEqual({
         channel: `remuda:control:${controlA}`,
-        message: { kind: "failed", waiter: first.waiter.id, connection: first.waiter.connection, error: "no display" },
+        message: { kind: "failed", waiter: first.waiter.id, connection: first.waiter.connection, node: "node-a", error: "no display" },
       });
       ear.close();
       expect((await create({ key: "k" })).reply.kind).toBe("claimed");

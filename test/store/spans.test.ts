@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { homeOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from "../../src/base/ids.js";
-import type { NodeFacts, PoolBounds } from "../../src/pool/ports.js";
+import type { NodeFacts } from "../../src/pool/nodes.js";
+import type { PoolBounds } from "../../src/pool/ports.js";
 import { RedisProjects } from "../../src/store/projects.js";
 import { age } from "../support/age.js";
 import { onBoth } from "../support/on-both.js";
@@ -146,13 +147,13 @@ onBoth("what spans homes", ({ bed }) => {
       const { nodes } = bed();
       const home = homeOf(newPoolId());
       const [one, two, three, four] = [newBrowserId(home), newBrowserId(home), newBrowserId(home), newBrowserId(home)];
-      expect(await nodes.reserveRoom(factsOf(nodeA), one, 16 * gib)).toBe(true);
-      expect(await nodes.reserveRoom(factsOf(nodeA), one, 16 * gib)).toBe(true);
-      expect(await nodes.reserveRoom(factsOf(nodeA), two, gib)).toBe(false);
+      expect(await nodes.reserveRoom(factsOf(nodeA), { id: one, bytes: 16 * gib })).toBe(true);
+      expect(await nodes.reserveRoom(factsOf(nodeA), { id: one, bytes: 16 * gib })).toBe(true);
+      expect(await nodes.reserveRoom(factsOf(nodeA), { id: two, bytes: gib })).toBe(false);
       await nodes.freeRoom(nodeA, one);
       await nodes.freeRoom(nodeA, one);
-      for (const id of [two, three, four]) expect(await nodes.reserveRoom(factsOf(nodeA), id, gib)).toBe(true);
-      expect(await nodes.reserveRoom(factsOf(nodeA), one, gib)).toBe(false);
+      for (const id of [two, three, four]) expect(await nodes.reserveRoom(factsOf(nodeA), { id: id, bytes: gib })).toBe(true);
+      expect(await nodes.reserveRoom(factsOf(nodeA), { id: one, bytes: gib })).toBe(false);
       expect(await nodes.occupancy(nodeA)).toEqual({ browsers: 3, bytes: 3 * gib });
     });
 
@@ -160,8 +161,8 @@ onBoth("what spans homes", ({ bed }) => {
       const { nodes } = bed();
       const pool = await PoolBed.create(bed(), { size: 1 });
       const [browser] = await pool.claim(1);
-      await nodes.reserveRoom(factsOf(nodeA), browser?.id ?? ("" as never), gib);
-      await nodes.reserveRoom(factsOf(nodeA), newBrowserId(pool.home), gib);
+      await nodes.reserveRoom(factsOf(nodeA), { id: browser?.id ?? ("" as never), bytes: gib });
+      await nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(pool.home), bytes: gib });
       await nodes.sweepRooms(nodeA);
       expect((await nodes.occupancy(nodeA)).browsers).toBe(2);
       await later(61_000);
@@ -175,7 +176,7 @@ onBoth("what spans homes", ({ bed }) => {
       const { nodes } = bed();
       await nodes.beat(factsOf(nodeA));
       await nodes.beat(factsOf(nodeB));
-      await nodes.reserveRoom(factsOf(nodeA), newBrowserId(homeOf(newPoolId())), gib);
+      await nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(homeOf(newPoolId())), bytes: gib });
       expect((await nodes.living()).map((facts) => facts.id)).toEqual([nodeA, nodeB]);
       expect(await nodes.lost()).toEqual([]);
       await later(17_000);

@@ -37,6 +37,12 @@ local how = {
       local at = redis.call("HGET", key, name)
       if at and tonumber(at) > 0 then redis.call("HSET", key, name, earlier(at)) end
     end
+    local failing = redis.call("HGET", key, "failing")
+    if failing then
+      local nodes = cjson.decode(failing)
+      for _, node in pairs(nodes) do fields(node, { "restsUntil", "diedAt" }) end
+      redis.call("HSET", key, "failing", cjson.encode(nodes))
+    end
   end,
   browsers = function(key) each(key, json({ "since", "createdAt", "readyAt", "recycleAt", "lastLeaseEndedAt" })) end,
   waiting = function(key) each(key, json({ "detachedAt", "keyUntil" })) end,

@@ -99,7 +99,7 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
       return chromium;
     },
     makeBridge: (chromium) => new Bridge(chromium.pipe, systemClock),
-    meter: { launched() {}, failed() {} },
+    meter: { launched() {}, failed() {} }, health: { launched() {}, failed() {} },
   });
   const restarts = new Restarts({ slots, clock: systemClock, log: silentLog });
   const uploads = new Uploads({ homes, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });

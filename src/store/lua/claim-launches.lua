@@ -8,9 +8,12 @@
 --- @include index
 --- @include pool
 --- @include tokens
+--- @include failing
 --- @include counts
 --- @include events
 --- @include claims
+
+local mostObstacle = 1500
 
 local first = again()
 if first then return first end
@@ -36,7 +39,15 @@ if tonumber(backoff) > now then
   return plain("none")
 end
 
-local claimed = {}
+local claimed, nodes = {}, failingNodes()
+-- A node on which launches fail is tried with one.
+local function mayTry(browser)
+  local node = nodes[browser.node]
+  if not node then return true end
+  if isResting(node) then return false end
+  node.trial = browser.id
+  return true
+end
 local function claimOne(browser)
   if credit > 0 then
     browser.paid, credit = "credit", credit - 1
@@ -55,11 +66,12 @@ local function claimOne(browser)
 end
 if redis.call("HEXISTS", K.configs, generation) == 0 then redis.call("HSET", K.configs, generation, config) end
 for _, browser in ipairs(cjson.decode(A.candidates)) do
-  if short > 0 and (credit >= 1 or tokens >= 1) then
+  if short > 0 and (credit >= 1 or tokens >= 1) and mayTry(browser) then
     claimOne(browser)
     short = short - 1
   end
 end
+keepFailing(nodes)
 local function holdNow()
   if short == 0 then return "" end
   if credit < 1 and tokens < 1 then return tonumber(rate) == 0 and "rate_zero" or "rate" end
@@ -67,7 +79,15 @@ local function holdNow()
   if #claimed >= tonumber(asked or 0) then return "" end
   return "capacity"
 end
+local function obstacleNow()
+  local texts = A.obstacle ~= "" and { A.obstacle } or {}
+  for id, node in pairs(nodes) do
+    local text = id .. ": " .. node.error
+    if not A.obstacle:find(text:sub(1, 500), 1, true) then table.insert(texts, text) end
+  end
+  return table.concat(texts, "; "):sub(1, mostObstacle)
+end
 local hold = holdNow()
-redis.call("HSET", K.pool, "hold", hold, "obstacle", A.obstacle)
+redis.call("HSET", K.pool, "hold", hold, "obstacle", obstacleNow())
 if #claimed == 0 then return plain("none") end
 return finish("claimed", cjson.encode(claimed))

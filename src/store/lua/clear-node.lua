@@ -20,6 +20,11 @@ local function clear(browser)
   left = left + 1
   if A.which == "lost" then bye(browser) end
 end
+if A.which == "lost" then
+  local nodes = failingNodes()
+  nodes[A.node] = nil
+  keepFailing(nodes)
+end
 mend()
 for _, id in ipairs(idsOn(A.node)) do clear(read(id)) end
 -- Nobody is left to be told.

@@ -3,6 +3,7 @@
 -- ARGV  browser claim isolation earlyMs eventsKept controlLostMs provisionalMs keyedMs
 -- REPLY launched, stale (the claim is not the record's: the node ends what it has)
 --- @include grants
+--- @include failing
 
 local first = again()
 if first then return first end
@@ -11,6 +12,12 @@ local browser = read(A.browser)
 if not browser or browser.state ~= "launching" or browser.claim ~= A.claim then return plain("stale") end
 browser.paid, browser.readyAt, browser.isolation = nil, now, A.isolation
 if not browser.waiter then
+  local nodes = failingNodes()
+  local node = nodes[browser.node]
+  if node and now - (node.diedAt or 0) > tonumber(A.earlyMs) then
+    nodes[browser.node] = nil
+    keepFailing(nodes)
+  end
   local early = tonumber(redis.call("HGET", K.pool, "earlyDeathAt") or "0")
   if now - early > tonumber(A.earlyMs) then redis.call("HSET", K.pool, "failures", 0, "backoffUntil", 0, "lastError", "") end
   settle(browser, "launched", poolTerms())

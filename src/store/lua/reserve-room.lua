@@ -1,7 +1,8 @@
 -- reserve-room: a place on a node for a browser to be; an empty node admits one of any class.
--- KEYS  room
--- ARGV  browser bytes mostBytes mostBrowsers graceMs
+-- KEYS  room rest trial
+-- ARGV  browser bytes mostBytes mostBrowsers graceMs isTrial
 -- REPLY reserved, full
+-- `isTrial`: the node fails launches; it has no room while it rests, and then for one until that has come to something.
 -- The map holds a set of browsers with their bytes, never a counter: giving back twice is harmless.
 --- @include base
 
@@ -12,5 +13,9 @@ for i = 1, #places, 2 do
 end
 local fits = count == 0 or count < tonumber(A.mostBrowsers) and sum + tonumber(A.bytes) <= tonumber(A.mostBytes)
 if not fits then return plain("full") end
+if A.isTrial == "1" then
+  if redis.call("EXISTS", K.rest) == 1 then return plain("full") end
+  if not redis.call("SET", K.trial, A.browser, "NX", "PX", A.graceMs) then return plain("full") end
+end
 redis.call("HSET", K.room, A.browser, A.bytes .. " " .. string.format("%.0f", now + tonumber(A.graceMs)))
 return plain("reserved")

@@ -25,6 +25,7 @@ if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
   redis.call("HSET", K.configs, tostring(nextNumber("generation")), A.launchConfig)
   -- A new configuration is a new chance: what failed under the old one is no reason to wait.
   redis.call("HSET", K.pool, "failures", 0, "backoffUntil", 0, "lastError", "")
+  redis.call("HDEL", K.pool, "failing")
 end
 if A.isNewNetwork == "1" then nextNumber("networkGeneration") end
 refill(tonumber(A.size), tonumber(A.fillRate))

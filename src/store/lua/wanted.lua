@@ -1,17 +1,18 @@
 -- wanted: how many launches a fill would claim now, if there were room; notes what holds the pool up where that is none.
 -- KEYS  pool browsers retiring worn
 -- ARGV  most
--- REPLY wanted (a number)
+-- REPLY wanted (JSON {count, resting, trying}: nodes on which the pool's launches fail, now left alone, or tried with one)
 --- @include tokens
+--- @include failing
 --- @include counts
 
 local size, rate, credit, backoff, state, unsupported =
   unpack(poolFields("size", "fillRate", "credit", "backoffUntil", "state", "unsupported"))
-if state ~= "open" or unsupported ~= "" then return plain("wanted", "0") end
+if state ~= "open" or unsupported ~= "" then return plain("wanted", '{"count":0}') end
 local short = tonumber(size) + redis.call("SCARD", K.worn) - liveCount()
 local function hold(reason)
   redis.call("HSET", K.pool, "hold", reason)
-  return plain("wanted", "0")
+  return plain("wanted", '{"count":0}')
 end
 if short <= 0 then return hold("") end
 if tonumber(backoff) > now then return hold("launch_failing") end
@@ -20,4 +21,14 @@ if means < 1 then return hold(tonumber(rate) == 0 and "rate_zero" or "rate") end
 -- Where there are means, the claim that follows says what held it up.
 local count = math.min(short, means, tonumber(A.most))
 redis.call("HSET", K.pool, "asked", count)
-return plain("wanted", tostring(count))
+local resting, trying
+for id, node in pairs(failingNodes()) do
+  if isResting(node) then
+    resting = resting or {}
+    table.insert(resting, id)
+  else
+    trying = trying or {}
+    table.insert(trying, id)
+  end
+end
+return plain("wanted", cjson.encode({ count = count, resting = resting, trying = trying }))

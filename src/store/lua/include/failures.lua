@@ -1,32 +1,43 @@
--- failures: launches that fail, or whose browser dies young, put the pool's fill off, exponentially.
+-- failures: launches that fail, or whose browser dies young, put the pool off that node; where nodes fail one after the other, off all.
 --- @include moves
+--- @include failing
 --- @include refunds
 --- @include messages
 
-local function countFailure(text, initialMs, maxMs)
-  redis.call("HSET", K.pool, "lastError", text)
+local function countFailure(browser, text, initialMs, maxMs)
+  local function backoff(failures) return math.min(maxMs, initialMs * 2 ^ math.min(failures - 1, 20)) end
+  redis.call("HSET", K.pool, "lastError", browser.node .. ": " .. text)
+  local nodes = failingNodes()
+  local node = nodes[browser.node] or { failures = 0, restsUntil = 0 }
   -- Launches that were claimed together fail together: that is one failure.
+  if node.restsUntil > now then return end
+  node.failures, node.error, node.trial = node.failures + 1, text, nil
+  node.restsUntil = now + backoff(node.failures)
+  if browser.readyAt then node.diedAt = now end
+  nodes[browser.node] = node
+  keepFailing(nodes)
   if tonumber(redis.call("HGET", K.pool, "backoffUntil") or 0) > now then return end
+  -- The first may be its node's fault: it is tried elsewhere at once.
   local failures = redis.call("HINCRBY", K.pool, "failures", 1)
-  local wait = math.min(maxMs, initialMs * 2 ^ math.min(failures - 1, 20))
-  redis.call("HSET", K.pool, "backoffUntil", now + wait)
+  if failures > 1 then redis.call("HSET", K.pool, "backoffUntil", now + backoff(failures - 1)) end
 end
 
--- A launch has come to nothing and nothing is left of it.
+-- A launch has come to nothing and nothing is left of it. Whoever waits for it is told, and may have it tried on another node.
 local function giveUp(browser, text, initialMs, maxMs)
   refund(browser)
   browser.lastError = text
   if browser.waiter then
     local waiting = redis.call("HGET", K.waiting, browser.waiter)
     local waiter = waiting and cjson.decode(waiting)
-    redis.call("HDEL", K.waiting, browser.waiter)
     redis.call("HDEL", K.configs, browser.config)
     if waiter then
-      if waiter.name then effect("names", { name = waiter.name, owner = waiter.lease }) end
-      publish("remuda:control:" .. waiter.control, { kind = "failed", waiter = waiter.id, connection = waiter.connection, error = text })
+      waiter.unplaced = true
+      redis.call("HSET", K.waiting, waiter.id, cjson.encode(waiter))
+      publish("remuda:control:" .. waiter.control,
+        { kind = "failed", waiter = waiter.id, connection = waiter.connection, node = browser.node, error = text })
     end
   else
-    countFailure(text, initialMs, maxMs)
+    countFailure(browser, text, initialMs, maxMs)
   end
   move(browser, "retiring", "launch_failed", now)
   move(browser, "gone", "launch_failed")

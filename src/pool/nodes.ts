@@ -1,0 +1,37 @@
+import type { Millis } from "../base/clock.js";
+import type { BrowserId, NodeId } from "../base/ids.js";
+
+/** A node as its beat tells. */
+export interface NodeFacts {
+  readonly id: NodeId;
+  readonly host: string;
+  readonly port: number;
+  readonly memoryBytes: number;
+  readonly maxBrowsers: number;
+  readonly isDraining: boolean;
+  readonly canLaunch: boolean;
+  /** Why it cannot launch; a text for people. */
+  readonly obstacle?: string;
+  readonly engines: readonly string[];
+  /** Its last launches have all failed. */
+  readonly failing?: { readonly failures: number; readonly error: string };
+}
+
+export interface Nodes {
+  beat(facts: NodeFacts): Promise<void>;
+  leave(node: NodeId): Promise<void>;
+  /** Nodes that beat within `lostAfterMs`. */
+  living(): Promise<readonly NodeFacts[]>;
+  lost(): Promise<readonly NodeId[]>;
+  forget(node: NodeId): Promise<void>;
+  /** `isTrial`: of a node that fails launches, which is given one at a time, and none while it rests. */
+  reserveRoom(facts: NodeFacts, browser: { id: BrowserId; bytes: number; isTrial?: boolean }): Promise<boolean>;
+  /** Its launches fail: it is given none for so long, then one. */
+  rest(node: NodeId, ms: Millis): Promise<void>;
+  /** It launches again. */
+  wake(node: NodeId): Promise<void>;
+  freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
+  occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }>;
+  /** Gives back reservations past their deadline whose browser never came to be. */
+  sweepRooms(node: NodeId): Promise<void>;
+}
