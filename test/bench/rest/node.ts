@@ -46,7 +46,7 @@ function slotsOf({ homes, reports }: State, { clock, log, hurry }: Surroundings)
       onAnswer();
       return simulatedBrowser(spec);
     },
-    makeBridge: (chromium) => new Bridge(chromium.pipe, clock), meter: { launched() {}, failed() {} },
+    makeBridge: (chromium) => new Bridge(chromium.pipe, clock), meter: { launched() {}, failed() {} }, health: { launched() {}, failed() {} },
   });
 }
 
