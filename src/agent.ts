@@ -31,7 +31,6 @@ import type { NodeFacts, Nodes } from "./pool/nodes.js";
 import type { Job } from "./pool/ports.js";
 import { startWorker } from "./schedule/queues.js";
 import type { State } from "./state.js";
-import { connect } from "./store/redis.js";
 import { listenAsNode } from "./store/wire.js";
 import type { Metrics } from "./telemetry/metrics.js";
 
@@ -139,7 +138,7 @@ async function beginAgent({ config, surroundings, state, stops }: Around, { node
   const beat = (): Promise<void> => nodes.beat(facts());
   const beatSoon = (): void => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
   await beat();
-  const ears = await listenAsNode(connect(state.redis), node, { onMessage: (message) => fence.hear(message), log });
+  const ears = await listenAsNode(state.ear, node, { onMessage: (message) => fence.hear(message) });
   stops.add("messages", () => ears.close());
   const worker = await startWorker(state.queueOptions, node, (job) => workOn({ slots, fence }, job));
   stops.add("worker", () => worker.close());

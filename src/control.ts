@@ -44,7 +44,6 @@ import { openProfiles } from "./profiles.js";
 import { openProxies } from "./proxies.js";
 import { startTicks, type Tick } from "./schedule/ticks.js";
 import type { State } from "./state.js";
-import { connect } from "./store/redis.js";
 import { listenAsControl } from "./store/wire.js";
 import type { Metrics } from "./telemetry/metrics.js";
 
@@ -102,7 +101,7 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   await proxies.close({ host: config.server.host, port: listening.port });
   const begin = async (): Promise<void> => {
     stops.add("kicks", kickWhereLacking(state, kickHome));
-    const ears = await listenAsControl(connect(state.redis), control, { log, onMessage });
+    const ears = await listenAsControl(state.ear, control, { onMessage });
     stops.add("messages", () => ears.close());
     await declarePools(config.pools, { pools, ...referencesOf(state), log, defaults: defaultsOf(config), request: newRequestId });
     const upkeep = makeUpkeep({

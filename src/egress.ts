@@ -14,7 +14,7 @@ import { canFindPeerUid } from "./egress/peer.js";
 import { openPort } from "./egress/port.js";
 import { makeResolve } from "./egress/resolve.js";
 import type { Surroundings } from "./ground.js";
-import { OwnPlaces, redisPlace } from "./own-places.js";
+import { OwnPlaces, redisPlaces } from "./own-places.js";
 import { Door, type DoorPorts } from "./node/doors.js";
 import type { NodeAddress } from "./node/ports.js";
 import { Tally } from "./node/tally.js";
@@ -53,7 +53,7 @@ export async function openWays(config: Config, { log, clock, redisUrl }: Surroun
   if (tier.close) stops.add("network namespaces", tier.close);
   const seal = new Seal(await encryptionKey(config));
   const own = new OwnPlaces({ clock, log, sources: [state.redisMembers, () => state.nodes.living()] });
-  await Promise.all([own.add({ host: "127.0.0.1", port: host.canary.port }), own.add(redisPlace(redisUrl.reveal()))]);
+  await Promise.all([own.add({ host: "127.0.0.1", port: host.canary.port }), ...redisPlaces(redisUrl.reveal()).map((place) => own.add(place))]);
   stops.add("own places", clock.every(ownPlacesMs, () => void own.refresh()));
   const tally = new Tally();
   const labels = new Labels(state.homes);

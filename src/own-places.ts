@@ -3,12 +3,14 @@ import type { Clock, Millis } from "./base/clock.js";
 import { within } from "./base/deadline.js";
 import { type Log, textOf } from "./base/log.js";
 import type { OwnPlace } from "./egress/own.js";
+import { isSentinelUrl, sentinelPlaces } from "./store/sentinels.js";
 
-/** A socket has no port that could be reached. */
-export function redisPlace(url: string): OwnPlace | undefined {
-  if (url.startsWith("/")) return undefined;
+/** A socket has no port that could be reached; of sentinels the URL names several. */
+export function redisPlaces(url: string): readonly OwnPlace[] {
+  if (url.startsWith("/")) return [];
+  if (isSentinelUrl(url)) return sentinelPlaces(url);
   const { hostname, port } = new URL(url);
-  return { host: hostname.replaceAll(/^\[|\]$/g, ""), port: Number(port || 6379) };
+  return [{ host: hostname.replaceAll(/^\[|\]$/g, ""), port: Number(port || 6379) }];
 }
 
 interface OwnPlacesParts {

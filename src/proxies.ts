@@ -5,7 +5,7 @@ import { makeOwn, type OwnPlace } from "./egress/own.js";
 import { makeProbe } from "./egress/proxy-check.js";
 import { makeResolve } from "./egress/resolve.js";
 import type { Surroundings } from "./ground.js";
-import { OwnPlaces, redisPlace } from "./own-places.js";
+import { OwnPlaces, redisPlaces } from "./own-places.js";
 import type { ProxyOperations } from "./registry/proxies.js";
 import { makeProxyOperations } from "./registry/proxy-operations.js";
 import type { State } from "./state.js";
@@ -21,7 +21,7 @@ export async function openProxies(config: Config, { clock, log, redisUrl }: Surr
   const { homes, projects, proxies } = state;
   const { connectLimitMs, resolvers, checkUrl, checkLimitMs } = config.egress;
   const own = new OwnPlaces({ clock, log, sources: [state.redisMembers, () => state.nodes.living()] });
-  await own.add(redisPlace(redisUrl.reveal()));
+  await Promise.all(redisPlaces(redisUrl.reveal()).map((place) => own.add(place)));
   const resolve = makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) });
   const probe = makeProbe({ clock, resolve, own: makeOwn(own.places), defaultUrl: checkUrl, limitMs: checkLimitMs });
   const operations = makeProxyOperations({

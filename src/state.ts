@@ -15,11 +15,12 @@ import { RedisNodes } from "./store/nodes.js";
 import { RedisProfiles } from "./store/profiles.js";
 import { RedisProjects } from "./store/projects.js";
 import { RedisProxies } from "./store/proxies.js";
-import { connect, connectForQueues, type Member, type RedisOptions, Store } from "./store/redis.js";
+import { connect, connectForMessages, connectForQueues, keepAlive, type RedisOptions } from "./store/connect.js";
+import { type Member, Store } from "./store/redis.js";
 import { checkSchema } from "./store/schema.js";
 import { RedisReports } from "./store/reports.js";
 import { RedisTicks } from "./store/ticks.js";
-import { RedisWire } from "./store/wire.js";
+import { type EarParts, RedisWire } from "./store/wire.js";
 
 /** What both roles share: the way to Redis and everything that stands on it. */
 export interface State {
@@ -35,8 +36,11 @@ export interface State {
   readonly queues: Queues;
   readonly queueOptions: QueueOptions;
   readonly signals: Events<PoolSignals>;
-  readonly redis: RedisOptions;
+  /** For whoever listens to messages. */
+  readonly ear: EarParts;
   hasContact(): boolean;
+  /** Whether Redis is there now, as far as is known. */
+  isConnected(): boolean;
   /** Where Redis can be reached, beside its URL. */
   redisMembers(): Promise<readonly Member[]>;
   /** Waits for Redis, and refuses one that a newer daemon has written to. */
@@ -58,20 +62,23 @@ export function openState(config: Config, { redisUrl, log, clock, stopping }: Su
   const stops = new Stops(clock, config.stop.stepMs);
   const redis: RedisOptions = {
     url: redisUrl.reveal(), isCluster: config.redis.cluster, connectTimeoutMs: config.redis.connectTimeoutMs, commandTimeoutMs: config.redis.commandTimeoutMs,
+    ...(config.redis.sentinelPassword && { sentinelPassword: config.redis.sentinelPassword.reveal() }),
   };
-  const store = new Store(connect(redis), log);                          stops.add("redis", () => store.close());
+  const limitMs = redis.commandTimeoutMs;
+  const store = new Store(connect(redis), log, clock);                   stops.add("redis", () => store.close());
   const limits = limitsOf(config);
   const signals = new Events<PoolSignals>((error) => log.error({ error: textOf(error) }, "listener failed"));
   const queueRedis = connectForQueues(redis, log);                       stops.add("queue connection", () => queueRedis.disconnect());
-  const queueOptions: QueueOptions = { connection: queueRedis, prefix: queuePrefix, log, clock, limitMs: config.redis.commandTimeoutMs };
+  stops.add("queue connection's watch", keepAlive(queueRedis, { clock, log, limitMs }));
+  const queueOptions: QueueOptions = { connection: queueRedis, prefix: queuePrefix, log, clock, limitMs };
   const queues = new Queues(queueOptions);                               stops.add("queues", () => queues.close());
   const projects = new RedisProjects(store, defaultProject, limits);
   const nodes = new RedisNodes(store, defaultProject, { limits, overcommit: config.node.overcommit });
   const effects = makeEffects({ projects, nodes, queues, signals, log }); stops.add("effects", () => effects.idle());
   const homes = new RedisHomes(store, effects, { project: defaultProject, limits });
   const state: State = {
-    homes, projects, proxies: new RedisProxies(store, defaultProject), profiles: new RedisProfiles(store, defaultProject), extensions: new RedisExtensions(store, defaultProject), nodes, queues, queueOptions, signals, redis,
-    reports: new RedisReports(homes), ticks: new RedisTicks(store), wire: new RedisWire(store), hasContact: () => store.hasContact,
+    homes, projects, proxies: new RedisProxies(store, defaultProject), profiles: new RedisProfiles(store, defaultProject), extensions: new RedisExtensions(store, defaultProject), nodes, queues, queueOptions, signals, ear: { store, clock, log, limitMs, connect: () => connectForMessages(redis) },
+    reports: new RedisReports(homes), ticks: new RedisTicks(store), wire: new RedisWire(store), hasContact: () => store.hasContact, isConnected: () => store.isConnected,
     redisMembers: () => store.members(),
     async contact() {
       await store.open(stopping);

@@ -9,7 +9,10 @@ export const logFormats = ["auto", "json", "text"] as const;
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 
 const httpUrl = { pattern: "^https?://[^/?#@\\s]+$", form: "http(s)://host[:port] without a path" } as const;
-const redisUrl = { pattern: "^(rediss?://|/)\\S+$", form: "redis://…, rediss://… or the path of a unix socket" } as const;
+const redisUrl = {
+  pattern: "^(rediss?://|/)\\S+$|^rediss?\\+sentinel://[^/\\s]+/[^/?#\\s]+$",
+  form: "redis://…, rediss://…, redis+sentinel://host:port,host:port/name or the path of a unix socket",
+} as const;
 const nodeName = { pattern: "^[0-9a-z-]{1,63}$", form: "1 to 63 of a-z, 0-9 and -" } as const;
 const key = { pattern: "^[!-~]{16,}$", form: "at least 16 printable characters without spaces" } as const;
 
@@ -27,9 +30,10 @@ const server = Type.Object({
 
 const redis = Type.Object({
   url: secretOr("Redis to use")("a private Redis in the data directory", { env: "REDIS_URL", ...redisUrl }),
+  sentinel_password: secretOr("password of the sentinels that redis+sentinel:// names")("none", { env: "REDIS_SENTINEL_PASSWORD" }),
   cluster: switched("the URL names one node of a Redis Cluster")(false),
   executable: text("redis-server of the private Redis: a path, or a name on the path")("redis-server"),
-  command_timeout_ms: millis("a command is given up after")(2000),
+  command_timeout_ms: millis("a command is given up after, and a connection that answered nothing for so long is made anew", [100, 60_000])(2000),
   connect_timeout_ms: millis("a connection attempt is given up after")(5000),
   start_limit_seconds: seconds("the private Redis has to answer within, its file read")(60),
   stop_limit_seconds: seconds("the private Redis is killed when it takes longer to stop", [1, 600])(10),

@@ -1,10 +1,10 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { TimeLimitReached, within } from "../base/deadline.js";
-import { RemudaError } from "../base/errors.js";
+import { within } from "../base/deadline.js";
 import { groupBy } from "../base/group.js";
 import { type ConnectionOptions, Queue, Worker } from "bullmq";
 import type { NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
+import { storeFault } from "../base/store-fault.js";
 import type { Job, Jobs } from "../pool/ports.js";
 
 export interface QueueOptions {
@@ -53,7 +53,7 @@ export class Queues implements Jobs {
     try {
       return await within(clock, { what, limitMs }, work);
     } catch (error) {
-      throw error instanceof TimeLimitReached ? new RemudaError("store_unavailable", { cause: error }) : error;
+      throw storeFault(error);
     }
   }
 
@@ -79,7 +79,7 @@ export interface Working {
 export async function startWorker(options: QueueOptions, node: NodeId, run: (job: Job) => Promise<void>): Promise<Working> {
   const { connection, prefix, log } = options;
   const worker = new Worker<Job>(queueName(node), (job) => run(job.data), {
-    connection, prefix, concurrency: jobsAtOnce, skipVersionCheck: true, ...removedByWorker,
+    connection, prefix, concurrency: jobsAtOnce, skipVersionCheck: true, runRetryDelay: askAgainMs, ...removedByWorker,
   });
   worker.on("error", (error) => log.warn({ node, error: error.message }, "worker failed"));
   worker.on("failed", (job, error) => log.warn({ node, job: job?.id, error: textOf(error) }, "job failed"));
@@ -87,4 +87,6 @@ export async function startWorker(options: QueueOptions, node: NodeId, run: (job
   return { close: () => worker.close(true) };
 }
 
+/** After a lost connection a worker of BullMQ's waits for so long before it asks again; its default is 15 s. */
+export const askAgainMs: Millis = 1000;
 const removedByWorker = { removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };

@@ -13,7 +13,8 @@ import type { EffectRunner } from "./effects.js";
 import { answerKey, homeKey, type HomeKeys, homeKeys, type HomePart, idempotencyKey } from "./keys.js";
 import { RedisOverview } from "./overview.js";
 import { parseBrowser, parsePool, poolFields } from "./records.js";
-import type { Args, Client, Reply, Store } from "./redis.js";
+import type { Client } from "./connect.js";
+import type { Args, Reply, Store } from "./redis.js";
 
 /** Where a script runs and under which request. */
 interface Place {

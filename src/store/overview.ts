@@ -3,8 +3,9 @@ import type { BrowserId, Home, NodeId, PoolId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
 import type { Leased, Overview, PoolTerms, Read } from "../pool/overview.js";
 import type { Counts } from "../pool/pool.js";
+import type { Client } from "./connect.js";
 import { parseBrowser } from "./records.js";
-import type { Args, Client, Reply } from "./redis.js";
+import type { Args, Reply } from "./redis.js";
 
 interface Ports {
   run(home: Home, script: string, args: Args): Promise<Reply>;

@@ -55,7 +55,7 @@ export class RedisProxies implements ProxyStore, ProxyRefs {
   }
 
   async remove(id: ProxyId): Promise<"removed" | "missing"> {
-    const removed = await this.store.ask((redis) =>
+    const removed = await this.store.askOnce((redis) =>
       redis.multi().zrem(this.#part("proxies"), id).hdel(this.#part("proxyNames"), id).del(this.#key(id)).exec());
     return removed?.[0]?.[1] === 1 ? "removed" : "missing";
   }

@@ -1,18 +1,9 @@
 import { Cluster, Redis } from "ioredis";
-import { RemudaError } from "../base/errors.js";
-import type { Log } from "../base/log.js";
-import { textOf } from "../base/log.js";
-import type { Millis } from "../base/clock.js";
+import { type Clock, type Millis, pause, systemClock } from "../base/clock.js";
+import { type Log, textOf } from "../base/log.js";
+import { isConnectionFault, refusalWord, storeFault } from "../base/store-fault.js";
+import { type Client, keepAlive } from "./connect.js";
 import { loadScripts, type Script } from "./scripts.js";
-
-export interface RedisOptions {
-  /** `redis://…`, `rediss://…`, or the path of a unix socket. */
-  readonly url: string;
-  /** Whether the URL names one node of a Redis Cluster. */
-  readonly isCluster: boolean;
-  readonly connectTimeoutMs: Millis;
-  readonly commandTimeoutMs: Millis;
-}
 
 /** What a script answered: its word, its payload, Redis's time in ms, and what is left to be done. */
 export interface Reply {
@@ -40,66 +31,46 @@ function peerOf({ stream }: Redis): readonly Member[] {
   return host !== undefined && port !== undefined ? [{ host, port }] : [];
 }
 
-/** One Redis, or a cluster of them: the same commands, since every key a script touches shares a slot. */
-export type Client = Redis | Cluster;
-
-const nodeOptions = ({ connectTimeoutMs, commandTimeoutMs }: RedisOptions) => ({
-  connectTimeout: connectTimeoutMs,
-  commandTimeout: commandTimeoutMs,
-  // A command that may or may not have run is repeated by us under its request's id, never by the client.
-  autoResendUnfulfilledCommands: false,
-});
-const retryStrategy = (times: number): number => Math.min(50 * times, 1000);
-
-/** What the first node's URL says holds for all nodes of a cluster: who we are, and whether to speak TLS. */
-function credentialsOf(url: string) {
-  const { username, password, protocol } = new URL(url);
-  return {
-    ...(username && { username: decodeURIComponent(username) }), ...(password && { password: decodeURIComponent(password) }),
-    ...(protocol === "rediss:" && { tls: {} }),
-  };
-}
-
-export const connectAlone = (options: RedisOptions): Redis =>
-  new Redis(options.url, { ...nodeOptions(options), lazyConnect: true, enableOfflineQueue: false, maxRetriesPerRequest: 0, retryStrategy });
-
-export function connect(options: RedisOptions): Client {
-  if (!options.isCluster) return connectAlone(options);
-  const redisOptions = { ...nodeOptions(options), ...credentialsOf(options.url) };
-  return new Cluster([options.url], { lazyConnect: true, enableOfflineQueue: false, redisOptions, clusterRetryStrategy: retryStrategy });
-}
-
-/** For BullMQ, whose workers wait in Redis: no limit on a command, and queued until a lost connection is back. */
-export function connectForQueues(options: RedisOptions, log: Log): Client {
-  const { connectTimeoutMs: connectTimeout } = options;
-  const waiting = { connectTimeout, maxRetriesPerRequest: null };
-  const redis = options.isCluster
-    ? new Cluster([options.url], { redisOptions: { ...waiting, ...credentialsOf(options.url) }, clusterRetryStrategy: retryStrategy })
-    : new Redis(options.url, { ...waiting, retryStrategy });
-  redis.on("error", (error: Error) => log.warn({ error: error.message }, "queue connection failed"));
-  return redis;
-}
-
 /** What a script is given, by the names in its header. */
 export type Args = Readonly<Record<string, string | number>>;
 
-/** One connection for commands, with our scripts; errors of the connection become `store_unavailable`. */
+/** What had been heard on a connection when something was asked on it. */
+interface Asked {
+  readonly stream: Redis["stream"];
+  readonly bytes: number;
+  readonly at: Millis;
+}
+
+const openAgainMs = 200;
+/** Timers are not exact. */
+const wholeTime = 0.9;
+
+/** One connection for commands, with our scripts; trouble of Redis and of the way to it becomes `store_unavailable`. */
 export class Store {
   readonly #scripts: ReadonlyMap<string, Script> = loadScripts();
+  readonly #stopWatch: () => void;
+  readonly #limitMs: Millis;
   #hasContact = false;
   #gathering: Redis["stream"] | undefined;
   #contact: Promise<void> | undefined;
 
-  constructor(readonly redis: Client, log: Log) {
+  constructor(readonly redis: Client, private readonly log: Log, private readonly clock: Clock = systemClock) {
     redis.on("error", (error: Error) => log.warn({ error: error.message }, "redis connection failed"));
     redis.on("ready", () => {
       this.#hasContact = true;
     });
+    this.#limitMs = limitOf(redis);
+    this.#stopWatch = keepAlive(redis, { clock, log, limitMs: this.#limitMs });
   }
 
   /** Whether Redis was ever reached. */
   get hasContact(): boolean {
     return this.#hasContact;
+  }
+
+  /** Whether there is a connection, as far as is known: one that has died without a word is found out within seconds. */
+  get isConnected(): boolean {
+    return this.redis.status === "ready";
   }
 
   /** Waits until Redis answers, however long it takes: a daemon may start before it does. Throws when `stopping` aborts. */
@@ -112,7 +83,10 @@ export class Store {
     this.redis.connect().catch(() => {});
     await ready;
     // Loaded ahead, so that no request pays for it; a Redis that forgot them is told again.
-    await Promise.all([...this.#scripts.values()].map((script) => this.redis.script("LOAD", script.text)));
+    while (!(await this.#load())) {
+      if (stopping.aborted) throw new Error("stopped before Redis had its scripts");
+      await pause(this.clock, openAgainMs, stopping);
+    }
   }
 
   /** Where else the data is, or will be after a failover: nodes of the cluster, else the master or its replicas. */
@@ -123,9 +97,20 @@ export class Store {
   }
 
   async close(): Promise<void> {
+    this.#stopWatch();
     // One that does not answer is left without a word.
     if (this.redis.status === "ready") await this.redis.quit().catch(() => {});
     this.redis.disconnect();
+  }
+
+  async #load(): Promise<boolean> {
+    try {
+      await Promise.all([...this.#scripts.values()].map((script) => this.redis.script("LOAD", script.text)));
+      return true;
+    } catch (error) {
+      this.log.warn({ error: textOf(error) }, "redis did not take the scripts");
+      return false;
+    }
   }
 
   /**
@@ -143,39 +128,76 @@ export class Store {
     });
   }
 
-  /** Runs a plain command; an unreachable Redis is `store_unavailable`. */
-  async ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value> {
-    this.#gather();
+  /** Runs a plain command. One that may have run without our hearing of it is run again: it has to be such that this is harmless. */
+  ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value> {
+    return this.#persist(() => command(this.redis));
+  }
+
+  /** Runs a plain command of which a second run would answer otherwise. */
+  async askOnce<Value>(command: (redis: Client) => Promise<Value>): Promise<Value> {
     try {
-      return await command(this.redis);
+      return await this.#watched(() => command(this.redis));
     } catch (error) {
-      throw unavailable(error);
+      throw storeFault(error);
     }
   }
 
-  /**
-   * Runs a script with the arguments its header names, each from the first source that has it. A connection that broke under it is
-   * tried once more, which its request's id makes harmless.
-   */
+  /** Runs a script with the arguments its header names, each from the first source that has it. Its request's id makes a second run harmless. */
   async run(name: string, keyOf: (key: string) => string, ...sources: readonly Args[]): Promise<Reply> {
     const script = this.#scripts.get(name);
     if (!script) throw new Error(`there is no script ${name}`);
     const parts = [...script.keys.map(keyOf), ...script.args.map((arg) => argumentOf(script, sources, arg))];
+    const [kind = "", payload = "", at = "0", effects = ""] = (await this.#persist(() => this.#evaluate(script, parts))) as string[];
+    return { kind, payload, at: Number(at), effects };
+  }
+
+  /** Where the connection broke under it, or led to a Redis that is no master any more, it is tried once more on the next connection. */
+  async #persist<Value>(work: () => Promise<Value>): Promise<Value> {
     try {
-      return await this.#send(script, parts);
+      return await this.#watched(work);
     } catch (error) {
-      if (!isConnectionFault(error)) throw error;
+      if (!isConnectionFault(error) && refusalWord(error) !== "READONLY") throw storeFault(error);
       await this.#nextContact();
-      return await this.#send(script, parts).catch((again: unknown) => {
-        throw unavailable(again);
+      return await this.#watched(work).catch((again: unknown) => {
+        throw storeFault(again);
       });
     }
+  }
+
+  async #watched<Value>(work: () => Promise<Value>): Promise<Value> {
+    const asked = this.#note();
+    this.#gather();
+    try {
+      return await work();
+    } catch (error) {
+      if (asked && isConnectionFault(error)) await this.#doubt(asked);
+      throw error;
+    }
+  }
+
+  /** Of a cluster's connections it is not known which one is asked. */
+  #note(): Asked | undefined {
+    if (!(this.redis instanceof Redis) || this.redis.status !== "ready") return undefined;
+    const { stream } = this.redis;
+    return { stream, bytes: stream.bytesRead, at: this.clock.monotonic() };
+  }
+
+  /** A connection that has said nothing at all while a command waited for its whole time is given up at once. */
+  async #doubt({ stream, bytes, at }: Asked): Promise<void> {
+    if (this.clock.monotonic() - at < this.#limitMs * wholeTime) return;
+    // Of a process that stood still the answers are there, and are read before this goes on.
+    await new Promise((resolve) => void setImmediate(resolve));
+    if (stream.destroyed || stream.bytesRead !== bytes) return;
+    this.log.warn({ limitMs: this.#limitMs }, "redis connection closed that answered nothing");
+    const closed = new Promise((resolve) => void stream.once("close", resolve));
+    stream.destroy();
+    await closed;
   }
 
   /** Resolves when the connection stands, or when one more attempt at it has failed. All who wait share one look at it. */
   #nextContact(): Promise<void> {
     const { redis } = this;
-    if (redis.status === "ready" || redis.status === "end") return Promise.resolve();
+    if (redis.status === "end" || redis.status === "ready" && !isEnding(redis)) return Promise.resolve();
     this.#contact ??= this.#attempt().finally(() => (this.#contact = undefined));
     return this.#contact;
   }
@@ -196,21 +218,22 @@ export class Store {
     });
   }
 
-  async #send(script: Script, parts: readonly (string | number)[]): Promise<Reply> {
-    const [kind = "", payload = "", at = "0", effects = ""] = (await this.#evaluate(script, parts)) as string[];
-    return { kind, payload, at: Number(at), effects };
-  }
-
   async #evaluate(script: Script, parts: readonly (string | number)[]): Promise<unknown> {
-    this.#gather();
     try {
       return await this.redis.evalsha(script.sha, script.keys.length, ...parts);
     } catch (error) {
-      if (!textOf(error).startsWith("NOSCRIPT")) throw error;
+      if (refusalWord(error) !== "NOSCRIPT") throw error;
       return await this.redis.eval(script.text, script.keys.length, ...parts);
     }
   }
 }
+
+const limitOf = (redis: Client): Millis =>
+  (redis instanceof Cluster ? redis.options.redisOptions?.commandTimeout : redis.options.commandTimeout) ?? defaultLimitMs;
+const defaultLimitMs = 2000;
+
+/** Its other end has not yet been heard to close. */
+const isEnding = (redis: Client): boolean => redis instanceof Redis && !redis.stream.writable;
 
 function argumentOf(script: Script, sources: readonly Args[], arg: string): string | number {
   for (const source of sources) {
@@ -219,8 +242,3 @@ function argumentOf(script: Script, sources: readonly Args[], arg: string): stri
   }
   throw new Error(`script ${script.name} was not given ${arg}`);
 }
-
-/** Redis's own refusals carry an upper-case word and come as `ReplyError`; everything else is the connection's fault. */
-const isConnectionFault = (error: unknown): boolean => !(error instanceof Error && error.name === "ReplyError");
-const unavailable = (error: unknown): unknown =>
-  isConnectionFault(error) ? new RemudaError("store_unavailable", { cause: error }) : error;

@@ -1,8 +1,11 @@
+import type { Clock, Millis } from "../base/clock.js";
 import type { ControlId, NodeId } from "../base/ids.js";
-import { textOf, type Log } from "../base/log.js";
+import type { Log } from "../base/log.js";
 import type { ControlMessage, NodeMessage, Wire } from "../pool/ports.js";
+import type { Client } from "./connect.js";
 import { controlChannel, nodeChannel } from "./keys.js";
-import type { Client, Store } from "./redis.js";
+import type { Store } from "./redis.js";
+import { Subscription, type SubscriptionParts } from "./subscription.js";
 
 /** Messages between roles over pub/sub: hints, never the truth. */
 export class RedisWire implements Wire {
@@ -17,29 +20,22 @@ export class RedisWire implements Wire {
   }
 }
 
-/** Hears the messages of one channel on a connection of its own; subscribes again by itself after a reconnect. */
-export async function listenTo<Message>(
-  redis: Client,
-  channel: string,
-  hear: { readonly onMessage: (message: Message) => void; readonly log: Log },
-): Promise<{ close(): void }> {
-  redis.on("error", (error: Error) => hear.log.warn({ error: error.message }, "redis subscription failed"));
-  redis.on("message", (_: string, text: string) => {
-    try {
-      hear.onMessage(JSON.parse(text) as Message);
-    } catch (error) {
-      hear.log.error({ error: textOf(error), channel }, "message could not be handled");
-    }
-  });
-  await redis.connect();
-  await redis.subscribe(channel);
-  return { close: () => redis.disconnect() };
+export interface EarParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limitMs: Millis;
+  /** A client for messages alone. */
+  connect(): Client;
 }
 
-export const listenAsNode = (redis: Client, node: NodeId, hear: { onMessage: (message: NodeMessage) => void; log: Log }): Promise<{ close(): void }> =>
-  listenTo(redis, nodeChannel(node), hear);
-export const listenAsControl = (
-  redis: Client,
-  control: ControlId,
-  hear: { onMessage: (message: ControlMessage) => void; log: Log },
-): Promise<{ close(): void }> => listenTo(redis, controlChannel(control), hear);
+/** Who listens, and to what. `onAgain`: something may have been missed. */
+export type Hearing<Message> = Pick<SubscriptionParts<Message>, "onMessage" | "onAgain">;
+
+const listenTo = <Message>(channel: string, { store, ...parts }: EarParts, hearing: Hearing<Message>): Promise<{ close(): void }> =>
+  Subscription.open<Message>({ ...parts, ...hearing, channel, publish: (to, text) => store.ask((redis) => redis.publish(to, text)) });
+
+export const listenAsNode = (parts: EarParts, node: NodeId, hearing: Hearing<NodeMessage>): Promise<{ close(): void }> =>
+  listenTo(nodeChannel(node), parts, hearing);
+export const listenAsControl = (parts: EarParts, control: ControlId, hearing: Hearing<ControlMessage>): Promise<{ close(): void }> =>
+  listenTo(controlChannel(control), parts, hearing);

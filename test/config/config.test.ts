@@ -173,7 +173,7 @@ describe("schema", () => {
     const names = leaves.flatMap(({ setting }) => setting.env ?? []);
     expect(new Set(names).size).toBe(names.length);
     expect(names.toSorted()).toEqual([
-      "REDIS_URL", "REMUDA_API_KEY", "REMUDA_CHROMIUM", "REMUDA_CLUSTER_SECRET", "REMUDA_DATA_DIR", "REMUDA_ENCRYPTION_KEY", "REMUDA_HOST",
+      "REDIS_SENTINEL_PASSWORD", "REDIS_URL", "REMUDA_API_KEY", "REMUDA_CHROMIUM", "REMUDA_CLUSTER_SECRET", "REMUDA_DATA_DIR", "REMUDA_ENCRYPTION_KEY", "REMUDA_HOST",
       "REMUDA_PORT", "REMUDA_PUBLIC_URL", "REMUDA_REGION", "REMUDA_ROLE", "REMUDA_S3_ACCESS_KEY_ID", "REMUDA_S3_SECRET_ACCESS_KEY",
     ]);
   });

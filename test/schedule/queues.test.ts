@@ -5,7 +5,7 @@ import type { ClaimId } from "../../src/base/ids.js";
 import type { Job } from "../../src/pool/ports.js";
 import { Queues, startWorker } from "../../src/schedule/queues.js";
 import { queuePrefix } from "../../src/store/keys.js";
-import { connectForQueues } from "../../src/store/redis.js";
+import { connectForQueues } from "../../src/store/connect.js";
 import { silentLog } from "../support/chromium-host.js";
 import { until } from "../support/chromium-until.js";
 import { nodeA } from "../support/pool-bed.js";

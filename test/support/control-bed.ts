@@ -14,7 +14,8 @@ import { makeCreateSession } from "../../src/pool/session-create.js";
 import { makeGetSession, makeUpdateSession } from "../../src/pool/session-update.js";
 import { makeListSessions } from "../../src/pool/session-list.js";
 import { listenAsControl } from "../../src/store/wire.js";
-import { connect } from "../../src/store/redis.js";
+import { connectForMessages } from "../../src/store/connect.js";
+import { systemClock } from "../../src/base/clock.js";
 import { silentLog } from "./chromium-host.js";
 import { DrivenClock } from "./driven-clock.js";
 import { startRedis } from "./redis.js";
@@ -39,8 +40,8 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   const desk = new Desk(clock);
   const grants = new Grants(control, { homes, projects, desk, clock, log: silentLog, beatPeriodMs: 1000 });
   const messages: ControlMessage[] = [];
-  const ears = await listenAsControl(connect({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), control, {
-    log: silentLog,
+  const connect = () => connectForMessages({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 });
+  const ears = await listenAsControl({ store: bed.store, clock: systemClock, log: silentLog, limitMs: 10_000, connect }, control, {
     onMessage: (message) => {
       messages.push(message);
       if (message.kind !== "answer") desk.deliver(message.connection, message);

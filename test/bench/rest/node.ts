@@ -13,7 +13,6 @@ import { Slots } from "../../../src/node/slots.js";
 import type { NodeMessage } from "../../../src/pool/ports.js";
 import { startWorker } from "../../../src/schedule/queues.js";
 import { openState, type State } from "../../../src/state.js";
-import { connect } from "../../../src/store/redis.js";
 import { listenAsNode } from "../../../src/store/wire.js";
 import { silentListener, simulatedBrowser } from "./browser.js";
 
@@ -73,7 +72,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     const ok = await networks.sync(slot, message.what.revision);
     await wire.toControl(message.control, { kind: "answer", question: message.question, ok });
   };
-  await listenAsNode(connect(state.redis), node, { log, onMessage: (message) => void hear(message).catch(onFault) });
+  await listenAsNode(state.ear, node, { onMessage: (message) => void hear(message).catch(onFault) });
   await startWorker(state.queueOptions, node, async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)));
   const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
   const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });

@@ -1,0 +1,50 @@
+import { expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import { newBrowserId, onDemandHome, type LeaseId } from "../../src/base/ids.js";
+import { redisPlaces } from "../../src/own-places.js";
+import type { NodeMessage } from "../../src/pool/ports.js";
+import { connectAlone, connectForMessages } from "../../src/store/connect.js";
+import { Store } from "../../src/store/redis.js";
+import { sentinelsIn } from "../../src/store/sentinels.js";
+import { listenAsNode, RedisWire } from "../../src/store/wire.js";
+import { silentLog } from "../support/chromium-host.js";
+import { until } from "../support/chromium-until.js";
+import { nodeA } from "../support/pool-bed.js";
+import { startRedisPair } from "../support/redis-pair.js";
+
+const limits = { connectTimeoutMs: 1000, commandTimeoutMs: 1000 };
+
+test("a URL of sentinels names each, their master and whoever asks", () => {
+  const url = "rediss+sentinel://me:p%40ss@one.example:26380,two.example,[fd00::1]:7/herd";
+  expect(sentinelsIn({ url, ...limits, sentinelPassword: "theirs" })).toMatchObject({
+    name: "herd", username: "me", password: "p@ss", sentinelPassword: "theirs", tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true,
+    sentinels: [{ host: "one.example", port: 26_380 }, { host: "two.example", port: 26_379 }, { host: "fd00::1", port: 7 }],
+  });
+  // Closed to browsers, as Redis itself is.
+  expect(redisPlaces(url)).toEqual([{ host: "one.example", port: 26_380 }, { host: "two.example", port: 26_379 }, { host: "fd00::1", port: 7 }]);
+});
+
+test("commands and messages follow the master that sentinels name, also from one that stands still", async () => {
+  const pair = await startRedisPair({ sentinels: 1 });
+  onTestFinished(() => pair.stop());
+  const options = { url: pair.sentinelUrl, isCluster: false, ...limits };
+  const store = new Store(connectAlone(options), silentLog);
+  onTestFinished(() => store.close());
+  await store.open(new AbortController().signal);
+  const heard: NodeMessage[] = [];
+  const ears = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs: 1000, connect: () => connectForMessages(options) }, nodeA, { onMessage: (message) => void heard.push(message) });
+  onTestFinished(() => ears.close());
+  await store.ask((client) => client.set("remuda:{test}:kept", "yes"));
+  await pair.caughtUp();
+  pair.primary.signal("SIGSTOP");
+  await until("the other one", async () => (await pair.primaryPort()) === pair.replica.port, 20_000);
+  const kept = await until("an answer", () => store.ask((client) => client.get("remuda:{test}:kept")).catch(() => undefined), 20_000);
+  expect(kept).toBe("yes");
+  await until("it is written", () => store.ask((client) => client.set("remuda:{test}:x", "x")).catch(() => undefined), 20_000);
+  const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandHome), lease: "lease" as LeaseId, why: "over" };
+  await until("a message", async () => {
+    await new RedisWire(store).toNode(nodeA, message).catch(() => {});
+    return heard.length > 0;
+  }, 20_000);
+  pair.primary.signal("SIGCONT");
+});
