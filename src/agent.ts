@@ -1,5 +1,5 @@
 import { textOf } from "./base/log.js";
-import type { BrowserId, NodeId } from "./base/ids.js";
+import type { BrowserId, LeaseId, NodeId } from "./base/ids.js";
 import { Stops } from "./base/stops.js";
 import { type Host, openHost } from "./browser/host.js";
 import { launchChromium } from "./browser/launch.js";
@@ -21,10 +21,11 @@ import { Contact } from "./node/contact.js";
 import { Fence } from "./node/fence.js";
 import type { Gateway } from "./node/gateway.js";
 import { Health } from "./node/health.js";
-import { startKeeping } from "./node/keeping.js";
+import { Keeping } from "./node/keeping.js";
 import { Networks } from "./node/networks.js";
 import type { NodeAddress, Registered } from "./node/ports.js";
 import { type SlotPorts, Slots } from "./node/slots.js";
+import { Succession } from "./node/succession.js";
 import { startWatch } from "./node/watch.js";
 import { Labels } from "./pool/labels.js";
 import type { NodeFacts, Nodes } from "./pool/nodes.js";
@@ -76,29 +77,60 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
   });
   stops.add("watch", () => watch.stop());
   const networks = new Networks({ homes, reports, clock, log });
+  const succession = new Succession({ slots, homes, reports, networks, log });
   const fence = new Fence({
-    slots, homes, reports, networks, log, ...changing(slots), resetLimitMs: config.node.resetLimitMs,
+    slots, homes, reports, networks, succession, log, ...changing(slots), resetLimitMs: config.node.resetLimitMs,
     answer: ({ control, question }, { isDone: ok, ...why }) => state.wire.toControl(control, { kind: "answer", question, ok, ...why }),
   });
   const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
-  const gateway = wireGateway(config, surroundings, {
-    wiring: parts,
-    local: {
-      findBrowser: (browser) => slots.find(browser),
-      connect: async ({ browser, lease }) => {
-        const reply = await reports.connect(browser, lease);
-        if (reply.kind === "over") return { kind: "gone", reason: (await parts.findEnd(browser, lease)) ?? reply.why };
-        return registered({ slots, fence }, { browser, lease, ...reply });
-      },
-    },
-  });
+  const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
+  const keeping = new Keeping({ node, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
+  const gateway = openGateway({ config, surroundings, parts }, { reports, slots, fence, succession, keeping });
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
     await Promise.all([ways.close(address), ways.close(listening)]);
     beatNow = await beginAgent({ config, surroundings, state, stops }, {
-      node, slots, fence, networks, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, ways }), ...failingOf(health) }),
+      node, slots, fence, networks, keeping, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, ways }), ...failingOf(health) }),
     });
   };
   return { agent: { gateway, begin, unready: () => (stopping.aborted ? "draining" : whyNot(host, config, ways)) }, stops };
+}
+
+interface Used {
+  readonly reports: State["reports"];
+  readonly slots: Slots;
+  readonly fence: Fence;
+  readonly succession: Succession;
+  readonly keeping: Keeping;
+}
+
+function openGateway(
+  { config, surroundings, parts }: { config: Config; surroundings: Surroundings; parts: AgentParts }, used: Used,
+): Gateway {
+  const findAddress = async (browser: BrowserId): Promise<NodeAddress | undefined> => {
+    const address = await parts.findAddress(browser);
+    if (!address) void used.keeping.lookFor(browser);
+    return address;
+  };
+  return wireGateway(config, surroundings, {
+    wiring: { ...parts, findAddress },
+    local: {
+      findBrowser: (browser) => used.slots.find(browser),
+      connect: ({ browser, lease }) => register(used, parts, { browser, lease }),
+    },
+  });
+}
+
+/** Whoever else is on the browser is cut before; the first client of a lease waits for the dispatch of its start page. */
+async function register(
+  { reports, slots, fence, succession }: Used, { findEnd }: AgentParts, { browser, lease }: { browser: BrowserId; lease: LeaseId },
+): Promise<Registered> {
+  const reply = await reports.connect(browser, lease);
+  if (reply.kind === "over") return { kind: "gone", reason: (await findEnd(browser, lease)) ?? reply.why };
+  const slot = slots.find(browser);
+  if (!slot) return { kind: "gone", reason: "the browser is over" };
+  if (!(await succession.begin(slot, lease))) return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
+  if (reply.startUrl === undefined || reply.registrations > 1) return { kind: "connected" };
+  return { kind: "connected", ready: fence.start(slot, lease, reply.startUrl) };
 }
 
 interface Wiring {
@@ -116,6 +148,7 @@ interface Begun {
   readonly slots: Slots;
   readonly fence: Fence;
   readonly networks: Networks;
+  readonly keeping: Keeping;
   readonly drain: Drain;
   readonly gateway: Gateway;
   facts(): NodeFacts;
@@ -130,9 +163,9 @@ const openHealth = ({ fill }: Config, { clock, log }: Surroundings, { node, node
 const failingOf = ({ failing }: Health): Pick<NodeFacts, "failing"> => (failing ? { failing } : {});
 
 /** Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what beats out of turn. */
-async function beginAgent({ config, surroundings, state, stops }: Around, { node, slots, fence, networks, drain, gateway, facts }: Begun): Promise<() => void> {
+async function beginAgent({ config, surroundings, state, stops }: Around, { node, slots, fence, networks, keeping, drain, gateway, facts }: Begun): Promise<() => void> {
   const { log, clock, hurry } = surroundings;
-  const { homes, reports, nodes } = state;
+  const { homes, nodes } = state;
   await drain.forgetEarlierRun();
   await state.queues.drop(node);
   const beat = (): Promise<void> => nodes.beat(facts());
@@ -142,13 +175,11 @@ async function beginAgent({ config, surroundings, state, stops }: Around, { node
   stops.add("messages", () => ears.close());
   const worker = await startWorker(state.queueOptions, node, (job) => workOn({ slots, fence }, job));
   stops.add("worker", () => worker.close());
-  const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
   const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });
   stops.add("contact", () => contact.close());
-  const keeping = startKeeping({ node, slots, homes, reports, networks, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
-  stops.add("keeping", () => keeping.stop());
+  stops.add("keeping", keeping.start());
   stops.add("browsers", () => drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"));
-  stops.add("beat", clock.every(beatPeriodMs, beatSoon));
+  stops.add("beat", clock.every(config.node.beatPeriodMs, beatSoon));
   stops.add("gateway", () => gateway.close());
   stops.add("drain", async () => {
     // From the next beat on nothing is placed here.
@@ -211,17 +242,6 @@ const refusalOf = ({ refusal = "" }: Host, { node }: Config): string =>
 function whyNot(host: Host, config: Config, ways: Ways): string | undefined {
   if (Object.keys(host.executables).length === 0) return "no Chromium is installed";
   return host.walls === undefined ? refusalOf(host, config) : ways.unready;
-}
-
-/** The first client of a lease waits for the dispatch of its start page. */
-function registered(
-  { slots, fence }: { slots: Slots; fence: Fence },
-  at: { browser: BrowserId; lease: Parameters<Fence["start"]>[1]; registrations: number; startUrl?: string },
-): Registered {
-  const slot = slots.find(at.browser);
-  if (!slot) return { kind: "gone", reason: "the browser is over" };
-  if (at.startUrl === undefined || at.registrations > 1) return { kind: "connected" };
-  return { kind: "connected", ready: fence.start(slot, at.lease, at.startUrl) };
 }
 
 function slotMeter({ homes }: State, metrics: Metrics): SlotPorts["meter"] {

@@ -12,6 +12,7 @@ interface Stop {
  */
 export class Stops {
   readonly #stops: Stop[] = [];
+  #failed: readonly Stop[] = [];
   #running: Promise<void> | undefined;
 
   constructor(private readonly clock: Clock, private readonly limitMs: Millis) {}
@@ -21,19 +22,30 @@ export class Stops {
   }
 
   run(): Promise<void> {
-    this.#running ??= this.#runAll();
+    this.#running ??= this.#runAll(this.#stops.toReversed());
     return this.#running;
   }
 
-  async #runAll(): Promise<void> {
+  /** Likewise; where an earlier run has failed, once more what failed in it. */
+  runAgain(): Promise<void> {
+    const failed = this.#failed;
+    this.#failed = [];
+    if (failed.length > 0) this.#running = this.#runAll(failed);
+    return this.run();
+  }
+
+  async #runAll(stops: readonly Stop[]): Promise<void> {
     const failures: Error[] = [];
-    for (const stop of this.#stops.toReversed()) {
+    const failed: Stop[] = [];
+    for (const stop of stops) {
       try {
         await within(this.clock, { what: `stopping ${stop.name}`, limitMs: this.limitMs }, Promise.resolve(stop.run()));
       } catch (error) {
         failures.push(new Error(`${stop.name} did not stop`, { cause: error }));
+        failed.push(stop);
       }
     }
+    this.#failed = failed;
     if (failures.length > 0) throw new AggregateError(failures, failures.map((failure) => failure.message).join("; "));
   }
 }

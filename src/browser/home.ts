@@ -21,7 +21,7 @@ export function takeHome({ clock, scratchDirectory, sizedScratch, uids }: Host):
   if (uid !== null) stops.add("uid", () => uids?.give(uid));
   const directories = directoriesOf(scratchDirectory, newWorkspaceName());
   stops.add("directories", () => removeRoot(directories.root, sizedScratch));
-  return { directories, uid, discard: () => stops.run() };
+  return { directories, uid, discard: () => stops.runAgain() };
 }
 
 export async function makeHome({ directories, uid }: Home, { browser }: LaunchSpec, { sizedScratch }: Host): Promise<void> {

@@ -142,11 +142,14 @@ export class RunningChromium implements Chromium {
     await this.kill();
   }
 
+  /** After a failure it is tried again. Where the browser is being left, its directories are no longer its to remove. */
   kill(): Promise<void> {
     const { home, pages, stops } = this.launched;
     pages.release();
-    // Where the browser is being left, its directories are no longer its to remove.
-    this.#end ??= stops.run().finally(() => home.discard());
+    this.#end ??= stops.runAgain().finally(() => home.discard()).catch((error: unknown) => {
+      this.#end = undefined;
+      throw error;
+    });
     return this.#end;
   }
 

@@ -23,7 +23,7 @@ const keptLeases = 32;
 export class Activity {
   readonly #visitors = new Map<Visitor, LeaseId>();
   readonly #confirmed = new Set<Visitor>();
-  readonly #over = new Set<LeaseId>();
+  readonly #over = new Map<LeaseId, string>();
   #lease: LeaseId | undefined;
   #inactiveSince: Millis;
   #registrations = 0;
@@ -53,6 +53,12 @@ export class Activity {
     return this.#visitors.size > 0;
   }
 
+  /** Leases that are known here beside `lease` and not yet cut off: of two only one can be the record's (succession.ts). */
+  rivalsOf(lease: LeaseId | undefined): readonly LeaseId[] {
+    const known = [...this.#confirmed].flatMap((visitor) => this.#visitors.get(visitor) ?? []);
+    return [...new Set([...(this.#lease ? [this.#lease] : []), ...known])].filter((other) => other !== lease);
+  }
+
   /** A new holder, since `agoMs`: the clock starts there. Harmless when told twice. */
   begin(lease: LeaseId, agoMs: Millis = 0): void {
     if (this.#lease === lease || this.#over.has(lease)) return;
@@ -64,6 +70,11 @@ export class Activity {
 
   isOver(lease: LeaseId): boolean {
     return this.#over.has(lease);
+  }
+
+  /** As the cut said. */
+  whyOver(lease: LeaseId): string | undefined {
+    return this.#over.get(lease);
   }
 
   /** From here on the fence reaches the visitor; `undefined` where its lease is over. */
@@ -91,7 +102,7 @@ export class Activity {
 
   /** The fence: every socket, pending upgrade and request of the lease is cut; it throws where one could not be. */
   async cutLease(lease: LeaseId, reason: string): Promise<void> {
-    this.#remember(lease);
+    this.#remember(lease, reason);
     if (this.#lease === lease) this.#lease = undefined;
     const visitors = [...this.#visitors].filter(([, theirs]) => theirs === lease).map(([visitor]) => visitor);
     const ends = await Promise.allSettled(visitors.map((visitor) => visitor.cut(reason)));
@@ -105,9 +116,9 @@ export class Activity {
     await Promise.allSettled([...this.#visitors.keys()].map((visitor) => visitor.interrupt?.(reason)));
   }
 
-  #remember(lease: LeaseId): void {
-    this.#over.add(lease);
-    for (const oldest of this.#over) {
+  #remember(lease: LeaseId, reason: string): void {
+    if (!this.#over.has(lease)) this.#over.set(lease, reason);
+    for (const oldest of this.#over.keys()) {
       if (this.#over.size <= keptLeases) break;
       this.#over.delete(oldest);
     }

@@ -7,7 +7,9 @@ import type { Networks } from "./networks.js";
 import { done, failed, type Outcome } from "./outcome.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
+import type { Succession } from "./succession.js";
 import type { Uploads } from "./uploads.js";
+import { visitFor, workFor } from "./working.js";
 
 type Asked = Extract<NodeMessage, { kind: "ask" }>;
 
@@ -17,6 +19,7 @@ export interface FencePorts {
   readonly reports: NodeReports;
   readonly log: Log;
   readonly networks: Networks;
+  readonly succession: Succession;
   readonly uploads: Uploads;
   readonly attaching: Attaching;
   readonly resetLimitMs: Millis;
@@ -38,19 +41,21 @@ export class Fence {
   async #act(slot: Slot, message: NodeMessage): Promise<void> {
     switch (message.kind) {
       case "cut": return await slot.activity.cutLease(message.lease, message.why);
-      case "start": return await this.start(slot, message.lease, message.url);
+      case "start": return await this.#start(slot, message);
       case "ask": return await this.#ask(slot, message);
       case "fence": return await this.#fence(slot, message);
     }
   }
 
-  /** The acquire's start page, once per lease; dropped where the lease has ended or a client is there already. */
+  async #start(slot: Slot, { lease, url }: Extract<NodeMessage, { kind: "start" }>): Promise<void> {
+    if (await this.ports.succession.begin(slot, lease)) await this.start(slot, lease, url);
+  }
+
+  /** The acquire's start page, once per lease that has begun; dropped where the lease has ended or a client is there already. */
   start(slot: Slot, lease: LeaseId, url: string): Promise<void> {
     if (slot.started?.lease === lease) return slot.started.dispatched;
-    if (slot.activity.isOver(lease)) return Promise.resolve();
-    slot.activity.begin(lease);
-    if (slot.activity.registrations > 0) return Promise.resolve();
-    const dispatched = (slot.restarting ?? Promise.resolve()).then(() => slot.chromium.navigate(url)).catch((error: unknown) => {
+    if (slot.activity.isOver(lease) || slot.activity.registrations > 0) return Promise.resolve();
+    const dispatched = visitFor(slot, lease, (signal) => navigate(slot, url, signal)).then(() => {}, (error: unknown) => {
       this.ports.log.debug({ browser: slot.id, error: textOf(error) }, "start page not dispatched");
     });
     slot.started = { lease, dispatched };
@@ -59,7 +64,7 @@ export class Fence {
 
   async #ask(slot: Slot, message: Asked): Promise<void> {
     const { lease, what } = message;
-    if (slot.activity.isOver(lease)) return await this.ports.answer(message, failed());
+    if (!(await this.ports.succession.begin(slot, lease))) return await this.ports.answer(message, failed());
     // Where it cannot be known whether the change is in force, no answer is one: the caller is told that the way out is closed.
     if (what.kind === "network") return await this.ports.answer(message, (await this.ports.networks.sync(slot, what.revision)) ? done : failed());
     const outcome = await this.#carryOut(slot, lease, what).catch((error: unknown) => {
@@ -74,16 +79,18 @@ export class Fence {
       case "extensions": return await this.ports.uploads.add(slot, lease, what.items);
       case "profile": return await this.ports.attaching.attach(slot, lease, { id: what.id, isSaved: what.save });
       case "navigate": return await this.#navigate(slot, lease, what.url);
-      case "resize": return await slot.inTurn(() => this.#resize(slot, what));
+      case "resize": return await workFor(slot, lease, () => this.#resize(slot, what));
     }
   }
 
   async #navigate(slot: Slot, lease: LeaseId, url: string): Promise<Outcome> {
     // From now on the acquire's own start page is no longer wanted.
     slot.started = { lease, dispatched: Promise.resolve() };
-    await slot.restarting;
-    await slot.chromium.navigate(url);
-    return done;
+    const outcome = await visitFor(slot, lease, async (signal) => {
+      await navigate(slot, url, signal);
+      return done;
+    });
+    return outcome ?? failed();
   }
 
   async #resize(slot: Slot, { width, height }: { width: number; height: number }): Promise<Outcome> {
@@ -107,19 +114,14 @@ export class Fence {
 
   async #cut(slot: Slot, lease: LeaseId): Promise<boolean> {
     try {
-      await slot.activity.cutLease(lease, "the lease has ended");
-      await slot.inTurn(() => this.#restoreViewport(slot));
+      await slot.activity.cutLease(lease, "released");
+      await slot.inTurn(() => slot.restoreViewport());
       await this.ports.networks.restore(slot);
       return true;
     } catch (error) {
       await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
       return false;
     }
-  }
-
-  async #restoreViewport(slot: Slot): Promise<void> {
-    if (slot.viewport) await slot.chromium.resize(slot.config.viewport);
-    slot.viewport = undefined;
   }
 
   /** A reset job: fence, clear, compare with the fingerprint of the launch; any difference retires the browser. */
@@ -136,4 +138,11 @@ export class Fence {
     }
     await this.ports.reports.freed(id, claim);
   }
+}
+
+/** Where a restart is under way, what comes after it. */
+async function navigate(slot: Slot, url: string, signal: AbortSignal): Promise<void> {
+  await slot.restarting;
+  signal.throwIfAborted();
+  await slot.chromium.navigate(url);
 }

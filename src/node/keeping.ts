@@ -1,19 +1,20 @@
-import { groupBy } from "../base/group.js";
 import type { Clock, Millis } from "../base/clock.js";
-import { type Home, homeOf, type LeaseId, type NodeId } from "../base/ids.js";
+import { groupBy } from "../base/group.js";
+import { type BrowserId, type Home, homeOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Browser } from "../pool/browser.js";
-import type { Homes, NodeReports } from "../pool/ports.js";
-import type { Networks } from "./networks.js";
+import type { Homes, NodeReports, Projects } from "../pool/ports.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
+import type { Succession } from "./succession.js";
 
 export interface KeepingPorts {
   readonly node: NodeId;
   readonly slots: Slots;
   readonly homes: Homes;
+  readonly projects: Pick<Projects, "homes">;
   readonly reports: NodeReports;
-  readonly networks: Networks;
+  readonly succession: Succession;
   readonly clock: Clock;
   readonly log: Log;
   readonly expirePeriodMs: Millis;
@@ -23,82 +24,127 @@ export interface KeepingPorts {
 
 /** A slot without a record is left alone so long: its record may be about to be read. */
 const youngMs: Millis = 10_000;
+/** Where this node has no browser there is seldom a record of one: so many looks pass between two at all homes. */
+const looksPerRound = 6;
 
-/** Looks after the browsers of this node: ends inactive leases, probes idle browsers, ends those that no record knows. */
-export function startKeeping(ports: KeepingPorts): { stop(): void } {
-  const lastProbe = new WeakMap<Slot, Millis>();
-  let isLooking = false;
-  const look = async (): Promise<void> => {
-    if (isLooking) return;
-    isLooking = true;
+/**
+ * Holds the browsers of this node and the records that name it against each other, both ways: a failover may take from Redis what it has
+ * acknowledged. Ends inactive leases, probes idle browsers, ends browsers that no record knows, and records without a browser.
+ */
+export class Keeping {
+  readonly #lastProbe = new WeakMap<Slot, Millis>();
+  #isLooking = false;
+  #looks = 0;
+
+  constructor(private readonly ports: KeepingPorts) {}
+
+  /** Looks from now on; the result stops that. */
+  start(): () => void {
+    return this.ports.clock.every(this.ports.expirePeriodMs, () => void this.look());
+  }
+
+  /** Never throws. */
+  async look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
     try {
-      await ports.slots.tellUntold();
-      const homes = groupBy(ports.slots.all(), (slot) => homeOf(slot.id));
-      await Promise.all([...homes].map(([home, slots]) => keepHome(ports, lastProbe, { home, slots })));
+      await this.#look();
     } catch (error) {
-      ports.log.warn({ error: textOf(error) }, "browsers could not be looked after");
+      this.ports.log.warn({ error: textOf(error) }, "browsers could not be looked after");
     } finally {
-      isLooking = false;
+      this.#isLooking = false;
     }
-  };
-  return { stop: ports.clock.every(ports.expirePeriodMs, () => void look()) };
-}
-
-async function keepHome(ports: KeepingPorts, lastProbe: WeakMap<Slot, Millis>, { home, slots }: { home: Home; slots: readonly Slot[] }): Promise<void> {
-  const { browsers, at } = await ports.homes.browsersOf(home, ports.node);
-  const records = new Map(browsers.map((browser) => [browser.id, browser]));
-  await Promise.all(slots.map(async (slot) => {
-    const record = records.get(slot.id);
-    if (!record) return await endUnknown(ports, slot);
-    if (record.state === "leased") return await keepLeased(ports, slot, { record, at });
-    if (record.state === "idle") await probe(ports, lastProbe, slot);
-  }));
-}
-
-/** Its record is gone: this node was taken for lost, or Redis has forgotten. Nobody may use it any more. */
-async function endUnknown({ slots, homes, clock, log }: KeepingPorts, slot: Slot): Promise<void> {
-  if (slot.isEnding || clock.monotonic() - slot.bornAtMs < youngMs) return;
-  // Another release writes records without telling the index.
-  if (await homes.findBrowser(slot.id)) return;
-  log.warn({ browser: slot.id }, "browser without a record ended");
-  await slots.end(slot);
-}
-
-async function keepLeased(ports: KeepingPorts, slot: Slot, { record, at }: { record: Browser; at: Millis }): Promise<void> {
-  const { lease } = record;
-  if (!lease) return;
-  const { activity } = slot;
-  const earlier = activity.lease;
-  if (earlier && earlier !== lease.id) {
-    if (await isHeldBy(ports, slot, earlier)) return;
-    // A fence that never came: the old holder is cut now.
-    await activity.cutLease(earlier, "the lease has ended");
-    // By the record, for the new holder may have changed it already.
-    await ports.networks.sync(slot);
   }
-  activity.begin(lease.id, at - lease.grantedAt);
-  const used = slot.using.untold(lease.id);
-  if (used) await ports.reports.used(slot.id, used);
-  const since = activity.inactiveSinceMs;
-  if (since === undefined || activity.hasVisitors) return;
-  if (ports.clock.monotonic() - since < lease.timeoutSeconds * 1000) return;
-  const isExpired = await ports.reports.expire({ browser: slot.id, lease: lease.id, registrations: lease.registrations });
-  if (isExpired) ports.log.info({ browser: slot.id, lease: lease.id }, "lease expired");
-}
 
-/** Read again: of the record that was read and what this node has heard, either may be the newer. */
-const isHeldBy = async ({ homes }: KeepingPorts, { id }: Slot, lease: LeaseId): Promise<boolean> =>
-  (await homes.findBrowser(id))?.browser.lease?.id === lease;
+  /** A client has come for a browser that is not here: where its record says that it is, the record is wrong. Never throws. */
+  async lookFor(id: BrowserId): Promise<void> {
+    const { homes, slots, node, log } = this.ports;
+    try {
+      const record = (await homes.findBrowser(id))?.browser;
+      if (record?.node === node && standsForBrowser(record)) await slots.endMissing(id);
+    } catch (error) {
+      log.warn({ browser: id, error: textOf(error) }, "record not looked at");
+    }
+  }
 
-async function probe(ports: KeepingPorts, lastProbe: WeakMap<Slot, Millis>, slot: Slot): Promise<void> {
-  const now = ports.clock.monotonic();
-  if (slot.isEnding || slot.restarting || now - (lastProbe.get(slot) ?? slot.bornAtMs) < ports.probePeriodMs) return;
-  lastProbe.set(slot, now);
-  try {
-    await slot.chromium.probe(ports.probeLimitMs);
-  } catch (error) {
-    if (slot.isEnding) return;
-    ports.log.warn({ browser: slot.id, error: textOf(error) }, "idle browser did not answer");
-    await ports.slots.retireNow(slot, "unhealthy", textOf(error));
+  async #look(): Promise<void> {
+    const { slots, projects } = this.ports;
+    await slots.tellUntold();
+    // Before the records are read: of a browser that comes meanwhile nothing is said.
+    const byHome = groupBy(slots.all(), (slot) => homeOf(slot.id));
+    const isRound = this.#looks % looksPerRound === 0;
+    this.#looks += 1;
+    const homes = new Set([...byHome.keys(), ...(isRound ? await projects.homes() : [])]);
+    await Promise.all([...homes].map((home) => this.#keepHome(home, byHome.get(home) ?? [])));
+  }
+
+  async #keepHome(home: Home, slots: readonly Slot[]): Promise<void> {
+    const { browsers, at } = await this.ports.homes.browsersOf(home, this.ports.node);
+    const records = new Map(browsers.map((browser) => [browser.id, browser]));
+    for (const slot of slots) records.delete(slot.id);
+    const own = new Map(browsers.map((browser) => [browser.id, browser]));
+    const missing = [...records.values()].filter(standsForBrowser);
+    await Promise.all([
+      ...missing.map(({ id }) => this.ports.slots.endMissing(id)),
+      ...slots.map((slot) => this.#keep(slot, own.get(slot.id), at)),
+    ]);
+  }
+
+  async #keep(slot: Slot, record: Browser | undefined, at: Millis): Promise<void> {
+    if (!record) return await this.#endUnknown(slot);
+    if (record.state === "leased") return await this.#keepLeased(slot, record, at);
+    if (record.state !== "idle") return;
+    await this.ports.succession.clear(slot);
+    await this.#probe(slot);
+  }
+
+  /** Its record is gone: this node was taken for lost, or Redis has forgotten. Nobody may use it any more. */
+  async #endUnknown(slot: Slot): Promise<void> {
+    const { slots, homes, clock, log } = this.ports;
+    if (slot.isEnding || clock.monotonic() - slot.bornAtMs < youngMs) return;
+    // Another release writes records without telling the index.
+    if (await homes.findBrowser(slot.id)) return;
+    log.warn({ browser: slot.id }, "browser without a record ended");
+    await slots.end(slot);
+  }
+
+  async #keepLeased(slot: Slot, { lease }: Browser, at: Millis): Promise<void> {
+    const { reports, clock, log, succession } = this.ports;
+    if (!lease) return;
+    const { activity } = slot;
+    if (activity.isOver(lease.id)) return await this.#endForgotten(slot, lease.id);
+    if (!(await succession.begin(slot, lease.id, at - lease.grantedAt))) return;
+    const used = slot.using.untold(lease.id);
+    if (used) await reports.used(slot.id, used);
+    const since = activity.inactiveSinceMs;
+    if (since === undefined || activity.hasVisitors) return;
+    if (clock.monotonic() - since < lease.timeoutSeconds * 1000) return;
+    const isExpired = await reports.expire({ browser: slot.id, lease: lease.id, registrations: lease.registrations });
+    if (isExpired) log.info({ browser: slot.id, lease: lease.id }, "lease expired");
+  }
+
+  /** Its end was acknowledged, and its holder is gone: nobody would end it again. Read once more, for the record may be the older word. */
+  async #endForgotten(slot: Slot, lease: NonNullable<Browser["lease"]>["id"]): Promise<void> {
+    const record = (await this.ports.homes.findBrowser(slot.id))?.browser;
+    if (slot.isEnding || record?.lease?.id !== lease) return;
+    this.ports.log.warn({ browser: slot.id, lease }, "browser ended: Redis has forgotten the end of its lease");
+    await this.ports.slots.retireNow(slot, "not_clean", "Redis has forgotten the end of its lease");
+  }
+
+  async #probe(slot: Slot): Promise<void> {
+    const { clock, log, slots, probePeriodMs, probeLimitMs } = this.ports;
+    const now = clock.monotonic();
+    if (slot.isEnding || slot.restarting || now - (this.#lastProbe.get(slot) ?? slot.bornAtMs) < probePeriodMs) return;
+    this.#lastProbe.set(slot, now);
+    try {
+      await slot.chromium.probe(probeLimitMs);
+    } catch (error) {
+      if (slot.isEnding) return;
+      log.warn({ browser: slot.id, error: textOf(error) }, "idle browser did not answer");
+      await slots.retireNow(slot, "unhealthy", textOf(error));
+    }
   }
 }
+
+/** Launching and retiring ones have jobs, which come again. */
+const standsForBrowser = ({ state }: Browser): boolean => state === "idle" || state === "leased" || state === "resetting";

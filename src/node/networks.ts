@@ -1,4 +1,5 @@
 import type { Clock, Millis } from "../base/clock.js";
+import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Rules } from "../egress/rules.js";
 import type { Lease, NetworkChange } from "../pool/browser.js";
@@ -57,7 +58,7 @@ export class Networks {
     const lease = (await this.ports.homes.findBrowser(slot.id))?.browser.lease;
     const { network, networkWanted } = lease ?? {};
     if (lease && networkWanted) return (await this.#change(slot, lease, networkWanted)) && networkWanted.revision >= revision;
-    if (network && network.revision !== slot.network) await this.#put(slot, network, await slot.door.rulesWith(network));
+    if (lease && network && network.revision !== slot.network?.revision) await this.#put({ slot, lease: lease.id }, network, await slot.door.rulesWith(network));
     else if (lease && !network) await this.#restore(slot);
     await slot.door.reopen();
     return (network?.revision ?? 0) >= revision;
@@ -71,7 +72,7 @@ export class Networks {
       log.warn({ browser: slot.id, lease, error: textOf(error) }, "network change refused");
       return undefined;
     });
-    if (rules) await this.#put(slot, wanted, rules);
+    if (rules) await this.#put({ slot, lease }, wanted, rules);
     else await slot.door.reopen();
     const noted = await reports.applied({ browser: slot.id, lease, revision, outcome: rules ? "applied" : "refused" });
     if (rules) log.info({ browser: slot.id, lease, revision }, "network changed");
@@ -79,9 +80,9 @@ export class Networks {
     return rules !== undefined || (noted === "stale" && (await this.#sync(slot, revision)));
   }
 
-  async #put(slot: Slot, { revision }: NetworkChange, rules: Rules): Promise<void> {
+  async #put({ slot, lease }: { slot: Slot; lease: LeaseId }, { revision, proxy }: NetworkChange, rules: Rules): Promise<void> {
     await slot.door.apply(rules);
-    slot.network = revision;
+    slot.network = { lease, revision, hasProxy: proxy !== undefined };
   }
 
   #inTurn<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {

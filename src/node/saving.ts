@@ -35,7 +35,7 @@ const leaveLimitMs: Millis = 10_000;
 
 /** Ends that leave a state which nobody decided to keep. */
 const disorderly: ReadonlySet<RetireReason> = new Set([
-  "crashed", "unhealthy", "launch_failed", "reset_failed", "not_clean", "node_lost", "memory_exceeded", "storage_exceeded",
+  "crashed", "unhealthy", "launch_failed", "reset_failed", "not_clean", "node_lost", "memory_exceeded", "storage_exceeded", "missing",
 ]);
 export const isOrderly = (why: RetireReason | undefined): boolean => why !== undefined && !disorderly.has(why);
 

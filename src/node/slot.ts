@@ -36,12 +36,14 @@ export class Slot implements LocalBrowser {
   readonly #ending = new AbortController();
   #work: Promise<unknown> = Promise.resolve();
   #restarting: Promise<void> | undefined;
-  /** Revision of the network change of a lease that is in force; without one it is the launch's own network. */
-  network: number | undefined;
+  /** The network change of a lease that is in force; without one it is the launch's own network. */
+  network: { readonly lease: LeaseId; readonly revision: number; readonly hasProxy: boolean } | undefined;
   /** The lease whose start page was dispatched last. */
   started?: { readonly lease: LeaseId; readonly dispatched: Promise<void> };
   /** What a PATCH has made of the viewport: a restart keeps it, the fence puts the launch's back. */
   viewport: Viewport | undefined;
+  /** A lease that its record forgot and that has used it: what that has left is still to be settled (succession.ts). */
+  stray: LeaseId | undefined;
   /** What holders have given it and it has, in load order. */
   uploads: readonly UploadedExtension[] = [];
   /** What it was started from, and whether its orderly end is saved there. */
@@ -107,6 +109,12 @@ export class Slot implements LocalBrowser {
 
   endBegins(): void {
     this.#ending.abort(new Error("the browser is over"));
+  }
+
+  /** That of its launch again; in its turn only. */
+  async restoreViewport(): Promise<void> {
+    if (this.viewport) await this.chromium.resize(this.config.viewport);
+    this.viewport = undefined;
   }
 
   /** Settles when a restart is over, however it went; undefined where there is none. */

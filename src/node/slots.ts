@@ -1,4 +1,5 @@
-import type { Clock } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
+import { within } from "../base/deadline.js";
 import { type BrowserId, type ClaimId, homeOf } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Chromium, Furnish, Left } from "../browser/chromium.js";
@@ -29,9 +30,12 @@ export interface SlotPorts extends LaunchingPorts {
 export type LimitPassed = Extract<RetireReason, "memory_exceeded" | "storage_exceeded">;
 
 interface End {
-  readonly why: Extract<RetireReason, "crashed" | "unhealthy" | "not_clean" | "reset_failed" | "launch_failed" | LimitPassed>;
+  readonly why: Extract<RetireReason, "crashed" | "unhealthy" | "not_clean" | "reset_failed" | "launch_failed" | "missing" | LimitPassed>;
   readonly text: string;
 }
+
+/** What is still at work on a browser that ends, or on its way out of it, has so long; then it ends with the browser. */
+const restLimitMs: Millis = 15_000;
 
 interface Pending {
   readonly abort: AbortController;
@@ -65,9 +69,16 @@ export class Slots {
     return this.#slots.size + this.#pending.size;
   }
 
+  /** Whether there is anything of a browser here: itself, its launch, or word of its end. */
+  #isKnown(id: BrowserId): boolean {
+    return this.#slots.has(id) || this.#pending.has(id) || this.#untold.has(id);
+  }
+
   /** A launch job. Does nothing where the claim is not the record's, or the launch is under way. */
   async launch({ browser: id, claim }: Job): Promise<void> {
-    if (this.#isClosed || this.#slots.has(id) || this.#pending.has(id) || this.#untold.has(id)) return;
+    const slot = this.#slots.get(id);
+    if (slot && !slot.isEnding) return await this.#sayLaunched(slot, claim);
+    if (this.#isClosed || this.#isKnown(id)) return;
     const abort = new AbortController();
     const work = this.#launch(id, claim, abort.signal);
     this.#pending.set(id, { abort, done: work.catch(() => {}) });
@@ -95,6 +106,13 @@ export class Slots {
       this.ports.health.failed(begunAt, text);
       await this.#failed(record, claim, text);
     }
+  }
+
+  /** It was launched under an earlier claim, and Redis has forgotten that: what nobody has used is as after its launch. */
+  async #sayLaunched(slot: Slot, claim: ClaimId): Promise<void> {
+    if (this.#pending.has(slot.id) || !(await this.ports.reports.beginLaunch(slot.id, claim))) return;
+    if (slot.using.total) return await this.retireNow(slot, "not_clean", "Redis has forgotten a lease of it");
+    await this.ports.reports.launched(slot.id, claim, isolationText(slot.chromium));
   }
 
   /** An empty node admits one of any class (design.md 5, Capacity). */
@@ -163,13 +181,28 @@ export class Slots {
   /** Decides here that a browser is over, ends it, and says so. */
   async retireNow(slot: Slot, why: End["why"], text: string): Promise<void> {
     slot.endBegins();
-    const claim = await this.#tell(slot.id, { why, text });
+    await this.endUnder(slot, await this.#tell(slot.id, { why, text }));
+  }
+
+  /** Ends what its record has decided to be over, under that claim. */
+  async endUnder(slot: Slot, claim: ClaimId | undefined): Promise<void> {
     await this.end(slot);
     if (claim) await this.#sayGone(slot.id, claim, slot.using.total);
   }
 
-  /** Says what could not be said when it came. */
+  /** A record that names this node, and there is no such browser: Redis has forgotten its end. */
+  async endMissing(id: BrowserId): Promise<void> {
+    if (this.#isKnown(id)) return;
+    this.ports.log.warn({ browser: id }, "record without a browser ended");
+    const claim = await this.#tell(id, { why: "missing", text: "its node has no such browser" });
+    if (claim) await this.#sayGone(id, claim);
+  }
+
+  /** Says what could not be said when it came, and ends what could not be ended. */
   async tellUntold(): Promise<void> {
+    for (const slot of this.all().filter(({ isEnding, ended }) => isEnding && !ended)) {
+      await this.end(slot).catch((error: unknown) => this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "browser not ended yet"));
+    }
     for (const [id, end] of this.#untold) {
       const claim = await this.#tell(id, end);
       if (claim) await this.#sayGone(id, claim);
@@ -206,17 +239,26 @@ export class Slots {
     await this.ports.reports.gone(id, claim, slot?.using.total);
   }
 
-  /** Cuts whoever uses it and ends the browser; resolves when nothing is left of it. A second asker joins the first. */
+  /** Cuts whoever uses it and ends the browser; resolves when nothing is left of it. A second asker joins the first; after a failure it is tried again. */
   end(slot: Slot, { saves } = { saves: false }): Promise<void> {
     slot.endBegins();
-    slot.ended ??= this.#end(slot, saves);
+    slot.ended ??= this.#end(slot, saves).catch((error: unknown) => {
+      slot.ended = undefined;
+      throw error;
+    });
     return slot.ended;
   }
 
+  async #comeToRest(slot: Slot): Promise<void> {
+    const { clock, log } = this.ports;
+    const cuts = slot.activity.rivalsOf(undefined).map((lease) => slot.activity.cutLease(lease, "the browser is over"));
+    const rest = Promise.allSettled(cuts).then(() => slot.worked());
+    await within(clock, { what: "coming to rest", limitMs: restLimitMs }, rest)
+      .catch((error: unknown) => log.warn({ browser: slot.id, error: textOf(error) }, "browser ended while something was at work on it"));
+  }
+
   async #end(slot: Slot, saves: boolean): Promise<void> {
-    const { lease } = slot.activity;
-    if (lease) await slot.activity.cutLease(lease, "the browser is over").catch(() => {});
-    await slot.worked();
+    await this.#comeToRest(slot);
     try {
       if (saves && slot.profile?.isSaved) await this.ports.saving.save(slot, slot.profile.id);
       // Nothing else in it is worth a gentle close.

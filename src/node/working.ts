@@ -1,18 +1,17 @@
 import type { LeaseId } from "../base/ids.js";
+import type { Visit } from "./activity.js";
 import { failed, type Outcome } from "./outcome.js";
 import type { Slot } from "./slot.js";
 
 /**
- * Changes a browser as a whole, for its holder: in the slot's turn, and as a request in flight, so that the lease does not expire
- * and its fence waits. `signal` aborts when the lease is cut or the browser ends.
+ * Does something to a browser for its holder: whoever cuts the lease waits until that has settled, so that nothing of it reaches the
+ * next holder. `signal` aborts when the lease is cut or the browser ends. Undefined where the lease is over.
  */
-export async function workFor(slot: Slot, lease: LeaseId, work: (signal: AbortSignal) => Promise<Outcome>): Promise<Outcome> {
+export async function visitFor<Result>(
+  slot: Slot, lease: LeaseId, work: (signal: AbortSignal, visit: Visit) => Promise<Result>,
+): Promise<Result | undefined> {
   const cut = new AbortController();
   const signal = AbortSignal.any([cut.signal, slot.ending]);
-  const begun = async (): Promise<Outcome> => {
-    signal.throwIfAborted();
-    return await work(signal);
-  };
   let settled: Promise<unknown> = Promise.resolve();
   const visit = slot.activity.enter(lease, {
     cut: async (reason) => {
@@ -20,12 +19,24 @@ export async function workFor(slot: Slot, lease: LeaseId, work: (signal: AbortSi
       await settled;
     },
   });
-  if (!visit?.confirm()) return failed("The lease is over", "browser_gone");
-  const working = slot.inTurn(begun);
+  if (!visit) return undefined;
+  const working = work(signal, visit);
   settled = working.catch(() => {});
   try {
     return await working;
   } finally {
     visit.leave();
   }
+}
+
+/** Changes a browser as a whole: in the slot's turn, and as a request in flight, so that the lease does not expire. */
+export async function workFor(slot: Slot, lease: LeaseId, work: (signal: AbortSignal) => Promise<Outcome>): Promise<Outcome> {
+  const outcome = await visitFor(slot, lease, async (signal, visit) => {
+    if (!visit.confirm()) return undefined;
+    return await slot.inTurn(async () => {
+      signal.throwIfAborted();
+      return await work(signal);
+    });
+  });
+  return outcome ?? failed("The lease is over", "browser_gone");
 }

@@ -28,7 +28,7 @@ export const moves: Record<State, readonly (State | "gone")[]> = {
 export const retireReasons = [
   "launch_failed", "crashed", "unhealthy", "node_lost", "drained", "stopped", "released", "deleted", "expired", "flushed",
   "discarded", "stale_network", "above_size", "recycled", "not_clean", "altered", "pool_deleted", "reset_failed", "unwanted",
-  "memory_exceeded", "storage_exceeded",
+  "memory_exceeded", "storage_exceeded", "missing",
 ] as const;
 export type RetireReason = (typeof retireReasons)[number];
 

@@ -169,6 +169,9 @@ export interface LeaseUsage {
   readonly usage: Usage;
 }
 
+/** `held`: the record does name it. With `retiring` and `already` comes the claim under which the browser ends. */
+export type Strayed = "kept" | "retiring" | "already" | "held" | "unknown";
+
 /** What a node reports of its browsers; a claim that is not the record's changes nothing. */
 export interface NodeReports {
   connect(browser: BrowserId, lease: LeaseId): Promise<{ kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }>;
@@ -179,6 +182,8 @@ export interface NodeReports {
   launchFailed(browser: BrowserId, claim: ClaimId, text: string): Promise<"failed" | "stale">;
   freed(browser: BrowserId, claim: ClaimId): Promise<"freed" | "stale">;
   end(browser: BrowserId, why: RetireReason, text: string): Promise<{ kind: "retiring" | "already"; claim: ClaimId } | { kind: "unknown" }>;
+  /** A lease was cut that the record does not name. `kept`: what it left may be the next holder's; `isAltered`: no pool takes that back. */
+  strayed(browser: BrowserId, cut: { lease: LeaseId; isAltered: boolean }): Promise<{ kind: Strayed; claim?: ClaimId }>;
   /** `used`: what the last lease has used in all. */
   gone(browser: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void>;
   used(browser: BrowserId, used: LeaseUsage): Promise<void>;

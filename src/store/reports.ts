@@ -1,6 +1,6 @@
 import { homeOf, newRequestId, type BrowserId, type ClaimId, type LeaseId } from "../base/ids.js";
 import type { Browser, RetireReason, Usage } from "../pool/browser.js";
-import type { LeaseUsage, NodeReports } from "../pool/ports.js";
+import type { LeaseUsage, NodeReports, Strayed } from "../pool/ports.js";
 import { Gathered } from "./gathered.js";
 import type { RedisHomes } from "./homes.js";
 import { parseBrowser } from "./records.js";
@@ -56,6 +56,11 @@ export class RedisReports implements NodeReports {
     const reply = await this.#run(browser, "end", { browser, why, text });
     if (reply.kind === "unknown") return { kind: "unknown" };
     return { kind: reply.kind === "retiring" ? "retiring" : "already", claim: reply.payload as ClaimId };
+  }
+
+  async strayed(browser: BrowserId, { lease, isAltered }: { lease: LeaseId; isAltered: boolean }): Promise<{ kind: Strayed; claim?: ClaimId }> {
+    const { kind, payload } = await this.#run(browser, "strayed", { browser, lease, altered: isAltered ? "1" : "0" });
+    return { kind: kind as Strayed, ...(payload !== "" && { claim: payload as ClaimId }) };
   }
 
   async gone(browser: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void> {

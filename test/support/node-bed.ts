@@ -14,8 +14,9 @@ import { Attaching } from "../../src/node/attaching.js";
 import { Contact } from "../../src/node/contact.js";
 import { Door } from "../../src/node/doors.js";
 import { Networks } from "../../src/node/networks.js";
-import { startKeeping } from "../../src/node/keeping.js";
+import { Keeping } from "../../src/node/keeping.js";
 import { Fence } from "../../src/node/fence.js";
+import { Succession } from "../../src/node/succession.js";
 import { Furnishing } from "../../src/node/furnishing.js";
 import { Restarts } from "../../src/node/restarts.js";
 import { type SaveOutcome, Saving } from "../../src/node/saving.js";
@@ -37,6 +38,8 @@ import { claimOf, openStoreBed, type StoreBed } from "./store-bed.js";
 export interface NodeBed {
   readonly makings: MakingsBed;
   readonly fence: Fence;
+  readonly succession: Succession;
+  readonly keeping: Keeping;
   readonly uploads: Uploads;
   readonly attaching: Attaching;
   readonly host: Host;
@@ -104,17 +107,19 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   const restarts = new Restarts({ slots, clock: systemClock, log: silentLog });
   const uploads = new Uploads({ homes, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });
   const attaching = new Attaching({ furnishing, restarts, log: silentLog });
-  const fence = new Fence({ slots, homes, reports, log: silentLog, networks, uploads, attaching, resetLimitMs: 5000, answer: async () => {} });
+  const succession = new Succession({ slots, homes, reports, networks, log: silentLog });
+  const fence = new Fence({ slots, homes, reports, log: silentLog, networks, succession, uploads, attaching, resetLimitMs: 5000, answer: async () => {} });
   const contact = new Contact({ node: nodeA, slots, homes, networks, clock, log: silentLog, limitMs: 4000 });
-  const keeping = startKeeping({
-    node: nodeA, slots, homes, reports, networks, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
+  const keeping = new Keeping({
+    node: nodeA, slots, homes, projects: failing(bed.projects, broken), reports, succession, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
   });
+  const stopKeeping = keeping.start();
   return {
-    makings, fence, uploads, attaching, host, saves, bed, broken, slots, networks, launched, fake, clock, homes,
+    makings, fence, succession, keeping, uploads, attaching, host, saves, bed, broken, slots, networks, launched, fake, clock, homes,
     launch: (browser) => slots.launch({ kind: "launch", node: nodeA, browser: browser.id, claim: claimOf(browser) }),
     async close() {
       contact.close();
-      keeping.stop();
+      stopKeeping();
       await slots.close();
       const left = await takeCensus(host.scratchDirectory, new Set(launched.map(({ isolation }) => isolation.uid ?? -1)));
       await host.close();

@@ -6,9 +6,10 @@ import { Bridge } from "../../../src/node/bridge.js";
 import { Contact } from "../../../src/node/contact.js";
 import { Door } from "../../../src/node/doors.js";
 import { Drain } from "../../../src/node/drain.js";
-import { startKeeping } from "../../../src/node/keeping.js";
+import { Keeping } from "../../../src/node/keeping.js";
 import { Networks } from "../../../src/node/networks.js";
 import { Saving } from "../../../src/node/saving.js";
+import { Succession } from "../../../src/node/succession.js";
 import { Slots } from "../../../src/node/slots.js";
 import type { NodeMessage } from "../../../src/pool/ports.js";
 import { startWorker } from "../../../src/schedule/queues.js";
@@ -76,7 +77,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   await startWorker(state.queueOptions, node, async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)));
   const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
   const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });
-  startKeeping({ node, slots, homes, reports, networks, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
+  const succession = new Succession({ slots, homes, reports, networks, log });
+  new Keeping({ node, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs }).start();
   clock.every(beatPeriodMs, () => void beat().catch(onFault));
   return {
     id: node, contact,

@@ -1,0 +1,191 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { newBrowserId, newLeaseId } from "../../src/base/ids.js";
+import type { Slot } from "../../src/node/slot.js";
+import { until } from "../support/chromium-until.js";
+import { isLiving } from "../support/living.js";
+import { type NodeBed, openNodeBed } from "../support/node-bed.js";
+import { nodeA, PoolBed } from "../support/pool-bed.js";
+
+let node: NodeBed;
+let count = 0;
+beforeEach(async () => {
+  node = await openNodeBed(`reconcile${(count += 1)}`);
+});
+afterEach(() => node.close());
+
+/** A pool of one that the project knows, its browser idle and running here. */
+async function one(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<{ pool: PoolBed; slot: Slot }> {
+  const pool = await PoolBed.create(node.bed, { size: 1, ...over });
+  await node.bed.projects.addPool(pool.id);
+  const [browser] = await pool.claim(1);
+  if (!browser) throw new Error("nothing was claimed");
+  await node.launch(browser);
+  const slot = node.slots.find(browser.id);
+  if (!slot) throw new Error("it did not start");
+  return { pool, slot };
+}
+
+/** All that Redis holds, to be put back as a failover does. */
+async function snapshot(): Promise<() => Promise<void>> {
+  const { redis } = node.bed;
+  const keys = await redis.keys("*");
+  const dumps = await Promise.all(keys.map(async (key) => [key, await redis.dumpBuffer(key)] as const));
+  return async () => {
+    await redis.flushall();
+    for (const [key, dump] of dumps) if (dump) await redis.restore(key, 0, dump);
+  };
+}
+
+const visitor = (cuts: string[]) => ({ cut: async (why: string) => void cuts.push(why) });
+/** A client of a lease, as the gateway seats it. */
+async function comes(slot: Slot, lease: Parameters<Slot["activity"]["enter"]>[0], cuts: string[] = []): Promise<boolean> {
+  const visit = slot.activity.enter(lease, visitor(cuts));
+  const { kind } = await node.bed.reports.connect(slot.id, lease);
+  if (kind !== "connected" || !(await node.succession.begin(slot, lease))) return false;
+  return visit?.confirm() ?? false;
+}
+
+test.each(["idle", "leased", "resetting"] as const)("a record that is %s and has no browser here is ended, and its pool replaces it", async (state) => {
+  const pool = await PoolBed.create(node.bed, { size: 1 });
+  await node.bed.projects.addPool(pool.id);
+  const [id] = await pool.launch(1, { node: nodeA });
+  if (!id) throw new Error("nothing was launched");
+  const held = state === "idle" ? undefined : await pool.lend();
+  if (held && state === "resetting") {
+    await pool.connect(held);
+    await pool.release(held);
+  }
+  expect(await pool.state(id)).toBe(state);
+  await node.clock.advance(5000);
+  await until("its end", async () => (await pool.state(id)) === "gone");
+  if (state === "leased") expect(await node.bed.projects.findTombstone(id)).toMatchObject({ reason: "missing" });
+  expect(await pool.claim(1)).toHaveLength(1);
+});
+
+test("a client that comes for a browser which is not here has its record ended at once", async () => {
+  const pool = await PoolBed.create(node.bed, { size: 1 });
+  const [id] = await pool.launch(1, { node: nodeA });
+  if (!id) throw new Error("nothing was launched");
+  await node.keeping.lookFor(newBrowserId(pool.home));
+  expect(await pool.state(id)).toBe("idle");
+  await node.keeping.lookFor(id);
+  expect(await pool.state(id)).toBe("gone");
+});
+
+test("a record that a failover has put back to launching becomes idle again under its next claim", async () => {
+  const pool = await PoolBed.create(node.bed, { size: 1 });
+  const [browser] = await pool.claim(1);
+  if (!browser) throw new Error("nothing was claimed");
+  const restore = await snapshot();
+  await node.launch(browser);
+  await restore();
+  expect(await pool.state(browser.id)).toBe("launching");
+  await node.launch(browser);
+  expect(await pool.state(browser.id)).toBe("idle");
+  expect(node.launched).toHaveLength(1);
+});
+
+test("a lease that a failover has forgotten is cut when the next one begins, and the browser goes on", async () => {
+  const { pool, slot } = await one();
+  const restore = await snapshot();
+  const [cuts, forgotten] = [[] as string[], await pool.lend()];
+  expect(await comes(slot, forgotten.lease, cuts)).toBe(true);
+  await restore();
+  const held = await pool.lend();
+  expect(held.id).toBe(forgotten.id);
+  expect(await comes(slot, held.lease)).toBe(true);
+  expect(cuts).toEqual(["superseded"]);
+  expect([slot.activity.lease, slot.activity.isOver(forgotten.lease)]).toEqual([held.lease, true]);
+  expect(await pool.state(held.id)).toBe("leased");
+});
+
+test.each(["state", "relaunch"] as const)("where the pool resets by %s, what a forgotten lease has used is nobody else's", async (reset_on_release) => {
+  const { pool, slot } = await one({ reset_on_release });
+  const restore = await snapshot();
+  const forgotten = await pool.lend();
+  await comes(slot, forgotten.lease);
+  await restore();
+  const held = await pool.lend();
+  expect(await comes(slot, held.lease)).toBe(false);
+  expect(await pool.state(held.id)).toBe("gone");
+  expect(await node.bed.projects.findTombstone(held.id)).toMatchObject({ reason: "not_clean", lease: held.lease });
+  expect(node.launched.filter(({ pid }) => isLiving(pid))).toEqual([]);
+});
+
+test("what cannot be settled while Redis is away is settled before the next holder's first client", async () => {
+  const { pool, slot } = await one({ reset_on_release: "relaunch" });
+  const restore = await snapshot();
+  const forgotten = await pool.lend();
+  await comes(slot, forgotten.lease);
+  await restore();
+  const held = await pool.lend();
+  node.broken.add("strayed");
+  await expect(node.succession.begin(slot, held.lease)).rejects.toThrow("Redis cannot be reached");
+  node.broken.clear();
+  expect(await node.succession.begin(slot, held.lease)).toBe(false);
+});
+
+test("two clients of the next holder that come together both wait for what the forgotten lease has left", async () => {
+  const { pool, slot } = await one({ reset_on_release: "relaunch" });
+  const restore = await snapshot();
+  const forgotten = await pool.lend();
+  await comes(slot, forgotten.lease);
+  await restore();
+  const held = await pool.lend();
+  expect(await Promise.all([comes(slot, held.lease), comes(slot, held.lease)])).toEqual([false, false]);
+});
+
+test("whoever drives a browser that its record calls idle is cut", async () => {
+  const { pool, slot } = await one();
+  const restore = await snapshot();
+  const [cuts, forgotten] = [[] as string[], await pool.lend()];
+  await comes(slot, forgotten.lease, cuts);
+  await restore();
+  await node.clock.advance(5000);
+  await until("the cut", () => cuts.length > 0);
+  await until("the rest", () => slot.stray === undefined);
+  expect(await pool.state(slot.id)).toBe("idle");
+});
+
+test("a lease whose end a failover has forgotten is over, for its holder has gone", async () => {
+  const { pool, slot } = await one();
+  const held = await pool.lend();
+  await comes(slot, held.lease);
+  const restore = await snapshot();
+  await pool.release(held);
+  await slot.activity.cutLease(held.lease, "released");
+  await pool.freed(held.id);
+  await restore();
+  expect(await pool.state(held.id)).toBe("leased");
+  await node.clock.advance(5000);
+  await until("its end", async () => (await pool.state(held.id)) === "gone");
+});
+
+test("a word about a lease that the record does not name cuts nobody", async () => {
+  const { pool, slot } = await one();
+  const [cuts, held] = [[] as string[], await pool.lend()];
+  await comes(slot, held.lease, cuts);
+  expect(await node.succession.begin(slot, newLeaseId())).toBe(false);
+  node.fence.hear({ kind: "start", browser: slot.id, lease: newLeaseId(), url: "about:blank" });
+  await node.clock.advance(5000);
+  expect([cuts, slot.activity.lease]).toEqual([[], held.lease]);
+});
+
+test("a browser that could not be ended is tried again", async () => {
+  const { pool, slot } = await one();
+  const { chromium } = slot;
+  const kill = chromium.kill.bind(chromium);
+  let tries = 0;
+  chromium.kill = async () => {
+    tries += 1;
+    if (tries < 3) throw new Error("its directories are busy");
+    await kill();
+  };
+  await expect(node.slots.retireNow(slot, "unhealthy", "")).rejects.toThrow("busy");
+  expect(node.slots.find(slot.id)).toBe(slot);
+  await node.clock.advance(5000);
+  await until("the second attempt", () => tries === 2 && slot.ended === undefined);
+  await node.clock.advance(5000);
+  await until("its end", () => node.slots.find(slot.id) === undefined);
+  expect(await pool.state(slot.id)).toBe("retiring");
+});
