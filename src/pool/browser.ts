@@ -105,6 +105,9 @@ export interface Browser {
   readonly isolation?: string;
 }
 
+/** What becomes of a browser whose node has cut a lease that the record does not name. `held`: the record does name it. */
+export type Strayed = "kept" | "retiring" | "already" | "held" | "unknown";
+
 /** What a browser's record repeats of its launch, for the session object and the tombstone. */
 export interface Facts {
   readonly headless: boolean;

@@ -1,7 +1,7 @@
 import type { Millis } from "../base/clock.js";
 import type { ErrorCode } from "../base/errors.js";
 import type { BrowserId, ClaimId, ControlId, Digest, Home, LeaseId, NodeId, PoolId, ProfileId, RequestId } from "../base/ids.js";
-import type { Browser, RetireReason, Usage } from "./browser.js";
+import type { Browser, RetireReason, Usage, Strayed } from "./browser.js";
 import type { LaunchConfig, PoolConfig } from "./launch-config.js";
 import type { Overview } from "./overview.js";
 import type { Pool } from "./pool.js";
@@ -168,9 +168,6 @@ export interface LeaseUsage {
   readonly lease: LeaseId;
   readonly usage: Usage;
 }
-
-/** `held`: the record does name it. With `retiring` and `already` comes the claim under which the browser ends. */
-export type Strayed = "kept" | "retiring" | "already" | "held" | "unknown";
 
 /** What a node reports of its browsers; a claim that is not the record's changes nothing. */
 export interface NodeReports {

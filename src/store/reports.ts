@@ -1,6 +1,6 @@
 import { homeOf, newRequestId, type BrowserId, type ClaimId, type LeaseId } from "../base/ids.js";
-import type { Browser, RetireReason, Usage } from "../pool/browser.js";
-import type { LeaseUsage, NodeReports, Strayed } from "../pool/ports.js";
+import type { Browser, RetireReason, Strayed, Usage } from "../pool/browser.js";
+import type { LeaseUsage, NodeReports } from "../pool/ports.js";
 import { Gathered } from "./gathered.js";
 import type { RedisHomes } from "./homes.js";
 import { parseBrowser } from "./records.js";

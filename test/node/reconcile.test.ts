@@ -183,9 +183,10 @@ test("a browser that could not be ended is tried again", async () => {
   };
   await expect(node.slots.retireNow(slot, "unhealthy", "")).rejects.toThrow("busy");
   expect(node.slots.find(slot.id)).toBe(slot);
-  await node.clock.advance(5000);
-  await until("the second attempt", () => tries === 2 && slot.ended === undefined);
-  await node.clock.advance(5000);
-  await until("its end", () => node.slots.find(slot.id) === undefined);
+  await until("its end", async () => {
+    await node.clock.advance(5000);
+    return node.slots.find(slot.id) === undefined;
+  });
+  expect(tries).toBeGreaterThanOrEqual(3);
   expect(await pool.state(slot.id)).toBe("retiring");
 });
