@@ -125,7 +125,7 @@ function report(rows: readonly Row[]): Report {
       `${nodeCount} nodes (simulated: all that a node asks of Redis, without Chromium), ${poolCount} pools of ${poolSize}, ${poolCount * leasesPerPool} leases held, one control.`,
       "Redis's own count of its processor time, without an append-only file; \"longest\" is the longest single command or script.",
     ],
-    head: ["", "busy %", "sent MB/s", "received MB/s", "commands/s", "longest ms", "most (%)"],
+    head: ["", "busy %", "sent MB/s", "received MB/s", "commands/s", "longest ms", "most (per second)"],
     rows: rows.map(({ what, reading }) => [
       what, reading.busyPercent.toFixed(2), megabytes(reading.sentPerSecond), megabytes(reading.receivedPerSecond), reading.commandsPerSecond.toFixed(0),
       reading.longestMs.toFixed(1), reading.most,

@@ -10,14 +10,14 @@ export interface Reading {
   readonly commandsPerSecond: number;
   /** The longest that one command or script kept everybody else waiting, in ms. */
   readonly longestMs: number;
-  /** The kinds of command that took most, with their part of the busy time. */
+  /** The kinds of command that took most, and how many of each came in a second, inside scripts and outside. */
   readonly most: string;
 }
 
 interface Counters {
   readonly at: number;
   readonly info: ReadonlyMap<string, string>;
-  readonly commands: ReadonlyMap<string, number>;
+  readonly commands: ReadonlyMap<string, { readonly calls: number; readonly micros: number }>;
 }
 
 const numberOf = ({ info }: Counters, field: string): number => Number(info.get(field) ?? Number.NaN);
@@ -26,8 +26,8 @@ async function read(redis: Redis): Promise<Counters> {
   const text = await redis.info("everything");
   const info = new Map(text.split("\r\n").filter((line) => line.includes(":")).map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]));
   const commands = [...info].flatMap(([name, value]) => {
-    const micros = /usec=(\d+)/.exec(value)?.[1];
-    return name.startsWith("cmdstat_") && micros !== undefined ? [[name.slice("cmdstat_".length), Number(micros)] as const] : [];
+    const [, calls, micros] = /calls=(\d+),usec=(\d+)/.exec(value) ?? [];
+    return name.startsWith("cmdstat_") ? [[name.slice("cmdstat_".length), { calls: Number(calls), micros: Number(micros) }] as const] : [];
   });
   return { at: systemClock.monotonic(), info, commands: new Map(commands) };
 }
@@ -59,6 +59,9 @@ export async function measure(redis: Redis, forMs: number, meanwhile: (until: Ab
 }
 
 function mostOf(before: Counters, after: Counters, seconds: number): string {
-  const grown = [...after.commands].map(([name, micros]) => [name, (micros - (before.commands.get(name) ?? 0)) / seconds / 10_000] as const);
-  return grown.toSorted(([, one], [, other]) => other - one).slice(0, 3).map(([name, percent]) => `${name} ${percent.toFixed(2)}`).join(", ");
+  const grown = [...after.commands].map(([name, { calls, micros }]) => {
+    const earlier = before.commands.get(name) ?? { calls: 0, micros: 0 };
+    return { name, calls: (calls - earlier.calls) / seconds, micros: micros - earlier.micros };
+  });
+  return grown.toSorted((one, other) => other.micros - one.micros).slice(0, 5).map(({ name, calls }) => `${name} ${calls.toFixed(0)}`).join(", ");
 }
