@@ -1,5 +1,6 @@
 import type { Millis } from "../base/clock.js";
-import { type BrowserId, findNodeId, homeOf, type NodeId, type ProjectId } from "../base/ids.js";
+import { groupBy } from "../base/group.js";
+import { type BrowserId, findNodeId, type Home, homeOf, type NodeId, type ProjectId } from "../base/ids.js";
 import type { NodeFacts, Nodes } from "../pool/nodes.js";
 import { homeKey, nodeKey, type NodePart, nodeParts, nodesKey } from "./keys.js";
 import type { Limits } from "./limits.js";
@@ -65,12 +66,18 @@ export class RedisNodes implements Nodes {
   async sweepRooms(node: NodeId): Promise<void> {
     const places = Object.entries(await this.store.ask((redis) => redis.hgetall(nodeKey(node, "room"))));
     const now = await this.#now();
-    for (const [id, text] of places) {
-      const browser = id as BrowserId;
-      if (Number(text.split(" ")[1]) > now) continue;
-      const key = homeKey(this.project, homeOf(browser), "browsers");
-      if ((await this.store.ask((redis) => redis.hexists(key, browser))) === 0) await this.freeRoom(node, browser);
-    }
+    const due = places.flatMap(([id, text]) => (Number(text.split(" ")[1]) > now ? [] : [id as BrowserId]));
+    const gone = await Promise.all([...groupBy(due, homeOf)].map(([home, browsers]) => this.#goneOf(node, home, browsers)));
+    for (const browser of gone.flat()) await this.freeRoom(node, browser);
+  }
+
+  async #goneOf(node: NodeId, home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
+    const places = browsers.map((browser) => `${node} ${browser}`);
+    const scores = await this.store.ask((redis) => redis.zmscore(homeKey(this.project, home, "places"), ...places));
+    const unplaced = browsers.filter((_, index) => scores[index] === null);
+    // The index tells quickly of those that are there; of those that are not, the record decides.
+    const records = await Promise.all(unplaced.map((browser) => this.store.ask((redis) => redis.hexists(homeKey(this.project, home, "browsers"), browser))));
+    return unplaced.filter((_, index) => records[index] === 0);
   }
 
   async #now(): Promise<number> {

@@ -1,4 +1,6 @@
 import { type BrowserId, findPoolId, type Home, homeOf, onDemandHome, type PoolId, type ProjectId } from "../base/ids.js";
+import { groupBy } from "../base/group.js";
+import type { Lease } from "../pool/browser.js";
 import type { Keyed, PoolBounds, Projects, Reservation, Waiter } from "../pool/ports.js";
 import type { Tombstone } from "../pool/session.js";
 import { homeKey, type HomePart, type ProjectPart, projectIdempotencyKey, projectKey } from "./keys.js";
@@ -15,6 +17,7 @@ interface Held {
 
 /** A reservation whose owner has not come to be by then is void. Longer than any wait for a browser. */
 const nameGraceMs = 120_000;
+const mostAtOnce = 1000;
 /** Names compare without regard to case and accents where they are looked up (wire-facts.md 2.1), but are unique as written. */
 const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;
 
@@ -49,7 +52,7 @@ export class RedisProjects implements Projects {
     const before = await this.store.ask((redis) => redis.hget(this.#sizes(), pool));
     if (before === null) return;
     const [size, deadline] = before.split(" ");
-    const record = await this.#recordOf(pool);
+    const record = await this.#recordOf(homeOf(pool));
     if (record.size !== size) await this.#run("settle-size", { pool, before, after: record.size ? `${record.size} ${deadline}` : "" });
   }
 
@@ -115,10 +118,12 @@ export class RedisProjects implements Projects {
   async sweepNames(): Promise<void> {
     const all = await this.store.ask((redis) => redis.hgetall(this.#key("names")));
     const now = await this.#now();
-    for (const [field, text] of Object.entries(all)) {
-      const held = JSON.parse(text) as Held;
-      if (held.deadline > now || (await this.#lives(field, held))) continue;
-      await this.#run("free-name", { field, owner: held.owner, deadline: held.deadline });
+    const due = Object.entries(all).map(([field, text]) => ({ field, ...(JSON.parse(text) as Held) })).filter(({ deadline }) => deadline <= now);
+    const byHome = groupBy(due, ({ home }) => home);
+    for (const [home, held] of byHome) {
+      const isBorne = await this.#borneIn(home, held);
+      const over = held.filter(({ field, owner }) => !isBorne(field, owner));
+      for (const { field, owner, deadline } of over) await this.#run("free-name", { field, owner, deadline });
     }
   }
 
@@ -149,7 +154,7 @@ export class RedisProjects implements Projects {
 
   /** Moves what a home has to bury into the project's slot; again is harmless. */
   async moveGraves(home: Home): Promise<void> {
-    const key = homeKey(this.project, home, "graves");
+    const key = this.#in(home, "graves");
     const graves = await this.store.ask((redis) => redis.hgetall(key));
     const ids = Object.keys(graves);
     if (ids.length === 0) return;
@@ -162,28 +167,42 @@ export class RedisProjects implements Projects {
     return this.#run("bury", { graves: JSON.stringify(graves), most, keepMs });
   }
 
-  /** A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have that lease. */
-  async #lives(field: string, held: Held): Promise<boolean> {
-    const name = field.slice(field.indexOf(":") + 1);
-    if (field.startsWith("pool:")) return (await this.#recordOf(held.owner as PoolId)).name === name;
+  /** A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have that lease. All of a home are looked for at once. */
+  async #borneIn(home: Home, held: readonly Held[]): Promise<(field: string, owner: string) => boolean> {
+    const owners = held.map(({ owner }) => owner);
     // The waiter first: it becomes a lease, never the other way round.
-    const waiting = await this.store.ask((redis) => redis.hvals(homeKey(this.project, held.home, "waiting")));
-    if (waiting.some((text) => isNamed(JSON.parse(text) as Waiter, held.owner, name))) return true;
-    const reply = await this.store.run("held", (key) => homeKey(this.project, held.home, key as HomePart), { lease: held.owner });
-    return reply.kind === "held" && parseBrowser(reply.payload).lease?.name === name;
+    const waiting = await this.store.ask((redis) => redis.hvals(this.#in(home, "waiting")));
+    const leases = await this.#leasesOf(home, owners);
+    const { id, name } = await this.#recordOf(home);
+    const borne = [...waiting.map((text) => JSON.parse(text) as Waiter).map(({ lease, name: theirs }) => [lease, theirs]), ...leases.map((lease) => [lease.id, lease.name])]
+      .map(([owner, theirs]) => `session:${theirs} ${owner}`);
+    const all = new Set([...borne, `pool:${name} ${id}`]);
+    return (field, owner) => all.has(`${field} ${owner}`);
+  }
+
+  async #leasesOf(home: Home, leases: readonly string[]): Promise<readonly Lease[]> {
+    const found: Lease[] = [];
+    for (let from = 0; from < leases.length; from += mostAtOnce) {
+      const part = leases.slice(from, from + mostAtOnce);
+      const holders = await this.store.ask((redis) => redis.hmget(this.#in(home, "leases"), ...part));
+      const ids = holders.filter((id) => id !== null);
+      const texts = ids.length === 0 ? [] : await this.store.ask((redis) => redis.hmget(this.#in(home, "browsers"), ...ids));
+      found.push(...texts.flatMap((text) => (text === null ? [] : (parseBrowser(text).lease ?? []))));
+    }
+    return found;
   }
 
   /** What an open pool's record says; nothing of one that is deleted or never came to be. */
-  async #recordOf(pool: PoolId): Promise<{ state?: string; name?: string; size?: string }> {
-    const key = homeKey(this.project, homeOf(pool), "pool");
-    const [state, name, size] = await this.store.ask((redis) => redis.hmget(key, "state", "name", "size"));
+  async #recordOf(home: Home): Promise<{ state?: string; id?: string; name?: string; size?: string }> {
+    const key = this.#in(home, "pool");
+    const [state, id, name, size] = await this.store.ask((redis) => redis.hmget(key, "state", "id", "name", "size"));
     if (!state) return {};
-    return state === "open" ? { state, ...(name ? { name } : {}), ...(size ? { size } : {}) } : { state };
+    return state === "open" ? { state, ...(id ? { id } : {}), ...(name ? { name } : {}), ...(size ? { size } : {}) } : { state };
   }
 
   /** A note that the pool's record does not bear out: its creator or its deleter has died on the way, or its home is empty by now. */
   async #settlePool(pool: PoolId, noted: string): Promise<void> {
-    const { state } = await this.#recordOf(pool);
+    const { state } = await this.#recordOf(homeOf(pool));
     if (!state) return await this.forgetPool(pool);
     if (noted !== "closing") await (state === "open" ? this.openPool(pool) : this.dropPool(pool));
   }
@@ -209,12 +228,14 @@ export class RedisProjects implements Projects {
     return projectKey(this.project, part);
   }
 
+  #in(home: Home, part: HomePart): string {
+    return homeKey(this.project, home, part);
+  }
+
   #sizes(): string {
     return this.#key("sizes");
   }
 }
-
-const isNamed = (waiter: Waiter, lease: string, name: string): boolean => waiter.lease === lease && waiter.name === name;
 
 function parseTombstone(text: string): Tombstone {
   const { poolId, poolName, ...grave } = JSON.parse(text) as Tombstone & { poolId?: PoolId; poolName?: string };

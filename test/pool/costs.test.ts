@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, onDemandHome } from "../../src/base/ids.js";
+import type { NodeFacts } from "../../src/pool/nodes.js";
 import { readingsOf } from "../../src/readings.js";
 import { projectKey, type ProjectPart } from "../../src/store/keys.js";
+import { age } from "../support/age.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/control-bed.js";
-import { nodeB, PoolBed } from "../support/pool-bed.js";
+import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
 import { costOf, type Cost } from "../support/redis-cost.js";
 import { request } from "../support/store-bed.js";
 import { until } from "../support/chromium-until.js";
@@ -24,6 +26,8 @@ beforeAll(async () => {
   await control.bed.projects.openPool(pool.id);
 }, 120_000);
 afterAll(() => control.close());
+
+const facts: NodeFacts = { id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 1000, isDraining: false, canLaunch: true, engines: ["chromium"] };
 
 const cost = (work: () => Promise<unknown>): Promise<Cost> => costOf(control.bed.redis, work);
 const cheap = { bytes: expect.toSatisfy((bytes: number) => bytes < smallBytes), reads: expect.toSatisfy((reads: number) => reads < 30) };
@@ -61,6 +65,25 @@ test("metrics and a page of sessions read no more than they show", async () => {
   const page = (): ReturnType<ControlBed["listSessions"]> => control.listSessions({ limit: 3, offset: 200, status: "active" });
   expect(await cost(page)).toMatchObject({ ...cheap, wholeReads: 0 });
   expect(await page()).toMatchObject({ items: [{ kind: "session" }, { kind: "session" }, { kind: "session" }], hasMore: true, nextOffset: 203 });
+});
+
+test("a look at rooms and names does not ask for each by itself", async () => {
+  const { bed } = control;
+  const named = await PoolBed.filled(bed, { size: 60 });
+  for (const { id } of await named.browsers()) await bed.nodes.reserveRoom(facts, { id, bytes: 1 });
+  await bed.nodes.reserveRoom(facts, { id: newBrowserId(named.home), bytes: 1 });
+  for (let lent = 0; lent < 60; lent += 1) {
+    const name = `named-${lent}`;
+    const { lease } = await named.lend({ name });
+    await bed.projects.reserveName({ kind: "session", name, owner: lease, home: named.home });
+  }
+  await bed.projects.reserveName({ kind: "session", name: "nobody's", owner: newLeaseId(), home: named.home });
+  await age(bed.redis, "remuda:*", 10_000_000);
+  expect((await cost(() => bed.nodes.sweepRooms(facts.id))).roundTrips).toBeLessThan(10);
+  expect((await bed.nodes.occupancy(facts.id)).browsers).toBe(60);
+  expect((await cost(() => bed.projects.sweepNames())).roundTrips).toBeLessThan(15);
+  expect(await bed.projects.findName("session", "nobody's")).toBeUndefined();
+  expect(await bed.projects.findName("session", "named-59")).toBeDefined();
 });
 
 test("a waiting acquire that names no time reads what decides how long it waits", async () => {
