@@ -11,7 +11,7 @@ import { countStored, fullness, storedInMount } from "./browser/scratch-usage.js
 import { sweepEarlier, sweepLeftovers } from "./browser/sweep.js";
 import type { Config } from "./config.js";
 import { openWays, type Ways } from "./egress.js";
-import { type GatewayWiring, wireGateway } from "./gateway.js";
+import { type GatewayWiring, limitsOf, wireGateway } from "./gateway.js";
 import type { Surroundings } from "./ground.js";
 import { openMakings } from "./makings.js";
 import { hasPrivateRoot } from "./browser/isolation/rungs.js";
@@ -67,7 +67,7 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
     homes, reports, clock, log, saving, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches,
     furnishing: (launch) => furnishing.of(launch),
     launch: (spec, { onAnswer, ...options }) => launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
-    makeBridge: (chromium) => new Bridge(chromium.pipe, clock),
+    makeBridge: (chromium) => new Bridge(chromium.pipe, clock, limitsOf(config).sessions),
     meter: slotMeter(state, parts.metrics), health,
   });
   const watch = startWatch({
@@ -227,9 +227,9 @@ async function hostSettings(config: Config, around: Pick<Host, "clock" | "log">)
   return settingsOf(config, scratchDirectory);
 }
 
-const settingsOf = ({ node, browser }: Config, scratchDirectory: string): Parameters<typeof openHost>[0] => ({
+const settingsOf = ({ node, browser, gateway }: Config, scratchDirectory: string): Parameters<typeof openHost>[0] => ({
   scratchDirectory, uidBase: node.uidBase, launchLimitMs: node.launchLimitMs,
-  requireIsolation: node.requireIsolation, readablePaths: browser.readablePaths, limits: browser, usesCgroups: node.cgroups, usesMounts: node.scratchMounts,
+  requireIsolation: node.requireIsolation, readablePaths: browser.readablePaths, limits: browser, usesCgroups: node.cgroups, usesMounts: node.scratchMounts, maxReceivedBytes: gateway.maxTotalReceivedBytes,
   named: {
     ...(browser.executable === null ? {} : { chromium: browser.executable }),
     ...(browser.headlessShell === null ? {} : { "headless-shell": browser.headlessShell }),

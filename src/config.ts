@@ -49,6 +49,9 @@ function contradictions(file: ConfigFile): string[] {
   );
   const { default_rate_per_minute: usual, max_rate_per_minute: most } = file.fill;
   demand(most !== null && usual > most, "fill.default_rate_per_minute: has to be at most fill.max_rate_per_minute");
+  const { max_message_bytes: message, max_unfinished_bytes: unfinished, max_total_unfinished_bytes: all } = file.gateway;
+  demand(message > unfinished, "gateway.max_message_bytes: has to be at most gateway.max_unfinished_bytes");
+  demand(unfinished > all, "gateway.max_unfinished_bytes: has to be at most gateway.max_total_unfinished_bytes");
   const { s3_bucket: bucket, s3_endpoint: endpoint, s3_access_key_id: signer, s3_secret_access_key: signing } = file.archives;
   demand(bucket === null && endpoint !== null, "archives.s3_endpoint: needs archives.s3_bucket");
   demand((signer === null) !== (signing === null), "archives.s3_access_key_id, archives.s3_secret_access_key: need each other");

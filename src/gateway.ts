@@ -35,6 +35,7 @@ export function wireGateway(
 
 export const limitsOf = ({ gateway, egress }: Config): Limits => ({
   ...defaultLimits, messageBytes: gateway.maxMessageBytes, clients: gateway.maxClients, cutBytes: gateway.maxBufferedBytes, holdMs: gateway.stalledMs,
+  sessions: { client: gateway.maxSessions, browser: gateway.maxBrowserSessions },
   unfinished: { browserBytes: gateway.maxUnfinishedBytes, daemonBytes: gateway.maxTotalUnfinishedBytes },
   unread: { browserBytes: gateway.maxBrowserBufferedBytes, daemonBytes: gateway.maxTotalBufferedBytes },
   curl: { browserBytes: egress.curlBrowserBytes, daemonBytes: egress.curlTotalBytes },

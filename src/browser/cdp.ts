@@ -1,7 +1,7 @@
 import type { CDPSession } from "playwright-core";
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
-import { firstClientId, peek } from "./frame.js";
+import { bytesOf, firstClientId, type Frame, peek, wholeOf } from "./frame.js";
 import type { Pipe } from "./pipe.js";
 
 declare const session: CDPSession;
@@ -79,7 +79,7 @@ export class Cdp {
     return this.#lastId;
   }
 
-  #take(frame: Buffer): void {
+  #take(frame: Frame): void {
     const { id, method, session: from } = peek(frame);
     if (id !== undefined) {
       const pending = this.#pending.get(id);
@@ -87,7 +87,7 @@ export class Cdp {
       return;
     }
     const listener = method === undefined ? undefined : this.#listeners.get(keyOf(method, from));
-    listener?.((JSON.parse(frame.toString()) as Message).params);
+    listener?.((JSON.parse(wholeOf(frame).toString()) as Message).params);
   }
 
   #close(): void {
@@ -99,8 +99,8 @@ export class Cdp {
 
 const keyOf = (event: string, from = ""): string => `${event} ${from}`;
 
-function readReply(frame: Buffer): Message {
-  if (frame.length <= longestReplyBytes) return JSON.parse(frame.toString()) as Message;
+function readReply(frame: Frame): Message {
+  if (bytesOf(frame) <= longestReplyBytes) return JSON.parse(wholeOf(frame).toString()) as Message;
   return { error: { message: `the answer is longer than ${longestReplyBytes} bytes` } };
 }
 

@@ -1,5 +1,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { Budget } from "../base/budget.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
@@ -8,6 +9,7 @@ import { type Canary, openCanary } from "./canary.js";
 import { type Cgroups, findCgroups } from "./cgroup.js";
 import type { Engine } from "./chromium.js";
 import { findExecutable, findTool } from "./executable.js";
+import { longestFrameBytes } from "./gathered.js";
 import { climb, type Ladder } from "./isolation/ladder.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
 import type { IsolationTools, Walls } from "./isolation/walls.js";
@@ -32,6 +34,8 @@ export interface HostSettings {
   readonly usesCgroups?: boolean;
   /** False leaves browsers' directories in the scratch directory's file system; true where it is not given. */
   readonly usesMounts?: boolean;
+  /** Of messages of all browsers that are not whole; no limit where it is not given. */
+  readonly maxReceivedBytes?: number;
   /** From the first step of a launch to its first page. */
   readonly launchLimitMs: Millis;
   /** The weakest rung of isolation on which browsers are launched; `shared-proc` unless given. */
@@ -60,6 +64,8 @@ export interface Host extends HostSettings {
   /** Absent where browsers' directories need or get no file system of their own. */
   readonly sizedScratch?: SizedScratch;
   readonly machinePolicies: MachinePolicies;
+  /** What browsers have sent of messages that are not whole. */
+  readonly received: Budget;
   /** Its port belongs among those that every egress denies. */
   readonly canary: Canary;
   readonly findMajorVersion: FindMajorVersion;
@@ -110,8 +116,9 @@ async function examine(settings: HostSettings, { clock, log }: Opening, stops: S
   stops.add("canary", () => canary.close());
   if (uids) stops.add("census", clock.every(censusPeriodMs, () => void census({ clock, log, uids })));
   tellIsolation(ladder, { log, cgroups, sizedScratch, ownUids: uids !== undefined });
+  const received = new Budget({ browserBytes: longestFrameBytes, daemonBytes: settings.maxReceivedBytes ?? Number.MAX_SAFE_INTEGER });
   return {
-    ...settings, ...installed, limits, ...isolationOf(ladder), machinePolicies, canary, findMajorVersion: makeFindMajorVersion(),
+    ...settings, ...installed, limits, received, ...isolationOf(ladder), machinePolicies, canary, findMajorVersion: makeFindMajorVersion(),
     clock, log, ...(uids && { uids }), ...(cgroups && { cgroups }), ...(sizedScratch && { sizedScratch }),
   };
 }

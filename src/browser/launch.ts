@@ -183,7 +183,7 @@ function watch(child: ChildProcess, { place, host, attempt, lastLines }: Watchin
   void exited.then(({ code, signal }) => attempt.halt(new Error(`it ended ${signal ? `by ${signal}` : `with code ${code}`}`)));
   if (child.pid === undefined) throw new Error(`${place.executable} could not be started`);
   const [, , , input, output] = child.stdio;
-  return { child, pid: child.pid, pipe: openPipe(input as Writable, output as Readable), exited };
+  return { child, pid: child.pid, pipe: openPipe(input as Writable, output as Readable, { counting: (cut) => host.received.open(place.spec.browser, cut) }), exited };
 }
 
 async function greet(started: Started, place: Place, { host, attempt }: { host: Host; attempt: Attempt }): Promise<Chromium> {

@@ -1,5 +1,8 @@
 import type { Readable, Writable } from "node:stream";
-import { headBytes, peek } from "./frame.js";
+import type { Millis } from "../base/clock.js";
+import { type Turn, turns } from "../base/turn.js";
+import type { Frame } from "./frame.js";
+import { type Counting, Gathered } from "./gathered.js";
 
 /** Raw CDP over the two pipes of `--remote-debugging-pipe`: NUL-terminated JSON messages. */
 export interface Pipe {
@@ -7,8 +10,8 @@ export interface Pipe {
   send(text: string): void;
   /** One message in parts. */
   sendParts(parts: readonly (string | Uint8Array)[]): void;
-  /** Every message, whole, without its NUL. The buffer belongs to the listener. The result stops listening. */
-  onFrame(listener: (frame: Buffer) => void): () => void;
+  /** Every message, once all of it is there. Its bytes belong to all listeners. The result stops listening. */
+  onFrame(listener: (frame: Frame) => void): () => void;
   onClosed(listener: () => void): () => void;
   /** What was sent and Chromium has not yet read. */
   backlogBytes(): number;
@@ -19,67 +22,52 @@ export interface Pipe {
   resume(): void;
 }
 
-/** A browser that sends without end does not fill memory; clients are cut when they have so much unread. */
-const longestFrameBytes = 128 * 1024 * 1024;
-/** So that one browser's events are not everybody's round of the event loop: at some 8 µs each, half a millisecond. */
-const framesPerRound = 64;
-const keptParts = 4;
+/** Each costs so much at least, with what its listeners put off: so 64 in a turn. */
+const frameMs: Millis = 0.008;
+/** What it takes to read 64 KiB, which is as much as comes at once. */
+const chunkMs: Millis = 0.03;
 
-/** Gathers the parts of one message; of one that is too long only its beginning and its end. */
-class Gathered {
-  #parts: Buffer[] = [];
-  #bytes = 0;
-  #head: Buffer | undefined;
-
-  add(part: Buffer): void {
-    this.#parts.push(part);
-    this.#bytes += part.length;
-    if (this.#bytes <= longestFrameBytes) return;
-    this.#head ??= Buffer.concat(this.#parts.slice(0, keptParts)).subarray(0, headBytes);
-    this.#parts = this.#parts.slice(-keptParts);
-  }
-
-  /** With its last part, all of it; undefined where nobody can be told of it. */
-  end(last: Buffer): Buffer | undefined {
-    if (this.#parts.length === 0) return last;
-    this.add(last);
-    const whole = Buffer.concat(this.#parts);
-    const frame = this.#head ? overlong(this.#head, whole) : whole;
-    this.clear();
-    return frame;
-  }
-
-  clear(): void {
-    this.#parts = [];
-    this.#bytes = 0;
-    this.#head = undefined;
-  }
+interface Splitting {
+  readonly turn: Turn;
+  readonly counting?: Counting | undefined;
+  take(frame: Frame): void;
+  /** There was enough for one round of the event loop: nothing more is to be read until `proceed`. */
+  wait(): void;
+  proceed(): void;
 }
 
-/** In place of an answer that is not passed on. Events are dropped. */
-function overlong(head: Buffer, tail: Buffer): Buffer | undefined {
-  const { id } = peek(head);
-  const { session } = peek(tail);
-  if (id === undefined) return undefined;
-  const error = { code: -32000, message: `The answer is longer than ${longestFrameBytes} bytes` };
-  return Buffer.from(JSON.stringify({ id, error, ...(session === undefined ? {} : { sessionId: session }) }));
-}
-
-/** Cuts what is read at its NULs. `later` puts off what is left of a chunk when there was enough for one round. */
-function makeSplitter(onFrame: (frame: Buffer) => void, later: (rest: () => void) => void): { take(chunk: Buffer): void; clear(): void } {
-  const gathered = new Gathered();
+/** Cuts what is read at its NULs, as long as it is the browser's turn. */
+function makeSplitter({ turn, counting, ...reader }: Splitting): { take(chunk: Buffer): void; clear(): void } {
+  const gathered = new Gathered(counting);
+  let isClosed = false;
+  const takeFrame = (last: Buffer): void => {
+    const frame = gathered.end(last);
+    if (frame) reader.take(frame);
+  };
+  const later = (rest: Buffer): void => {
+    reader.wait();
+    turn.wait(() => {
+      reader.proceed();
+      if (!isClosed) take(rest);
+    });
+  };
   const take = (chunk: Buffer): void => {
     let from = 0;
-    for (let frames = 0; frames < framesPerRound; frames += 1) {
+    do {
       const end = chunk.indexOf(0, from);
-      if (end === -1) return from < chunk.length ? gathered.add(chunk.subarray(from)) : undefined;
-      const frame = gathered.end(chunk.subarray(from, end));
+      if (end === -1) return turn.run(() => gathered.add(chunk.subarray(from)), chunkMs);
+      turn.run(() => takeFrame(chunk.subarray(from, end)), frameMs);
       from = end + 1;
-      if (frame) onFrame(frame);
-    }
-    if (from < chunk.length) later(() => take(chunk.subarray(from)));
+    } while (from < chunk.length && !turn.isOver);
+    if (from < chunk.length) later(chunk.subarray(from));
   };
-  return { take, clear: () => gathered.clear() };
+  return {
+    take: (chunk) => (turn.isOver ? later(chunk) : take(chunk)),
+    clear() {
+      isClosed = true;
+      gathered.clear();
+    },
+  };
 }
 
 /** Adds to a set; the result takes it out again. */
@@ -103,23 +91,22 @@ function makeHolds(output: Readable): Pick<Pipe, "hold" | "resume"> {
   };
 }
 
-export function openPipe(input: Writable, output: Readable): Pipe {
-  const frames = new Set<(frame: Buffer) => void>();
+export interface PipeParts {
+  readonly turn?: Turn;
+  readonly counting?: Counting;
+}
+
+export function openPipe(input: Writable, output: Readable, { turn = turns.open(), counting }: PipeParts = {}): Pipe {
+  const frames = new Set<(frame: Frame) => void>();
   const closings = new Set<() => void>();
   let isClosed = false;
   const holds = makeHolds(output);
-  const splitter = makeSplitter(
-    (frame) => {
+  const splitter = makeSplitter({
+    turn, counting, wait: () => holds.hold(), proceed: () => holds.resume(),
+    take(frame) {
       for (const listener of frames) listener(frame);
     },
-    (rest) => {
-      holds.hold();
-      setImmediate(() => {
-        holds.resume();
-        if (!isClosed) rest();
-      });
-    },
-  );
+  });
   const close = (): void => {
     if (isClosed) return;
     isClosed = true;

@@ -109,6 +109,9 @@ const drain = Type.Object({
 const gateway = Type.Object({
   ping_seconds: seconds("clients are pinged every; two unanswered disconnect", [1, 3600])(20),
   max_clients: count("clients of one browser at once; further ones get 429", "clients", [1, 10_000])(32),
+  max_sessions: count(
+    "CDP sessions of one client at once; further attaching is refused, and a client for whom more are attached unasked is closed with 1008", "sessions", [1, 100_000])(1000),
+  max_browser_sessions: count("the same of all clients of one browser", "sessions", [1, 1_000_000])(4000),
   max_message_bytes: bytes("largest message", [1024, 100 * 2 ** 20])(16 * 2 ** 20),
   max_unfinished_bytes: bytes(
     "messages of all clients of one browser that are not whole or not yet judged, so more than the largest message; the client with most is cut", [2048, 2 ** 40])(64 * 2 ** 20),
@@ -116,6 +119,7 @@ const gateway = Type.Object({
   max_buffered_bytes: bytes("a client with more than this unread is cut", [1024, 2 ** 31])(128 * 2 ** 20),
   max_browser_buffered_bytes: bytes("all clients of one browser with more than this unread: the client with most is cut", [1024, 2 ** 40])(256 * 2 ** 20),
   max_total_buffered_bytes: bytes("the same of all clients of this daemon", [1024, 2 ** 40])(2 ** 30),
+  max_total_received_bytes: bytes("messages of all browsers of this daemon that are not whole; the longest is given up, an answer by an error", [2 ** 20, 2 ** 40])(2 ** 29),
   stalled_seconds: seconds("a client that reads nothing while the limit is passed is cut after", [1, 600])(10),
   start_url_wait_ms: millis("the first client waits for the dispatch of an acquire's start_url at most", [0, 60_000])(1000),
   upgrade_limit_seconds: seconds("an upgrade has to be settled within, relaying included")(10),

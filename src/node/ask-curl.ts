@@ -6,7 +6,7 @@ import { type Log, textOf } from "../base/log.js";
 import type { Secret } from "../base/secret.js";
 import type { AskCurl, CurlReply } from "../pool/curl.js";
 import { tokenOf } from "../pool/token.js";
-import { Budget, type BudgetLimits } from "./budget.js";
+import { Budget, type BudgetLimits } from "../base/budget.js";
 import type { NodeAddress } from "./ports.js";
 
 export interface AskCurlPorts {

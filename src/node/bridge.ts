@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
-import { firstClientId, peek } from "../browser/frame.js";
+import { firstClientId, type Frame, peek } from "../browser/frame.js";
 import type { Pipe } from "../browser/pipe.js";
 import { Calls } from "./calls.js";
 import { ClosedTargets } from "./closed-targets.js";
@@ -9,10 +9,11 @@ import { written } from "./judge.js";
 import { LastPage, type TargetInfo } from "./last-page.js";
 import type { Member, Root, Seat } from "./seat.js";
 import { type Session, Sessions } from "./sessions.js";
+import { Shares, usualSessions } from "./shares.js";
 import { type Faulty, findAttached, findCrashedTarget, findDestroyedTarget, findDetachedSession, findTarget, readReply, rootReply, withId, withoutSession } from "./splice.js";
 
 type Own = { readonly kind: "own"; readonly resolve: (reply: Reply) => void };
-type Theirs = { readonly kind: "theirs"; readonly session: Session<Member>; readonly id: number };
+type Theirs = { readonly kind: "theirs"; readonly session: Session<Member>; readonly id: number; readonly method: string };
 type Reply = { readonly result?: Record<string, unknown> } & Faulty;
 
 /** A refusal of Chromium to a command of the bridge. */
@@ -30,8 +31,6 @@ export class CommandFailed extends Error {
 const maxBodyBytes = 100 * 1024 * 1024 - 129 * 1024;
 const backlogBytes = 32 * 1024 * 1024;
 const limitMs: Millis = 5000;
-/** Commands of one client without an answer: Playwright sends one for each element of a list, all at once. */
-const mostCalls = 10_000;
 
 /**
  * The clients of one browser on its one pipe. Each has a CDP session of its own (`Target.attachToBrowserTarget`), so that
@@ -42,7 +41,7 @@ const mostCalls = 10_000;
 export class Bridge {
   readonly #sessions = new Sessions<Member>();
   readonly #calls = new Calls<Own | Theirs>();
-  readonly #unanswered = new Map<Member, number>();
+  readonly #shares: Shares<Member>;
   readonly #waiting = new Set<Member>();
   readonly #closed = new ClosedTargets();
   readonly #stops: (() => void)[];
@@ -52,7 +51,8 @@ export class Bridge {
   #listing: Promise<readonly TargetInfo[]> | undefined;
   #isClosed = false;
 
-  constructor(private readonly pipe: Pipe, private readonly clock: Clock) {
+  constructor(private readonly pipe: Pipe, private readonly clock: Clock, limits = usualSessions) {
+    this.#shares = new Shares(this.#sessions, limits);
     this.#stops = [
       pipe.onFrame((frame) => this.#take(frame)),
       pipe.onClosed(() => this.close()),
@@ -133,7 +133,7 @@ export class Bridge {
     if (this.#sessions.find(root.id) !== root) return;
     const gone = this.#sessions.remove(root);
     for (const session of gone) for (const id of session.calls) this.#calls.take(id);
-    this.#unanswered.delete(root.owner);
+    this.#shares.forget(root.owner);
     this.#waiting.delete(root.owner);
     await this.#ask("Target.detachFromTarget", { sessionId: root.id }, this.#control).catch((error: unknown) => {
       // Detached already, or gone with the browser: either is what was wanted.
@@ -146,18 +146,14 @@ export class Bridge {
     if (session === undefined || session.owner !== root.owner) {
       return root.owner.deliver(errorReply({ id: command.id }, codes.sessionGone, "Session with given id not found."));
     }
-    const refused = this.#closed.whyRefused(this.#sessions, session, command);
-    if (refused !== undefined) return root.owner.deliver(errorReply(command, codes.refused, refused));
-    const unanswered = this.#unanswered.get(root.owner) ?? 0;
-    if (unanswered >= mostCalls) return root.owner.deliver(errorReply(command, codes.refused, `More than ${mostCalls} commands wait for their answers`));
     const body = command.written ?? written(command);
-    if (isTooLong(body)) {
-      return root.owner.deliver(errorReply(command, codes.refused, "The message is longer than Chromium accepts"));
-    }
+    const tooLong = isTooLong(body) ? "The message is longer than Chromium accepts" : undefined;
+    const refused = this.#closed.whyRefused(this.#sessions, session, command) ?? this.#shares.whyRefused(root.owner, command) ?? tooLong;
+    if (refused !== undefined) return root.owner.deliver(errorReply(command, codes.refused, refused));
     this.#beforeClose(session, command);
-    const id = this.#calls.add({ kind: "theirs", session, id: command.id });
+    const id = this.#calls.add({ kind: "theirs", session, id: command.id, method: command.method });
     session.calls.add(id);
-    this.#unanswered.set(root.owner, unanswered + 1);
+    this.#shares.asked(root.owner, command.method);
     this.#write(id, body, session.id);
     if (this.pipe.backlogBytes() > backlogBytes) this.#hold(root.owner);
   }
@@ -194,7 +190,7 @@ export class Bridge {
     return reply.result ?? {};
   }
 
-  #take(frame: Buffer): void {
+  #take(frame: Frame): void {
     const { id, method, session } = peek(frame);
     if (id !== undefined) {
       if (id >= firstClientId) this.#answer(frame, id);
@@ -206,27 +202,27 @@ export class Bridge {
     if (at) this.#forward(frame, method, at);
   }
 
-  #answer(frame: Buffer, id: number): void {
+  #answer(frame: Frame, id: number): void {
     const call = this.#calls.take(id);
     if (call?.kind === "own") return call.resolve(readReply<Reply>(frame));
     if (call === undefined) return;
     const { session } = call;
-    this.#answered(session, id);
+    this.#answered(call, id);
     session.owner.deliver(session.isRoot ? rootReply(frame, call.id, session.id) : withId(frame, call.id));
   }
 
-  #answered(session: Session<Member>, id: number): void {
+  #answered({ session, method }: Theirs, id: number): void {
     session.calls.delete(id);
-    const unanswered = this.#unanswered.get(session.owner);
-    if (unanswered !== undefined) this.#unanswered.set(session.owner, unanswered - 1);
+    this.#shares.answered(session.owner, method);
   }
 
-  #forward(frame: Buffer, method: string, at: Session<Member>): void {
+  #forward(frame: Frame, method: string, at: Session<Member>): void {
     if (method === "Target.attachedToTarget") {
       const { session, target } = findAttached(frame) ?? {};
       // The client is not told.
       if (session === undefined || !target || this.#closed.note(target)) return this.#takeOff(session, at.id);
       this.#sessions.addChild(at, { id: session, target: target.targetId });
+      if (this.#shares.hasTooMany(at.owner)) return at.owner.ended("too_many_sessions");
     }
     at.owner.deliver(at.isRoot ? withoutSession(frame, at.id) : frame);
     // After the event, which is what Playwright and Puppeteer settle their own calls by.
@@ -235,7 +231,7 @@ export class Bridge {
   }
 
   /** Events of the control session. */
-  #hear(frame: Buffer, method: string): void {
+  #hear(frame: Frame, method: string): void {
     if (method === "Target.detachedFromTarget") return this.#detached(findDetachedSession(frame));
     if (method === "Target.targetDestroyed") return this.#destroyed(findDestroyedTarget(frame) ?? "");
     if (method === "Target.targetCrashed") {
@@ -272,12 +268,12 @@ export class Bridge {
   }
 
   #failCalls(sessions: ReadonlySet<Session<Member>>, message: string): void {
-    for (const session of sessions) for (const id of session.calls) this.#failCall(session, id, message);
+    for (const session of sessions) for (const id of session.calls) this.#failCall(id, message);
   }
 
-  #failCall(session: Session<Member>, id: number, message: string): void {
+  #failCall(id: number, message: string): void {
     const call = this.#calls.take(id);
-    this.#answered(session, id);
+    if (call?.kind === "theirs") this.#answered(call, id);
     if (call) this.#fail(call, message);
   }
 

@@ -3,8 +3,9 @@ import type { WebSocket } from "ws";
 import type { Clock, Millis } from "../base/clock.js";
 import type { BrowserId } from "../base/ids.js";
 import type { Pipe } from "../browser/pipe.js";
-import type { Member, Seat } from "./seat.js";
-import type { Account, Budget } from "./budget.js";
+import { bytesOf, type Frame } from "../browser/frame.js";
+import type { Member, Seat, SeatEnd } from "./seat.js";
+import type { Account, Budget } from "../base/budget.js";
 import { codes, type Command, errorReply, resultReply } from "./command.js";
 import { Flow } from "./flow.js";
 import type { Gate, Judgement, Surroundings } from "./gate.js";
@@ -13,11 +14,11 @@ import { Incoming } from "./incoming.js";
 import type { Judged } from "./judge.js";
 import type { Judges } from "./judges.js";
 import type { Limits } from "./limits.js";
-import type { Turn } from "./turn.js";
+import type { Turn } from "../base/turn.js";
 
 /** Close codes: those of RFC 6455, and 4410 for a lease that is over. */
 export const closeCodes = {
-  asked: 1000, goingAway: 1001, notText: 1003, browserGone: 1011, restart: 1012, tooSlow: 1013, leaseOver: 4410,
+  asked: 1000, goingAway: 1001, notText: 1003, tooMany: 1008, browserGone: 1011, restart: 1012, tooSlow: 1013, leaseOver: 4410,
 } as const;
 
 /** Counted for the metrics. */
@@ -25,6 +26,17 @@ export interface Traffic {
   received(bytes: number): void;
   sent(bytes: number): void;
   refused(method: string): void;
+}
+
+const closeCodeOf: Readonly<Record<SeatEnd, number>> = {
+  target_closed: closeCodes.goingAway, browser_gone: closeCodes.browserGone, too_many_sessions: closeCodes.tooMany,
+};
+
+/** What stands before a whole text that is longer than 64 KiB (RFC 6455, 5.2). */
+function textHead(bytes: number): Buffer {
+  const head = Buffer.from([0x81, 127, 0, 0, 0, 0, 0, 0, 0, 0]);
+  head.writeBigUInt64BE(BigInt(bytes), 2);
+  return head;
 }
 
 const longChunkBytes = 16 * 1024;
@@ -110,16 +122,24 @@ export class Client implements Member {
     if (this.#leaving) this.#hangUp(closeCodes.browserGone, "browser_gone");
   }
 
-  deliver(frame: Buffer | string): void {
-    if (this.#leaving || !this.#webSocket) return;
+  deliver(frame: Frame | string): void {
+    const webSocket = this.#webSocket;
+    if (this.#leaving || !webSocket || webSocket.readyState !== webSocket.OPEN) return;
     this.#cork();
-    this.#webSocket.send(frame, { binary: false, compress: false });
-    this.parts.traffic.sent(frame.length);
+    if (typeof frame === "string" || Buffer.isBuffer(frame)) webSocket.send(frame, { binary: false, compress: false });
+    else this.#sendParts(frame);
+    this.parts.traffic.sent(typeof frame === "string" ? frame.length : bytesOf(frame));
     this.#flow.sent();
   }
 
-  ended(reason: "target_closed" | "browser_gone"): void {
-    this.#cut(reason === "target_closed" ? closeCodes.goingAway : closeCodes.browserGone, reason);
+  /** As one frame, which clients read that know no other, past ws, which would have to put it together. ws keeps nothing back that is to go before. */
+  #sendParts(parts: readonly Buffer[]): void {
+    this.parts.socket.write(textHead(bytesOf(parts)));
+    for (const part of parts) this.parts.socket.write(part);
+  }
+
+  ended(reason: SeatEnd): void {
+    this.#cut(closeCodeOf[reason], reason);
   }
 
   /** As many `proceed` as `wait`. */

@@ -1,6 +1,5 @@
-import type { Clock } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
-import { Turn } from "./turn.js";
+import { type Turn, turns } from "../base/turn.js";
 
 interface OfLease {
   count: number;
@@ -14,11 +13,11 @@ interface OfLease {
 export class Clients {
   readonly #leases = new Map<LeaseId, OfLease>();
 
-  constructor(private readonly most: number, private readonly clock: Clock) {}
+  constructor(private readonly most: number) {}
 
   /** The turn that clients of the lease share; undefined where there are as many as may be. As many `leave` as `enter`. */
   enter(lease: LeaseId): Turn | undefined {
-    const clients = this.#leases.get(lease) ?? { count: 0, turn: new Turn(this.clock) };
+    const clients = this.#leases.get(lease) ?? { count: 0, turn: turns.open() };
     if (clients.count >= this.most) return undefined;
     clients.count += 1;
     this.#leases.set(lease, clients);

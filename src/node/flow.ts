@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.js";
 import type { Pipe } from "../browser/pipe.js";
-import type { Account } from "./budget.js";
+import type { Account } from "../base/budget.js";
 import type { Limits } from "./limits.js";
 
 /** What stands still while a client does not read: its browser, and itself. */

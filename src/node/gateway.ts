@@ -9,7 +9,7 @@ import type { Secret } from "../base/secret.js";
 import { leaseOfToken } from "../pool/token.js";
 import type { Visit } from "./activity.js";
 import { answerJson, goneFor, isRefused, type Refused, refuseRequest, refuseUpgrade } from "./answer.js";
-import { Budget } from "./budget.js";
+import { Budget } from "../base/budget.js";
 import { closeCodes, type Shared } from "./client.js";
 import { Clients } from "./clients.js";
 import { runCurl } from "./curl.js";
@@ -72,7 +72,7 @@ export class Gateway {
       // One message of each client in a round of the event loop, however many came at once.
       allowSynchronousEvents: false,
     });
-    this.#clients = new Clients(limits.clients, clock);
+    this.#clients = new Clients(limits.clients);
     this.#judges = new Judges({ script: parts.judgeScript, clock, log });
     this.#shared = { judges: this.#judges, unfinished: new Budget(limits.unfinished), unread: new Budget(limits.unread) };
     this.#curls = new Budget(limits.curl, "asking");

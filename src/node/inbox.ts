@@ -1,7 +1,7 @@
 import { shapeLimits, guessAddressee } from "./command.js";
 import { judge, type Judged, type Judging, unjudged } from "./judge.js";
 import { measure, type Shape } from "./json-shape.js";
-import type { Turn } from "./turn.js";
+import type { Turn } from "../base/turn.js";
 
 export interface InboxParts extends Judging {
   readonly turn: Turn;

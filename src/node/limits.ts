@@ -1,5 +1,6 @@
 import type { Millis } from "../base/clock.js";
-import type { BudgetLimits } from "./budget.js";
+import type { BudgetLimits } from "../base/budget.js";
+import { type SessionLimits, usualSessions } from "./shares.js";
 
 /** The gateway's limits; each is a setting or a constant of the contract. */
 export interface Limits {
@@ -7,6 +8,7 @@ export interface Limits {
   readonly messageBytes: number;
   /** Clients of one browser at once, those included whose upgrade is not settled. */
   readonly clients: number;
+  readonly sessions: SessionLimits;
   /** Of all clients: received of messages that are not whole, or not yet judged. Beyond it whoever has most is cut. */
   readonly unfinished: BudgetLimits;
   /** Of all clients: sent and not read. Beyond it whoever has most is cut. */
@@ -38,6 +40,7 @@ const mebibyte = 1024 * 1024;
 export const defaultLimits: Limits = {
   messageBytes: 16 * mebibyte,
   clients: 32,
+  sessions: usualSessions,
   unfinished: { browserBytes: 64 * mebibyte, daemonBytes: 256 * mebibyte },
   unread: { browserBytes: 256 * mebibyte, daemonBytes: 1024 * mebibyte },
   curl: { browserBytes: 32 * mebibyte, daemonBytes: 128 * mebibyte },

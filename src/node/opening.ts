@@ -12,7 +12,7 @@ import { Client, closeCodes, type Shared } from "./client.js";
 import type { Gate } from "./gate.js";
 import type { Limits } from "./limits.js";
 import type { GatewayPorts, LocalBrowser } from "./ports.js";
-import type { Turn } from "./turn.js";
+import type { Turn } from "../base/turn.js";
 
 export interface Upgrade {
   readonly request: IncomingMessage;

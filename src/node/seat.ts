@@ -1,10 +1,14 @@
+import type { Frame } from "../browser/frame.js";
 import type { Command } from "./command.js";
+
+/** `too_many_sessions`: more were attached for the client than it may have. */
+export type SeatEnd = "target_closed" | "browser_gone" | "too_many_sessions";
 
 /** A client, as the bridge sees it. */
 export interface Member {
-  deliver(frame: Buffer | string): void;
-  /** Its root session is over; nothing more will come. */
-  ended(reason: "target_closed" | "browser_gone"): void;
+  deliver(frame: Frame | string): void;
+  /** Its root session is over, or has to be; nothing more will come. */
+  ended(reason: SeatEnd): void;
   /** Chromium is behind with reading: send no more until it has caught up. */
   wait(): void;
   proceed(): void;

@@ -14,6 +14,17 @@ export interface Session<Owner> {
 /** Which CDP session belongs to which client, and which session was attached by which. */
 export class Sessions<Owner> {
   readonly #byId = new Map<string, Session<Owner>>();
+  readonly #children = new Map<Owner, number>();
+  #count = 0;
+
+  /** Of all owners, roots not counted. */
+  get count(): number {
+    return this.#count;
+  }
+
+  countOf(owner: Owner): number {
+    return this.#children.get(owner) ?? 0;
+  }
 
   addRoot(root: { id: string; owner: Owner; target?: string }): Session<Owner> {
     return this.#add({ ...root, isRoot: true, children: new Set(), calls: new Set() });
@@ -22,6 +33,7 @@ export class Sessions<Owner> {
   addChild(parent: Session<Owner>, child: { id: string; target: string }): void {
     const { owner } = parent;
     parent.children.add(this.#add({ ...child, owner, isRoot: false, children: new Set(), calls: new Set(), parent }));
+    this.#tally(owner, 1);
   }
 
   #add(session: Session<Owner>): Session<Owner> {
@@ -48,9 +60,21 @@ export class Sessions<Owner> {
     const pending = [session];
     for (let next = pending.pop(); next; next = pending.pop()) {
       gone.add(next);
-      this.#byId.delete(next.id);
+      this.#forget(next);
       pending.push(...next.children);
     }
     return gone;
+  }
+
+  #forget({ id, isRoot, owner }: Session<Owner>): void {
+    this.#byId.delete(id);
+    if (isRoot) this.#children.delete(owner);
+    else this.#tally(owner, -1);
+  }
+
+  #tally(owner: Owner, by: 1 | -1): void {
+    this.#count += by;
+    // A root goes first, with what its owner had.
+    if (by > 0 || this.#children.has(owner)) this.#children.set(owner, this.countOf(owner) + by);
   }
 }

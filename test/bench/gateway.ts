@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import { pause, systemClock } from "../../src/base/clock.js";
+import { wholeOf } from "../../src/browser/frame.js";
 import { newScratchDirectory } from "../support/chromium-host.js";
 import { bareCommand, spawnBare } from "./bare.js";
 import { startDaemon } from "./daemon.js";
@@ -77,7 +78,7 @@ async function openBare(scratch: string): Promise<Way> {
   const { pipe, end } = await spawnBare(executable, switches);
   return {
     send: (text) => pipe.send(text),
-    onMessage: (listener) => void pipe.onFrame((frame) => listener(frame.toString())),
+    onMessage: (listener) => void pipe.onFrame((frame) => listener(wholeOf(frame).toString())),
     close: end,
   };
 }

@@ -150,6 +150,10 @@ describe("faults", () => {
   });
   test("settings that contradict each other are refused", async () => {
     expect(await faultsOf({ fill: { max_rate_per_minute: 10 }, node: { lost_after_ms: 1000 } })).toHaveLength(2);
+    expect(await faultsOf({ gateway: { max_message_bytes: 100 * 2 ** 20, max_total_unfinished_bytes: 2 ** 25 } })).toEqual([
+      "gateway.max_message_bytes: has to be at most gateway.max_unfinished_bytes",
+      "gateway.max_unfinished_bytes: has to be at most gateway.max_total_unfinished_bytes",
+    ]);
   });
   test("names of prototypes are unknown settings", async () => {
     expect(await faultsOf("{\"__proto__\": 1, \"constructor\": {}}")).toHaveLength(2);

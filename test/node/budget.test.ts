@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
-import { type Account, Budget } from "../../src/node/budget.js";
-import { Turn } from "../../src/node/turn.js";
+import { type Account, Budget } from "../../src/base/budget.js";
 
 const [one, other] = [newBrowserId(onDemandHome), newBrowserId(onDemandHome)];
 
@@ -55,26 +54,4 @@ test("what is let go is free again, closed or not", () => {
     else each.close();
   }
   expect([budget.heldBytes, cut]).toEqual([0, []]);
-});
-
-test("what takes a browser's turn waits for the next round, each in its order, another browser's turn is its own", async () => {
-  let now = 0;
-  const clock = { monotonic: () => now };
-  const [turn, its] = [new Turn(clock), new Turn(clock)];
-  turn.run(() => (now += 5));
-  expect([turn.isOver, its.isOver]).toEqual([true, false]);
-  const order: number[] = [];
-  const done = new Promise<void>((resolve) => {
-    for (const place of [1, 2, 3]) {
-      turn.wait(() => turn.run(() => {
-        now += 5;
-        order.push(place);
-        if (place === 3) resolve();
-      }));
-    }
-  });
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(order).toEqual([1]);
-  await done;
-  expect(order).toEqual([1, 2, 3]);
 });

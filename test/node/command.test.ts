@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { wholeOf } from "../../src/browser/frame.js";
 import { parseCommand as parse } from "../../src/node/command.js";
-import { findAttached, findCrashedTarget, findDetachedSession, rootReply, withId, withoutSession } from "../../src/node/splice.js";
+import { findAttached, findCrashedTarget, findDetachedSession, findTarget, rootReply, withId, withoutSession } from "../../src/node/splice.js";
 
 const parseCommand = (text: string): ReturnType<typeof parse> => parse(Buffer.from(text));
 
@@ -76,6 +77,9 @@ describe("a message from Chromium", () => {
     expect(withId(reply, 7).toString()).toBe('{"id":7,"result":{"sessionId":"S","a":","},"sessionId":"S"}');
     expect(withId(reply, -2147483647).toString()).toContain('{"id":-2147483647,"result"');
     expect(rootReply(reply, 7, "S").toString()).toBe('{"id":7,"result":{"sessionId":"S","a":","}}');
+    const parts = [reply.subarray(0, 20), reply.subarray(20, 25), reply.subarray(25)];
+    expect(wholeOf(withId(parts, 7))).toEqual(withId(reply, 7));
+    expect(wholeOf(rootReply(parts, 7, "S"))).toEqual(rootReply(reply, 7, "S"));
     expect(reply.toString()).toBe(before);
   });
 
@@ -93,6 +97,10 @@ describe("a message from Chromium", () => {
     expect(findAttached(long(`chrome://x/${"a".repeat(2 ** 20)}`))?.target?.url).toMatch(/^chrome:\/\/x\/a{100}/);
     expect(findAttached(long('data:"'))?.target).toEqual({ ...target, title: "", url: "data:\\" });
     expect(findAttached(Buffer.from(attached.replace(/"url":.*/, `"x":"${"a".repeat(2 ** 21)}"}}}`)))?.target?.url).toMatch(/^chrome:/);
+    const belongs = { browserContextId: "AB12", subtype: "prerender" };
+    const created = (url: string): Buffer => Buffer.from(`${JSON.stringify({ method: "Target.targetCreated", params: { targetInfo: { ...target, url, attached: false, ...belongs } } }).slice(0, -1)},"sessionId":"S"}`);
+    expect(findTarget(created(`data:,${"a".repeat(20_000)}`))).toMatchObject({ targetId: "T", type: "page", ...belongs });
+    expect(findTarget([created(`data:,${"a".repeat(20_000)}`)])).toMatchObject(belongs);
     expect(findDetachedSession(Buffer.from('{"method":"Target.detachedFromTarget","params":{"sessionId":"C","targetId":"T"}'))).toBe("C");
     expect(findCrashedTarget(Buffer.from('{"method":"Target.targetCrashed","params":{"targetId":"T","status":"killed"}'))).toBe("T");
   });

@@ -1,5 +1,5 @@
 import type { Chromium } from "../../src/browser/chromium.js";
-import { firstClientId, peek } from "../../src/browser/frame.js";
+import { firstClientId, type Frame, peek, wholeOf } from "../../src/browser/frame.js";
 import { until } from "./chromium-until.js";
 
 interface Message {
@@ -66,9 +66,9 @@ export class PipeClient {
     return undefined;
   }
 
-  #take(frame: Buffer): void {
+  #take(frame: Frame): void {
     const { id, method } = peek(frame);
-    if (id !== undefined && id > firstClientId) this.#pending.get(id)?.(JSON.parse(frame.toString()) as Message);
-    else if (method !== undefined) this.events.push(JSON.parse(frame.toString()) as Message);
+    if (id !== undefined && id > firstClientId) this.#pending.get(id)?.(JSON.parse(wholeOf(frame).toString()) as Message);
+    else if (method !== undefined) this.events.push(JSON.parse(wholeOf(frame).toString()) as Message);
   }
 }

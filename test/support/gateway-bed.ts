@@ -55,7 +55,7 @@ export async function openGatewayBed(chromiums: readonly Chromium[], options: Be
   const locals = new Map<BrowserId, LocalBrowser>();
   const leases = new Map<BrowserId, LeaseId>();
   for (const chromium of chromiums) {
-    locals.set(chromium.id, { chromium, bridge: new Bridge(chromium.pipe, systemClock), activity: new Activity(systemClock), curl: options.curl ?? noCurl });
+    locals.set(chromium.id, { chromium, bridge: new Bridge(chromium.pipe, systemClock, options.limits?.sessions), activity: new Activity(systemClock), curl: options.curl ?? noCurl });
     leases.set(chromium.id, newLeaseId());
   }
   const server = createServer();

@@ -54,8 +54,15 @@ interface Reply {
   readonly result?: Record<string, unknown>;
 }
 
-/** Evaluates on the attacker's page, again when it was answered where `isAgain`. */
-const evaluate = (expression: (origin: string) => string, { isAgain = false } = {}): Attack => async ({ cdpUrl }) => {
+interface Evaluating {
+  /** Again when it was answered. */
+  readonly isAgain?: boolean;
+  /** Which hear what the page says. */
+  readonly sessions?: number;
+}
+
+/** Evaluates on the attacker's page. */
+const evaluate = (expression: (origin: string) => string, { isAgain = false, sessions = 1 }: Evaluating = {}): Attack => async ({ cdpUrl }) => {
   const socket = new WebSocket(cdpUrl, { perMessageDeflate: false, maxPayload: 0 });
   await once(socket, "open");
   const ask = (method: string, params: object, sessionId?: string): Promise<Reply> => new Promise((resolve) => {
@@ -69,8 +76,12 @@ const evaluate = (expression: (origin: string) => string, { isAgain = false } = 
     socket.send(JSON.stringify({ id, method, params, sessionId }));
   });
   const { result } = await ask("Target.createTarget", { url: "about:blank" });
-  const sessionId = String((await ask("Target.attachToTarget", { targetId: result?.["targetId"], flatten: true })).result?.["sessionId"]);
-  await ask("Runtime.enable", {}, sessionId);
+  const attach = async (): Promise<string> => {
+    const attached = String((await ask("Target.attachToTarget", { targetId: result?.["targetId"], flatten: true })).result?.["sessionId"]);
+    await ask("Runtime.enable", {}, attached);
+    return attached;
+  };
+  const [sessionId] = await Promise.all(times(sessions).map(attach));
   const origin = await serveBulk();
   const run = (): Promise<Reply> => ask("Runtime.evaluate", { expression: expression(origin), returnByValue: true }, sessionId);
   await run();
@@ -109,7 +120,10 @@ export const attacks = {
   "unfinished messages": finishNothing,
   "small commands": pour(16, () => Buffer.concat(times(2000).map(() => frame('{"id":1,"method":"Browser.getVersion"}')))),
   "results of 8 MiB": evaluate(() => `"x".repeat(${8 * mebibyte})`, { isAgain: true }),
+  "results of 90 MiB": evaluate(() => `"x".repeat(${90 * mebibyte})`, { isAgain: true }),
   "events of a page": evaluate(() => "void setInterval(() => { for (let at = 0; at < 500; at += 1) console.log(at); }, 0)"),
+  "events of a page to 200 sessions": evaluate(() => "void setInterval(() => { for (let at = 0; at < 50; at += 1) console.log(at); }, 0)", { sessions: 200 }),
+  "long events of a page to 200 sessions": evaluate(() => "void setInterval(() => console.log('x'.repeat(100000)), 0)", { sessions: 200 }),
   "downloads of a page": evaluate((origin) => [1, 2, 3, 4].map(() => download(origin)).join(";")),
   "eight busy threads of a page": evaluate(() => `void (globalThis.busy = Array.from({ length: 8 }, () => new Worker(URL.createObjectURL(new Blob(["for (;;);"])))))`),
   "denied hosts of a page": evaluate(() => `void setInterval(() => {

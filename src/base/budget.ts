@@ -1,18 +1,16 @@
-import type { BrowserId } from "../base/ids.js";
-
 export interface BudgetLimits {
   readonly browserBytes: number;
   readonly daemonBytes: number;
 }
 
-/** What one client holds. */
+/** What one of them holds. */
 export interface Account {
   set(bytes: number): void;
   close(): void;
 }
 
 interface Holder {
-  readonly browser: BrowserId;
+  readonly browser: string;
   bytes: number;
   readonly cut: () => void;
 }
@@ -21,11 +19,11 @@ interface Holder {
 type Victim = "asking" | "most";
 
 /**
- * Memory that clients hold by what they send or do not read. Where it is too much, one of them is cut: of a browser that holds
- * too much, or of the browser that holds most.
+ * Memory that clients hold by what they send or do not read, or browsers by what they have not finished. Where it is too much,
+ * one of them is cut: of a browser that holds too much, or of the browser that holds most.
  */
 export class Budget {
-  readonly #browsers = new Map<BrowserId, Set<Holder>>();
+  readonly #browsers = new Map<string, Set<Holder>>();
   #heldBytes = 0;
 
   constructor(private readonly limits: BudgetLimits, private readonly victim: Victim = "most") {}
@@ -34,7 +32,7 @@ export class Budget {
     return this.#heldBytes;
   }
 
-  open(browser: BrowserId, cut: () => void): Account {
+  open(browser: string, cut: () => void): Account {
     const holder: Holder = { browser, bytes: 0, cut };
     return { set: (bytes) => this.#set(holder, bytes), close: () => this.#forget(holder) };
   }
@@ -57,7 +55,7 @@ export class Budget {
     if (holders?.size === 0) this.#browsers.delete(holder.browser);
   }
 
-  #holdersOf(browser: BrowserId): Set<Holder> {
+  #holdersOf(browser: string): Set<Holder> {
     const holders = this.#browsers.get(browser) ?? new Set();
     this.#browsers.set(browser, holders);
     return holders;
