@@ -34,10 +34,10 @@ export interface RawClient {
 
 /** A WebSocket of nothing but its upgrade. */
 export async function openRawClient(url: string): Promise<RawClient> {
-  const { hostname, port, pathname, search } = new URL(url);
+  const { host, hostname, port, pathname, search } = new URL(url);
   const socket = connect(Number(port), hostname);
   socket.on("error", () => {});
-  socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`
+  socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`
     + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
   const [answer] = (await once(socket, "data")) as [Buffer];
   if (!answer.toString("latin1").startsWith("HTTP/1.1 101")) throw new Error(answer.toString());
