@@ -1,4 +1,4 @@
-import { mkdir, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { daemonLeaf, type Hierarchy } from "./cgroup-hierarchy.js";
 
@@ -21,20 +21,32 @@ export async function weigh({ version, path }: Place, programs: number): Promise
 /** The daemon relays for all browsers, so it goes first; it wants little. */
 const daemonPrograms = 8;
 
-/** Puts this process into a cgroup that weighs as much as several browsers. Gives what takes it out again. */
+/**
+ * Puts this process, and what it has started so far (its private Redis), into a cgroup that weighs as much as several browsers.
+ * Gives what takes them out again.
+ */
 export async function seatDaemon({ version, own }: Hierarchy, name: string): Promise<() => Promise<void>> {
   const path = join(own, daemonLeaf(name));
   try {
     await mkdir(path, { recursive: true });
-    await writeFile(join(path, "cgroup.procs"), `${process.pid}`);
+    await move(path, process.pid);
   } catch {
     await rmdir(path).catch(() => {});
     return async () => {};
   }
+  await Promise.all((await startedSoFar()).map((pid) => move(path, pid).catch(() => {})));
   await weigh({ version, path }, daemonPrograms);
   return async () => {
     // Version 2 takes no process back where it hands controllers down; the next daemon of this directory finds the cgroup.
-    await writeFile(join(own, "cgroup.procs"), `${process.pid}`).catch(() => {});
+    await Promise.all((await pidsIn(join(path, "cgroup.procs"))).map((pid) => move(own, pid).catch(() => {})));
     await rmdir(path).catch(() => {});
   };
 }
+
+const move = (cgroup: string, pid: number): Promise<void> => writeFile(join(cgroup, "cgroup.procs"), `${pid}`);
+
+/** The children of this process (proc(5)); none where the kernel does not list them. */
+const startedSoFar = (): Promise<number[]> => pidsIn(`/proc/self/task/${process.pid}/children`);
+
+const pidsIn = async (path: string): Promise<number[]> =>
+  (await readFile(path, "utf8").catch(() => "")).split(/\s+/).filter((text) => text !== "").map(Number);

@@ -1,3 +1,5 @@
+import { readdirSync } from "node:fs";
+import { setPriority } from "node:os";
 import { join } from "node:path";
 import { pause, systemClock } from "../../src/base/clock.js";
 import { type Daemon, startDaemon } from "./daemon.js";
@@ -40,6 +42,7 @@ interface Pair {
 /** How much slower one tenant is served while another attacks; `attacks.ts` has the attacks. */
 export async function benchFloods({ runs }: { runs: number }): Promise<Report> {
   const daemon = await startDaemon();
+  goFirst();
   const ends: (() => unknown)[] = [];
   try {
     await daemon.createPool({ name: pools.victim, size: 1, engine });
@@ -55,6 +58,15 @@ export async function benchFloods({ runs }: { runs: number }): Promise<Report> {
   } finally {
     for (const end of ends) await end();
     await daemon.stop();
+  }
+}
+
+/** Who measures stands for a machine of its own; what this process starts from here on has its priority unless it says otherwise. */
+function goFirst(): void {
+  try {
+    for (const thread of readdirSync("/proc/self/task")) setPriority(Number(thread), -20);
+  } catch {
+    // Only root may.
   }
 }
 
@@ -134,7 +146,7 @@ function report(found: readonly Pair[]): Report {
     title: "Floods: what one tenant feels of another's attack, p99 in ms",
     method: [
       `${engine}; a command (Runtime.evaluate of 1+1) and an acquire about every ${paceMs} ms for ${sampleMs / 1000} s, without the attack and then with it.`,
-      "The attacker is a process at the lowest priority, with a browser of the same daemon.",
+      "The attacker is a process at the lowest priority, with a browser of the same daemon; who measures is one at the highest that it may have.",
     ],
     head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times"],
     rows: names.map((name) => [name, ...kinds.flatMap((kind) => cells(name, kind))]),

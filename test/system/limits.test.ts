@@ -1,9 +1,10 @@
+import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../support/chromium-until.js";
-import { type Daemon, type Lease, startDaemon } from "../support/daemon.js";
+import { type Daemon, type Lease, redisPidIn, startDaemon } from "../support/daemon.js";
 import { refusedUpgrade } from "../support/gateway-bed.js";
 import { connectRaw, type RawCdp } from "../support/raw-cdp.js";
 
@@ -92,4 +93,15 @@ describe("where nothing of the kernel holds browsers, the watch retires the one 
   test("of memory", () => expectRetired(daemon, hogMemory, "memory_exceeded"));
   test("of bytes stored", () => expectRetired(daemon, fillCache, "storage_exceeded"));
   test("of files", () => expectRetired(daemon, makeFiles, "storage_exceeded"));
+});
+
+test.runIf(process.getuid?.() === 0)("the private Redis has the daemon's share of the processors, and gives it back at the end", async () => {
+  const cpuGroupOf = async (pid: number): Promise<string | undefined> => /^(?:\d+:(?:[^:]*,)?cpu(?:,[^:]*)?|0:):(.*)$/m.exec(await readFile(`/proc/${pid}/cgroup`, "latin1"))?.[1];
+  const before = await cpuGroupOf(process.pid);
+  const daemon = await startDaemon();
+  const during = await cpuGroupOf(process.pid);
+  expect(during).toContain("remuda-daemon-");
+  expect(await cpuGroupOf(redisPidIn(daemon.log))).toBe(during);
+  await daemon.stop();
+  expect(await cpuGroupOf(process.pid)).toBe(before);
 });
