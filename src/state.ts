@@ -54,7 +54,7 @@ const limitsOf = ({ acquire, fill, limits, node, tombstones }: Config): Limits =
   maxWaiters: acquire.maxWaiters, maxSessions: limits.maxSessions, idempotencyMs: acquire.idempotencyMs, keyedGraceMs: acquire.keyedGraceMs,
   controlLostMs: acquire.controlLostAfterMs, launchPickupMs: node.launchPickupMs, launchClaimMs: node.launchLimitMs * launchTurns,
   backoffInitialMs: fill.backoffInitialMs, backoffMaxMs: fill.backoffMaxMs, earlyDeathMs: fill.earlyDeathMs,
-  provisionalMs: acquire.provisionalMs, retryWindowMs: acquire.retryWindowMs, eventsKept: limits.eventsKept, nodeLostMs: node.lostAfterMs, tombstoneMs: tombstones.keepMs, maxTombstones: tombstones.maxPerProject,
+  provisionalMs: acquire.provisionalMs, retryWindowMs: acquire.retryWindowMs, eventsKept: limits.eventsKept, eventsKeptInAll: limits.eventsKeptInAll, nodeLostMs: node.lostAfterMs, tombstoneMs: tombstones.keepMs, maxTombstones: tombstones.maxPerProject,
 });
 
 /** Needs no Redis yet: `contact` does. */

@@ -212,6 +212,7 @@ const limits = Type.Object({
   max_proxies: count("proxies of one project", "proxies", [0, 100_000])(1000),
   max_sessions: countOr("on-demand sessions at once", "sessions", [0, 1_000_000])("as many as nodes admit"),
   events_kept: count("moves of browsers kept in a pool's stream of events", "events", [100, 10_000_000])(10_000),
+  events_kept_in_all: count("the same of all pools together, in even shares of at least 100; some 100 bytes each", "events", [100, 1_000_000_000])(200_000),
 });
 
 const stop = Type.Object({

@@ -235,6 +235,8 @@ export interface Projects {
   tombstones(from: number, count: number): Promise<readonly Tombstone[]>;
   countTombstones(): Promise<number>;
   sweepTombstones(): Promise<void>;
+  /** Cuts streams of events to what all of them may have together. */
+  sweepEvents(): Promise<void>;
 }
 
 /** Messages between roles: hints, each repeated by a tick when lost. */

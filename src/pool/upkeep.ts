@@ -55,6 +55,7 @@ export function makeUpkeep(ports: UpkeepPorts): Upkeep {
     recycle: async () => {
       await each("recycle", (home) => ports.homes.recycle(home, { maxLeases: ports.maxLeases, request: newRequestId() }));
       await each("refresh", ports.refresh);
+      await ports.projects.sweepEvents();
     },
   };
 }

@@ -14,6 +14,8 @@ export interface Limits {
   readonly retryWindowMs: Millis;
   /** Moves kept in the stream of a home. */
   readonly eventsKept: number;
+  /** The same of all homes together. */
+  readonly eventsKeptInAll: number;
   /** How soon a node has to take a launch up: a lost job costs no more. */
   readonly launchPickupMs: Millis;
   /** How long a node may then take over it before it is claimed anew. */

@@ -18,6 +18,8 @@ interface Held {
 /** A reservation whose owner has not come to be by then is void. Longer than any wait for a browser. */
 const nameGraceMs = 120_000;
 const mostAtOnce = 1000;
+/** Redis keeps streams in pieces of 100: less would save nothing. */
+const leastEvents = 100;
 /** Names compare without regard to case and accents where they are looked up (wire-facts.md 2.1), but are unique as written. */
 const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;
 
@@ -150,6 +152,12 @@ export class RedisProjects implements Projects {
 
   async sweepTombstones(): Promise<void> {
     await this.#bury([]);
+  }
+
+  async sweepEvents(): Promise<void> {
+    const homes = await this.homes();
+    const share = Math.max(leastEvents, Math.floor(this.limits.eventsKeptInAll / homes.length));
+    await Promise.all(homes.map((home) => this.store.ask((redis) => redis.xtrim(this.#in(home, "events"), "MAXLEN", share))));
   }
 
   /** Moves what a home has to bury into the project's slot; again is harmless. */

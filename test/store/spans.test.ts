@@ -142,6 +142,24 @@ onBoth("what spans homes", ({ bed }) => {
     });
   });
 
+  test("events of all pools together are no more than they may be, of each at least a hundred", async () => {
+    const { redis, project, projects, store } = bed();
+    const pools = [await PoolBed.filled(bed(), { size: 1 }), await PoolBed.filled(bed(), { size: 1 }), await PoolBed.filled(bed(), { size: 1 })];
+    const lengths = (): Promise<number[]> => Promise.all(pools.map((pool) => redis.xlen(pool.key("events"))));
+    for (const { id } of pools) {
+      await projects.addPool(id);
+      await projects.openPool(id);
+    }
+    const [busy] = pools;
+    for (let cycle = 0; busy && cycle < 150; cycle += 1) await busy.release(await busy.lend());
+    const before = await lengths();
+    await new RedisProjects(store, project, { ...defaultLimits, eventsKeptInAll: 800 }).sweepEvents();
+    // The home of sessions on demand has a share as well.
+    expect(await lengths()).toEqual([200, ...before.slice(1)]);
+    await new RedisProjects(store, project, { ...defaultLimits, eventsKeptInAll: 100 }).sweepEvents();
+    expect(await lengths()).toEqual([100, ...before.slice(1)]);
+  });
+
   describe("rooms", () => {
     test("by memory and by number; an empty node admits one of any class; a repeat is the same place", async () => {
       const { nodes } = bed();
