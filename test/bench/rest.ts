@@ -6,12 +6,13 @@ import { Line } from "./line.js";
 import type { Bar, Report } from "./report.js";
 import { apiKey, startDeployment } from "./rest/fleet-start.js";
 import { measure, type Reading } from "./rest/meter.js";
-import { drainChannel, leasesPerPool, nodeCount, poolCount, poolSize, tombstoneCount } from "./rest/sizes.js";
+import { drainChannel, leasesPerPool, nodeCount, poolCount, poolSize, sizeBeyondCapacity, tombstoneCount } from "./rest/sizes.js";
 import { buryMany } from "./rest/tombstones.js";
 import { times } from "./runs.js";
 
 const most = { busyPercent: 2, sentPerSecond: 2_000_000 } as const;
 const fillLimitMs = 900_000;
+const settleMs = 30_000;
 /** A draining node hands its idle browsers over for 30 s (node/drain.ts). */
 const handOverMs = 45_000;
 const looksEveryMs = 1000;
@@ -55,8 +56,13 @@ async function measureAll(bench: Bench): Promise<Row[]> {
   const add = async (what: string, hasBar: boolean, meanwhile?: (until: AbortSignal) => Promise<void>): Promise<void> =>
     void rows.push({ what, hasBar, reading: await measure(redis, forMs, meanwhile) });
   await add("nothing happens", true);
-  for (const { pool } of await pools(bench)) await ask(bench, `PATCH /browser_pools/${pool}`, { viewport: { width: 1024, height: 768 } });
+  for (const pool of poolNames) await ask(bench, `PATCH /browser_pools/${pool}`, { viewport: { width: 1024, height: 768 } });
   await add("the same, every browser stale", true);
+  await resize(bench, sizeBeyondCapacity);
+  await pause(systemClock, settleMs);
+  await add("every pool short of browsers, no node with room", true);
+  await resize(bench, poolSize);
+  await pause(systemClock, settleMs);
   await add("each second one session's network changes", false, (over) => everyLook(over, (count) => changeNetwork(bench, count)));
   await buryMany(redis, tombstoneCount);
   await add("/metrics, GET /browsers, GET of an unknown session each second", false, (over) => everyLook(over, () => look(bench)));
@@ -66,18 +72,21 @@ async function measureAll(bench: Bench): Promise<Row[]> {
   return rows;
 }
 
-const pools = async ({ held }: Bench): Promise<readonly { pool: string }[]> => [...new Set(held.map(({ pool }) => pool))].map((pool) => ({ pool }));
+const poolNames = times(poolCount).map((place) => `rest-${place}`);
+
+async function resize(bench: Bench, size: number): Promise<void> {
+  for (const pool of poolNames) await ask(bench, `PATCH /browser_pools/${pool}`, { size });
+}
 
 async function fill(bench: Bench): Promise<void> {
-  const names = times(poolCount).map((place) => `rest-${place}`);
-  for (const name of names) await ask(bench, "POST /browser_pools", { name, size: poolSize, headless: true, timeout_seconds: 7200 });
-  for (const name of names) {
+  for (const name of poolNames) await ask(bench, "POST /browser_pools", { name, size: poolSize, headless: true, timeout_seconds: 7200 });
+  for (const name of poolNames) {
     await until(`all browsers of ${name} idle`, async () => {
       await pause(systemClock, looksEveryMs);
       return (await ask<{ available_count: number }>(bench, `GET /browser_pools/${name}`)).available_count === poolSize;
     }, fillLimitMs);
   }
-  for (const name of names) {
+  for (const name of poolNames) {
     for (const _ of times(leasesPerPool)) {
       const { session_id: session } = await ask<{ session_id: string }>(bench, `POST /browser_pools/${name}/acquire`, {});
       bench.held.push({ session, pool: name });

@@ -14,6 +14,10 @@ const factsOf = (id: NodeId, over: Partial<NodeFacts> = {}): NodeFacts => ({
   id, host: "127.0.0.1", port: 1, memoryBytes: 4 * gib, maxBrowsers: 3, isDraining: false, canLaunch: true, engines: ["chromium"], ...over,
 });
 
+async function cycles(pool: PoolBed, count: number): Promise<void> {
+  for (let done = 0; done < count; done += 1) await pool.release(await pool.lend());
+}
+
 onBoth("what spans homes", ({ bed }) => {
   const later = (ms: number): Promise<void> => age(bed().redis, "remuda:*", ms);
 
@@ -150,8 +154,7 @@ onBoth("what spans homes", ({ bed }) => {
       await projects.addPool(id);
       await projects.openPool(id);
     }
-    const [busy] = pools;
-    for (let cycle = 0; busy && cycle < 150; cycle += 1) await busy.release(await busy.lend());
+    for (const busy of pools.slice(0, 1)) await cycles(busy, 150);
     const before = await lengths();
     await new RedisProjects(store, project, { ...defaultLimits, eventsKeptInAll: 800 }).sweepEvents();
     // The home of sessions on demand has a share as well.

@@ -19,7 +19,7 @@ export async function startDeployment(redisUrl: string): Promise<Deployment> {
   // All nodes share one process here: that it falls behind while it fills is no reason to take them for lost.
   await writeFile(config, JSON.stringify({
     fill: { default_rate_per_minute: 60_000 }, log: { format: "json" }, redis: { command_timeout_ms: 60_000 },
-    node: { lost_after_ms: 600_000, launch_pickup_seconds: 120, launch_limit_seconds: 120 },
+    limits: { max_pool_size: 2000 }, node: { lost_after_ms: 600_000, launch_pickup_seconds: 120, launch_limit_seconds: 120 },
   }));
   const secret = "a-secret-of-the-benches";
   const environment = (role: string): Record<string, string> => ({

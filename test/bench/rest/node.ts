@@ -16,6 +16,7 @@ import { startWorker } from "../../../src/schedule/queues.js";
 import { openState, type State } from "../../../src/state.js";
 import { listenAsNode } from "../../../src/store/wire.js";
 import { silentListener, simulatedBrowser } from "./browser.js";
+import { browsersPerNode } from "./sizes.js";
 
 const memoryBytes = 2 ** 40;
 
@@ -62,7 +63,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
   let isDraining = false;
   const beat = (): Promise<void> =>
-    nodes.beat({ id: node, host: "127.0.0.1", port: 1, memoryBytes, maxBrowsers: 10_000, isDraining, canLaunch: true, engines: ["chromium"] });
+    nodes.beat({ id: node, host: "127.0.0.1", port: 1, memoryBytes, maxBrowsers: browsersPerNode, isDraining, canLaunch: true, engines: ["chromium"] });
   await drain.forgetEarlierRun();
   await beat();
   const onFault = (error: unknown): void => log.warn({ node, error: String(error) }, "simulated node failed");
