@@ -33,6 +33,7 @@ import type { PoolOperations, SessionOperations } from "./pool/operations.js";
 import { makeCreatePool, makeFlushPool, makeGetPool, makePoolBrowsers, makeRemovePool, makeUpdatePool } from "./pool/pools.js";
 import type { References } from "./pool/references.js";
 import { makeRefreshHome } from "./pool/refresh.js";
+import type { Silence } from "./pool/silence.js";
 import { makeRelease, makeRemoveSession } from "./pool/release.js";
 import { makeCreateSession } from "./pool/session-create.js";
 import { makeListSessions } from "./pool/session-list.js";
@@ -52,6 +53,7 @@ export interface ControlParts {
   readonly metrics: Metrics;
   readonly front: Front;
   readonly archives: Pick<ArchivesPart, "archives" | "staging">;
+  readonly silence: Silence;
   readonly version: string;
   publicUrl(): string;
   /** Of the node in this process, if there is one: why it cannot serve. */
@@ -89,7 +91,7 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   const fill = makeFill({ homes, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
   const kickHome = makeKick(fill, (home, error) => log.warn({ home, error: textOf(error) }, "fill left to the tick"));
   const kick = (pool: PoolId): void => kickHome(homeOf(pool));
-  const askCurl = makeAskCurl({ secret: parts.secret, clock, log, limits: limitsOf(config).curl, findAddress: findNodeAddress(state, undefined) });
+  const askCurl = makeAskCurl({ secret: parts.secret, clock, log, limits: limitsOf(config).curl, findAddress: findNodeAddress(state, undefined), unreachable: (address) => parts.silence.suspect(address) });
   const { pools, sessions } = wireOperations(config, { state, desk, grants, control, kick, askNode: asking.ask, askCurl, clock, metrics: parts.metrics, archives: parts.archives.archives });
 
   const proxies = await openProxies(config, surroundings, state);
@@ -101,6 +103,7 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   await proxies.close({ host: config.server.host, port: listening.port });
   const begin = async (): Promise<void> => {
     stops.add("kicks", kickWhereLacking(state, kickHome));
+    stops.add("silence", parts.silence.begin());
     const ears = await listenAsControl(state.ear, control, { onMessage });
     stops.add("messages", () => ears.close());
     await declarePools(config.pools, { pools, ...referencesOf(state), log, defaults: defaultsOf(config), request: newRequestId });

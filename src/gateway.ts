@@ -6,7 +6,9 @@ import { defaultGate } from "./node/default-gate.js";
 import { Gateway } from "./node/gateway.js";
 import { defaultLimits, type Limits } from "./node/limits.js";
 import type { GatewayMetrics, GatewayPorts, NodeAddress } from "./node/ports.js";
-import type { State } from "./state.js";
+import { answers } from "./node/reach.js";
+import { Silence } from "./pool/silence.js";
+import { lateAfterMs, type State } from "./state.js";
 import type { Metrics } from "./telemetry/metrics.js";
 
 export interface GatewayWiring {
@@ -15,6 +17,8 @@ export interface GatewayWiring {
   publicUrl(): string;
   findAddress(browser: BrowserId): Promise<NodeAddress | undefined>;
   findEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined>;
+  /** Of a process that lends browsers: a node could not be reached. */
+  unreachable?(address: NodeAddress): void;
 }
 
 /** A gateway over the browsers of this process; a control alone has none and sends every client on. */
@@ -29,7 +33,7 @@ export function wireGateway(
     get publicUrl() {
       return wiring.publicUrl();
     },
-    ports: { ...local, findAddress: wiring.findAddress, findEnd: wiring.findEnd, metrics: meterOf(wiring.metrics) },
+    ports: { ...local, findAddress: wiring.findAddress, findEnd: wiring.findEnd, ...(wiring.unreachable && { unreachable: wiring.unreachable }), metrics: meterOf(wiring.metrics) },
   });
 }
 
@@ -49,6 +53,12 @@ const meterOf = (metrics: Metrics): GatewayMetrics => ({
   sent: (bytes) => metrics.carried("to_client", bytes),
   refused: (method) => metrics.refused(method),
 });
+
+export const openSilence = (config: Config, { clock, log }: Surroundings, { homes, projects, nodes }: State): Silence =>
+  new Silence({
+    homes, projects, nodes, clock, log, lookEveryMs: config.node.beatPeriodMs, keptMs: config.node.lostAfterMs,
+    answers: (node) => answers(node, { clock, limitMs: lateAfterMs(config.node) }),
+  });
 
 /** Where the node of a session is reached, by its record and the node's own beat; never this node itself. */
 export const findNodeAddress = ({ homes, nodes }: State, own: string | undefined) => async (browser: BrowserId): Promise<NodeAddress | undefined> => {

@@ -5,7 +5,7 @@ import type { Config } from "./config.js";
 import { apiKey, clusterSecret, nodeId } from "./config/kept.js";
 import { urlOf } from "./config/resolve.js";
 import { openControl } from "./control.js";
-import { findLeaseEnd, findNodeAddress, wireGateway } from "./gateway.js";
+import { findLeaseEnd, findNodeAddress, openSilence, wireGateway } from "./gateway.js";
 import type { Role, Surroundings } from "./ground.js";
 import { makeHostCheck } from "./base/host-check.js";
 import { Stops } from "./base/stops.js";
@@ -78,11 +78,12 @@ const all: Role = (config, surroundings) => opened(config, surroundings, async (
   const [secret, node] = await Promise.all([clusterSecret(config), nodeId(config)]);
   const metrics = openMetrics(surroundings, state, readingsOf(state));
   const url = new PublicUrl(config);
-  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, node), findEnd: findLeaseEnd(state) };
+  const silence = openSilence(config, surroundings, state);
+  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, node), findEnd: findLeaseEnd(state), unreachable: silence.suspect.bind(silence) };
   const archives = take(stops, "archives", await openArchives(config, surroundings));
   const agentPart = await openAgent(config, surroundings, { state, parts: { ...wiring, node, archives } });
   const { agent } = agentPart;
-  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway), archives, version: versionOf(packageRoot), unready: agent.unready };
+  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway), archives, silence, version: versionOf(packageRoot), unready: agent.unready };
   stops.add("agent", () => agentPart.stops.run());
   const { control } = take(stops, "control", await openControl(config, surroundings, { state, parts }));
   // Before the server: while leases end it takes their releases, and it waits for no client's socket. A second run is the first.
@@ -102,12 +103,13 @@ const control: Role = (config, surroundings) => opened(config, surroundings, asy
   const secret = await clusterSecret(config);
   const metrics = openMetrics(surroundings, state, readingsOf(state));
   const url = new PublicUrl(config);
-  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, undefined), findEnd: findLeaseEnd(state) };
+  const silence = openSilence(config, surroundings, state);
+  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, undefined), findEnd: findLeaseEnd(state), unreachable: silence.suspect.bind(silence) };
   const gateway = wireGateway(config, surroundings, {
     wiring, local: { findBrowser: () => undefined, connect: () => Promise.resolve({ kind: "gone", reason: "no browser is here" }) },
   });
   const archives = take(stops, "archives", await openArchives(config, surroundings));
-  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(gateway), archives, version: versionOf(packageRoot) };
+  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(gateway), archives, silence, version: versionOf(packageRoot) };
   const opening = take(stops, "control", await openControl(config, surroundings, { state, parts }));
   stops.add("gateway", () => gateway.close());
   stops.add("waiting callers", opening.control.dismiss);

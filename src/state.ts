@@ -1,3 +1,4 @@
+import type { Millis } from "./base/clock.js";
 import { Events } from "./base/events.js";
 import { defaultProject } from "./base/ids.js";
 import { textOf, type Log } from "./base/log.js";
@@ -50,11 +51,14 @@ export interface State {
 /** Longer than a launch may take once it runs: it may have to wait for its turn. */
 const launchTurns = 3;
 
+/** Some beats may be missed by a node that is merely busy. */
+export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Millis => Math.min(3 * beatPeriodMs, lostAfterMs / 2);
+
 const limitsOf = ({ acquire, fill, limits, node, tombstones }: Config): Limits => ({
   maxWaiters: acquire.maxWaiters, maxSessions: limits.maxSessions, idempotencyMs: acquire.idempotencyMs, keyedGraceMs: acquire.keyedGraceMs,
   controlLostMs: acquire.controlLostAfterMs, launchPickupMs: node.launchPickupMs, launchClaimMs: node.launchLimitMs * launchTurns,
   backoffInitialMs: fill.backoffInitialMs, backoffMaxMs: fill.backoffMaxMs, earlyDeathMs: fill.earlyDeathMs,
-  provisionalMs: acquire.provisionalMs, retryWindowMs: acquire.retryWindowMs, eventsKept: limits.eventsKept, eventsKeptInAll: limits.eventsKeptInAll, nodeLostMs: node.lostAfterMs, tombstoneMs: tombstones.keepMs, maxTombstones: tombstones.maxPerProject,
+  provisionalMs: acquire.provisionalMs, retryWindowMs: acquire.retryWindowMs, eventsKept: limits.eventsKept, eventsKeptInAll: limits.eventsKeptInAll, nodeLostMs: node.lostAfterMs, nodeLateMs: lateAfterMs(node), tombstoneMs: tombstones.keepMs, maxTombstones: tombstones.maxPerProject,
 });
 
 /** Needs no Redis yet: `contact` does. */

@@ -16,6 +16,8 @@ export interface AskCurlPorts {
   /** Of answers that are being read. */
   readonly limits: BudgetLimits;
   findAddress(browser: BrowserId): Promise<NodeAddress | undefined>;
+  /** A node could not be reached at its address. */
+  unreachable(address: NodeAddress): void;
 }
 
 const noAnswer = refusal("node_unreachable");
@@ -23,7 +25,7 @@ const noAnswer = refusal("node_unreachable");
 const answerMs: Millis = 90_000;
 
 /** Asks the gateway of the browser's node, as any holder of the lease's token can; in the same process over the same way. */
-export const makeAskCurl = ({ secret, clock, log, limits, findAddress }: AskCurlPorts): AskCurl => {
+export const makeAskCurl = ({ secret, clock, log, limits, findAddress, unreachable }: AskCurlPorts): AskCurl => {
   const budget = new Budget(limits, "asking");
   return async (browser, body, gone) => {
     const { id, lease } = browser;
@@ -39,6 +41,7 @@ export const makeAskCurl = ({ secret, clock, log, limits, findAddress }: AskCurl
     } catch (error) {
       if (over.signal.aborted) return refusal("too_many_requests");
       log.warn({ browser: id, error: textOf(error) }, "node could not be asked");
+      if (!gone.aborted) unreachable(address);
       return late.signal.aborted ? refusal("node_silent") : noAnswer;
     } finally {
       cancel();

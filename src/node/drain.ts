@@ -1,6 +1,7 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
-import { newRequestId, type NodeId } from "../base/ids.js";
+import { type Home, newRequestId, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
+import { sideBySide } from "../base/side-by-side.js";
 import type { RetireReason } from "../pool/browser.js";
 import type { Nodes } from "../pool/nodes.js";
 import type { Homes, Projects } from "../pool/ports.js";
@@ -19,10 +20,17 @@ export interface DrainPorts {
 /** How long idle browsers of a draining node stay in service while their replacements are warmed elsewhere. */
 const handOverMs: Millis = 30_000;
 const lookEveryMs: Millis = 1000;
+const homesAtOnce = 32;
+
+interface Time {
+  readonly spentMs: Millis;
+  readonly limitMs: Millis;
+}
 
 /** Empties a node: leases may end within the limit, replacements are warmed elsewhere first, then the rest is retired. */
 export class Drain {
-  #isMarked = false;
+  /** Where the browsers of this node are marked, so that they are not lent. */
+  readonly #marked = new Set<Home>();
 
   constructor(private readonly ports: DrainPorts) {}
 
@@ -33,23 +41,22 @@ export class Drain {
     const startedAt = clock.monotonic();
     log.info({ limitMs }, "drain begun");
     for (let spent = 0; spent < limitMs && !hurry.aborted; spent = clock.monotonic() - startedAt) {
-      if (await this.#mayEnd(spent)) return;
+      if (await this.#mayEnd({ spentMs: spent, limitMs })) return;
       await pause(clock, lookEveryMs, hurry);
     }
     log.warn({ limitMs }, "drain limit reached");
   }
 
   /** Where Redis cannot be asked the leases live on, and so does the drain. */
-  #mayEnd(spentMs: Millis): Promise<boolean> {
-    return this.#look(spentMs).catch((error: unknown) => {
+  #mayEnd(time: Time): Promise<boolean> {
+    return this.#look(time).catch((error: unknown) => {
       this.ports.log.warn({ error: textOf(error) }, "drain could not be looked after");
       return false;
     });
   }
 
-  async #look(spentMs: Millis): Promise<boolean> {
-    if (!this.#isMarked) await this.#mark();
-    this.#isMarked = true;
+  async #look({ spentMs, limitMs }: Time): Promise<boolean> {
+    await this.#mark(limitMs - spentMs);
     const isAlone = (await this.ports.nodes.living()).every((facts) => facts.id === this.ports.node || facts.isDraining);
     const isHandedOver = isAlone || spentMs >= handOverMs;
     if (isHandedOver) await this.#clear("idle", "drained");
@@ -71,16 +78,20 @@ export class Drain {
     await this.ports.nodes.forget(this.ports.node);
   }
 
-  async #mark(): Promise<void> {
-    for (const home of await this.ports.projects.homes()) {
-      await this.ports.homes.recycle(home, { maxLeases: null, node: this.ports.node, request: newRequestId() });
-    }
+  async #mark(leftMs: Millis): Promise<void> {
+    const { homes, projects, node } = this.ports;
+    const unmarked = (await projects.homes()).filter((home) => !this.#marked.has(home));
+    const failures = await sideBySide(unmarked, homesAtOnce, async (home) => {
+      await homes.recycle(home, { maxLeases: null, drains: { node, ms: leftMs }, request: newRequestId() });
+      this.#marked.add(home);
+    });
+    if (failures.length > 0) throw failures[0];
   }
 
   async #clear(which: "idle" | "all" | "lost", why: RetireReason): Promise<void> {
-    for (const home of await this.ports.projects.homes()) {
-      await this.ports.homes.clearNode(home, { node: this.ports.node, why, which, request: newRequestId() });
-    }
+    const { homes, projects, node } = this.ports;
+    const failures = await sideBySide(await projects.homes(), homesAtOnce, (home) => homes.clearNode(home, { node, why, which, request: newRequestId() }));
+    if (failures.length > 0) throw failures[0];
   }
 
   async #own(): Promise<readonly { readonly state: string }[]> {

@@ -15,13 +15,15 @@ export interface Way {
   readonly address: NodeAddress;
   readonly clock: Clock;
   readonly limits: Pick<Limits, "connectMs" | "answerMs">;
+  /** The node took no connection, or did not answer in time. */
+  unreachable?(): void;
 }
 
 const unreachable: Refused = { code: "node_unreachable" };
 const silent: Refused = { code: "node_silent" };
 
 /** Repeats the upgrade on the node's address and splices the two sockets: frames pass unseen. */
-export function forwardUpgrade({ request, socket, head }: Upgrade, { address, clock, limits }: Way): () => void {
+export function forwardUpgrade({ request, socket, head }: Upgrade, { address, clock, limits, unreachable: told }: Way): () => void {
   const node = connect(address);
   const end = (): void => {
     socket.destroy();
@@ -30,6 +32,7 @@ export function forwardUpgrade({ request, socket, head }: Upgrade, { address, cl
   const fail = (refused: Refused) => (): void => {
     node.destroy();
     refuseUpgrade(socket, refused);
+    told?.();
   };
   const unreachableNow = fail(unreachable);
   let cancel = clock.after(limits.connectMs, unreachableNow);
@@ -69,7 +72,7 @@ function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): stri
 }
 
 /** Sends the request on to the node's address and its answer back, both unread. */
-export function forwardRequest(request: IncomingMessage, response: ServerResponse, { address, clock, limits }: Way): void {
+export function forwardRequest(request: IncomingMessage, response: ServerResponse, { address, clock, limits, unreachable: told }: Way): void {
   const { method, url, headers } = request;
   const onward = httpRequest({
     ...address, method, path: url, headers: { ...headers, [marker]: "1" }, agent: false,
@@ -91,6 +94,7 @@ export function forwardRequest(request: IncomingMessage, response: ServerRespons
   onward.once("error", () => {
     cancel();
     refuseRequest(response, refused);
+    told?.();
   });
   response.once("close", () => onward.destroy());
   request.pipe(onward);

@@ -14,7 +14,7 @@ import { closeCodes, type Shared } from "./client.js";
 import { Clients } from "./clients.js";
 import { runCurl } from "./curl.js";
 import { listPage, versionPage } from "./discovery.js";
-import { forwardRequest, forwardUpgrade, wasForwarded } from "./forward.js";
+import { forwardRequest, forwardUpgrade, wasForwarded, type Way } from "./forward.js";
 import type { Gate } from "./gate.js";
 import { Judges } from "./judges.js";
 import type { Limits } from "./limits.js";
@@ -121,9 +121,13 @@ export class Gateway {
   }
 
   #forward(upgrade: Upgrade, address: NodeAddress): void {
-    const end = forwardUpgrade(upgrade, { ...this.parts, address });
+    const end = forwardUpgrade(upgrade, { ...this.parts, ...this.#wayTo(address) });
     this.#forwards.add(end);
     upgrade.socket.once("close", () => this.#forwards.delete(end));
+  }
+
+  #wayTo(address: NodeAddress): Pick<Way, "address" | "unreachable"> {
+    return { address, unreachable: () => this.parts.ports.unreachable?.(address) };
   }
 
   async #find(path: Path, request: IncomingMessage): Promise<Found | Refused> {
@@ -148,7 +152,7 @@ export class Gateway {
   async #answer(path: Path, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const found = await this.#find(path, request);
     if (isRefused(found)) return refuseRequest(response, found);
-    if (found.kind === "elsewhere") return forwardRequest(request, response, { ...this.parts, limits: this.#limitsOf(path), address: found.address });
+    if (found.kind === "elsewhere") return forwardRequest(request, response, { ...this.parts, ...this.#wayTo(found.address), limits: this.#limitsOf(path) });
     if (path.wanted.kind === "client") return refuseRequest(response, notWebSocket);
     const gone = new AbortController();
     response.once("close", () => gone.abort());

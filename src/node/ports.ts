@@ -45,6 +45,8 @@ export interface GatewayPorts {
   findEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined>;
   /** Where another node serves the session; `undefined` where none does. */
   findAddress(browser: BrowserId): Promise<NodeAddress | undefined>;
+  /** A node could not be reached at its address. */
+  unreachable?(address: NodeAddress): void;
   readonly metrics: GatewayMetrics;
 }
 

@@ -17,11 +17,16 @@ export interface NodeFacts {
   readonly failing?: { readonly failures: number; readonly error: string };
 }
 
+/** A node that is not lost; `isLate`: it has missed some beats. */
+export interface LivingNode extends NodeFacts {
+  readonly isLate: boolean;
+}
+
 export interface Nodes {
   beat(facts: NodeFacts): Promise<void>;
   leave(node: NodeId): Promise<void>;
   /** Nodes that beat within `lostAfterMs`. */
-  living(): Promise<readonly NodeFacts[]>;
+  living(): Promise<readonly LivingNode[]>;
   lost(): Promise<readonly NodeId[]>;
   forget(node: NodeId): Promise<void>;
   /** `isTrial`: of a node that fails launches, which is given one at a time, and none while it rests. */

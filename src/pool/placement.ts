@@ -1,5 +1,5 @@
 import type { BrowserId, NodeId } from "../base/ids.js";
-import type { NodeFacts, Nodes } from "./nodes.js";
+import type { LivingNode, NodeFacts, Nodes } from "./nodes.js";
 
 interface Loaded {
   readonly facts: NodeFacts;
@@ -24,7 +24,8 @@ export interface PlacementAsk {
   readonly trying?: readonly NodeId[];
 }
 
-const isAble = ({ isDraining, canLaunch, engines }: NodeFacts, engine: string): boolean => !isDraining && canLaunch && engines.includes(engine);
+const isAble = ({ isDraining, isLate, canLaunch, engines }: LivingNode, engine: string): boolean =>
+  !isDraining && !isLate && canLaunch && engines.includes(engine);
 
 const obstacleOf = ({ id, obstacle, failing }: NodeFacts): readonly string[] =>
   [...(obstacle === undefined ? [] : [obstacle]), ...(failing ? [`${id}: ${failing.error}`] : [])];

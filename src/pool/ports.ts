@@ -160,7 +160,10 @@ export interface Homes extends Overview {
     home: Home, ask: { candidates: readonly Candidate[]; generation?: number; obstacle?: string; request: RequestId },
   ): Promise<readonly Browser[]>;
   reap(home: Home): Promise<{ launch: readonly Browser[] } | undefined>;
-  recycle(home: Home, ask: { maxLeases: number | null; node?: NodeId; request: RequestId }): Promise<number>;
+  /** With `drains`, marks the browsers of a node that drains for at most so long: none of them is lent while others exist. */
+  recycle(home: Home, ask: { maxLeases: number | null; drains?: { node: NodeId; ms: Millis }; request: RequestId }): Promise<number>;
+  /** Lends no browser of a node that does not answer for so long; with 0 it answers again. */
+  silenceNode(home: Home, node: NodeId, silentMs: Millis): Promise<void>;
   clearNode(home: Home, ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId }): Promise<number>;
 }
 

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
+import type { Millis } from "../base/clock.js";
 import type { BrowserId, ControlId, Home, LeaseId, NodeId, PoolId, ProjectId, RequestId } from "../base/ids.js";
-import { homeOf } from "../base/ids.js";
+import { homeOf, newRequestId } from "../base/ids.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
 import { type LaunchConfig, resetOf } from "../pool/launch-config.js";
 import type { Leased, PoolTerms, Read } from "../pool/overview.js";
@@ -192,9 +193,14 @@ export class RedisHomes implements Homes {
     return { launch: Object.values((JSON.parse(reply.payload) as { launch: Browser[] }).launch) };
   }
 
-  async recycle(home: Home, ask: { maxLeases: number | null; node?: NodeId; request: RequestId }): Promise<number> {
-    const { maxLeases, node = "", request } = ask;
-    return Number((await this.run({ home, request }, "recycle", { maxLeases: maxLeases ?? "", node })).payload);
+  async recycle(home: Home, ask: Parameters<Homes["recycle"]>[1]): Promise<number> {
+    const { maxLeases, drains, request } = ask;
+    const args = { maxLeases: maxLeases ?? "", node: drains?.node ?? "", drainMs: drains?.ms ?? 0 };
+    return Number((await this.run({ home, request }, "recycle", args)).payload);
+  }
+
+  async silenceNode(home: Home, node: NodeId, silentMs: Millis): Promise<void> {
+    await this.run({ home, request: newRequestId() }, "silence-node", { node, silentMs });
   }
 
   async clearNode(

@@ -24,6 +24,8 @@ export interface Limits {
   readonly backoffMaxMs: Millis;
   readonly earlyDeathMs: Millis;
   readonly nodeLostMs: Millis;
+  /** Without a beat for so long a node lends nothing and launches nothing. */
+  readonly nodeLateMs: Millis;
   readonly tombstoneMs: Millis;
   readonly maxTombstones: number;
 }

@@ -1,7 +1,7 @@
 import type { Millis } from "../base/clock.js";
 import { groupBy } from "../base/group.js";
 import { type BrowserId, findNodeId, type Home, homeOf, type NodeId, type ProjectId } from "../base/ids.js";
-import type { NodeFacts, Nodes } from "../pool/nodes.js";
+import type { LivingNode, NodeFacts, Nodes } from "../pool/nodes.js";
 import { homeKey, nodeKey, type NodePart, nodeParts, nodesKey } from "./keys.js";
 import type { Limits } from "./limits.js";
 import type { Store } from "./redis.js";
@@ -22,9 +22,11 @@ export class RedisNodes implements Nodes {
     await this.store.ask((redis) => redis.multi().zrem(nodesKey("beats"), node).hdel(nodesKey("facts"), node).exec());
   }
 
-  async living(): Promise<readonly NodeFacts[]> {
-    const reply = await this.store.run("living-nodes", (key) => nodesKey(key as "beats" | "facts"), { lostMs: this.options.limits.nodeLostMs });
-    return Object.values(JSON.parse(reply.payload) as string[]).map((text) => JSON.parse(text) as NodeFacts);
+  async living(): Promise<readonly LivingNode[]> {
+    const { nodeLostMs: lostMs, nodeLateMs } = this.options.limits;
+    const reply = await this.store.run("living-nodes", (key) => nodesKey(key as "beats" | "facts"), { lostMs });
+    const living = Object.values(JSON.parse(reply.payload) as { facts: string; silentMs: number }[]);
+    return living.map(({ facts, silentMs }) => ({ ...(JSON.parse(facts) as NodeFacts), isLate: silentMs > nodeLateMs }));
   }
 
   async lost(): Promise<readonly NodeId[]> {

@@ -146,7 +146,7 @@ onBoth("fill", ({ bed }) => {
 
   describe("recycling", () => {
     const recycle = (pool: PoolBed, over: { maxLeases?: number; node?: typeof nodeB } = {}): Promise<number> =>
-      bed().homes.recycle(pool.home, { maxLeases: over.maxLeases ?? null, request: request(), ...(over.node ? { node: over.node } : {}) });
+      bed().homes.recycle(pool.home, { maxLeases: over.maxLeases ?? null, request: request(), ...(over.node ? { drains: { node: over.node, ms: 60_000 } } : {}) });
 
     test("warms the replacement first, on credit; then the worn one goes", async () => {
       const pool = await PoolBed.create(bed(), { size: 2, fill_rate_per_minute: 100 });

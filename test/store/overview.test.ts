@@ -82,7 +82,7 @@ onBoth("the index of browsers", ({ bed }) => {
     expect(await bed().homes.clearNode(pool.home, { node: nodeA, why: "node_lost", which: "lost", request: request() })).toBe(2);
     await check(pool);
     await forgetIndex(pool);
-    expect(await bed().homes.recycle(pool.home, { maxLeases: null, node: nodeB, request: request() })).toBe(3);
+    expect(await bed().homes.recycle(pool.home, { maxLeases: null, drains: { node: nodeB, ms: 60_000 }, request: request() })).toBe(3);
     await check(pool);
   });
 

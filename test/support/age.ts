@@ -37,11 +37,10 @@ local how = {
       local at = redis.call("HGET", key, name)
       if at and tonumber(at) > 0 then redis.call("HSET", key, name, earlier(at)) end
     end
-    local failing = redis.call("HGET", key, "failing")
-    if failing then
-      local nodes = cjson.decode(failing)
-      for _, node in pairs(nodes) do fields(node, { "restsUntil", "diedAt" }) end
-      redis.call("HSET", key, "failing", cjson.encode(nodes))
+    for _, name in ipairs({ "failing", "closed" }) do
+      local nodes = cjson.decode(redis.call("HGET", key, name) or "{}")
+      for _, node in pairs(nodes) do fields(node, { "restsUntil", "diedAt", "silentUntil", "drainsUntil" }) end
+      if next(nodes) then redis.call("HSET", key, name, cjson.encode(nodes)) end
     end
   end,
   browsers = function(key) each(key, json({ "since", "createdAt", "readyAt", "recycleAt", "lastLeaseEndedAt" })) end,

@@ -25,7 +25,7 @@ if answered then return answered end
 if terms.unsupported ~= "" then return plain("unsupported", terms.unsupported) end
 
 if redis.call("ZCARD", K.waiters) > 0 then dispatch(terms) end
-local browser = takeIdle(terms.network)
+local browser = takeIdle(terms)
 if browser then
   remember(waiter)
   return grant(lend(browser, waiter, terms), waiter.lease)

@@ -5,6 +5,7 @@
 -- `which`: `idle` (a draining node's), `all` (retired by the node), `lost` (records removed at once).
 --- @include ends
 --- @include failures
+--- @include closed
 --- @include remains
 --- @include mend
 
@@ -21,9 +22,10 @@ local function clear(browser)
   if A.which == "lost" then bye(browser) end
 end
 if A.which == "lost" then
-  local nodes = failingNodes()
-  nodes[A.node] = nil
-  keepFailing(nodes)
+  local failing, closed = failingNodes(), poolTerms().closed
+  failing[A.node], closed[A.node] = nil, nil
+  keepFailing(failing)
+  keepClosed(closed)
 end
 mend()
 for _, id in ipairs(idsOn(A.node)) do clear(read(id)) end

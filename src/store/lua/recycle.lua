@@ -1,9 +1,10 @@
 -- recycle: mark browsers that are old or worn, so that their replacement is warmed first (on rebuild credit).
 -- KEYS  pool browsers launching idle leased resetting retiring leases provisional worn graves spent events places generations ages served changed answer
--- ARGV  maxLeases node eventsKept
+-- ARGV  maxLeases node drainMs eventsKept
 -- REPLY recycled (how many were marked)
--- With `node`, every browser of that node is marked: it drains.
+-- With `node`, every browser of that node is marked, and none of them lent while others exist: it drains, for at most `drainMs`.
 --- @include ends
+--- @include closed
 --- @include mend
 
 local first = again()
@@ -44,6 +45,15 @@ end
 mend()
 if A.node ~= "" then
   markAll(idsOn(A.node))
+  local nodes = poolTerms().closed
+  local node = nodes[A.node] or {}
+  node.drainsUntil = now + tonumber(A.drainMs)
+  nodes[A.node] = node
+  keepClosed(nodes)
+  for _, id in ipairs(idsOn(A.node)) do
+    local browser = read(id)
+    if browser.state == "idle" then standApart(browser) end
+  end
 else
   -- No more are marked than `most`, so among twice as many are those that may be.
   markAll(redis.call("ZRANGEBYSCORE", K.ages, "-inf", now, "LIMIT", 0, 2 * most))

@@ -1,5 +1,6 @@
 -- grants: who gets a browser that is free.
 --- @include moves
+--- @include closed
 --- @include ends
 --- @include counts
 --- @include messages
@@ -83,18 +84,22 @@ local function settle(browser, why, terms)
   local surplus, reason = surplusOf(browser, terms.size)
   if surplus then retire(surplus, reason) end
   if surplus == browser then return end
+  local isLendable = mayLend(browser, terms)
+  -- Its replacement was paid for when its node was marked, or is now.
+  if isDraining(browser, terms) and not isLendable then return retire(browser, "drained", not browser.worn) end
   move(browser, "idle", why)
-  local waiter = nextWaiter()
+  if terms.closed[browser.node] then standApart(browser) end
+  local waiter = isLendable and nextWaiter()
   if waiter then hand(browser, waiter, terms) end
 end
 
--- The next idle browser that may be handed out; a network-stale one is retired on the way.
-local function takeIdle(networkGeneration)
+-- The next idle browser that may be handed out; a network-stale one is retired on the way. Those of closed nodes stand last.
+local function takeIdle(terms)
   while true do
     local id = redis.call("ZRANGE", K.idle, 0, 0)[1]
     if not id then return nil end
     local browser = read(id)
-    if browser.networkGeneration == networkGeneration then return browser end
+    if browser.networkGeneration == terms.network then return mayLend(browser, terms) and browser or nil end
     retire(browser, "stale_network", true)
   end
 end
@@ -103,7 +108,7 @@ end
 local function dispatch(terms)
   while true do
     local waiter = nextWaiter()
-    local browser = waiter and takeIdle(terms.network)
+    local browser = waiter and takeIdle(terms)
     if not browser then return end
     hand(browser, waiter, terms)
   end

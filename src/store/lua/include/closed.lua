@@ -1,0 +1,43 @@
+-- closed: nodes whose browsers are not lent: one that does not answer, and one that drains unless nothing else exists.
+--- @include base
+--- @include pool
+--- @include places
+--- @include moves
+
+-- Behind all others in line, worn ones included; 2^52, so that no digit of a score is lost.
+local apart = 4503599627370496
+
+local function keepClosed(nodes)
+  if next(nodes) then
+    redis.call("HSET", K.pool, "closed", cjson.encode(nodes))
+  else
+    redis.call("HDEL", K.pool, "closed")
+  end
+end
+
+local function standApart(browser)
+  redis.call("ZADD", K.idle, idleScore(browser) + apart, browser.id)
+end
+
+-- How many browsers there are on nodes that go on.
+local function countElsewhere(terms)
+  local count = redis.call("HLEN", K.browsers)
+  for id, node in pairs(terms.closed) do
+    if node.drainsUntil then count = count - redis.call("ZLEXCOUNT", K.places, placesOf(id)) end
+  end
+  return count
+end
+
+-- A lease on a node that drains has to be able to live its time: its holder may not use it for as long as that.
+local function mayLend(browser, terms)
+  local node = terms.closed[browser.node]
+  if not node then return true end
+  if (node.silentUntil or 0) > now then return false end
+  if not node.drainsUntil then return true end
+  return node.drainsUntil - now >= terms.timeoutSeconds * 1000 and countElsewhere(terms) == 0
+end
+
+local function isDraining(browser, terms)
+  local node = terms.closed[browser.node]
+  return node and node.drainsUntil
+end

@@ -1,0 +1,31 @@
+-- silence-node: a node does not answer, and its browsers are lent to nobody for a while; or it answers again.
+-- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
+-- ARGV  node silentMs eventsKept controlLostMs provisionalMs
+-- REPLY silenced, heard, none (nothing of this home is there)
+-- `silentMs` is 0 where it answers again.
+--- @include grants
+
+local first = again()
+if first then return first end
+
+local terms = poolTerms()
+if terms.state ~= "open" or terms.kind ~= "pool" then return plain("none") end
+local nodes, silentMs = terms.closed, tonumber(A.silentMs)
+local node = nodes[A.node] or {}
+local wasSilent = node.silentUntil ~= nil
+if silentMs > 0 and redis.call("ZLEXCOUNT", K.places, placesOf(A.node)) == 0 then return plain("none") end
+if silentMs == 0 and not wasSilent then return plain("none") end
+
+node.silentUntil = silentMs > 0 and now + silentMs or nil
+nodes[A.node] = next(node) and node or nil
+keepClosed(nodes)
+if silentMs > 0 and wasSilent then return plain("silenced") end
+for _, id in ipairs(idsOn(A.node)) do
+  local browser = read(id)
+  if browser.state == "idle" then
+    if nodes[A.node] then standApart(browser) else redis.call("ZADD", K.idle, idleScore(browser), id) end
+  end
+end
+if silentMs > 0 then return plain("silenced") end
+dispatch(terms)
+return finish("heard")

@@ -1,0 +1,107 @@
+import { describe, expect, test } from "vitest";
+import { onBoth } from "../support/on-both.js";
+import { type Held, nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
+import { request } from "../support/store-bed.js";
+
+onBoth("closed nodes", ({ bed }) => {
+  const drain = (pool: PoolBed, ms = 600_000): Promise<number> => bed().homes.recycle(pool.home, { maxLeases: null, drains: { node: nodeA, ms }, request: request() });
+  const silence = (pool: PoolBed, ms: number): Promise<void> => bed().homes.silenceNode(pool.home, nodeA, ms);
+  /** One browser on each of two nodes, in a pool of two; that of the second is lent. */
+  const spread = async (): Promise<{ pool: PoolBed; elsewhere: Held }> => {
+    const pool = await PoolBed.create(bed(), { size: 2 });
+    await pool.launch(1, { node: nodeB });
+    const elsewhere = await pool.lend();
+    await pool.launch(1);
+    return { pool, elsewhere };
+  };
+
+  describe("a node that drains", () => {
+    test("lends nothing while browsers exist elsewhere: callers wait, and are served by those", async () => {
+      const { pool, elsewhere } = await spread();
+      await drain(pool);
+      const { reply } = await pool.ask();
+      expect(reply.kind).toBe("waiting");
+      await pool.release(elsewhere);
+      expect(await pool.state(elsewhere.id)).toBe("leased");
+      expect(await pool.counts()).toMatchObject({ leased: 1, waiting: 0 });
+    });
+
+    test("hands nothing that becomes idle there to a waiter: it goes, and its replacement is paid for", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 2 });
+      const [first, second] = [await pool.lend(), await pool.lend()];
+      await pool.ask();
+      await drain(pool);
+      await pool.launch(1, { node: nodeB });
+      expect(await pool.counts()).toMatchObject({ waiting: 0 });
+      await pool.ask();
+      for (const held of [first, second]) await pool.release(held);
+      expect(await pool.counts()).toMatchObject({ idle: 0, leased: 1, waiting: 1 });
+      expect(await pool.record(first.id)).toMatchObject({ state: "retiring", why: expect.stringMatching(/drained|recycled/) });
+      expect(await pool.launch(2, { node: nodeB })).toHaveLength(1);
+      expect(await pool.counts()).toMatchObject({ leased: 2, waiting: 0 });
+    });
+
+    test("a launch that ends there is of no use to anyone any more", async () => {
+      const pool = await PoolBed.create(bed(), { size: 2 });
+      await pool.launch(1, { node: nodeB });
+      const [late] = await pool.claim(1);
+      await drain(pool);
+      await bed().reports.launched(late?.id ?? ("" as never), late?.claim ?? ("" as never), "{}");
+      expect(await pool.record(late?.id ?? ("" as never))).toMatchObject({ state: "retiring", why: "drained" });
+      expect(await pool.claim(1, { node: nodeB })).toMatchObject([{ paid: "credit" }]);
+    });
+
+    test("lends where nothing else exists, as long as a lease can live its time", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 2, timeout_seconds: 60 });
+      await drain(pool, 70_000);
+      expect((await pool.ask()).reply.kind).toBe("granted");
+      await pool.age(20_000);
+      expect((await pool.ask()).reply.kind).toBe("waiting");
+    });
+
+    test("lends again when it has started anew", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1 });
+      await drain(pool, 1000);
+      await bed().homes.clearNode(pool.home, { node: nodeA, why: "drained", which: "lost", request: request() });
+      await pool.launch(1);
+      expect((await pool.ask()).reply.kind).toBe("granted");
+    });
+  });
+
+  describe("a node that does not answer", () => {
+    test("lends nothing, though nothing else exists, until it answers again: then waiters are served", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1 });
+      await silence(pool, 15_000);
+      expect((await pool.ask()).reply.kind).toBe("waiting");
+      await silence(pool, 15_000);
+      await silence(pool, 0);
+      expect(await pool.counts()).toMatchObject({ leased: 1, waiting: 0 });
+    });
+
+    test("lends again after a while where nobody says that it answers", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1 });
+      await silence(pool, 15_000);
+      await pool.age(16_000);
+      expect((await pool.ask()).reply.kind).toBe("granted");
+    });
+
+    test("others are lent first, and what becomes idle there meanwhile stands last in line", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 2 });
+      const held = await pool.lend();
+      await silence(pool, 15_000);
+      await pool.release(held);
+      await pool.update({ size: 3 });
+      await pool.launch(1, { node: nodeB });
+      expect(await pool.record((await pool.lend()).id)).toMatchObject({ node: nodeB });
+      expect((await pool.ask({ mayWait: false })).reply.kind).toBe("none");
+      expect(await pool.counts()).toMatchObject({ idle: 2 });
+    });
+
+    test("one of which the pool has nothing changes nothing", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      const before = await pool.dump();
+      await silence(pool, 15_000);
+      expect(await pool.dump()).toEqual(before);
+    });
+  });
+});

@@ -1,0 +1,77 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { until } from "../support/chromium-until.js";
+import type { Lease } from "../support/daemon.js";
+import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon-process.js";
+import { Fleet } from "../support/fleet.js";
+import { refusedUpgrade } from "../support/gateway-bed.js";
+
+let compiled: CompiledDaemon;
+let fleet: Fleet;
+beforeAll(async () => {
+  compiled = await compileDaemon();
+});
+afterAll(() => compiled.remove());
+beforeEach(async () => {
+  fleet = await Fleet.open(compiled);
+});
+afterEach(() => fleet.close());
+
+/** Beats tell nothing within a test. */
+const slowBeats = { beat_period_ms: 60_000, lost_after_ms: 500_000 };
+
+const acquire = (control: DaemonProcess): ReturnType<DaemonProcess["call"]> => control.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 0 });
+const nodeOf = async (control: DaemonProcess, { session_id }: Lease): Promise<string> =>
+  (await control.browsersOf("herd")).find((browser) => browser.session_id === session_id)?.node ?? "";
+
+/** Lends whatever is lent at once; gives the leases, by node, and gives all of them back. */
+async function lendable(control: DaemonProcess): Promise<Readonly<Record<string, Lease[]>>> {
+  const on: Record<string, Lease[]> = {};
+  for (let got = await acquire(control); got.status === 200; got = await acquire(control)) {
+    const node = await nodeOf(control, got.body as Lease);
+    on[node] = [...(on[node] ?? []), got.body as Lease];
+  }
+  for (const { session_id } of Object.values(on).flat()) await control.call("POST /browser_pools/herd/release", { session_id });
+  return on;
+}
+
+async function twoNodes(settings: object): Promise<{ control: DaemonProcess; a: DaemonProcess }> {
+  const control = await fleet.control({ node: settings });
+  const [a] = [await fleet.node("a", { node: settings }), await fleet.node("b", { node: settings })];
+  await control.makePool({ name: "herd", size: 4 });
+  return { control, a: a.daemon };
+}
+
+test("once a client could not be sent on to a node, none of its browsers is lent, long before the node is lost", async () => {
+  const { control, a } = await twoNodes(slowBeats);
+  const before = await lendable(control);
+  expect(Object.keys(before).toSorted()).toEqual(["a", "b"]);
+  const held = await acquireOn(control, "a");
+  await fleet.kill(a);
+  expect(await refusedUpgrade(held.cdp_ws_url)).toMatchObject({ status: 502, body: { code: "node_unreachable" } });
+  await until("the node taken for silent", () => control.log.includes("its browsers are not lent"));
+  await until("nothing lent of it", async () => Object.keys(await lendable(control)).every((node) => node === "b"));
+  expect(Object.keys(await lendable(control))).toEqual(["b"]);
+  expect(await fleet.again(a)).toBeDefined();
+});
+
+/** Keeps the first lease of that node, and gives back what came before it. */
+async function acquireOn(control: DaemonProcess, node: string): Promise<Lease> {
+  const others: Lease[] = [];
+  for (let got = await acquire(control); got.status === 200; got = await acquire(control)) {
+    const lease = got.body as Lease;
+    if ((await nodeOf(control, lease)) !== node) others.push(lease);
+    else {
+      for (const { session_id } of others) await control.call("POST /browser_pools/herd/release", { session_id });
+      return lease;
+    }
+  }
+  throw new Error(`nothing is lent on ${node}`);
+}
+
+test("a node that hangs is not lent from after a few beats, and is again when it goes on", async () => {
+  const { control, a } = await twoNodes({ beat_period_ms: 200, lost_after_ms: 60_000 });
+  a.signal("SIGSTOP");
+  await until("nothing lent of it", async () => Object.keys(await lendable(control)).join() === "b");
+  a.signal("SIGCONT");
+  await until("lent from again", async () => Object.keys(await lendable(control)).toSorted().join() === "a,b");
+});
