@@ -48,7 +48,11 @@ export class Fleet {
 
   async close(): Promise<void> {
     // Nodes first: a control has nothing to wait for.
-    for (const daemon of [...this.#running].toReversed()) await daemon.stop();
+    for (const daemon of [...this.#running].toReversed()) {
+      // One that a failing test has stopped would not hear that it is to end.
+      daemon.signal("SIGCONT");
+      await daemon.stop();
+    }
     for (const fake of this.#fakes) await fake.remove();
     await this.redis.stop();
   }

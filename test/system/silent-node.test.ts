@@ -56,16 +56,13 @@ test("once a client could not be sent on to a node, none of its browsers is lent
 
 /** Keeps the first lease of that node, and gives back what came before it. */
 async function acquireOn(control: DaemonProcess, node: string): Promise<Lease> {
-  const others: Lease[] = [];
-  for (let got = await acquire(control); got.status === 200; got = await acquire(control)) {
-    const lease = got.body as Lease;
-    if ((await nodeOf(control, lease)) !== node) others.push(lease);
-    else {
-      for (const { session_id } of others) await control.call("POST /browser_pools/herd/release", { session_id });
-      return lease;
-    }
-  }
-  throw new Error(`nothing is lent on ${node}`);
+  const leases: Lease[] = [];
+  for (let got = await acquire(control); got.status === 200; got = await acquire(control)) leases.push(got.body as Lease);
+  const nodes = await Promise.all(leases.map((lease) => nodeOf(control, lease)));
+  const kept = leases[nodes.indexOf(node)];
+  if (!kept) throw new Error(`nothing is lent on ${node}`);
+  for (const { session_id } of leases.filter((lease) => lease !== kept)) await control.call("POST /browser_pools/herd/release", { session_id });
+  return kept;
 }
 
 test("a node that hangs is not lent from after a few beats, and is again when it goes on", async () => {
