@@ -4,6 +4,11 @@ import { type Clock, type Millis, systemClock } from "./clock.js";
 const turnMs: Millis = 0.5;
 /** Of one round of the event loop, all whose turn was over together; whoever has just come is served besides. */
 const roundMs: Millis = 1;
+/** How much somebody may use at once after a while of less; then so much of each millisecond. */
+const burstMs: Millis = 100;
+const share = 0.25;
+/** One piece of work may take longer than what is there, and no more than this is held against it. */
+const mostDebtMs: Millis = 500;
 
 interface Waiting {
   readonly next: () => void;
@@ -12,16 +17,27 @@ interface Waiting {
 
 /**
  * How much of one round of the event loop somebody has used: the clients of one lease, or one browser's pipe. When that is
- * enough the rest waits, in the order in which it came, until the turn comes again.
+ * enough the rest waits, in the order in which it came, until the turn comes again. Whoever uses it all the time has a quarter
+ * of the event loop, so that it leaves processor time to others also where nobody else waits.
  */
 export class Turn {
   readonly #waiting: Waiting[] = [];
   #usedMs: Millis = 0;
+  #creditMs: Millis = burstMs;
+  #creditAt: Millis;
 
-  constructor(private readonly turns: Pick<Turns, "used" | "queue">, private readonly clock: Pick<Clock, "monotonic">) {}
+  constructor(private readonly turns: Pick<Turns, "used" | "queue">, private readonly clock: Pick<Clock, "monotonic">) {
+    this.#creditAt = clock.monotonic();
+  }
 
   get isOver(): boolean {
-    return this.#usedMs >= turnMs || this.isWaiting;
+    return this.#usedMs >= turnMs || this.isWaiting || this.readyInMs > 0;
+  }
+
+  /** For `Turns`: 0 where it may be served as soon as there is room. */
+  get readyInMs(): Millis {
+    this.#refill();
+    return Math.max(0, -this.#creditMs / share);
   }
 
   get isWaiting(): boolean {
@@ -34,9 +50,22 @@ export class Turn {
     try {
       work();
     } finally {
-      this.#usedMs += Math.max(leastMs, this.clock.monotonic() - startedAt);
-      this.turns.used(this);
+      this.spend(Math.max(leastMs, this.clock.monotonic() - startedAt));
     }
+  }
+
+  /** Counts what was done elsewhere. */
+  spend(tookMs: Millis): void {
+    this.#refill();
+    this.#creditMs = Math.max(-mostDebtMs, this.#creditMs - tookMs);
+    this.#usedMs += tookMs;
+    this.turns.used(this);
+  }
+
+  #refill(): void {
+    const now = this.clock.monotonic();
+    this.#creditMs = Math.min(burstMs, this.#creditMs + (now - this.#creditAt) * share);
+    this.#creditAt = now;
   }
 
   /** Once, when the turn has come again. `costMs`: what it will take of the turn after it has returned. */
@@ -55,7 +84,7 @@ export class Turn {
     this.#usedMs = 0;
     for (let left = this.#waiting.length; left > 0 && this.#usedMs < turnMs; left -= 1) {
       const waiting = this.#waiting.shift();
-      this.#usedMs += waiting?.costMs ?? 0;
+      if (waiting && waiting.costMs > 0) this.spend(waiting.costMs);
       waiting?.next();
     }
     return this.#usedMs;
@@ -68,7 +97,9 @@ export class Turns {
   #used = new Set<Turn>();
   #isCounting = false;
 
-  constructor(private readonly clock: Pick<Clock, "monotonic">) {}
+  #isTimed = false;
+
+  constructor(private readonly clock: Pick<Clock, "monotonic" | "after">) {}
 
   open(): Turn {
     return new Turn(this, this.clock);
@@ -101,15 +132,23 @@ export class Turns {
   #proceed(): void {
     let usedMs = 0;
     // Those that come back while this lasts are for the next round.
-    let left = this.#queue.size;
-    for (const turn of this.#queue) {
-      if (left === 0 || usedMs >= roundMs) break;
-      left -= 1;
+    for (const turn of [...this.#queue].filter(({ readyInMs }) => readyInMs === 0)) {
+      if (usedMs >= roundMs) break;
       this.#queue.delete(turn);
       usedMs += turn.proceed();
       if (turn.isWaiting) this.#queue.add(turn);
     }
-    if (this.#queue.size > 0) this.#count();
+    if (this.#queue.size > 0) this.#goOn(Math.min(...[...this.#queue].map(({ readyInMs }) => readyInMs)));
+  }
+
+  #goOn(inMs: Millis): void {
+    if (inMs === 0) return this.#count();
+    if (this.#isTimed) return;
+    this.#isTimed = true;
+    this.clock.after(Math.ceil(inMs), () => {
+      this.#isTimed = false;
+      this.#count();
+    });
   }
 }
 

@@ -75,6 +75,8 @@ export class Client implements Member {
   readonly #unfinished: Account;
   readonly #unread: Account;
   #keptBytes = 0;
+  /** When the long chunk came that ws is reading. */
+  #longSince: Millis | undefined;
   #pauses = 0;
   #seat: Seat | undefined;
   #webSocket: WebSocket | undefined;
@@ -93,7 +95,7 @@ export class Client implements Member {
     });
     this.#inbox = new Inbox({
       ...member, gate, surroundings, turn,
-      judgeElsewhere: (message) => shared.judges.judge({ browser, message, surroundings }),
+      judgeElsewhere: (message) => shared.judges.judge({ browser, message, surroundings, spent: (tookMs) => turn.spend(tookMs) }),
       act: (judged) => this.#act(judged),
       kept: (bytes) => this.#keep(bytes),
     });
@@ -103,8 +105,9 @@ export class Client implements Member {
   start(webSocket: WebSocket, seat: Seat): void {
     this.#seat = seat;
     this.#webSocket = webSocket;
-    // Before ws, which reads the same bytes.
+    // Before ws and after it, which reads the same bytes.
     this.parts.socket.prependListener("data", (chunk: Buffer) => this.#receive(chunk));
+    this.parts.socket.on("data", () => this.#received());
     webSocket.on("message", (data, isBinary) => this.#take(data as Buffer, isBinary));
     // ws has answered it, whether that is read or not.
     webSocket.on("ping", () => this.#flow.sent());
@@ -204,15 +207,17 @@ export class Client implements Member {
   }
 
   #receive(chunk: Buffer): void {
-    if (chunk.length < longChunkBytes) this.#incoming.take(chunk);
-    else this.#receiveLong(chunk);
+    this.#longSince = chunk.length < longChunkBytes ? undefined : this.parts.clock.monotonic();
+    this.#incoming.take(chunk);
     this.#count();
   }
 
   /** Node.js reads two megabytes at once where they are there: not of a client whose browser has had its turn. */
-  #receiveLong(chunk: Buffer): void {
-    const { turn } = this.parts;
-    turn.run(() => this.#incoming.take(chunk));
+  #received(): void {
+    if (this.#longSince === undefined) return;
+    const { turn, clock } = this.parts;
+    turn.spend(clock.monotonic() - this.#longSince);
+    this.#longSince = undefined;
     if (!turn.isOver || this.#leaving) return;
     this.wait();
     turn.wait(() => this.proceed(), chunkMs);

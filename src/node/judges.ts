@@ -16,10 +16,13 @@ export interface JudgesParts {
 /** A message and whose it is. */
 export interface Brought extends Task {
   readonly browser: BrowserId;
+  /** Told how long a thread had it. */
+  spent(tookMs: Millis): void;
 }
 
 interface Waiting {
   readonly task: Task;
+  readonly spent: Brought["spent"];
   readonly resolve: (judged: Judged | undefined) => void;
 }
 
@@ -50,11 +53,11 @@ export class Judges {
   }
 
   /** Undefined where it could not be judged: in time, or at all. The message is given away. */
-  judge({ browser, message, surroundings }: Brought): Promise<Judged | undefined> {
+  judge({ browser, message, surroundings, spent }: Brought): Promise<Judged | undefined> {
     if (this.#isClosed) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(browser);
-      const one = { task: { message, surroundings }, resolve };
+      const one = { task: { message, surroundings }, spent, resolve };
       if (waiting) waiting.push(one);
       else this.#waiting.set(browser, [one]);
       this.#proceed();
@@ -102,17 +105,20 @@ export class Judges {
     if (place !== -1) this.#idle.splice(place, 1);
   }
 
-  #give(worker: Worker, { task, resolve }: Waiting): void {
+  #give(worker: Worker, { task, spent, resolve }: Waiting): void {
+    const { clock } = this.parts;
+    const startedAt = clock.monotonic();
     const settle = (judged: Judged | undefined): void => {
       cancel();
       worker.off("message", settle).off("exit", failed);
+      spent(clock.monotonic() - startedAt);
       resolve(judged);
       if (judged) this.#idle.push(worker);
       else this.#drop(worker);
       this.#proceed();
     };
     const failed = (): void => settle(undefined);
-    const cancel = this.parts.clock.after(limitMs, () => {
+    const cancel = clock.after(limitMs, () => {
       failed();
       void worker.terminate();
     });
