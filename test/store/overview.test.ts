@@ -86,16 +86,20 @@ onBoth("the index of browsers", ({ bed }) => {
     await check(pool);
   });
 
-  test("is mended where an earlier release beside us has added a record, or removed one", async () => {
+  test("is mended where an earlier release beside us has added, changed or removed a record", async () => {
     const pool = await mixed();
     const [first, second] = await pool.browsers();
     if (!first || !second) throw new Error("there are no browsers");
     const added = { ...first, id: `${pool.home}addedbyother` };
+    const move = (): Promise<unknown> => bed().redis.xadd(pool.key("events"), "*", "browser", first.id, "lease", "", "from", "none", "to", "launching", "why", "fill");
     await bed().redis.hset(pool.key("browsers"), added.id, JSON.stringify(added));
+    await move();
     expect(await idsOn(pool, first.node)).toContain(added.id);
     await bed().redis.hdel(pool.key("browsers"), second.id);
-    await bed().redis.zrem(pool.key("idle"), second.id);
+    await bed().redis.hset(pool.key("browsers"), first.id, JSON.stringify({ ...first, state: "leased" }));
+    await move();
     expect(await idsOn(pool, second.node)).not.toContain(second.id);
+    expect((await bed().homes.browsersOf(pool.home, first.node)).browsers).toContainEqual(expect.objectContaining({ id: first.id, state: "leased" }));
     await check(pool);
   });
 

@@ -1,5 +1,5 @@
 -- own: the browsers of a node, unless nothing of theirs has changed since they were read last.
--- KEYS  browsers retiring places generations ages served changed
+-- KEYS  browsers places generations ages served changed events
 -- ARGV  node known
 -- REPLY same, browsers (a stamp, then the records, each on a line)
 -- `known` is the stamp of the last reading, empty for the first.

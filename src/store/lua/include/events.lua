@@ -1,7 +1,10 @@
 -- events: every move of a browser or lease, in the script that makes it, on a capped stream.
+--- @include writes
 
 local function event(browser, from, to, why)
   local lease = browser.lease and browser.lease.id or from == "leased" and browser.lastLease or ""
   redis.call("XADD", K.events, "MAXLEN", "~", A.eventsKept, "*",
     "browser", browser.id, "lease", lease, "from", from, "to", to, "why", why)
+  -- A release that keeps no index counts no moves: that is how its own are found out (mend).
+  redis.call("HINCRBY", K.changed, moveCount, 1)
 end

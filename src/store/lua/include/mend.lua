@@ -1,9 +1,19 @@
--- mend: the index is made anew from the records where it does not count as many: another release, which knows of none, has written here.
+-- mend: the index is made anew from the records where somebody has moved browsers who knows of none: another release.
 --- @include index
 
+-- How many moves there ever were, as the stream counts them; nil before Redis 7.0.
+local function movesEver()
+  if redis.call("EXISTS", K.events) == 0 then return 0 end
+  local info = redis.call("XINFO", "STREAM", K.events)
+  for place = 1, #info, 2 do
+    if info[place] == "entries-added" then return info[place + 1] end
+  end
+end
+
 local function isWhole()
-  local browsers = redis.call("HLEN", K.browsers)
-  return redis.call("ZCARD", K.places) == browsers and redis.call("ZCARD", K.generations) == browsers - redis.call("ZCARD", K.retiring)
+  local ever = movesEver()
+  if not ever then return redis.call("ZCARD", K.places) == redis.call("HLEN", K.browsers) end
+  return tonumber(redis.call("HGET", K.changed, moveCount) or 0) == ever
 end
 
 local function mend()
@@ -15,4 +25,5 @@ local function mend()
     if browser.state ~= "retiring" then intoService(browser) end
     stamp(browser.node)
   end
+  redis.call("HSET", K.changed, moveCount, movesEver() or 0)
 end

@@ -2,6 +2,9 @@
 --- @include base
 --- @include browsers
 
+-- Stands among the nodes; none can be called so.
+local moveCount = "moves made"
+
 -- A new value each time, also after a failover that lost the last ones: whoever has seen this one has seen all there is.
 local function stamp(node)
   redis.call("HSET", K.changed, node, clock[1] .. "." .. clock[2])
