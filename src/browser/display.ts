@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
@@ -9,6 +9,7 @@ import { within } from "../base/deadline.js";
 import { sharedSocket } from "./display-sockets.js";
 import { putForeignFile } from "./foreign-file.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
+import { startWalled } from "./isolation/syscall-filter.js";
 import type { WalledIn, Walls } from "./isolation/walls.js";
 import { setScreenSize, type Size } from "./randr.js";
 import { tailOf } from "./tail.js";
@@ -89,8 +90,7 @@ function spawnXvfb({ xvfb, walls, inside, prefix, size }: DisplaySpec): ChildPro
   const number = hasPrivateRoot(walls.rung) ? [`:${randomInt(...unlikelyNumbers)}`] : [];
   // -noreset: without it the server starts over whenever its last client leaves.
   const command = [xvfb, ...number, "-displayfd", "3", ...screen, "-auth", directories.authority, "-nolisten", "tcp", "-noreset"];
-  const [program = xvfb, ...args] = [...prefix, ...walls.display(inside, command)];
-  return spawn(program, args, {
+  return startWalled(walls, [...prefix, ...walls.display(inside, command)], {
     stdio: ["ignore", "ignore", "pipe", "pipe"],
     detached: true,
     env: { PATH: "/usr/bin:/bin", HOME: directories.root, TMPDIR: "/tmp" },

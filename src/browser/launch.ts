@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { basename, join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { attest, type Attestation } from "./attest.js";
@@ -16,6 +16,7 @@ import type { Host } from "./host.js";
 import { etcDirectory } from "./isolation/ladder.js";
 import { Pages } from "./pages.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
+import { startWalled } from "./isolation/syscall-filter.js";
 import { makeEtc } from "./isolation/system-files.js";
 import type { WalledIn, Walls } from "./isolation/walls.js";
 import { limitsInForce, limitsInside } from "./limits.js";
@@ -142,8 +143,7 @@ function spawnChromium(place: Place, host: Host, facts: SwitchFacts): ChildProce
   const { cgroup, spec, executable, walls, directories, display } = place;
   const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: countsAlone(place) });
   const command = [...limits, executable, ...switchesOf(spec, facts)];
-  const [program = executable, ...args] = [...(cgroup?.prefix ?? []), ...walls.browser(insideOf(place), command)];
-  return spawn(program, args, {
+  return startWalled(walls, [...(cgroup?.prefix ?? []), ...walls.browser(insideOf(place), command)], {
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
     // A process group of its own, so that a signal to the daemon's does not reach it.
     detached: true,
@@ -157,7 +157,8 @@ const countsAlone = ({ uid, walls }: Place): boolean => uid !== null || hasPriva
 
 /** All a browser gets to know: nothing of the daemon's own environment. */
 const environmentOf = ({ root, temporary, cache, configuration, data }: Directories): Record<string, string> => ({
-  PATH: "/usr/local/bin:/usr/bin:/bin",
+  // It starts programs of a desktop by their names, such as xdg-open: there are none.
+  PATH: "/nonexistent",
   HOME: root,
   TMPDIR: temporary,
   XDG_CONFIG_HOME: configuration,

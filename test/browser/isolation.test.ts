@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { chown, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -60,6 +60,13 @@ describe.each(kinds)("%s", (_name, given) => {
     const renderers = treeOf(chromium).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer"));
     expect(renderers.length).toBeGreaterThan(0);
     for (const pid of renderers) expect(fieldOf(pid, "Seccomp")).toBe("2");
+  });
+
+  test("it finds no program by its name, xdg-open for one", () => {
+    // Some write their title over their environment, all of headless-shell among them.
+    const paths = treeOf(chromium).flatMap((pid) => /(?:^|\0)PATH=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1] ?? []);
+    const places = paths.flatMap((path) => path.split(":")).map((place) => `/proc/${treeOf(chromium)[0]}/root${place}`);
+    expect(places.filter((place) => existsSync(place)).flatMap((place) => readdirSync(place))).toEqual([]);
   });
 
   test("it knows nothing of the daemon's environment", async () => {

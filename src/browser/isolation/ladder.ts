@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { mkdir, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../base/log.js";
@@ -5,9 +6,9 @@ import type { RungName } from "../../pool/config.js";
 import type { Directories } from "../chromium.js";
 import { directoriesOf, makeDirectories, newWorkspaceName } from "../directories.js";
 import { findTool } from "../executable.js";
-import { run } from "../run.js";
 import { type Rung, rungsFrom } from "./rungs.js";
 import { findSandbox, sandboxTrial, trialPrograms } from "./sandbox.js";
+import { makeFilter, startWalled } from "./syscall-filter.js";
 import { directoryOf, findSystemFiles, makeEtc } from "./system-files.js";
 import { type IsolationTools, makeWalls, type Walls, type WallParts } from "./walls.js";
 
@@ -66,7 +67,7 @@ async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "run
     findSystemFiles([...new Set([...places, ...readable])]), findTool("xkbcomp"), realpath("/bin/sh").catch(() => undefined),
   ]);
   return {
-    system, tools, policies, programs,
+    system, tools, policies, programs, filter: await makeFilter(scratch),
     ...(xvfb !== undefined && xkbcomp !== undefined && shell !== undefined && { displayPrograms: { xvfb, xkbcomp, shell } }),
     etcOf: (uid) => etcDirectory(scratch, uid),
   };
@@ -99,10 +100,19 @@ async function tryIn(directories: Directories, parts: WallParts, { scratch, uid 
     await makeDirectories(directories, uid);
     await mkdir(join(directories.root, "policy"), { recursive: true });
     await makeEtc(etcDirectory(scratch, own), own);
-    const [program = "", ...args] = walls.browser(inside, parts.rung.hasSandbox ? sandboxTrial : ["/usr/bin/true"]);
-    const { succeeded, complaint } = await run(program, args, trialLimitMs);
-    return succeeded ? undefined : complaint.trim().slice(0, mostComplaint) || "it was refused";
+    return await complaintOf(walls, walls.browser(inside, parts.rung.hasSandbox ? sandboxTrial : ["/usr/bin/true"]));
   } catch (error) {
     return (error as Error).message;
   }
+}
+
+/** Undefined where it ends well. */
+async function complaintOf(walls: Walls, command: readonly string[]): Promise<string | undefined> {
+  const child = startWalled(walls, command, {
+    stdio: ["ignore", "ignore", "pipe"], timeout: trialLimitMs, killSignal: "SIGKILL", env: { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" },
+  });
+  let complaint = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => (complaint += text));
+  const [code] = (await once(child, "close")) as [number | null];
+  return code === 0 ? undefined : complaint.trim().slice(0, mostComplaint) || "it was refused";
 }

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Directories } from "../chromium.js";
+import { filterOptions } from "./syscall-filter.js";
 import { etcOptions, passable, shown } from "./system-files.js";
 
 /** What one private root is made from; paths are the same inside and outside. */
@@ -20,6 +21,8 @@ export interface PrivateRoot {
   readonly programs: readonly string[];
   /** Where its policies are shown, such as `/etc/chromium/policies`. */
   readonly policies?: string;
+  /** Where the filter of system calls is. */
+  readonly filter?: string;
   readonly hasDisplay: boolean;
   /** The machine's own resolvers, for a browser that has no proxy to ask. */
   readonly resolvesNames: boolean;
@@ -65,10 +68,10 @@ const displaySockets = "/tmp/.X11-unix";
 
 /** The options of bwrap(1), to be followed by the command. */
 export function privateRoot(wanted: PrivateRoot): string[] {
-  const { form, proc, system, etc, directories, programs, policies, hasDisplay, resolvesNames } = wanted;
+  const { form, proc, system, etc, directories, programs, policies, filter, hasDisplay, resolvesNames } = wanted;
   const display = [...shown([directories.authority]), "--ro-bind", directories.display, displaySockets];
   return [
-    ...userNamespace(wanted), ...namespaces, ...(form === "root" ? rightsToGiveUpRights : []),
+    ...userNamespace(wanted), ...namespaces, ...filterOptions(filter), ...(form === "root" ? rightsToGiveUpRights : []),
     ...base(proc), ...system, ...etcOptions(etc),
     ...(resolvesNames ? ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"] : []),
     ...(policies === undefined ? [] : [...passable([policies]), "--ro-bind", join(directories.root, "policy"), policies]),
@@ -87,9 +90,9 @@ export interface DisplayPrograms {
 
 /** As `privateRoot`, for the X server of one browser: every one is display 0, in a root of its own, without a network. */
 export function displayRoot(wanted: PrivateRoot, { xvfb, xkbcomp, shell }: DisplayPrograms): string[] {
-  const { form, proc, system, etc, directories, programs } = wanted;
+  const { form, proc, system, etc, directories, programs, filter } = wanted;
   return [
-    ...userNamespace({ ...wanted, closesUserNamespaces: false }), ...namespaces, "--unshare-net",
+    ...userNamespace({ ...wanted, closesUserNamespaces: false }), ...namespaces, ...filterOptions(filter), "--unshare-net",
     ...(form === "root" ? rightsToGiveUpRights : []),
     ...base(proc), ...system, ...etcOptions(etc),
     ...shown([...programs, xvfb, xkbcomp]), "--ro-bind", shell, "/usr/bin/sh",

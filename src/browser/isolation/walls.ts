@@ -30,6 +30,8 @@ export interface Walls {
   readonly rung: RungName;
   /** Which of Chromium's own sandboxes is on inside. */
   readonly sandbox: Sandbox;
+  /** For `startWalled`; absent where there is no private root. */
+  readonly filter?: string;
   /** Starts `command` as a browser. */
   readonly browser: CommandLine;
   /** Starts `command` as the X server of one browser. */
@@ -48,6 +50,8 @@ export interface WallParts {
   readonly programs: readonly string[];
   /** Where Chromium looks for its policies, such as `/etc/chromium/policies`. */
   readonly policies: string;
+  /** Of `makeFilter`. */
+  readonly filter?: string;
   /** The directory of `makeEtc` for that uid. */
   etcOf(uid: number): string;
 }
@@ -60,7 +64,7 @@ export interface WallParts {
 export function makeWalls(parts: WallParts): Walls {
   const { rung, sandbox, tools } = parts;
   return {
-    rung: rung.name, sandbox,
+    rung: rung.name, sandbox, ...(parts.form !== undefined && parts.filter !== undefined && { filter: parts.filter }),
     browser: (inside, command) => [...entering(tools, inside.egress), ...walledIn(parts, inside, command)],
     display: (inside, command) => displayOf(parts, inside, command),
   };
@@ -85,7 +89,7 @@ function displayOf(parts: WallParts, inside: WalledIn, command: readonly string[
   return [...entrance(parts, inside, displayRoot(root, parts.displayPrograms)), ...command];
 }
 
-function rootOf({ form, rung, system, programs, policies, etcOf, tools }: WallParts, inside: WalledIn): PrivateRoot | undefined {
+function rootOf({ form, rung, system, programs, policies, filter, etcOf, tools }: WallParts, inside: WalledIn): PrivateRoot | undefined {
   if (form === undefined) return undefined;
   const { uid, egress, directories, hasDisplay } = inside;
   const own = uid ?? process.getuid?.() ?? 0;
@@ -94,7 +98,7 @@ function rootOf({ form, rung, system, programs, policies, etcOf, tools }: WallPa
     form, proc: rung.proc ?? "own", closesUserNamespaces: !rung.hasSandbox && form === "user-namespace",
     system, programs: givesUpRights ? [tools.setpriv, ...programs] : programs, etc: etcOf(own), directories, hasDisplay, resolvesNames: egress === undefined,
     ...(egress?.userNamespace !== undefined && { mappedUid: own }),
-    ...(inside.hasPolicies && { policies }),
+    ...(inside.hasPolicies && { policies }), ...(filter !== undefined && { filter }),
   };
 }
 

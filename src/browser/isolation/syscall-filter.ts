@@ -1,0 +1,75 @@
+import { type ChildProcess, spawn, type SpawnOptions, type StdioOptions } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+/** As linux/audit.h, linux/seccomp.h and linux/filter.h have them. */
+const archOf = { x64: 0xc000003e, ia32: 0x40000003, arm64: 0xc00000b7, arm: 0x40000028 } as const;
+type Arch = keyof typeof archOf;
+const [load, isEqual, hasBit, give] = [0x20, 0x15, 0x45, 0x06];
+const [atNumber, atArch] = [0, 4];
+const allowed = 0x7fff0000;
+/** ENOSYS: as on a kernel without keys, which programs expect. */
+const denied = 0x00050000 | 38;
+/** Of another way of calling on x86-64, under which the same calls have other numbers. */
+const x32Bit = 0x40000000;
+
+/**
+ * add_key(2), request_key(2) and keyctl(2). Kernel keys are of no namespace: a browser would read those of the session that
+ * the daemon was started in, and leave its own for the next of its uid.
+ */
+const closedCalls: Readonly<Record<Arch, readonly number[]>> = { x64: [248, 249, 250], ia32: [286, 287, 288], arm64: [217, 218, 219], arm: [309, 310, 311] };
+
+const instruction = (code: number, value: number, [then, otherwise]: readonly [number, number] = [0, 0]): Buffer => {
+  const bytes = Buffer.alloc(8);
+  bytes.writeUInt16LE(code, 0);
+  bytes.writeUInt8(then, 2);
+  bytes.writeUInt8(otherwise, 3);
+  bytes.writeUInt32LE(value, 4);
+  return bytes;
+};
+
+/** For processes of one architecture; passed over by the others. */
+function partFor(arch: Arch): Buffer {
+  const tests = [...(arch === "x64" ? [[hasBit, x32Bit] as const] : []), ...closedCalls[arch].map((call) => [isEqual, call] as const)];
+  const body = [
+    instruction(load, atNumber),
+    // Each jumps to the last instruction.
+    ...tests.map(([code, value], at) => instruction(code, value, [tests.length - at, 0])),
+    instruction(give, allowed), instruction(give, denied),
+  ];
+  return Buffer.concat([instruction(isEqual, archOf[arch], [0, body.length]), ...body]);
+}
+
+/** A program of the kernel's packet filter, as `--seccomp` of bwrap(1) reads it. It needs a little-endian machine, as Chromium does. */
+const filter = (): Buffer => Buffer.concat([
+  instruction(load, atArch), ...(["x64", "ia32", "arm64", "arm"] as const).map(partFor), instruction(give, allowed),
+]);
+
+/** Writes the filter where all walls of a daemon find it; gives its path. */
+export async function makeFilter(scratch: string): Promise<string> {
+  const path = join(scratch, "etc", "calls.bpf");
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, filter());
+  return path;
+}
+
+/** The descriptor that bwrap reads the filter from, and then closes. */
+const descriptor = 5;
+export const filterOptions = (path: string | undefined): string[] => (path === undefined ? [] : ["--seccomp", `${descriptor}`]);
+
+interface Starting extends SpawnOptions {
+  readonly stdio: Extract<StdioOptions, readonly unknown[]>;
+}
+
+/** Starts a command line of walls that have a filter, or none. */
+export function startWalled({ filter: path }: { readonly filter?: string }, [program = "", ...args]: readonly string[], options: Starting): ChildProcess {
+  if (path === undefined) return spawn(program, args, options);
+  const opened = openSync(path, "r");
+  try {
+    const stdio = Array.from({ length: descriptor }, (_, at) => options.stdio[at] ?? ("ignore" as const));
+    return spawn(program, args, { ...options, stdio: [...stdio, opened] });
+  } finally {
+    closeSync(opened);
+  }
+}
