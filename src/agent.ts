@@ -79,7 +79,7 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
   const networks = new Networks({ homes, reports, clock, log });
   const succession = new Succession({ slots, homes, reports, networks, log });
   const fence = new Fence({
-    slots, homes, reports, networks, succession, log, ...changing(slots), resetLimitMs: config.node.resetLimitMs,
+    slots, homes, reports, networks, succession, log, ...changing(slots, networks), resetLimitMs: config.node.resetLimitMs,
     answer: ({ control, question }, { isDone: ok, ...why }) => state.wire.toControl(control, { kind: "answer", question, ok, ...why }),
   });
   const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });

@@ -9,6 +9,8 @@ import { encryptionKey } from "./config/kept.js";
 import { extensionLimits } from "./extensions.js";
 import type { Surroundings } from "./ground.js";
 import { Attaching } from "./node/attaching.js";
+import { Changing } from "./node/changing.js";
+import type { Networks } from "./node/networks.js";
 import type { FencePorts } from "./node/fence.js";
 import { Furnishing } from "./node/furnishing.js";
 import { Restarts } from "./node/restarts.js";
@@ -33,7 +35,7 @@ export interface Makings {
   readonly furnishing: Furnishing;
   readonly saving: Saving;
   /** What makes of running browsers something else. */
-  changing(slots: Slots): Pick<FencePorts, "uploads" | "attaching">;
+  changing(slots: Slots, networks: Networks): Pick<FencePorts, "uploads" | "changing">;
 }
 
 /** Of a step of the stop; the rest is for browsers that could not be saved in time. */
@@ -53,11 +55,11 @@ export async function openMakings(config: Config, { log, clock, hurry }: Surroun
     profiles, pack: packProfile, saved: makeRefresh(state), meter: metrics, clock, log, hurry, limitMs: config.profiles.saveLimitMs,
     hurriedMs: config.stop.stepMs * savingShare, parallelSaves: config.node.parallelLaunches,
   });
-  const changing: Makings["changing"] = (slots) => {
+  const changing: Makings["changing"] = (slots, networks) => {
     const restarts = new Restarts({ slots, clock, log });
     return {
       uploads: new Uploads({ homes: state.homes, restarts, cache, unpack, loadLimitMs: config.extensions.loadLimitMs, log }),
-      attaching: new Attaching({ furnishing, restarts, log }),
+      changing: new Changing({ attaching: new Attaching({ furnishing, restarts, log }), networks, log }),
     };
   };
   return { furnishing, saving, changing };

@@ -1,5 +1,5 @@
 import { chown, mkdir, rename, rm } from "node:fs/promises";
-import type { LeaseId, ProfileId } from "../base/ids.js";
+import type { ProfileId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Left, Room } from "../browser/chromium.js";
 import { removeTree } from "../browser/directories.js";
@@ -7,7 +7,6 @@ import type { Furnishing } from "./furnishing.js";
 import { done, failed, failedBy, type Outcome } from "./outcome.js";
 import type { Restarts } from "./restarts.js";
 import type { Slot } from "./slot.js";
-import { workFor } from "./working.js";
 
 export interface AttachingPorts {
   readonly furnishing: Pick<Furnishing, "profile">;
@@ -21,21 +20,20 @@ type Attached = NonNullable<Slot["profile"]>;
 export class Attaching {
   constructor(private readonly ports: AttachingPorts) {}
 
-  attach(slot: Slot, lease: LeaseId, profile: Attached): Promise<Outcome> {
-    return workFor(slot, lease, async () => {
-      const had = slot.profile;
-      // Of one whose answer was lost.
-      if (had?.id === profile.id && had.isSaved === profile.isSaved) return done;
-      if (had) return failed("The browser has a profile already", "profile_loaded");
-      try {
-        await this.#restart(slot, profile.id);
-      } catch (error) {
-        this.ports.log.info({ browser: slot.id, lease, profile: profile.id, error: textOf(error) }, "profile not attached");
-        return failedBy(error);
-      }
-      slot.profile = profile;
-      return done;
-    });
+  /** In the slot's turn only. */
+  async attach(slot: Slot, profile: Attached): Promise<Outcome> {
+    const had = slot.profile;
+    // Of one whose answer was lost.
+    if (had?.id === profile.id && had.isSaved === profile.isSaved) return done;
+    if (had) return failed("The browser has a profile already", "profile_loaded");
+    try {
+      await this.#restart(slot, profile.id);
+    } catch (error) {
+      this.ports.log.info({ browser: slot.id, profile: profile.id, error: textOf(error) }, "profile not attached");
+      return failedBy(error);
+    }
+    slot.profile = profile;
+    return done;
   }
 
   async #restart(slot: Slot, profile: ProfileId): Promise<void> {

@@ -2,14 +2,14 @@ import type { Millis } from "../base/clock.js";
 import type { ClaimId, LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Homes, Job, NodeMessage, NodeQuestion, NodeReports } from "../pool/ports.js";
-import type { Attaching } from "./attaching.js";
+import type { Changing } from "./changing.js";
 import type { Networks } from "./networks.js";
 import { done, failed, type Outcome } from "./outcome.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 import type { Succession } from "./succession.js";
 import type { Uploads } from "./uploads.js";
-import { visitFor, workFor } from "./working.js";
+import { visitFor } from "./working.js";
 
 type Asked = Extract<NodeMessage, { kind: "ask" }>;
 
@@ -21,7 +21,7 @@ export interface FencePorts {
   readonly networks: Networks;
   readonly succession: Succession;
   readonly uploads: Uploads;
-  readonly attaching: Attaching;
+  readonly changing: Changing;
   readonly resetLimitMs: Millis;
   answer(message: Asked, outcome: Outcome): Promise<void>;
 }
@@ -77,9 +77,8 @@ export class Fence {
   async #carryOut(slot: Slot, lease: LeaseId, what: Exclude<NodeQuestion, { kind: "network" }>): Promise<Outcome> {
     switch (what.kind) {
       case "extensions": return await this.ports.uploads.add(slot, lease, what.items);
-      case "profile": return await this.ports.attaching.attach(slot, lease, { id: what.id, isSaved: what.save });
       case "navigate": return await this.#navigate(slot, lease, what.url);
-      case "resize": return await workFor(slot, lease, () => this.#resize(slot, what));
+      case "change": return await this.ports.changing.change(slot, lease, what);
     }
   }
 
@@ -91,19 +90,6 @@ export class Fence {
       return done;
     });
     return outcome ?? failed();
-  }
-
-  async #resize(slot: Slot, { width, height }: { width: number; height: number }): Promise<Outcome> {
-    const before = slot.viewport ?? slot.config.viewport;
-    slot.viewport = { width, height };
-    try {
-      await slot.chromium.resize({ width, height });
-      return done;
-    } catch (error) {
-      // Some of it may have been done: the fence puts it right.
-      slot.viewport = before;
-      throw error;
-    }
   }
 
   /** Cuts the lease and restores the pool's baseline; without a reset the browser is then free. */

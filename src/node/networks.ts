@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Clock, Millis } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
@@ -13,6 +14,11 @@ export interface NetworkPorts {
   readonly log: Log;
 }
 
+type Asked = Pick<NetworkChange, "allowedHosts" | "proxy">;
+const askedOf = ({ allowedHosts, proxy }: Asked): Asked => ({
+  ...(allowedHosts !== undefined && { allowedHosts }), ...(proxy !== undefined && { proxy }),
+});
+
 /**
  * A change that takes longer than this to put in force shuts the browser's way out until it is: whoever asked is told after 5 s
  * that it is closed (session-update.ts), and it has to be by then.
@@ -22,6 +28,8 @@ const shutAfterMs: Millis = 1000;
 /** Brings what browsers may reach in line with what their records say; one step at a time for each browser. */
 export class Networks {
   readonly #last = new WeakMap<Slot, Promise<unknown>>();
+  /** Rules of a change that the record does not ask for yet. */
+  readonly #prepared = new WeakMap<Slot, { readonly asked: Asked; readonly rules: Rules }>();
 
   constructor(private readonly ports: NetworkPorts) {}
 
@@ -41,6 +49,29 @@ export class Networks {
         cancel();
       }
     });
+  }
+
+  /**
+   * Makes ready what the record will ask for next, so that it cannot be refused then. False where it cannot be, or the lease is over; nothing
+   * has changed either way.
+   */
+  async prepare(slot: Slot, lease: LeaseId, asked: Asked): Promise<boolean> {
+    const record = (await this.ports.homes.findBrowser(slot.id))?.browser.lease;
+    if (record?.id !== lease) return false;
+    const all = { ...askedOf(record.networkWanted ?? record.network ?? {}), ...asked };
+    try {
+      this.#prepared.set(slot, { asked: all, rules: await slot.door.rulesWith({ revision: 0, ...all }) });
+      return true;
+    } catch (error) {
+      this.ports.log.warn({ browser: slot.id, lease, error: textOf(error) }, "network change refused");
+      return false;
+    }
+  }
+
+  async #rulesFor(slot: Slot, wanted: NetworkChange): Promise<Rules> {
+    const prepared = this.#prepared.get(slot);
+    this.#prepared.delete(slot);
+    return prepared && isDeepStrictEqual(prepared.asked, askedOf(wanted)) ? prepared.rules : await slot.door.rulesWith(wanted);
   }
 
   /** The launch's own rules again: nothing of the lease's is left. */
@@ -68,7 +99,7 @@ export class Networks {
   async #change(slot: Slot, { id: lease }: Lease, wanted: NetworkChange): Promise<boolean> {
     const { reports, log } = this.ports;
     const { revision } = wanted;
-    const rules = await slot.door.rulesWith(wanted).catch((error: unknown) => {
+    const rules = await this.#rulesFor(slot, wanted).catch((error: unknown) => {
       log.warn({ browser: slot.id, lease, error: textOf(error) }, "network change refused");
       return undefined;
     });

@@ -57,7 +57,7 @@ function differences({ region: _region, ...body }: PoolCreate & Resolved, config
 }
 
 /** Each field's value; of extensions and the profile what they mean, whatever they are called by. */
-function meantBy({ extension_ids, profile_id, ...config }: PoolConfig): ReadonlyMap<string, unknown> {
+function meantBy({ extension_ids, profile_id, is_engine_named: _named, ...config }: PoolConfig): ReadonlyMap<string, unknown> {
   return new Map<string, unknown>([...Object.entries(config), ["extensions", extension_ids], ["profile", profile_id]]);
 }
 

@@ -43,6 +43,8 @@ export interface PoolConfig extends LaunchConfig {
   readonly reset_on_release: Reset;
   readonly name?: string;
   readonly refresh_on_profile_update?: boolean;
+  /** A caller has named the engine: else it gives way where it cannot do what is asked for. Not shown. */
+  readonly is_engine_named?: true;
 }
 
 /** How its browsers are made ready for the next holder: clearing one that started from a profile would not bring that state back. */

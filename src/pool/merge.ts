@@ -29,11 +29,19 @@ const freshLaunch = (body: Partial<Fields>, defaults: Defaults): LaunchConfig =>
   viewport: withRefreshRate(defaultViewport),
 });
 
-/** The operator's engine, where it can do what is asked for: nobody who names no engine is refused because of it. */
-function engineFor({ headless, extensions, browser_policy, chrome_policy }: Partial<Fields>, { engine }: Defaults): LaunchConfig["engine"] {
-  const asksMore = (extensions?.length ?? 0) > 0 || Object.keys(browser_policy ?? chrome_policy ?? {}).length > 0;
-  return headless && !asksMore ? engine : "chromium";
+interface Asking {
+  readonly headless?: boolean | undefined;
+  readonly extensions?: readonly unknown[] | undefined;
+  readonly browser_policy?: object | undefined;
+  readonly chrome_policy?: object | undefined;
 }
+
+/** headless-shell has no extensions, no enterprise policy and no window (chromium.md, "What does NOT work", 1). */
+const asksMore = ({ headless, extensions, browser_policy, chrome_policy }: Asking): boolean =>
+  !headless || (extensions?.length ?? 0) > 0 || Object.keys(browser_policy ?? chrome_policy ?? {}).length > 0;
+
+/** The operator's engine, where it can do what is asked for: nobody who names no engine is refused because of it. */
+const engineFor = (body: Partial<Fields>, { engine }: Defaults): LaunchConfig["engine"] => (asksMore(body) ? "chromium" : engine);
 
 /** The whole configuration of a new pool whose references are resolved, or every fault of the body. */
 export function createConfig(body: PoolCreate & Resolved, defaults: Defaults): Done<PoolConfig> | Refusal {
@@ -51,6 +59,7 @@ export function mergeConfig(current: PoolConfig, patch: Omit<PoolPatch, "expecte
   const merged: Mutable<PoolConfig> = {
     ...mergeLaunch(current, patch, faults), size, fill_rate_per_minute, timeout_seconds, reset_on_release,
     ...(name === undefined ? {} : { name }), ...(refresh_on_profile_update === undefined ? {} : { refresh_on_profile_update }),
+    ...(current.is_engine_named || patch.engine ? { is_engine_named: true } : {}),
   };
   if (patch.size !== undefined) merged.size = patch.size;
   if (patch.fill_rate_per_minute !== undefined) merged.fill_rate_per_minute = patch.fill_rate_per_minute;
@@ -95,7 +104,7 @@ const savingProfile = ({ profile }: LaunchConfig, { profile: asked }: SessionCre
 
 /** The part of a pool's configuration that a browser is launched from. */
 export function launchConfigOf(config: PoolConfig): LaunchConfig {
-  const { size: _size, fill_rate_per_minute: _rate, timeout_seconds: _timeout, reset_on_release: _reset, name: _name, refresh_on_profile_update: _refresh, ...launch } = config;
+  const { size: _size, fill_rate_per_minute: _rate, timeout_seconds: _timeout, reset_on_release: _reset, name: _name, refresh_on_profile_update: _refresh, is_engine_named: _named, ...launch } = config;
   return launch;
 }
 
@@ -120,7 +129,7 @@ export const isNewRefresh = (before: PoolConfig, after: PoolConfig): boolean =>
 export const isExpectedNetwork = (saved: Network | undefined, expected: Network): boolean =>
   isDeepStrictEqual(saved ?? {}, normaliseNetwork(expected));
 
-function mergeLaunch(current: LaunchConfig, patch: Partial<Fields>, faults: Faults): LaunchConfig {
+function mergeLaunch(current: LaunchConfig & Pick<PoolConfig, "is_engine_named">, patch: Partial<Fields>, faults: Faults): LaunchConfig {
   const merged: Mutable<LaunchConfig> = { ...pickLaunch(current) };
   for (const field of ["headless", "stealth", "kiosk_mode", "engine"] as const) {
     const value = patch[field];
@@ -137,6 +146,7 @@ function mergeLaunch(current: LaunchConfig, patch: Partial<Fields>, faults: Faul
   if (telemetry) merged.telemetry = telemetry;
   else delete merged.telemetry;
   mergeMemory({ merged, asked: patch.memory, faults });
+  if (!patch.engine && !current.is_engine_named && asksMore(merged)) merged.engine = "chromium";
   checkEngine(merged, faults);
   checkWebRtc(faults, merged.browser_policy, merged.network);
   checkStartHost(faults, merged.start_url, merged.network);

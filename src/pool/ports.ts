@@ -256,13 +256,20 @@ export type NodeMessage =
   | { readonly kind: "ask"; readonly question: RequestId; readonly control: ControlId; readonly browser: BrowserId; readonly lease: LeaseId; readonly what: NodeQuestion };
 export type NodeQuestion =
   | { readonly kind: "navigate"; readonly url: string }
-  | { readonly kind: "resize"; readonly width: number; readonly height: number }
   /** To put in force what the lease's record asks of its network: the record is the truth, whatever order messages come in. */
   | { readonly kind: "network"; readonly revision: number }
   /** To load archives into the running browser: all of them, or none. */
   | { readonly kind: "extensions"; readonly items: readonly UploadedExtension[] }
-  /** To restart the browser from the profile's state; it had none. */
-  | { readonly kind: "profile"; readonly id: ProfileId; readonly save: boolean };
+  /** All of it, or nothing: a viewport, the state of a profile, which a restart brings, and what `network` will ask for is made ready. */
+  | { readonly kind: "change" } & RunningChange;
+
+/** What a PATCH asks of a running browser; texts as in `NetworkChange`. */
+export interface RunningChange {
+  readonly viewport?: { readonly width: number; readonly height: number };
+  /** It had none. */
+  readonly profile?: { readonly id: ProfileId; readonly save: boolean };
+  readonly network?: Touch["network"];
+}
 
 /** An extension that a holder has given a running browser, staged and checked; its bytes are in the archives. */
 export interface UploadedExtension {

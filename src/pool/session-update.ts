@@ -2,20 +2,20 @@ import type { Millis } from "../base/clock.js";
 import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { homeOf, newRequestId } from "../base/ids.js";
 import type { NodeAnswer } from "./ask-node.js";
-import { attachProfile, refusedProfile } from "./attach-profile.js";
 import type { Browser } from "./browser.js";
-import type { ProxyChoice, SessionPatch, Viewport } from "./config.js";
+import type { ProxyChoice, SessionPatch } from "./config.js";
 import type { Configs } from "./configs.js";
 import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fault, normaliseNetwork } from "./fields.js";
 import { findSession, findTombstone } from "./find.js";
 import { refreshRateOf } from "./launch-config.js";
 import type { Caller, SessionOrTombstone } from "./operations.js";
 import { allowedHostsOf } from "./network.js";
-import type { Homes, NodeQuestion, Projects, Touch } from "./ports.js";
+import type { Homes, NodeQuestion, Projects, RunningChange, Touch } from "./ports.js";
 import { checkWebRtc } from "./policy.js";
 import type { LoadedProfile } from "./profiles.js";
 import { type References, resolveReferences } from "./references.js";
 import type { Session } from "./session.js";
+import { changeRunning, refusedProfile } from "./session-change.js";
 import { notSupported, unsupportedOfPatch } from "./support.js";
 
 interface Ports extends References {
@@ -104,42 +104,47 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
 }
 
 /**
- * First what the browser may refuse, then the record; the profile before anything that its restart would take back; the start page
- * last, since nothing of it is waited for but its dispatch.
+ * First what the browser may refuse, all of it or nothing, then the record; the start page last, since nothing of it is waited for but
+ * its dispatch. A network that is asked for alone is the node's to refuse when the record asks for it.
  */
-async function changeBrowser(ports: Ports, { session, patch, wanted, caller }: Ask): Promise<Done<Session> | Refusal> {
-  const { browser } = session;
-  const refused = (await attachProfile(ports, session, wanted))
-    ?? (patch.viewport && (await resize(ports, browser, patch.viewport))) ?? (await changeNetwork(ports, { browser, patch }));
+async function changeBrowser(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal> {
+  const { session: { browser, profile }, patch, wanted, caller } = ask;
+  const network = networkOf(patch);
+  const attached = profile ? undefined : wanted;
+  const isRunning = Boolean(patch.viewport ?? attached);
+  const refused = isRunning
+    ? await changeRunning(ports, browser, { ...runningOf(patch), ...(attached && { profile: attached }), ...(network && { network }) })
+    : await changeNetwork(ports, browser, network);
   if (refused) return refused;
   const reply = await ports.homes.touch(homeOf(browser.id), {
-    browser: browser.id, change: touchOf(patch), request: caller.request, ...(browser.lease ? { lease: browser.lease.id } : {}),
+    browser: browser.id, change: touchOf(patch, attached, isRunning ? network : undefined), request: caller.request, ...(browser.lease ? { lease: browser.lease.id } : {}),
   });
   if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
+  const late = isRunning && network ? await askNetwork(ports, reply.browser) : undefined;
+  if (late) return late;
   if (patch.start_url) await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
   const changed = await ports.configs.findSession(reply.browser, reply.at);
   return changed ? done(changed) : refusal("browser_not_found");
 }
 
-async function resize({ askNode }: Ports, browser: Browser, { width, height }: Viewport): Promise<Refusal | undefined> {
-  const answer = await askNode(browser, { kind: "resize", width, height });
-  if (answer.kind === "silent") return refusal("node_silent", { retryAfterSeconds: 1 });
-  return answer.kind === "failed" ? refusal("not_supported", { message: "The browser could not take this viewport" }) : undefined;
-}
+const runningOf = ({ viewport }: SessionPatch): RunningChange => (viewport ? { viewport: { width: viewport.width, height: viewport.height } } : {});
 
 /**
  * The record says first what is asked, so that a node which the question does not reach finds it there, or shuts the browser's way
  * out (node/contact.ts): when nothing is heard for 5 s it is closed until the node has put the change in force.
  */
-async function changeNetwork(ports: Ports, { browser, patch }: { browser: Browser; patch: SessionPatch }): Promise<Refusal | undefined> {
-  const network = networkOf(patch);
+async function changeNetwork(ports: Ports, browser: Browser, network: Touch["network"]): Promise<Refusal | undefined> {
   if (!network || !browser.lease) return undefined;
   const reply = await ports.homes.touch(homeOf(browser.id), {
     browser: browser.id, lease: browser.lease.id, change: { set: {}, clear: [], touched: true, network }, request: newRequestId(),
   });
   if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
-  const revision = reply.browser.lease?.networkWanted?.revision ?? 0;
-  const answer = await ports.askNode(reply.browser, { kind: "network", revision });
+  return await askNetwork(ports, reply.browser);
+}
+
+async function askNetwork(ports: Ports, browser: Browser): Promise<Refusal | undefined> {
+  const revision = browser.lease?.networkWanted?.revision ?? 0;
+  const answer = await ports.askNode(browser, { kind: "network", revision });
   if (answer.kind === "done") return undefined;
   if (answer.kind === "failed") return refusal("conflict", { message: "The browser's node could not put this network in force; nothing has changed" });
   return refusal("node_silent", {
@@ -163,15 +168,17 @@ function networkOf({ network, proxy, proxy_id }: SessionPatch): Touch["network"]
   };
 }
 
-function touchOf({ name, tags, start_url, viewport }: SessionPatch): Touch {
+function touchOf({ name, tags, start_url, viewport }: SessionPatch, profile: LoadedProfile | undefined, network: Touch["network"]): Touch {
   const hasTags = tags !== undefined && Object.keys(tags).length > 0;
   const rate = viewport && { width: viewport.width, height: viewport.height, refresh_rate: refreshRateOf(viewport) };
   return {
     set: {
       ...(name ? { name } : {}), ...(hasTags ? { tags: JSON.stringify(tags) } : {}),
       ...(start_url ? { startUrl: start_url } : {}), ...(rate ? { viewport: JSON.stringify(rate) } : {}),
+      ...(profile ? { profile: JSON.stringify(profile) } : {}),
     },
     clear: [...(name === "" ? ["name"] : []), ...(tags !== undefined && !hasTags ? ["tags"] : [])],
     touched: Boolean(viewport) || Boolean(start_url),
+    ...(network && { network }),
   };
 }

@@ -13,8 +13,8 @@ export function captures(telemetry: Telemetry | undefined | null): boolean {
 }
 
 /**
- * interface.md 4.4: omitted, null and `{}` leave it as it is; `enabled: true` enables the default set; `enabled: false` clears;
- * category settings are merged onto what is there.
+ * interface.md 4.4: omitted, null and `{}` leave it as it is; `enabled: true` enables the default set, besides what is there; `enabled: false`
+ * clears; category settings are merged onto what is there.
  */
 export function mergeTelemetry(current: Telemetry | undefined, patch: Telemetry | null | undefined, faults: Faults): Telemetry | undefined {
   if (!patch || Object.keys(patch).length === 0) return current;
@@ -22,7 +22,7 @@ export function mergeTelemetry(current: Telemetry | undefined, patch: Telemetry 
     if (captures({ browser: patch.browser ?? {} })) fault(faults, "telemetry", "enabled false cannot be combined with enabled categories");
     return undefined;
   }
-  const base: Telemetry = patch.enabled ? { enabled: true, browser: defaultSet } : (current ?? {});
+  const base: Telemetry = patch.enabled ? { ...current, browser: mergeCategories(current?.browser, defaultSet) } : (current ?? {});
   const merged: Telemetry = { ...base, ...patch, browser: mergeCategories(base.browser, patch.browser) };
   return Object.keys(merged.browser ?? {}).length === 0 && !merged.export && !merged.storage && !merged.enabled ? undefined : merged;
 }

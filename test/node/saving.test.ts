@@ -101,7 +101,7 @@ test("a browser of a pool never saves, but the profile a holder has attached to 
     await node.launch(browser);
     const held = await pool.lend();
     const slot = node.slots.find(held.id);
-    if (slot && isAttached) expect(await node.attaching.attach(slot, held.lease, { id: attached, isSaved: true })).toEqual({ isDone: true });
+    if (slot && isAttached) expect(await node.changing.change(slot, held.lease, { profile: { id: attached, save: true } })).toEqual({ isDone: true });
     await pool.release(held, { reuse: false });
     await node.slots.retire({ kind: "retire", node: nodeA, browser: held.id, claim: claimOf(await pool.record(held.id)) });
   }

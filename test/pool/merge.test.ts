@@ -116,6 +116,13 @@ describe("engine", () => {
   ])("an operator's headless-shell is taken where it can do what is asked: %j gets %s", (body, engine) => {
     expect(made(body, { engine: "headless-shell" }).engine).toBe(engine);
   });
+  test.each([
+    [{ headless: false }, "chromium"], [{ browser_policy: { HomepageLocation: "x" } }, "chromium"], [{ extensions: [{ id: "e" }] }, "chromium"], [{ size: 3 }, "headless-shell"],
+  ] as [PoolPatch, string][])("where nobody has named it, it gives way to what a PATCH asks for: %j gets %s", (patch, engine) => {
+    const operators = { ...defaults, engine: "headless-shell" as const };
+    expect(mergeConfig(made({ headless: true }, operators), meant(patch), operators)).toMatchObject({ kind: "done", value: { engine } });
+    expect(mergeConfig(made({ headless: true, engine: "headless-shell" }), meant(patch), operators).kind).toBe(engine === "chromium" ? "refused" : "done");
+  });
 });
 
 describe("refresh_on_profile_update", () => {
@@ -234,9 +241,13 @@ describe("generations", () => {
 
 describe("telemetry", () => {
   const usual = { control: { enabled: true }, connection: { enabled: true }, system: { enabled: true }, captcha: { enabled: true } };
-  test("enabled true is the default set, and begins anew", () => {
+  test("enabled true is the default set, besides what is there", () => {
     expect(made({ telemetry: { enabled: true } }).telemetry).toEqual({ enabled: true, browser: usual });
-    expect(merged({ telemetry: { browser: { page: { enabled: true } } } }, { telemetry: { enabled: true } }).telemetry).toEqual({ enabled: true, browser: usual });
+    const control = { enabled: false, cdp: { excluded_methods: ["Page.reload" as const] } };
+    const current = { storage: { enabled: true }, browser: { control, page: { enabled: true } } };
+    expect(merged({ telemetry: current }, { telemetry: { enabled: true } }).telemetry).toEqual({
+      enabled: true, storage: { enabled: true }, browser: { ...usual, control: { ...control, enabled: true }, page: { enabled: true } },
+    });
   });
   test("category settings are merged onto what is there, field by field", () => {
     const telemetry = { browser: { control: { enabled: true, cdp: { excluded_methods: ["Page.reload"] } } } };

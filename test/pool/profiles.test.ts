@@ -109,7 +109,7 @@ test("a PATCH attaches a profile where none is loaded: its node is asked, then t
   expect(await patch(browser.id, { profile: { name: "login", save_changes: true }, name: "mine" })).toMatchObject({
     kind: "done", value: { profile: { id: login, save: true, facts: { name: "login" } }, browser: { lease: { name: "mine" } } },
   });
-  expect(control.asked).toEqual([{ kind: "profile", id: login, save: true }]);
+  expect(control.asked).toEqual([{ kind: "change", profile: { id: login, save: true } }]);
   expect(during).toMatchObject([{ altered: true, touched: true }]);
   expect(during[0]).not.toHaveProperty("profile");
   expect((await shown("mine")).profile).toMatchObject({ id: login, save: true });
@@ -120,10 +120,10 @@ test("a PATCH attaches a profile where none is loaded: its node is asked, then t
   expect(await released).toMatchObject({ kind: "done" });
 });
 
-test("the profile comes before the viewport, the network and the start page, which its restart would take back", async () => {
+test("profile, viewport and network are one question, all or nothing; the start page comes last, which a restart would take back", async () => {
   const { browser } = await lend(await filled());
   await patch(browser.id, { start_url: "https://a.example/", viewport: { width: 5, height: 5 }, profile: { id: login }, network: { allowed_hosts: ["a.example"] } });
-  expect(control.asked).toMatchObject([{ kind: "profile", save: false }, { kind: "resize" }, { kind: "network" }, { kind: "navigate" }]);
+  expect(control.asked).toMatchObject([{ kind: "change", profile: { save: false }, viewport: { width: 5 }, network: {} }, { kind: "network" }, { kind: "navigate" }]);
 });
 
 test.each([

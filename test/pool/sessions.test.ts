@@ -72,19 +72,51 @@ test("a session names its proxy as it is called now", async () => {
 test("a viewport and a start page go to the browser, the viewport first", async () => {
   const { id } = await lend(await filled());
   const { lease } = (await patched(id, { viewport: { width: 800, height: 600 }, start_url: "https://a.example/" })).browser;
-  expect(control.asked).toEqual([{ kind: "resize", width: 800, height: 600 }, { kind: "navigate", url: "https://a.example/" }]);
+  expect(control.asked).toEqual([{ kind: "change", viewport: { width: 800, height: 600 } }, { kind: "navigate", url: "https://a.example/" }]);
   expect(lease).toMatchObject({ startUrl: "https://a.example/", viewport: '{"width":800,"height":600,"refresh_rate":60}' });
 });
 
-test.each([["failed", "not_supported"], ["silent", "node_silent"]] as const)("a viewport the browser does not take (%s) changes nothing", async (answer, code) => {
+test.each([["failed", "not_supported"], ["silent", "node_silent"]] as const)("a viewport the browser does not take (%s) changes nothing but the mark that was there before", async (answer, code) => {
   const pool = await filled();
   const { id } = await lend(pool, { name: "one" });
   const before = await pool.record(id);
+  const marked = { ...before, lease: { ...before.lease, touched: true } };
+  const during: unknown[] = [];
+  control.whileNodeWorks(async () => during.push(await pool.record(id)));
   control.answerOfNode(answer);
-  expect(await control.updateSession(id, { name: "two", start_url: "https://a.example/", viewport: { width: 1, height: 1 } }, callerOf())).toMatchObject({ code });
-  expect(await pool.record(id)).toEqual(before);
+  const patch = { name: "two", start_url: "https://a.example/", viewport: { width: 1, height: 1 }, network: { allowed_hosts: ["a.example"] } };
+  expect(await control.updateSession(id, patch, callerOf())).toMatchObject({ code });
+  expect(await pool.record(id)).toEqual(marked);
+  expect(during).toEqual([marked]);
   expect(await holderOf("two")).toBeUndefined();
   expect(control.asked).toHaveLength(1);
+});
+
+test("what a control that died has touched and not noted is restored before the next holder", async () => {
+  const pool = await filled();
+  const { id } = await lend(pool);
+  control.whileNodeWorks(() => Promise.reject(new Error("the control died")));
+  await expect(control.updateSession(id, { viewport: { width: 640, height: 480 } }, callerOf())).rejects.toThrow("died");
+  expect(await control.release(pool.id, { session_id: id }, callerOf())).toMatchObject({ kind: "done" });
+  expect(await pool.record(id)).toMatchObject({ state: "resetting", mode: "none" });
+});
+
+test("a network that comes with a viewport is made ready with it, and asked for once all the rest is noted", async () => {
+  const pool = await filled();
+  const { id, lease } = await lend(pool);
+  const noted: unknown[] = [];
+  control.whileNodeWorks(async () => {
+    const { lease: held } = await pool.record(id);
+    noted.push([held?.name, held?.networkWanted?.revision]);
+    if (held?.networkWanted) await control.bed.reports.applied({ browser: id, lease, revision: 1, outcome: "applied" });
+  });
+  const patch = { name: "all", viewport: { width: 640, height: 480 }, network: { allowed_hosts: ["a.example"] } };
+  expect((await patched(id, patch)).browser.lease).toMatchObject({ name: "all", viewport: expect.stringContaining("640") });
+  expect(control.asked).toEqual([
+    { kind: "change", viewport: { width: 640, height: 480 }, network: { allowedHosts: '["a.example"]' } }, { kind: "network", revision: 1 },
+  ]);
+  expect(noted).toEqual([[undefined, undefined], ["all", 1]]);
+  expect((await pool.record(id)).lease).toMatchObject({ network: { allowedHosts: '["a.example"]' } });
 });
 
 test("a network is asked of the node after the record says so, before anything else is written, and shown once it is in force", async () => {

@@ -10,6 +10,7 @@ import { makeResolve } from "../../src/egress/resolve.js";
 import { packProfile } from "../../src/browser/pack-profile.js";
 import { unpackProfile } from "../../src/browser/unpack-profile.js";
 import { unpackExtension } from "../../src/blob/unzip.js";
+import { Changing } from "../../src/node/changing.js";
 import { Attaching } from "../../src/node/attaching.js";
 import { Contact } from "../../src/node/contact.js";
 import { Door } from "../../src/node/doors.js";
@@ -41,7 +42,7 @@ export interface NodeBed {
   readonly succession: Succession;
   readonly keeping: Keeping;
   readonly uploads: Uploads;
-  readonly attaching: Attaching;
+  readonly changing: Changing;
   readonly host: Host;
   readonly saves: { readonly outcomes: SaveOutcome[]; readonly told: string[] };
   readonly bed: StoreBed;
@@ -106,16 +107,16 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   });
   const restarts = new Restarts({ slots, clock: systemClock, log: silentLog });
   const uploads = new Uploads({ homes, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });
-  const attaching = new Attaching({ furnishing, restarts, log: silentLog });
+  const changing = new Changing({ attaching: new Attaching({ furnishing, restarts, log: silentLog }), networks, log: silentLog });
   const succession = new Succession({ slots, homes, reports, networks, log: silentLog });
-  const fence = new Fence({ slots, homes, reports, log: silentLog, networks, succession, uploads, attaching, resetLimitMs: 5000, answer: async () => {} });
+  const fence = new Fence({ slots, homes, reports, log: silentLog, networks, succession, uploads, changing, resetLimitMs: 5000, answer: async () => {} });
   const contact = new Contact({ node: nodeA, slots, homes, networks, clock, log: silentLog, limitMs: 4000 });
   const keeping = new Keeping({
     node: nodeA, slots, homes, projects: failing(bed.projects, broken), reports, succession, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
   });
   const stopKeeping = keeping.start();
   return {
-    makings, fence, succession, keeping, uploads, attaching, host, saves, bed, broken, slots, networks, launched, fake, clock, homes,
+    makings, fence, succession, keeping, uploads, changing, host, saves, bed, broken, slots, networks, launched, fake, clock, homes,
     launch: (browser) => slots.launch({ kind: "launch", node: nodeA, browser: browser.id, claim: claimOf(browser) }),
     async close() {
       contact.close();
