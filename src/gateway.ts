@@ -68,8 +68,11 @@ export const findNodeAddress = ({ homes, nodes }: State, own: string | undefined
   return facts && { host: facts.host, port: facts.port };
 };
 
-/** Why a lease is over: its tombstone tells, where the session ended with it; else it was released. */
-export const findLeaseEnd = ({ projects }: State) => async (browser: BrowserId, lease: LeaseId): Promise<string | undefined> => {
+/** Why a lease is over: its browser's record tells, or its tombstone, where the session ended with it; else it was released. */
+export const findLeaseEnd = ({ homes, projects }: Pick<State, "homes" | "projects">) => async (browser: BrowserId, lease: LeaseId): Promise<string | undefined> => {
+  // The record first: what it no longer tells has become a tombstone by then.
+  const reason = await homes.findLeaseEnd(browser, lease);
+  if (reason !== undefined) return reason;
   const tombstone = await projects.findTombstone(browser);
   return tombstone && (tombstone.lease === lease ? tombstone.reason : "released");
 };

@@ -1,8 +1,9 @@
 import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { type ErrorCode, errors } from "../base/errors.js";
-import { newRequestId } from "../base/ids.js";
+import { type LeaseId, newRequestId } from "../base/ids.js";
 import { securityHeaders } from "../base/security-headers.js";
+import type { LocalBrowser } from "./ports.js";
 
 /** Why a request or an upgrade is not served. */
 export interface Refused {
@@ -14,6 +15,10 @@ export interface Refused {
 /** 410 with the reason; that a pool was deleted under its holders has a code of its own (design.md 5, Deleting a pool). */
 export const goneFor = (reason: string): Refused =>
   reason === "pool_deleted" ? { code: "pool_deleted" } : { code: "browser_gone", message: `The browser is gone: ${reason}` };
+
+/** As far as this node has heard. */
+export const overFor = (local: Pick<LocalBrowser, "activity"> | undefined, lease: LeaseId): Refused =>
+  goneFor(local?.activity.whyOver(lease) ?? "the lease is over");
 
 export const isRefused = (value: object): value is Refused => "code" in value;
 

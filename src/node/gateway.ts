@@ -8,7 +8,7 @@ import { type Log, textOf } from "../base/log.js";
 import type { Secret } from "../base/secret.js";
 import { leaseOfToken } from "../pool/token.js";
 import type { Visit } from "./activity.js";
-import { answerJson, goneFor, isRefused, type Refused, refuseRequest, refuseUpgrade } from "./answer.js";
+import { answerJson, goneFor, isRefused, overFor, type Refused, refuseRequest, refuseUpgrade } from "./answer.js";
 import { Budget } from "../base/budget.js";
 import { closeCodes, type Shared } from "./client.js";
 import { Clients } from "./clients.js";
@@ -48,7 +48,6 @@ interface Exchange {
 
 const longestCurlMs = 60_000;
 const notWebSocket: Refused = { code: "bad_request", message: "This address is for WebSocket clients" };
-const over = goneFor("the lease is over");
 /** Some clients send their message in parts; 16 MiB need no more. */
 const mostFragments = 1024;
 /** Pieces in which what is not whole of a message may come. */
@@ -137,14 +136,15 @@ export class Gateway {
     if (path.wanted.kind === "unknown") return { code: "route_not_found" };
     if (path.wanted.kind === "webdriver") return { code: "bidi_not_built" };
     const browser = ports.findBrowser(path.browser);
-    if (browser) return browser.activity.isOver(lease) ? await this.#over(path.browser, lease) : { kind: "here", lease, browser };
+    if (browser) return browser.activity.isOver(lease) ? await this.#over(path.browser, lease, browser) : { kind: "here", lease, browser };
     const asking = wasForwarded(request.headers) ? Promise.resolve(undefined) : ports.findAddress(path.browser);
     const address = await within(clock, { what: "finding the browser's node", limitMs: limits.connectMs }, asking);
     return address ? { kind: "elsewhere", lease, address } : await this.#over(path.browser, lease);
   }
 
-  async #over(browser: BrowserId, lease: LeaseId): Promise<Refused> {
+  async #over(browser: BrowserId, lease: LeaseId, local?: LocalBrowser): Promise<Refused> {
     const { ports, clock, limits } = this.parts;
+    if (local?.activity.whyOver(lease) !== undefined) return overFor(local, lease);
     const asking = ports.findEnd(browser, lease);
     return goneFor((await within(clock, { what: "finding why a lease is over", limitMs: limits.connectMs }, asking)) ?? "the lease is over");
   }
@@ -156,14 +156,14 @@ export class Gateway {
     if (path.wanted.kind === "client") return refuseRequest(response, notWebSocket);
     const gone = new AbortController();
     response.once("close", () => gone.abort());
-    const cut = async (): Promise<void> => {
-      refuseRequest(response, over);
+    const cut = async (reason: string): Promise<void> => {
+      refuseRequest(response, goneFor(reason));
       gone.abort();
     };
     const visit = found.browser.activity.enter(found.lease, { cut });
-    if (!visit) return refuseRequest(response, over);
+    if (!visit) return refuseRequest(response, overFor(found.browser, found.lease));
     try {
-      const refused = await this.#register(path, found.lease, visit);
+      const refused = await this.#register(path, found, visit);
       if (refused) return refuseRequest(response, refused);
       if (path.wanted.kind === "curl") await this.#curl({ id: path.browser, ...found }, { request, response, gone });
       else answerJson(response, await this.#page(path, found.browser));
@@ -192,12 +192,12 @@ export class Gateway {
     return wanted.kind === "curl" ? { ...limits, answerMs: limits.answerMs + longestCurlMs } : limits;
   }
 
-  async #register(path: Path, lease: LeaseId, visit: Visit): Promise<Refused | undefined> {
+  async #register(path: Path, { lease, browser }: Extract<Found, { kind: "here" }>, visit: Visit): Promise<Refused | undefined> {
     const { ports, clock, limits } = this.parts;
     const asking = ports.connect({ browser: path.browser, lease, kind: "request" });
     const registered = await within(clock, { what: "registration of a request", limitMs: limits.connectMs }, asking);
     if (registered.kind === "gone") return goneFor(registered.reason);
-    return visit.confirm() ? undefined : over;
+    return visit.confirm() ? undefined : overFor(browser, lease);
   }
 
   async #page(path: Path, browser: LocalBrowser): Promise<object> {

@@ -6,7 +6,7 @@ import { TimeLimitReached, within } from "../base/deadline.js";
 import type { BrowserId, LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Visit, Visitor } from "./activity.js";
-import { goneFor, type Refused, refuseUpgrade } from "./answer.js";
+import { goneFor, overFor, type Refused, refuseUpgrade } from "./answer.js";
 import type { Root, Seat } from "./seat.js";
 import { Client, closeCodes, type Shared } from "./client.js";
 import type { Gate } from "./gate.js";
@@ -78,7 +78,7 @@ export class Opening implements Visitor {
   async #open(): Promise<void> {
     const { wish } = this;
     this.#visit = wish.browser.activity.enter(wish.lease, this);
-    if (!this.#visit) return this.#refuse(goneFor("the lease is over"));
+    if (!this.#visit) return this.#refuse(overFor(wish.browser, wish.lease));
     try {
       const refused = await this.#register();
       if (refused) return this.#refuse(refused);
@@ -94,7 +94,7 @@ export class Opening implements Visitor {
     const asking = parts.ports.connect({ browser: wish.id, lease: wish.lease, kind: "client" });
     const registered = await within(parts.clock, { what: "registration of a client", limitMs: parts.limits.connectMs }, asking);
     if (registered.kind === "gone") return goneFor(registered.reason);
-    if (!this.#visit?.confirm()) return goneFor("the lease is over");
+    if (!this.#visit?.confirm()) return overFor(wish.browser, wish.lease);
     await this.#ready(registered.ready);
     return undefined;
   }

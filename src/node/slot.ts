@@ -1,6 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type BrowserId, homeOf, type LeaseId, onDemandHome, type ProfileId } from "../base/ids.js";
 import type { Chromium, Left } from "../browser/chromium.js";
+import type { RetireReason } from "../pool/browser.js";
 import type { Viewport } from "../pool/config.js";
 import type { LaunchConfig } from "../pool/launch-config.js";
 import type { UploadedExtension } from "../pool/ports.js";
@@ -52,6 +53,8 @@ export class Slot implements LocalBrowser {
   leaving: Chromium | undefined;
   /** What the last Chromium has left, while there is no other. */
   left: Left | undefined;
+  /** Why it is over, as far as that is known here. */
+  why: RetireReason | undefined;
   /** Its end, which is one. */
   ended: Promise<void> | undefined;
 
@@ -107,7 +110,8 @@ export class Slot implements LocalBrowser {
     return this.#ending.signal;
   }
 
-  endBegins(): void {
+  endBegins(why?: RetireReason): void {
+    this.why ??= why;
     this.#ending.abort(new Error("the browser is over"));
   }
 

@@ -180,7 +180,7 @@ export class Slots {
 
   /** Decides here that a browser is over, ends it, and says so. */
   async retireNow(slot: Slot, why: End["why"], text: string): Promise<void> {
-    slot.endBegins();
+    slot.endBegins(why);
     await this.endUnder(slot, await this.#tell(slot.id, { why, text }));
   }
 
@@ -235,6 +235,7 @@ export class Slots {
     pending?.abort.abort();
     await pending?.done;
     const slot = this.#slots.get(id);
+    slot?.endBegins(record.why);
     if (slot) await this.end(slot, { saves: isOrderly(record.why) });
     await this.ports.reports.gone(id, claim, slot?.using.total);
   }
@@ -251,7 +252,7 @@ export class Slots {
 
   async #comeToRest(slot: Slot): Promise<void> {
     const { clock, log } = this.ports;
-    const cuts = slot.activity.rivalsOf(undefined).map((lease) => slot.activity.cutLease(lease, "the browser is over"));
+    const cuts = slot.activity.rivalsOf(undefined).map((lease) => slot.activity.cutLease(lease, slot.why ?? "the browser is over"));
     const rest = Promise.allSettled(cuts).then(() => slot.worked());
     await within(clock, { what: "coming to rest", limitMs: restLimitMs }, rest)
       .catch((error: unknown) => log.warn({ browser: slot.id, error: textOf(error) }, "browser ended while something was at work on it"));

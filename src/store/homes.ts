@@ -112,6 +112,11 @@ export class RedisHomes implements Homes {
     return { kind: word<"superseded" | "unknown">(reply) };
   }
 
+  async findLeaseEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined> {
+    const { kind, payload } = await this.run({ home: homeOf(browser) }, "lease-end", { browser, lease });
+    return kind === "ended" ? payload : undefined;
+  }
+
   async beat(home: Home, control: ControlId): Promise<void> {
     await this.run({ home }, "beat", { control });
   }

@@ -151,7 +151,7 @@ test("the fence cuts open sockets and upgrades in flight of its lease, and the l
   expect(await client.closed).toEqual({ code: 4410, reason: "released" });
   expect((await pending).body).toEqual({ code: "browser_gone", message: "The browser is gone: released" });
   admit();
-  expect((await refusedUpgrade(url)).status).toBe(410);
+  expect(await refusedUpgrade(url)).toMatchObject({ status: 410, body: { message: "The browser is gone: released" } });
   expect((await next.send("Browser.getVersion")).result).toBeDefined();
   expect(activity.lease).toBe(bed.lease(chromium.id));
   await next.close();

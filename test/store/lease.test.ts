@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { newLeaseId } from "../../src/base/ids.js";
+import { findLeaseEnd } from "../../src/gateway.js";
 import { onBoth } from "../support/on-both.js";
 import { PoolBed } from "../support/pool-bed.js";
 import { claimOf, request } from "../support/store-bed.js";
@@ -23,6 +25,34 @@ onBoth("a lease", ({ bed }) => {
       await pool.clear();
       expect(await pool.connect(crashed)).toEqual({ kind: "over", why: "gone" });
     });
+  });
+
+  test("why a lease is over is told from the moment it is, whatever becomes of its browser", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 2 });
+    const find = findLeaseEnd(bed());
+    const [crashed, first] = [await pool.lend(), await pool.lend()];
+    await bed().reports.end(crashed.id, "crashed", "SIGSEGV");
+    expect(await bed().homes.findLeaseEnd(crashed.id, crashed.lease)).toBe("crashed");
+    await pool.release(first);
+    const second = await pool.lend();
+    expect([await find(first.id, first.lease), await find(second.id, second.lease)]).toEqual(["released", undefined]);
+    await pool.release(second);
+    await bed().homes.flush(pool.home, request());
+    expect([await find(first.id, first.lease), await find(second.id, second.lease)]).toEqual(["released", "released"]);
+    await pool.clear();
+    expect([await find(crashed.id, crashed.lease), await find(crashed.id, newLeaseId())]).toEqual(["crashed", "released"]);
+  });
+
+  test("a tombstone that was not moved yet tells it", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend();
+    const { projects } = bed();
+    const move = projects.moveGraves.bind(projects);
+    projects.moveGraves = async () => {};
+    await pool.release(held, { reuse: false, why: "deleted" });
+    await pool.clear();
+    projects.moveGraves = move;
+    expect([await projects.findTombstone(held.id), await findLeaseEnd(bed())(held.id, held.lease)]).toEqual([undefined, "deleted"]);
   });
 
   describe("expire", () => {

@@ -39,6 +39,24 @@ onBoth("release", ({ bed, server }) => {
     expect(await pool.connect(next)).toEqual({ kind: "connected", registrations: 1 });
   });
 
+  test("a release that comes again under its own lease has released, whoever has the browser by now", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const first = await pool.lend();
+    await pool.release(first);
+    const second = await pool.lend();
+    expect(await pool.release(first)).toBe("already");
+    await pool.release(second);
+    const third = await pool.lend();
+    expect(await pool.release(first)).toBe("already");
+    expect(await pool.release(first, { reuse: false })).toBe("already");
+    expect(await pool.state(first.id)).toBe("leased");
+    expect(await pool.release(first, { why: "deleted" })).toBe("superseded");
+    expect(await pool.release({ ...first, lease: newLeaseId() })).toBe("superseded");
+    await pool.release(third, { reuse: false });
+    await pool.clear();
+    expect([await pool.release(first), await pool.state(first.id)]).toEqual(["already", "gone"]);
+  });
+
   describe("reset_on_release", () => {
     test("state: a reset job goes with the fence", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1, reset_on_release: "state" });
@@ -109,7 +127,7 @@ onBoth("release", ({ bed, server }) => {
       await pool.release(held);
       const next = await pool.lend();
       const before = await pool.dump();
-      expect(await pool.release(held)).toBe("superseded");
+      expect(await pool.release(held)).toBe("already");
       expect(await pool.release(next, { lease: newLeaseId() })).toBe("superseded");
       expect(await pool.dump()).toEqual(before);
     });

@@ -156,10 +156,8 @@ test("while replies are dropped at random, no holder loses its lease and in the 
       expect(isOver, `seed ${seed}, holder ${who}, turn ${turn}`).toBe(false);
       cutSome("POST /storm/release");
       const named = { session_id: lease.session_id, lease_id: lease.lease_id };
-      await persist(() => hurried.browserPools.release("storm", named)).catch((error: unknown) => {
-        // The repeat of a release that was heard, of a browser that has a new holder.
-        expect(error).toMatchObject({ status: 409, error: { code: "lease_superseded" } });
-      });
+      // The repeat of a release that was heard may come when the browser has a new holder.
+      await persist(() => hurried.browserPools.release("storm", named));
       expect((await client.closed).code).toBe(4410);
       cycles += 1;
     }

@@ -82,6 +82,7 @@ for _, lease in ipairs(overdue(K.provisional)) do
     redis.call("ZADD", K.provisional, now + tonumber(A.controlLostMs), lease)
   end
 end
+redis.call("ZREMRANGEBYSCORE", K.spent, "-inf", now)
 for _, control in ipairs(redis.call("HKEYS", K.controls)) do
   local beat = tonumber(redis.call("HGET", K.controls, control))
   if now - beat > 10 * tonumber(A.controlLostMs) then redis.call("HDEL", K.controls, control) end

@@ -1,7 +1,7 @@
 -- release: end the lease of a browser, by the one that holds it.
 -- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  name browser lease reuse why isRetry eventsKept controlLostMs provisionalMs retryWindowMs
--- REPLY released, saving (released; what it leaves is saved as a profile), already (nothing is held, or a retry came after its lease had ended), superseded, unknown, elsewhere
+-- REPLY released, saving (released; what it leaves is saved as a profile), already (nothing is held, or the lease that is meant has ended), superseded, unknown, elsewhere
 -- `name` is what the caller calls the pool by, empty where that is its id or nothing; `elsewhere`: this pool is not called so.
 --- @include grants
 
@@ -10,6 +10,8 @@ if first then return first end
 
 local terms = poolTerms()
 if A.name ~= "" and terms.name ~= A.name then return plain("elsewhere") end
+-- Whoever has the browser by now. A session that is to be deleted is the one that its lease holds.
+if A.why == "released" and A.lease ~= "" and redis.call("ZSCORE", K.spent, A.lease) then return plain("already") end
 local browser = read(A.browser)
 if not browser or browser.state == "retiring" and not browser.lastLease then return plain("unknown") end
 local held = browser.lease and browser.lease.id

@@ -5,6 +5,8 @@
 --- @include messages
 
 local retireMs = 10000
+-- Longer than anybody retries a release.
+local spentMs = 120000
 local fenceMs = 3000
 local resetMs = 15000
 -- Of the 1024 bytes a tombstone may have; the last count of what was used still comes.
@@ -31,17 +33,15 @@ local function dropLease(browser, why)
   local lease = browser.lease
   redis.call("HDEL", K.leases, lease.id)
   redis.call("ZREM", K.provisional, lease.id)
-  browser.lastLease, browser.lastLeaseEndedAt = lease.id, now
+  browser.lastLease, browser.lastLeaseEndedAt, browser.lastWhy = lease.id, now, why
   if why ~= "undone" then
     browser.served = browser.served + 1
     if not browser.worn then redis.call("ZADD", K.served, browser.served, browser.id) end
   end
   browser.lease = nil
   effect("ended", { lease = lease.id, why = why, hadClient = lease.registrations > 0, heldMs = now - lease.grantedAt })
-  if lease.keyUntil then
-    redis.call("ZADD", K.spent, lease.keyUntil, lease.id)
-    redis.call("ZREMRANGEBYSCORE", K.spent, "-inf", now)
-  end
+  redis.call("ZADD", K.spent, math.max(lease.keyUntil or 0, now + spentMs), lease.id)
+  redis.call("ZREMRANGEBYSCORE", K.spent, "-inf", now)
   if lease.name then effect("names", { name = lease.name, owner = lease.id }) end
   return lease
 end
