@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newProxyId } from "../../src/base/ids.js";
+import { newLeaseId, newProxyId } from "../../src/base/ids.js";
 import type { SessionPatch } from "../../src/pool/config.js";
 import { makeFill } from "../../src/pool/fill.js";
 import type { PoolConfig } from "../../src/pool/launch-config.js";
@@ -203,7 +203,9 @@ test("operations that name another lease than the present one change nothing", a
   const late = callerOf({ lease: earlier.lease });
   expect(await control.updateSession(present.id, { name: "late" }, late)).toMatchObject({ code: "lease_superseded" });
   expect(await control.remove(present.id, late)).toMatchObject({ code: "lease_superseded" });
-  expect(await control.release(pool.id, { session_id: present.id }, late)).toMatchObject({ code: "lease_superseded" });
+  expect(await control.release(pool.id, { session_id: present.id }, callerOf({ lease: newLeaseId() }))).toMatchObject({ code: "lease_superseded" });
+  // What is released is released.
+  expect(await control.release(pool.id, { session_id: present.id }, late)).toMatchObject({ kind: "done" });
   expect((await pool.record(present.id)).lease?.id).toBe(present.lease);
 });
 
