@@ -68,13 +68,13 @@ export class Keeping {
   }
 
   async #look(): Promise<void> {
-    const { slots, projects } = this.ports;
+    const { node, slots, projects } = this.ports;
     await slots.tellUntold();
     // Before the records are read: of a browser that comes meanwhile nothing is said.
     const byHome = groupBy(slots.all(), (slot) => homeOf(slot.id));
     const isRound = this.#looks % looksPerRound === 0;
     this.#looks += 1;
-    const homes = new Set([...byHome.keys(), ...(isRound ? await projects.homes() : [])]);
+    const homes = new Set([...byHome.keys(), ...(isRound ? await this.ports.homes.homesOf(node, await projects.homes()) : [])]);
     await Promise.all([...homes].map((home) => this.#keepHome(home, byHome.get(home) ?? [])));
   }
 

@@ -28,6 +28,8 @@ export interface Leased {
 export interface Overview {
   /** The browsers of one node. While nothing of theirs changes they are read once. */
   browsersOf(home: Home, node: NodeId): Promise<Read>;
+  /** Those of the homes in which a node may have browsers. */
+  homesOf(node: NodeId, homes: readonly Home[]): Promise<readonly Home[]>;
   /** How many browsers of this home each node has. */
   spread(home: Home): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: Millis }>;
   /** Leased browsers, last created first: `count` of them after the first `from`. */

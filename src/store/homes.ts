@@ -162,6 +162,7 @@ export class RedisHomes implements Homes {
   }
 
   browsersOf = (home: Home, node: NodeId): Promise<Read> => this.#overview.browsersOf(home, node);
+  homesOf = (node: NodeId, homes: readonly Home[]): Promise<readonly Home[]> => this.#overview.homesOf(node, homes);
   spread = (home: Home): ReturnType<RedisOverview["spread"]> => this.#overview.spread(home);
   leased = (home: Home, from: number, count: number): Promise<readonly Leased[]> => this.#overview.leased(home, from, count);
   records = (home: Home, ids: readonly BrowserId[]): Promise<Read> => this.#overview.records(home, ids);

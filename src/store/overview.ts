@@ -10,7 +10,7 @@ import type { Args, Reply } from "./redis.js";
 interface Ports {
   run(home: Home, script: string, args: Args): Promise<Reply>;
   ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value>;
-  keyOf(home: Home, part: "pool" | "leased"): string;
+  keyOf(home: Home, part: "pool" | "leased" | "changed"): string;
 }
 
 interface Kept {
@@ -35,6 +35,11 @@ export class RedisOverview implements Overview {
     const browsers = texts.map(parseBrowser);
     this.#own.set(place, { stamp, browsers });
     return { browsers, at: reply.at };
+  }
+
+  async homesOf(node: NodeId, homes: readonly Home[]): Promise<readonly Home[]> {
+    const has = await Promise.all(homes.map((home) => this.ports.ask((redis) => redis.hexists(this.ports.keyOf(home, "changed"), node))));
+    return homes.filter((_, place) => has[place] === 1);
   }
 
   async spread(home: Home): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {

@@ -50,6 +50,15 @@ onBoth("the index of browsers", ({ bed }) => {
     expect(Object.fromEntries((await bed().homes.spread(pool.home)).ofNode)).toEqual({ node: 2, "node-1": 2 });
   });
 
+  test("tells a node in which homes it has browsers", async () => {
+    const [pool, other] = [await mixed(), await PoolBed.create(bed(), { size: 1 })];
+    await other.launch(1, { node: nodeB });
+    const homesOf = (node: NodeId): Promise<readonly string[]> => bed().homes.homesOf(node, [pool.home, other.home]);
+    expect([await homesOf(nodeA), await homesOf(nodeB), await homesOf("node-c" as NodeId)]).toEqual([[pool.home], [pool.home, other.home], []]);
+    await bed().homes.clearNode(pool.home, { node: nodeB, why: "node_lost", which: "lost", request: request() });
+    expect(await homesOf(nodeB)).toEqual([other.home]);
+  });
+
   test("a node's browsers are read again when one of them has changed, come or gone, and only then", async () => {
     const pool = await mixed();
     const read = async (): Promise<readonly object[]> => (await bed().homes.browsersOf(pool.home, nodeA)).browsers;

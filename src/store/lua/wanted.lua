@@ -6,12 +6,13 @@
 --- @include failing
 --- @include counts
 
-local size, rate, credit, backoff, state, unsupported =
-  unpack(poolFields("size", "fillRate", "credit", "backoffUntil", "state", "unsupported"))
+local size, rate, credit, backoff, state, unsupported, held =
+  unpack(poolFields("size", "fillRate", "credit", "backoffUntil", "state", "unsupported", "hold"))
 if state ~= "open" or unsupported ~= "" then return plain("wanted", '{"count":0}') end
 local short = tonumber(size) + redis.call("SCARD", K.worn) - liveCount()
 local function hold(reason)
-  redis.call("HSET", K.pool, "hold", reason)
+  -- Asked every second of every pool: what is written goes to replicas and files as well.
+  if held ~= reason then redis.call("HSET", K.pool, "hold", reason) end
   return plain("wanted", '{"count":0}')
 end
 if short <= 0 then return hold("") end
