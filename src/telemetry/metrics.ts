@@ -3,7 +3,7 @@ import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import type { Log } from "../base/log.js";
 import { textOf } from "../base/log.js";
-import { droppedLines } from "./log-writer.js";
+import { processGauges } from "./process-gauges.js";
 
 /** The pool label of sessions that were created on demand; no pool can have this name. */
 export const onDemandLabel = "(on demand)";
@@ -91,7 +91,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   /** Without readings (a node's agent) only what this process counts itself is shown. */
   constructor(private readonly surroundings: { readonly clock: Clock; readonly log: Log; readonly readings?: Readings }) {
-    this.#addProcess();
+    for (const gauge of processGauges()) this.#registry.registerMetric(gauge);
   }
 
   acquired(pool: string, outcome: string, waitedMs: Millis): void {
@@ -180,34 +180,6 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
       const gone = values.map(({ labels }) => withoutBucket(labels)).filter((labels) => !pools.has(String(labels["pool"])));
       for (const labels of gone) metric.remove(labels as never);
     }
-  }
-
-  #addProcess(): void {
-    this.#registry.registerMetric(new Gauge({
-      name: "remuda_log_lines_dropped_total", help: "Lines of this process's log that were not written", labelNames: ["reason"], registers: [],
-      collect() {
-        for (const [reason, lines] of Object.entries(droppedLines)) this.set({ reason }, lines);
-      },
-    }));
-    this.#registry.registerMetric(new Gauge({
-      name: "process_resident_memory_bytes", help: "Memory of this process, its browsers not counted", registers: [],
-      collect() {
-        this.set(process.memoryUsage.rss());
-      },
-    }));
-    this.#registry.registerMetric(new Gauge({
-      name: "nodejs_heap_size_used_bytes", help: "Of that, what JavaScript holds", registers: [],
-      collect() {
-        this.set(process.memoryUsage().heapUsed);
-      },
-    }));
-    this.#registry.registerMetric(new Gauge({
-      name: "process_cpu_seconds_total", help: "Processor time this process has used, its browsers not counted", registers: [],
-      collect() {
-        const { user, system } = process.cpuUsage();
-        this.set((user + system) / 1e6);
-      },
-    }));
   }
 
   #gauge(name: string, help: string, labelNames: string[]): Gauge {

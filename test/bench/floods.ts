@@ -35,6 +35,8 @@ interface Figures {
 }
 interface Pair {
   readonly name: string;
+  /** p99 of how late the daemon's event loop was under the attack, in ms. */
+  readonly loop: number;
   readonly calm: Figures;
   readonly attacked: Figures;
 }
@@ -103,13 +105,20 @@ async function measure(daemon: Daemon, victim: Victim, name: string): Promise<Pa
     find: (said) => (said === "attacking" ? said : undefined),
   });
   try {
-    return { name, calm, attacked: await sample(victim) };
+    await loopDelayMs(line);
+    return { name, calm, attacked: await sample(victim), loop: await loopDelayMs(line) };
   } finally {
     await attacker.stop();
     await release(line, pools.attacker, lease);
     line.close();
     await daemon.allIdle(pools.attacker);
   }
+}
+
+/** p99 since it was last asked. */
+async function loopDelayMs(line: Line): Promise<number> {
+  const { body } = await line.get("/metrics");
+  return Number(/^remuda_event_loop_delay_seconds\{quantile="0.99"\} (\S+)$/m.exec(body)?.[1]) * 1000;
 }
 
 /** Both at once, each with a pause after each. */
@@ -147,9 +156,10 @@ function report(found: readonly Pair[]): Report {
     method: [
       `${engine}; a command (Runtime.evaluate of 1+1) and an acquire about every ${paceMs} ms for ${sampleMs / 1000} s, without the attack and then with it.`,
       "The attacker is a process at the lowest priority, with a browser of the same daemon; who measures is one at the highest that it may have.",
+      "Event loop: how late the daemon came to what waited for it under the attack. What a command waits beyond that, it waits for processors.",
     ],
-    head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times"],
-    rows: names.map((name) => [name, ...kinds.flatMap((kind) => cells(name, kind))]),
+    head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times", "event loop"],
+    rows: names.map((name) => [name, ...kinds.flatMap((kind) => cells(name, kind)), of(name, ({ loop }) => loop).toFixed(1)]),
     bars: names.flatMap((name) => kinds.map((kind) => ({
       what: `${name}: p99 of another tenant's ${kind} at most ${bar} times`, is: `${ratio(name, kind).toFixed(2)} times`, isMet: ratio(name, kind) <= bar,
     }))),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { systemClock } from "../../src/base/clock.js";
+import { pause, systemClock } from "../../src/base/clock.js";
 import { Metrics, type NodeReading, onDemandLabel, type PoolReading } from "../../src/telemetry/metrics.js";
 import { makeLogBook } from "../support/http-server.js";
 
@@ -31,6 +31,16 @@ test("a scrape shows what the store holds now, and what this process has counted
     'remuda_gateway_bytes_total{direction="to_client"} 10', 'remuda_gateway_refusals_total{reason="gone"} 1', "remuda_store_up 1",
   ]) expect(text).toContain(`${line}\n`);
   expect(text).toMatch(/process_resident_memory_bytes \d{7,}\n/);
+});
+
+test("a scrape tells how late the event loop was since the last one", async () => {
+  const metrics = metricsOf(async () => []);
+  const longest = async (): Promise<number> => Number(/remuda_event_loop_delay_seconds\{quantile="1"\} (\S+)/.exec(await metrics.text())?.[1]);
+  await pause(systemClock, 30);
+  for (const endsAt = performance.now() + 300; performance.now() < endsAt;);
+  await pause(systemClock, 30);
+  expect(await longest()).toBeGreaterThan(0.25);
+  expect(await longest()).toBeLessThan(0.25);
 });
 
 test("a pool that is gone takes all its series along, and the others stay", async () => {
