@@ -43,6 +43,8 @@ export interface AgentParts extends GatewayWiring {
 /** A node's agent: opened, then begun once its address is known. */
 export interface Agent {
   readonly gateway: Gateway;
+  /** Takes what Redis may not bring. */
+  readonly hearDirectly: Fence["hearDirectly"];
   /** Takes work and says that it is alive. */
   /** `listening`: where this daemon does listen, which may be elsewhere than `address`, by which others reach it. */
   begin(address: NodeAddress, listening: NodeAddress): Promise<void>;
@@ -92,7 +94,7 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
       node, slots, fence, networks, keeping, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, ways }), ...failingOf(health) }),
     });
   };
-  return { agent: { gateway, begin, unready: () => (stopping.aborted ? "draining" : whyNot(host, config, ways)) }, stops };
+  return { agent: { gateway, hearDirectly: fence.hearDirectly.bind(fence), begin, unready: () => (stopping.aborted ? "draining" : whyNot(host, config, ways)) }, stops };
 }
 
 interface Used {
@@ -175,7 +177,7 @@ async function beginAgent({ config, surroundings, state, stops }: Around, { node
   stops.add("messages", () => ears.close());
   const worker = await startWorker(state.queueOptions, node, (job) => workOn({ slots, fence }, job));
   stops.add("worker", () => worker.close());
-  const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });
+  const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
   stops.add("contact", () => contact.close());
   stops.add("keeping", keeping.start());
   stops.add("browsers", () => drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"));

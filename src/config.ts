@@ -43,6 +43,8 @@ function contradictions(file: ConfigFile): string[] {
   demand(file.role === "control" && file.api_key === null, "REMUDA_API_KEY (api_key): role control needs the key all controls share");
   demand(file.fill.backoff_max_ms < file.fill.backoff_initial_ms, "fill.backoff_max_ms: has to be at least fill.backoff_initial_ms");
   demand(file.node.lost_after_ms <= 2 * file.node.beat_period_ms, "node.lost_after_ms: has to be more than twice node.beat_period_ms");
+  const contactLimit = file.egress.contact_limit_ms;
+  demand(contactLimit !== null && contactLimit > file.node.isolated_limit_seconds * 1000, "egress.contact_limit_ms: has to be at most node.isolated_limit_seconds");
   demand(
     file.acquire.control_lost_after_ms <= 2 * file.acquire.control_beat_period_ms,
     "acquire.control_lost_after_ms: has to be more than twice acquire.control_beat_period_ms",

@@ -7,17 +7,19 @@ import type { Config } from "./config.js";
 import { apiKey } from "./config/kept.js";
 import { type ArchivesPart, archivesTick } from "./archives.js";
 import { extensionUploads, openExtensions, uploadPorts } from "./extensions.js";
-import { findNodeAddress, limitsOf } from "./gateway.js";
+import { findNode, findNodeAddress, limitsOf } from "./gateway.js";
 import type { Surroundings } from "./ground.js";
 import type { HttpDeps } from "./http/deps.js";
 import type { Front } from "./http/front.js";
 import { makeAskCurl } from "./node/ask-curl.js";
+import { makeTellDirectly } from "./node/direct.js";
 import { listen, type Listening } from "./http/server.js";
 import { declarePools } from "./pool/declare.js";
 import { makeAcquire } from "./pool/acquire.js";
 import { makeAskNode } from "./pool/ask-node.js";
 import { type AskCurl, makeCurl } from "./pool/curl.js";
 import { Configs } from "./pool/configs.js";
+import { Cuts } from "./pool/cuts.js";
 import { Desk } from "./pool/desk.js";
 import { makeFill, makeKick } from "./pool/fill.js";
 import { Grants } from "./pool/grants.js";
@@ -86,7 +88,10 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   const grants = new Grants(control, { homes, projects, desk, clock, log, beatPeriodMs: config.acquire.controlBeatPeriodMs });
   stops.add("grants", () => grants.close());
   const directory = openDirectory(config, surroundings, nodes);                     stops.add("directory", () => directory?.close());
-  const asking = makeAskNode(control, { wire, clock });
+  const tellDirectly = makeTellDirectly({ secret: parts.secret, clock, log, findNode: findNode(state) });
+  const cuts = new Cuts({ homes, clock, log, tellDirectly });
+  state.signals.on("lease.cut", (cut) => cuts.watch(cut));                          stops.add("cuts", () => cuts.close());
+  const asking = makeAskNode(control, { wire, clock, tellDirectly });
   const onMessage = (message: ControlMessage): void => (message.kind === "answer" ? asking.hear(message) : desk.deliver(message.connection, message));
   const fill = makeFill({ homes, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
   const kickHome = makeKick(fill, (home, error) => log.warn({ home, error: textOf(error) }, "fill left to the tick"));
@@ -169,7 +174,7 @@ function wireOperations(config: Config, parts: OperationParts): { pools: PoolOpe
     acquire: metered(acquire, { clock, meter: acquireMeter(new Labels(homes), metrics) }), release: makeRelease(ending),
   };
   const launchWaitMs = Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs);
-  const asked = { homes, projects, ...refs, configs, askNode, restartLimitMs: config.node.launchLimitMs + answerMarginMs };
+  const asked = { homes, projects, reports: state.reports, ...refs, configs, askNode, restartLimitMs: config.node.launchLimitMs + answerMarginMs };
   const sessions: SessionOperations = {
     create: makeCreateSession({ homes, projects, ...refs, nodes, jobs: queues, desk, grants, configs, control, defaults, region, launchWaitMs }),
     list: makeListSessions({ homes, projects, configs, profiles: refs.profiles, region }), get: makeGetSession(asked),

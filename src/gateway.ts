@@ -1,6 +1,6 @@
 import type { Config } from "./config.js";
 import type { Surroundings } from "./ground.js";
-import type { BrowserId, LeaseId } from "./base/ids.js";
+import type { BrowserId, LeaseId, NodeId } from "./base/ids.js";
 import type { Secret } from "./base/secret.js";
 import { defaultGate } from "./node/default-gate.js";
 import { Gateway } from "./node/gateway.js";
@@ -64,8 +64,13 @@ export const openSilence = (config: Config, { clock, log }: Surroundings, { home
 export const findNodeAddress = ({ homes, nodes }: State, own: string | undefined) => async (browser: BrowserId): Promise<NodeAddress | undefined> => {
   const found = await homes.findBrowser(browser);
   if (!found || found.browser.node === own) return undefined;
-  const facts = (await nodes.living()).find((node) => node.id === found.browser.node);
-  return facts && { host: facts.host, port: facts.port };
+  return await findNode({ nodes })(found.browser.node);
+};
+
+/** Where a node is reached, by its own beat. */
+export const findNode = ({ nodes }: Pick<State, "nodes">) => async (id: NodeId): Promise<NodeAddress | undefined> => {
+  const facts = (await nodes.living()).find((node) => node.id === id);
+  return facts && { host: facts.host, port: facts.port, ...(facts.isSecure && { isSecure: true }) };
 };
 
 /** Why a lease is over: its browser's record tells, or its tombstone, where the session ended with it; else it was released. */

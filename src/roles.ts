@@ -1,4 +1,4 @@
-import { openAgent } from "./agent.js";
+import { type Agent, openAgent } from "./agent.js";
 import { announce } from "./announce.js";
 import { openArchives } from "./archives.js";
 import type { Config } from "./config.js";
@@ -8,7 +8,9 @@ import { openControl } from "./control.js";
 import { findLeaseEnd, findNodeAddress, openSilence, wireGateway } from "./gateway.js";
 import type { Role, Surroundings } from "./ground.js";
 import { makeHostCheck } from "./base/host-check.js";
+import type { Secret } from "./base/secret.js";
 import { Stops } from "./base/stops.js";
+import { makeDirectWay } from "./node/direct.js";
 import type { Gateway } from "./node/gateway.js";
 import type { NodeAddress } from "./node/ports.js";
 import { listenAsNodeServer } from "./node/server.js";
@@ -50,8 +52,11 @@ class PublicUrl {
   }
 }
 
-const frontOf = (gateway: Gateway) => ({
-  request: gateway.request.bind(gateway),
+type DirectWay = ReturnType<typeof makeDirectWay>;
+const directWay = ({ log, clock }: Surroundings, secret: Secret, { hearDirectly: hear }: Agent): DirectWay => makeDirectWay({ secret, clock, log, hear });
+
+const frontOf = (gateway: Gateway, direct?: DirectWay) => ({
+  request: (...[request, response]: Parameters<Gateway["request"]>): boolean => direct?.request(request, response) || gateway.request(request, response),
   upgrade: (...[request, socket, head]: Parameters<Gateway["upgrade"]>): boolean => {
     gateway.upgrade(request, socket, head);
     return true;
@@ -60,8 +65,9 @@ const frontOf = (gateway: Gateway) => ({
 
 /** Where other daemons reach this node. */
 function addressOf(config: Config, port: number): NodeAddress {
-  const { hostname, port: named } = new URL(config.node.address ?? urlOf(config.server.host, port));
-  return { host: hostname.replaceAll(/^\[|\]$/g, ""), port: Number(named || 80) };
+  const { hostname, port: named, protocol } = new URL(config.node.address ?? urlOf(config.server.host, port));
+  const isSecure = protocol === "https:";
+  return { host: hostname.replaceAll(/^\[|\]$/g, ""), port: Number(named || (isSecure ? 443 : 80)), ...(isSecure && { isSecure }) };
 }
 
 /** Metrics of this process; a lease is counted where the script ran that ended it. */
@@ -83,7 +89,7 @@ const all: Role = (config, surroundings) => opened(config, surroundings, async (
   const archives = take(stops, "archives", await openArchives(config, surroundings));
   const agentPart = await openAgent(config, surroundings, { state, parts: { ...wiring, node, archives } });
   const { agent } = agentPart;
-  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway), archives, silence, version: versionOf(packageRoot), unready: agent.unready };
+  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway, directWay(surroundings, secret, agent)), archives, silence, version: versionOf(packageRoot), unready: agent.unready };
   stops.add("agent", () => agentPart.stops.run());
   const { control } = take(stops, "control", await openControl(config, surroundings, { state, parts }));
   // Before the server: while leases end it takes their releases, and it waits for no client's socket. A second run is the first.
@@ -131,7 +137,7 @@ const node: Role = (config, surroundings) => opened(config, surroundings, async 
   const { agent, stops: agentStops } = await openAgent(config, surroundings, { state, parts: wiring });
   const { host, port, requestTimeoutMs, publicUrl } = config.server;
   const server = await listenAsNodeServer({ host, port, requestTimeoutMs }, {
-    gateway: agent.gateway, log, unready: agent.unready, metrics, key: await apiKey(config),
+    gateway: agent.gateway, direct: directWay(surroundings, secret, agent), log, unready: agent.unready, metrics, key: await apiKey(config),
     hosts: makeHostCheck({ host, urls: [publicUrl, config.node.address] }),
   });
   stops.add("server", () => server.close());

@@ -45,6 +45,7 @@ export const minutesOr = (description: string, range: Range = [1, 60 * day]) => 
 export const minutes = (description: string, range: Range = [1, day]) => whole(description, "min", range);
 export const hours = (description: string, range: Range = [1, 24 * 366]) => whole(description, "h", range);
 export const millis = (description: string, range: Range = [1, day * 1000]) => whole(description, "ms", range);
+export const millisOr = (description: string, range: Range = [1, day * 1000]) => wholeOr(description, "ms", range);
 export const bytes = (description: string, range: Range = [1024, 2 ** 40]) => whole(description, "bytes", range);
 export const bytesOr = (description: string, range: Range = [2 ** 20, 2 ** 50]) => wholeOr(description, "bytes", range);
 export const count = (description: string, unit: string, range: Range = [1, 1_000_000]) => whole(description, unit, range);

@@ -1,7 +1,7 @@
 import { type Static, Type } from "typebox";
 import { engines, regions, rungNames } from "../pool/config.js";
 import {
-  bytes, bytesOr, count, countOr, hours, millis, minutes, minutesOr, oneOf, ratio, seconds, secondsOr, secretOr, switched, text, textOr, texts, textsOr,
+  bytes, bytesOr, count, countOr, hours, millis, millisOr, minutes, minutesOr, oneOf, ratio, seconds, secondsOr, secretOr, switched, text, textOr, texts, textsOr,
 } from "./kinds.js";
 
 export const roles = ["all", "control", "node"] as const;
@@ -54,6 +54,7 @@ const node = Type.Object({
   probe_limit_seconds: seconds("a probe without an answer retires the browser after")(5),
   expire_period_seconds: seconds("inactive leases are ended every; a lease ends at most this late")(5),
   beat_period_ms: millis("the node says that it is alive every", [50, 60_000])(1000),
+  isolated_limit_seconds: seconds("a node that could not ask Redis for so long ends its browsers", [10, 86_400])(120),
   lost_after_ms: millis("a node without a beat is lost after", [200, 600_000])(15_000),
   scratch_dir: textOr("directories of browsers; has to be passable for their uids")("a directory of this data directory's own in the temporary directory"),
   uid_base: count("the first uid given to browsers, where the daemon is root", "uid", [1000, 4_000_000_000])(200_000),
@@ -146,8 +147,8 @@ const egress = Type.Object({
   idle_seconds: seconds("a connection on which nothing moves is cut after", [1, 86_400])(600),
   max_connections: count("connections of one browser at once; further requests get 503", "connections", [1, 100_000])(512),
   bytes_per_second: countOr("one browser sends and receives at most, both together", "bytes/s", [1024, 2 ** 40])("no limit"),
-  contact_limit_ms: millis(
-    "a node that could not ask Redis for so long whether rules have changed closes the way out of its browsers until it can", [500, 4500])(4000),
+  contact_limit_ms: millisOr(
+    "a node that could not ask Redis for so long whether rules have changed closes the way out of its browsers until it can", [500, 3_600_000])("never"),
   check_url: text("asked for by checks of proxies that name no URL; the operator's choice, so it may be private")("https://example.com/", {
     pattern: "^https?://[^/@\\s]+(/\\S*)?$", form: "http(s)://…",
   }),

@@ -1,4 +1,3 @@
-import { type IncomingMessage, request } from "node:http";
 import { done, type ErrorCode, errors, type Done, type Refusal, refusal } from "../base/errors.js";
 import type { Clock, Millis } from "../base/clock.js";
 import type { BrowserId } from "../base/ids.js";
@@ -8,6 +7,7 @@ import type { AskCurl, CurlReply } from "../pool/curl.js";
 import { tokenOf } from "../pool/token.js";
 import { Budget, type BudgetLimits } from "../base/budget.js";
 import type { NodeAddress } from "./ports.js";
+import { post, type Posted } from "./post.js";
 
 export interface AskCurlPorts {
   readonly secret: Secret;
@@ -37,7 +37,7 @@ export const makeAskCurl = ({ secret, clock, log, limits, findAddress, unreachab
     try {
       const path = `/browsers/${id}/curl?token=${tokenOf(secret, id, lease.id)}`;
       const signal = AbortSignal.any([gone, late.signal, over.signal]);
-      return answerOf(await post({ ...address, path }, JSON.stringify(body), { signal, kept: (bytes) => account.set(bytes) }));
+      return answerOf(await post(address, { path, body: JSON.stringify(body), signal, kept: (bytes) => account.set(bytes) }));
     } catch (error) {
       if (over.signal.aborted) return refusal("too_many_requests");
       log.warn({ browser: id, error: textOf(error) }, "node could not be asked");
@@ -50,39 +50,7 @@ export const makeAskCurl = ({ secret, clock, log, limits, findAddress, unreachab
   };
 };
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
-
-interface Reading {
-  readonly signal: AbortSignal;
-  /** Told how much is held by now. */
-  kept(bytes: number): void;
-}
-
-const post = (to: NodeAddress & { readonly path: string }, body: string, reading: Reading): Promise<Answer> =>
-  new Promise((resolve, reject) => {
-    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-    const options = { ...to, method: "POST", headers, agent: false, signal: reading.signal };
-    const asking = request(options, (answer) => void readText(answer, reading).then(
-      (text) => resolve({ status: answer.statusCode ?? 0, text }), reject,
-    ));
-    asking.once("error", reject).end(body);
-  });
-
-async function readText(answer: IncomingMessage, { signal, kept }: Reading): Promise<string> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of answer as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (!signal.aborted) kept(bytes);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
-}
-
-function answerOf({ status, text }: Answer): Done<CurlReply> | Refusal {
+function answerOf({ status, text }: Posted): Done<CurlReply> | Refusal {
   const value = JSON.parse(text) as CurlReply | { code: string; message: string };
   if (status === 200 && "headers" in value) return done(value);
   return "code" in value && Object.hasOwn(errors, value.code) ? refusal(value.code as ErrorCode, { message: value.message }) : noAnswer;

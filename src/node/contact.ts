@@ -14,29 +14,34 @@ export interface ContactPorts {
   readonly networks: Networks;
   readonly clock: Clock;
   readonly log: Log;
-  /** Less than the 5 s after which a caller is told that the way out of a silent node's browser is closed. */
-  readonly limitMs: Millis;
+  /** A node that could not look for so long closes the way out of all its browsers, for it may have missed a change; null: never. */
+  readonly limitMs: Millis | null;
+  /** One that could not look for so long ends them. */
+  readonly isolatedMs: Millis;
 }
 
 const lookEveryMs: Millis = 1000;
 const checkEveryMs: Millis = 250;
 
 /**
- * Whether this node would know of a change to what a browser may reach. Changes are counted in Redis, and the count is looked at
- * every second, since the message that tells of one may be lost. A node that could not look for `limitMs` may have missed one: it
- * shuts the way out of all its browsers until it can look again.
+ * This node's contact with Redis. Changes to what browsers may reach are counted there, and the count is looked at every second,
+ * since the message that tells of one may be lost. Without contact sockets and traffic go on: whoever asks for a change that this
+ * node has not said to be in force is told so. Only a node that was alone for long ends its browsers, which others may have replaced.
  */
 export class Contact {
   readonly #seen = new Map<Home, number>();
   readonly #stops: readonly (() => void)[];
   /** When the last look began that has succeeded (monotonic). */
   #lookedAt: Millis;
+  /** Since when looks have failed, the time in which this process stood still left out. */
+  #aloneMs: Millis = 0;
+  #checkedAt: Millis;
   #isLooking = false;
-  #isLost = false;
+  #isShut = false;
 
   constructor(private readonly ports: ContactPorts) {
     const { clock } = ports;
-    this.#lookedAt = clock.monotonic();
+    this.#lookedAt = this.#checkedAt = clock.monotonic();
     this.#stops = [clock.every(lookEveryMs, () => void this.look()), clock.every(checkEveryMs, () => this.#check())];
   }
 
@@ -55,7 +60,8 @@ export class Contact {
       for (const home of [...this.#seen.keys()].filter((seen) => !homes.has(seen))) this.#seen.delete(home);
       await Promise.all([...homes].map(([home, own]) => this.#lookAt(home, own)));
       this.#lookedAt = startedAt;
-      this.#isLost = false;
+      this.#aloneMs = 0;
+      this.#isShut = false;
     } catch (error) {
       log.debug({ error: textOf(error) }, "network changes could not be looked for");
     } finally {
@@ -64,11 +70,11 @@ export class Contact {
   }
 
   async #lookAt(home: Home, slots: readonly Slot[]): Promise<void> {
-    const { homes } = this.ports;
+    const { homes, networks } = this.ports;
     const changes = await homes.networkChanges(home);
     const isNew = changes !== this.#seen.get(home);
     const wanting = isNew ? await this.#wanting(home) : new Set<string>();
-    for (const slot of slots.filter(({ id, door }) => door.isShut || wanting.has(id))) this.#sync(slot);
+    for (const each of slots.filter((slot) => networks.isBehind(slot) || wanting.has(slot.id))) this.#sync(each);
     this.#seen.set(home, changes);
   }
 
@@ -77,7 +83,7 @@ export class Contact {
     return new Set(browsers.filter(({ lease }) => lease?.networkWanted ?? lease?.network).map(({ id }) => id));
   }
 
-  /** Not waited for: one that takes long shuts the way out of its own browser. */
+  /** Not waited for: one that takes long closes the way out of its own browser. */
   #sync(slot: Slot): void {
     this.ports.networks.sync(slot).catch((error: unknown) => {
       this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "network not brought in line");
@@ -85,10 +91,27 @@ export class Contact {
   }
 
   #check(): void {
-    const { clock, log, slots, limitMs } = this.ports;
-    if (clock.monotonic() - this.#lookedAt < limitMs) return;
+    const { clock, limitMs, isolatedMs } = this.ports;
+    const now = clock.monotonic();
+    this.#aloneMs += Math.min(now - this.#checkedAt, 2 * checkEveryMs);
+    this.#checkedAt = now;
+    if (limitMs !== null && now - this.#lookedAt >= limitMs) this.#shutAll(limitMs);
+    if (this.#aloneMs >= isolatedMs) this.#endAll(isolatedMs);
+  }
+
+  #shutAll(limitMs: Millis): void {
+    const { log, slots } = this.ports;
     for (const slot of slots.all()) slot.door.shut();
-    if (!this.#isLost) log.warn({ limitMs }, "contact lost: egress of all browsers shut");
-    this.#isLost = true;
+    if (!this.#isShut) log.warn({ limitMs }, "contact lost: egress of all browsers shut");
+    this.#isShut = true;
+  }
+
+  #endAll(limitMs: Millis): void {
+    const { log, slots } = this.ports;
+    const living = slots.all().filter((slot) => !slot.isEnding);
+    if (living.length > 0) log.warn({ limitMs, browsers: living.length }, "contact lost: browsers ended");
+    for (const slot of living) slots.retireNow(slot, "node_lost", "its node was without Redis for too long").catch((error: unknown) => {
+      log.warn({ browser: slot.id, error: textOf(error) }, "browser could not be ended");
+    });
   }
 }

@@ -1,5 +1,6 @@
+import { LRUCache } from "lru-cache";
 import type { Millis } from "../base/clock.js";
-import type { ClaimId, LeaseId } from "../base/ids.js";
+import type { ClaimId, LeaseId, RequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Homes, Job, NodeMessage, NodeQuestion, NodeReports } from "../pool/ports.js";
 import type { Changing } from "./changing.js";
@@ -28,6 +29,8 @@ export interface FencePorts {
 
 /** What a node does for a lease between its grant and its end: start page, questions, the fence, the reset. */
 export class Fence {
+  readonly #outcomes = new LRUCache<RequestId, Promise<Outcome>>({ max: 1000 });
+
   constructor(private readonly ports: FencePorts) {}
 
   /** A message is a hint: one that comes late or twice changes nothing. */
@@ -38,11 +41,22 @@ export class Fence {
     void this.#act(slot, message).catch(onFault);
   }
 
+  /** The same for what comes without Redis; undefined where there is no such browser here. */
+  async hearDirectly(message: NodeMessage): Promise<Outcome | undefined> {
+    const slot = this.ports.slots.find(message.browser);
+    if (!slot) return undefined;
+    if (message.kind === "ask") return await this.#outcomeOf(slot, message);
+    // The browser is over, and whoever ends it may not have heard: from now on nothing leaves it.
+    if (message.kind === "cut") await slot.door.close();
+    await this.#act(slot, message);
+    return done;
+  }
+
   async #act(slot: Slot, message: NodeMessage): Promise<void> {
     switch (message.kind) {
       case "cut": return await slot.activity.cutLease(message.lease, message.why);
       case "start": return await this.#start(slot, message);
-      case "ask": return await this.#ask(slot, message);
+      case "ask": return await this.ports.answer(message, await this.#outcomeOf(slot, message));
       case "fence": return await this.#fence(slot, message);
     }
   }
@@ -62,16 +76,28 @@ export class Fence {
     return dispatched;
   }
 
-  async #ask(slot: Slot, message: Asked): Promise<void> {
-    const { lease, what } = message;
-    if (!(await this.ports.succession.begin(slot, lease))) return await this.ports.answer(message, failed());
-    // Where it cannot be known whether the change is in force, no answer is one: the caller is told that the way out is closed.
-    if (what.kind === "network") return await this.ports.answer(message, (await this.ports.networks.sync(slot, what.revision)) ? done : failed());
-    const outcome = await this.#carryOut(slot, lease, what).catch((error: unknown) => {
+  /** A question that comes both ways is carried out once. */
+  #outcomeOf(slot: Slot, message: Asked): Promise<Outcome> {
+    const { question } = message;
+    const outcome = this.#outcomes.get(question) ?? this.#find(slot, message);
+    this.#outcomes.set(question, outcome);
+    // Where it cannot be known whether it is carried out, it may be asked again.
+    outcome.catch(() => this.#outcomes.delete(question));
+    return outcome;
+  }
+
+  async #find(slot: Slot, { lease, what }: Asked): Promise<Outcome> {
+    if (!(await this.ports.succession.begin(slot, lease))) return failed();
+    // Where it cannot be known whether the change is in force, no answer is one: the caller is told so.
+    if (what.kind === "network") return (await this.#changeNetwork(slot, lease, what)) ? done : failed();
+    return await this.#carryOut(slot, lease, what).catch((error: unknown) => {
       this.ports.log.info({ browser: slot.id, what: what.kind, error: textOf(error) }, "question refused by the browser");
       return failed();
     });
-    await this.ports.answer(message, outcome);
+  }
+
+  #changeNetwork(slot: Slot, lease: LeaseId, { revision, change }: Extract<NodeQuestion, { kind: "network" }>): Promise<boolean> {
+    return this.ports.networks.sync(slot, revision, change && { lease, change, isWanted: () => !slot.activity.isOver(lease) });
   }
 
   async #carryOut(slot: Slot, lease: LeaseId, what: Exclude<NodeQuestion, { kind: "network" }>): Promise<Outcome> {

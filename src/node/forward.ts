@@ -1,10 +1,12 @@
-import { type IncomingHttpHeaders, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
-import { connect } from "node:net";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import { connect as connectSecurely } from "node:tls";
 import type { Clock } from "../base/clock.js";
 import type { Upgrade } from "./opening.js";
 import { refuseRequest, refuseUpgrade, type Refused } from "./answer.js";
 import type { Limits } from "./limits.js";
 import type { NodeAddress } from "./ports.js";
+import { requestTo } from "./post.js";
 
 /** On what one daemon has forwarded to another: that one serves it or refuses, and never forwards it again. */
 const marker = "x-remuda-forwarded";
@@ -22,9 +24,14 @@ export interface Way {
 const unreachable: Refused = { code: "node_unreachable" };
 const silent: Refused = { code: "node_silent" };
 
+/** And the event at which it is there for use. */
+function dial({ host, port, isSecure }: NodeAddress): readonly [Socket, "connect" | "secureConnect"] {
+  return isSecure ? [connectSecurely({ host, port, servername: host }), "secureConnect"] : [connect({ host, port }), "connect"];
+}
+
 /** Repeats the upgrade on the node's address and splices the two sockets: frames pass unseen. */
 export function forwardUpgrade({ request, socket, head }: Upgrade, { address, clock, limits, unreachable: told }: Way): () => void {
-  const node = connect(address);
+  const [node, connected] = dial(address);
   const end = (): void => {
     socket.destroy();
     node.destroy();
@@ -41,7 +48,7 @@ export function forwardUpgrade({ request, socket, head }: Upgrade, { address, cl
     node.destroy();
     cancel();
   });
-  node.once("connect", () => {
+  node.once(connected, () => {
     cancel();
     cancel = clock.after(limits.answerMs, fail(silent));
     node.setNoDelay(true);
@@ -74,13 +81,11 @@ function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): stri
 /** Sends the request on to the node's address and its answer back, both unread. */
 export function forwardRequest(request: IncomingMessage, response: ServerResponse, { address, clock, limits, unreachable: told }: Way): void {
   const { method, url, headers } = request;
-  const onward = httpRequest({
-    ...address, method, path: url, headers: { ...headers, [marker]: "1" }, agent: false,
-  });
+  const onward = requestTo(address, { method, path: url, headers: { ...headers, [marker]: "1" }, agent: false });
   let refused = unreachable;
   const late = (): void => void onward.destroy(new Error("the node did not answer in time"));
   let cancel = clock.after(limits.connectMs, late);
-  onward.once("socket", (socket) => socket.once("connect", () => {
+  onward.once("socket", (socket) => socket.once(address.isSecure ? "secureConnect" : "connect", () => {
     cancel();
     refused = silent;
     cancel = clock.after(limits.answerMs, late);

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Clock, Millis } from "../base/clock.js";
+import { within } from "../base/deadline.js";
 import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Rules } from "../egress/rules.js";
@@ -14,51 +15,87 @@ export interface NetworkPorts {
   readonly log: Log;
 }
 
-type Asked = Pick<NetworkChange, "allowedHosts" | "proxy">;
-const askedOf = ({ allowedHosts, proxy }: Asked): Asked => ({
+type Settings = Pick<NetworkChange, "allowedHosts" | "proxy">;
+const settingsOf = ({ allowedHosts, proxy }: Settings): Settings => ({
   ...(allowedHosts !== undefined && { allowedHosts }), ...(proxy !== undefined && { proxy }),
 });
 
-/**
- * A change that takes longer than this to put in force shuts the browser's way out until it is: whoever asked is told after 5 s
- * that it is closed (session-update.ts), and it has to be by then.
- */
+/** A change that is known and takes longer than this to put in force closes the browser's way out until it is. */
 const shutAfterMs: Millis = 1000;
+/** Where whoever asks says what is asked for, the record is read for so long. */
+const readLimitMs: Millis = 1500;
+
+/** A change as it was asked for, for where the record cannot be read. */
+export interface Unread {
+  readonly lease: LeaseId;
+  readonly change: NetworkChange;
+  /** Whether its lease is not over yet, as far as is known. */
+  isWanted(): boolean;
+}
+
+interface Asked {
+  readonly revision: number;
+  readonly unread?: Unread;
+}
+
+interface Changing {
+  readonly networkWanted: NetworkChange;
+  readonly asked: Asked;
+  readonly closing: Closing;
+}
+
+/** Closes the way out of a browser that waits for a change. */
+interface Closing {
+  /** From now on a change is known. */
+  arm(): void;
+}
 
 /** Brings what browsers may reach in line with what their records say; one step at a time for each browser. */
 export class Networks {
   readonly #last = new WeakMap<Slot, Promise<unknown>>();
   /** Rules of a change that the record does not ask for yet. */
-  readonly #prepared = new WeakMap<Slot, { readonly asked: Asked; readonly rules: Rules }>();
+  readonly #prepared = new WeakMap<Slot, { readonly asked: Settings; readonly rules: Rules }>();
+  /** Of these the record has still to be read, or told. */
+  readonly #behind = new WeakSet<Slot>();
 
   constructor(private readonly ports: NetworkPorts) {}
 
   /**
    * Puts in force what the record says of the lease's network, asked for or in force already. Resolves with whether the change
-   * `revision`, or a later one, is. Throws where Redis cannot be asked; the way out is then shut until the next look.
+   * `revision`, or a later one, is. Where Redis cannot be asked it puts in force what it was told, or throws. A browser with a change
+   * that is known and not in force is closed; one of which nothing is known goes on.
    */
-  sync(slot: Slot, revision = 0): Promise<boolean> {
+  sync(slot: Slot, revision = 0, unread?: Unread): Promise<boolean> {
     return this.#inTurn(slot, async () => {
-      const cancel = this.ports.clock.after(shutAfterMs, () => slot.door.shut());
+      let cancel: (() => void) | undefined;
+      const arm = (): void => void (cancel ??= this.ports.clock.after(shutAfterMs, () => slot.door.shut()));
+      if (revision > 0) arm();
+      this.#behind.delete(slot);
       try {
-        return await this.#sync(slot, revision);
+        return await this.#sync(slot, { revision, ...(unread && { unread }) }, { arm });
       } catch (error) {
-        slot.door.shut();
+        this.#behind.add(slot);
+        if (cancel) slot.door.shut();
         throw error;
       } finally {
-        cancel();
+        cancel?.();
       }
     });
+  }
+
+  /** Whether what is in force and the record are to be compared again. */
+  isBehind(slot: Slot): boolean {
+    return this.#behind.has(slot) || slot.door.isShut;
   }
 
   /**
    * Makes ready what the record will ask for next, so that it cannot be refused then. False where it cannot be, or the lease is over; nothing
    * has changed either way.
    */
-  async prepare(slot: Slot, lease: LeaseId, asked: Asked): Promise<boolean> {
+  async prepare(slot: Slot, lease: LeaseId, asked: Settings): Promise<boolean> {
     const record = (await this.ports.homes.findBrowser(slot.id))?.browser.lease;
     if (record?.id !== lease) return false;
-    const all = { ...askedOf(record.networkWanted ?? record.network ?? {}), ...asked };
+    const all = { ...settingsOf(record.networkWanted ?? record.network ?? {}), ...asked };
     try {
       this.#prepared.set(slot, { asked: all, rules: await slot.door.rulesWith({ revision: 0, ...all }) });
       return true;
@@ -71,7 +108,7 @@ export class Networks {
   async #rulesFor(slot: Slot, wanted: NetworkChange): Promise<Rules> {
     const prepared = this.#prepared.get(slot);
     this.#prepared.delete(slot);
-    return prepared && isDeepStrictEqual(prepared.asked, askedOf(wanted)) ? prepared.rules : await slot.door.rulesWith(wanted);
+    return prepared && isDeepStrictEqual(prepared.asked, settingsOf(wanted)) ? prepared.rules : await slot.door.rulesWith(wanted);
   }
 
   /** The launch's own rules again: nothing of the lease's is left. */
@@ -85,19 +122,42 @@ export class Networks {
     slot.network = undefined;
   }
 
-  async #sync(slot: Slot, revision: number): Promise<boolean> {
-    const lease = (await this.ports.homes.findBrowser(slot.id))?.browser.lease;
-    const { network, networkWanted } = lease ?? {};
-    if (lease && networkWanted) return (await this.#change(slot, lease, networkWanted)) && networkWanted.revision >= revision;
-    if (lease && network && network.revision !== slot.network?.revision) await this.#put({ slot, lease: lease.id }, network, await slot.door.rulesWith(network));
-    else if (lease && !network) await this.#restore(slot);
+  async #sync(slot: Slot, asked: Asked, closing: Closing): Promise<boolean> {
+    const read = await this.#read(slot, asked);
+    if (read === undefined) return await this.#putUnread(slot, asked);
+    const { revision } = asked;
+    const { network, networkWanted } = read.lease ?? {};
+    if (networkWanted || (network && network.revision !== slot.network?.revision)) closing.arm();
+    if (read.lease && networkWanted) return (await this.#change(slot, read.lease, { networkWanted, asked, closing })) && networkWanted.revision >= revision;
+    if (read.lease && network && network.revision !== slot.network?.revision) await this.#put({ slot, lease: read.lease.id }, network, await slot.door.rulesWith(network));
+    else if (read.lease && !network) await this.#restore(slot);
     await slot.door.reopen();
     return (network?.revision ?? 0) >= revision;
   }
 
+  /** Undefined where the record cannot be read, and is not needed. */
+  async #read(slot: Slot, { unread }: Asked): Promise<{ readonly lease: Lease | undefined } | undefined> {
+    const reading = this.ports.homes.findBrowser(slot.id).then((found) => ({ lease: found?.browser.lease }));
+    if (!unread) return await reading;
+    return await within(this.ports.clock, { what: "reading the record", limitMs: readLimitMs }, reading).catch(() => undefined);
+  }
+
+  /** The record is brought in line by whoever asked, and by the next look. */
+  async #putUnread(slot: Slot, { revision, unread }: Asked): Promise<boolean> {
+    if (!unread?.isWanted()) return false;
+    const { lease, change } = unread;
+    if (slot.network?.lease === lease && slot.network.revision >= revision) return true;
+    const rules = await slot.door.rulesWith(change);
+    if (!unread.isWanted()) return false;
+    await this.#put({ slot, lease }, change, rules);
+    this.#behind.add(slot);
+    this.ports.log.info({ browser: slot.id, revision }, "network changed without the record");
+    return true;
+  }
+
   /** In force first, then in the record: the record never tells of rules that do not hold. */
-  async #change(slot: Slot, { id: lease }: Lease, wanted: NetworkChange): Promise<boolean> {
-    const { reports, log } = this.ports;
+  async #change(slot: Slot, { id: lease }: Lease, { networkWanted: wanted, asked, closing }: Changing): Promise<boolean> {
+    const { log } = this.ports;
     const { revision } = wanted;
     const rules = await this.#rulesFor(slot, wanted).catch((error: unknown) => {
       log.warn({ browser: slot.id, lease, error: textOf(error) }, "network change refused");
@@ -105,10 +165,22 @@ export class Networks {
     });
     if (rules) await this.#put({ slot, lease }, wanted, rules);
     else await slot.door.reopen();
-    const noted = await reports.applied({ browser: slot.id, lease, revision, outcome: rules ? "applied" : "refused" });
+    const noted = await this.#tell(slot, { browser: slot.id, lease, revision, outcome: rules ? "applied" : "refused" });
     if (rules) log.info({ browser: slot.id, lease, revision }, "network changed");
     // Another has taken the place of what could not be put in force, or the lease is over: the record says which.
-    return rules !== undefined || (noted === "stale" && (await this.#sync(slot, revision)));
+    return rules !== undefined || (noted === "stale" && (await this.#sync(slot, { ...asked, revision }, closing)));
+  }
+
+  /** What is in force holds, whether the record can be told now or later. */
+  async #tell(slot: Slot, said: Parameters<NodeReports["applied"]>[0]): Promise<"applied" | "stale"> {
+    try {
+      return await this.ports.reports.applied(said);
+    } catch (error) {
+      if (said.outcome === "refused") throw error;
+      this.#behind.add(slot);
+      this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "network change in force and not told yet");
+      return "applied";
+    }
   }
 
   async #put({ slot, lease }: { slot: Slot; lease: LeaseId }, { revision, proxy }: NetworkChange, rules: Rules): Promise<void> {

@@ -34,6 +34,8 @@ export type Registered =
 export interface NodeAddress {
   readonly host: string;
   readonly port: number;
+  /** Reached by TLS alone. */
+  readonly isSecure?: boolean;
 }
 
 /** What the gateway needs of the node around it. */

@@ -10,6 +10,8 @@ import type { Gateway } from "./gateway.js";
 
 export interface NodeServerParts {
   readonly gateway: Pick<Gateway, "request" | "upgrade">;
+  /** For messages of other daemons. */
+  readonly direct: Pick<Gateway, "request">;
   readonly log: Log;
   unready(): string | undefined;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
@@ -61,7 +63,7 @@ function makeMetricsCheck({ key, hosts }: NodeServerParts): MetricsCheck {
 }
 
 async function answer(parts: NodeServerParts & { readonly mayReadMetrics: MetricsCheck }, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (parts.gateway.request(request, response)) return;
+  if (parts.gateway.request(request, response) || parts.direct.request(request, response)) return;
   const path = (request.url ?? "/").split("?", 1)[0];
   if (path === "/healthz") return answerJson(response, { status: "ok" });
   if (path === "/readyz") return answerReadiness(parts, response);

@@ -30,7 +30,7 @@ export interface SlotPorts extends LaunchingPorts {
 export type LimitPassed = Extract<RetireReason, "memory_exceeded" | "storage_exceeded">;
 
 interface End {
-  readonly why: Extract<RetireReason, "crashed" | "unhealthy" | "not_clean" | "reset_failed" | "launch_failed" | "missing" | LimitPassed>;
+  readonly why: Extract<RetireReason, "crashed" | "unhealthy" | "not_clean" | "reset_failed" | "launch_failed" | "missing" | "node_lost" | LimitPassed>;
   readonly text: string;
 }
 

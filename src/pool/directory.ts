@@ -18,7 +18,7 @@ export class Directory {
   async refresh(): Promise<void> {
     const living = await this.nodes.living();
     this.#urls.clear();
-    for (const { id, host, port } of living) this.#urls.set(id, `http://${host.includes(":") ? `[${host}]` : host}:${port}`);
+    for (const { id, host, port, isSecure } of living) this.#urls.set(id, `${isSecure ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`);
   }
 
   close(): void {

@@ -6,6 +6,8 @@ export interface NodeFacts {
   readonly id: NodeId;
   readonly host: string;
   readonly port: number;
+  /** It is reached by TLS alone. */
+  readonly isSecure?: boolean;
   readonly memoryBytes: number;
   readonly maxBrowsers: number;
   readonly isDraining: boolean;

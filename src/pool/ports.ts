@@ -1,7 +1,8 @@
 import type { Millis } from "../base/clock.js";
 import type { ErrorCode } from "../base/errors.js";
 import type { BrowserId, ClaimId, ControlId, Digest, Home, LeaseId, NodeId, PoolId, ProfileId, RequestId } from "../base/ids.js";
-import type { Browser, RetireReason, Usage, Strayed } from "./browser.js";
+import type { Browser, NetworkChange, RetireReason, Strayed, Usage } from "./browser.js";
+import type { Cut } from "./cuts.js";
 import type { LaunchConfig, PoolConfig } from "./launch-config.js";
 import type { Overview } from "./overview.js";
 import type { Pool } from "./pool.js";
@@ -127,6 +128,8 @@ export interface Homes extends Overview {
   touch(home: Home, ask: { browser: BrowserId; lease?: LeaseId; change: Touch; request: RequestId }): Promise<
     { kind: "touched"; browser: Browser; at: Millis } | { kind: "superseded" | "unknown" }
   >;
+  /** Those whose last lease is over, and whose node has neither cut it nor ended them yet, as far as is known. */
+  unfinished(home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
   /** Says that this control lives and looks after its waiters and grants here. */
   beat(home: Home, control: ControlId): Promise<void>;
 
@@ -257,7 +260,8 @@ export type NodeMessage =
 export type NodeQuestion =
   | { readonly kind: "navigate"; readonly url: string }
   /** To put in force what the lease's record asks of its network: the record is the truth, whatever order messages come in. */
-  | { readonly kind: "network"; readonly revision: number }
+  /** `change` is what the record asks, for a node that cannot read it there. */
+  | { readonly kind: "network"; readonly revision: number; readonly change?: NetworkChange }
   /** To load archives into the running browser: all of them, or none. */
   | { readonly kind: "extensions"; readonly items: readonly UploadedExtension[] }
   /** All of it, or nothing: a viewport, the state of a profile, which a restart brings, and what `network` will ask for is made ready. */
@@ -286,6 +290,8 @@ export interface Wire {
 /** What became known through effects of scripts: for metrics and logs. */
 export interface PoolSignals {
   "lease.ended": { readonly home: Home; readonly lease: LeaseId; readonly why: string; readonly hadClient: boolean; readonly heldMs: Millis };
+  /** Its node has been told, if Redis brings it the message. */
+  "lease.cut": Cut;
   /** From now on its pool may lack one. */
   "browser.retiring": { readonly home: Home };
   /** The room it had on its node is free. */

@@ -10,7 +10,7 @@ import { findSession, findTombstone } from "./find.js";
 import { refreshRateOf } from "./launch-config.js";
 import type { Caller, SessionOrTombstone } from "./operations.js";
 import { allowedHostsOf } from "./network.js";
-import type { Homes, NodeQuestion, Projects, RunningChange, Touch } from "./ports.js";
+import type { Homes, NodeQuestion, NodeReports, Projects, RunningChange, Touch } from "./ports.js";
 import { checkWebRtc } from "./policy.js";
 import type { LoadedProfile } from "./profiles.js";
 import { type References, resolveReferences } from "./references.js";
@@ -22,6 +22,7 @@ interface Ports extends References {
   readonly homes: Homes;
   readonly projects: Projects;
   readonly configs: Configs;
+  readonly reports: Pick<NodeReports, "applied">;
   /** The browser's node ends Chromium and starts it again within. */
   readonly restartLimitMs: Millis;
   /** Asks the browser's node to do something for this lease; waits for its answer within a limit. */
@@ -129,10 +130,7 @@ async function changeBrowser(ports: Ports, ask: Ask): Promise<Done<Session> | Re
 
 const runningOf = ({ viewport }: SessionPatch): RunningChange => (viewport ? { viewport: { width: viewport.width, height: viewport.height } } : {});
 
-/**
- * The record says first what is asked, so that a node which the question does not reach finds it there, or shuts the browser's way
- * out (node/contact.ts): when nothing is heard for 5 s it is closed until the node has put the change in force.
- */
+/** The record says first what is asked, so that a node which the question does not reach finds it there. In force is what the node says is. */
 async function changeNetwork(ports: Ports, browser: Browser, network: Touch["network"]): Promise<Refusal | undefined> {
   if (!network || !browser.lease) return undefined;
   const reply = await ports.homes.touch(homeOf(browser.id), {
@@ -143,12 +141,19 @@ async function changeNetwork(ports: Ports, browser: Browser, network: Touch["net
 }
 
 async function askNetwork(ports: Ports, browser: Browser): Promise<Refusal | undefined> {
-  const revision = browser.lease?.networkWanted?.revision ?? 0;
-  const answer = await ports.askNode(browser, { kind: "network", revision });
-  if (answer.kind === "done") return undefined;
+  const { id, lease } = browser;
+  const change = lease?.networkWanted;
+  if (!lease || !change) return refusal("conflict");
+  const { revision } = change;
+  const answer = await ports.askNode(browser, { kind: "network", revision, change });
+  if (answer.kind === "done") {
+    // A node that Redis does not reach cannot say so in the record.
+    await ports.reports.applied({ browser: id, lease: lease.id, revision, outcome: "applied" });
+    return undefined;
+  }
   if (answer.kind === "failed") return refusal("conflict", { message: "The browser's node could not put this network in force; nothing has changed" });
   return refusal("node_silent", {
-    retryAfterSeconds: 1, message: "The browser's node did not answer in time; the browser reaches nothing until its node has put the change in force",
+    retryAfterSeconds: 1, message: "The change is not in force yet: the browser's node did not answer in time, and will put it in force when it hears of it. DELETE the session to be sure",
   });
 }
 

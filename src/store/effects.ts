@@ -1,6 +1,7 @@
 import type { BrowserId, ClaimId, Home, LeaseId, NodeId } from "../base/ids.js";
 import type { Events } from "../base/events.js";
 import { textOf, type Log } from "../base/log.js";
+import type { Cut } from "../pool/cuts.js";
 import type { Job, Jobs, PoolSignals } from "../pool/ports.js";
 
 /** What a script leaves to be done in other slots; each is repeated by a tick when this process dies before. */
@@ -9,6 +10,7 @@ interface Effects {
   readonly reset?: readonly { browser: BrowserId; node: NodeId; claim: ClaimId }[];
   readonly names?: readonly { name: string; owner: string }[];
   readonly ended?: readonly { lease: LeaseId; why: string; hadClient: boolean; heldMs: number }[];
+  readonly cuts?: readonly Omit<Cut, "home">[];
   readonly graves?: readonly string[];
   readonly gone?: readonly { browser: BrowserId; node: NodeId }[];
 }
@@ -36,6 +38,7 @@ export class EffectRunner {
     const effects = JSON.parse(text) as Effects;
     const ended = list(effects.ended);
     for (const end of ended) this.ports.signals.emit("lease.ended", { home, ...end });
+    for (const cut of list(effects.cuts)) this.ports.signals.emit("lease.cut", { home, ...cut });
     if (effects.retire ?? effects.reset) this.#background(this.ports.jobs.add(jobsOf(effects)));
     if (effects.retire) this.ports.signals.emit("browser.retiring", { home });
     for (const { browser, node } of list(effects.gone)) {

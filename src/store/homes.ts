@@ -117,6 +117,12 @@ export class RedisHomes implements Homes {
     return kind === "ended" ? payload : undefined;
   }
 
+  async unfinished(home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
+    const keys = (["resetting", "retiring"] as const).map((part) => homeKey(this.at.project, home, part));
+    const scores = await Promise.all(keys.map((key) => this.#ask((redis) => redis.zmscore(key, ...browsers))));
+    return browsers.filter((_, index) => scores.some((all) => all[index] !== null && all[index] !== undefined));
+  }
+
   async beat(home: Home, control: ControlId): Promise<void> {
     await this.run({ home }, "beat", { control });
   }

@@ -111,7 +111,7 @@ test("a change whose proxy is gone is refused, and what was in force is", async 
   expect((await pool.record(held.id)).lease).not.toHaveProperty("networkWanted");
 });
 
-test("a change that cannot be looked up shuts the way out until it can", async () => {
+test("a change that is known and cannot be looked up closes the way out until it can", async () => {
   const { pool, slot, held } = await leased();
   await ask(pool, held, { allowedHosts: "null" });
   node.broken.add("findBrowser");
@@ -122,17 +122,47 @@ test("a change that cannot be looked up shuts the way out until it can", async (
   await until("the way out", async () => (await reach(slot)) === 200);
 });
 
-test("a change whose word is lost is told again, and holds meanwhile", async () => {
+test("a change whose content came with the question is put in force without Redis, and told when it can be", async () => {
   const { pool, slot, held } = await leased();
   await ask(pool, held, { allowedHosts: '["a.example"]' });
-  node.broken.add("applied");
-  await expect(node.networks.sync(slot, 1)).rejects.toThrow("Redis");
-  expect(await reach(slot)).toBe("closed");
+  for (const call of ["findBrowser", "applied", "networkChanges"]) node.broken.add(call);
+  const unread = { lease: held.lease, change: { revision: 1, allowedHosts: '["a.example"]' }, isWanted: () => true };
+  expect(await node.networks.sync(slot, 1, unread)).toBe(true);
+  expect(await reach(slot)).toBe("allowed_hosts");
+  // One that came late is not put over it.
+  expect(await node.networks.sync(slot, 1, { ...unread, change: { revision: 1, allowedHosts: "null" } })).toBe(true);
+  expect(await reach(slot)).toBe("allowed_hosts");
   node.broken.clear();
   await changedAtNextLook({ pool, slot, held });
 });
 
-test("a node that cannot look shuts every way out before a caller is told so, and opens them when it can look again", async () => {
+test("nor is one whose lease is over by then", async () => {
+  const { slot, held } = await leased();
+  node.broken.add("findBrowser");
+  expect(await node.networks.sync(slot, 1, { lease: held.lease, change: { revision: 1, allowedHosts: '["a.example"]' }, isWanted: () => false })).toBe(false);
+  node.broken.clear();
+  await node.clock.advance(1000);
+  await until("the way out", async () => (await reach(slot)) === 200);
+});
+
+test("a browser of which no change is known goes on where its record cannot be read", async () => {
+  const { slot } = await leased();
+  node.broken.add("findBrowser");
+  await expect(node.networks.sync(slot)).rejects.toThrow("Redis");
+  expect(await reach(slot)).toBe(200);
+});
+
+test("a change that is in force and could not be told is told again, and holds meanwhile", async () => {
+  const { pool, slot, held } = await leased();
+  await ask(pool, held, { allowedHosts: '["a.example"]' });
+  node.broken.add("applied");
+  expect(await node.networks.sync(slot, 1)).toBe(true);
+  expect(await reach(slot)).toBe("allowed_hosts");
+  node.broken.clear();
+  await changedAtNextLook({ pool, slot, held });
+});
+
+test("a node that is to be strict closes every way out where it cannot look, and opens them when it can again", async () => {
   const { slot } = await leased();
   node.broken.add("networkChanges");
   await node.clock.advance(3900);
@@ -142,6 +172,18 @@ test("a node that cannot look shuts every way out before a caller is told so, an
   node.broken.clear();
   await node.clock.advance(1000);
   await until("the way out", async () => (await reach(slot)) === 200);
+});
+
+test("a node without Redis for too long ends its browsers, and says so when Redis is back", async () => {
+  const { pool, slot, held } = await leased();
+  for (const call of ["networkChanges", "end"]) node.broken.add(call);
+  await node.clock.advance(119_000);
+  expect(slot.isEnding).toBe(false);
+  await node.clock.advance(2000);
+  await until("its end", () => node.slots.find(slot.id) === undefined);
+  node.broken.clear();
+  await node.clock.advance(5000);
+  await until("its record gone", async () => (await pool.state(held.id)) === "gone");
 });
 
 test("the next holder of a browser whose fence never came has the launch's own network", async () => {

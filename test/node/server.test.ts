@@ -10,7 +10,7 @@ const key = "the_key_of_this_suite";
 const upgraded: string[] = [];
 type Server = Awaited<ReturnType<typeof listenAsNodeServer>>;
 const listen = (host: string, checked = host): Promise<Server> => listenAsNodeServer({ host, port: 0, requestTimeoutMs: 5000 }, {
-  gateway: { request: () => false, upgrade: (asked, socket) => void (upgraded.push(asked.headers.host ?? ""), socket.destroy()) },
+  direct: { request: () => false }, gateway: { request: () => false, upgrade: (asked, socket) => void (upgraded.push(asked.headers.host ?? ""), socket.destroy()) },
   log: makeLogBook().log, unready: () => undefined, metrics: { contentType: "text/plain", text: async () => "remuda_nodes 1\n" },
   key: new Secret(key), hosts: makeHostCheck({ host: checked, urls: ["http://node.example.com"] }),
 });

@@ -124,8 +124,8 @@ test("a network is asked of the node after the record says so, before anything e
   const { id, lease } = await lend(pool);
   control.answerOfNode("silent");
   const silent = await control.updateSession(id, { name: "other", network: { allowed_hosts: [" A.example ", "a.example"] } }, callerOf());
-  expect(silent).toMatchObject({ kind: "refused", code: "node_silent", message: expect.stringContaining("reaches nothing") });
-  expect(control.asked).toEqual([{ kind: "network", revision: 1 }]);
+  expect(silent).toMatchObject({ kind: "refused", code: "node_silent", message: expect.stringContaining("not in force yet") });
+  expect(control.asked).toMatchObject([{ kind: "network", revision: 1, change: { revision: 1 } }]);
   const { lease: asked } = await pool.record(id);
   expect(asked).toMatchObject({ networkWanted: { revision: 1, allowedHosts: '["a.example"]' } });
   expect([asked?.name, asked?.network]).toEqual([undefined, undefined]);

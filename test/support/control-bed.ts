@@ -57,7 +57,7 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   let nodeText: string | undefined;
   let whileAsked: (browser: Browser) => Promise<unknown> = async () => {};
   const sessionPorts = {
-    homes, projects, configs, ...refs, restartLimitMs: 35_000,
+    homes, projects, configs, reports: bed.reports, ...refs, restartLimitMs: 35_000,
     askNode: async (browser: Browser, what: unknown) => {
       asked.push(what);
       await whileAsked(browser);

@@ -110,7 +110,7 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   const changing = new Changing({ attaching: new Attaching({ furnishing, restarts, log: silentLog }), networks, log: silentLog });
   const succession = new Succession({ slots, homes, reports, networks, log: silentLog });
   const fence = new Fence({ slots, homes, reports, log: silentLog, networks, succession, uploads, changing, resetLimitMs: 5000, answer: async () => {} });
-  const contact = new Contact({ node: nodeA, slots, homes, networks, clock, log: silentLog, limitMs: 4000 });
+  const contact = new Contact({ node: nodeA, slots, homes, networks, clock, log: silentLog, limitMs: 4000, isolatedMs: 120_000 });
   const keeping = new Keeping({
     node: nodeA, slots, homes, projects: failing(bed.projects, broken), reports, succession, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
   });

@@ -77,7 +77,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   await listenAsNode(state.ear, node, { onMessage: (message) => void hear(message).catch(onFault) });
   await startWorker(state.queueOptions, node, async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)));
   const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
-  const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs });
+  const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
   const succession = new Succession({ slots, homes, reports, networks, log });
   new Keeping({ node, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs }).start();
   clock.every(beatPeriodMs, () => void beat().catch(onFault));

@@ -46,13 +46,19 @@ local function dropLease(browser, why)
   return lease
 end
 
+-- Tells the browser's node that a lease is over; whoever asked for that sees to it that the node hears of it.
+local function cut(browser, message)
+  publish("remuda:node:" .. browser.node, message)
+  effect("cuts", { node = browser.node, message = message })
+end
+
 -- Decides once that a browser is over. Its lease, if any, ends with it. `credit` pays for its replacement at once.
 local function retire(browser, why, credit)
   if browser.state == "launching" then refund(browser) end
   if browser.lease then
     bury(browser, why)
     local lease = dropLease(browser, why)
-    publish("remuda:node:" .. browser.node, { kind = "cut", browser = browser.id, lease = lease.id, why = why })
+    cut(browser, { kind = "cut", browser = browser.id, lease = lease.id, why = why })
   end
   redis.call("SREM", K.worn, browser.id)
   if credit then addCredit(1) end
@@ -68,8 +74,7 @@ local function fence(browser, why, mode)
   claim(browser)
   browser.mode, browser.fence = mode, lease.id
   move(browser, "resetting", why, now + (mode == "state" and resetMs or fenceMs))
-  publish("remuda:node:" .. browser.node,
-    { kind = "fence", browser = browser.id, lease = lease.id, claim = browser.claim, mode = mode })
+  cut(browser, { kind = "fence", browser = browser.id, lease = lease.id, claim = browser.claim, mode = mode })
   if mode == "state" then
     effect("reset", { browser = browser.id, node = browser.node, claim = browser.claim })
   end
