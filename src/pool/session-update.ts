@@ -124,7 +124,9 @@ async function changeBrowser(ports: Ports, ask: Ask): Promise<Done<Session> | Re
   const late = isRunning && network ? await askNetwork(ports, reply.browser) : undefined;
   if (late) return late;
   if (patch.start_url) await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
-  const changed = await ports.configs.findSession(reply.browser, reply.at);
+  // What its node has put in force since is part of the answer.
+  const now = isRunning && network ? await ports.homes.findBrowser(browser.id) : reply;
+  const changed = now && (await ports.configs.findSession(now.browser, now.at));
   return changed ? done(changed) : refusal("browser_not_found");
 }
 

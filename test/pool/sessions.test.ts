@@ -111,8 +111,8 @@ test("a network that comes with a viewport is made ready with it, and asked for 
     if (held?.networkWanted) await control.bed.reports.applied({ browser: id, lease, revision: 1, outcome: "applied" });
   });
   const patch = { name: "all", viewport: { width: 640, height: 480 }, network: { allowed_hosts: ["a.example"] } };
-  expect((await patched(id, patch)).browser.lease).toMatchObject({ name: "all", viewport: expect.stringContaining("640") });
-  expect(control.asked).toEqual([
+  expect((await patched(id, patch)).browser.lease).toMatchObject({ name: "all", viewport: expect.stringContaining("640"), network: { revision: 1 } });
+  expect(control.asked).toMatchObject([
     { kind: "change", viewport: { width: 640, height: 480 }, network: { allowedHosts: '["a.example"]' } }, { kind: "network", revision: 1 },
   ]);
   expect(noted).toEqual([[undefined, undefined], ["all", 1]]);
