@@ -6,7 +6,7 @@ import { launchChromium } from "./browser/launch.js";
 import type { ArchivesPart } from "./archives.js";
 import { memoryOf } from "./browser/memory-usage.js";
 import { guardReadable } from "./browser/readable-paths.js";
-import { findScratchDirectory, scratchDirectoriesOf } from "./browser/scratch.js";
+import { findScratchDirectory, keepScratchDirectory, scratchDirectoriesOf } from "./browser/scratch.js";
 import { countStored, fullness, storedInMount } from "./browser/scratch-usage.js";
 import { sweepEarlier, sweepLeftovers } from "./browser/sweep.js";
 import type { Config } from "./config.js";
@@ -219,8 +219,11 @@ function factsOf(config: Config, { node, address, stopping, host, ways }: Facts)
 
 /** Clears the scratch directories of earlier starts first, so that what they left does not decide where this one's is. */
 async function scratchOf({ node, dataDir }: Config, around: Pick<Host, "clock" | "log">): Promise<string> {
-  await sweepEarlier(scratchDirectoriesOf(dataDir).filter((path) => path !== node.scratchDir), around);
-  return node.scratchDir ?? (await findScratchDirectory(dataDir));
+  const earlier = await scratchDirectoriesOf(dataDir);
+  await sweepEarlier(earlier.filter((path) => path !== node.scratchDir), around);
+  const path = node.scratchDir ?? (await findScratchDirectory(dataDir));
+  await keepScratchDirectory(dataDir, path);
+  return path;
 }
 
 async function hostSettings(config: Config, around: Pick<Host, "clock" | "log">): Promise<Parameters<typeof openHost>[0]> {

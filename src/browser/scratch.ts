@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { access, chmod, constants, lstat, mkdir, readFile, statfs, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { access, chmod, constants, lstat, mkdir, readFile, realpath, rename, statfs, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 
 const sharedMemory = "/dev/shm";
 const onDisk = "/var/tmp";
@@ -21,9 +21,22 @@ export async function findScratchDirectory(dataDirectory: string): Promise<strin
   return join(room >= roomyBytes ? sharedMemory : onDisk, scratchName(dataDirectory));
 }
 
-/** Every directory that `findScratchDirectory` may have answered at an earlier start. */
-export const scratchDirectoriesOf = (dataDirectory: string): readonly string[] =>
-  [sharedMemory, onDisk].map((place) => join(place, scratchName(dataDirectory)));
+/** Every directory that `findScratchDirectory` may have answered at an earlier start, and the last one in use. */
+export async function scratchDirectoriesOf(dataDirectory: string): Promise<readonly string[]> {
+  const usual = [sharedMemory, onDisk].map((place) => join(place, scratchName(dataDirectory)));
+  const last = await readFile(join(dataDirectory, lastFile), "utf8").then((text) => text.trim(), () => "");
+  return [...new Set([...usual, ...(last === "" ? [] : [last])])];
+}
+
+const lastFile = "scratch-directory";
+
+/** For a start with another setting, to which it would be unknown. In the daemon's own directory, whose words are taken as they are. */
+export async function keepScratchDirectory(dataDirectory: string, path: string): Promise<void> {
+  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  const draft = join(dataDirectory, `${lastFile}.new`);
+  await writeFile(draft, `${path}\n`, { mode: 0o600 });
+  await rename(draft, join(dataDirectory, lastFile));
+}
 
 /** Whether it is a directory of ours: anybody may have made one of that name. */
 export const isOurs = (path: string): Promise<boolean> =>
@@ -43,6 +56,8 @@ export async function makeScratchDirectory(path: string): Promise<void> {
   if (Buffer.byteLength(path) > mostPathBytes) {
     throw new Error(`the scratch directory ${path} has a path of more than ${mostPathBytes} bytes, which Chromium cannot use`);
   }
+  const why = await whyUnusable(path);
+  if (why !== undefined) throw new Error(`the scratch directory ${path} ${why}`);
   await mkdir(path, { recursive: true });
   if (!(await isOurs(path))) throw new Error(`${path} belongs to somebody else`);
   await chmod(path, 0o711);
@@ -52,6 +67,26 @@ export async function makeScratchDirectory(path: string): Promise<void> {
 export const cgroupNameOf = (scratch: string): string =>
   `${basename(scratch)}-${createHash("sha256").update(scratch).digest("hex").slice(0, 8)}`;
 
+/** Kernel file systems hold no files of others; recursive mkdir(2) of Node.js 20 never returns below /proc. */
+const ofKernel = ["/proc", "/sys", "/dev"];
+const isBelow = (path: string, place: string): boolean => path === place || path.startsWith(`${place}/`);
+
+async function whyUnusable(path: string): Promise<string | undefined> {
+  const real = await settledPath(path);
+  const place = ofKernel.find((each) => isBelow(real, each));
+  const isInMemory = real !== sharedMemory && isBelow(real, sharedMemory);
+  return place === undefined || isInMemory ? undefined : `is in ${place}, where browsers can keep no files`;
+}
+
+/** Of what is there of it, its links followed. */
+async function settledPath(path: string): Promise<string> {
+  const real = await realpath(path).catch(() => undefined);
+  if (real !== undefined || dirname(path) === path) return real ?? path;
+  return join(await settledPath(dirname(path)), basename(path));
+}
+
+/** What daemons put into it beside the workspaces of browsers. */
+export const besideWorkspaces = ["etc", "cgroup-tops", "mount-trial"] as const;
 const topsFile = (scratch: string): string => join(scratch, "cgroup-tops");
 
 /** Where the daemons of this directory have had their cgroups since the last sweep: for the next sweep to find. */

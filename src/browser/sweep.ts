@@ -7,7 +7,7 @@ import { sweepSharedSockets } from "./display-sockets.js";
 import type { Host } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
 import { isBubblewrap, killAll, processesOf, treeOf } from "./processes.js";
-import { cgroupTopsOf, isOurs, keepCgroupTops } from "./scratch.js";
+import { besideWorkspaces, cgroupTopsOf, isOurs, keepCgroupTops } from "./scratch.js";
 import { unmountBelow } from "./mounts.js";
 import { killStrays } from "./strays.js";
 import { removeCgroup } from "./tree.js";
@@ -38,11 +38,17 @@ export async function sweepEarlier(paths: readonly string[], around: Pick<Host, 
     try {
       await sweepCgroups({ ...around, scratchDirectory });
       await removeWorkspaces(scratchDirectory, around.log);
-      await removeDirectory(scratchDirectory);
+      await removeScratch(scratchDirectory);
     } catch (error) {
       around.log.warn({ scratchDirectory, error: textOf(error) }, "an earlier scratch directory could not be cleared");
     }
   }
+}
+
+/** One that was named by a setting may hold files of others by now: then it stays, with those. */
+async function removeScratch(path: string): Promise<void> {
+  await Promise.all(besideWorkspaces.map((name) => removeDirectory(join(path, name))));
+  await rmdir(path).catch(() => {});
 }
 
 async function removeWorkspaces(scratch: string, log: Log): Promise<number> {

@@ -141,7 +141,7 @@ test.runIf(process.platform === "linux")("where a daemon gives no uids, a sweep 
 });
 
 test("what a killed daemon left in either place of its data directory goes before the next one chooses", async () => {
-  const paths = scratchDirectoriesOf(`/nowhere/${process.pid}`);
+  const paths = await scratchDirectoriesOf(`/nowhere/${process.pid}`);
   expect(paths).toContain(await findScratchDirectory(`/nowhere/${process.pid}`));
   for (const path of paths) mkdirSync(join(path, newWorkspaceName(), "profile"), { recursive: true });
   const mount = join(paths[0] ?? "", newWorkspaceName());

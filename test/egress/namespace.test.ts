@@ -182,15 +182,26 @@ describe("namespaces made ahead", () => {
     await until("no descriptor left", () => descriptors() === before);
   });
 
-  test("are made by another helper when one was killed", async () => {
+  test.each(["SIGKILL", "SIGSTOP"] as const)("are made by another helper when one got %s, and nobody who waits is told", async (signal) => {
     const found = await findOnes();
     (await found.openNamespace()).close();
     const [pid = ""] = helpers();
-    process.kill(Number(pid), "SIGKILL");
-    const opened = await found.openNamespace().catch(() => found.openNamespace());
+    process.kill(Number(pid), signal);
+    const opened = await found.openNamespace();
     expect(helpers()).not.toContain(pid);
     opened.close();
     await found.close();
+    expect(helpers()).toEqual([]);
+  });
+
+  test("are not begun anew where it closes while a helper does not answer", async () => {
+    const found = await findOnes();
+    (await found.openNamespace()).close();
+    process.kill(Number(helpers()[0]), "SIGSTOP");
+    const refused = expect(found.openNamespace()).rejects.toThrow("stopping");
+    await found.close();
+    await refused;
+    expect(helpers()).toEqual([]);
   });
 
   test("are made by a helper that knows nothing of its daemon", async () => {
