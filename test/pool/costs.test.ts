@@ -52,6 +52,12 @@ test("a fill, a reap and a recycling read no browser that they leave as it is", 
   expect(await cost(() => homes.clearNode(pool.home, { node: nodeB, why: "drained", which: "all", request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
 });
 
+test("a pool that shrinks reads the browsers that go", async () => {
+  const other = await PoolBed.filled(control.bed, { size: 100 });
+  expect(await cost(() => other.update({ size: 98 }))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await other.counts()).toMatchObject({ idle: 98 });
+});
+
 test("a node that looks again at browsers of which none has changed is told just that", async () => {
   const look = (): Promise<unknown> => control.bed.homes.browsersOf(pool.home, nodeB);
   await look();

@@ -6,6 +6,7 @@
 --- @include ends
 --- @include closed
 --- @include mend
+--- @include worn
 
 local first = again()
 if first then return first end
@@ -14,13 +15,8 @@ local size, state, kind, hold = unpack(poolFields("size", "state", "kind", "hold
 if state ~= "open" or kind ~= "pool" then return plain("recycled", "0") end
 -- Where no room is left for a replacement, one goes before its replacement comes.
 if hold == "capacity" then
-  for _, id in ipairs(redis.call("SMEMBERS", K.worn)) do
-    local browser = read(id)
-    if browser and browser.state == "idle" then
-      retire(browser, "recycled", true)
-      break
-    end
-  end
+  local worn = wornIdle()
+  if worn then retire(worn, "recycled", true) end
 end
 -- At most a quarter of the pool at a time, so that a pool filled at once is not rebuilt at once.
 local most = A.node ~= "" and 1000000 or math.max(1, math.floor(tonumber(size) / 4))

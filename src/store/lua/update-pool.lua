@@ -48,16 +48,14 @@ if A.discard == "1" then each(K.launching, discardStale) end
 -- Launching first, then stale idle, then longest idle; never a leased one. Worn ones are replaced only as far as there is room below.
 local surge = tonumber(A.size) < tonumber(oldSize) and 0 or redis.call("SCARD", K.worn)
 local excess = liveCount() - tonumber(A.size) - surge
-local function shrink(key, isFirst)
+local function shrink(key, from)
   if excess <= 0 then return end
-  each(key, function(browser)
-    if excess <= 0 or not isFirst(browser) then return end
-    retire(browser, "above_size")
-    excess = excess - 1
-  end)
+  local ids = redis.call("ZRANGEBYSCORE", key, from, "+inf", "LIMIT", 0, excess)
+  for _, id in ipairs(ids) do retire(read(id), "above_size") end
+  excess = excess - #ids
 end
-local function any() return true end
-shrink(K.launching, any)
-shrink(K.idle, function(browser) return browser.worn or browser.generation < generation end)
-shrink(K.idle, any)
+shrink(K.launching, "-inf")
+-- By their scores older generations and worn ones come after all of this one (moves).
+shrink(K.idle, (1 - generation) * perGeneration)
+shrink(K.idle, "-inf")
 return finish("updated")

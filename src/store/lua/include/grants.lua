@@ -2,6 +2,7 @@
 --- @include moves
 --- @include closed
 --- @include ends
+--- @include worn
 --- @include counts
 --- @include messages
 
@@ -69,10 +70,8 @@ local function surplusOf(browser, size)
   local live = liveCount()
   if live <= size then return nil end
   if browser.worn then return browser, "recycled" end
-  for _, id in ipairs(redis.call("SMEMBERS", K.worn)) do
-    local worn = read(id)
-    if worn and worn.state == "idle" then return worn, "recycled" end
-  end
+  local worn = wornIdle()
+  if worn then return worn, "recycled" end
   if live > size + redis.call("SCARD", K.worn) then return browser, "above_size" end
   return nil
 end

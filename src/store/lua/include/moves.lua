@@ -14,9 +14,10 @@ local moves = {
 local stateKeys = { launching = K.launching, idle = K.idle, leased = K.leased, resetting = K.resetting, retiring = K.retiring }
 
 -- Freshest generation first, then the longest idle; worn ones last.
+local perGeneration, ofWorn = 4294967296, 2251799813685248
 local function idleScore(browser)
-  local score = nextNumber("sequence") - browser.generation * 4294967296
-  return browser.worn and score + 2251799813685248 or score
+  local score = nextNumber("sequence") - browser.generation * perGeneration
+  return browser.worn and score + ofWorn or score
 end
 
 -- Gives the record's text. `score` is the deadline of the claim for launching, resetting and retiring; for leased the browser's creation, the
