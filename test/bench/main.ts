@@ -14,6 +14,7 @@ import { type Report, textOf } from "./report.js";
 import { stopRuns } from "./runs.js";
 import { benchSession } from "./session.js";
 import { benchTiers } from "./tiers.js";
+import { benchWalls } from "./walls.js";
 
 const runs = 5;
 const parts: Readonly<Record<string, () => Promise<Report>>> = {
@@ -25,6 +26,7 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   floods: () => benchFloods({ runs: 3 }),
   egress: () => benchEgress({ runs }),
   tiers: () => benchTiers({ runs }),
+  walls: () => benchWalls({ runs }),
   extensions: () => benchExtensions({ runs }),
   profile: () => benchProfile({ runs }),
   memory: () => benchMemory(),
