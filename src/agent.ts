@@ -31,7 +31,7 @@ import { Labels } from "./pool/labels.js";
 import type { NodeFacts, Nodes } from "./pool/nodes.js";
 import type { Job } from "./pool/ports.js";
 import { startWorker } from "./schedule/queues.js";
-import type { State } from "./state.js";
+import { launchTurns, type State } from "./state.js";
 import { listenAsNode } from "./store/wire.js";
 import type { Metrics } from "./telemetry/metrics.js";
 
@@ -66,7 +66,7 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
   let beatNow = (): void => {};
   const health = openHealth(config, surroundings, { node, nodes, changed: () => beatNow() });
   const slots = new Slots({
-    homes, reports, clock, log, saving, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches,
+    homes, reports, clock, log, saving, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches, launchLimitMs: config.node.launchLimitMs * launchTurns,
     furnishing: (launch) => furnishing.of(launch),
     launch: (spec, { onAnswer, ...options }) => launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
     makeBridge: (chromium) => new Bridge(chromium.pipe, clock, limitsOf(config).sessions),

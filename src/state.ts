@@ -49,7 +49,7 @@ export interface State {
 }
 
 /** Longer than a launch may take once it runs: it may have to wait for its turn. */
-const launchTurns = 3;
+export const launchTurns = 3;
 
 /** Some beats may be missed by a node that is merely busy. */
 export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Millis => Math.min(3 * beatPeriodMs, lostAfterMs / 2);

@@ -45,6 +45,7 @@ const script = fileURLToPath(new URL("namespace-helper.mjs", import.meta.url));
 const saidBytes = 2_000;
 /** A helper that is at work needs a millisecond. */
 const atWorkLimitMs: Millis = 2_000;
+const endLimitMs: Millis = 5_000;
 
 /**
  * Makes one namespace at a time with a helper process, which it starts when it needs one and which goes on until `end`.
@@ -97,7 +98,9 @@ export class NamespaceMaker {
     this.#helper = undefined;
     helper.child.ref();
     helper.child.kill("SIGKILL");
-    await helper.ended;
+    const { clock } = this.parts;
+    // Killed is killed; what is waited for besides is the end of its output.
+    await within(clock, { what: "ending the helper", limitMs: endLimitMs }, helper.ended).catch(() => {});
   }
 
   #start(): Helper {

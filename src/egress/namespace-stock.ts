@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
 import type { NamespaceListener } from "./namespace.js";
 
@@ -7,6 +7,8 @@ export interface StockParts {
   make(): Promise<NamespaceListener>;
   /** Ends whatever makes them; the next `make` starts it again. */
   end(): Promise<void>;
+  /** Whoever waits longer for one is told that there is none. */
+  readonly waitMs: Millis;
   /** Kept ready. */
   readonly size: number;
   readonly clock: Clock;
@@ -37,9 +39,25 @@ export class NamespaceStock {
   take(): Promise<NamespaceListener> {
     if (this.#isClosed) return Promise.reject(new Error("no network namespaces are made any more"));
     const listener = this.#ready.shift();
-    const taken = listener ? Promise.resolve(listener) : new Promise<NamespaceListener>((resolve, reject) => this.#waiters.push({ resolve, reject }));
+    const taken = listener ? Promise.resolve(listener) : this.#wait();
     this.#fill();
     return taken;
+  }
+
+  #wait(): Promise<NamespaceListener> {
+    return new Promise((resolve, reject) => {
+      const { clock, waitMs } = this.parts;
+      const cancel = clock.after(waitMs, () => {
+        this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
+        reject(new Error(`no network namespace could be had within ${waitMs} ms`));
+      });
+      const settled = <Value>(settle: (value: Value) => void) => (value: Value): void => {
+        cancel();
+        settle(value);
+      };
+      const waiter: Waiter = { resolve: settled(resolve), reject: settled(reject) };
+      this.#waiters.push(waiter);
+    });
   }
 
   /** Lets go of all that nobody has taken. Resolves when nothing is left of them or of what makes them. */

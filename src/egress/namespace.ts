@@ -45,6 +45,8 @@ const proxyPort = 3128;
 /** A start of Node.js on a busy machine is the most of it. */
 const makeLimitMs = 10_000;
 const enterLimitMs = 5_000;
+/** Many launches may wait for one at once; less than a launch may take. */
+const waitLimitMs = 20_000;
 
 /**
  * Whether this process can give each browser a network namespace of its own, found out by making one. It takes Linux,
@@ -54,7 +56,7 @@ const enterLimitMs = 5_000;
 export async function findNamespaces({ tools, clock, log, stock }: NamespaceParts): Promise<Namespaces> {
   try {
     const maker = await tryNetworks(tools, clock);
-    const namespaces = new NamespaceStock({ make: async () => listenerOf(await maker.make()), end: () => maker.end(), size: stock, clock, log });
+    const namespaces = new NamespaceStock({ make: async () => listenerOf(await maker.make()), end: () => maker.end(), waitMs: waitLimitMs, size: stock, clock, log });
     log.info({ tier: "namespace" }, "egress tier examined");
     return { kind: "available", openNamespace: () => namespaces.take(), close: () => namespaces.close() };
   } catch (error) {

@@ -1,4 +1,6 @@
 import PQueue from "p-queue";
+import type { Clock, Millis } from "../base/clock.js";
+import { within } from "../base/deadline.js";
 import type { BrowserId } from "../base/ids.js";
 import type { Chromium, Furnish, LaunchSpec, Left } from "../browser/chromium.js";
 import { memoryBytes } from "../pool/config.js";
@@ -29,6 +31,9 @@ export interface LaunchingPorts {
   /** What a browser of this configuration is made of; undefined where it is nothing but itself. */
   furnishing(config: LaunchConfig): Furnish | undefined;
   readonly parallelLaunches: number;
+  /** A launch that takes longer, its turn included, has failed; what becomes of it is ended when it comes. */
+  readonly launchLimitMs: Millis;
+  readonly clock: Clock;
 }
 
 /** Somebody waits for a restart; a launch is for later. */
@@ -42,8 +47,21 @@ export class Launching {
     this.#queue = new PQueue({ concurrency: ports.parallelLaunches });
   }
 
-  /** Opens the browser's door and starts it; where it throws, nothing of either is left. */
-  first(id: BrowserId, { config, isForOne, signal }: First): Promise<{ chromium: Chromium; door: Door }> {
+  /** Opens the browser's door and starts it; where it throws, nothing of either is left, or is ended when it comes. */
+  async first(id: BrowserId, first: First): Promise<{ chromium: Chromium; door: Door }> {
+    const { clock, launchLimitMs: limitMs } = this.ports;
+    const late = new AbortController();
+    const launch = this.#first(id, { ...first, signal: AbortSignal.any([first.signal, late.signal]) });
+    try {
+      return await within(clock, { what: "the launch", limitMs }, launch);
+    } catch (error) {
+      late.abort(error);
+      void launch.then(({ chromium, door }) => chromium.kill().finally(() => door.close())).catch(() => {});
+      throw error;
+    }
+  }
+
+  #first(id: BrowserId, { config, isForOne, signal }: First): Promise<{ chromium: Chromium; door: Door }> {
     return this.#inTurn(0, async (onAnswer) => {
       signal.throwIfAborted();
       const door = await this.ports.openDoor(id, config);
@@ -75,7 +93,12 @@ export class Launching {
   #inTurn<Result>(priority: number, start: (onAnswer: () => void) => Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       const turn = (): Promise<void> => new Promise((free) => {
-        start(free).then(resolve, reject).finally(free);
+        // One that hangs keeps no other from its turn.
+        const cancel = this.ports.clock.after(this.ports.launchLimitMs, free);
+        start(free).then(resolve, reject).finally(() => {
+          cancel();
+          free();
+        });
       });
       this.#queue.add(turn, { priority }).catch(reject);
     });

@@ -103,3 +103,21 @@ test("a holder whose fence never came is cut when the record names another", asy
   await until("the cut", () => node.slots.find(id)?.activity.isOver(earlier));
   expect(node.slots.find(id)?.activity.lease).toBe(present.lease);
 });
+
+test("a launch that hangs fails within its limit, keeps no other from its turn, and is ended when it comes after all", async () => {
+  await node.close();
+  let letGo = (): void => {};
+  const holds = [new Promise<void>((resolve) => (letGo = resolve))];
+  await open({ parallelLaunches: 1, launchLimitMs: 1000, before: async () => await holds.shift() });
+  const pool = await PoolBed.create(node.bed, { size: 2 });
+  const [hanging, next] = await pool.claim(2);
+  if (!hanging || !next) throw new Error("nothing was claimed");
+  await node.launch(hanging);
+  expect(await pool.state(hanging.id)).toBe("gone");
+  expect((await pool.found()).fill?.last_error).toContain("the launch took longer than 1000 ms");
+  await node.launch(next);
+  expect(await pool.state(next.id)).toBe("idle");
+  letGo();
+  await until("the late one", () => node.launched.length === 2 || node.slots.count === 1);
+  await until("its end", () => node.launched.filter(({ pid }) => isLiving(pid)).length === 1);
+});

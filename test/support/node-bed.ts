@@ -58,12 +58,14 @@ export interface NodeBed {
   close(): Promise<void>;
 }
 
-interface Options extends Partial<Pick<SlotPorts, "maxBrowsers" | "maxBytes" | "parallelLaunches">> {
+interface Options extends Partial<Pick<SlotPorts, "maxBrowsers" | "maxBytes" | "parallelLaunches" | "launchLimitMs">> {
+  /** What holds a launch up before Chromium is started. */
+  readonly before?: () => Promise<void>;
   readonly isReal?: boolean;
   readonly saveLimitMs?: number;
 }
 
-export async function openNodeBed(project: string, { isReal = false, saveLimitMs = 30_000, ...limits }: Options = {}): Promise<NodeBed> {
+export async function openNodeBed(project: string, { isReal = false, saveLimitMs = 30_000, before = async () => {}, ...limits }: Options = {}): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
   const fake = await makeFakeChromium();
@@ -96,8 +98,9 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
         resolve: makeResolve({ clock: systemClock, limitMs: 2000 }), own, clock: systemClock, log: silentLog, meter: { request() {}, carried() {} },
       },
     }),
-    homes, reports, clock: systemClock, log: silentLog, parallelLaunches: 4, maxBrowsers: 10, maxBytes: 2 ** 40, ...limits,
+    homes, reports, clock: systemClock, log: silentLog, parallelLaunches: 4, launchLimitMs: 90_000, maxBrowsers: 10, maxBytes: 2 ** 40, ...limits,
     async launch(spec, { onAnswer, ...options }) {
+      await before();
       const chromium = await launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) });
       launched.push(chromium);
       return chromium;

@@ -38,7 +38,7 @@ function slotsOf({ homes, reports }: State, { clock, log, hurry }: Surroundings)
     resolve: async () => [], own: makeOwn([]), clock, log, meter: { request() {}, carried() {} },
   };
   return new Slots({
-    homes, reports, saving, clock, log, parallelLaunches: 100, maxBrowsers: 10_000, maxBytes: memoryBytes, furnishing: () => undefined,
+    homes, reports, saving, clock, log, parallelLaunches: 100, launchLimitMs: 90_000, maxBrowsers: 10_000, maxBytes: memoryBytes, furnishing: () => undefined,
     openDoor: (browser, config) => Door.open(browser, config, {
       privateHosts: [], privateHostsCeiling: [], allowedProbeUrl: null, log, meter: { opened() {}, closed() {} },
       openUpstream: async () => undefined, openListener: async () => silentListener(), egress,
