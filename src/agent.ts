@@ -1,3 +1,5 @@
+import type { Clock } from "./base/clock.js";
+import { within } from "./base/deadline.js";
 import { textOf } from "./base/log.js";
 import type { BrowserId, LeaseId, NodeId } from "./base/ids.js";
 import { Stops } from "./base/stops.js";
@@ -86,7 +88,7 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
   });
   const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
   const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
-  const keeping = new Keeping({ node, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
+  const keeping = new Keeping({ node, nodes, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
   const gateway = openGateway({ config, surroundings, parts }, { reports, slots, fence, succession, keeping });
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
     await Promise.all([ways.close(address), ways.close(listening)]);
@@ -170,7 +172,7 @@ async function beginAgent({ config, surroundings, state, stops }: Around, { node
   const { homes, nodes } = state;
   await drain.forgetEarlierRun();
   await state.queues.drop(node);
-  const beat = (): Promise<void> => nodes.beat(facts());
+  const beat = makeBeat(config, { clock, beat: () => nodes.beat(facts()), look: () => keeping.look() });
   const beatSoon = (): void => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
   await beat();
   const ears = await listenAsNode(state.ear, node, { onMessage: (message) => fence.hear(message) });
@@ -189,6 +191,22 @@ async function beginAgent({ config, surroundings, state, stops }: Around, { node
     await drain.wait(config.drain.limitMs, hurry);
   });
   return beatSoon;
+}
+
+interface Beating {
+  readonly clock: Clock;
+  beat(): Promise<void>;
+  look(): Promise<void>;
+}
+
+/** After so long a silence it may have been taken for lost: what still lives here is brought in order before anything is placed here again. */
+function makeBeat({ node: { lostAfterMs: limitMs } }: Config, { clock, beat, look }: Beating): () => Promise<void> {
+  let beatAt = clock.monotonic();
+  return async () => {
+    if (clock.monotonic() - beatAt > limitMs) await within(clock, { what: "a look at what lives here", limitMs }, look()).catch(() => {});
+    await beat();
+    beatAt = clock.monotonic();
+  };
 }
 
 function workOn({ slots, fence }: { slots: Slots; fence: Fence }, job: Job): Promise<void> {

@@ -3,6 +3,8 @@ import { groupBy } from "../base/group.js";
 import { type BrowserId, type Home, homeOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Browser } from "../pool/browser.js";
+import { memoryBytes } from "../pool/config.js";
+import type { Nodes } from "../pool/nodes.js";
 import type { Homes, NodeReports, Projects } from "../pool/ports.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
@@ -13,6 +15,7 @@ export interface KeepingPorts {
   readonly slots: Slots;
   readonly homes: Homes;
   readonly projects: Pick<Projects, "homes">;
+  readonly nodes: Pick<Nodes, "holdRoom" | "freeRoom">;
   readonly reports: NodeReports;
   readonly succession: Succession;
   readonly clock: Clock;
@@ -33,7 +36,7 @@ const looksPerRound = 6;
  */
 export class Keeping {
   readonly #lastProbe = new WeakMap<Slot, Millis>();
-  #isLooking = false;
+  #looking: Promise<void> | undefined;
   #looks = 0;
 
   constructor(private readonly ports: KeepingPorts) {}
@@ -43,17 +46,12 @@ export class Keeping {
     return this.ports.clock.every(this.ports.expirePeriodMs, () => void this.look());
   }
 
-  /** Never throws. */
-  async look(): Promise<void> {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    try {
-      await this.#look();
-    } catch (error) {
-      this.ports.log.warn({ error: textOf(error) }, "browsers could not be looked after");
-    } finally {
-      this.#isLooking = false;
-    }
+  /** Never throws. Whoever asks while a look is under way joins it. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look()
+      .catch((error: unknown) => this.ports.log.warn({ error: textOf(error) }, "browsers could not be looked after"))
+      .finally(() => (this.#looking = undefined));
+    return this.#looking;
   }
 
   /** A client has come for a browser that is not here: where its record says that it is, the record is wrong. Never throws. */
@@ -98,14 +96,16 @@ export class Keeping {
     await this.#probe(slot);
   }
 
-  /** Its record is gone: this node was taken for lost, or Redis has forgotten. Nobody may use it any more. */
+  /** Its record is gone: this node was taken for lost, or Redis has forgotten. Nobody may use it any more, and as long as it lives it takes room. */
   async #endUnknown(slot: Slot): Promise<void> {
-    const { slots, homes, clock, log } = this.ports;
-    if (slot.isEnding || clock.monotonic() - slot.bornAtMs < youngMs) return;
+    const { node, nodes, slots, homes, clock, log } = this.ports;
     // Another release writes records without telling the index.
     if (await homes.findBrowser(slot.id)) return;
+    await nodes.holdRoom(node, { id: slot.id, bytes: memoryBytes(slot.config.memory) });
+    if (slot.isEnding || clock.monotonic() - slot.bornAtMs < youngMs) return;
     log.warn({ browser: slot.id }, "browser without a record ended");
     await slots.end(slot);
+    await nodes.freeRoom(node, slot.id);
   }
 
   async #keepLeased(slot: Slot, { lease }: Browser, at: Millis): Promise<void> {

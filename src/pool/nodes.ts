@@ -37,6 +37,8 @@ export interface Nodes {
   rest(node: NodeId, ms: Millis): Promise<void>;
   /** It launches again. */
   wake(node: NodeId): Promise<void>;
+  /** A browser is there, whether there is room or not, and whether it has a record. */
+  holdRoom(node: NodeId, browser: { id: BrowserId; bytes: number }): Promise<void>;
   freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
   occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }>;
   /** Gives back reservations past their deadline whose browser never came to be. */

@@ -56,6 +56,11 @@ export class RedisNodes implements Nodes {
     await this.store.ask((redis) => redis.del(nodeKey(node, "rest"), nodeKey(node, "trial")));
   }
 
+  async holdRoom(node: NodeId, { id, bytes }: { id: BrowserId; bytes: number }): Promise<void> {
+    const deadline = (await this.#now()) + this.options.limits.launchClaimMs;
+    await this.store.ask((redis) => redis.hsetnx(nodeKey(node, "room"), id, `${bytes} ${deadline}`));
+  }
+
   async freeRoom(node: NodeId, browser: BrowserId): Promise<void> {
     await this.store.ask((redis) => redis.hdel(nodeKey(node, "room"), browser));
   }

@@ -5,6 +5,7 @@ import { until } from "../support/chromium-until.js";
 import { isLiving } from "../support/living.js";
 import { type NodeBed, openNodeBed } from "../support/node-bed.js";
 import { nodeA, PoolBed } from "../support/pool-bed.js";
+import { request } from "../support/store-bed.js";
 
 let node: NodeBed;
 let count = 0;
@@ -189,4 +190,24 @@ test("a browser that could not be ended is tried again", async () => {
   });
   expect(tries).toBeGreaterThanOrEqual(3);
   expect(await pool.state(slot.id)).toBe("retiring");
+});
+
+test("a browser of a node that was taken for lost takes room there until it has ended", async () => {
+  const { pool, slot } = await one();
+  const { nodes, homes } = node.bed;
+  await homes.clearNode(pool.home, { node: nodeA, why: "node_lost", which: "lost", request: request() });
+  await nodes.forget(nodeA);
+  const { chromium } = slot;
+  const kill = chromium.kill.bind(chromium);
+  let isStuck = true;
+  chromium.kill = async () => (isStuck ? Promise.reject(new Error("its directories are busy")) : await kill());
+  await node.clock.advance(60_000);
+  await until("its room", async () => (await nodes.occupancy(nodeA)).browsers === 1);
+  expect(node.slots.find(slot.id)).toBe(slot);
+  isStuck = false;
+  await until("its end", async () => {
+    await node.clock.advance(5000);
+    return node.slots.find(slot.id) === undefined;
+  });
+  expect(await nodes.living()).toEqual([]);
 });

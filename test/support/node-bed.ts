@@ -115,7 +115,7 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   const fence = new Fence({ slots, homes, reports, log: silentLog, networks, succession, uploads, changing, resetLimitMs: 5000, answer: async () => {} });
   const contact = new Contact({ node: nodeA, slots, homes, networks, clock, log: silentLog, limitMs: 4000, isolatedMs: 120_000 });
   const keeping = new Keeping({
-    node: nodeA, slots, homes, projects: failing(bed.projects, broken), reports, succession, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
+    node: nodeA, nodes: bed.nodes, slots, homes, projects: failing(bed.projects, broken), reports, succession, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
   });
   const stopKeeping = keeping.start();
   return {

@@ -79,7 +79,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
   const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
   const succession = new Succession({ slots, homes, reports, networks, log });
-  new Keeping({ node, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs }).start();
+  new Keeping({ node, nodes, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs }).start();
   clock.every(beatPeriodMs, () => void beat().catch(onFault));
   return {
     id: node, contact,
