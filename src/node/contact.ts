@@ -1,7 +1,8 @@
 import { groupBy } from "../base/group.js";
 import type { Clock, Millis } from "../base/clock.js";
-import { type Home, homeOf, type NodeId } from "../base/ids.js";
+import { type BrowserId, type Home, homeOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
+import type { Browser } from "../pool/browser.js";
 import type { Homes } from "../pool/ports.js";
 import type { Networks } from "./networks.js";
 import type { Slot } from "./slot.js";
@@ -73,14 +74,14 @@ export class Contact {
     const { homes, networks } = this.ports;
     const changes = await homes.networkChanges(home);
     const isNew = changes !== this.#seen.get(home);
-    const wanting = isNew ? await this.#wanting(home) : new Set<string>();
-    for (const each of slots.filter((slot) => networks.isBehind(slot) || wanting.has(slot.id))) this.#sync(each);
+    const records = isNew ? await this.#recordsOf(home) : undefined;
+    for (const each of slots.filter((slot) => networks.isBehind(slot) || isOther(slot, records?.get(slot.id)))) this.#sync(each);
     this.#seen.set(home, changes);
   }
 
-  async #wanting(home: Home): Promise<ReadonlySet<string>> {
+  async #recordsOf(home: Home): Promise<ReadonlyMap<BrowserId, Browser>> {
     const { browsers } = await this.ports.homes.browsersOf(home, this.ports.node);
-    return new Set(browsers.filter(({ lease }) => lease?.networkWanted ?? lease?.network).map(({ id }) => id));
+    return new Map(browsers.map((browser) => [browser.id, browser]));
   }
 
   /** Not waited for: one that takes long closes the way out of its own browser. */
@@ -115,3 +116,7 @@ export class Contact {
     });
   }
 }
+
+/** Whether a record asks for another network than the one that is in force. */
+const isOther = ({ network }: Slot, record: Browser | undefined): boolean =>
+  record?.lease !== undefined && (record.lease.networkWanted !== undefined || record.lease.network?.revision !== network?.revision);

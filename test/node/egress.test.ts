@@ -103,6 +103,27 @@ test("a change that no message tells of is put in force at the next look", async
   await changedAtNextLook({ pool, slot, held });
 });
 
+test("a change to one browser asks nothing about others, whose changes are in force", async () => {
+  const pool = await PoolBed.create(node.bed, { size: 2 });
+  for (const browser of await pool.claim(2)) await node.launch(browser);
+  const [first, second] = [await pool.lend(), await pool.lend()];
+  for (const held of [first, second]) await ask(pool, held, { allowedHosts: '["a.example"]' });
+  const isInForce = async ({ id }: Held, revision: number): Promise<boolean> => (await pool.record(id)).lease?.network?.revision === revision;
+  await node.clock.advance(1000);
+  await until("both in force", async () => (await isInForce(first, 1)) && (await isInForce(second, 2)));
+  const read: string[] = [];
+  const { homes } = node.bed;
+  const findBrowser = homes.findBrowser.bind(homes);
+  homes.findBrowser = (id) => {
+    read.push(id);
+    return findBrowser(id);
+  };
+  await ask(pool, second, { allowedHosts: '["b.example"]' });
+  await node.clock.advance(1000);
+  await until("the change in force", async () => (await findBrowser(second.id))?.browser.lease?.network?.revision === 3);
+  expect(new Set(read)).toEqual(new Set([second.id]));
+});
+
 test("a change whose proxy is gone is refused, and what was in force is", async () => {
   const { pool, slot, held } = await leased();
   await ask(pool, held, { proxy: `{"id":"${"p".repeat(24)}"}` });
