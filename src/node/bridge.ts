@@ -29,6 +29,9 @@ export class CommandFailed extends Error {
  * content/browser/devtools/devtools_pipe_handler.cc); the margin is for the id, the session, the NUL and the read that completes it.
  */
 const maxBodyBytes = 100 * 1024 * 1024 - 129 * 1024;
+/** Without a filter Chromium tells of all but the browser and the tabs, in one of which a PDF's viewer is. */
+const tabsToo = [{ type: "browser", exclude: true }, {}];
+const tabsAlone = [{ type: "tab" }, { exclude: true }];
 const backlogBytes = 32 * 1024 * 1024;
 const limitMs: Millis = 5000;
 
@@ -114,7 +117,7 @@ export class Bridge {
     const { defaultBrowserContextId: own } = await this.#ask("Target.getBrowserContexts", {}, control);
     const openBlank = (): void => void this.#ask("Target.createTarget", { url: "about:blank" }, control).catch(() => {});
     this.#lastPage = new LastPage(typeof own === "string" ? own : undefined, openBlank);
-    await this.#ask("Target.setDiscoverTargets", { discover: true }, control);
+    await this.#ask("Target.setDiscoverTargets", { discover: true, filter: tabsToo }, control);
     return control;
   }
 
@@ -241,7 +244,15 @@ export class Bridge {
     const target = findTarget(frame);
     if (target === undefined) return;
     if (method === "Target.targetCreated") this.#lastPage?.created(target);
-    if (this.#closed.note(target)) this.#clear(target.targetId);
+    if (!this.#closed.note(target)) return;
+    this.#clear(target.targetId);
+    if (target.url !== "") this.#closeTabs().catch(() => {});
+  }
+
+  /** Chromium does not tell when the address of a tab changes (156); that of a PDF's viewer has none at first. */
+  async #closeTabs(): Promise<void> {
+    const { targetInfos } = await this.#ask("Target.getTargets", { filter: tabsAlone }, this.#control);
+    for (const tab of targetInfos as readonly TargetInfo[]) if (this.#closed.note(tab)) this.#clear(tab.targetId);
   }
 
   #destroyed(target: string): void {

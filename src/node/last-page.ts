@@ -21,6 +21,7 @@ export class LastPage {
   constructor(private readonly defaultContext: string | undefined, private readonly openBlank: () => void) {}
 
   created(info: TargetInfo): void {
+    if (info.type === "tab") return;
     const isPage = info.type === "page" && info.subtype === undefined;
     const stays = isPage && (this.defaultContext === undefined || info.browserContextId === this.defaultContext);
     (stays ? this.#staying : this.#others).add(info.targetId);
