@@ -1,7 +1,7 @@
 import type { Clock } from "./base/clock.js";
 import { within } from "./base/deadline.js";
 import { textOf } from "./base/log.js";
-import type { BrowserId, LeaseId, NodeId } from "./base/ids.js";
+import { type BrowserId, type LeaseId, newRequestId, type NodeId } from "./base/ids.js";
 import { Stops } from "./base/stops.js";
 import { type Host, openHost } from "./browser/host.js";
 import { launchChromium } from "./browser/launch.js";
@@ -24,13 +24,14 @@ import { Fence } from "./node/fence.js";
 import type { Gateway } from "./node/gateway.js";
 import { Health } from "./node/health.js";
 import { Keeping } from "./node/keeping.js";
+import { NameTaken, takeName } from "./node/naming.js";
 import { Networks } from "./node/networks.js";
 import type { NodeAddress, Registered } from "./node/ports.js";
 import { type SlotPorts, Slots } from "./node/slots.js";
 import { Succession } from "./node/succession.js";
 import { startWatch } from "./node/watch.js";
 import { Labels } from "./pool/labels.js";
-import type { NodeFacts, Nodes } from "./pool/nodes.js";
+import type { Beaten, NodeFacts, Nodes } from "./pool/nodes.js";
 import type { Job } from "./pool/ports.js";
 import { startWorker } from "./schedule/queues.js";
 import { launchTurns, type State } from "./state.js";
@@ -39,6 +40,8 @@ import type { Metrics } from "./telemetry/metrics.js";
 
 export interface AgentParts extends GatewayWiring {
   readonly node: NodeId;
+  /** The same for all daemons of one data directory. */
+  readonly origin: string;
   readonly archives: ArchivesPart;
 }
 
@@ -58,6 +61,7 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
   const { log, clock, stopping } = surroundings;
   const { homes, reports, projects, nodes } = state;
   const { node } = parts;
+  const run = newRequestId();
   const stops = new Stops(clock, config.stop.stepMs + config.drain.limitMs);
 
   const host = await openHost(await hostSettings(config, { clock, log }), { clock, log });          stops.add("browser host", () => host.close());
@@ -93,7 +97,7 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
     await Promise.all([ways.close(address), ways.close(listening)]);
     beatNow = await beginAgent({ config, surroundings, state, stops }, {
-      node, slots, fence, networks, keeping, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, ways }), ...failingOf(health) }),
+      node, slots, fence, networks, keeping, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, ways }), ...failingOf(health), run, origin: parts.origin }),
     });
   };
   return { agent: { gateway, hearDirectly: fence.hearDirectly.bind(fence), begin, unready: () => (stopping.aborted ? "draining" : whyNot(host, config, ways)) }, stops };
@@ -158,6 +162,12 @@ interface Begun {
   facts(): NodeFacts;
 }
 
+/** A node that was taken for lost goes on when what it held is cleared. One whose name another has taken meanwhile ends. */
+function heed(beaten: Beaten, { log, fail }: Surroundings): void {
+  if (beaten.kind === "lost") log.warn({}, "node was taken for lost: it waits until what it held is cleared");
+  if (beaten.kind === "taken") fail(new NameTaken(beaten.by));
+}
+
 const openHealth = ({ fill }: Config, { clock, log }: Surroundings, { node, nodes, changed }: { node: NodeId; nodes: Nodes; changed(): void }): Health =>
   new Health({
     clock, log, changed, backoff: { initialMs: fill.backoffInitialMs, maxMs: fill.backoffMaxMs },
@@ -168,11 +178,18 @@ const failingOf = ({ failing }: Health): Pick<NodeFacts, "failing"> => (failing 
 
 /** Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what beats out of turn. */
 async function beginAgent({ config, surroundings, state, stops }: Around, { node, slots, fence, networks, keeping, drain, gateway, facts }: Begun): Promise<() => void> {
-  const { log, clock, hurry } = surroundings;
+  const { log, clock, hurry, stopping } = surroundings;
   const { homes, nodes } = state;
+  // Nothing is placed here before what an earlier run has left is gone.
+  await takeName({ ...config.node, clock, log, stopping, beat: () => nodes.beat({ ...facts(), canLaunch: false }), clear: () => drain.finishEarlierRun() });
   await drain.forgetEarlierRun();
   await state.queues.drop(node);
-  const beat = makeBeat(config, { clock, beat: () => nodes.beat(facts()), look: () => keeping.look() });
+  // Last of all: whoever is killed before has its queue dropped as a lost node.
+  stops.add("name", async () => {
+    await state.queues.drop(node);
+    await nodes.forget(node);
+  });
+  const beat = makeBeat(config, { clock, beat: async () => heed(await nodes.beat(facts()), surroundings), look: () => keeping.look() });
   const beatSoon = (): void => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
   await beat();
   const ears = await listenAsNode(state.ear, node, { onMessage: (message) => fence.hear(message) });

@@ -95,6 +95,7 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   const onMessage = (message: ControlMessage): void => (message.kind === "answer" ? asking.hear(message) : desk.deliver(message.connection, message));
   const fill = makeFill({ homes, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
   const kickHome = makeKick(fill, (home, error) => log.warn({ home, error: textOf(error) }, "fill left to the tick"));
+  const hearing = listeningOf(config, state);
   const kick = (pool: PoolId): void => kickHome(homeOf(pool));
   const askCurl = makeAskCurl({ secret: parts.secret, clock, log, limits: limitsOf(config).curl, findAddress: findNodeAddress(state, undefined), unreachable: (address) => parts.silence.suspect(address) });
   const { pools, sessions } = wireOperations(config, { state, desk, grants, control, kick, askNode: asking.ask, askCurl, clock, metrics: parts.metrics, archives: parts.archives.archives });
@@ -112,9 +113,11 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
     const ears = await listenAsControl(state.ear, control, { onMessage });
     stops.add("messages", () => ears.close());
     await declarePools(config.pools, { pools, ...referencesOf(state), log, defaults: defaultsOf(config), request: newRequestId });
+    // By a timer of its own: a tick may take its time.
+    stops.add("listening", clock.every(config.periods.fillMs, () => void hearing.listensMs().catch((error: unknown) => log.warn({ error: textOf(error) }, "listening was not noted"))));
     const upkeep = makeUpkeep({
-      homes, projects, nodes, jobs: queues, log, fill, refresh: makeRefreshHome(state), dropQueue: (node) => queues.drop(node), maxLeases: config.recycle.maxLeases,
-      ...listeningOf(config, state),
+      homes, projects, nodes, jobs: queues, clock, log, fill, refresh: makeRefreshHome(state), queues, maxLeases: config.recycle.maxLeases,
+      ...hearing,
     });
     const sweep = archivesTick(config, surroundings, { state, archives: parts.archives.archives });
     const ticks = await startTicks(state.queueOptions, [...ticksOf(config, upkeep), sweep], { clock, record: state.ticks });
@@ -134,7 +137,7 @@ function kickWhereLacking({ signals }: State, kick: (home: Home) => void): () =>
   return () => deaf.forEach((stop) => stop());
 }
 
-/** Ticks that stay away for several periods of the fill have left a gap in which nobody was heard. */
+/** A control that has noted nothing for several periods of the fill has left a gap in which nobody was heard. */
 const listeningOf = ({ acquire, node, periods }: Config, { ticks }: State): Pick<Parameters<typeof makeUpkeep>[0], "listensMs" | "lostAfterMs"> => ({
   listensMs: () => ticks.steadyMs(Math.max(3 * periods.fillMs, acquire.controlLostAfterMs / 2)),
   lostAfterMs: { node: node.lostAfterMs, control: acquire.controlLostAfterMs },

@@ -2,7 +2,7 @@ import { type Agent, openAgent } from "./agent.js";
 import { announce } from "./announce.js";
 import { openArchives } from "./archives.js";
 import type { Config } from "./config.js";
-import { apiKey, clusterSecret, nodeId } from "./config/kept.js";
+import { apiKey, clusterSecret, nodeId, nodeOrigin } from "./config/kept.js";
 import { urlOf } from "./config/resolve.js";
 import { openControl } from "./control.js";
 import { findLeaseEnd, findNodeAddress, openSilence, wireGateway } from "./gateway.js";
@@ -81,13 +81,13 @@ function openMetrics({ log, clock }: Surroundings, state: State, readings?: Read
 /** Everything in one process. */
 const all: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
   const { state } = take(stops, "state", openState(config, surroundings));
-  const [secret, node] = await Promise.all([clusterSecret(config), nodeId(config)]);
+  const [secret, node, origin] = await Promise.all([clusterSecret(config), nodeId(config), nodeOrigin(config)]);
   const metrics = openMetrics(surroundings, state, readingsOf(state));
   const url = new PublicUrl(config);
   const silence = openSilence(config, surroundings, state);
   const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, node), findEnd: findLeaseEnd(state), unreachable: silence.suspect.bind(silence) };
   const archives = take(stops, "archives", await openArchives(config, surroundings));
-  const agentPart = await openAgent(config, surroundings, { state, parts: { ...wiring, node, archives } });
+  const agentPart = await openAgent(config, surroundings, { state, parts: { ...wiring, node, origin, archives } });
   const { agent } = agentPart;
   const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway, directWay(surroundings, secret, agent)), archives, silence, version: versionOf(packageRoot), unready: agent.unready };
   stops.add("agent", () => agentPart.stops.run());
@@ -129,11 +129,11 @@ const control: Role = (config, surroundings) => opened(config, surroundings, asy
 const node: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
   const { log } = surroundings;
   const { state } = take(stops, "state", openState(config, surroundings));
-  const [secret, id] = await Promise.all([clusterSecret(config), nodeId(config)]);
+  const [secret, id, origin] = await Promise.all([clusterSecret(config), nodeId(config), nodeOrigin(config)]);
   const metrics = openMetrics(surroundings, state);
   const url = new PublicUrl(config);
   const archives = take(stops, "archives", await openArchives(config, surroundings));
-  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, id), findEnd: findLeaseEnd(state), node: id, archives };
+  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, id), findEnd: findLeaseEnd(state), node: id, origin, archives };
   const { agent, stops: agentStops } = await openAgent(config, surroundings, { state, parts: wiring });
   const { host, port, requestTimeoutMs, publicUrl } = config.server;
   const server = await listenAsNodeServer({ host, port, requestTimeoutMs }, {

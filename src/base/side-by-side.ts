@@ -1,12 +1,12 @@
-/** Does a work on every item, so many at a time, and goes on past failures; gives them back. */
+/** Does a work on every item, so many at a time, and goes on past failures; gives them back. Items are taken as their turn comes. */
 export async function sideBySide<Item>(items: Iterable<Item>, atOnce: number, work: (item: Item) => Promise<unknown>): Promise<readonly unknown[]> {
   const failures: unknown[] = [];
-  const left = [...items].toReversed();
+  const left = items[Symbol.iterator]();
   const lane = async (): Promise<void> => {
-    for (let item = left.pop(); item !== undefined; item = left.pop()) {
-      await work(item).catch((error: unknown) => failures.push(error));
+    for (let next = left.next(); next.done !== true; next = left.next()) {
+      await work(next.value).catch((error: unknown) => failures.push(error));
     }
   };
-  await Promise.all(Array.from({ length: Math.min(atOnce, left.length) }, lane));
+  await Promise.all(Array.from({ length: atOnce }, lane));
   return failures;
 }

@@ -42,6 +42,9 @@ export const clusterSecret = async (config: Config): Promise<Secret> =>
 export const encryptionKey = async (config: Config): Promise<Secret> =>
   config.encryptionKey ?? keepSecret(config.dataDir, "encryption-key", "");
 
+/** Tells daemons of one data directory, which follow each other, from those of others. */
+export const nodeOrigin = (config: Config): Promise<string> => keep(config.dataDir, "node-origin", newNodeId);
+
 /** This node's name: given, or drawn once so that a restart finds what it left. */
 export async function nodeId(config: Config): Promise<NodeId> {
   const text = config.node.id ?? (await keep(config.dataDir, "node-id", newNodeId));

@@ -69,11 +69,16 @@ export class Drain {
     await this.#clear("all", why).catch((error: unknown) => this.ports.log.warn({ error: textOf(error) }, "records left to the reaper"));
     await this.ports.slots.close();
     await this.#clear("lost", why);
-    await this.ports.nodes.forget(this.ports.node);
   }
 
   /** What an earlier run of this node has left in Redis: its processes are gone. */
   async forgetEarlierRun(): Promise<void> {
+    await this.#clear("lost", "node_lost");
+    await this.ports.nodes.clearRooms(this.ports.node);
+  }
+
+  /** Likewise of a run that was taken for lost, where whoever clears up after it may have died. */
+  async finishEarlierRun(): Promise<void> {
     await this.#clear("lost", "node_lost");
     await this.ports.nodes.forget(this.ports.node);
   }

@@ -2,7 +2,7 @@ import type { Millis } from "../base/clock.js";
 import { type Home, newBrowserId, newRequestId } from "../base/ids.js";
 import type { Browser, Facts } from "./browser.js";
 import { memoryBytes } from "./config.js";
-import { Placement } from "./placement.js";
+import { Fleet, Placement } from "./placement.js";
 import type { Pool } from "./pool.js";
 import type { Nodes } from "./nodes.js";
 import type { Candidate, Homes, Job, Jobs, Wanted } from "./ports.js";
@@ -19,13 +19,15 @@ export interface FillPorts {
 /** Most launches one fill claims; the next tick goes on. */
 const mostAtOnce = 100;
 
-/** Launches what the pool lacks and may have now. Idempotent; may overlap with itself. */
-export const makeFill = (ports: FillPorts) => async (home: Home): Promise<void> => {
+export type Fill = (home: Home, fleet?: () => Promise<Fleet>) => Promise<void>;
+
+/** Launches what the pool lacks and may have now. Idempotent; may overlap with itself. `fleet`: shared with other pools, or read anew. */
+export const makeFill = (ports: FillPorts): Fill => async (home, fleet = () => Fleet.read(ports.nodes)) => {
   const wanted = await ports.homes.wanted(home, mostAtOnce);
   if (wanted.count === 0) return;
   const pool = await ports.homes.findPool(home);
   if (!pool) return;
-  const { candidates, obstacle } = await candidatesFor(ports, { home, pool, wanted });
+  const { candidates, obstacle } = await candidatesFor(ports, { home, pool, wanted, fleet: await fleet() });
   const claimed = await ports.homes.claimLaunches(home, { candidates, generation: pool.generation, obstacle, request: newRequestId() });
   const isClaimed = new Set(claimed.map((browser) => browser.id));
   await Promise.all(candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)));
@@ -56,11 +58,11 @@ export const launchJob = (browser: Browser): readonly Job[] =>
   browser.claim ? [{ kind: "launch", node: browser.node, browser: browser.id, claim: browser.claim }] : [];
 
 async function candidatesFor(
-  ports: FillPorts, ask: { home: Home; pool: Pool; wanted: Wanted },
+  ports: FillPorts, ask: { home: Home; pool: Pool; wanted: Wanted; fleet: Fleet },
 ): Promise<{ candidates: readonly Candidate[]; obstacle: string }> {
-  const { home, pool, wanted } = ask;
+  const { home, pool, wanted, fleet } = ask;
   const { ofNode: ofPool, at } = await ports.homes.spread(home);
-  const placement = await Placement.open(ports.nodes, { engine: pool.config.engine, ofPool, ...wanted });
+  const placement = new Placement(fleet, { engine: pool.config.engine, ofPool, ...wanted });
   const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = pool.config;
   const facts: Facts = { headless, stealth, kiosk_mode, memory, poolId: pool.id, ...(profileId && { profileId }) };
   const candidates: Candidate[] = [];
@@ -70,7 +72,7 @@ async function candidatesFor(
     if (!node) break;
     candidates.push({ id, node, facts: JSON.stringify(facts), ...ageLimit(ports, at) });
   }
-  return { candidates, obstacle: placement.obstacle };
+  return { candidates, obstacle: fleet.obstacle };
 }
 
 function ageLimit({ recycle, random }: FillPorts, at: Millis): { recycleAt?: Millis } {

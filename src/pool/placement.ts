@@ -2,9 +2,10 @@ import type { BrowserId, NodeId } from "../base/ids.js";
 import type { LivingNode, NodeFacts, Nodes } from "./nodes.js";
 
 interface Loaded {
-  readonly facts: NodeFacts;
-  readonly bytes: number;
-  readonly browsers: number;
+  readonly facts: LivingNode;
+  readonly held: { readonly bytes: number; readonly browsers: number };
+  /** It has refused a browser of this size. */
+  readonly refusedBytes: number;
 }
 
 /**
@@ -13,8 +14,57 @@ interface Loaded {
  */
 export const byPreference = (ofPool: ReadonlyMap<NodeId, number>) => (one: Loaded, other: Loaded): number =>
   (ofPool.get(one.facts.id) ?? 0) - (ofPool.get(other.facts.id) ?? 0) ||
-  other.facts.memoryBytes - other.bytes - (one.facts.memoryBytes - one.bytes) ||
+  other.facts.memoryBytes - other.held.bytes - (one.facts.memoryBytes - one.held.bytes) ||
   (one.facts.id < other.facts.id ? -1 : 1);
+
+const isAble = ({ isDraining, isLate, canLaunch }: LivingNode): boolean => !isDraining && !isLate && canLaunch;
+
+const obstacleOf = ({ id, obstacle, failing }: NodeFacts): readonly string[] =>
+  [...(obstacle === undefined ? [] : [obstacle]), ...(failing ? [`${id}: ${failing.error}`] : [])];
+
+/**
+ * The nodes and how full they are, read once and kept up with what is placed: for all pools of a tick. What it says is a hint that
+ * spares useless questions; room is reserved in Redis.
+ */
+export class Fleet {
+  readonly #loaded: Map<NodeId, Loaded>;
+
+  private constructor(private readonly nodes: Nodes, private readonly living: readonly LivingNode[], loaded: readonly Loaded[]) {
+    this.#loaded = new Map(loaded.map((node) => [node.facts.id, node]));
+  }
+
+  static async read(nodes: Nodes): Promise<Fleet> {
+    const living = await nodes.living();
+    const loaded = await Promise.all(living.filter(isAble).map(async (facts) => ({ facts, held: await nodes.occupancy(facts.id), refusedBytes: Infinity })));
+    return new Fleet(nodes, living, loaded);
+  }
+
+  /** Nodes on which this may be launched, full ones too. */
+  able(engine: string): readonly LivingNode[] {
+    return [...this.#loaded.values()].map(({ facts }) => facts).filter(({ engines }) => engines.includes(engine));
+  }
+
+  /** Of those named, the ones that may have room, best first. */
+  best(ids: ReadonlySet<NodeId>, ofPool: ReadonlyMap<NodeId, number>, bytes: number): readonly LivingNode[] {
+    const open = [...this.#loaded.values()].filter(({ facts, held, refusedBytes }) => ids.has(facts.id) && bytes < refusedBytes && this.nodes.fits(facts, held, bytes));
+    return open.toSorted(byPreference(ofPool)).map(({ facts }) => facts);
+  }
+
+  /** Why nodes that go on launch nothing; empty where all of them do. */
+  get obstacle(): string {
+    const texts = this.living.filter(({ isDraining }) => !isDraining).flatMap(obstacleOf).map((why) => why.slice(0, 500));
+    return [...new Set(texts)].slice(0, 3).join("; ");
+  }
+
+  /** `isTrial`: for a node that fails launches, which has room for one at a time. */
+  async reserve(facts: LivingNode, browser: { id: BrowserId; bytes: number; isTrial: boolean }): Promise<boolean> {
+    const isReserved = await this.nodes.reserveRoom(facts, browser);
+    const node = this.#loaded.get(facts.id);
+    if (node && isReserved) this.#loaded.set(facts.id, { ...node, held: { bytes: node.held.bytes + browser.bytes, browsers: node.held.browsers + 1 } });
+    if (node && !isReserved && !browser.isTrial) this.#loaded.set(facts.id, { ...node, refusedBytes: Math.min(node.refusedBytes, browser.bytes) });
+    return isReserved;
+  }
+}
 
 export interface PlacementAsk {
   readonly engine: string;
@@ -24,54 +74,30 @@ export interface PlacementAsk {
   readonly trying?: readonly NodeId[];
 }
 
-const isAble = ({ isDraining, isLate, canLaunch, engines }: LivingNode, engine: string): boolean =>
-  !isDraining && !isLate && canLaunch && engines.includes(engine);
-
-const obstacleOf = ({ id, obstacle, failing }: NodeFacts): readonly string[] =>
-  [...(obstacle === undefined ? [] : [obstacle]), ...(failing ? [`${id}: ${failing.error}`] : [])];
-
-/** Where browsers may be placed now: reserves room before anyone claims a launch. */
+/** Where browsers of one pool may be placed now: reserves room before anyone claims a launch. */
 export class Placement {
-  readonly #loaded: Loaded[];
+  readonly #open: Set<NodeId>;
   readonly #ofPool: Map<NodeId, number>;
   readonly #trying: ReadonlySet<NodeId>;
   /** Where all nodes fail launches, none is the sick one: then what is to be launched is at fault, and others may be well off. */
   readonly #isSomeWell: boolean;
 
-  private constructor(
-    private readonly nodes: Nodes, loaded: readonly Loaded[],
-    /** `obstacle`: why living nodes launch nothing, one after the other; empty where all of them do. */
-    private readonly said: { readonly ask: PlacementAsk; readonly obstacle: string },
-  ) {
-    const { ask } = said;
-    this.#loaded = [...loaded];
+  constructor(private readonly fleet: Fleet, ask: PlacementAsk) {
+    const resting = new Set(ask.resting);
+    const able = fleet.able(ask.engine).filter(({ id }) => !resting.has(id));
+    this.#open = new Set(able.map(({ id }) => id));
     this.#ofPool = new Map(ask.ofPool);
     this.#trying = new Set(ask.trying);
-    this.#isSomeWell = loaded.some(({ facts }) => !facts.failing);
-  }
-
-  get obstacle(): string {
-    return this.said.obstacle;
-  }
-
-  static async open(nodes: Nodes, ask: PlacementAsk): Promise<Placement> {
-    const living = await nodes.living();
-    const resting = new Set(ask.resting);
-    const able = living.filter((facts) => isAble(facts, ask.engine) && !resting.has(facts.id));
-    const loaded = await Promise.all(able.map(async (facts) => ({ facts, ...(await nodes.occupancy(facts.id)) })));
-    const obstacle = living.filter(({ isDraining }) => !isDraining).flatMap(obstacleOf).map((why) => why.slice(0, 500));
-    return new Placement(nodes, loaded, { ask, obstacle: [...new Set(obstacle)].slice(0, 3).join("; ") });
+    this.#isSomeWell = able.some(({ failing }) => !failing);
   }
 
   /** A node with room for a browser of this size, reserved; undefined where no node has any. */
   async reserve(id: BrowserId, bytes: number): Promise<NodeId | undefined> {
-    for (const node of this.#loaded.toSorted(byPreference(this.#ofPool))) {
-      const { facts } = node;
+    for (const facts of this.fleet.best(this.#open, this.#ofPool, bytes)) {
       const isTrial = facts.failing !== undefined && this.#isSomeWell;
-      if (!(await this.nodes.reserveRoom(facts, { id, bytes, isTrial }))) continue;
+      if (!(await this.fleet.reserve(facts, { id, bytes, isTrial }))) continue;
       this.#ofPool.set(facts.id, (this.#ofPool.get(facts.id) ?? 0) + 1);
-      const isLast = isTrial || this.#trying.has(facts.id);
-      this.#loaded.splice(this.#loaded.indexOf(node), 1, ...(isLast ? [] : [{ ...node, bytes: node.bytes + bytes, browsers: node.browsers + 1 }]));
+      if (isTrial || this.#trying.has(facts.id)) this.#open.delete(facts.id);
       return facts.id;
     }
     return undefined;

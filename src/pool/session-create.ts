@@ -9,7 +9,7 @@ import type { LaunchConfig } from "./launch-config.js";
 import { type Asked, answered, type Failure, lend, type LendingPorts, type Unserved, waiterOf, type Wish } from "./lending.js";
 import { type Defaults, sessionConfig } from "./merge.js";
 import type { Caller, Granted } from "./operations.js";
-import { Placement } from "./placement.js";
+import { Fleet, Placement } from "./placement.js";
 import type { Nodes } from "./nodes.js";
 import type { Candidate, Jobs } from "./ports.js";
 import { profileOf } from "./profiles.js";
@@ -100,11 +100,12 @@ async function claimElsewhere(
 async function placed(nodes: Nodes, config: LaunchConfig, resting: readonly NodeId[] = []): Promise<{ candidate?: Candidate; obstacle: string }> {
   const { headless, stealth, kiosk_mode, memory, engine } = config;
   const id = newBrowserId(home);
-  const placement = await Placement.open(nodes, { engine, ofPool: new Map(), resting });
+  const fleet = await Fleet.read(nodes);
+  const placement = new Placement(fleet, { engine, ofPool: new Map(), resting });
   const node = await placement.reserve(id, memoryBytes(memory));
   const profile = profileOf(config, undefined);
   const facts: Facts = { headless, stealth, kiosk_mode, memory, ...(profile && { profileId: profile.id }), ...(profile?.save && { saves: true }) };
-  return { obstacle: placement.obstacle, ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }) };
+  return { obstacle: fleet.obstacle, ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }) };
 }
 
 const supersededRefusal = (): Refusal => refusal("conflict", { message: "A retry has taken this request's place" });

@@ -1,63 +1,97 @@
-import type { Millis } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
 import { type Home, type NodeId, newRequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import { launchJob } from "./fill.js";
+import { sideBySide } from "../base/side-by-side.js";
+import { type Fill, launchJob } from "./fill.js";
 import type { Nodes } from "./nodes.js";
+import { Fleet } from "./placement.js";
 import type { Homes, Jobs, Projects } from "./ports.js";
+import { Walk } from "./walk.js";
 
 export interface UpkeepPorts {
   readonly homes: Homes;
   readonly projects: Projects;
   readonly nodes: Nodes;
   readonly jobs: Jobs;
+  readonly clock: Clock;
   readonly log: Log;
-  fill(home: Home): Promise<void>;
+  readonly fill: Fill;
   /** Flushes what a pool has of a profile that was saved since, where it asks for that. */
   refresh(home: Home): Promise<void>;
-  /** A lost node's queue goes with it. */
-  dropQueue(node: NodeId): Promise<void>;
+  readonly queues: NodeQueues;
   readonly maxLeases: number | null;
-  /** For how long some control has listened to beats without a gap. */
+  /** For how long some control has listened to beats without a gap, this look included. */
   listensMs(): Promise<Millis>;
   /** The silence after which a node, or a control, is taken for lost. */
   readonly lostAfterMs: { readonly node: Millis; readonly control: Millis };
 }
 
-/** The ticks: each looks at every home, goes past the failures of one, and may overlap with itself. */
+export interface NodeQueues {
+  /** A lost node's queue goes with it. */
+  drop(node: NodeId): Promise<void>;
+  /** Those of other nodes are let go of. */
+  keep(nodes: readonly NodeId[]): Promise<void>;
+}
+
+/** The ticks: each looks at every home, goes past the failures of one, and may overlap with those of other controls. */
 export interface Upkeep {
   fill(): Promise<void>;
   reap(): Promise<void>;
   recycle(): Promise<void>;
 }
 
+const homesAtOnce = 64;
+/** How long a walk may take at most: ticks come every second and more, and the next goes on where one has stopped. */
+const walkMs = { fill: 5000, reap: 10_000, recycle: 20_000 } as const;
+
 export function makeUpkeep(ports: UpkeepPorts): Upkeep {
-  const each = async (what: string, visit: (home: Home) => Promise<unknown>): Promise<void> => {
-    for (const home of await ports.projects.homes()) {
-      await visit(home).catch((error: unknown) => ports.log.warn({ home, what, error: textOf(error) }, "tick failed on a home"));
-    }
-  };
+  const { clock, homes, projects } = ports;
+  const walkOf = (limitMs: Millis): Walk => new Walk(clock, { atOnce: homesAtOnce, limitMs });
+  const walks = { fill: walkOf(walkMs.fill), reap: walkOf(walkMs.reap), recycle: walkOf(walkMs.recycle) };
+  const walk = async (what: keyof typeof walks, visit: (home: Home) => Promise<unknown>): Promise<void> =>
+    walks[what].over(await projects.homes(), (home) => visit(home).catch((error: unknown) => {
+      ports.log.warn({ home, what, error: textOf(error) }, "tick failed on a home");
+    }));
   return {
-    fill: async () => {
-      await ports.listensMs();
-      await each("fill", ports.fill);
+    async fill() {
+      const fleet = once(() => Fleet.read(ports.nodes));
+      await walk("fill", (home) => ports.fill(home, fleet));
     },
-    reap: async () => {
+    async reap() {
       // Whoever was silent while nobody listened, as in an outage of Redis, is not lost: it gets its time to be heard.
       const listensMs = await ports.listensMs();
-      if (listensMs >= ports.lostAfterMs.node) await reapNodes(ports);
-      if (listensMs >= ports.lostAfterMs.control) await each("reap", (home) => reapHome(ports, home));
-      for (const facts of await ports.nodes.living()) await ports.nodes.sweepRooms(facts.id);
-      await ports.projects.sweepGraves();
-      await ports.projects.sweepNames();
-      await ports.projects.sweepTombstones();
-      await ports.projects.sweepPools();
+      await inTurn(ports, {
+        "lost nodes": async () => void (listensMs >= ports.lostAfterMs.node && (await reapNodes(ports))),
+        homes: async () => void (listensMs >= ports.lostAfterMs.control && (await walk("reap", (home) => reapHome(ports, home)))),
+        rooms: () => sweepRooms(ports),
+        queues: async () => ports.queues.keep([...(await ports.nodes.living()).map(({ id }) => id), ...(await ports.nodes.lost())]),
+        graves: () => projects.sweepGraves(),
+        names: () => projects.sweepNames(),
+        tombstones: () => projects.sweepTombstones(),
+        pools: () => projects.sweepPools(),
+      });
     },
-    recycle: async () => {
-      await each("recycle", (home) => ports.homes.recycle(home, { maxLeases: ports.maxLeases, request: newRequestId() }));
-      await each("refresh", ports.refresh);
-      await ports.projects.sweepEvents();
+    async recycle() {
+      await walk("recycle", async (home) => {
+        await homes.recycle(home, { maxLeases: ports.maxLeases, request: newRequestId() });
+        await ports.refresh(home);
+      });
+      await inTurn(ports, { events: () => projects.sweepEvents() });
     },
   };
+}
+
+/** Does one part after the other, whichever of them fail. */
+async function inTurn({ log }: UpkeepPorts, parts: Readonly<Record<string, () => Promise<void>>>): Promise<void> {
+  for (const [part, work] of Object.entries(parts)) {
+    await work().catch((error: unknown) => log.warn({ part, error: textOf(error) }, "part of a tick failed"));
+  }
+}
+
+/** One answer for all who ask. */
+function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
+  let asked: Promise<Value> | undefined;
+  return () => (asked ??= ask());
 }
 
 async function reapHome({ homes, jobs }: UpkeepPorts, home: Home): Promise<void> {
@@ -65,17 +99,29 @@ async function reapHome({ homes, jobs }: UpkeepPorts, home: Home): Promise<void>
   await jobs.add((reaped?.launch ?? []).flatMap(launchJob));
 }
 
-/** What a lost node held is over: its leases end, its records go, since nobody is left to clear up. */
+async function sweepRooms({ nodes }: UpkeepPorts): Promise<void> {
+  const failures = await sideBySide(await nodes.living(), homesAtOnce, ({ id }) => nodes.sweepRooms(id));
+  if (failures.length > 0) throw failures[0];
+}
+
 async function reapNodes(ports: UpkeepPorts): Promise<void> {
-  for (const node of await ports.nodes.lost()) {
-    let found = 0;
-    for (const home of await ports.projects.homes()) {
-      found += await ports.homes.clearNode(home, { node, why: "node_lost", which: "lost", request: newRequestId() });
-    }
-    ports.log.warn({ node, browsers: found }, "node lost");
-    // A launch may be claimed on it still: it is forgotten when a look finds nothing there any more.
-    if (found > 0) continue;
-    await ports.nodes.forget(node);
-    await ports.dropQueue(node);
-  }
+  const failures = await sideBySide(await ports.nodes.lost(), homesAtOnce, (node) => reapNode(ports, node));
+  if (failures.length > 0) throw failures[0];
+}
+
+/** What a lost node held is over: its leases end, its records go, since nobody is left to clear up. */
+async function reapNode({ homes, projects, nodes, log, queues }: UpkeepPorts, node: NodeId): Promise<void> {
+  let found = 0;
+  const failures = await sideBySide(await projects.homes(), homesAtOnce, async (home) => {
+    // A node that starts anew clears up after itself, and what it has from then on is its own.
+    if (!(await nodes.isLost(node))) return;
+    found += await homes.clearNode(home, { node, why: "node_lost", which: "lost", request: newRequestId() });
+  });
+  log.warn({ node, browsers: found }, "node lost");
+  if (failures.length > 0) throw failures[0];
+  // A launch may be claimed on it still: it is forgotten when a look finds nothing there any more.
+  if (found > 0) return;
+  // Forgotten last: a control that dies on the way leaves the rest to the next look.
+  await queues.drop(node);
+  await nodes.forget(node);
 }

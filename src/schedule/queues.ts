@@ -44,6 +44,13 @@ export class Queues implements Jobs {
     this.#queues.delete(node);
   }
 
+  /** Lets go of queues of nodes that are no more; nodes may have a new name at each start. */
+  async keep(nodes: readonly NodeId[]): Promise<void> {
+    const gone = [...this.#queues].filter(([node]) => !nodes.includes(node));
+    for (const [node] of gone) this.#queues.delete(node);
+    await Promise.all(gone.map(([, queue]) => queue.close()));
+  }
+
   async close(): Promise<void> {
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
   }

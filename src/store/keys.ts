@@ -37,7 +37,9 @@ export const projectIdempotencyKey = (project: ProjectId, digest: string): strin
 export const nodeParts = ["room", "rest", "trial"] as const;
 export type NodePart = (typeof nodeParts)[number];
 export const nodeKey = (node: NodeId, part: NodePart): string => `${root}:{node-${node}}:${part}`;
-export const nodesKey = (part: "beats" | "facts"): string => `${root}:{nodes}:${part}`;
+/** What spans nodes: when each has beaten, what it is, and those that are lost and not cleared yet. */
+export type NodesPart = "beats" | "facts" | "lost";
+export const nodesKey = (part: NodesPart): string => `${root}:{nodes}:${part}`;
 /** The number of the layout of all these keys. */
 export const schemaKey = `${root}:schema`;
 export const controlsKey = `${root}:{nodes}:controls`;

@@ -1,10 +1,10 @@
 import type { Millis } from "../base/clock.js";
 import { groupBy } from "../base/group.js";
 import { type BrowserId, findNodeId, type Home, homeOf, type NodeId, type ProjectId } from "../base/ids.js";
-import type { LivingNode, NodeFacts, Nodes } from "../pool/nodes.js";
-import { homeKey, nodeKey, type NodePart, nodeParts, nodesKey } from "./keys.js";
+import type { Beaten, LivingNode, NodeFacts, Nodes } from "../pool/nodes.js";
+import { homeKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./keys.js";
 import type { Limits } from "./limits.js";
-import type { Store } from "./redis.js";
+import type { Args, Reply, Store } from "./redis.js";
 
 /** Nodes, their beats, and who has a place on which. */
 export class RedisNodes implements Nodes {
@@ -14,29 +14,35 @@ export class RedisNodes implements Nodes {
     private readonly options: { readonly limits: Limits; readonly overcommit: number },
   ) {}
 
-  async beat(facts: NodeFacts): Promise<void> {
-    await this.store.run("beat-node", (key) => nodesKey(key as "beats" | "facts"), { node: facts.id, facts: JSON.stringify(facts) });
-  }
-
-  async leave(node: NodeId): Promise<void> {
-    await this.store.ask((redis) => redis.multi().zrem(nodesKey("beats"), node).hdel(nodesKey("facts"), node).exec());
+  async beat(facts: NodeFacts): Promise<Beaten> {
+    const args = { node: facts.id, facts: JSON.stringify(facts), lostMs: this.options.limits.nodeLostMs };
+    const reply = await this.#run("beat-node", args);
+    if (reply.kind === "taken") return { kind: "taken", by: JSON.parse(reply.payload) as NodeFacts };
+    return reply.kind === "lost" ? { kind: "lost" } : { kind: "beaten" };
   }
 
   async living(): Promise<readonly LivingNode[]> {
     const { nodeLostMs: lostMs, nodeLateMs } = this.options.limits;
-    const reply = await this.store.run("living-nodes", (key) => nodesKey(key as "beats" | "facts"), { lostMs });
+    const reply = await this.#run("living-nodes", { lostMs });
     const living = Object.values(JSON.parse(reply.payload) as { facts: string; silentMs: number }[]);
     return living.map(({ facts, silentMs }) => ({ ...(JSON.parse(facts) as NodeFacts), isLate: silentMs > nodeLateMs }));
   }
 
   async lost(): Promise<readonly NodeId[]> {
-    const before = (await this.#now()) - this.options.limits.nodeLostMs;
-    const ids = await this.store.ask((redis) => redis.zrangebyscore(nodesKey("beats"), "-inf", before));
-    return ids.flatMap((id) => findNodeId(id) ?? []);
+    const reply = await this.#run("lose-nodes", { lostMs: this.options.limits.nodeLostMs });
+    return (JSON.parse(reply.payload) as string[]).flatMap((id) => findNodeId(id) ?? []);
+  }
+
+  async isLost(node: NodeId): Promise<boolean> {
+    return (await this.store.ask((redis) => redis.sismember(nodesKey("lost"), node))) === 1;
   }
 
   async forget(node: NodeId): Promise<void> {
-    await this.leave(node);
+    await this.clearRooms(node);
+    await this.store.ask((redis) => redis.multi().zrem(nodesKey("beats"), node).hdel(nodesKey("facts"), node).srem(nodesKey("lost"), node).exec());
+  }
+
+  async clearRooms(node: NodeId): Promise<void> {
     await this.store.ask((redis) => redis.del(...nodeParts.map((part) => nodeKey(node, part))));
   }
 
@@ -65,6 +71,10 @@ export class RedisNodes implements Nodes {
     await this.store.ask((redis) => redis.hdel(nodeKey(node, "room"), browser));
   }
 
+  fits({ maxBrowsers, memoryBytes }: NodeFacts, held: { browsers: number; bytes: number }, bytes: number): boolean {
+    return held.browsers === 0 || (held.browsers < maxBrowsers && held.bytes + bytes <= memoryBytes * this.options.overcommit);
+  }
+
   async occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }> {
     const places = await this.store.ask((redis) => redis.hvals(nodeKey(node, "room")));
     return { browsers: places.length, bytes: places.reduce((sum, text) => sum + Number.parseInt(text, 10), 0) };
@@ -85,6 +95,10 @@ export class RedisNodes implements Nodes {
     // The index tells quickly of those that are there; of those that are not, the record decides.
     const records = await Promise.all(unplaced.map((browser) => this.store.ask((redis) => redis.hexists(homeKey(this.project, home, "browsers"), browser))));
     return unplaced.filter((_, index) => records[index] === 0);
+  }
+
+  #run(name: string, args: Args): Promise<Reply> {
+    return this.store.run(name, (key) => nodesKey(key as NodesPart), args);
   }
 
   async #now(): Promise<number> {

@@ -1,3 +1,4 @@
+import { systemClock } from "../../src/base/clock.js";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type BrowserId, homeOf, type ProfileId } from "../../src/base/ids.js";
 import type { SessionCreate, SessionPatch } from "../../src/pool/config.js";
@@ -280,10 +281,9 @@ test("a save whose word was lost is found by the recycle tick, also for what was
   const [late] = await asking.claim(1);
   for (const pool of [asking, silent]) await pool.age(5);
   await save(control.bed, login);
-  const { homes, projects, nodes, jobs } = control.bed;
   const upkeep = makeUpkeep({
-    homes, projects, nodes, jobs: { add: async (more) => void jobs.push(...more) }, log: silentLog, fill: async () => {}, refresh: makeRefreshHome(control.bed),
-    dropQueue: async () => {}, maxLeases: null, listensMs: async () => 0, lostAfterMs: { node: 1, control: 1 },
+    ...control.bed, jobs: { add: async (more) => void control.bed.jobs.push(...more) }, clock: systemClock, log: silentLog, fill: async () => {}, refresh: makeRefreshHome(control.bed),
+    queues: { drop: async () => {}, keep: async () => {} }, maxLeases: null, listensMs: async () => 0, lostAfterMs: { node: 1, control: 1 },
   });
   await upkeep.recycle();
   expect([await states(asking), await states(silent)]).toEqual([["launching", "retiring", "retiring"], ["idle", "idle"]]);

@@ -13,8 +13,8 @@ import { DrivenClock } from "../support/driven-clock.js";
 
 describe("placement", () => {
   const node = (id: string, bytes: number, memoryBytes = 100) => ({
-    bytes, browsers: 0,
-    facts: { id: id as NodeId, host: "h", port: 1, memoryBytes, maxBrowsers: 9, isDraining: false, canLaunch: true, engines: [] },
+    held: { bytes, browsers: 0 }, refusedBytes: Infinity,
+    facts: { id: id as NodeId, host: "h", port: 1, memoryBytes, maxBrowsers: 9, isDraining: false, isLate: false, canLaunch: true, engines: [] },
   });
   test.each([
     ["the pool's fewest browsers", [node("a", 0), node("b", 90)], { a: 1 }, ["b", "a"]],

@@ -207,7 +207,7 @@ onBoth("what spans homes", ({ bed }) => {
       await nodes.forget(nodeA);
       expect(await nodes.lost()).toEqual([]);
       expect(await nodes.occupancy(nodeA)).toEqual({ browsers: 0, bytes: 0 });
-      await nodes.leave(nodeB);
+      await nodes.forget(nodeB);
       expect(await nodes.living()).toEqual([]);
     });
   });

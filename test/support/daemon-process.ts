@@ -82,7 +82,7 @@ export async function spawnDaemon({ main }: CompiledDaemon, place: DaemonPlace, 
   const url = await until("the daemon listening", () => {
     if (child.exitCode !== null) throw new Error(`the daemon did not start: ${said}`);
     return urlIn(said);
-  }, 20_000);
+  }, 60_000);
   return new DaemonProcess(url, place, { child, said: () => said });
 }
 

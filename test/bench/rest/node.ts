@@ -62,7 +62,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const networks = new Networks({ homes, reports, clock, log });
   const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
   let isDraining = false;
-  const beat = (): Promise<void> =>
+  const beat = (): Promise<unknown> =>
     nodes.beat({ id: node, host: "127.0.0.1", port: 1, memoryBytes, maxBrowsers: browsersPerNode, isDraining, canLaunch: true, engines: ["chromium"] });
   await drain.forgetEarlierRun();
   await beat();

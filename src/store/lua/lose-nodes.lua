@@ -1,0 +1,13 @@
+-- lose-nodes: take nodes without a beat for lost, once and for all: one that beats again counts as living when what it held is cleared.
+-- KEYS  beats facts lost
+-- ARGV  lostMs
+-- REPLY lost (JSON list of the ids of those that are not cleared yet)
+--- @include base
+
+for _, node in ipairs(redis.call("ZRANGEBYSCORE", K.beats, "-inf", now - tonumber(A.lostMs))) do
+  redis.call("ZREM", K.beats, node)
+  redis.call("HDEL", K.facts, node)
+  redis.call("SADD", K.lost, node)
+end
+local lost = redis.call("SMEMBERS", K.lost)
+return plain("lost", #lost == 0 and "[]" or cjson.encode(lost))

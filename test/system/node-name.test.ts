@@ -1,0 +1,57 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { until } from "../support/chromium-until.js";
+import type { Lease } from "../support/daemon.js";
+import { type CompiledDaemon, compileDaemon } from "../support/daemon-process.js";
+import { Fleet } from "../support/fleet.js";
+import { keysAbout } from "../support/redis-look.js";
+
+let compiled: CompiledDaemon;
+let fleet: Fleet;
+beforeAll(async () => {
+  compiled = await compileDaemon();
+});
+afterAll(() => compiled.remove());
+beforeEach(async () => {
+  fleet = await Fleet.open(compiled);
+});
+afterEach(() => fleet.close());
+
+test("a second node of one id refuses to start, says whose it is, and leaves the leases of the first alone", async () => {
+  const control = await fleet.control();
+  const first = await fleet.node("a");
+  await control.makePool({ name: "herd", size: 2 });
+  const lease = (await control.call("POST /browser_pools/herd/acquire", {})).body as Lease;
+  const { port } = new URL(first.daemon.url);
+  await expect(fleet.node("a")).rejects.toThrow(new RegExp(`the node id a is in use by the daemon at 127\\.0\\.0\\.1:${port}`));
+  expect((await control.call(`GET /browsers/${lease.session_id}`)).body).toMatchObject({ lease_id: lease.lease_id });
+  expect(await control.poolWhen("herd", () => true)).toMatchObject({ available_count: 1, acquired_count: 1 });
+});
+
+test("where the first has died, the second waits until it is known to be gone, and says so; its own next start does not wait", async () => {
+  const control = await fleet.control();
+  const first = await fleet.node("a");
+  await control.makePool({ name: "herd", size: 1 });
+  await fleet.kill(first.daemon);
+  const again = await fleet.again(first.daemon);
+  expect(again.log).not.toContain("node waits");
+  await fleet.kill(again);
+  const second = await fleet.node("a");
+  expect(second.daemon.log).toContain("node waits for another of its id to be gone");
+  await control.poolWhen("herd", (pool) => pool.available_count === 1);
+  // What the killed one has left on this machine is its own next start's to clear, which has to have another id by now.
+  await second.daemon.stop();
+  fleet.forget(second.daemon);
+  await fleet.again(first.daemon);
+});
+
+test("a node that stops leaves no key of its queue", async () => {
+  const control = await fleet.control();
+  const { daemon } = await fleet.node("brief");
+  await control.makePool({ name: "herd", size: 2 });
+  expect((await keysAbout(fleet.redis.url, ["node-brief"])).length).toBeGreaterThan(0);
+  await daemon.stop();
+  fleet.forget(daemon);
+  await until("no key of it", async () => (await keysAbout(fleet.redis.url, ["node-brief"])).length === 0);
+  await control.poolWhen("herd", (pool) => pool.available_count === 0 && pool.launching_count === 0);
+  expect(await keysAbout(fleet.redis.url, ["node-brief"])).toEqual([]);
+});
