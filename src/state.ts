@@ -5,7 +5,7 @@ import { textOf, type Log } from "./base/log.js";
 import { Stops } from "./base/stops.js";
 import type { Config } from "./config.js";
 import type { Surroundings } from "./ground.js";
-import type { PoolSignals } from "./pool/ports.js";
+import type { PoolSignals } from "./pool/signals.js";
 import { Queues, type QueueOptions } from "./schedule/queues.js";
 import { EffectRunner } from "./store/effects.js";
 import { RedisExtensions } from "./store/extensions.js";

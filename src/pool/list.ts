@@ -24,7 +24,8 @@ export const makeListPools = ({ homes, projects, region }: Ports) => async (quer
   const wanted = all.filter((terms) => isWanted(terms, query)).toSorted((one, other) => other.createdAt - one.createdAt || (one.id < other.id ? -1 : 1));
   const page = pageOf(wanted, query);
   const pools = await Promise.all(page.items.map(({ id }) => homes.findPool(homeOf(id))));
-  return { ...page, items: pools.flatMap((pool) => pool ?? []) };
+  const items = pools.flatMap((pool) => pool ?? []);
+  return { ...page, items, nextOffset: query.offset + items.length };
 };
 
 /** Whether a named thing is one that a list was asked for: `name` is all of its name, `query` a part of it or the id. */

@@ -44,30 +44,33 @@ export const makeCreatePool = (ports: PoolPorts) => async (body: PoolCreate, cal
   return await createOnce(ports, config.value, keyedOf(caller, "create pool", body));
 };
 
-/** Noted before its key is: a key without a pool then tells one that is being created from one that was deleted. */
+/** What a key remembers: the pool, and whether it was made. One that was made and is gone was deleted; any other is still to be made. */
+const unmade = "unmade ";
+
 async function createOnce(ports: PoolPorts, config: PoolConfig, keyed: Keyed | undefined): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
   const id = newPoolId();
-  await projects.addPool(id);
-  const earlier = keyed ? await projects.remember(keyed, id) : { kind: "new" as const };
-  if (earlier.kind !== "new") await projects.forgetPool(id);
+  if (!keyed) return (await writePool(ports, id, config)) ?? (await found(ports, id));
+  const earlier = await projects.remember(keyed, unmade + id);
   if (earlier.kind === "mismatch") return refusal("idempotency_mismatch");
-  if (earlier.kind === "same") return await createdEarlier(ports, earlier.value as PoolId, config);
-  const refused = await writePool(ports, id, config);
-  if (refused && keyed) await projects.forgetKey(keyed);
-  return refused ?? (await found(ports, id));
+  const value = earlier.kind === "same" ? earlier.value : unmade + id;
+  return value.startsWith(unmade) ? await makeKeyed(ports, { id: value.slice(unmade.length) as PoolId, config, keyed }) : await found(ports, value);
 }
 
-/** The first attempt may have failed on its way: then it is gone on with, under the same id. */
-async function createdEarlier(ports: PoolPorts, id: PoolId, config: PoolConfig): Promise<Done<Pool> | Refusal> {
-  const isUnfinished = await ports.projects.isCreating(id);
-  const refused = isUnfinished ? await writePool(ports, id, config) : undefined;
+/** An earlier attempt may have failed anywhere on its way: it is gone on with, under the same id. */
+async function makeKeyed(ports: PoolPorts, { id, config, keyed }: { id: PoolId; config: PoolConfig; keyed: Keyed }): Promise<Done<Pool> | Refusal> {
+  const { projects } = ports;
+  const refused = await writePool(ports, id, config);
+  if (refused) await projects.forgetKey(keyed);
+  else await projects.settleKey(keyed, id);
   return refused ?? (await found(ports, id));
 }
 
 async function writePool(ports: PoolPorts, id: PoolId, config: PoolConfig): Promise<Refusal | undefined> {
   const { projects, homes } = ports;
   const { name } = config;
+  // Noted before anything is reserved for it, so that what comes to nothing is found again.
+  await projects.addPool(id);
   const isNamed = name === undefined || (await projects.reserveName({ kind: "pool", name, owner: id, home: homeOf(id) }));
   const refused = isNamed
     ? refusedSize(await projects.reserveSize(id, config.size, ports))

@@ -162,7 +162,8 @@ export interface Homes extends Overview {
   claimLaunches(
     home: Home, ask: { candidates: readonly Candidate[]; generation?: number; obstacle?: string; request: RequestId },
   ): Promise<readonly Browser[]>;
-  reap(home: Home): Promise<{ launch: readonly Browser[] } | undefined>;
+  /** `isOpen`: not of a pool that is deleted, or has never come to be. */
+  reap(home: Home): Promise<{ launch: readonly Browser[]; isOpen: boolean }>;
   /** With `drains`, marks the browsers of a node that drains for at most so long: none of them is lent while others exist. */
   recycle(home: Home, ask: { maxLeases: number | null; drains?: { node: NodeId; ms: Millis }; request: RequestId }): Promise<number>;
   /** Lends no browser of a node that does not answer for so long; with 0 it answers again. */
@@ -218,16 +219,19 @@ export interface Projects {
   settleSize(pool: PoolId): Promise<void>;
   /** Notes a pool that is being created; void after a while unless it is opened. */
   addPool(pool: PoolId): Promise<void>;
-  isCreating(pool: PoolId): Promise<boolean>;
   openPool(pool: PoolId): Promise<void>;
   /** Takes the pool out of every list; its home is still looked after until it is empty. */
   dropPool(pool: PoolId): Promise<void>;
   forgetPool(pool: PoolId): Promise<void>;
+  /** Of a home whose pool is deleted: does what is left to do where its deleter has died on the way. */
+  settleHome(home: Home): Promise<void>;
   pools(): Promise<readonly PoolId[]>;
   /** Every home with anything in it: open pools, deleted ones not yet empty, on-demand. */
   homes(): Promise<readonly Home[]>;
   /** An answer kept under an idempotency key, or the place to keep it. */
   remember(keyed: Keyed, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }>;
+  /** Gives what is kept another value, for as long as it is kept. */
+  settleKey(keyed: Keyed, value: string): Promise<void>;
   forgetKey(keyed: Keyed): Promise<void>;
   sweepNames(): Promise<void>;
   /** Forgets pools that were never opened, and deleted ones whose home is empty. */
@@ -285,15 +289,4 @@ export interface UploadedExtension {
 export interface Wire {
   toNode(node: NodeId, message: NodeMessage): Promise<void>;
   toControl(control: ControlId, message: ControlMessage): Promise<void>;
-}
-
-/** What became known through effects of scripts: for metrics and logs. */
-export interface PoolSignals {
-  "lease.ended": { readonly home: Home; readonly lease: LeaseId; readonly why: string; readonly hadClient: boolean; readonly heldMs: Millis };
-  /** Its node has been told, if Redis brings it the message. */
-  "lease.cut": Cut;
-  /** From now on its pool may lack one. */
-  "browser.retiring": { readonly home: Home };
-  /** The room it had on its node is free. */
-  "browser.gone": { readonly home: Home; readonly browser: BrowserId };
 }

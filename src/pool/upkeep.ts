@@ -1,5 +1,5 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { type Home, type NodeId, newRequestId } from "../base/ids.js";
+import { type Home, type NodeId, newRequestId, onDemandHome } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { sideBySide } from "../base/side-by-side.js";
 import { type Fill, launchJob } from "./fill.js";
@@ -94,9 +94,10 @@ function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   return () => (asked ??= ask());
 }
 
-async function reapHome({ homes, jobs }: UpkeepPorts, home: Home): Promise<void> {
-  const reaped = await homes.reap(home);
-  await jobs.add((reaped?.launch ?? []).flatMap(launchJob));
+async function reapHome({ homes, projects, jobs }: UpkeepPorts, home: Home): Promise<void> {
+  const { launch, isOpen } = await homes.reap(home);
+  await jobs.add(launch.flatMap(launchJob));
+  if (!isOpen && home !== onDemandHome) await projects.settleHome(home);
 }
 
 async function sweepRooms({ nodes }: UpkeepPorts): Promise<void> {

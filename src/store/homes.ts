@@ -199,10 +199,11 @@ export class RedisHomes implements Homes {
     return reply.kind === "claimed" ? (JSON.parse(reply.payload) as Browser[]) : [];
   }
 
-  async reap(home: Home): Promise<{ launch: readonly Browser[] } | undefined> {
+  async reap(home: Home): Promise<{ launch: readonly Browser[]; isOpen: boolean }> {
     const reply = await this.run({ home }, "reap", {});
-    if (reply.kind === "missing") return undefined;
-    return { launch: Object.values((JSON.parse(reply.payload) as { launch: Browser[] }).launch) };
+    if (reply.kind === "missing") return { launch: [], isOpen: false };
+    const { launch, state } = JSON.parse(reply.payload) as { launch: Browser[]; state: string };
+    return { launch: Object.values(launch), isOpen: state === "open" };
   }
 
   async recycle(home: Home, ask: Parameters<Homes["recycle"]>[1]): Promise<number> {

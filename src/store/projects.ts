@@ -1,4 +1,5 @@
 import { type BrowserId, findPoolId, type Home, homeOf, onDemandHome, type PoolId, type ProjectId } from "../base/ids.js";
+import { sideBySide } from "../base/side-by-side.js";
 import { groupBy } from "../base/group.js";
 import type { Lease } from "../pool/browser.js";
 import type { Keyed, PoolBounds, Projects, Reservation, Waiter } from "../pool/ports.js";
@@ -15,6 +16,7 @@ interface Held {
   readonly deadline: number;
 }
 
+const homesAtOnce = 64;
 /** A reservation whose owner has not come to be by then is void. Longer than any wait for a browser. */
 const nameGraceMs = 120_000;
 const mostAtOnce = 1000;
@@ -60,12 +62,8 @@ export class RedisProjects implements Projects {
 
   async addPool(pool: PoolId): Promise<void> {
     const at = await this.#now();
-    await this.store.ask((redis) => redis.hset(this.#key("pools"), pool, `creating ${at}`));
-  }
-
-  async isCreating(pool: PoolId): Promise<boolean> {
     const noted = await this.store.ask((redis) => redis.hget(this.#key("pools"), pool));
-    return noted?.startsWith("creating") ?? false;
+    if (noted === null || noted.startsWith("creating")) await this.store.ask((redis) => redis.hset(this.#key("pools"), pool, `creating ${at}`));
   }
 
   async openPool(pool: PoolId): Promise<void> {
@@ -102,12 +100,26 @@ export class RedisProjects implements Projects {
     await this.#sweepSizes(now);
   }
 
+  async settleHome(home: Home): Promise<void> {
+    const all = Object.entries(await this.store.ask((redis) => redis.hgetall(this.#key("pools"))));
+    for (const [pool] of all.filter(([id, noted]) => noted === "open" && homeOf(id as PoolId) === home)) {
+      await this.#settlePool(pool as PoolId, "open");
+      await this.#freeNamesOf(pool);
+    }
+  }
+
   async sweepGraves(): Promise<void> {
-    for (const home of await this.homes()) await this.moveGraves(home);
+    const failures = await sideBySide(await this.homes(), homesAtOnce, (home) => this.moveGraves(home));
+    if (failures.length > 0) throw failures[0];
   }
 
   async forgetKey(keyed: Keyed): Promise<void> {
     await this.store.ask((redis) => redis.del(projectIdempotencyKey(this.project, keyed.key)));
+  }
+
+  async settleKey(keyed: Keyed, value: string): Promise<void> {
+    const text = JSON.stringify({ body: keyed.body, value });
+    await this.store.ask((redis) => redis.set(projectIdempotencyKey(this.project, keyed.key), text, "KEEPTTL", "XX"));
   }
 
   async remember(keyed: Keyed, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }> {
@@ -213,6 +225,12 @@ export class RedisProjects implements Projects {
     const { state } = await this.#recordOf(homeOf(pool));
     if (!state) return await this.forgetPool(pool);
     if (noted !== "closing") await (state === "open" ? this.openPool(pool) : this.dropPool(pool));
+  }
+
+  async #freeNamesOf(owner: string): Promise<void> {
+    const all = Object.entries(await this.store.ask((redis) => redis.hgetall(this.#key("names"))));
+    const own = all.filter(([, text]) => (JSON.parse(text) as Held).owner === owner);
+    await Promise.all(own.map(([field]) => this.#run("free-name", { field, owner, deadline: "" })));
   }
 
   async #sweepSizes(now: number): Promise<void> {

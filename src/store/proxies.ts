@@ -26,7 +26,9 @@ export class RedisProxies implements ProxyStore, ProxyRefs {
     // One more than is shown tells whether there are more.
     const ids = await this.store.ask((redis) => redis.zrevrange(this.#part("proxies"), offset, offset + limit));
     const found = await Promise.all(ids.slice(0, limit).map((id) => this.find(id as ProxyId)));
-    return { items: found.flatMap((proxy) => proxy ?? []), hasMore: ids.length > limit, nextOffset: offset + found.length };
+    // One that was removed meanwhile stands in nobody's way any more: those after it have moved up.
+    const items = found.flatMap((proxy) => proxy ?? []);
+    return { items, hasMore: ids.length > limit, nextOffset: offset + items.length };
   }
 
   async idsNamed(name: string): Promise<readonly ProxyId[]> {

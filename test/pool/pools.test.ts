@@ -3,6 +3,7 @@ import { homeOf, type PoolId } from "../../src/base/ids.js";
 import type { Pool } from "../../src/pool/pool.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/control-bed.js";
 import { projectKey } from "../../src/store/keys.js";
+import { age } from "../support/age.js";
 
 let control: ControlBed;
 let count = 0;
@@ -30,13 +31,51 @@ test("a create that is repeated under its key makes one pool; another body is re
   expect(await control.bed.projects.pools()).toEqual([first.id]);
 });
 
-test.each(["reserveName", "reserveName!", "reserveSize", "reserveSize!", "createPool", "createPool!", "openPool", "openPool!"])("a create in which %s fails is gone on with by its retry", async (call) => {
+test.each(["remember!", "addPool", "addPool!", "reserveName", "reserveName!", "reserveSize", "reserveSize!", "createPool", "createPool!", "openPool", "openPool!", "settleKey", "settleKey!"])("a create in which %s fails is gone on with by its retry", async (call) => {
   control.broken.add(call);
   await expect(control.createPool({ ...body, name: "herd" }, keyed())).rejects.toThrow("Redis");
   control.broken.clear();
   const pool = poolOf(await control.createPool({ ...body, name: "herd" }, keyed()));
   expect(await control.bed.projects.pools()).toEqual([pool.id]);
   expect([await holderOf("herd"), await sizeOf(pool.id)]).toEqual([pool.id, "3"]);
+});
+
+test("a key that was sent twice, since its first answer was lost, makes its pool", async () => {
+  const { projects } = control.bed;
+  const remember = projects.remember.bind(projects);
+  projects.remember = async (...given) => {
+    await remember(...given);
+    return await remember(...given);
+  };
+  expect(poolOf(await control.createPool(body, keyed()))).toMatchObject({ config: { size: 3 } });
+});
+
+test("a create that failed is gone on with minutes later, when nothing is left of its first attempt", async () => {
+  control.broken.add("createPool");
+  await expect(control.createPool({ ...body, name: "herd" }, keyed())).rejects.toThrow("Redis");
+  control.broken.clear();
+  await age(control.bed.redis, "remuda:{project-*", 130_000);
+  await control.bed.projects.sweepNames();
+  await control.bed.projects.sweepPools();
+  expect(await control.bed.redis.hlen(projectKey(control.bed.project, "pools"))).toBe(0);
+  const pool = poolOf(await control.createPool({ ...body, name: "herd" }, keyed()));
+  expect([await control.bed.projects.pools(), await holderOf("herd")]).toEqual([[pool.id], pool.id]);
+});
+
+test("a create that was refused, and whose key could not be forgotten, is judged again", async () => {
+  const other = await create({ name: "herd" });
+  control.broken.add("forgetKey");
+  await expect(control.createPool({ ...body, name: "herd" }, keyed())).rejects.toThrow("Redis");
+  control.broken.clear();
+  expect(await control.createPool({ ...body, name: "herd" }, keyed())).toMatchObject({ code: "name_taken" });
+  await control.removePool(other.id, { force: false });
+  expect(poolOf(await control.createPool({ ...body, name: "herd" }, keyed())).name).toBe("herd");
+});
+
+test("a pool that was made under a key and deleted is not made again", async () => {
+  const { id } = poolOf(await control.createPool(body, keyed()));
+  await control.removePool(id, { force: false });
+  expect(await control.createPool(body, keyed())).toMatchObject({ code: "pool_not_found" });
 });
 
 test("a create that was refused reserves nothing, and its key may be used again", async () => {

@@ -7,7 +7,7 @@ import { ageKeys } from "../support/age.js";
 import { type Broken, failing } from "../support/failing.js";
 import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
 import { startRedis, type TestRedis } from "../support/redis.js";
-import { openStoreBed, type StoreBed } from "../support/store-bed.js";
+import { claimOf, openStoreBed, request, type StoreBed } from "../support/store-bed.js";
 
 let server: TestRedis;
 let bed: StoreBed;
@@ -113,4 +113,19 @@ test("a walk that takes too long goes on where it stopped", async () => {
   expect(visited.size).toBeLessThan(120);
   for (let ticks = 0; ticks < 3; ticks += 1) await upkeep.fill();
   expect(visited.size).toBe(151);
+});
+
+test.each([["with browsers left", 2], ["with none", 0]])("a delete whose control dies on the way leaves no name and no entry (%s)", async (_, size) => {
+  const pool = await PoolBed.create(bed, { size: 2, name: "herd" });
+  await bed.projects.addPool(pool.id);
+  await bed.projects.reserveName({ kind: "pool", name: "herd", owner: pool.id, home: pool.home });
+  await bed.projects.openPool(pool.id);
+  await pool.launch(size);
+  await bed.homes.deletePool(pool.home, { force: false, request: request() });
+  await upkeepWith().reap();
+  expect(await bed.projects.findName("pool", "herd")).toBeUndefined();
+  expect(await bed.projects.pools()).toEqual([]);
+  for (const browser of await pool.browsers()) await bed.reports.gone(browser.id, claimOf(browser));
+  await upkeepWith().reap();
+  expect(await bed.redis.keys("*pools")).toEqual([]);
 });

@@ -127,7 +127,7 @@ export async function reapHome(world: World, home: Home | undefined): Promise<vo
   world.cause = { kind: "reap" };
   const reaped = await world.bed.homes.reap(home);
   world.note("reap");
-  if (!world.fails(0.05)) world.bed.jobs.push(...(reaped?.launch ?? []).flatMap(launchJob));
+  if (!world.fails(0.05)) world.bed.jobs.push(...reaped.launch.flatMap(launchJob));
 }
 
 /** A lost node's records go at once; it is forgotten when a look has found nothing of it any more. */

@@ -124,7 +124,7 @@ onBoth("fill", ({ bed }) => {
       const [browser] = await pool.claim(1);
       await pool.age(61_000);
       const reaped = await bed().homes.reap(pool.home);
-      expect(reaped?.launch).toMatchObject([{ id: browser?.id }]);
+      expect(reaped.launch).toMatchObject([{ id: browser?.id }]);
       if (!browser) throw new Error("nothing was claimed");
       expect(await bed().reports.launched(browser.id, claimOf(browser), "{}")).toBe("stale");
       expect(await bed().reports.launchFailed(browser.id, claimOf(browser), "late")).toBe("stale");
@@ -224,7 +224,7 @@ onBoth("fill", ({ bed }) => {
       expect(await bed().reports.beginLaunch(begun.id, claimOf(begun))).toMatchObject({ browser: { id: begun.id, state: "launching" } });
       await pool.age(2000);
       const reaped = await bed().homes.reap(pool.home);
-      expect(reaped?.launch.map(({ id }) => id)).toEqual([lost.id]);
+      expect(reaped.launch.map(({ id }) => id)).toEqual([lost.id]);
       await pool.age(launchClaimMs);
       expect((await bed().homes.reap(pool.home))?.launch.map(({ id }) => id)).toContain(begun.id);
     });

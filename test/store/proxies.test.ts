@@ -37,6 +37,21 @@ onBoth("proxies", ({ bed }) => {
     expect(await bed().proxies.create({ id: newProxyId(), record, most: 3 })).toBe("created");
   });
 
+  test("a page that loses one while it is read is followed by the one that moved up", async () => {
+    const ids: ProxyId[] = [];
+    for (let count = 0; count < 4; count += 1) ids.unshift(await keep());
+    const { proxies } = bed();
+    const find = proxies.find.bind(proxies);
+    proxies.find = async (id) => {
+      if (id === ids[1]) await proxies.remove(id);
+      return await find(id);
+    };
+    const { items, nextOffset } = await proxies.page({ limit: 2, offset: 0 });
+    Reflect.deleteProperty(proxies, "find");
+    expect(items.map(({ id }) => id)).toEqual([ids[0]]);
+    expect((await proxies.page({ limit: 2, offset: nextOffset })).items.map(({ id }) => id)).toEqual(ids.slice(2));
+  });
+
   test("pages are newest first, and together they are all of them", async () => {
     const ids: ProxyId[] = [];
     for (let count = 0; count < 7; count += 1) ids.unshift(await keep());

@@ -4,7 +4,8 @@ import { type ClaimId, type Home, newBrowserId, newRequestId, type NodeId, type 
 import type { Log } from "../../src/base/log.js";
 import type { Browser } from "../../src/pool/browser.js";
 import type { PoolConfig } from "../../src/pool/launch-config.js";
-import type { Candidate, Job, PoolSignals, PoolWrite } from "../../src/pool/ports.js";
+import type { Candidate, Job, PoolWrite } from "../../src/pool/ports.js";
+import type { PoolSignals } from "../../src/pool/signals.js";
 import { EffectRunner } from "../../src/store/effects.js";
 import { RedisExtensions } from "../../src/store/extensions.js";
 import { RedisHomes } from "../../src/store/homes.js";

@@ -1,7 +1,7 @@
 -- reap: put right what was lost: jobs, messages, replies, controls. Idempotent; may overlap with itself.
 -- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  claimMs keyedMs controlLostMs initialMs maxMs eventsKept provisionalMs
--- REPLY reaped (JSON {launch: [browser]}: launches claimed anew), missing
+-- REPLY reaped (JSON {launch: [browser], state}: launches claimed anew), missing
 --- @include failures
 --- @include grants
 --- @include undo
@@ -95,4 +95,4 @@ if terms.state == "open" and terms.kind == "pool" then
   end
 end
 sweepPool()
-return { "reaped", cjson.encode({ launch = launches }), tostring(now), effectsText() }
+return { "reaped", cjson.encode({ launch = launches, state = terms.state }), tostring(now), effectsText() }
