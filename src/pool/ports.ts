@@ -2,7 +2,6 @@ import type { Millis } from "../base/clock.js";
 import type { ErrorCode } from "../base/errors.js";
 import type { BrowserId, ClaimId, ControlId, Digest, Home, LeaseId, NodeId, PoolId, ProfileId, RequestId } from "../base/ids.js";
 import type { Browser, NetworkChange, RetireReason, Strayed, Usage } from "./browser.js";
-import type { Cut } from "./cuts.js";
 import type { LaunchConfig, PoolConfig } from "./launch-config.js";
 import type { Overview } from "./overview.js";
 import type { Pool } from "./pool.js";

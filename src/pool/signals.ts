@@ -1,5 +1,6 @@
 import type { Millis } from "../base/clock.js";
 import type { BrowserId, Home, LeaseId } from "../base/ids.js";
+import type { Cut } from "./cuts.js";
 
 /** What became known through effects of scripts: for metrics and logs. */
 export interface PoolSignals {
