@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import type { BrowserId, Home, NodeId, PoolId } from "../base/ids.js";
+import type { BrowserId, Home, NodeId, PoolId, ProfileId } from "../base/ids.js";
 import type { Browser } from "./browser.js";
 import type { Counts } from "./pool.js";
 
@@ -17,6 +17,8 @@ export interface PoolTerms {
   /** Key of the launch configuration of what is launched now. */
   readonly generation: string;
   readonly fillRatePerMinute: number;
+  /** The profile whose saves flush its idle browsers, or null; absent where an earlier release has written the record. */
+  readonly follows?: ProfileId | null;
 }
 
 export interface Leased {

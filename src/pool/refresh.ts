@@ -1,5 +1,4 @@
 import { type Home, homeOf, newRequestId, type ProfileId } from "../base/ids.js";
-import type { Pool } from "./pool.js";
 import type { Homes, Projects } from "./ports.js";
 import type { ProfileRefs } from "./profiles.js";
 
@@ -13,21 +12,24 @@ interface HomePorts {
  * at once; the recycle tick does the same by the records.
  */
 export const makeRefresh = (ports: HomePorts & { readonly projects: Projects }) => async (profile: ProfileId): Promise<void> => {
-  for (const id of await ports.projects.pools()) {
-    const pool = await ports.homes.findPool(homeOf(id));
-    if (pool?.config.profile_id === profile) await refresh(ports, pool);
-  }
+  for (const id of await ports.projects.pools()) await refresh(ports, homeOf(id), profile);
 };
 
 /** Of one home, whatever its pool starts from. */
-export const makeRefreshHome = (ports: HomePorts) => async (home: Home): Promise<void> => {
-  const pool = await ports.homes.findPool(home);
-  if (pool) await refresh(ports, pool);
-};
+export const makeRefreshHome = (ports: HomePorts) => (home: Home): Promise<void> => refresh(ports, home);
 
 /** Only browsers that were claimed before the save: those after it have its state, or what is yet newer (interface.md 4.4). */
-async function refresh({ homes, profiles }: HomePorts, { id, config }: Pool): Promise<void> {
-  if (!config.refresh_on_profile_update || !config.profile_id) return;
-  const savedAt = (await profiles.find(config.profile_id))?.archive?.savedAt;
-  if (savedAt !== undefined) await homes.flush(homeOf(id), newRequestId(), savedAt);
+async function refresh({ homes, profiles }: HomePorts, home: Home, saved?: ProfileId): Promise<void> {
+  const follows = await followedBy(homes, home);
+  if (!follows || (saved && saved !== follows)) return;
+  const savedAt = (await profiles.find(follows))?.archive?.savedAt;
+  if (savedAt !== undefined) await homes.flush(home, newRequestId(), savedAt);
+}
+
+/** Told in a word by the record, else by the configuration. */
+async function followedBy(homes: Homes, home: Home): Promise<ProfileId | null | undefined> {
+  const terms = await homes.findTerms(home);
+  if (terms?.follows !== undefined) return terms.follows;
+  const config = terms && (await homes.findPool(home))?.config;
+  return config?.refresh_on_profile_update ? config.profile_id : null;
 }

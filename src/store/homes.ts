@@ -267,6 +267,7 @@ const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite): Args => ({
   fillRate: config.fill_rate_per_minute,
   fields: JSON.stringify({
     unsupported: unsupported.join(" "), timeoutSeconds: String(config.timeout_seconds), reset: resetOf(config),
+    follows: (config.refresh_on_profile_update && config.profile_id) || "",
   }),
 });
 

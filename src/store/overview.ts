@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { BrowserId, Home, NodeId, PoolId } from "../base/ids.js";
+import type { BrowserId, Home, NodeId, PoolId, ProfileId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
 import type { Leased, Overview, PoolTerms, Read } from "../pool/overview.js";
 import type { Counts } from "../pool/pool.js";
@@ -60,9 +60,13 @@ export class RedisOverview implements Overview {
 
   async findTerms(home: Home): Promise<PoolTerms | undefined> {
     const key = this.ports.keyOf(home, "pool");
-    const [id, state, name, createdAt, generation, rate] = await this.ports.ask((redis) => redis.hmget(key, "id", "state", "name", "createdAt", "generation", "fillRate"));
+    const [id, state, name, createdAt, generation, rate, follows] = await this.ports.ask((redis) =>
+      redis.hmget(key, "id", "state", "name", "createdAt", "generation", "fillRate", "follows"));
     if (!id || state !== "open") return undefined;
-    return { id: id as PoolId, ...(name ? { name } : {}), createdAt: Number(createdAt), generation: generation ?? "", fillRatePerMinute: Number(rate) };
+    return {
+      id: id as PoolId, ...(name ? { name } : {}), createdAt: Number(createdAt), generation: generation ?? "", fillRatePerMinute: Number(rate),
+      ...(typeof follows === "string" ? { follows: follows === "" ? null : (follows as ProfileId) } : {}),
+    };
   }
 
   async counts(home: Home): Promise<Counts> {

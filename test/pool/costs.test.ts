@@ -52,6 +52,29 @@ test("a fill, a reap and a recycling read no browser that they leave as it is", 
   expect(await cost(() => homes.clearNode(pool.home, { node: nodeB, why: "drained", which: "all", request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
 });
 
+test("what a save has flushed is not looked through again, but for browsers that were in use then", async () => {
+  const { homes } = control.bed;
+  const other = await PoolBed.filled(control.bed, { size: 100 });
+  await other.lend();
+  await other.age(1000);
+  const held = await other.lend();
+  const [newest] = await other.browsers();
+  const savedAt = (newest?.createdAt ?? 0) - 1;
+  const flush = (): Promise<unknown> => homes.flush(other.home, request(), savedAt + 2);
+  const idle = async (): Promise<number> => (await other.counts()).idle;
+  expect(await homes.flush(other.home, request(), savedAt)).toBe("flushed");
+  expect(await idle()).toBe(98);
+  expect(await cost(() => homes.flush(other.home, request(), savedAt))).toMatchObject({ ...cheap, wholeReads: 0 });
+  await flush();
+  expect(await idle()).toBe(0);
+  await other.connect(held);
+  await other.release(held);
+  await other.freed(held.id);
+  expect(await idle()).toBe(1);
+  await flush();
+  expect(await idle()).toBe(0);
+});
+
 test("a pool that shrinks reads the browsers that go", async () => {
   const other = await PoolBed.filled(control.bed, { size: 100 });
   expect(await cost(() => other.update({ size: 98 }))).toMatchObject({ ...cheap, wholeReads: 0 });

@@ -275,18 +275,18 @@ test("browsers from before the pool followed a profile stay in service, until th
   expect([await states(bare), await states(deaf)]).toEqual([["retiring", "retiring"], ["retiring", "retiring"]]);
 });
 
-test("a save whose word was lost is found by the recycle tick, also for what was launching meanwhile", async () => {
-  const [asking, silent] = [await filled(from(true)), await filled(from(false))];
-  await asking.update({ size: 3 });
+test("a save whose word was lost is found by the recycle tick, also for what was launching meanwhile, and for a pool of an earlier release", async () => {
+  const [asking, silent, old] = [await filled(from(true)), await filled(from(false)), await filled(from(true))];
+  await Promise.all([asking.update({ size: 3 }), control.bed.redis.hdel(old.key("pool"), "follows")]);
   const [late] = await asking.claim(1);
-  for (const pool of [asking, silent]) await pool.age(5);
+  for (const pool of [asking, silent, old]) await pool.age(5);
   await save(control.bed, login);
   const upkeep = makeUpkeep({
     ...control.bed, jobs: { add: async (more) => void control.bed.jobs.push(...more) }, clock: systemClock, log: silentLog, fill: async () => {}, refresh: makeRefreshHome(control.bed),
     queues: { drop: async () => {}, keep: async () => {} }, maxLeases: null, listensMs: async () => 0, lostAfterMs: { node: 1, control: 1 },
   });
   await upkeep.recycle();
-  expect([await states(asking), await states(silent)]).toEqual([["launching", "retiring", "retiring"], ["idle", "idle"]]);
+  expect([await states(asking), await states(silent), await states(old)]).toEqual([["launching", "retiring", "retiring"], ["idle", "idle"], ["retiring", "retiring"]]);
   if (late) await control.bed.reports.launched(late.id, claimOf(late), "{}");
   expect(await states(asking)).toEqual(["idle", "retiring", "retiring"]);
   await upkeep.recycle();

@@ -12,6 +12,8 @@ if redis.call("HGET", K.pool, "state") ~= "open" then return plain("missing") en
 local before, flushed = tonumber(A.before), 0
 -- Of a profile that the pool came to follow only after that, nothing was updated since.
 if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedFrom")) or 0) then return finish("flushed", "0") end
+-- Asked again and again for the same save: until all that are older are gone.
+if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedTo")) or 0) then return plain("flushed", "0") end
 for _, id in ipairs(redis.call("ZRANGE", K.idle, 0, -1)) do
   local browser = read(id)
   if not before or browser.createdAt < before then
@@ -19,4 +21,14 @@ for _, id in ipairs(redis.call("ZRANGE", K.idle, 0, -1)) do
     flushed = flushed + 1
   end
 end
+local function isAnyOlder(key)
+  for _, id in ipairs(redis.call("ZRANGE", key, 0, -1)) do
+    if read(id).createdAt < before then return true end
+  end
+end
+-- Leased ones stand by their age.
+local function isOneInUse()
+  return redis.call("ZCOUNT", K.leased, "-inf", "(" .. before) > 0 or isAnyOlder(K.launching) or isAnyOlder(K.resetting)
+end
+if before and not isOneInUse() then redis.call("HSET", K.pool, "refreshedTo", before) end
 return finish("flushed", tostring(flushed))
