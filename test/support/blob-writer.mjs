@@ -23,7 +23,7 @@ async function openSaves(archives) {
   const { openStaging } = await from("blob/staging.js");
   const { StreamSeal } = await from("blob/stream-seal.js");
   const { RedisProfiles } = await from("store/profiles.js");
-  const { connectAlone, Store } = await from("store/redis.js");
+  const [{ connectAlone }, { Store }] = await Promise.all([from("store/connect.js"), from("store/redis.js")]);
   const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
   const store = new Store(connectAlone({ url: wishes.redisUrl, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), log);
   await store.open(new AbortController().signal);
