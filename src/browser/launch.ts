@@ -23,7 +23,7 @@ import { limitsInForce, limitsInside } from "./limits.js";
 import { openPipe, type Pipe } from "./pipe.js";
 import { configurationOf, type PolicyWanted, putPolicy, refusePolicy } from "./policy.js";
 import { exitOf, RunningChromium } from "./running.js";
-import { giveCookies } from "./session-cookies.js";
+import { giveCookies } from "./kept-cookies.js";
 import { type SwitchFacts, switchesOf } from "./switches.js";
 import { tailOf } from "./tail.js";
 import { endTree, removeCgroup } from "./tree.js";

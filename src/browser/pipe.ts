@@ -36,19 +36,27 @@ interface Splitting {
   proceed(): void;
 }
 
+interface Splitter {
+  take(chunk: Buffer): void;
+  /** The browser is gone; what it has said before still counts. */
+  finish(): void;
+}
+
 /** Cuts what is read at its NULs, as long as it is the browser's turn. */
-function makeSplitter({ turn, counting, ...reader }: Splitting): { take(chunk: Buffer): void; clear(): void } {
+function makeSplitter({ turn, counting, ...reader }: Splitting): Splitter {
   const gathered = new Gathered(counting);
-  let isClosed = false;
   const takeFrame = (last: Buffer): void => {
     const frame = gathered.end(last);
     if (frame) reader.take(frame);
   };
+  let waiting: Buffer[] = [];
   const later = (rest: Buffer): void => {
+    waiting.push(rest);
     reader.wait();
     turn.wait(() => {
       reader.proceed();
-      if (!isClosed) take(rest);
+      const next = waiting.shift();
+      if (next) take(next);
     });
   };
   const take = (chunk: Buffer): void => {
@@ -63,8 +71,10 @@ function makeSplitter({ turn, counting, ...reader }: Splitting): { take(chunk: B
   };
   return {
     take: (chunk) => (turn.isOver ? later(chunk) : take(chunk)),
-    clear() {
-      isClosed = true;
+    finish() {
+      const left = Buffer.concat(waiting);
+      waiting = [];
+      for (let from = 0, end = left.indexOf(0); end !== -1; from = end + 1, end = left.indexOf(0, from)) takeFrame(left.subarray(from, end));
       gathered.clear();
     },
   };
@@ -110,7 +120,7 @@ export function openPipe(input: Writable, output: Readable, { turn = turns.open(
   const close = (): void => {
     if (isClosed) return;
     isClosed = true;
-    splitter.clear();
+    splitter.finish();
     for (const listener of closings) listener();
   };
   output.on("data", splitter.take).on("close", close).on("error", close);

@@ -9,7 +9,7 @@ import { type Log, textOf } from "../base/log.js";
 import type { Stops } from "../base/stops.js";
 import { attest, type Attestation, type Attesting, NotAttested } from "./attest.js";
 import type { Canary } from "./canary.js";
-import type { Cdp } from "./cdp.js";
+import { type Cdp, PipeClosed } from "./cdp.js";
 import { type Chromium, type Directories, type Exit, type ExtensionDirectory, type Isolation, type LaunchSpec, type Left, type Loading } from "./chromium.js";
 import type { Display } from "./display.js";
 import type { Extensions } from "./extensions.js";
@@ -19,7 +19,7 @@ import type { Home } from "./home.js";
 import type { Pages } from "./pages.js";
 import type { Pipe } from "./pipe.js";
 import { resetBrowser } from "./reset.js";
-import { keepCookies, sessionCookiesOf } from "./session-cookies.js";
+import { keepCookies, cookiesOf } from "./kept-cookies.js";
 import { placeWindow } from "./window.js";
 
 /** What a finished launch hands over. */
@@ -127,7 +127,7 @@ export class RunningChromium implements Chromium {
     const { cdp, clock, home, log, stops } = this.launched;
     const deadline = clock.monotonic() + limitMs;
     try {
-      const cookies = await sessionCookiesOf(cdp, limitMs).catch(() => []);
+      const cookies = await cookiesOf(cdp, limitMs).catch(() => []);
       await this.#askToExit(Math.max(0, deadline - clock.monotonic()));
       await stops.run();
       await keepCookies(home, cookies);
@@ -156,9 +156,14 @@ export class RunningChromium implements Chromium {
   async #askToExit(limitMs: Millis): Promise<void> {
     const { cdp, clock, pages } = this.launched;
     pages.release();
-    const asked = cdp.send("Browser.close", {}, { limitMs }).then(() => this.exited);
+    // It may close its pipe before its answer was read, and is then still writing down what it has.
+    const asked = cdp.send("Browser.close", {}, { limitMs }).catch(unlessPipeClosed).then(() => this.exited);
     await within(clock, { what: "closing Chromium", limitMs }, asked).catch(() => {});
   }
+}
+
+function unlessPipeClosed(error: unknown): void {
+  if (!(error instanceof PipeClosed)) throw error;
 }
 
 /** How long its last words may be on their way after the process has ended. */

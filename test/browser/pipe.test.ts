@@ -32,6 +32,19 @@ test("a thousand messages in one read come in their order, a part of them in eac
   expect(frames).toEqual([...sent, '{"method":"A.c"}']);
 });
 
+test("what a browser says and is put off is heard also where it is gone by then", async () => {
+  const { pipe, output, frames } = open();
+  let heard = -1;
+  pipe.onClosed(() => (heard = frames.length));
+  output.write(`${Array.from({ length: 1000 }, (_, at) => `{"id":${at}}`).join("\0")}\0{"id":`);
+  await until("some have come", () => frames.length > 0);
+  output.destroy();
+  await until("its end", () => heard >= 0);
+  expect(heard).toBe(1000);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(frames.length).toBe(1000);
+});
+
 test("held while a read is put off, it goes on when it is let go", async () => {
   const { pipe, output, frames } = open();
   output.write(`${Array.from({ length: 300 }, () => "{}").join("\0")}\0`);

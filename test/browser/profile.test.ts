@@ -104,6 +104,20 @@ describe.each(kinds)("%s", (_, given) => {
     expect(await client.evaluate("document.title", session)).toBe("welcome back");
   });
 
+  test("a login is in it also where Chromium's process ended before its cookies were written down", async () => {
+    const first = await start(launchSpec(given));
+    await open(first, "/login");
+    const left = await leave(first);
+    await Promise.all(["Cookies", "Cookies-journal"].map((name) => rm(join(left.directories.profile, "Default", name), { force: true })));
+    const tar = await buffer(packProfile(left));
+    const second = await start(launchSpec({ ...given, furnish: from(tar) }));
+    const { client, session } = await open(second, "/");
+    expect(await client.evaluate("document.title", session)).toBe("welcome back");
+    const { cookies } = (await client.send("Storage.getCookies")) as { cookies: { expires: number; session: boolean }[] };
+    expect(cookies).toMatchObject([{ session: false }]);
+    expect(cookies[0]?.expires).toBeGreaterThan(Date.now() / 1000);
+  });
+
   test("caches, locks and what else is no state are left out, and it is small", async () => {
     const { tar } = await livedIn(launchSpec(given));
     const names = await namesIn(tar);

@@ -9,18 +9,20 @@ import type { Home } from "./home.js";
 type Cookie = Given<"Storage.setCookies">["cookies"][number];
 
 /**
- * Cookies without an end, which many logins are: Chromium forgets them when it exits. They lie in the user-data directory
- * from its end on, so that they are where the other cookies are, and go wherever those go.
+ * All cookies, as they were when the browser was asked to exit. Those without an end, which many logins are, Chromium forgets at
+ * its exit; the others it writes down every 30 s and at its exit, and on a busy machine its process ends before that is done
+ * (seen with 156). They lie in the user-data directory from its end on, so that they are where the other cookies are, and go
+ * wherever those go.
  */
 const fileIn = ({ directories }: Home): string => join(directories.profile, "remuda-session-cookies.json");
 
 /** Chromium keeps 3300 cookies of at most 4096 bytes (net/cookies/cookie_monster.h), and these take some text more. */
 const mostBytes = 2 ** 25;
 
-export async function sessionCookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Cookie[]> {
+export async function cookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Cookie[]> {
   const { cookies } = await cdp.send("Storage.getCookies", {}, { limitMs });
-  // Set with a time to expire, even the -1 that is told for none, it would have expired.
-  return cookies.filter(({ session }) => session).map(({ expires: _expires, ...cookie }) => cookie);
+  // Set with a time to expire, even the -1 that is told for none, one without an end would have expired.
+  return cookies.map(({ expires, session, ...cookie }) => (session ? cookie : { ...cookie, expires }));
 }
 
 /** Of a browser that has ended. What an earlier one has left goes. */
@@ -30,9 +32,12 @@ export async function keepCookies(home: Home, cookies: readonly Cookie[]): Promi
   await putForeignFile(path, JSON.stringify(cookies), home.uid);
 }
 
-/** Gives them to the browser that has started there. The file stays as it is: were this start to fail, the next one needs it. */
+/** Gives the browser that has started there those that it lacks. The file stays as it is: were this start to fail, the next one needs it. */
 export async function giveCookies(home: Home, cdp: Cdp): Promise<void> {
-  const cookies = await findCookies(fileIn(home));
+  const kept = await findCookies(fileIn(home));
+  if (kept.length === 0) return;
+  const known = new Set((await cdp.send("Storage.getCookies", {})).cookies.map(nameOf));
+  const cookies = kept.filter((cookie) => !known.has(nameOf(cookie)));
   if (cookies.length === 0) return;
   // One by one where Chromium refuses all for one of them.
   await cdp.send("Storage.setCookies", { cookies }).catch((error: unknown) => {
@@ -40,6 +45,9 @@ export async function giveCookies(home: Home, cdp: Cdp): Promise<void> {
     return Promise.allSettled(cookies.map((cookie) => cdp.send("Storage.setCookies", { cookies: [cookie] })));
   });
 }
+
+/** What tells one cookie from another (RFC 6265, 5.3, and the partition it is in). */
+const nameOf = ({ name, domain, path, partitionKey }: Cookie): string => JSON.stringify([name, domain, path, partitionKey]);
 
 /** The file was the browser's while it was packed, so that it may hold anything. */
 async function findCookies(path: string): Promise<Cookie[]> {
