@@ -37,7 +37,7 @@ export async function openGround(tier: Tier): Promise<OpenGround> {
       { what: "the command line of another process", path: `/proc/${victims.pid}/cmdline`, words: wordsOf(victims.words, "argv") },
     ];
     return {
-      daemon, victims, targets, directory, close, uid: daemon.uid, daemonPid: daemon.pid, daemonPidInside: inside, sockets: daemon.sockets, port: daemon.port,
+      daemon, victims, targets, directory, close, uid: daemon.uid, daemonPid: daemon.pid, daemonPidInside: inside, sockets: daemon.sockets, port: daemon.port, log: () => daemon.log(),
       scratchDirectory: daemon.scratchDirectory, words: new Map([...victims.words, ...targets.map(({ what, words }) => [words, what] as const)]),
       seen: (path) => (tier.context ? `/proc/${daemon.pid}/root${path}` : path),
     };

@@ -51,6 +51,8 @@ export interface Ground {
   readonly sockets: readonly string[];
   readonly port: number;
   readonly scratchDirectory: string;
+  /** What the daemon has said. */
+  log(): string;
   /** Seen from outside: what a path of the daemon's machine is here. */
   seen(path: string): string;
 }

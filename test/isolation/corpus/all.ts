@@ -2,10 +2,11 @@ import type { Attempt } from "./attempt.js";
 import { appetites } from "./appetites.js";
 import { commands } from "./commands.js";
 import { extensions } from "./extensions.js";
+import { floods } from "./floods.js";
 import { outside } from "./outside.js";
 import { ownPages } from "./own-pages.js";
 import { pages } from "./pages.js";
 import { processes } from "./processes.js";
 
 /** Every attempt that is known against one browser. */
-export const corpus: readonly Attempt[] = [...outside, ...pages, ...commands, ...processes, ...extensions, ...ownPages, ...appetites];
+export const corpus: readonly Attempt[] = [...outside, ...pages, ...commands, ...processes, ...extensions, ...ownPages, ...floods, ...appetites];
