@@ -1,5 +1,5 @@
-import type { Clock, Millis } from "../base/clock.js";
-import { type ControlId, type Home, type LeaseId, newRequestId, type RequestId } from "../base/ids.js";
+import { type Clock, type Millis, pause } from "../base/clock.js";
+import { type ControlId, type Home, type LeaseId, newRequestId, onDemandHome, type RequestId } from "../base/ids.js";
 import { groupBy } from "../base/group.js";
 import { textOf, type Log } from "../base/log.js";
 import type { Desk } from "./desk.js";
@@ -11,6 +11,9 @@ interface Waiting {
   readonly lease: LeaseId;
   readonly connection: RequestId;
   readonly waiter: RequestId;
+  readonly name?: string;
+  /** As the store keeps it; that of a place in a pool's line. */
+  readonly stored?: string;
 }
 
 /** A grant to be undone; the request makes every further try a repeat of the first. */
@@ -21,13 +24,15 @@ interface Lost {
 
 interface GrantPorts {
   readonly homes: Homes;
-  readonly projects: Pick<Projects, "freeName">;
+  readonly projects: Pick<Projects, "freeName" | "reserveName">;
   readonly desk: Desk;
   readonly clock: Clock;
   readonly log: Log;
   readonly beatPeriodMs: Millis;
 }
 
+/** Whoever has neither a browser nor a place is looked for again after it. */
+const lookAgainMs: Millis = 100;
 /** How often replies that were flushed are confirmed, in one script per home. */
 const confirmEveryMs: Millis = 50;
 
@@ -44,6 +49,7 @@ export class Grants {
   readonly #abandoned = new Map<RequestId, Wish>();
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #stops: (() => void)[];
+  readonly #closing = new AbortController();
 
   constructor(
     private readonly control: ControlId,
@@ -84,6 +90,7 @@ export class Grants {
   /** Confirms and undoes what is left; resolves when nothing is under way. */
   async close(): Promise<void> {
     for (const stop of this.#stops) stop();
+    this.#closing.abort();
     await Promise.all(this.#underWay);
     this.#confirm();
     this.#tryAgain();
@@ -138,14 +145,69 @@ export class Grants {
     this.#tryAgain();
   }
 
-  /** The message of a grant may have been lost; the record is the truth. */
+  /** The message of a grant may have been lost, and the place of whoever waits; the record is the truth. */
   async #look(home: Home, waiting: readonly Waiting[]): Promise<void> {
-    const { homes, desk } = this.ports;
-    const held = new Set(await homes.heldAmong(home, waiting.map(({ lease }) => lease)));
-    for (const { lease, connection, waiter } of waiting.filter((one) => held.has(one.lease))) {
-      const found = await homes.findHeld(home, lease);
-      if (found) desk.deliver(connection, { kind: "granted", waiter, connection, browser: JSON.stringify(found.browser), at: found.at });
-    }
+    const [held, missing] = await this.#find(home, waiting);
+    for (const one of held) await this.#deliver(home, one);
+    if (missing.length === 0) return;
+    // One that was just being served is not missing the second time.
+    const { signal } = this.#closing;
+    await pause(this.ports.clock, lookAgainMs, signal);
+    if (signal.aborted) return;
+    const [, lost] = await this.#find(home, missing.filter((one) => this.#isWaiting(one)));
+    if (lost.length > 0) await (home === onDemandHome ? this.#giveUp(lost) : this.#rejoin(home, lost));
+  }
+
+  /** Who has a browser, and who has neither that nor a place. */
+  async #find(home: Home, waiting: readonly Waiting[]): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
+    if (waiting.length === 0) return [[], []];
+    const { homes } = this.ports;
+    const standing = new Set(await homes.standingAmong(home, waiting.map(({ waiter }) => waiter)));
+    const others = waiting.filter(({ waiter }) => !standing.has(waiter));
+    const held = new Set(others.length === 0 ? [] : await homes.heldAmong(home, others.map(({ lease }) => lease)));
+    return [others.filter(({ lease }) => held.has(lease)), others.filter(({ lease }) => !held.has(lease))];
+  }
+
+  async #deliver(home: Home, { lease, connection, waiter }: Waiting): Promise<void> {
+    const found = await this.ports.homes.findHeld(home, lease);
+    if (found) this.ports.desk.deliver(connection, { kind: "granted", waiter, connection, browser: JSON.stringify(found.browser), at: found.at });
+  }
+
+  /** They were taken for a dead control's, since this one stood still, or Redis has lost them: they get their places back. */
+  async #rejoin(home: Home, lost: readonly Waiting[]): Promise<void> {
+    const { homes, log } = this.ports;
+    const named = await Promise.all(lost.map(async (one) => ((await this.#reserve(one)) ? one : this.#forget(one))));
+    const able = named.flatMap((one) => (one?.stored === undefined ? [] : [{ ...one, stored: one.stored }]));
+    if (able.length === 0) return;
+    const words = await homes.rejoin(home, able.map(({ stored }) => stored));
+    log.warn({ home, waiters: able.length }, "waiters put back in line");
+    await Promise.all(able.map((one, at) => this.#settleRejoined(one, words[at])));
+  }
+
+  async #settleRejoined(one: Waiting, word: Awaited<ReturnType<Homes["rejoin"]>>[number] | undefined): Promise<void> {
+    const { home, lease, connection, waiter } = one;
+    if (word === "deleted" || word === "superseded") this.ports.desk.deliver(connection, { kind: word, waiter, connection });
+    if (word !== "waiting" || this.#isWaiting(one)) return;
+    // Its caller has gone meanwhile.
+    const reply = await this.ports.homes.withdraw(home, { waiter, connection, lease });
+    if (reply.kind === "granted") this.settle(home, lease, "lost");
+  }
+
+  /** Its name was given back with its place. */
+  async #reserve({ home, name, lease }: Waiting): Promise<boolean> {
+    return name === undefined || (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, home })) !== undefined;
+  }
+
+  #giveUp(lost: readonly Waiting[]): void {
+    for (const one of lost) this.#forget(one);
+  }
+
+  #forget({ connection, waiter }: Waiting): undefined {
+    this.ports.desk.deliver(connection, { kind: "forgotten", waiter, connection });
+  }
+
+  #isWaiting({ connection }: Waiting): boolean {
+    return this.#waiting.has(connection);
   }
 
   #background(what: string, work: Promise<unknown>): void {

@@ -6,7 +6,7 @@ import type { Configs } from "./configs.js";
 import type { Desk, Place, WaitEnd } from "./desk.js";
 import type { Grants } from "./grants.js";
 import type { Caller, Granted } from "./operations.js";
-import type { ControlMessage, Homes, Keyed, Projects, Waiter } from "./ports.js";
+import type { ControlMessage, Homes, Keyed, PlaceReply, Projects, Waiter } from "./ports.js";
 
 /** What acquire and POST /browsers share: a name and a place are held for the lease to be, which is waited for and granted. */
 export interface LendingPorts {
@@ -33,13 +33,13 @@ interface Held {
 /** What the script said: a browser, a place in line, or an answer that is final. */
 export type Asked<Answer> =
   | ({ readonly kind: "granted" } & Held)
-  | { readonly kind: "waiting"; readonly waiter: RequestId; readonly lease: LeaseId }
+  | PlaceReply
   | { readonly kind: "answered"; readonly answer: Answer };
 
 /** A wait that gave no browser, and why. The place is given up, or kept for a retry under its key. */
 export interface Unserved {
   readonly kind: "unserved";
-  readonly why: "timeout" | "gone" | "stopping" | "superseded" | "deleted" | "failed";
+  readonly why: "timeout" | "gone" | "stopping" | "superseded" | "deleted" | "failed" | "forgotten";
 }
 type Lent<Answer> = Granted | Unserved | Extract<Asked<Answer>, { kind: "answered" }>;
 
@@ -102,7 +102,7 @@ async function stand<Answer>(ports: LendingPorts, wish: Wish, way: Way<Answer>):
     switch (asked.kind) {
       case "answered": return asked;
       case "granted": return await granted(ports, wish.home, asked);
-      case "waiting": return await waitAt(ports, standingAt(wish, asked), { place, way });
+      case "waiting": return await waitAt(ports, standingAt(wish, asked), { place, way, asked });
     }
   } catch (error) {
     // Whether a script has run that never answered cannot be known.
@@ -116,9 +116,19 @@ async function stand<Answer>(ports: LendingPorts, wish: Wish, way: Way<Answer>):
 /** A retry under its key has its first attempt's place. */
 const standingAt = (wish: Wish, { waiter: id, lease }: { waiter: RequestId; lease: LeaseId }): Wish => ({ ...wish, waiter: { ...wish.waiter, id, lease } });
 
-async function waitAt(ports: LendingPorts, wish: Wish, { place, way }: { place: Place; way: Way<unknown> }): Promise<Granted | Unserved> {
+interface Waited {
+  readonly place: Place;
+  readonly way: Way<unknown>;
+  readonly asked: PlaceReply;
+}
+
+async function waitAt(ports: LendingPorts, wish: Wish, { place, way, asked }: Waited): Promise<Granted | Unserved> {
   const { home, waiter, caller } = wish;
-  const stopWaiting = ports.grants.waits({ home, lease: waiter.lease, connection: caller.request, waiter: waiter.id });
+  const { stored } = asked;
+  const stopWaiting = ports.grants.waits({
+    home, lease: waiter.lease, connection: caller.request, waiter: waiter.id,
+    ...(waiter.name !== undefined && { name: waiter.name }), ...(stored !== undefined && { stored }),
+  });
   try {
     const limitMs = await way.limitMs();
     const end = await endOf(wish, way, () => place.wait(limitMs, caller.gone));
@@ -141,7 +151,8 @@ async function ended(ports: LendingPorts, home: Home, message: ControlMessage): 
   switch (message.kind) {
     case "granted": return await granted(ports, home, { browser: JSON.parse(message.browser) as Browser, at: message.at });
     case "deleted": return { kind: "unserved", why: "deleted" };
-    case "superseded": return { kind: "unserved", why: "superseded" };
+    case "superseded":
+    case "forgotten": return { kind: "unserved", why: message.kind };
     case "failed": return { kind: "unserved", why: "failed" };
     case "answer": throw new Error("an answer to a question came for a waiter");
   }

@@ -43,14 +43,22 @@ export interface Keyed {
   readonly body: string;
 }
 
+/** A place in line, or with a launch on demand. `stored`: the waiter as the store keeps it. */
+export interface PlaceReply {
+  readonly kind: "waiting";
+  readonly waiter: RequestId;
+  readonly lease: LeaseId;
+  readonly stored?: string;
+}
+
 export type AcquireReply =
   | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
-  | { readonly kind: "waiting"; readonly waiter: RequestId; readonly lease: LeaseId }
+  | PlaceReply
   | { readonly kind: "unsupported"; readonly fields: readonly string[] }
   | { readonly kind: "none" | "full" | "missing" | "mismatch" | "over" };
 export type CreateReply =
   | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
-  | { readonly kind: "waiting"; readonly waiter: RequestId; readonly lease: LeaseId }
+  | PlaceReply
   | { readonly kind: "claimed"; readonly browser: Browser; readonly waiter: RequestId; readonly lease: LeaseId }
   | { readonly kind: "mismatch" | "over" | "full" | "none" | "superseded" };
 export type WithdrawReply =
@@ -127,6 +135,10 @@ export interface Homes extends Overview {
   touch(home: Home, ask: { browser: BrowserId; lease?: LeaseId; change: Touch; request: RequestId }): Promise<
     { kind: "touched"; browser: Browser; at: Millis } | { kind: "superseded" | "unknown" }
   >;
+  /** Those of the places in line, or with a launch on demand, that are there and are not given up. */
+  standingAmong(home: Home, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
+  /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */
+  rejoin(home: Home, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "deleted")[]>;
   /** Those whose last lease is over, and whose node has neither cut it nor ended them yet, as far as is known. */
   unfinished(home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
   /** Says that this control lives and looks after its waiters and grants here. */
@@ -251,7 +263,8 @@ export interface Projects {
 /** Messages between roles: hints, each repeated by a tick when lost. */
 export type ControlMessage =
   | { readonly kind: "granted"; readonly waiter: RequestId; readonly connection: RequestId; readonly browser: string; readonly at: Millis }
-  | { readonly kind: "superseded" | "deleted"; readonly waiter: RequestId; readonly connection: RequestId }
+  /** `forgotten`: the place was given up while its control stood still, and cannot be had again. */
+  | { readonly kind: "superseded" | "deleted" | "forgotten"; readonly waiter: RequestId; readonly connection: RequestId }
   | { readonly kind: "failed"; readonly waiter: RequestId; readonly connection: RequestId; readonly node: NodeId; readonly error: string }
   /** `text`: why not, for people. `code`: what that is answered as, where the node can tell whose fault it is. */
   | { readonly kind: "answer"; readonly question: RequestId; readonly ok: boolean; readonly text?: string; readonly code?: ErrorCode };

@@ -114,6 +114,7 @@ function refusedLaunch({ why }: Unserved, failures: readonly Failure[]): Refusal
   switch (why) {
     case "failed": return refusal("launch_failed", { details: failures.map(({ node, error }) => ({ code: "launch_failed", message: `${node}: ${error}` })) });
     case "stopping": return refusal("draining");
+    case "forgotten": return refusal("unavailable", { retryAfterSeconds: 1, message: "The launch was given up while this daemon stood still" });
     case "superseded": return supersededRefusal();
     case "deleted":
     case "gone":

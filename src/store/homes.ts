@@ -7,7 +7,7 @@ import { type LaunchConfig, resetOf } from "../pool/launch-config.js";
 import type { Leased, PoolTerms, Read } from "../pool/overview.js";
 import type { Counts, Pool } from "../pool/pool.js";
 import type {
-  AcquireReply, Candidate, CreateReply, Homes, Keyed, PoolWrite, ReleaseRequest, Touch, Waiter, Wanted, WithdrawReply,
+  AcquireReply, Candidate, CreateReply, Homes, Keyed, PlaceReply, PoolWrite, ReleaseRequest, Touch, Waiter, Wanted, WithdrawReply,
 } from "../pool/ports.js";
 import type { Limits } from "./limits.js";
 import type { EffectRunner } from "./effects.js";
@@ -115,6 +115,19 @@ export class RedisHomes implements Homes {
   async findLeaseEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined> {
     const { kind, payload } = await this.run({ home: homeOf(browser) }, "lease-end", { browser, lease });
     return kind === "ended" ? payload : undefined;
+  }
+
+  async standingAmong(home: Home, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
+    const texts = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "waiting"), ...waiters));
+    return waiters.filter((_, index) => {
+      const text = texts[index];
+      return typeof text === "string" && !text.includes('"detachedAt"');
+    });
+  }
+
+  async rejoin(home: Home, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "deleted")[]> {
+    const reply = await this.run({ home }, "rejoin", { waiting: `[${stored.join(",")}]` });
+    return JSON.parse(reply.payload) as ("waiting" | "held" | "superseded" | "deleted")[];
   }
 
   async unfinished(home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
@@ -254,9 +267,9 @@ export class RedisHomes implements Homes {
   }
 }
 
-function parsePlace(text: string): { waiter: RequestId; lease: LeaseId } {
-  const { id, lease } = JSON.parse(text) as Waiter;
-  return { waiter: id, lease };
+function parsePlace(stored: string): Omit<PlaceReply, "kind"> {
+  const { id, lease } = JSON.parse(stored) as Waiter;
+  return { waiter: id, lease, stored };
 }
 
 const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite): Args => ({

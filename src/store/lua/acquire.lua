@@ -33,6 +33,8 @@ end
 if A.mayWait == "0" then return finish("none") end
 if redis.call("ZCARD", K.waiters) >= tonumber(A.maxWaiters) then return finish("full") end
 remember(waiter)
-redis.call("ZADD", K.waiters, nextNumber("rank"), waiter.id)
+-- Told to its control, which puts it back at its rank where it gets lost.
+waiter.rank = nextNumber("rank")
+redis.call("ZADD", K.waiters, waiter.rank, waiter.id)
 redis.call("HSET", K.waiting, waiter.id, cjson.encode(waiter))
 return finish("waiting", cjson.encode(waiter))
