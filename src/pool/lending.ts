@@ -6,7 +6,8 @@ import type { Configs } from "./configs.js";
 import type { Desk, Place, WaitEnd } from "./desk.js";
 import type { Grants } from "./grants.js";
 import type { Caller, Granted } from "./operations.js";
-import type { ControlMessage, Homes, Keyed, PlaceReply, Projects, Waiter } from "./ports.js";
+import type { ControlMessage, Homes, Keyed, Projects, Waiter } from "./ports.js";
+import type { PlaceReply } from "./replies.js";
 
 /** What acquire and POST /browsers share: a name and a place are held for the lease to be, which is waited for and granted. */
 export interface LendingPorts {

@@ -5,6 +5,7 @@ import type { Browser, NetworkChange, RetireReason, Strayed, Usage } from "./bro
 import type { LaunchConfig, PoolConfig } from "./launch-config.js";
 import type { Overview } from "./overview.js";
 import type { Pool } from "./pool.js";
+import type { AcquireReply, CreateReply, WithdrawReply } from "./replies.js";
 import type { Tombstone } from "./session.js";
 
 /** An acquire that waits, or was granted at once. Stored as JSON. */
@@ -42,28 +43,6 @@ export interface Keyed {
   readonly key: string;
   readonly body: string;
 }
-
-/** A place in line, or with a launch on demand. `stored`: the waiter as the store keeps it. */
-export interface PlaceReply {
-  readonly kind: "waiting";
-  readonly waiter: RequestId;
-  readonly lease: LeaseId;
-  readonly stored?: string;
-}
-
-export type AcquireReply =
-  | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
-  | PlaceReply
-  | { readonly kind: "unsupported"; readonly fields: readonly string[] }
-  | { readonly kind: "none" | "full" | "missing" | "mismatch" | "over" };
-export type CreateReply =
-  | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
-  | PlaceReply
-  | { readonly kind: "claimed"; readonly browser: Browser; readonly waiter: RequestId; readonly lease: LeaseId }
-  | { readonly kind: "mismatch" | "over" | "full" | "none" | "superseded" };
-export type WithdrawReply =
-  | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
-  | { readonly kind: "withdrawn" | "kept" | "superseded" | "unknown" };
 
 /** A browser to be, for which room on its node is reserved. */
 export interface Candidate {

@@ -6,9 +6,8 @@ import type { Browser, RetireReason } from "../pool/browser.js";
 import { type LaunchConfig, resetOf } from "../pool/launch-config.js";
 import type { Leased, PoolTerms, Read } from "../pool/overview.js";
 import type { Counts, Pool } from "../pool/pool.js";
-import type {
-  AcquireReply, Candidate, CreateReply, Homes, Keyed, PlaceReply, PoolWrite, ReleaseRequest, Touch, Waiter, Wanted, WithdrawReply,
-} from "../pool/ports.js";
+import type { Candidate, Homes, Keyed, PoolWrite, ReleaseRequest, Touch, Waiter, Wanted } from "../pool/ports.js";
+import type { AcquireReply, CreateReply, PlaceReply, WithdrawReply } from "../pool/replies.js";
 import type { Limits } from "./limits.js";
 import type { EffectRunner } from "./effects.js";
 import { answerKey, homeKey, type HomeKeys, homeKeys, type HomePart, idempotencyKey } from "./keys.js";

@@ -1,6 +1,7 @@
 import { type ControlId, findBrowserId, type LeaseId, onDemandHome, type PoolId, type RequestId } from "../../src/base/ids.js";
 import type { Browser } from "../../src/pool/browser.js";
-import type { AcquireReply, CreateReply, Keyed, Waiter } from "../../src/pool/ports.js";
+import type { Keyed, Waiter } from "../../src/pool/ports.js";
+import type { AcquireReply, CreateReply } from "../../src/pool/replies.js";
 import { poolConfig, writeOf } from "../support/store-bed.js";
 import { hold } from "./shadow.js";
 import type { Ask, Caller, Control, World } from "./world.js";

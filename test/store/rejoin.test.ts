@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { AcquireReply } from "../../src/pool/ports.js";
+import type { AcquireReply } from "../../src/pool/replies.js";
 import { onBoth } from "../support/on-both.js";
 import { controlB, PoolBed } from "../support/pool-bed.js";
 import { request } from "../support/store-bed.js";

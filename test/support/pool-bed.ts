@@ -4,7 +4,8 @@ import {
 import type { Browser, RetireReason } from "../../src/pool/browser.js";
 import type { PoolConfig } from "../../src/pool/launch-config.js";
 import type { Pool } from "../../src/pool/pool.js";
-import type { AcquireReply, ReleaseRequest, Waiter } from "../../src/pool/ports.js";
+import type { ReleaseRequest, Waiter } from "../../src/pool/ports.js";
+import type { AcquireReply } from "../../src/pool/replies.js";
 import { homeKey, type HomePart } from "../../src/store/keys.js";
 import { age } from "./age.js";
 import { pictureOf } from "./picture.js";
