@@ -9,10 +9,10 @@ import type { References } from "./references.js";
 import type { Session } from "./session.js";
 
 /** Launch configurations never change under their key, so keeping them decides nothing. */
-export class Configs {
+export class LaunchConfigs {
   readonly #kept = new LRUCache<string, LaunchConfig>({ max: 500 });
 
-  constructor(private readonly homes: Homes, private readonly refs: Pick<References, "proxies" | "profiles">) {}
+  constructor(private readonly homes: Pick<Homes, "findLaunchConfig">) {}
 
   async find(home: Home, key: string): Promise<LaunchConfig | undefined> {
     const kept = this.#kept.get(`${home} ${key}`);
@@ -20,6 +20,20 @@ export class Configs {
     const found = await this.homes.findLaunchConfig(home, key);
     if (found) this.#kept.set(`${home} ${key}`, found);
     return found;
+  }
+
+}
+
+/** What the objects that callers are shown are made from. */
+export class Configs {
+  readonly #launches: LaunchConfigs;
+
+  constructor(homes: Homes, private readonly refs: Pick<References, "proxies" | "profiles">) {
+    this.#launches = new LaunchConfigs(homes);
+  }
+
+  find(home: Home, key: string): Promise<LaunchConfig | undefined> {
+    return this.#launches.find(home, key);
   }
 
   /** The session object of a leased browser; undefined where it has ended since its record was read. */

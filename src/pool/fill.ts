@@ -1,9 +1,10 @@
 import type { Millis } from "../base/clock.js";
-import { type Home, newBrowserId, newRequestId } from "../base/ids.js";
+import { type Home, homeOf, newBrowserId, newRequestId, type PoolId } from "../base/ids.js";
 import type { Browser, Facts } from "./browser.js";
 import { memoryBytes } from "./config.js";
+import { LaunchConfigs } from "./configs.js";
+import type { LaunchConfig } from "./launch-config.js";
 import { Fleet, Placement } from "./placement.js";
-import type { Pool } from "./pool.js";
 import type { Nodes } from "./nodes.js";
 import type { Candidate, Homes, Job, Jobs, Wanted } from "./ports.js";
 
@@ -22,16 +23,20 @@ const mostAtOnce = 100;
 export type Fill = (home: Home, fleet?: () => Promise<Fleet>) => Promise<void>;
 
 /** Launches what the pool lacks and may have now. Idempotent; may overlap with itself. `fleet`: shared with other pools, or read anew. */
-export const makeFill = (ports: FillPorts): Fill => async (home, fleet = () => Fleet.read(ports.nodes)) => {
-  const wanted = await ports.homes.wanted(home, mostAtOnce);
-  if (wanted.count === 0) return;
-  const pool = await ports.homes.findPool(home);
-  if (!pool) return;
-  const { candidates, obstacle } = await candidatesFor(ports, { home, pool, wanted, fleet: await fleet() });
-  const claimed = await ports.homes.claimLaunches(home, { candidates, generation: pool.generation, obstacle, request: newRequestId() });
-  const isClaimed = new Set(claimed.map((browser) => browser.id));
-  await Promise.all(candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)));
-  await ports.jobs.add(claimed.flatMap(launchJob));
+export const makeFill = (ports: FillPorts): Fill => {
+  const configs = new LaunchConfigs(ports.homes);
+  return async (home, fleet = () => Fleet.read(ports.nodes)) => {
+    const wanted = await ports.homes.wanted(home, mostAtOnce);
+    if (wanted.count === 0) return;
+    const pool = await ports.homes.findTerms(home);
+    const launch = pool && (await configs.find(home, pool.generation));
+    if (!launch) return;
+    const { candidates, obstacle } = await candidatesFor(ports, { pool: pool.id, launch, wanted, fleet: await fleet() });
+    const claimed = await ports.homes.claimLaunches(home, { candidates, generation: Number(pool.generation), obstacle, request: newRequestId() });
+    const isClaimed = new Set(claimed.map((browser) => browser.id));
+    await Promise.all(candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)));
+    await ports.jobs.add(claimed.flatMap(launchJob));
+  };
 };
 
 /**
@@ -58,13 +63,14 @@ export const launchJob = (browser: Browser): readonly Job[] =>
   browser.claim ? [{ kind: "launch", node: browser.node, browser: browser.id, claim: browser.claim }] : [];
 
 async function candidatesFor(
-  ports: FillPorts, ask: { home: Home; pool: Pool; wanted: Wanted; fleet: Fleet },
+  ports: FillPorts, ask: { pool: PoolId; launch: LaunchConfig; wanted: Wanted; fleet: Fleet },
 ): Promise<{ candidates: readonly Candidate[]; obstacle: string }> {
-  const { home, pool, wanted, fleet } = ask;
+  const { pool: poolId, launch, wanted, fleet } = ask;
+  const home = homeOf(poolId);
   const { ofNode: ofPool, at } = await ports.homes.spread(home);
-  const placement = new Placement(fleet, { engine: pool.config.engine, ofPool, ...wanted });
-  const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = pool.config;
-  const facts: Facts = { headless, stealth, kiosk_mode, memory, poolId: pool.id, ...(profileId && { profileId }) };
+  const placement = new Placement(fleet, { engine: launch.engine, ofPool, ...wanted });
+  const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = launch;
+  const facts: Facts = { headless, stealth, kiosk_mode, memory, poolId, ...(profileId && { profileId }) };
   const candidates: Candidate[] = [];
   for (let i = 0; i < wanted.count; i += 1) {
     const id = newBrowserId(home);

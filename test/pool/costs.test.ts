@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, onDemandHome } from "../../src/base/ids.js";
+import { makeFill } from "../../src/pool/fill.js";
 import type { NodeFacts } from "../../src/pool/nodes.js";
 import { readingsOf } from "../../src/readings.js";
 import { projectKey, type ProjectPart } from "../../src/store/keys.js";
@@ -50,6 +51,16 @@ test("a fill, a reap and a recycling read no browser that they leave as it is", 
   expect(await cost(() => homes.reap(pool.home))).toMatchObject({ ...cheap, wholeReads: 1 });
   expect(await cost(() => homes.recycle(pool.home, { maxLeases: 5, request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
   expect(await cost(() => homes.clearNode(pool.home, { node: nodeB, why: "drained", which: "all", request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
+});
+
+test("a fill that finds no room reads no configuration again and again", async () => {
+  const { homes, nodes } = control.bed;
+  const browser_policy = { URLBlocklist: Array.from({ length: 5000 }, (_, place) => `host-${place}.example`) };
+  const other = await PoolBed.create(control.bed, { size: 5, browser_policy });
+  const fill = makeFill({ homes, nodes, jobs: { add: async () => {} }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } });
+  await fill(other.home);
+  expect(await cost(() => fill(other.home))).toMatchObject(cheap);
+  expect(await other.counts()).toMatchObject({ launching: 0 });
 });
 
 test("what a save has flushed is not looked through again, but for browsers that were in use then", async () => {
