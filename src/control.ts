@@ -104,7 +104,7 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   const listening = await listen(httpOptions(config, parts), {
     key: await apiKey(config), pools, sessions, proxies: proxies.operations, extensions: openExtensions(config, surroundings, { state, ...parts.archives }), profiles: await openProfiles(config, { state, ...parts.archives }), clock, log, front: parts.front, metrics: parts.metrics, staging: parts.archives.staging,
     links: makeLinks(parts, directory),
-    readiness: { unready: () => whyUnready(stopping, state) ?? parts.unready?.() },
+    readiness: { unready: () => whyUnready(stopping, state) ?? parts.unready?.(), hasStore: state.isConnected },
   });                                                                                stops.add("http", () => listening.close());
   await proxies.close({ host: config.server.host, port: listening.port });
   const begin = async (): Promise<void> => {

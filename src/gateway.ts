@@ -1,4 +1,5 @@
 import type { Config } from "./config.js";
+import { urlOf } from "./config/resolve.js";
 import type { Surroundings } from "./ground.js";
 import type { BrowserId, LeaseId, NodeId } from "./base/ids.js";
 import type { Secret } from "./base/secret.js";
@@ -81,3 +82,10 @@ export const findLeaseEnd = ({ homes, projects }: Pick<State, "homes" | "project
   const tombstone = await projects.findTombstone(browser);
   return tombstone && (tombstone.lease === lease ? tombstone.reason : "released");
 };
+
+/** Where other daemons reach this node. */
+export function nodeAddressOf(config: Pick<Config, "node" | "server">, port: number): NodeAddress {
+  const { hostname, port: named, protocol } = new URL(config.node.address ?? urlOf(config.server.host, port));
+  const isSecure = protocol === "https:";
+  return { host: hostname.replaceAll(/^\[|\]$/g, ""), port: Number(named || (isSecure ? 443 : 80)), ...(isSecure && { isSecure }) };
+}

@@ -5,14 +5,13 @@ import type { Config } from "./config.js";
 import { apiKey, clusterSecret, nodeId, nodeOrigin } from "./config/kept.js";
 import { urlOf } from "./config/resolve.js";
 import { openControl } from "./control.js";
-import { findLeaseEnd, findNodeAddress, openSilence, wireGateway } from "./gateway.js";
+import { findLeaseEnd, findNodeAddress, nodeAddressOf, openSilence, wireGateway } from "./gateway.js";
 import type { Role, Surroundings } from "./ground.js";
 import { makeHostCheck } from "./base/host-check.js";
 import type { Secret } from "./base/secret.js";
 import { Stops } from "./base/stops.js";
 import { makeDirectWay } from "./node/direct.js";
 import type { Gateway } from "./node/gateway.js";
-import type { NodeAddress } from "./node/ports.js";
 import { listenAsNodeServer } from "./node/server.js";
 import { Labels } from "./pool/labels.js";
 import { readingsOf } from "./readings.js";
@@ -63,16 +62,9 @@ const frontOf = (gateway: Gateway, direct?: DirectWay) => ({
   },
 });
 
-/** Where other daemons reach this node. */
-function addressOf(config: Config, port: number): NodeAddress {
-  const { hostname, port: named, protocol } = new URL(config.node.address ?? urlOf(config.server.host, port));
-  const isSecure = protocol === "https:";
-  return { host: hostname.replaceAll(/^\[|\]$/g, ""), port: Number(named || (isSecure ? 443 : 80)), ...(isSecure && { isSecure }) };
-}
-
 /** Metrics of this process; a lease is counted where the script ran that ended it. */
 function openMetrics({ log, clock }: Surroundings, state: State, readings?: Readings): Metrics {
-  const metrics = new Metrics({ clock, log, ...(readings && { readings }) });
+  const metrics = new Metrics({ clock, log, reachStore: state.ping, ...(readings && { readings }) });
   const labels = new Labels(state.homes);
   state.signals.on("lease.ended", ({ home, why }) => void labels.ofHome(home).then((pool) => metrics.leaseEnded(pool, why), () => {}));
   return metrics;
@@ -97,7 +89,7 @@ const all: Role = (config, surroundings) => opened(config, surroundings, async (
   stops.add("waiting callers", control.dismiss);
   url.set(control.listening.port);
   await state.contact();
-  await agent.begin(addressOf(config, control.listening.port), { host: config.server.host, port: control.listening.port });
+  await agent.begin(nodeAddressOf(config, control.listening.port), { host: config.server.host, port: control.listening.port });
   await control.begin();
   surroundings.log.info({ url: url.of(), node }, "listening");
   announce({ config, url: url.of(), pools: control.pools, installRoot: packageRoot, ...surroundings });
@@ -137,14 +129,14 @@ const node: Role = (config, surroundings) => opened(config, surroundings, async 
   const { agent, stops: agentStops } = await openAgent(config, surroundings, { state, parts: wiring });
   const { host, port, requestTimeoutMs, publicUrl } = config.server;
   const server = await listenAsNodeServer({ host, port, requestTimeoutMs }, {
-    gateway: agent.gateway, direct: directWay(surroundings, secret, agent), log, unready: agent.unready, metrics, key: await apiKey(config),
+    gateway: agent.gateway, direct: directWay(surroundings, secret, agent), log, unready: agent.unready, hasStore: state.isConnected, metrics, key: await apiKey(config),
     hosts: makeHostCheck({ host, urls: [publicUrl, config.node.address] }),
   });
   stops.add("server", () => server.close());
   stops.add("agent", () => agentStops.run());
   url.set(server.port);
   await state.contact();
-  await agent.begin(addressOf(config, server.port), { host, port: server.port });
+  await agent.begin(nodeAddressOf(config, server.port), { host, port: server.port });
   log.info({ url: url.of(), node: id }, "listening");
 });
 

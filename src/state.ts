@@ -42,6 +42,8 @@ export interface State {
   hasContact(): boolean;
   /** Whether Redis is there now, as far as is known. */
   isConnected(): boolean;
+  /** Throws where Redis does not answer. */
+  ping(): Promise<unknown>;
   /** Where Redis can be reached, beside its URL. */
   redisMembers(): Promise<readonly Member[]>;
   /** Waits for Redis, and refuses one that a newer daemon has written to. */
@@ -82,7 +84,7 @@ export function openState(config: Config, { redisUrl, log, clock, stopping }: Su
   const homes = new RedisHomes(store, effects, { project: defaultProject, limits });
   const state: State = {
     homes, projects, proxies: new RedisProxies(store, defaultProject), profiles: new RedisProfiles(store, defaultProject), extensions: new RedisExtensions(store, defaultProject), nodes, queues, queueOptions, signals, ear: { store, clock, log, limitMs, connect: () => connectForMessages(redis) },
-    reports: new RedisReports(homes), ticks: new RedisTicks(store), wire: new RedisWire(store), hasContact: () => store.hasContact, isConnected: () => store.isConnected,
+    reports: new RedisReports(homes), ticks: new RedisTicks(store), wire: new RedisWire(store), hasContact: () => store.hasContact, isConnected: () => store.isConnected, ping: () => store.askOnce((client) => client.ping()),
     redisMembers: () => store.members(),
     async contact() {
       await store.open(stopping);

@@ -6,7 +6,7 @@ import type { Upgrade } from "./opening.js";
 import { refuseRequest, refuseUpgrade, type Refused } from "./answer.js";
 import type { Limits } from "./limits.js";
 import type { NodeAddress } from "./ports.js";
-import { requestTo } from "./post.js";
+import { requestTo, tlsTo } from "./post.js";
 
 /** On what one daemon has forwarded to another: that one serves it or refuses, and never forwards it again. */
 const marker = "x-remuda-forwarded";
@@ -25,8 +25,8 @@ const unreachable: Refused = { code: "node_unreachable" };
 const silent: Refused = { code: "node_silent" };
 
 /** And the event at which it is there for use. */
-function dial({ host, port, isSecure }: NodeAddress): readonly [Socket, "connect" | "secureConnect"] {
-  return isSecure ? [connectSecurely({ host, port, servername: host }), "secureConnect"] : [connect({ host, port }), "connect"];
+function dial(to: NodeAddress): readonly [Socket, "connect" | "secureConnect"] {
+  return to.isSecure ? [connectSecurely(tlsTo(to)), "secureConnect"] : [connect({ host: to.host, port: to.port }), "connect"];
 }
 
 /** Repeats the upgrade on the node's address and splices the two sockets: frames pass unseen. */

@@ -1,5 +1,6 @@
 import { type IncomingMessage, request as requestPlain, type RequestOptions } from "node:http";
 import { request as requestSecure } from "node:https";
+import { isIP } from "node:net";
 import type { NodeAddress } from "./ports.js";
 
 export interface Posted {
@@ -16,9 +17,12 @@ export interface Posting {
   kept?(bytes: number): void;
 }
 
+/** Whom TLS has to meet: an address is no server name (RFC 6066, 3), and the Host header of what is sent on is somebody else's. */
+export const tlsTo = ({ host, port }: NodeAddress) => ({ host, port, servername: isIP(host) === 0 ? host : "" });
+
 /** A request to another daemon, in clear text or not as its address says. */
-export const requestTo = ({ host, port, isSecure }: NodeAddress, options: RequestOptions) =>
-  (isSecure ? requestSecure : requestPlain)({ host, port, ...(isSecure && { servername: host }), ...options });
+export const requestTo = (to: NodeAddress, options: RequestOptions) =>
+  to.isSecure ? requestSecure({ ...options, ...tlsTo(to) }) : requestPlain({ ...options, host: to.host, port: to.port });
 
 /** Posts JSON to another daemon; the text of its answer, whatever its status. */
 export const post = (to: NodeAddress, posting: Posting): Promise<Posted> =>

@@ -14,6 +14,8 @@ export interface NodeServerParts {
   readonly direct: Pick<Gateway, "request">;
   readonly log: Log;
   unready(): string | undefined;
+  /** Whether Redis is there; sockets are served without it. */
+  hasStore(): boolean;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   /** For `/metrics`, except for who comes to a loopback address by a loopback name. */
   readonly key: Secret;
@@ -75,8 +77,8 @@ async function answer(parts: NodeServerParts & { readonly mayReadMetrics: Metric
   refuseRequest(response, { code: "route_not_found" });
 }
 
-function answerReadiness({ unready }: NodeServerParts, response: ServerResponse): void {
+function answerReadiness({ unready, hasStore }: NodeServerParts, response: ServerResponse): void {
   const why = unready();
-  if (why === undefined) answerJson(response, { status: "ready" });
+  if (why === undefined) answerJson(response, { status: "ready", store: hasStore() ? "connected" : "lost" });
   else refuseRequest(response, { code: "unavailable", message: `Not ready: ${why}` });
 }

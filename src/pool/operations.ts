@@ -86,5 +86,7 @@ export interface SessionOperations {
 export interface Readiness {
   /** Undefined when ready, else why not. */
   unready(): string | undefined;
+  /** Whether Redis is there; sockets are served without it. */
+  hasStore(): boolean;
 }
 

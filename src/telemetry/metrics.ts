@@ -55,6 +55,14 @@ export interface GatewayMeter {
   refused(reason: string): void;
 }
 
+export interface MetricsSurroundings {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly readings?: Readings;
+  /** Throws where the store does not answer. */
+  reachStore(): Promise<unknown>;
+}
+
 const readLimitMs = 2000;
 /** In seconds: an acquire takes about a millisecond, or as long as its caller is willing to wait. */
 const waitBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.064, 0.25, 1, 4, 15, 60];
@@ -65,7 +73,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   readonly #browsers = this.#gauge("remuda_pool_browsers", "Browsers of each pool by state", ["pool", "state"]);
   readonly #waiters = this.#gauge("remuda_pool_waiters", "Acquires that are waiting", ["pool"]);
   readonly #nodes = this.#gauge("remuda_nodes", "Nodes by state", ["state"]);
-  readonly #readable = this.#gauge("remuda_store_up", "1 where the store could be read at this scrape, else 0", []);
+  readonly #readable = this.#gauge("remuda_store_up", "1 where Redis answered at this scrape, else 0", []);
   readonly #wait = new Histogram({
     name: "remuda_acquire_wait_seconds", help: "From an acquire's arrival to its answer", labelNames: ["pool", "outcome"],
     buckets: waitBuckets, registers: [this.#registry],
@@ -90,7 +98,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   readonly contentType = this.#registry.contentType;
 
   /** Without readings (a node's agent) only what this process counts itself is shown. */
-  constructor(private readonly surroundings: { readonly clock: Clock; readonly log: Log; readonly readings?: Readings }) {
+  constructor(private readonly surroundings: MetricsSurroundings) {
     for (const gauge of processGauges()) this.#registry.registerMetric(gauge);
   }
 
@@ -151,7 +159,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   /** Where the store cannot be read its gauges are absent rather than old, and the rest is still shown. */
   async #read(): Promise<void> {
     const { readings, clock, log } = this.surroundings;
-    if (!readings) return;
+    if (!readings) return await this.#reach();
     try {
       const both = Promise.all([readings.pools(), readings.nodes()]);
       const [pools, nodes] = await within(clock, { what: "reading for metrics", limitMs: readLimitMs }, both);
@@ -162,6 +170,12 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
       this.#show([], []);
       this.#readable.set(0);
     }
+  }
+
+  async #reach(): Promise<void> {
+    const { clock, reachStore } = this.surroundings;
+    const isUp = await within(clock, { what: "reaching the store", limitMs: readLimitMs }, reachStore()).then(() => true, () => false);
+    this.#readable.set(isUp ? 1 : 0);
   }
 
   #show(pools: readonly PoolReading[], nodes: readonly NodeReading[]): void {

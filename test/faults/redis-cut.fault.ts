@@ -15,7 +15,7 @@ fault("Redis is cut off from everybody for 60 s", async (tell) => {
   // The defaults of everything that decides who is lost.
   const usual = { node: { beat_period_ms: 1000, lost_after_ms: 15_000, expire_period_seconds: 5 }, acquire: { control_beat_period_ms: 1000, control_lost_after_ms: 5000 } };
   const control = await bed.start("control", usual);
-  await bed.start("node", usual);
+  const node = await bed.start("node", usual);
   await control.makePool({ name: "herd", size: 3, timeout_seconds: 30 });
   const acquire = async (name: string): Promise<Lease> => (await control.call("POST /browser_pools/herd/acquire", { name })).body as Lease;
   const [used, left] = [await acquire("used"), await acquire("left")];
@@ -35,6 +35,11 @@ fault("Redis is cut off from everybody for 60 s", async (tell) => {
     expect(await client.evaluate("new Promise((resolve) => setTimeout(() => resolve('on'), 2000))", page)).toBe("on");
     expect(site.requests.length).toBeGreaterThan(seen);
     seen = site.requests.length;
+  }
+  // Sockets are served; that Redis is lost is told beside it.
+  for (const daemon of [control, node]) {
+    expect(await daemon.call("GET /readyz")).toMatchObject({ status: 200, body: { status: "ready", store: "lost" } });
+    expect((await daemon.call("GET /metrics")).text).toContain("remuda_store_up 0\n");
   }
   expect([...refusals]).toEqual(["503 store_unavailable, Retry-After 1"]);
   await bed.proxy.restore();

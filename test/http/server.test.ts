@@ -180,9 +180,11 @@ test("a port that is taken is an error, and nothing is left behind", async () =>
 });
 
 test("readiness and health: one says whether to send requests here, the other that the process answers", async () => {
-  const state: { reason?: string } = {};
-  const server = await start({}, { readiness: { unready: () => state.reason } });
-  expect(await send(`${server.url}/readyz`)).toMatchObject({ status: 200, body: { status: "ready" } });
+  const state: { reason?: string; hasStore: boolean } = { hasStore: true };
+  const server = await start({}, { readiness: { unready: () => state.reason, hasStore: () => state.hasStore } });
+  expect(await send(`${server.url}/readyz`)).toMatchObject({ status: 200, body: { status: "ready", store: "connected" } });
+  state.hasStore = false;
+  expect(await send(`${server.url}/readyz`)).toMatchObject({ status: 200, body: { status: "ready", store: "lost" } });
   state.reason = "The store has not been reached yet";
   const got = await send(`${server.url}/readyz`);
   expect(got).toMatchObject({ status: 503, body: { code: "unavailable", message: state.reason } });

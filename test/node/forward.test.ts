@@ -1,12 +1,16 @@
-import { createServer, type Server } from "node:net";
+import { once } from "node:events";
+import { connect, createServer, type Server } from "node:net";
 import type { AddressInfo } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
 import { chromium as playwright } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { nodeAddressOf } from "../../src/gateway.js";
 import type { NodeAddress } from "../../src/node/ports.js";
 import { until } from "../support/chromium-until.js";
 import { type GatewayBed, getJson, openGatewayBed, refusedUpgrade } from "../support/gateway-bed.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway-browser.js";
 import { connectRaw } from "../support/raw-cdp.js";
+import { testCertificate, testKey } from "../support/egress-certificate.js";
 
 let browser: GatewayBrowser;
 let front: GatewayBed;
@@ -112,3 +116,45 @@ const listening = (server: Server): Promise<Server> =>
   new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
 const portOf = (server: Server): NodeAddress => ({ host: "127.0.0.1", port: (server.address() as AddressInfo).port });
 const stopped = (server: Server): Promise<unknown> => new Promise((resolve) => server.close(resolve));
+
+/** Speaks TLS, and passes on what it carries to the node. */
+async function openTls(): Promise<{ address: NodeAddress; close(): Promise<void> }> {
+  const server = createTlsServer({ key: testKey, cert: testCertificate }, (socket) => {
+    const onward = connect(browser.bed.port, "127.0.0.1");
+    for (const end of [socket, onward]) end.on("error", () => {}).once("close", () => (socket.destroy(), onward.destroy()));
+    socket.pipe(onward).pipe(socket);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    address: { host: "127.0.0.1", port: (server.address() as AddressInfo).port, isSecure: true },
+    close: async () => {
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+test("a node of an https address is reached by TLS, and by none that nobody vouches for", async () => {
+  const tls = await openTls();
+  address = tls.address;
+  expect(await refusedUpgrade(viaFront(browser.url()))).toMatchObject({ status: 502, body: { code: "node_unreachable" } });
+  expect((await getJson(viaFront(browser.http("/json/version")))).status).toBe(502);
+  // What NODE_EXTRA_CA_CERTS says at the start cannot be said now.
+  process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
+  onTestFinished(() => void delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"]);
+  const client = await connectRaw(viaFront(browser.url()));
+  expect((await client.send("Browser.getVersion")).result).toBeDefined();
+  await client.close();
+  expect((await getJson(viaFront(browser.http("/json/version")))).status).toBe(200);
+  await tls.close();
+});
+
+test.each<[string | null, NodeAddress]>([
+  ["https://node.example", { host: "node.example", port: 443, isSecure: true }],
+  ["https://node.example:8443", { host: "node.example", port: 8443, isSecure: true }],
+  ["http://node.example", { host: "node.example", port: 80 }],
+  ["http://[fd00::1]:4701", { host: "fd00::1", port: 4701 }],
+  [null, { host: "10.0.0.7", port: 4700 }],
+])("a node whose address is %s is reached at %j", (node, expected) => {
+  expect(nodeAddressOf({ node: { address: node }, server: { host: "10.0.0.7" } } as never, 4700)).toEqual(expected);
+});

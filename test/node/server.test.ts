@@ -11,7 +11,7 @@ const upgraded: string[] = [];
 type Server = Awaited<ReturnType<typeof listenAsNodeServer>>;
 const listen = (host: string, checked = host): Promise<Server> => listenAsNodeServer({ host, port: 0, requestTimeoutMs: 5000 }, {
   direct: { request: () => false }, gateway: { request: () => false, upgrade: (asked, socket) => void (upgraded.push(asked.headers.host ?? ""), socket.destroy()) },
-  log: makeLogBook().log, unready: () => undefined, metrics: { contentType: "text/plain", text: async () => "remuda_nodes 1\n" },
+  log: makeLogBook().log, unready: () => undefined, hasStore: () => true, metrics: { contentType: "text/plain", text: async () => "remuda_nodes 1\n" },
   key: new Secret(key), hosts: makeHostCheck({ host: checked, urls: ["http://node.example.com"] }),
 });
 

@@ -43,7 +43,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   links: (browser, lease) => ({
     cdp_ws_url: `ws://here/browsers/${browser}/cdp?token=${lease}`, webdriver_ws_url: `ws://here/browsers/${browser}/webdriver?token=${lease}`,
   }),
-  readiness: { unready: () => undefined },
+  readiness: { unready: () => undefined, hasStore: () => true },
   metrics: { contentType: "text/plain; version=0.0.4; charset=utf-8", text: async () => "remuda_nodes 1\n" },
   front: { request: () => false, upgrade: () => false },
 });

@@ -7,7 +7,7 @@ const { log } = makeLogBook();
 const reading = (pool: string): PoolReading => ({ pool, states: { idle: 2, leased: 1 }, waiting: 4 });
 
 function metricsOf(pools: () => Promise<readonly PoolReading[]>, nodes: readonly NodeReading[] = []): Metrics {
-  return new Metrics({ clock: systemClock, log, readings: { pools, nodes: async () => nodes } });
+  return new Metrics({ clock: systemClock, log, reachStore: async () => {}, readings: { pools, nodes: async () => nodes } });
 }
 
 test("a scrape shows what the store holds now, and what this process has counted", async () => {
@@ -76,8 +76,19 @@ test("while the store cannot be read its gauges are absent and what was counted 
 });
 
 test("a reason that is a text and not a word makes no series of its own", async () => {
-  const metrics = new Metrics({ clock: systemClock, log });
+  const metrics = new Metrics({ clock: systemClock, log, reachStore: async () => {} });
   metrics.launchFailed("herd", "Chromium said: 17:03:11 no");
   metrics.launchFailed("herd", "another text 12");
   expect(await metrics.text()).toContain('remuda_launch_failures_total{pool="herd",reason="other"} 2');
+});
+
+test("a node, which reads nothing from the store, says whether it is there", async () => {
+  let isThere = true;
+  const metrics = new Metrics({ clock: systemClock, log, reachStore: () => (isThere ? Promise.resolve() : Promise.reject(new Error("no Redis"))) });
+  metrics.launched("herd");
+  expect(await metrics.text()).toContain("remuda_store_up 1\n");
+  isThere = false;
+  const text = await metrics.text();
+  expect(text).toContain("remuda_store_up 0\n");
+  expect(text).toContain('remuda_launches_total{pool="herd"} 1\n');
 });

@@ -11,7 +11,7 @@ export function addHealth(app: App, { readiness }: { readiness: Readiness }): vo
   app.get("/healthz", { schema: operations.getHealth }, async () => ({ status: "ok" }));
   app.get("/readyz", { schema: operations.getReadiness }, async (_request, reply) => {
     const reason = readiness.unready();
-    return reason === undefined ? { status: "ready" } : refuse(reply, refusal("unavailable", { message: reason }));
+    return reason === undefined ? { status: "ready", store: readiness.hasStore() ? "connected" : "lost" } : refuse(reply, refusal("unavailable", { message: reason }));
   });
 }
 

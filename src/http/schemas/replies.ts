@@ -193,7 +193,13 @@ export const AuthContextReply = Type.Object(
   },
   { $id: "AuthContext" },
 );
-export const StatusReply = Type.Object({ status: Type.String() }, { $id: "Status" });
+export const StatusReply = Type.Object(
+  {
+    status: Type.String(),
+    store: Type.Optional(Type.Enum(["connected", "lost"], { description: "Of readiness: whether Redis is there. Sockets are served without it" })),
+  },
+  { $id: "Status" },
+);
 
 /** Each is a component of the OpenAPI document. */
 export const components = [ErrorReply, PoolReply, PoolBrowserReply, SessionReply, CurlReply, ProxyReply, ExtensionReply, ProfileReply, AuthContextReply, StatusReply] as const;
