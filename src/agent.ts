@@ -192,7 +192,7 @@ async function beginAgent({ config, surroundings, state, stops }: Around, { node
   const beat = makeBeat(config, { clock, beat: async () => heed(await nodes.beat(facts()), surroundings), look: () => keeping.look() });
   const beatSoon = (): void => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
   await beat();
-  const ears = await listenAsNode(state.ear, node, { onMessage: (message) => fence.hear(message) });
+  const ears = await listenAsNode(state.ear, node, { onMessage: (message) => fence.hear(message), onAgain: () => void keeping.look() });
   stops.add("messages", () => ears.close());
   const worker = await startWorker(state.queueOptions, node, (job) => workOn({ slots, fence }, job));
   stops.add("worker", () => worker.close());
