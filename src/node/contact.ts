@@ -15,7 +15,7 @@ export interface ContactPorts {
   readonly networks: Networks;
   readonly clock: Clock;
   readonly log: Log;
-  /** A node that could not look for so long closes the way out of all its browsers, for it may have missed a change; null: never. */
+  /** A node that could not look for so long closes the way out of its browsers: it may have missed a change. Null: never. */
   readonly limitMs: Millis | null;
   /** One that could not look for so long ends them. */
   readonly isolatedMs: Millis;
@@ -111,9 +111,12 @@ export class Contact {
     const { log, slots } = this.ports;
     const living = slots.all().filter((slot) => !slot.isEnding);
     if (living.length > 0) log.warn({ limitMs, browsers: living.length }, "contact lost: browsers ended");
-    for (const slot of living) slots.retireNow(slot, "node_lost", "its node was without Redis for too long").catch((error: unknown) => {
-      log.warn({ browser: slot.id, error: textOf(error) }, "browser could not be ended");
-    });
+    const why = "its node was without Redis for too long";
+    for (const slot of living) {
+      slots.retireNow(slot, "node_lost", why).catch((error: unknown) => {
+        log.warn({ browser: slot.id, error: textOf(error) }, "browser could not be ended");
+      });
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Clock, Millis } from "../base/clock.js";
+import type { Clock } from "../base/clock.js";
 import type { NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Secret } from "../base/secret.js";
@@ -24,7 +24,7 @@ export interface DirectPorts {
   hear(message: NodeMessage): Promise<Outcome | undefined>;
 }
 
-/** The direct way of messages to this node, beside Redis: signed with the cluster secret, one to a request, the outcome in the reply. */
+/** The way of messages to this node beside Redis: signed with the cluster secret, one to a request, the outcome in the reply. */
 export const makeDirectWay = (ports: DirectPorts) => ({
   /** False: not a path of ours, and nothing was done. */
   request(request: IncomingMessage, response: ServerResponse): boolean {
@@ -62,8 +62,8 @@ interface TellPorts extends Pick<DirectPorts, "secret" | "clock" | "log"> {
   findNode(node: NodeId): Promise<NodeAddress | undefined>;
 }
 
-/** Tells a node a message over HTTP. Never throws: undefined where it could not be reached in time, or does not have the browser. */
-export const makeTellDirectly = ({ secret, clock, log, findNode }: TellPorts): TellDirectly => async (node, message, limitMs: Millis) => {
+/** Tells a node a message over HTTP. Never throws: undefined where it could not be reached in time, or has no such browser. */
+export const makeTellDirectly = ({ secret, clock, log, findNode }: TellPorts): TellDirectly => async (node, message, limitMs) => {
   const late = new AbortController();
   const cancel = clock.after(limitMs, () => late.abort());
   try {

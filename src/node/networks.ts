@@ -126,11 +126,16 @@ export class Networks {
     const read = await this.#read(slot, asked);
     if (read === undefined) return await this.#putUnread(slot, asked);
     const { revision } = asked;
-    const { network, networkWanted } = read.lease ?? {};
-    if (networkWanted || (network && network.revision !== slot.network?.revision)) closing.arm();
-    if (read.lease && networkWanted) return (await this.#change(slot, read.lease, { networkWanted, asked, closing })) && networkWanted.revision >= revision;
-    if (read.lease && network && network.revision !== slot.network?.revision) await this.#put({ slot, lease: read.lease.id }, network, await slot.door.rulesWith(network));
-    else if (read.lease && !network) await this.#restore(slot);
+    const { lease } = read;
+    const { network, networkWanted } = lease ?? {};
+    const isOld = network !== undefined && network.revision !== slot.network?.revision;
+    if (networkWanted || isOld) closing.arm();
+    if (lease && networkWanted) {
+      const isChanged = await this.#change(slot, lease, { networkWanted, asked, closing });
+      return isChanged && networkWanted.revision >= revision;
+    }
+    if (lease && isOld) await this.#put({ slot, lease: lease.id }, network, await slot.door.rulesWith(network));
+    else if (lease && !network) await this.#restore(slot);
     await slot.door.reopen();
     return (network?.revision ?? 0) >= revision;
   }

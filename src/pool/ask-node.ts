@@ -7,7 +7,9 @@ import type { ControlMessage, NodeMessage, NodeQuestion, Wire } from "./ports.js
 type Answer = Extract<ControlMessage, { kind: "answer" }>;
 
 /** `text`: why it failed, for people; `code`: what that is answered as, where the node can tell whose fault it is. */
-export type NodeAnswer = { readonly kind: "done" | "silent" } | { readonly kind: "failed"; readonly text?: string; readonly code?: ErrorCode };
+export type NodeAnswer =
+  | { readonly kind: "done" | "silent" }
+  | { readonly kind: "failed"; readonly text?: string; readonly code?: ErrorCode };
 
 /** Tells a node a message without Redis, over HTTP. Never throws: undefined where the node could not be told. */
 export type TellDirectly = (node: NodeId, message: NodeMessage, limitMs: Millis) => Promise<NodeAnswer | undefined>;
@@ -63,7 +65,8 @@ interface Settling {
 }
 
 /** Gives what cancels its timers. */
-function askBothWays({ wire, clock, tellDirectly }: Ports, { node, message, limitMs }: Asking, { resolve, reject }: Settling): (() => void)[] {
+function askBothWays(ports: Ports, { node, message, limitMs }: Asking, { resolve, reject }: Settling): (() => void)[] {
+  const { wire, clock, tellDirectly } = ports;
   let directly: Promise<NodeAnswer | undefined> | undefined;
   const askDirectly = async (): Promise<boolean> => {
     directly ??= tellDirectly(node, message, limitMs);

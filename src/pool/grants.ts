@@ -170,7 +170,9 @@ export class Grants {
 
   async #deliver(home: Home, { lease, connection, waiter }: Waiting): Promise<void> {
     const found = await this.ports.homes.findHeld(home, lease);
-    if (found) this.ports.desk.deliver(connection, { kind: "granted", waiter, connection, browser: JSON.stringify(found.browser), at: found.at });
+    if (!found) return;
+    const { browser, at } = found;
+    this.ports.desk.deliver(connection, { kind: "granted", waiter, connection, browser: JSON.stringify(browser), at });
   }
 
   /** They were taken for a dead control's, since this one stood still, or Redis has lost them: they get their places back. */
@@ -195,7 +197,8 @@ export class Grants {
 
   /** Its name was given back with its place. */
   async #reserve({ home, name, lease }: Waiting): Promise<boolean> {
-    return name === undefined || (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, home })) !== undefined;
+    if (name === undefined) return true;
+    return (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, home })) !== undefined;
   }
 
   #giveUp(lost: readonly Waiting[]): void {

@@ -55,22 +55,26 @@ export const connectAlone = (options: RedisOptions): Redis =>
 export function connect(options: RedisOptions): Client {
   if (!options.isCluster) return connectAlone(options);
   const redisOptions = { ...commandOptions(options), ...credentialsOf(options.url) };
-  return new Cluster([options.url], { lazyConnect: true, enableOfflineQueue: false, redisOptions, clusterRetryStrategy: retryStrategy });
+  return new Cluster([options.url], {
+    lazyConnect: true, enableOfflineQueue: false, redisOptions, clusterRetryStrategy: retryStrategy,
+  });
 }
 
 /** For messages: whoever listens subscribes itself whenever the connection stands. */
 export function connectForMessages(options: RedisOptions): Client {
   if (options.isCluster) return connect(options);
-  return makeAlone(options, { ...commandOptions(options), lazyConnect: true, maxRetriesPerRequest: 0, enableOfflineQueue: false, autoResubscribe: false });
+  return makeAlone(options, {
+    ...commandOptions(options), lazyConnect: true, maxRetriesPerRequest: 0, enableOfflineQueue: false, autoResubscribe: false,
+  });
 }
 
 /** For BullMQ, whose workers wait in Redis: no limit on a command, and queued until a lost connection is back. */
 export function connectForQueues(options: RedisOptions, log: Log): Client {
   const { connectTimeoutMs: connectTimeout } = options;
   const waiting = { connectTimeout, maxRetriesPerRequest: null, reconnectOnError };
-  const redis = options.isCluster
-    ? new Cluster([options.url], { redisOptions: { ...waiting, ...credentialsOf(options.url) }, clusterRetryStrategy: retryStrategy })
-    : makeAlone(options, waiting);
+  const makeCluster = (): Cluster =>
+    new Cluster([options.url], { redisOptions: { ...waiting, ...credentialsOf(options.url) }, clusterRetryStrategy: retryStrategy });
+  const redis = options.isCluster ? makeCluster() : makeAlone(options, waiting);
   redis.on("error", (error: Error) => log.warn({ error: error.message }, "queue connection failed"));
   return redis;
 }

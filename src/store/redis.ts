@@ -128,7 +128,7 @@ export class Store {
     });
   }
 
-  /** Runs a plain command. One that may have run without our hearing of it is run again: it has to be such that this is harmless. */
+  /** Runs a plain command; again where it may have run without our hearing of it, which has to be harmless. */
   ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value> {
     return this.#persist(() => command(this.redis));
   }
@@ -142,16 +142,20 @@ export class Store {
     }
   }
 
-  /** Runs a script with the arguments its header names, each from the first source that has it. Its request's id makes a second run harmless. */
+  /**
+   * Runs a script with the arguments its header names, each from the first source that has it. Its request's id makes a second run
+   * harmless.
+   */
   async run(name: string, keyOf: (key: string) => string, ...sources: readonly Args[]): Promise<Reply> {
     const script = this.#scripts.get(name);
     if (!script) throw new Error(`there is no script ${name}`);
     const parts = [...script.keys.map(keyOf), ...script.args.map((arg) => argumentOf(script, sources, arg))];
-    const [kind = "", payload = "", at = "0", effects = ""] = (await this.#persist(() => this.#evaluate(script, parts))) as string[];
+    const reply = (await this.#persist(() => this.#evaluate(script, parts))) as string[];
+    const [kind = "", payload = "", at = "0", effects = ""] = reply;
     return { kind, payload, at: Number(at), effects };
   }
 
-  /** Where the connection broke under it, or led to a Redis that is no master any more, it is tried once more on the next connection. */
+  /** Where the connection broke under it, or led to a Redis that is no master any more, it is tried once more on the next. */
   async #persist<Value>(work: () => Promise<Value>): Promise<Value> {
     try {
       return await this.#watched(work);

@@ -20,7 +20,8 @@ interface Asking {
 
 function partsOf(url: string) {
   const [, scheme = "", username = "", password = "", hosts = "", name = ""] = form.exec(url) ?? [];
-  return { isSecure: scheme === "rediss", username: decodeURIComponent(username), password: decodeURIComponent(password), hosts, name: decodeURIComponent(name) };
+  const [user, secret, master] = [username, password, name].map(decodeURIComponent) as [string, string, string];
+  return { isSecure: scheme === "rediss", username: user, password: secret, hosts, name: master };
 }
 
 /** A name or address, in brackets where it is of version 6, and a port. */

@@ -32,10 +32,14 @@ export interface EarParts {
 /** Who listens, and to what. `onAgain`: something may have been missed. */
 export type Hearing<Message> = Pick<SubscriptionParts<Message>, "onMessage" | "onAgain">;
 
-const listenTo = <Message>(channel: string, { store, ...parts }: EarParts, hearing: Hearing<Message>): Promise<{ close(): void }> =>
-  Subscription.open<Message>({ ...parts, ...hearing, channel, publish: (to, text) => store.ask((redis) => redis.publish(to, text)) });
+type Ears = Promise<{ close(): void }>;
 
-export const listenAsNode = (parts: EarParts, node: NodeId, hearing: Hearing<NodeMessage>): Promise<{ close(): void }> =>
+const listenTo = <Message>(channel: string, { store, ...parts }: EarParts, hearing: Hearing<Message>): Ears =>
+  Subscription.open<Message>({
+    ...parts, ...hearing, channel, publish: (to, text) => store.ask((redis) => redis.publish(to, text)),
+  });
+
+export const listenAsNode = (parts: EarParts, node: NodeId, hearing: Hearing<NodeMessage>): Ears =>
   listenTo(nodeChannel(node), parts, hearing);
-export const listenAsControl = (parts: EarParts, control: ControlId, hearing: Hearing<ControlMessage>): Promise<{ close(): void }> =>
+export const listenAsControl = (parts: EarParts, control: ControlId, hearing: Hearing<ControlMessage>): Ears =>
   listenTo(controlChannel(control), parts, hearing);
