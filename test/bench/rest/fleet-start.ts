@@ -40,7 +40,7 @@ export async function startDeployment(redisUrl: string): Promise<Deployment> {
       },
     });
     helpers.push(control);
-    helpers.push(await startHelper({ file: fleet, environment: environment("node"), limitMs: 120_000, find: (line) => (line === "fleet ready" ? line : undefined) }));
+    helpers.push(await startHelper({ file: fleet, environment: environment("node"), limitMs: 600_000, find: (line) => (line === "fleet ready" ? line : undefined) }));
     return { origin: control.said, stop };
   } catch (error) {
     await stop();
