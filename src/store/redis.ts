@@ -198,7 +198,10 @@ export class Store {
     await closed;
   }
 
-  /** Resolves when the connection stands, or when one more attempt at it has failed. All who wait share one look at it. */
+  /**
+   * Resolves when the connection stands, when one more attempt at it has failed, or when that lasts longer than a command may: an
+   * attempt at a Redis whose sentinels are away ends only when one of them is back. All who wait share one look at it.
+   */
   #nextContact(): Promise<void> {
     const { redis } = this;
     if (redis.status === "end" || redis.status === "ready" && !isEnding(redis)) return Promise.resolve();
@@ -215,9 +218,11 @@ export class Store {
         if (isTried) finish();
       };
       const finish = (): void => {
+        cancel();
         redis.off("connecting", onConnecting).off("close", onClose).off("ready", finish).off("end", finish);
         resolve();
       };
+      const cancel = this.clock.after(this.#limitMs, finish);
       redis.on("connecting", onConnecting).on("close", onClose).on("ready", finish).on("end", finish);
     });
   }

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
+import { within } from "../../src/base/deadline.js";
 import { newBrowserId, onDemandHome, type LeaseId } from "../../src/base/ids.js";
 import { redisPlaces } from "../../src/own-places.js";
 import type { NodeMessage } from "../../src/pool/ports.js";
@@ -47,4 +48,18 @@ test("commands and messages follow the master that sentinels name, also from one
     return heard.length > 0;
   }, 20_000);
   pair.primary.signal("SIGCONT");
+});
+
+test("while no sentinel answers a command is the store's trouble, not a wait without end", async () => {
+  const options = { url: "redis+sentinel://127.0.0.1:1/herd", isCluster: false, ...limits };
+  const store = new Store(connectAlone(options), silentLog);
+  const stopping = new AbortController();
+  const opening = store.open(stopping.signal).catch(() => {});
+  onTestFinished(async () => {
+    stopping.abort();
+    await opening;
+    await store.close();
+  });
+  const asked = store.ask((client) => client.ping());
+  await expect(within(systemClock, { what: "an answer", limitMs: 10_000 }, asked)).rejects.toMatchObject({ code: "store_unavailable" });
 });
