@@ -96,8 +96,7 @@ export class Turns {
   readonly #queue = new Set<Turn>();
   #used = new Set<Turn>();
   #isCounting = false;
-
-  #isTimed = false;
+  #timer: { readonly at: Millis; readonly cancel: () => void } | undefined;
 
   constructor(private readonly clock: Pick<Clock, "monotonic" | "after">) {}
 
@@ -143,12 +142,15 @@ export class Turns {
 
   #goOn(inMs: Millis): void {
     if (inMs === 0) return this.#count();
-    if (this.#isTimed) return;
-    this.#isTimed = true;
-    this.clock.after(Math.ceil(inMs), () => {
-      this.#isTimed = false;
+    const at = this.clock.monotonic() + inMs;
+    if (this.#timer && this.#timer.at <= at) return;
+    // Whoever came first may have to wait longer than whoever came after.
+    this.#timer?.cancel();
+    const cancel = this.clock.after(Math.ceil(inMs), () => {
+      this.#timer = undefined;
       this.#count();
     });
+    this.#timer = { at, cancel };
   }
 }
 

@@ -115,3 +115,20 @@ test("whoever has had a turn shares a round's room with all the others who have;
   const counts = hogs.map((_, at) => served.filter((each) => each === at).length);
   expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
 });
+
+test("whoever has little to wait for does not wait for the end of another's long debt", async () => {
+  const clock = makeClock();
+  const turns = new Turns(clock);
+  const [debtor, other] = [turns.open(), turns.open()];
+  const round = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+  debtor.spend(60_000);
+  debtor.wait(() => {});
+  await round();
+  other.spend(101);
+  let isServed = false;
+  other.wait(() => (isServed = true));
+  await round();
+  clock.advance(4);
+  await round();
+  expect(isServed).toBe(true);
+});
