@@ -50,8 +50,7 @@ export interface Agent {
   readonly gateway: Gateway;
   /** Takes what Redis may not bring. */
   readonly hearDirectly: Fence["hearDirectly"];
-  /** Takes work and says that it is alive. */
-  /** `listening`: where this daemon does listen, which may be elsewhere than `address`, by which others reach it. */
+  /** Takes work and says that it is alive. `listening`: where this daemon does listen; others may reach it by another `address`. */
   begin(address: NodeAddress, listening: NodeAddress): Promise<void>;
   unready(): string | undefined;
 }

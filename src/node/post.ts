@@ -33,7 +33,7 @@ export const post = (to: NodeAddress, posting: Posting): Promise<Posted> =>
     asking.once("response", (answer) => void readText(answer, posting).then(
       (text) => resolve({ status: answer.statusCode ?? 0, text }), reject,
     ));
-    asking.once("error", reject).end(body);
+    asking.on("error", reject).end(body);
   });
 
 async function readText(answer: IncomingMessage, { signal, kept }: Posting): Promise<string> {

@@ -72,10 +72,10 @@ export class Cuts {
     });
   }
 
-  /** A browser is told of one at a time. */
+  /** A browser is told of one at a time; another waits for the next look. */
   async #tell(cut: Watched): Promise<void> {
     const { node, message } = cut;
-    if (this.#telling.has(message.browser)) return;
+    if (this.#telling.has(message.browser)) return void this.#watched.push(cut);
     this.#telling.add(message.browser);
     const answer = await this.ports.tellDirectly(node, message, tellLimitMs);
     this.#telling.delete(message.browser);
