@@ -36,6 +36,8 @@ export interface Nodes {
   living(): Promise<readonly LivingNode[]>;
   /** Takes nodes without a beat for lost, and gives all that are not forgotten yet: until then they do not count as living. */
   lost(): Promise<readonly NodeId[]>;
+  /** All that are not forgotten, living or not. */
+  known(): Promise<readonly NodeId[]>;
   isLost(node: NodeId): Promise<boolean>;
   /** It is gone, and nothing of it is left. */
   forget(node: NodeId): Promise<void>;

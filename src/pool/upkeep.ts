@@ -64,7 +64,7 @@ export function makeUpkeep(ports: UpkeepPorts): Upkeep {
         "lost nodes": async () => void (listensMs >= ports.lostAfterMs.node && (await reapNodes(ports))),
         homes: async () => void (listensMs >= ports.lostAfterMs.control && (await walk("reap", (home) => reapHome(ports, home)))),
         rooms: () => sweepRooms(ports),
-        queues: async () => ports.queues.keep([...(await ports.nodes.living()).map(({ id }) => id), ...(await ports.nodes.lost())]),
+        queues: async () => ports.queues.keep(await ports.nodes.known()),
         graves: () => projects.sweepGraves(),
         names: () => projects.sweepNames(),
         tombstones: () => projects.sweepTombstones(),

@@ -33,6 +33,13 @@ export class RedisNodes implements Nodes {
     return (JSON.parse(reply.payload) as string[]).flatMap((id) => findNodeId(id) ?? []);
   }
 
+  async known(): Promise<readonly NodeId[]> {
+    const [beating, lost] = await Promise.all([
+      this.store.ask((redis) => redis.zrange(nodesKey("beats"), "0", "-1")), this.store.ask((redis) => redis.smembers(nodesKey("lost"))),
+    ]);
+    return [...beating, ...lost].flatMap((id) => findNodeId(id) ?? []);
+  }
+
   async isLost(node: NodeId): Promise<boolean> {
     return (await this.store.ask((redis) => redis.sismember(nodesKey("lost"), node))) === 1;
   }
