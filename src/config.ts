@@ -7,6 +7,7 @@ import { type Settled, settle } from "./config/resolve.js";
 import type { ConfigFile } from "./config/schema.js";
 import { type Environment, validate } from "./config/validate.js";
 import { outsideCeiling } from "./pool/ceiling.js";
+import { type Deciding, faultsOfDeclared } from "./pool/declare.js";
 import { parseHostPattern, patternsOf } from "./pool/hosts.js";
 
 /** The whole configuration: frozen, complete, every duration in ms (`compile.ts` says how names follow from the file's). */
@@ -57,7 +58,27 @@ function contradictions(file: ConfigFile): string[] {
   const { s3_bucket: bucket, s3_endpoint: endpoint, s3_access_key_id: signer, s3_secret_access_key: signing } = file.archives;
   demand(bucket === null && endpoint !== null, "archives.s3_endpoint: needs archives.s3_bucket");
   demand((signer === null) !== (signing === null), "archives.s3_access_key_id, archives.s3_secret_access_key: need each other");
-  return [...faults, ...faultsOfHosts(file)];
+  const ofHosts = faultsOfHosts(file);
+  return [...faults, ...ofHosts, ...faultsOfDeclared(file.pools, ofHosts.length > 0 ? anything : decidingOf(file))];
+}
+
+const decidingOf = ({ fill, browser, egress, region, limits }: ConfigFile): Deciding => ({
+  defaults: {
+    fillRatePerMinute: fill.default_rate_per_minute, maxFillRatePerMinute: fill.max_rate_per_minute, engine: browser.engine,
+    privateHostsCeiling: patternsOf(egress.private_hosts_ceiling ?? egress.private_hosts),
+  },
+  region, maxPoolSize: limits.max_pool_size, maxPools: limits.max_pools, pooledSessions: limits.pooled_sessions,
+});
+
+/** Where other settings are at fault: only what is wrong with a pool whatever they are. */
+const anything: Deciding = {
+  defaults: { fillRatePerMinute: 1, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) },
+  region: "", maxPoolSize: Infinity, maxPools: Infinity, pooledSessions: null,
+};
+
+function faultsOfPools(content: unknown): readonly string[] {
+  const pools = typeof content === "object" && content !== null && "pools" in content ? content.pools : [];
+  return Array.isArray(pools) ? faultsOfDeclared(pools, anything) : [];
 }
 
 function faultsOfHosts({ egress }: ConfigFile): string[] {
@@ -102,7 +123,7 @@ export function openConfig({ packageRoot, env = process.env, ...asked }: Opening
   const read = readJson(file);
   if (read.kind === "unreadable") return { kind: "refused", file, faults: [read.fault] };
   const validated = validate(read.content, env);
-  if (validated.kind === "faulty") return { kind: "refused", file, faults: validated.faults };
+  if (validated.kind === "faulty") return { kind: "refused", file, faults: [...validated.faults, ...faultsOfPools(read.content)] };
   const values = asked.openLoopback === undefined ? validated.values : openLoopback(validated.values, asked.openLoopback);
   const faults = contradictions(values);
   if (faults.length > 0) return { kind: "refused", file, faults };

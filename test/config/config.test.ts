@@ -57,7 +57,7 @@ describe("values", () => {
     expect((await opened({ drain: { limit_seconds: 0 } }, shared)).drain.limitMs).toBe(0);
   });
   test("everything is frozen", async () => {
-    const config = await opened({ pools: [{ name: "a", viewport: { width: 1 } }] });
+    const config = await opened({ pools: [{ name: "a", size: 1, headless: true, viewport: { width: 100, height: 100 } }] });
     const isFrozen = (value: unknown): boolean =>
       typeof value !== "object" || value === null || (Object.isFrozen(value) && Object.values(value).every(isFrozen));
     expect(isFrozen(config)).toBe(true);

@@ -33,11 +33,12 @@ test("an argument that is not understood is refused", async () => {
 });
 
 test("a configuration with faults is refused with all of them, and the file's name", async () => {
-  const { code, stderr } = await main([], '{"server": {"prot": 1}, "fill": {"backoff_max_ms": -1}}');
+  const { code, stderr } = await main([], '{"server": {"prot": 1}, "fill": {"backoff_max_ms": -1}, "pools": [{"size": 1}]}');
   expect(code).toBe(2);
   expect(stderr.trim().split("\n")).toEqual([
     `The configuration is refused (${join(directory, "config.json")}):`,
     "  server.prot: there is no such setting",
     "  fill.backoff_max_ms: has to be a whole number from 1 to 86,400,000 (ms), and is -1",
+    "  pools[0].name: has to be given, or the pool would be created at every start",
   ]);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { done, refusal } from "../../src/base/errors.js";
 import { type ExtensionId, newRequestId, type ProfileId, type ProxyId } from "../../src/base/ids.js";
 import type { PoolCreate } from "../../src/pool/config.js";
-import { declarePools } from "../../src/pool/declare.js";
+import { declarePools, faultsOfDeclared } from "../../src/pool/declare.js";
 import { createConfig } from "../../src/pool/merge.js";
 import type { PoolOperations } from "../../src/pool/operations.js";
 import { type References, resolveReferences } from "../../src/pool/references.js";
@@ -77,9 +77,28 @@ test("the fields that differ are named, their values not", async () => {
   expect(await differences({ ...full, size: 3, viewport: { width: 801, height: 600 } }, full)).toEqual([{ pool: "herd", fields: ["viewport", "size"] }]);
 });
 
-test.each([
-  [[{ name: "herd" }], "is not valid"], [[{ size: 1 }], "has no name"], [[{ name: "herd", size: 1, unknown: 1 }], "is not valid"],
-])("%j is refused", async (declared, message) => {
-  const pools = { get: async () => refusal("pool_not_found") } as Pick<PoolOperations, "get"> as PoolOperations;
-  await expect(declarePools(declared, { pools, ...refs, log: silentLog, defaults, request: newRequestId })).rejects.toThrow(message);
+test("one for which there is no room is told in the log, and the daemon goes on", async () => {
+  const logged: unknown[] = [];
+  const pools = { get: async () => refusal("pool_not_found"), create: async () => refusal("limit_exceeded") } as Partial<PoolOperations> as PoolOperations;
+  const log = { ...silentLog, error: (fields: object) => void logged.push(fields) };
+  await declarePools([{ name: "herd", size: 1 }], { pools, ...refs, log, defaults, request: newRequestId });
+  expect(logged).toEqual([{ pool: "herd", why: "limit_exceeded" }]);
+});
+
+const deciding = { defaults: { ...defaults, maxFillRatePerMinute: 100 }, region: "us-east", maxPoolSize: 10, maxPools: 2, pooledSessions: 15 };
+test.each<[string, readonly unknown[], readonly RegExp[]]>([
+  ["a body that is none", [{ name: "herd" }, { name: "b", size: 1, unknown: 1 }, 7], [/^pools\[0\].*size/, /^pools\[1\].*unknown|^pools\[1\].*additional/, /^pools\[2\]: /]],
+  ["no name", [{ size: 1 }], [/^pools\[0\]\.name: has to be given/]],
+  ["two of one name", [{ name: "a", size: 1 }, { name: "a", size: 1 }], [/^pools: two have the name "a"/]],
+  ["limits", [{ name: "a", size: 11 }, { name: "b", size: 5 }, { name: "c", size: 1 }], [/^pools\[0\]\.size: .*max_pool_size/, /^pools: .*17.*pooled_sessions is 15/, /^pools: there are 3/]],
+  ["another region", [{ name: "a", size: 1, region: "eu-west" }], [/^pools\[0\]\.region: this deployment is in us-east/]],
+  ["what the API would refuse", [{ name: "a", size: 1, fill_rate_per_minute: 101, start_url: "nowhere" }], [/^pools\[0\]\..*start_url|^pools\[0\]\.fill_rate/, /^pools\[0\]\./]],
+])("faults of declared pools: %s", (_, declared, faults) => {
+  const found = faultsOfDeclared(declared, deciding);
+  for (const fault of faults) expect(found).toContainEqual(expect.stringMatching(fault));
+  expect(found.length).toBeGreaterThanOrEqual(faults.length);
+});
+
+test("a declared pool that refers to what only registries know has no fault of its own", () => {
+  expect(faultsOfDeclared([{ ...full, extensions: [{ name: "blocker" }], profile: { name: "login" }, refresh_on_profile_update: true }], deciding)).toEqual([]);
 });
