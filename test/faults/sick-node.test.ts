@@ -1,8 +1,9 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { until } from "../support/chromium-until.js";
 import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon-process.js";
 import { Fleet, spread } from "../support/fleet.js";
 import { send } from "../support/http-server.js";
+import { fault } from "./fault.js";
 
 let compiled: CompiledDaemon;
 let fleet: Fleet;
@@ -20,7 +21,7 @@ const metricsOf = async ({ url, apiKey }: DaemonProcess): Promise<string> =>
   (await send(`${url}/metrics`, { method: "GET", headers: { authorization: `Bearer ${apiKey}` } })).text;
 const launchesOn = ({ log }: DaemonProcess): number => log.match(/"msg":"launch failed"/g)?.length ?? 0;
 
-test("a pool fills on the healthy node beside one where Chromium does not start, which is shown, and tried again until it does", async () => {
+fault("a pool fills on the healthy node beside one where Chromium does not start, which is shown, and tried again until it does", async (tell) => {
   const control = await fleet.control();
   const [a] = [await fleet.node("a", { knobs: sick }), await fleet.node("b")];
   await control.call("POST /browser_pools", { name: "herd", size: 8, headless: true });
@@ -32,6 +33,7 @@ test("a pool fills on the healthy node beside one where Chromium does not start,
   await control.call("PATCH /browser_pools/herd", { size: 12 });
   await until("browsers on the node that is well again", async () => ((await spread(control, "herd"))["a"] ?? 0) > 0 || await grown(control));
   await until("it is shown as well", async () => !(await metricsOf(control)).includes('remuda_nodes{state="failing"} 1'));
+  tell({ saw: "a full pool, on the other node" });
 });
 
 /** One more browser is wanted, so that the node is tried again. */
@@ -41,16 +43,17 @@ async function grown(control: DaemonProcess): Promise<undefined> {
   return undefined;
 }
 
-test("no caller of POST /browsers hears of a node where Chromium does not start, and few launches are lost on it", async () => {
+fault("no caller of POST /browsers hears of a node where Chromium does not start, and few launches are lost on it", async (tell) => {
   const control = await fleet.control();
   const [a] = [await fleet.node("a", { knobs: sick }), await fleet.node("b")];
   const made = await Promise.all(Array.from({ length: 4 }, () => control.call("POST /browsers", { headless: true })));
   for (let i = 0; i < 8; i += 1) made.push(await control.call("POST /browsers", { headless: true }));
   expect(made.map(({ status, text }) => (status === 200 || status === 201 ? "made" : `${status} ${text}`))).toEqual(Array.from({ length: 12 }, () => "made"));
   expect(launchesOn(a.daemon)).toBeLessThanOrEqual(8);
+  tell({ saw: "nothing: each launch that failed was tried elsewhere" });
 });
 
-test("where every node fails, the pool and the caller are told what Chromium said, and on which node", async () => {
+fault("where every node fails, the pool and the caller are told what Chromium said, and on which node", async (tell) => {
   const control = await fleet.control();
   await fleet.node("a", { knobs: sick });
   await control.call("POST /browser_pools", { name: "herd", size: 2, headless: true });
@@ -59,4 +62,5 @@ test("where every node fails, the pool and the caller are told what Chromium sai
   const refused = await control.call("POST /browsers", { headless: true });
   expect(refused).toMatchObject({ status: 500, body: { code: "launch_failed" } });
   expect(JSON.stringify(refused.body)).toContain("cannot start");
+  tell({ saw: "what Chromium said, and on which node" });
 });

@@ -1,8 +1,9 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { until } from "../support/chromium-until.js";
 import type { Lease } from "../support/daemon.js";
 import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon-process.js";
 import { Fleet } from "../support/fleet.js";
+import { fault } from "./fault.js";
 
 let compiled: CompiledDaemon;
 let fleet: Fleet;
@@ -21,7 +22,7 @@ const acquire = async (control: DaemonProcess, seconds = 30): Promise<Lease | un
 };
 const release = (control: DaemonProcess, { session_id }: Lease): ReturnType<DaemonProcess["call"]> => control.call("POST /browser_pools/herd/release", { session_id });
 
-test("a full fleet has its callers wait rather than lend on a node that drains; what is released there goes", async () => {
+fault("a full fleet has its callers wait rather than lend on a node that drains; what is released there goes", async (tell) => {
   const control = await fleet.control();
   const [a] = [await fleet.node("a", { node: { max_browsers: 2 }, drain: { limit_seconds: 60 } }), await fleet.node("b", { node: { max_browsers: 2 } })];
   await control.makePool({ name: "herd", size: 4 });
@@ -48,4 +49,5 @@ test("a full fleet has its callers wait rather than lend on a node that drains; 
   expect(await a.daemon.ended()).toEqual({ code: 0, signal: null });
   fleet.forget(a.daemon);
   a.daemon.place.remove();
+  tell({ saw: "waits for a browser elsewhere" });
 });

@@ -1,9 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { until } from "../support/chromium-until.js";
 import type { Lease } from "../support/daemon.js";
 import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon-process.js";
 import { Fleet } from "../support/fleet.js";
 import { refusedUpgrade } from "../support/gateway-bed.js";
+import { fault } from "./fault.js";
 
 let compiled: CompiledDaemon;
 let fleet: Fleet;
@@ -41,7 +42,7 @@ async function twoNodes(settings: object): Promise<{ control: DaemonProcess; a: 
   return { control, a: a.daemon };
 }
 
-test("once a client could not be sent on to a node, none of its browsers is lent, long before the node is lost", async () => {
+fault("once a client could not be sent on to a node, none of its browsers is lent, long before the node is lost", async (tell) => {
   const { control, a } = await twoNodes(slowBeats);
   const before = await lendable(control);
   expect(Object.keys(before).toSorted()).toEqual(["a", "b"]);
@@ -52,6 +53,7 @@ test("once a client could not be sent on to a node, none of its browsers is lent
   await until("nothing lent of it", async () => Object.keys(await lendable(control)).every((node) => node === "b"));
   expect(Object.keys(await lendable(control))).toEqual(["b"]);
   expect(await fleet.again(a)).toBeDefined();
+  tell({ saw: "502 once; then only browsers of other nodes" });
 });
 
 /** Keeps the first lease of that node, and gives back what came before it. */
@@ -65,10 +67,11 @@ async function acquireOn(control: DaemonProcess, node: string): Promise<Lease> {
   return kept;
 }
 
-test("a node that hangs is not lent from after a few beats, and is again when it goes on", async () => {
+fault("a node that hangs is not lent from after a few beats, and is again when it goes on", async (tell) => {
   const { control, a } = await twoNodes({ beat_period_ms: 200, lost_after_ms: 60_000 });
   a.signal("SIGSTOP");
   await until("nothing lent of it", async () => Object.keys(await lendable(control)).join() === "b");
   a.signal("SIGCONT");
   await until("lent from again", async () => Object.keys(await lendable(control)).toSorted().join() === "a,b");
+  tell({ saw: "waits, or browsers of other nodes" });
 });

@@ -1,9 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { until } from "../support/chromium-until.js";
 import type { Lease } from "../support/daemon.js";
 import { type CompiledDaemon, compileDaemon } from "../support/daemon-process.js";
 import { Fleet } from "../support/fleet.js";
 import { keysAbout } from "../support/redis-look.js";
+import { fault } from "./fault.js";
 
 let compiled: CompiledDaemon;
 let fleet: Fleet;
@@ -16,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => fleet.close());
 
-test("a second node of one id refuses to start, says whose it is, and leaves the leases of the first alone", async () => {
+fault("a second node of one id refuses to start, says whose it is, and leaves the leases of the first alone", async (tell) => {
   const control = await fleet.control();
   const first = await fleet.node("a");
   await control.makePool({ name: "herd", size: 2 });
@@ -25,9 +26,10 @@ test("a second node of one id refuses to start, says whose it is, and leaves the
   await expect(fleet.node("a")).rejects.toThrow(new RegExp(`the node id a is in use by the daemon at 127\\.0\\.0\\.1:${port}`));
   expect((await control.call(`GET /browsers/${lease.session_id}`)).body).toMatchObject({ lease_id: lease.lease_id });
   expect(await control.poolWhen("herd", () => true)).toMatchObject({ available_count: 1, acquired_count: 1 });
+  tell({ saw: "nothing: the second says whose id it is, and ends" });
 });
 
-test("where the first has died, the second waits until it is known to be gone, and says so; its own next start does not wait", async () => {
+fault("where the first has died, the second waits until it is known to be gone, and says so; its own next start does not wait", async (tell) => {
   const control = await fleet.control();
   const first = await fleet.node("a");
   await control.makePool({ name: "herd", size: 1 });
@@ -42,9 +44,10 @@ test("where the first has died, the second waits until it is known to be gone, a
   await second.daemon.stop();
   fleet.forget(second.daemon);
   await fleet.again(first.daemon);
+  tell({ saw: "nothing: the second starts once the first is known to be gone" });
 });
 
-test("a node that stops leaves no key of its queue", async () => {
+fault("a node that stops leaves no key of its queue", async (tell) => {
   const control = await fleet.control();
   const { daemon } = await fleet.node("brief");
   await control.makePool({ name: "herd", size: 2 });
@@ -54,4 +57,5 @@ test("a node that stops leaves no key of its queue", async () => {
   await until("no key of it", async () => (await keysAbout(fleet.redis.url, ["node-brief"])).length === 0);
   await control.poolWhen("herd", (pool) => pool.available_count === 0 && pool.launching_count === 0);
   expect(await keysAbout(fleet.redis.url, ["node-brief"])).toEqual([]);
+  tell({ saw: "nothing" });
 });

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { homeOf, newPoolId } from "../../src/base/ids.js";
 import { until } from "../support/chromium-until.js";
 import { type CompiledDaemon, compileDaemon } from "../support/daemon-process.js";
@@ -6,6 +6,7 @@ import type { PoolBrowser } from "../support/daemon.js";
 import { Fleet } from "../support/fleet.js";
 import { openRedisProxy, type RedisProxy } from "../support/redis-proxy.js";
 import { openStoreBed, poolConfig, request, type StoreBed, writeOf } from "../support/store-bed.js";
+import { fault } from "./fault.js";
 
 let compiled: CompiledDaemon;
 let fleet: Fleet;
@@ -37,7 +38,7 @@ async function shortPools(count: number): Promise<void> {
   }
 }
 
-test("a node that dies is noticed while hundreds of pools are short and each look at Redis takes its time", async () => {
+fault("a node that dies is noticed while hundreds of pools are short and each look at Redis takes its time", async (tell) => {
   const a = await fleet.node("a", { node: { max_browsers: 1 } });
   await fleet.node("b", { node: { max_browsers: 1 } });
   const control = await fleet.control({}, proxy.url);
@@ -53,4 +54,5 @@ test("a node that dies is noticed while hundreds of pools are short and each loo
     return status === 200 && !(body as PoolBrowser[]).some(({ node }) => node === "a");
   });
   await fleet.again(a.daemon);
+  tell({ saw: "leases of the dead node end" });
 });
