@@ -53,8 +53,8 @@ export interface State {
 /** Longer than a launch may take once it runs: it may have to wait for its turn. */
 export const launchTurns = 3;
 
-/** Some beats may be missed by a node that is merely busy. */
-export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Millis => Math.min(3 * beatPeriodMs, lostAfterMs / 2);
+/** A node that is merely busy may miss some beats, and stand still for a moment. */
+export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Millis => Math.min(Math.max(3 * beatPeriodMs, 2000), lostAfterMs / 2);
 
 const limitsOf = ({ acquire, fill, limits, node, tombstones }: Config): Limits => ({
   maxWaiters: acquire.maxWaiters, maxSessions: limits.maxSessions, idempotencyMs: acquire.idempotencyMs, keyedGraceMs: acquire.keyedGraceMs,

@@ -193,6 +193,32 @@ onBoth("what spans homes", ({ bed }) => {
   });
 
   describe("nodes", () => {
+    test("one that fails launches has no room while it rests, and then for one at a time", async () => {
+      const { nodes } = bed();
+      const ask = (isTrial = true): Promise<boolean> => nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(homeOf(newPoolId())), bytes: 1, isTrial });
+      await nodes.rest(nodeA, 5000);
+      expect(await ask()).toBe(false);
+      expect(await ask(false)).toBe(true);
+      await later(6000);
+      expect([await ask(), await ask()]).toEqual([true, false]);
+      await nodes.rest(nodeA, 5000);
+      expect(await ask()).toBe(false);
+      await nodes.wake(nodeA);
+      expect(await ask()).toBe(true);
+    });
+
+    test("a name is one daemon's as long as it beats; another of its data directory takes it at once", async () => {
+      const { nodes } = bed();
+      const first = { ...factsOf(nodeA), run: "1", origin: "here" };
+      const second = { ...factsOf(nodeA), run: "2", origin: "there" };
+      expect(await nodes.beat(first)).toEqual({ kind: "beaten" });
+      expect(await nodes.beat(second)).toEqual({ kind: "taken", by: first });
+      expect(await nodes.beat({ ...first, run: "3" })).toEqual({ kind: "beaten" });
+      await later(17_000);
+      expect(await nodes.beat(second)).toEqual({ kind: "beaten" });
+      expect(await nodes.beat({ ...first, run: "3" })).toMatchObject({ kind: "taken" });
+    });
+
     test("live while they beat, are lost afterwards, and are forgotten with their room", async () => {
       const { nodes } = bed();
       await nodes.beat(factsOf(nodeA));
