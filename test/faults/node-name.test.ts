@@ -30,14 +30,16 @@ fault("a second node of one id refuses to start, says whose it is, and leaves th
 });
 
 fault("where the first has died, the second waits until it is known to be gone, and says so; its own next start does not wait", async (tell) => {
-  const control = await fleet.control();
-  const first = await fleet.node("a");
+  // Longer than a start takes.
+  const node = { lost_after_ms: 10_000 };
+  const control = await fleet.control({ node });
+  const first = await fleet.node("a", { node });
   await control.makePool({ name: "herd", size: 1 });
   await fleet.kill(first.daemon);
   const again = await fleet.again(first.daemon);
   expect(again.log).not.toContain("node waits");
   await fleet.kill(again);
-  const second = await fleet.node("a");
+  const second = await fleet.node("a", { node });
   expect(second.daemon.log).toContain("node waits for another of its id to be gone");
   await control.poolWhen("herd", (pool) => pool.available_count === 1);
   // What the killed one has left on this machine is its own next start's to clear, which has to have another id by now.

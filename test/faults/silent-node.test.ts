@@ -49,8 +49,8 @@ fault("once a client could not be sent on to a node, none of its browsers is len
   const held = await acquireOn(control, "a");
   await fleet.kill(a);
   expect(await refusedUpgrade(held.cdp_ws_url)).toMatchObject({ status: 502, body: { code: "node_unreachable" } });
-  await until("the node taken for silent", () => control.log.includes("its browsers are not lent"));
-  await until("nothing lent of it", async () => Object.keys(await lendable(control)).every((node) => node === "b"));
+  await until("the node taken for silent", () => control.log.includes("its browsers are not lent"), 60_000);
+  await until("nothing lent of it", async () => Object.keys(await lendable(control)).every((node) => node === "b"), 60_000);
   expect(Object.keys(await lendable(control))).toEqual(["b"]);
   expect(await fleet.again(a)).toBeDefined();
   tell({ saw: "502 once; then only browsers of other nodes" });
@@ -70,8 +70,8 @@ async function acquireOn(control: DaemonProcess, node: string): Promise<Lease> {
 fault("a node that hangs is not lent from after a few beats, and is again when it goes on", async (tell) => {
   const { control, a } = await twoNodes({ beat_period_ms: 200, lost_after_ms: 60_000 });
   a.signal("SIGSTOP");
-  await until("nothing lent of it", async () => Object.keys(await lendable(control)).join() === "b");
+  await until("nothing lent of it", async () => Object.keys(await lendable(control)).join() === "b", 60_000);
   a.signal("SIGCONT");
-  await until("lent from again", async () => Object.keys(await lendable(control)).toSorted().join() === "a,b");
+  await until("lent from again", async () => Object.keys(await lendable(control)).toSorted().join() === "a,b", 60_000);
   tell({ saw: "waits, or browsers of other nodes" });
 });
