@@ -1,7 +1,7 @@
 -- rejoin: put callers who wait back in line, each at its rank, whom this pool has taken for gone: their control stood still, or Redis has lost them.
--- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed
+-- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  waiting eventsKept controlLostMs provisionalMs
--- REPLY rejoined (JSON list, of each: waiting, held (a browser), superseded (another connection has the place), deleted (the pool))
+-- REPLY rejoined (JSON list, of each: waiting; held, a browser; superseded, another connection has the place; deleted, the pool)
 -- `waiting` is a JSON list of waiters as they were stored. Not remembered for repeats: a second time they are in line.
 --- @include grants
 
