@@ -97,6 +97,20 @@ onBoth("closed nodes", ({ bed }) => {
       expect(await pool.counts()).toMatchObject({ idle: 2 });
     });
 
+    test("what stands last there is not worn: another that is goes once its replacement has come", async () => {
+      const pool = await PoolBed.create(bed(), { size: 2 });
+      await pool.launch(1, { node: nodeB, recycleAt: 1 });
+      const old = await pool.lend();
+      const [silent = old.id] = await pool.launch(1);
+      await bed().homes.recycle(pool.home, { maxLeases: null, request: request() });
+      await silence(pool, 15_000);
+      expect(await pool.launch(1, { node: nodeB })).toHaveLength(1);
+      expect(await pool.state(silent)).toBe("idle");
+      await pool.release(old);
+      expect(await pool.record(old.id)).toMatchObject({ state: "retiring", why: "recycled" });
+      expect(await pool.state(silent)).toBe("idle");
+    });
+
     test("one of which the pool has nothing changes nothing", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const before = await pool.dump();
