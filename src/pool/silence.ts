@@ -20,6 +20,9 @@ export interface SilencePorts {
 
 const homesAtOnce = 32;
 
+type Address = Pick<LivingNode, "host" | "port">;
+const placeOf = ({ host, port }: Address): string => `${host} ${port}`;
+
 /**
  * Nodes that do not answer: their browsers are lent to nobody until they do. A node is suspected where a client could not be sent on
  * to it, or where its beat is late; only the time after which it is lost ends its leases.
@@ -27,7 +30,11 @@ const homesAtOnce = 32;
 export class Silence {
   /** When each was last said to be silent (monotonic). */
   readonly #silent = new Map<NodeId, Millis>();
-  #looking: Promise<void> | undefined;
+  /** Where clients could not be sent on to since the last look began. */
+  #suspects = new Set<string>();
+  #looking: Promise<void> = Promise.resolve();
+  /** The look after that, which nobody has begun. */
+  #next: Promise<void> | undefined;
 
   constructor(private readonly ports: SilencePorts) {}
 
@@ -37,23 +44,30 @@ export class Silence {
   }
 
   /** A client could not be sent on to whoever has this address. */
-  suspect({ host, port }: { readonly host: string; readonly port: number }): void {
-    void this.#soon((node) => node.host === host && node.port === port);
+  suspect(address: Address): void {
+    this.#suspects.add(placeOf(address));
+    void this.look();
   }
 
-  /** Looks at late nodes, and at those that were silent. Never throws. */
+  /**
+   * Looks at nodes that are late, suspected, or were silent. One look at a time, so that what is said last is what was seen last;
+   * all who ask during one share the next. Never throws.
+   */
   look(): Promise<void> {
-    return this.#soon((node) => node.isLate || this.#silent.has(node.id));
+    this.#next ??= this.#looking.then(() => this.#begin());
+    return this.#next;
   }
 
-  /** One look at a time, so that what is said last is what was seen last. */
-  #soon(isMeant: (node: LivingNode) => boolean): Promise<void> {
-    const before = this.#looking ?? Promise.resolve();
-    const own = before.then(() => this.#lookAt(isMeant)).catch((error: unknown) => {
+  async #begin(): Promise<void> {
+    const suspects = this.#suspects;
+    this.#looking = this.#next ?? Promise.resolve();
+    this.#next = undefined;
+    this.#suspects = new Set();
+    try {
+      await this.#lookAt((node) => node.isLate || this.#silent.has(node.id) || suspects.has(placeOf(node)));
+    } catch (error) {
       this.ports.log.warn({ error: textOf(error) }, "silent nodes could not be looked for");
-    });
-    this.#looking = own;
-    return own;
+    }
   }
 
   async #lookAt(isMeant: (node: LivingNode) => boolean): Promise<void> {
