@@ -60,7 +60,7 @@ async function measureAll(bench: Bench): Promise<Row[]> {
   await add("the same, every browser stale", true);
   await resize(bench, sizeBeyondCapacity);
   await pause(systemClock, settleMs);
-  await add("every pool short of browsers, no node with room", true);
+  await add("every pool short of browsers, no node with room", false);
   await resize(bench, poolSize);
   await pause(systemClock, settleMs);
   await add("each second one session's network changes", false, (over) => everyLook(over, (count) => changeNetwork(bench, count)));
