@@ -18,7 +18,7 @@ export interface GatewayWiring {
   publicUrl(): string;
   findAddress(browser: BrowserId): Promise<NodeAddress | undefined>;
   findEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined>;
-  /** Of a process that lends browsers: a node could not be reached. */
+  /** Told where a node could not be reached; absent in a process that lends no browsers. */
   unreachable?(address: NodeAddress): void;
 }
 

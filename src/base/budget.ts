@@ -15,7 +15,7 @@ interface Holder {
   readonly cut: () => void;
 }
 
-/** Of the clients of a browser that holds too much, the one that asks for more, or the one that has most. */
+/** Which client of a browser that holds too much is cut: the one that asks for more, or the one that has most. */
 type Victim = "asking" | "most";
 
 /**

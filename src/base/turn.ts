@@ -2,7 +2,7 @@ import { type Clock, type Millis, systemClock } from "./clock.js";
 
 /** So that others are served within a few of these. */
 const turnMs: Millis = 0.5;
-/** Of one round of the event loop, all whose turn was over together; whoever has just come is served besides. */
+/** What all whose turn was over get together in one round of the event loop; whoever has just come is served besides. */
 const roundMs: Millis = 1;
 /** How much somebody may use at once after a while of less; then so much of each millisecond. */
 const burstMs: Millis = 100;
@@ -154,5 +154,5 @@ export class Turns {
   }
 }
 
-/** Of this process, which has one event loop. */
+/** Those of this process, which has one event loop. */
 export const turns = new Turns(systemClock);

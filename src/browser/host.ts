@@ -34,7 +34,7 @@ export interface HostSettings {
   readonly usesCgroups?: boolean;
   /** False leaves browsers' directories in the scratch directory's file system; true where it is not given. */
   readonly usesMounts?: boolean;
-  /** Of messages of all browsers that are not whole; no limit where it is not given. */
+  /** Unfinished messages of all browsers may hold so much; no limit where it is not given. */
   readonly maxReceivedBytes?: number;
   /** From the first step of a launch to its first page. */
   readonly launchLimitMs: Millis;

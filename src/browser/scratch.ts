@@ -78,7 +78,7 @@ async function whyUnusable(path: string): Promise<string | undefined> {
   return place === undefined || isInMemory ? undefined : `is in ${place}, where browsers can keep no files`;
 }
 
-/** Of what is there of it, its links followed. */
+/** The path with the links followed in as much of it as exists. */
 async function settledPath(path: string): Promise<string> {
   const real = await realpath(path).catch(() => undefined);
   if (real !== undefined || dirname(path) === path) return real ?? path;

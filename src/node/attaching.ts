@@ -23,7 +23,7 @@ export class Attaching {
   /** In the slot's turn only. */
   async attach(slot: Slot, profile: Attached): Promise<Outcome> {
     const had = slot.profile;
-    // Of one whose answer was lost.
+    // It was attached by a request whose answer was lost.
     if (had?.id === profile.id && had.isSaved === profile.isSaved) return done;
     if (had) return failed("The browser has a profile already", "profile_loaded");
     try {

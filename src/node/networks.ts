@@ -55,7 +55,7 @@ export class Networks {
   readonly #last = new WeakMap<Slot, Promise<unknown>>();
   /** Rules of a change that the record does not ask for yet. */
   readonly #prepared = new WeakMap<Slot, { readonly asked: Settings; readonly rules: Rules }>();
-  /** Of these the record has still to be read, or told. */
+  /** Browsers whose record has still to be read, or told. */
   readonly #behind = new WeakSet<Slot>();
 
   constructor(private readonly ports: NetworkPorts) {}

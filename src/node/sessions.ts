@@ -17,7 +17,7 @@ export class Sessions<Owner> {
   readonly #children = new Map<Owner, number>();
   #count = 0;
 
-  /** Of all owners, roots not counted. */
+  /** How many all owners have, roots not counted. */
   get count(): number {
     return this.#count;
   }

@@ -57,7 +57,7 @@ interface OfTarget {
   readonly params: { readonly sessionId: string; readonly targetInfo: TargetInfo };
 }
 
-/** Of events, which come as often as a page changes its title. */
+/** What is parsed of an event: they come as often as a page changes its title. */
 const longestEventBytes = 16 * 1024;
 const told = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
 /** Within a text its quotation marks would be escaped, so the first is the target's own, whatever its title says. */

@@ -32,7 +32,7 @@ export class Succession {
     return isSole && !slot.activity.isOver(lease);
   }
 
-  /** Of a browser that its record calls idle: whoever uses it is no holder. */
+  /** Cuts whoever uses a browser that its record calls idle. */
   async clear(slot: Slot): Promise<void> {
     await this.#isSole(slot, undefined, (record) => record?.state === "idle");
   }

@@ -41,7 +41,7 @@ export class Uploads {
 
   add(slot: Slot, lease: LeaseId, items: readonly UploadedExtension[]): Promise<Outcome> {
     return workFor(slot, lease, async (signal) => {
-      // Of one whose answer was lost.
+      // They were added by a request whose answer was lost.
       if (items.every((item) => has(slot, item))) return done;
       return whyNot(slot, items) ?? (await this.#add(slot, { lease, items, signal }));
     });

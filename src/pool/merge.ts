@@ -36,7 +36,7 @@ interface Asking {
   readonly chrome_policy?: object | undefined;
 }
 
-/** headless-shell has no extensions, no enterprise policy and no window (chromium.md, "What does NOT work", 1). */
+/** headless-shell has no extensions, no enterprise policy and no window (seen with 156). */
 const asksMore = ({ headless, extensions, browser_policy, chrome_policy }: Asking): boolean =>
   !headless || (extensions?.length ?? 0) > 0 || Object.keys(browser_policy ?? chrome_policy ?? {}).length > 0;
 
@@ -211,7 +211,7 @@ function mergeMemory({ merged, asked, faults }: { merged: Mutable<LaunchConfig>;
   merged.memory = fitting[0] ?? merged.memory;
 }
 
-/** headless-shell has no extensions and no enterprise policy (chromium.md, "What does NOT work", 1). */
+/** headless-shell has no extensions and no enterprise policy (seen with 156). */
 function checkEngine(merged: LaunchConfig, faults: Faults): void {
   if (merged.engine !== "headless-shell") return;
   if (!merged.headless) fault(faults, "engine", "headless-shell requires headless true");

@@ -15,7 +15,7 @@ export interface NodeFacts {
   /** Why it cannot launch; a text for people. */
   readonly obstacle?: string;
   readonly engines: readonly string[];
-  /** Of its process, and of its data directory: who else says to be this node is another. */
+  /** The ids of its process and of its data directory: whoever beats under its name with others is another daemon. */
   readonly run?: string;
   readonly origin?: string;
   /** Its last launches have all failed. */

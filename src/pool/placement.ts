@@ -44,7 +44,7 @@ export class Fleet {
     return [...this.#loaded.values()].map(({ facts }) => facts).filter(({ engines }) => engines.includes(engine));
   }
 
-  /** Of those named, the ones that may have room, best first. */
+  /** Those of the named nodes that may have room, best first. */
   best(ids: ReadonlySet<NodeId>, ofPool: ReadonlyMap<NodeId, number>, bytes: number): readonly LivingNode[] {
     const open = [...this.#loaded.values()].filter(({ facts, held, refusedBytes }) => ids.has(facts.id) && bytes < refusedBytes && this.nodes.fits(facts, held, bytes));
     return open.toSorted(byPreference(ofPool)).map(({ facts }) => facts);

@@ -213,7 +213,7 @@ export interface Projects {
   /** Takes the pool out of every list; its home is still looked after until it is empty. */
   dropPool(pool: PoolId): Promise<void>;
   forgetPool(pool: PoolId): Promise<void>;
-  /** Of a home whose pool is deleted: does what is left to do where its deleter has died on the way. */
+  /** Does what is left to do for a deleted pool whose deleter has died on the way. */
   settleHome(home: Home): Promise<void>;
   pools(): Promise<readonly PoolId[]>;
   /** Every home with anything in it: open pools, deleted ones not yet empty, on-demand. */

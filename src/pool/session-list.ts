@@ -170,7 +170,7 @@ function makeMatches({ profiles }: Ports, query: SessionListQuery): Matches {
   };
 }
 
-/** Of a lease: of the profile a PATCH has attached, else of what its browser was launched from. */
+/** The profile that a PATCH has attached to the lease, else the one its browser was launched from. */
 function profileIdOf(row: Row): ProfileId | undefined {
   if (!("browser" in row)) return row.profileId;
   const { lease } = row.browser;

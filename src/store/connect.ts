@@ -12,7 +12,7 @@ export interface RedisOptions {
   readonly connectTimeoutMs: Millis;
   /** A command is given up after it, and so is a connection on which nothing was answered for so long. */
   readonly commandTimeoutMs: Millis;
-  /** Of sentinels that want one. */
+  /** For sentinels that ask for one. */
   readonly sentinelPassword?: string;
 }
 

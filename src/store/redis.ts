@@ -179,7 +179,7 @@ export class Store {
     }
   }
 
-  /** Of a cluster's connections it is not known which one is asked. */
+  /** Undefined for a cluster: it is not known which of its connections is asked. */
   #note(): Asked | undefined {
     if (!(this.redis instanceof Redis) || this.redis.status !== "ready") return undefined;
     const { stream } = this.redis;
@@ -189,7 +189,7 @@ export class Store {
   /** A connection that has said nothing at all while a command waited for its whole time is given up at once. */
   async #doubt({ stream, bytes, at }: Asked): Promise<void> {
     if (this.clock.monotonic() - at < this.#limitMs * wholeTime) return;
-    // Of a process that stood still the answers are there, and are read before this goes on.
+    // Where this process has stood still, the answers have come and are read before it goes on.
     await new Promise((resolve) => void setImmediate(resolve));
     if (stream.destroyed || stream.bytesRead !== bytes) return;
     this.log.warn({ limitMs: this.#limitMs }, "redis connection closed that answered nothing");

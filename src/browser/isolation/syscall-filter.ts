@@ -11,7 +11,7 @@ const [atNumber, atArch] = [0, 4];
 const allowed = 0x7fff0000;
 /** ENOSYS: as on a kernel without keys, which programs expect. */
 const denied = 0x00050000 | 38;
-/** Of another way of calling on x86-64, under which the same calls have other numbers. */
+/** Marks the x32 calls of x86-64: the same calls under other numbers. */
 const x32Bit = 0x40000000;
 
 /**

@@ -50,7 +50,7 @@ export interface WallParts {
   readonly programs: readonly string[];
   /** Where Chromium looks for its policies, such as `/etc/chromium/policies`. */
   readonly policies: string;
-  /** Of `makeFilter`. */
+  /** The path that `makeFilter` gave. */
   readonly filter?: string;
   /** The directory of `makeEtc` for that uid. */
   etcOf(uid: number): string;
