@@ -42,6 +42,7 @@ function contradictions(file: ConfigFile): string[] {
   demand(!isAlone && file.cluster_secret === null, `REMUDA_CLUSTER_SECRET (cluster_secret): role ${file.role} needs the secret all daemons share`);
   demand(!isAlone && file.encryption_key === null, `REMUDA_ENCRYPTION_KEY (encryption_key): role ${file.role} needs the key all daemons share`);
   demand(file.role === "control" && file.api_key === null, "REMUDA_API_KEY (api_key): role control needs the key all controls share");
+  demand(file.redis.cluster && /^rediss?\+sentinel:/.test(file.redis.url ?? ""), "redis.cluster: has to be false where redis.url names sentinels");
   demand(file.fill.backoff_max_ms < file.fill.backoff_initial_ms, "fill.backoff_max_ms: has to be at least fill.backoff_initial_ms");
   demand(file.node.lost_after_ms <= 2 * file.node.beat_period_ms, "node.lost_after_ms: has to be more than twice node.beat_period_ms");
   const contactLimit = file.egress.contact_limit_ms;

@@ -154,6 +154,9 @@ describe("faults", () => {
       "gateway.max_message_bytes: has to be at most gateway.max_unfinished_bytes",
       "gateway.max_unfinished_bytes: has to be at most gateway.max_total_unfinished_bytes",
     ]);
+    expect(await faultsOf({ redis: { url: "redis+sentinel://a,b/herd", cluster: true } })).toEqual([
+      "redis.cluster: has to be false where redis.url names sentinels",
+    ]);
   });
   test("names of prototypes are unknown settings", async () => {
     expect(await faultsOf("{\"__proto__\": 1, \"constructor\": {}}")).toHaveLength(2);
