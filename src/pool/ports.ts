@@ -96,10 +96,10 @@ export interface Homes extends Overview {
   /** `name` is what the caller calls the pool by, where that is not its id: a pool of another name is `missing`. */
   acquire(home: Home, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: Keyed; mayWait: boolean }): Promise<AcquireReply>;
   /**
-   * Without a candidate, where no node has room, only what the key was given before is given again. A waiter whose launch has failed
-   * may ask once more, as another `request`.
+   * Without a candidate, where no node has room, only what the key was given before is given again. `again`: a request of a waiter
+   * whose launch has failed, and for whose place alone another is claimed.
    */
-  createSession(home: Home, ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed; request?: RequestId }): Promise<CreateReply>;
+  createSession(home: Home, ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed; again?: RequestId }): Promise<CreateReply>;
   withdraw(home: Home, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply>;
   /** What an idempotency key (its digest) was given, if it is remembered. */
   findKeyed(home: Home, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined>;

@@ -90,7 +90,7 @@ async function claimElsewhere(
   if (failures.length >= mostLaunches) return false;
   const { candidate } = await placed(nodes, config, failures.map(({ node }) => node));
   if (!candidate) return false;
-  const reply = await homes.createSession(home, { waiter, config, candidate, request: newRequestId() });
+  const reply = await homes.createSession(home, { waiter, config, candidate, again: newRequestId() });
   if (reply.kind === "claimed") await jobs.add(launchJob(reply.browser));
   else await nodes.freeRoom(candidate.node, candidate.id);
   return reply.kind === "claimed";

@@ -54,13 +54,13 @@ export class RedisHomes implements Homes {
 
   async createSession(
     home: Home,
-    ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed; request?: RequestId },
+    ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed; again?: RequestId },
   ): Promise<CreateReply> {
     const { candidate } = ask;
     const browser = candidate && { ...candidate, config: candidate.id, generation: 1, networkGeneration: 1 };
-    const reply = await this.run({ home, request: ask.request ?? ask.waiter.connection, keyed: ask.keyed }, "create-session", {
+    const reply = await this.run({ home, request: ask.again ?? ask.waiter.connection, keyed: ask.keyed }, "create-session", {
       browser: browser ? JSON.stringify(browser) : "", waiter: JSON.stringify(ask.waiter), config: JSON.stringify(ask.config),
-      body: ask.keyed?.body ?? "",
+      body: ask.keyed?.body ?? "", isAgain: flag(ask.again !== undefined),
     });
     if (reply.kind === "granted") return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
     if (reply.kind === "claimed") return { kind: "claimed", ...(JSON.parse(reply.payload) as { browser: Browser; waiter: RequestId; lease: LeaseId }) };

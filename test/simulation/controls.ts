@@ -90,14 +90,14 @@ type Call = () => Promise<AcquireReply | CreateReply>;
 
 async function prepare(world: World, { waiter, control, ask: { home } }: Asking, keyed: Keyed | undefined): Promise<Call> {
   const { bed, random, pool } = world;
-  if (home === onDemandHome) return await prepareSession(world, waiter, keyed);
+  if (home === onDemandHome) return await prepareSession(world, waiter, { keyed });
   const id = pool?.home === home ? pool.id : ((home + random.id(12)) as PoolId);
   const mayWait = random.chance(0.8);
   world.note(`acquire ${waiter.connection} by ${control.id} key ${waiter.key ?? ""}`);
   return () => bed.homes.acquire(home, { pool: id, waiter, mayWait, ...(keyed ? { keyed } : {}) });
 }
 
-async function prepareSession(world: World, waiter: Waiter, keyed: Keyed | undefined): Promise<Call> {
+async function prepareSession(world: World, waiter: Waiter, { keyed, isAgain = false }: { keyed?: Keyed | undefined; isAgain?: boolean }): Promise<Call> {
   const { bed, random } = world;
   const id = findBrowserId(onDemandHome + random.id(12));
   const node = random.pick(world.nodes);
@@ -105,7 +105,7 @@ async function prepareSession(world: World, waiter: Waiter, keyed: Keyed | undef
   world.nodeOf.set(id, node.id);
   const candidate = { id, node: node.id, facts: JSON.stringify({ headless: true }) };
   world.note(`create ${id} on ${node.id} for ${waiter.connection}`);
-  const ask = { candidate, waiter, config: writeOf(poolConfig()).launchConfig, request: world.request(), ...(keyed ? { keyed } : {}) };
+  const ask = { candidate, waiter, config: writeOf(poolConfig()).launchConfig, ...(keyed ? { keyed } : {}), ...(isAgain ? { again: world.request() } : {}) };
   return async () => {
     const reply = await bed.homes.createSession(onDemandHome, ask);
     if (reply.kind !== "claimed") await bed.nodes.freeRoom(node.id, id);
@@ -118,7 +118,7 @@ async function prepareSession(world: World, waiter: Waiter, keyed: Keyed | undef
 export async function launchAgain(world: World, caller: Caller): Promise<void> {
   const { waiter: id, lease, connection } = caller;
   if (world.random.chance(0.3)) return await withdraw(world, caller, false);
-  const call = await prepareSession(world, { ...caller.ask.waiter, id, lease, connection, control: caller.control.id }, undefined);
+  const call = await prepareSession(world, { ...caller.ask.waiter, id, lease, connection, control: caller.control.id }, { isAgain: true });
   const { kind } = await world.repeatably(call, (reply) => reply.kind);
   world.note(`${connection} has it launched again: ${kind}`);
   if (kind !== "claimed") await withdraw(world, caller, false);

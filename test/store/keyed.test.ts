@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { age } from "../support/age.js";
 import { openEar } from "../support/ear.js";
 import { onBoth } from "../support/on-both.js";
-import { controlA, controlB, heldOf, nodeA, PoolBed } from "../support/pool-bed.js";
+import { controlA, controlB, heldOf, nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
 import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/store-bed.js";
 import { newLeaseId, onDemandHome } from "../../src/base/ids.js";
 import type { Waiter } from "../../src/pool/ports.js";
@@ -156,6 +156,20 @@ onBoth("an idempotency key", ({ bed, server }) => {
       await bed().homes.withdraw(onDemandHome, { waiter: first.waiter.id, connection: first.waiter.connection, lease: first.waiter.lease });
       await launchOf(first);
       expect((await bed().homes.browsers(onDemandHome)).browsers).toMatchObject([{ state: "retiring", why: "unwanted" }]);
+    });
+
+    test("a further launch is claimed for the place of one that failed, once, and for no place that is another's or was given up", async () => {
+      const first = await create({ key: "k" });
+      const again = async (): Promise<Awaited<ReturnType<typeof create>>["reply"]> =>
+        await bed().homes.createSession(onDemandHome, { candidate: candidateOn(onDemandHome, nodeB), waiter: first.waiter, config: writeOf(poolConfig()).launchConfig, again: request() });
+      expect(await again()).toEqual({ kind: "superseded" });
+      if (first.reply.kind === "claimed") await bed().reports.launchFailed(first.reply.browser.id, claimOf(first.reply.browser), "no display");
+      const further = await again();
+      expect(further).toMatchObject({ kind: "claimed", browser: { node: nodeB }, waiter: first.waiter.id, lease: first.waiter.lease });
+      expect(await again()).toEqual({ kind: "superseded" });
+      await launchOf({ ...first, reply: further });
+      expect(await bed().homes.findHeld(onDemandHome, first.waiter.lease)).toMatchObject({ browser: { node: nodeB } });
+      expect(await again()).toEqual({ kind: "superseded" });
     });
 
     test("a launch that fails tells the caller why, and its key may ask anew", async () => {

@@ -1,9 +1,9 @@
 -- create-session: claim the launch of an on-demand browser for a caller who waits for it; again where a launch of that caller has failed.
 -- KEYS  pool configs browsers launching leases waiting provisional controls spent events places generations ages served changed answer idempotency
--- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most
--- REPLY claimed (JSON {browser, waiter, lease}), again (the waiter; still launching), granted (the browser), mismatch, over, full (as many sessions as may be), none (no room), superseded (another connection has the place)
+-- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most isAgain
+-- REPLY claimed (JSON {browser, waiter, lease}), again (the waiter; still launching), granted (the browser), mismatch, over, full (as many sessions as may be), none (no room), superseded (the place is another connection's, or was given up)
 -- `browser` and `waiter` are JSON; the waiter is bound to the browser and stands in no queue. `browser` is empty where no node has room:
--- then only what the key was given before is given again.
+-- then only what the key was given before is given again. `isAgain`: for a place that stands since its launch has failed, and for nothing else.
 --- @include repeats
 --- @include events
 --- @include index
@@ -31,12 +31,11 @@ local function claimFor(place)
   return finish("claimed", cjson.encode({ browser = browser, waiter = place.id, lease = place.lease }))
 end
 
--- The place stands while a launch for it has failed and the next is not claimed.
-local standing = redis.call("HGET", K.waiting, waiter.id)
-if standing then
-  local place = cjson.decode(standing)
-  if place.connection ~= waiter.connection then return plain("superseded") end
-  if place.unplaced then return claimFor(place) end
+if A.isAgain == "1" then
+  local standing = redis.call("HGET", K.waiting, waiter.id)
+  local place = standing and cjson.decode(standing)
+  if not place or not place.unplaced or place.connection ~= waiter.connection then return plain("superseded") end
+  return claimFor(place)
 end
 local answered = repeated(waiter, function(place)
   if place.unplaced and A.browser ~= "" then return claimFor(place) end
