@@ -54,7 +54,9 @@ export class Fence {
 
   async #act(slot: Slot, message: NodeMessage): Promise<void> {
     switch (message.kind) {
-      case "cut": return await slot.activity.cutLease(message.lease, message.why);
+      case "cut":
+        this.ports.succession.leave(slot, message.lease);
+        return await slot.activity.cutLease(message.lease, message.why);
       case "start": return await this.#start(slot, message);
       case "ask": return await this.ports.answer(message, await this.#outcomeOf(slot, message));
       case "fence": return await this.#fence(slot, message);
@@ -120,6 +122,7 @@ export class Fence {
 
   /** Cuts the lease and restores the pool's baseline; without a reset the browser is then free. */
   async #fence(slot: Slot, { lease, claim, mode }: { lease: LeaseId; claim: ClaimId; mode: "none" | "state" }): Promise<void> {
+    if (mode === "state") this.ports.succession.leave(slot, lease);
     const isFenced = await this.#cut(slot, lease);
     if (isFenced && mode === "none") await this.ports.reports.freed(slot.id, claim);
   }
@@ -127,7 +130,10 @@ export class Fence {
   async #cut(slot: Slot, lease: LeaseId): Promise<boolean> {
     try {
       await slot.activity.cutLease(lease, "released");
-      await slot.inTurn(() => slot.restoreViewport());
+      // Heard late, it is no word about the next holder's.
+      await slot.inTurn(async () => {
+        if (slot.activity.lease === undefined) await slot.restoreViewport();
+      });
       await this.ports.networks.restore(slot);
       return true;
     } catch (error) {
@@ -141,13 +147,17 @@ export class Fence {
     const slot = this.ports.slots.find(id);
     const record = (await this.ports.homes.findBrowser(id))?.browser;
     if (!slot || record?.state !== "resetting" || record.claim !== claim) return;
-    if (record.fence && !(await this.#cut(slot, record.fence))) return;
+    if (record.fence) {
+      this.ports.succession.leave(slot, record.fence);
+      if (!(await this.#cut(slot, record.fence))) return;
+    }
     try {
       const { differences } = await slot.chromium.reset(this.ports.resetLimitMs);
       if (differences.length > 0) return await this.ports.slots.retireNow(slot, "not_clean", differences.join("; "));
     } catch (error) {
       return await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
     }
+    if (slot.stray === record.fence) slot.stray = undefined;
     await this.ports.reports.freed(id, claim);
   }
 }

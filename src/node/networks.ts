@@ -111,9 +111,11 @@ export class Networks {
     return prepared && isDeepStrictEqual(prepared.asked, settingsOf(wanted)) ? prepared.rules : await slot.door.rulesWith(wanted);
   }
 
-  /** The launch's own rules again: nothing of the lease's is left. */
+  /** The launch's own rules again where a lease that is over had others; those of a holder stay. */
   restore(slot: Slot): Promise<void> {
-    return this.#inTurn(slot, () => this.#restore(slot));
+    return this.#inTurn(slot, async () => {
+      if (slot.network && slot.activity.isOver(slot.network.lease)) await this.#restore(slot);
+    });
   }
 
   async #restore(slot: Slot): Promise<void> {

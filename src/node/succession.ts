@@ -37,6 +37,15 @@ export class Succession {
     await this.#isSole(slot, undefined, (record) => record?.state === "idle");
   }
 
+  /**
+   * A lease is about to be cut, and what it has done to the browser is to be undone, or ended with it. Noted until then: where Redis
+   * forgets the lease together with its end, nobody else gets the browser as it is.
+   */
+  leave(slot: Slot, lease: LeaseId): void {
+    const isKnown = slot.activity.rivalsOf(undefined).includes(lease);
+    if (isKnown && hasUsed(slot, lease)) slot.stray ??= lease;
+  }
+
   async #isSole(slot: Slot, lease: LeaseId | undefined, isMeant: (record: Browser | undefined) => boolean): Promise<boolean> {
     if (isClear(slot, lease) && !this.#underWay.has(slot)) return true;
     const earlier = this.#underWay.get(slot) ?? Promise.resolve();

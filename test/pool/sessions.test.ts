@@ -108,14 +108,14 @@ test("a network that comes with a viewport is made ready with it, and asked for 
   control.whileNodeWorks(async () => {
     const { lease: held } = await pool.record(id);
     noted.push([held?.name, held?.networkWanted?.revision]);
-    if (held?.networkWanted) await control.bed.reports.applied({ browser: id, lease, revision: 1, outcome: "applied" });
+    if (held?.networkWanted) await control.bed.reports.applied({ browser: id, lease, revision: held.networkWanted.revision, outcome: "applied" });
   });
   const patch = { name: "all", viewport: { width: 640, height: 480 }, network: { allowed_hosts: ["a.example"] } };
-  expect((await patched(id, patch)).browser.lease).toMatchObject({ name: "all", viewport: expect.stringContaining("640"), network: { revision: 1 } });
+  expect((await patched(id, patch)).browser.lease).toMatchObject({ name: "all", viewport: expect.stringContaining("640"), network: { revision: expect.any(Number) } });
   expect(control.asked).toMatchObject([
-    { kind: "change", viewport: { width: 640, height: 480 }, network: { allowedHosts: '["a.example"]' } }, { kind: "network", revision: 1 },
+    { kind: "change", viewport: { width: 640, height: 480 }, network: { allowedHosts: '["a.example"]' } }, { kind: "network", revision: noted.flat()[3] },
   ]);
-  expect(noted).toEqual([[undefined, undefined], ["all", 1]]);
+  expect(noted).toEqual([[undefined, undefined], ["all", expect.any(Number)]]);
   expect((await pool.record(id)).lease).toMatchObject({ network: { allowedHosts: '["a.example"]' } });
 });
 
@@ -125,13 +125,14 @@ test("a network is asked of the node after the record says so, before anything e
   control.answerOfNode("silent");
   const silent = await control.updateSession(id, { name: "other", network: { allowed_hosts: [" A.example ", "a.example"] } }, callerOf());
   expect(silent).toMatchObject({ kind: "refused", code: "node_silent", message: expect.stringContaining("not in force yet") });
-  expect(control.asked).toMatchObject([{ kind: "network", revision: 1, change: { revision: 1 } }]);
   const { lease: asked } = await pool.record(id);
-  expect(asked).toMatchObject({ networkWanted: { revision: 1, allowedHosts: '["a.example"]' } });
+  expect(asked).toMatchObject({ networkWanted: { allowedHosts: '["a.example"]' } });
+  const revision = asked?.networkWanted?.revision ?? 0;
+  expect(control.asked).toMatchObject([{ kind: "network", revision, change: { revision } }]);
   expect([asked?.name, asked?.network]).toEqual([undefined, undefined]);
-  await control.bed.reports.applied({ browser: id, lease, revision: 1, outcome: "applied" });
+  await control.bed.reports.applied({ browser: id, lease, revision, outcome: "applied" });
   control.answerOfNode("done");
-  expect((await patched(id, { name: "other" })).browser.lease).toMatchObject({ name: "other", network: { revision: 1, allowedHosts: '["a.example"]' } });
+  expect((await patched(id, { name: "other" })).browser.lease).toMatchObject({ name: "other", network: { revision, allowedHosts: '["a.example"]' } });
 });
 
 test("an allowlist does not come beside a policy of WebRTC's own addresses", async () => {
@@ -158,7 +159,8 @@ test("a start page has to be within the list that will be in force", async () =>
   expect(await control.updateSession(id, { start_url: "https://a.example/", network: { allowed_hosts: ["b.example"] } }, callerOf())).toMatchObject(refused);
   expect(control.asked).toEqual([]);
   await patched(id, { start_url: "https://b.example/", network: { allowed_hosts: ["b.example"] } });
-  await control.bed.reports.applied({ browser: id, lease, revision: 1, outcome: "applied" });
+  const revision = (await pool.record(id)).lease?.networkWanted?.revision ?? 0;
+  await control.bed.reports.applied({ browser: id, lease, revision, outcome: "applied" });
   await patched(id, { start_url: "https://b.example/again" });
   expect(await control.updateSession(id, { start_url: "https://a.example/" }, callerOf())).toMatchObject(refused);
 });

@@ -30,6 +30,15 @@ onBoth("fill", ({ bed }) => {
       expect(await pool.claim(10)).toHaveLength(2);
     });
 
+    test("a clock that goes back, as after a failover to another machine, takes no tokens", async () => {
+      const pool = await PoolBed.create(bed(), { size: 10, fill_rate_per_minute: 20 });
+      expect(await pool.claim(1)).toHaveLength(1);
+      await pool.age(-3_600_000);
+      expect(await pool.claim(10)).toHaveLength(1);
+      await pool.age(31_000);
+      expect(await pool.claim(10)).toHaveLength(1);
+    });
+
     test("a failed launch gives its token back", async () => {
       const pool = await PoolBed.create(bed(), { size: 4, fill_rate_per_minute: 25 });
       const [browser] = await pool.claim(4);

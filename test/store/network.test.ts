@@ -7,6 +7,8 @@ onBoth("a lease's network", ({ bed }) => {
   const ask = async (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string; proxy?: string }) =>
     await bed().homes.touch(pool.home, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
   const leaseOf = async (pool: PoolBed, { id }: Held) => (await pool.record(id)).lease;
+  /** What was asked for last; later ones are greater. */
+  const wanted = async (pool: PoolBed, held: Held): Promise<number> => (await leaseOf(pool, held))?.networkWanted?.revision ?? 0;
   const applied = (held: Held, revision: number, outcome: "applied" | "refused" = "applied") =>
     bed().reports.applied({ browser: held.id, lease: held.lease, revision, outcome });
 
@@ -15,33 +17,38 @@ onBoth("a lease's network", ({ bed }) => {
     const held = await pool.lend();
     expect(await bed().homes.networkChanges(pool.home)).toBe(0);
     await ask(pool, held, { allowedHosts: '["a.example"]' });
-    expect(await leaseOf(pool, held)).toMatchObject({ networkWanted: { revision: 1, allowedHosts: '["a.example"]' } });
+    expect(await leaseOf(pool, held)).toMatchObject({ networkWanted: { allowedHosts: '["a.example"]' } });
     expect(await leaseOf(pool, held)).not.toHaveProperty("network");
-    expect(await bed().homes.networkChanges(pool.home)).toBe(1);
-    expect(await applied(held, 1)).toBe("applied");
-    expect(await leaseOf(pool, held)).toMatchObject({ network: { revision: 1, allowedHosts: '["a.example"]' } });
+    const revision = await wanted(pool, held);
+    expect(await bed().homes.networkChanges(pool.home)).toBe(revision);
+    expect(await applied(held, revision)).toBe("applied");
+    expect(await leaseOf(pool, held)).toMatchObject({ network: { revision, allowedHosts: '["a.example"]' } });
     expect(await leaseOf(pool, held)).not.toHaveProperty("networkWanted");
-    expect(await applied(held, 1)).toBe("stale");
+    expect(await applied(held, revision)).toBe("stale");
   });
 
   test("keeps what an earlier change has set, and an earlier one that is reported late changes nothing", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
     await ask(pool, held, { proxy: '{"id":"p"}' });
+    const first = await wanted(pool, held);
     await ask(pool, held, { allowedHosts: "null" });
-    expect(await applied(held, 1)).toBe("stale");
-    expect(await applied(held, 2)).toBe("applied");
-    expect(await leaseOf(pool, held)).toMatchObject({ network: { revision: 2, allowedHosts: "null", proxy: '{"id":"p"}' } });
+    const second = await wanted(pool, held);
+    expect(second).toBeGreaterThan(first);
+    expect(await applied(held, first)).toBe("stale");
+    expect(await applied(held, second)).toBe("applied");
+    expect(await leaseOf(pool, held)).toMatchObject({ network: { revision: second, allowedHosts: "null", proxy: '{"id":"p"}' } });
   });
 
   test("that its node refuses leaves what was in force", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
     await ask(pool, held, { allowedHosts: '["a.example"]' });
-    await applied(held, 1);
+    const revision = await wanted(pool, held);
+    await applied(held, revision);
     await ask(pool, held, { proxy: '{"id":"gone"}' });
-    expect(await applied(held, 2, "refused")).toBe("applied");
-    expect(await leaseOf(pool, held)).toMatchObject({ network: { revision: 1, allowedHosts: '["a.example"]' } });
+    expect(await applied(held, await wanted(pool, held), "refused")).toBe("applied");
+    expect(await leaseOf(pool, held)).toMatchObject({ network: { revision, allowedHosts: '["a.example"]' } });
   });
 
   test("ends with the lease: a change of hosts has the browser fenced, one of the proxy has it retired", async () => {
@@ -49,10 +56,11 @@ onBoth("a lease's network", ({ bed }) => {
     const [hosts, proxy] = [await pool.lend(), await pool.lend()];
     await ask(pool, hosts, { allowedHosts: '["a.example"]' });
     await ask(pool, proxy, { proxy: '{"mode":"direct"}' });
+    const revision = await wanted(pool, hosts);
     for (const held of [hosts, proxy]) await pool.release(held);
     expect(await pool.record(hosts.id)).toMatchObject({ state: "resetting", mode: "none" });
     expect(await pool.record(proxy.id)).toMatchObject({ state: "retiring", why: "altered" });
-    expect(await applied(hosts, 1)).toBe("stale");
+    expect(await applied(hosts, revision)).toBe("stale");
   });
 
   describe("usage", () => {

@@ -10,6 +10,13 @@
 local first = again()
 if first then return first end
 
+-- Also a time: after a failover that lost the last ones none is given twice, for a node has put those in force.
+local function nextRevision()
+  local revision = math.max(now, tonumber(redis.call("HGET", K.pool, "networkChanges") or 0) + 1)
+  redis.call("HSET", K.pool, "networkChanges", string.format("%.0f", revision))
+  return revision
+end
+
 local browser = read(A.browser)
 if not browser or not browser.lease then return plain("unknown") end
 if A.lease ~= "" and A.lease ~= browser.lease.id then return plain("superseded") end
@@ -24,7 +31,7 @@ if change.uploaded then browser.uploaded = true end
 if change.network then
   local before, asked = lease.networkWanted or lease.network or {}, change.network
   lease.networkWanted = {
-    revision = redis.call("HINCRBY", K.pool, "networkChanges", 1),
+    revision = nextRevision(),
     allowedHosts = asked.allowedHosts or before.allowedHosts, proxy = asked.proxy or before.proxy,
   }
   -- A browser that a holder has sent through another proxy is nobody else's (design.md 5, Reuse).

@@ -6,7 +6,8 @@
 local function refill(size, rate)
   local held, at = unpack(poolFields("tokens", "tokensAt"))
   local burst = math.ceil(size * rate / 100)
-  local gained = (now - (tonumber(at) or now)) / 60000 * size * rate / 100
+  -- After a failover the clock is another machine's, and may go back.
+  local gained = math.max(0, now - (tonumber(at) or now)) / 60000 * size * rate / 100
   local tokens = math.min(burst, (tonumber(held) or burst) + gained)
   redis.call("HSET", K.pool, "tokens", tokens, "tokensAt", now)
   return tokens
