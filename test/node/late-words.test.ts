@@ -58,9 +58,9 @@ const ask = (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: strin
   node.bed.homes.touch(pool.home, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
 
 /** The word that a lease is over, as it goes to the node. */
-async function fenceOf(pool: PoolBed, { id, lease }: Held): Promise<NodeMessage> {
-  const { claim, mode } = await pool.record(id);
-  if (!claim || !mode) throw new Error("it is not being fenced");
+async function fenceOf(pool: PoolBed, { id, lease }: Held, mode: "none" | "state"): Promise<NodeMessage> {
+  const { claim } = await pool.record(id);
+  if (!claim) throw new Error("it is not being fenced");
   return { kind: "fence", browser: id, lease, claim, mode };
 }
 
@@ -74,7 +74,7 @@ test("the end of a lease, heard a second time, takes nothing from the next holde
   const { pool, slot, held } = await leased();
   await comes(slot, held);
   await pool.release(held);
-  const fence = await fenceOf(pool, held);
+  const fence = await fenceOf(pool, held, "none");
   await node.fence.hearDirectly(fence);
   const next = await pool.lend();
   expect([next.id, await comes(slot, next)]).toEqual([held.id, true]);
@@ -108,7 +108,7 @@ test.each(["state", "relaunch"] as const)("where a pool resets by %s, a browser 
   await comes(slot, held);
   await pool.release(held);
   await node.fence.hearDirectly(reset_on_release === "state"
-    ? await fenceOf(pool, held) : { kind: "cut", browser: held.id, lease: held.lease, why: "released" });
+    ? await fenceOf(pool, held, "state") : { kind: "cut", browser: held.id, lease: held.lease, why: "released" });
   await restore();
   const next = await pool.lend();
   expect([next.id, await comes(slot, next)]).toEqual([held.id, false]);
@@ -123,7 +123,7 @@ test("a browser that was reset is the next holder's, whatever Redis has forgotte
   await pool.release(held);
   const { claim } = await pool.record(held.id);
   if (!claim) throw new Error("it is not being reset");
-  await node.fence.hearDirectly(await fenceOf(pool, held));
+  await node.fence.hearDirectly(await fenceOf(pool, held, "state"));
   await node.fence.reset({ browser: held.id, claim });
   expect(await pool.state(held.id)).toBe("idle");
   await restore();
