@@ -45,6 +45,8 @@ export async function startDaemon({ executable, group }: Settings = {}): Promise
   await writeFile(config, JSON.stringify({
     egress: { private_hosts: ["127.0.0.1"] },
     fill: { default_rate_per_minute: 60_000 }, log: { format: "json" }, node: { memory_bytes: 2 ** 40 },
+    // A stand-in is a script, and a browser's own root has no programs.
+    ...(executable === undefined ? {} : { browser: { readable_paths: ["/bin", "/usr/bin"] } }),
   }));
   let redisPid = 0;
   const helper = await startHelper({
