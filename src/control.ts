@@ -20,6 +20,7 @@ import { makeAskNode } from "./pool/ask-node.js";
 import { type AskCurl, makeCurl } from "./pool/curl.js";
 import { Configs } from "./pool/configs.js";
 import { Cuts } from "./pool/cuts.js";
+import type { Browser } from "./pool/browser.js";
 import { Desk } from "./pool/desk.js";
 import { makeFill, makeKick } from "./pool/fill.js";
 import { Grants } from "./pool/grants.js";
@@ -92,7 +93,7 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   const cuts = new Cuts({ homes, clock, log, tellDirectly });
   state.signals.on("lease.cut", (cut) => cuts.watch(cut));                          stops.add("cuts", () => cuts.close());
   const asking = makeAskNode(control, { wire, clock, tellDirectly });
-  const onMessage = (message: ControlMessage): void => (message.kind === "answer" ? asking.hear(message) : desk.deliver(message.connection, message));
+  const onMessage = (message: ControlMessage): void => (message.kind === "answer" ? asking.hear(message) : deliver({ desk, grants }, message));
   const fill = makeFill({ homes, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
   const kickHome = makeKick(fill, (home, error) => log.warn({ home, error: textOf(error) }, "fill left to the tick"));
   const hearing = listeningOf(config, state);
@@ -128,6 +129,13 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
     desk.close();
   };
   return { control: { listening, pools, begin, dismiss }, stops };
+}
+
+/** Exported for tests. */
+export function deliver({ desk, grants }: { desk: Desk; grants: Grants }, message: Exclude<ControlMessage, { kind: "answer" }>): void {
+  if (desk.deliver(message.connection, message) || message.kind !== "granted") return;
+  const { id, lease } = JSON.parse(message.browser) as Browser;
+  if (lease) grants.unwanted(lease.id, id);
 }
 
 /** What runs in this process need not wait for a tick: a browser is replaced as soon as it is over, or as there is room. */

@@ -63,9 +63,11 @@ export class Desk {
     };
   }
 
-  /** Delivers a message to its request, if it waits here. */
-  deliver(connection: RequestId, message: ControlMessage): void {
-    this.#places.get(connection)?.put({ kind: "message", message });
+  /** Delivers a message to its request; false where it does not wait here. */
+  deliver(connection: RequestId, message: ControlMessage): boolean {
+    const place = this.#places.get(connection);
+    place?.put({ kind: "message", message });
+    return place !== undefined;
   }
 
   /** A stopping control answers its waiting acquires at once. */

@@ -1,5 +1,6 @@
+import { LRUCache } from "lru-cache";
 import { type Clock, type Millis, pause } from "../base/clock.js";
-import { type ControlId, type Home, type LeaseId, newRequestId, onDemandHome, type RequestId } from "../base/ids.js";
+import { type BrowserId, type ControlId, type Home, homeOf, type LeaseId, newRequestId, onDemandHome, type RequestId } from "../base/ids.js";
 import { groupBy } from "../base/group.js";
 import { textOf, type Log } from "../base/log.js";
 import type { Desk } from "./desk.js";
@@ -44,6 +45,8 @@ const confirmEveryMs: Millis = 50;
 export class Grants {
   readonly #delivered = new Map<Home, LeaseId[]>();
   readonly #open = new Map<LeaseId, Home>();
+  /** Which browser each lease had of which a request here was told: a message of the same that comes late says nothing new. */
+  readonly #told = new LRUCache<LeaseId, BrowserId>({ max: 10_000 });
   readonly #waiting = new Map<RequestId, Waiting>();
   readonly #lost = new Map<LeaseId, Lost>();
   readonly #abandoned = new Map<RequestId, Wish>();
@@ -62,8 +65,9 @@ export class Grants {
   }
 
   /** A lease whose reply is on its way. */
-  opened(home: Home, lease: LeaseId): void {
+  opened(home: Home, lease: LeaseId, browser: BrowserId): void {
     this.#open.set(lease, home);
+    this.#told.set(lease, browser);
   }
 
   settle(home: Home, lease: LeaseId, outcome: "delivered" | "lost"): void {
@@ -74,6 +78,11 @@ export class Grants {
     }
     this.#lost.set(lease, { home, request: newRequestId() });
     this.#background("lost grant undone", this.#undo(lease));
+  }
+
+  /** A grant that no request here waits for: a failover has brought back a place that was given up, and nobody else takes it back. */
+  unwanted(lease: LeaseId, browser: BrowserId): void {
+    if (this.#told.get(lease) !== browser) this.settle(homeOf(browser), lease, "lost");
   }
 
   /** A wish whose caller was answered with a fault, while a script may have granted it or put it in line. */

@@ -172,6 +172,6 @@ async function granted({ configs, grants }: LendingPorts, home: Home, { browser,
   const session = await configs.findSession(browser, at);
   const lease = browser.lease?.id;
   if (!session || !lease) throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });
-  grants.opened(home, lease);
+  grants.opened(home, lease, browser.id);
   return { kind: "granted", session, settle: (outcome) => grants.settle(home, lease, outcome) };
 }

@@ -68,7 +68,7 @@ test("a waiter whose place cannot be given up at its end is not lent a browser f
   const pool = await filled();
   const held = await pool.lend();
   const outcome = await waiting(pool);
-  control.broken.add("withdraw");
+  control.broken.add("withdraw").add("undo");
   await control.clock.advance(30_000);
   await expect(outcome.answer).rejects.toThrow("cannot be reached");
   await pool.release(held);
@@ -131,6 +131,15 @@ test("a granted wait whose caller has gone gives the browser back", async () => 
   await beat();
   const answered = await outcome.answer.then((answer) => answer, () => undefined);
   if (answered?.kind === "granted") answered.settle("lost");
+  await until("the browser's return", async () => (await idle(pool)) === 1);
+});
+
+test("a browser that is lent to a place which nobody holds any more, as after a failover, is given back", async () => {
+  const pool = await filled();
+  const held = await pool.lend();
+  await pool.ask({ control: control.control });
+  await pool.beat(control.control);
+  await pool.release(held);
   await until("the browser's return", async () => (await idle(pool)) === 1);
 });
 

@@ -1,4 +1,6 @@
 import { age, pass } from "./time.js";
+import { simulationLosesWrites } from "../support/simulation-settings.js";
+import { demote, detachOrFailOver } from "./failover.js";
 import * as controls from "./controls.js";
 import * as holders from "./holders.js";
 import * as nodes from "./nodes.js";
@@ -48,12 +50,23 @@ const actions: readonly (readonly [number, Act])[] = [
   [0.3, upkeep.flush],
   [0.2, upkeep.deletePool],
   [20, upkeep.createPool],
+  [simulationLosesWrites ? 2.5 : 0, detachOrFailOver],
+  [0.1, demote],
   [5, pass],
   [0.5, age],
 ];
 const total = actions.reduce((sum, [weight]) => sum + weight, 0);
 
+/** What makes leases, and sockets of theirs. */
+const lending: readonly Act[] = [
+  controls.askAnything, (world) => controls.flushReply(world, anyCaller(world, "granted"), false), holders.connect, holders.openSocket,
+];
+
 export function anyAction(world: World): Act {
+  if (world.lendingSteps > 0) {
+    world.lendingSteps -= 1;
+    return world.random.pick(lending) ?? controls.askAnything;
+  }
   let left = world.random.next() * total;
   for (const [weight, act] of actions) {
     left -= weight;

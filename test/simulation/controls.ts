@@ -132,6 +132,7 @@ function seat(world: World, { ask: one, waiter, control }: Asking, reply: Acquir
     hold(lease !== undefined, () => "a grant without a lease");
     const shadow = world.shadow.leases.get(lease);
     if (shadow) shadow.isDoubtful = false;
+    world.told.set(lease, reply.browser.id);
     world.callers.push({ ...place, waiter: waiter.id, lease, phase: "granted" });
     return lease;
   }
@@ -188,6 +189,7 @@ export async function withdraw(world: World, caller: Caller | undefined, isGone:
   const reply = await world.bed.homes.withdraw(home, { waiter, connection, lease });
   world.note(`withdraw ${connection}: ${reply.kind}`);
   if (reply.kind !== "granted") return void (caller.phase = "over");
+  world.told.set(lease, reply.browser.id);
   caller.phase = "granted";
   if (isGone) flushReply(world, caller, true);
 }
@@ -201,6 +203,7 @@ export async function lookAfter(world: World, caller: Caller | undefined): Promi
 
 export function served(world: World, caller: Caller, browser: Browser): void {
   hold(browser.lease?.id === caller.lease, () => `${caller.connection} was served with ${browser.lease?.id}`);
+  world.told.set(caller.lease, browser.id);
   caller.phase = "granted";
   world.note(`${caller.connection} learns of ${caller.lease}`);
 }

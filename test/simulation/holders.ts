@@ -1,9 +1,16 @@
-import { findLeaseId } from "../../src/base/ids.js";
-import { hold } from "./shadow.js";
+import { findLeaseId, type LeaseId } from "../../src/base/ids.js";
+import { begin, type Slot } from "./begin.js";
+import { hold, type ShadowLease } from "./shadow.js";
 import type { Holder, Release, World } from "./world.js";
 
 /** A retry that names no lease is safe so long after the lease's end (design.md 5, Release). */
 const retryWindowMs = 110_000;
+
+/** After a failover a place that was served before may be served once more, with another browser. */
+function liveOf({ shadow }: World, { lease, browser }: Holder): ShadowLease | undefined {
+  const live = shadow.leases.get(lease);
+  return live?.browser === browser ? live : undefined;
+}
 
 const drop = (world: World, holder: Holder): void => {
   world.holders = world.holders.filter((one) => one !== holder);
@@ -16,7 +23,7 @@ export async function release(world: World): Promise<void> {
   if (!holder) return;
   drop(world, holder);
   // A request that names no lease means whoever holds the session when it comes: only a holder may send it first.
-  const isNamed = !world.shadow.leases.has(holder.lease) || random.chance(0.6);
+  const isNamed = !liveOf(world, holder) || random.chance(0.6);
   const first: Release = { holder, isNamed, isRetry: false, since: world.now };
   if (random.chance(0.2)) return void world.releases.push({ ...first, isRetry: true });
   await send(world, first);
@@ -33,7 +40,7 @@ export async function releaseLate(world: World): Promise<void> {
 
 async function send(world: World, { holder, isNamed, isRetry }: Release): Promise<void> {
   const { lease, browser, home } = holder;
-  const wasHeld = world.shadow.leases.has(lease);
+  const wasHeld = liveOf(world, holder) !== undefined;
   world.cause = { kind: "release", lease };
   const request = world.request();
   const reuse = world.random.chance(0.93);
@@ -62,7 +69,7 @@ export async function touch(world: World): Promise<void> {
     return one.kind;
   });
   world.note(`touch ${lease}: ${reply.kind}`);
-  hold((reply.kind === "touched") === world.shadow.leases.has(lease), () => `a touch of ${lease} answered ${reply.kind}`);
+  hold((reply.kind === "touched") === (liveOf(world, holder) !== undefined), () => `a touch of ${lease} answered ${reply.kind}`);
   if (reply.kind !== "touched") await bed.projects.freeName({ kind: "session", name, owner: lease });
 }
 
@@ -74,25 +81,36 @@ export async function connect(world: World): Promise<void> {
   if (!holder || !held) return;
   const reply = await world.bed.reports.connect(holder.browser, holder.lease);
   world.note(`connect ${holder.lease}: ${reply.kind}`);
-  const lease = world.shadow.leases.get(holder.lease);
+  const lease = liveOf(world, holder);
   hold((reply.kind === "connected") === (lease !== undefined), () => `a client of ${holder.lease} was ${reply.kind}`);
   if (!lease) return;
   lease.isOpened = true;
+  if (!(await begin(world, held, holder.lease))) return;
   world.openings.push({ node: held.node, browser: holder.browser, lease: holder.lease });
 }
 
 export function openSocket(world: World): void {
   const opening = world.random.take(world.openings);
   const slot = opening?.node.slots.get(opening.browser);
-  if (!opening || !slot || slot.over.has(opening.lease)) return;
-  world.note(`socket ${opening.lease}`);
-  slot.sockets.add(opening.lease);
+  if (!opening || !slot || slot.sockets.has(opening.lease)) return;
+  const { lease } = opening;
+  const visit = slot.activity.enter(lease, { cut: async () => void slot.sockets.delete(lease) });
+  if (!visit?.confirm()) return;
+  world.note(`socket ${lease}`);
+  slot.sockets.set(lease, visit);
+  hold(slot.sockets.size === 1, () => `${opening.browser} is driven by ${[...slot.sockets.keys()].join()}`);
+}
+
+function leaveSocket(slot: Slot, lease: LeaseId): void {
+  slot.sockets.get(lease)?.leave();
+  slot.sockets.delete(lease);
 }
 
 export function closeSocket(world: World): void {
   const holder = world.random.pick(world.holders);
   const slot = holder && world.slotOf(holder.browser)?.slot;
-  if (!holder || !slot?.sockets.delete(holder.lease)) return;
+  if (!holder || !slot?.sockets.has(holder.lease)) return;
+  leaveSocket(slot, holder.lease);
   slot.lastActiveAt = world.now;
 }
 
@@ -101,6 +119,7 @@ export function vanish(world: World): void {
   const holder = world.random.pick(world.holders);
   if (!holder) return;
   drop(world, holder);
-  world.slotOf(holder.browser)?.slot.sockets.delete(holder.lease);
+  const slot = world.slotOf(holder.browser)?.slot;
+  if (slot) leaveSocket(slot, holder.lease);
   world.note(`holder of ${findLeaseId(holder.lease)} vanishes`);
 }

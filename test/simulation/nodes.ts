@@ -1,9 +1,10 @@
-import { type BrowserId, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
+import { type BrowserId, type ClaimId, homeOf, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
 import type { ControlMessage, Job, NodeMessage } from "../../src/pool/ports.js";
 import type { Browser } from "../../src/pool/browser.js";
 import { launchAgain, served } from "./controls.js";
+import { begin, clear, cut, newSlot, type Slot } from "./begin.js";
 import { hold } from "./shadow.js";
-import type { FakeNode, Slot, World } from "./world.js";
+import type { FakeNode, World } from "./world.js";
 
 /** What is left to do for a job or message, step by step as a node does it, so that anything may come in between. */
 
@@ -63,6 +64,8 @@ export async function carryOut(world: World, job: Job): Promise<void> {
   if (record?.claim !== job.claim) return;
   world.note(`job ${job.kind} ${job.browser} ${job.claim}`);
   if (job.kind === "launch" && record.state === "launching" && !node.slots.has(job.browser)) node.launching.set(job.browser, job.claim);
+  const slot = node.slots.get(job.browser);
+  if (job.kind === "launch" && record.state === "launching" && slot) await sayLaunched(world, { node, slot }, job.claim);
   if (job.kind === "retire" && record.state === "retiring") await retire(world, node, job);
   if (job.kind === "reset" && record.state === "resetting") await reset(world, node, record);
 }
@@ -76,14 +79,9 @@ async function retire(world: World, node: FakeNode, { browser, claim }: Job): Pr
 async function reset(world: World, node: FakeNode, { id: browser, claim, fence }: Browser): Promise<void> {
   const slot = node.slots.get(browser);
   if (!slot || !claim) return;
-  if (fence) cut(slot, fence);
+  if (fence) await cut(slot, fence);
   if (world.fails(0.05)) return await endHere(world, node, { browser, why: "not_clean" });
   await world.bed.reports.freed(browser, claim);
-}
-
-function cut(slot: Slot, lease: LeaseId): void {
-  slot.over.add(lease);
-  slot.sockets.delete(lease);
 }
 
 /** A launch that is under way comes to its end. */
@@ -96,7 +94,7 @@ export async function finishLaunch(world: World): Promise<void> {
     const outcome = await world.bed.reports.launchFailed(browser, claim, "no display");
     return world.note(`launch of ${browser} failed: ${outcome}`);
   }
-  node.slots.set(browser, { sockets: new Set(), over: new Set(), lastActiveAt: world.now });
+  node.slots.set(browser, newSlot(world, browser));
   const outcome = await world.bed.reports.launched(browser, claim, "{}");
   world.note(`launched ${browser}: ${outcome}`);
   if (outcome === "stale") node.slots.delete(browser);
@@ -112,7 +110,7 @@ export async function crash(world: World): Promise<void> {
   node.slots.delete(browser);
 }
 
-async function endHere(world: World, node: FakeNode, { browser, why }: { browser: BrowserId; why: "crashed" | "not_clean" }): Promise<void> {
+async function endHere(world: World, node: FakeNode, { browser, why }: { browser: BrowserId; why: "crashed" | "not_clean" | "missing" }): Promise<void> {
   world.cause = { kind: "end", browser };
   node.slots.delete(browser);
   const told = await world.bed.reports.end(browser, why, "it is over");
@@ -130,15 +128,47 @@ export async function keep(world: World, node: FakeNode | undefined): Promise<vo
   }
   for (const id of node.slots.keys()) if (!records.has(id)) node.slots.delete(id);
   const widow = [...records.values()].find(({ id, state }) => ["idle", "leased", "resetting"].includes(state) && !node.slots.has(id));
-  if (widow) await endHere(world, node, { browser: widow.id, why: "crashed" });
+  if (widow) return await endHere(world, node, { browser: widow.id, why: "missing" });
+  for (const [id, slot] of node.slots) {
+    const record = records.get(id);
+    if (record && (await keepSlot(world, { node, slot }, record))) return;
+  }
+}
+
+/** As node/keeping.ts does. True where it was a step. */
+async function keepSlot(world: World, at: { node: FakeNode; slot: Slot }, { id, state, lease, claim }: Browser): Promise<boolean> {
+  const { node, slot } = at;
+  const { activity } = slot;
+  if (state === "leased" && lease && activity.isOver(lease.id)) {
+    await endHere(world, node, { browser: id, why: "not_clean" });
+    return true;
+  }
+  if (state === "launching" && claim) {
+    await sayLaunched(world, at, claim);
+    return true;
+  }
+  const isClear = slot.stray === undefined && activity.rivalsOf(lease?.id).length === 0;
+  if (state === "idle" && !isClear) await clear(world, at);
+  if (state === "leased" && lease) await begin(world, at, lease.id);
+  return !isClear;
+}
+
+/** It was launched under an earlier claim, and Redis has forgotten that. */
+async function sayLaunched(world: World, { node, slot }: { node: FakeNode; slot: Slot }, claim: ClaimId): Promise<void> {
+  if (slot.activity.lease || slot.activity.rivalsOf(undefined).length > 0) return await endHere(world, node, { browser: slot.id, why: "not_clean" });
+  world.note(`launched ${slot.id} again: ${await world.bed.reports.launched(slot.id, claim, "{}")}`);
 }
 
 /** The node finds a lease inactive; its question to the script comes later. */
 export async function findInactive(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   const browser = world.random.pick([...(node?.slots.keys() ?? [])]);
-  const slot = browser && node?.slots.get(browser);
-  if (!browser || !slot) return;
+  if (node && browser) await findInactiveAt(world, node, browser);
+}
+
+export async function findInactiveAt(world: World, node: FakeNode, browser: BrowserId): Promise<void> {
+  const slot = node.slots.get(browser);
+  if (!slot) return;
   const record = (await world.bed.homes.findBrowser(browser))?.browser;
   const lease = record?.lease;
   // A client on its way in counts: it is registered before its upgrade is accepted.
@@ -171,24 +201,35 @@ export async function deliver(world: World): Promise<void> {
   if (!heard || world.fails(0.2)) return;
   if (heard.message.kind === "fence") world.heard = [...world.heard.slice(-20), heard];
   if (heard.channel.startsWith("remuda:node:")) return await toNode(world, heard.channel.slice("remuda:node:".length), heard.message as unknown as NodeMessage);
-  await toControl(world, heard.message as unknown as ControlMessage);
+  await toControl(world, heard.channel.slice("remuda:control:".length), heard.message as unknown as ControlMessage);
 }
 
 async function toNode(world: World, id: string, message: NodeMessage): Promise<void> {
   const slot = liveNode(world, id as NodeId)?.slots.get(message.browser);
   if (!slot) return;
-  if (message.kind === "cut") cut(slot, message.lease);
+  if (message.kind === "cut") await cut(slot, message.lease);
   if (message.kind !== "fence") return;
   world.note(`fence ${message.lease} ${message.claim}`);
-  cut(slot, message.lease);
+  await cut(slot, message.lease);
   if (message.mode === "none") await world.bed.reports.freed(message.browser, message.claim);
 }
 
-async function toControl(world: World, message: ControlMessage): Promise<void> {
+async function toControl(world: World, id: string, message: ControlMessage): Promise<void> {
   if (message.kind === "answer") return;
   const caller = world.callers.find(({ connection }) => connection === message.connection);
+  if (caller?.phase !== "waiting" && message.kind === "granted") return unwanted(world, id, message);
   if (caller?.phase !== "waiting" || !caller.control.isAlive) return;
   if (message.kind === "granted") return served(world, caller, JSON.parse(message.browser) as Browser);
   if (message.kind === "failed") return await launchAgain(world, caller);
   caller.phase = "over";
+}
+
+/** As pool/grants.ts has it: a place that nobody holds any more, which a failover has brought back. */
+function unwanted(world: World, to: string, { connection, browser }: Extract<ControlMessage, { kind: "granted" }>): void {
+  const { id, lease } = JSON.parse(browser) as Browser;
+  const control = world.controls.find((one) => one.id === to);
+  if (!control?.isAlive || !lease || world.told.get(lease.id) === id) return;
+  world.note(`nobody waits at ${connection} for ${lease.id}`);
+  world.told.set(lease.id, id);
+  control.lost.push({ home: homeOf(id), lease: lease.id });
 }

@@ -1,11 +1,12 @@
-import { type Home, onDemandHome } from "../../src/base/ids.js";
+import { type BrowserId, type Home, onDemandHome } from "../../src/base/ids.js";
+import type { Waiter } from "../../src/pool/ports.js";
 import { homeKey, projectKey, nodeKey } from "../../src/store/keys.js";
 import { confirm, flushReply, lookAfter, undo, withdraw } from "./controls.js";
 import { checkAll } from "./full-check.js";
-import { carryOut, deliver, expire, finishLaunch, keep } from "./nodes.js";
+import { carryOut, deliver, expire, findInactiveAt, finishLaunch, keep } from "./nodes.js";
 import { hold } from "./shadow.js";
 import { claimPlanned, planFill, reapHome, reapNode, sweep } from "./upkeep.js";
-import type { World } from "./world.js";
+import type { FakeNode, World } from "./world.js";
 
 /** Rounds of ticks, each of them more than any deadline of a claim: after these nothing may be under way. */
 const rounds = 16;
@@ -13,10 +14,12 @@ const rounds = 16;
 /** Nobody asks for anything any more, nothing is lost: everything must come to rest within its limits, with nothing left behind. */
 export async function rest(world: World): Promise<void> {
   world.isAtRest = true;
+  world.snapshot = undefined;
   for (const control of world.controls) control.isPaused = false;
   for (const node of world.nodes) node.maxBrowsers = 100;
   await world.pass(100);
   await settleCallers(world);
+  for (const home of world.homes()) await withdrawForgotten(world, home);
   for (let round = 0; round < rounds; round += 1) {
     await world.pass(round === 0 ? 130_000 : 16_000);
     await tick(world);
@@ -45,6 +48,16 @@ async function settleCallers(world: World): Promise<void> {
   while (world.openings.length > 0) world.openings.pop();
 }
 
+/** Places that a failover has brought back stand until a browser is free, and is given back: at rest none may be free for long. */
+async function withdrawForgotten(world: World, home: Home): Promise<void> {
+  const { redis, project, homes } = world.bed;
+  const standing = (await redis.hvals(homeKey(project, home, "waiting"))).map((text) => JSON.parse(text) as Waiter);
+  const forgotten = standing.filter(({ id }) => !world.callers.some((caller) => caller.phase === "waiting" && caller.waiter === id));
+  for (const { id: waiter, connection, lease } of forgotten) {
+    await step(world, async () => world.note(`${waiter} stands for nobody: ${(await homes.withdraw(home, { waiter, connection, lease })).kind}`));
+  }
+}
+
 async function tick(world: World): Promise<void> {
   const { bed } = world;
   while ((await bed.nodes.lost()).length > 0) await step(world, () => reapNode(world));
@@ -58,10 +71,18 @@ async function tick(world: World): Promise<void> {
     await step(world, () => carryOut(world, one));
   }
   while (world.nodes.some(({ launching }) => launching.size > 0)) await step(world, () => finishLaunch(world));
+  for (const node of world.nodes) for (const browser of node.slots.keys()) await findAbandoned(world, node, browser);
   while (world.expiries.length > 0) await step(world, () => expire(world));
   for (const node of world.nodes) {
     for (let i = 0; i < 3; i += 1) await step(world, () => keep(world, node));
   }
+}
+
+/** What a failover has brought back to nobody ends by its inactivity. */
+async function findAbandoned(world: World, node: FakeNode, browser: BrowserId): Promise<void> {
+  const lease = world.shadow.browsers.get(browser)?.lease;
+  const isHeld = world.holders.some((holder) => holder.lease === lease);
+  if (lease && !isHeld) await findInactiveAt(world, node, browser);
 }
 
 async function checkRest(world: World): Promise<void> {

@@ -47,6 +47,19 @@ export function hold(condition: boolean, what: () => string): asserts condition 
 
 type Counts = Record<State, number>;
 
+/** All that is known at one moment. */
+export interface ShadowState {
+  readonly browsers: ReadonlyMap<BrowserId, ShadowBrowser>;
+  readonly leases: ReadonlyMap<LeaseId, ShadowLease>;
+  readonly over: ReadonlySet<LeaseId>;
+  readonly counts: ReadonlyMap<Home, Counts>;
+}
+
+function fill<Key, Value>(map: Map<Key, Value>, from: ReadonlyMap<Key, Value>): void {
+  map.clear();
+  for (const [key, value] of from) map.set(key, value);
+}
+
 /** What the stream of events says there is; every move is judged as it comes. */
 export class Shadow {
   readonly browsers = new Map<BrowserId, ShadowBrowser>();
@@ -61,6 +74,24 @@ export class Shadow {
       mayEnd(lease: ShadowLease, why: string): boolean;
     },
   ) {}
+
+  /** Every lease there ever was, as far as is known now. */
+  known(): readonly LeaseId[] {
+    return [...this.leases.keys(), ...this.over];
+  }
+
+  copy(): ShadowState {
+    const { browsers, leases, over } = this;
+    return structuredClone({ browsers, leases, over, counts: this.#counts });
+  }
+
+  restore({ browsers, leases, over, counts }: ShadowState): void {
+    fill(this.browsers, browsers);
+    fill(this.leases, leases);
+    fill(this.#counts, counts);
+    this.over.clear();
+    for (const lease of over) this.over.add(lease);
+  }
 
   counts(home: Home): Counts {
     const counts = this.#counts.get(home) ?? (Object.fromEntries(states.map((state) => [state, 0])) as Counts);

@@ -31,10 +31,19 @@ export class Watch {
   #last = "-";
   #sha = "";
 
-  constructor(private readonly at: { redis: Redis; project: ProjectId }, readonly home: Home, private readonly shadow: Shadow) {}
+  constructor(private readonly bed: { redis: Redis; project: ProjectId }, readonly home: Home, private readonly shadow: Shadow) {}
+
+  /** How far it has read. */
+  at(): string {
+    return this.#last;
+  }
+
+  backTo(at: string): void {
+    this.#last = at;
+  }
 
   async look(aged: number): Promise<Seen> {
-    const { redis, project } = this.at;
+    const { redis, project } = this.bed;
     this.#sha ||= String(await redis.script("LOAD", script));
     const keys = parts.map((part) => homeKey(project, this.home, part));
     const [entries, counts, pool, at] = (await redis.evalsha(this.#sha, keys.length, ...keys, this.#last)) as [

@@ -5,6 +5,7 @@ import { onBoth } from "../support/on-both.js";
 import { controlA, controlB, heldOf, nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
 import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/store-bed.js";
 import { newLeaseId, onDemandHome } from "../../src/base/ids.js";
+import { homeKey } from "../../src/store/keys.js";
 import type { Waiter } from "../../src/pool/ports.js";
 
 onBoth("an idempotency key", ({ bed, server }) => {
@@ -121,6 +122,33 @@ onBoth("an idempotency key", ({ bed, server }) => {
       if (reply.kind !== "claimed") throw new Error(reply.kind);
       return bed().reports.launched(reply.browser.id, claimOf(reply.browser), "{}");
     };
+
+    test("a second attempt after a failure that a failover has undone is given the first one's launch, or its browser", async () => {
+      const first = await create();
+      const again = async () => {
+        // Longer than answers to repeats are kept.
+        await age(bed().redis, "remuda:*", 11_000);
+        return await create({ ...first.waiter });
+      };
+      expect((await again()).reply).toEqual({ kind: "waiting", waiter: first.waiter.id, lease: first.waiter.lease });
+      await launchOf(first);
+      expect((await again()).reply).toMatchObject({ kind: "granted", browser: { lease: { id: first.waiter.lease } } });
+      expect(await bed().redis.hlen(homeKey(bed().project, onDemandHome, "leases"))).toBe(1);
+    });
+
+    test("a place whose launch failed, and of which no control knows any more, is given up with its name", async () => {
+      const first = await create({ name: "mine" });
+      if (first.reply.kind !== "claimed") throw new Error(first.reply.kind);
+      await bed().projects.reserveName({ kind: "session", name: "mine", owner: first.waiter.lease, home: onDemandHome });
+      await bed().reports.launchFailed(first.reply.browser.id, claimOf(first.reply.browser), "no display");
+      const standing = () => bed().redis.hexists(homeKey(bed().project, onDemandHome, "waiting"), first.waiter.id);
+      await bed().homes.reap(onDemandHome);
+      expect(await standing()).toBe(1);
+      await age(bed().redis, "remuda:*", 61_000);
+      await bed().homes.beat(onDemandHome, controlA);
+      await bed().homes.reap(onDemandHome);
+      expect([await standing(), await bed().projects.findName("session", "mine")]).toEqual([0, undefined]);
+    });
 
     test("finds its place while it launches and its lease afterwards, whose configuration stays until it is gone", async () => {
       const first = await create({ key: "k" });

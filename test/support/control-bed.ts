@@ -3,6 +3,7 @@ import { newControlId, newRequestId, type PoolId, homeOf } from "../../src/base/
 import { makeAcquire } from "../../src/pool/acquire.js";
 import type { Browser } from "../../src/pool/browser.js";
 import { Configs } from "../../src/pool/configs.js";
+import { deliver } from "../../src/control.js";
 import { Desk } from "../../src/pool/desk.js";
 import { Grants } from "../../src/pool/grants.js";
 import type { Caller } from "../../src/pool/operations.js";
@@ -44,7 +45,7 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   const ears = await listenAsControl({ store: bed.store, clock: systemClock, log: silentLog, limitMs: 10_000, connect }, control, {
     onMessage: (message) => {
       messages.push(message);
-      if (message.kind !== "answer") desk.deliver(message.connection, message);
+      if (message.kind !== "answer") deliver({ desk, grants }, message);
     },
   });
   const refs: References = { proxies: bed.proxies, profiles: bed.profiles, extensions: bed.extensions };

@@ -26,7 +26,7 @@ local function claimFor(place)
   redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
   event(browser, "none", "launching", "created")
   enter(browser)
-  place.unplaced = nil
+  place.unplaced, place.unplacedAt = nil, nil
   redis.call("HSET", K.waiting, place.id, cjson.encode(place))
   return finish("claimed", cjson.encode({ browser = browser, waiter = place.id, lease = place.lease }))
 end

@@ -57,13 +57,16 @@ for _, id in ipairs(overdue(K.retiring)) do
   end
 end
 
+local unplacedMs = 60000
 local function lookAfter(waiter)
   local isLost = not controlBeats(waiter.control)
   if waiter.key and isLost and not waiter.detachedAt then
     waiter.detachedAt = now
     redis.call("HSET", K.waiting, waiter.id, cjson.encode(waiter))
   end
-  local isOver = waiter.detachedAt and now - waiter.detachedAt > tonumber(A.keyedMs)
+  -- Its control has it launched again at once, or gives it up: a failover may bring back one of which it knows nothing any more.
+  local isForgotten = waiter.unplacedAt and now - waiter.unplacedAt > unplacedMs
+  local isOver = isForgotten or waiter.detachedAt and now - waiter.detachedAt > tonumber(A.keyedMs)
   if isOver or isLost and not waiter.key then
     forget(waiter)
     if waiter.name then effect("names", { name = waiter.name, owner = waiter.lease }) end

@@ -31,7 +31,7 @@ local function giveUp(browser, text, initialMs, maxMs)
     local waiter = waiting and cjson.decode(waiting)
     redis.call("HDEL", K.configs, browser.config)
     if waiter then
-      waiter.unplaced = true
+      waiter.unplaced, waiter.unplacedAt = true, now
       redis.call("HSET", K.waiting, waiter.id, cjson.encode(waiter))
       publish("remuda:control:" .. waiter.control,
         { kind = "failed", waiter = waiter.id, connection = waiter.connection, node = browser.node, error = text })

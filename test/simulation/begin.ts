@@ -1,0 +1,52 @@
+import type { BrowserId, ClaimId, LeaseId } from "../../src/base/ids.js";
+import { Activity, type Visit } from "../../src/node/activity.js";
+import type { Slot as RealSlot } from "../../src/node/slot.js";
+import { Succession } from "../../src/node/succession.js";
+import { silentLog } from "../support/chromium-host.js";
+import { hold } from "./shadow.js";
+import type { FakeNode, World } from "./world.js";
+
+/** What the node's own code asks of a slot (node/succession.ts), and the sockets that are simulated. */
+export interface Slot extends Pick<RealSlot, "id" | "activity" | "stray" | "uploads" | "inTurn" | "restoreViewport"> {
+  readonly sockets: Map<LeaseId, Visit>;
+  readonly config: object;
+  lastActiveAt: number;
+}
+
+/** The slot of a browser that is simulated: who uses it is noted by the node's own code. */
+export function newSlot(world: World, browser: BrowserId): Slot {
+  const clock = { now: () => world.now, monotonic: () => world.now, after: () => () => {}, every: () => () => {} };
+  return {
+    id: browser, sockets: new Map(), activity: new Activity(clock), lastActiveAt: world.now, stray: undefined,
+    uploads: [], config: {}, inTurn: (work) => work(), restoreViewport: async () => {},
+  };
+}
+
+export async function cut(slot: Slot, lease: LeaseId): Promise<void> {
+  await slot.activity.cutLease(lease, "released");
+}
+
+/** Of a node, node/succession.ts itself. */
+function successionOf(world: World, node: FakeNode): Succession {
+  const end = async (slot: { id: BrowserId }, claim?: ClaimId): Promise<void> => {
+    world.note(`${slot.id} was used by a lease that its record forgot`);
+    hold(world.lost.size > 0, () => `${slot.id} was used by two, and nothing was lost`);
+    node.slots.delete(slot.id);
+    if (claim) await world.bed.reports.gone(slot.id, claim);
+  };
+  return new Succession({
+    slots: { endUnder: end, retireNow: (slot) => end(slot) }, homes: world.bed.homes, reports: world.bed.reports, log: silentLog,
+    networks: { restore: async () => {}, sync: async () => true },
+  });
+}
+
+/** False where the lease is over, or the browser is. */
+export async function begin(world: World, { node, slot }: { node: FakeNode; slot: Slot }, lease: LeaseId): Promise<boolean> {
+  world.cause = { kind: "end", browser: slot.id };
+  return await successionOf(world, node).begin(slot as unknown as RealSlot, lease);
+}
+
+export async function clear(world: World, { node, slot }: { node: FakeNode; slot: Slot }): Promise<void> {
+  world.cause = { kind: "end", browser: slot.id };
+  await successionOf(world, node).clear(slot as unknown as RealSlot);
+}

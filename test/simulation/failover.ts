@@ -1,0 +1,103 @@
+import { expect } from "vitest";
+import type { LeaseId } from "../../src/base/ids.js";
+import type { Job } from "../../src/pool/ports.js";
+import { ageKeys } from "../support/age.js";
+import { until } from "../support/chromium-until.js";
+import { request } from "../support/store-bed.js";
+import { hold, type ShadowState } from "./shadow.js";
+import { picturesOf, type Watch } from "./watch.js";
+import type { Control, PoolModel, World } from "./world.js";
+
+/** What a replica has that is cut off from its primary, and what was true then. */
+export interface Snapshot {
+  readonly dumps: readonly (readonly [key: string, dump: Buffer, ttlMs: number])[];
+  readonly shadow: ShadowState;
+  readonly watches: readonly (readonly [Watch, string])[];
+  readonly pool: PoolModel | undefined;
+  readonly jobs: readonly Job[];
+  /** Which control a record names. */
+  readonly speakers: ReadonlyMap<LeaseId, Control>;
+  readonly aged: number;
+}
+
+/** The replica hears nothing any more, or takes the primary's place: what was acknowledged in between is lost. */
+export async function detachOrFailOver(world: World): Promise<void> {
+  if (world.snapshot) await failOver(world, world.snapshot);
+  else await detach(world);
+  world.lendingSteps = 40;
+}
+
+async function detach(world: World): Promise<void> {
+  const { redis, effects, jobs } = world.bed;
+  await effects.idle();
+  world.note("the replica is detached");
+  const dumps: Snapshot["dumps"][number][] = [];
+  for (const key of await redis.keys("*")) {
+    const [dump, ttlMs] = [await redis.dumpBuffer(key), await redis.pttl(key)];
+    if (dump) dumps.push([key, dump, Math.max(0, ttlMs)]);
+  }
+  world.snapshot = {
+    dumps, jobs: [...jobs], speakers: new Map(world.speakers), aged: world.aged, shadow: world.shadow.copy(), pool: world.pool && { ...world.pool },
+    watches: world.watches().map((watch) => [watch, watch.at()]),
+  };
+}
+
+async function failOver(world: World, { dumps, shadow, watches, pool, jobs, speakers, aged }: Snapshot): Promise<void> {
+  const { redis, effects } = world.bed;
+  await effects.idle();
+  world.note("the replica takes over");
+  world.snapshot = undefined;
+  await redis.flushdb();
+  for (const [key, dump, ttlMs] of dumps) await redis.restore(key, ttlMs, dump);
+  await ageKeys(redis, dumps.map(([key]) => key), world.aged - aged);
+  for (const lease of world.shadow.known()) if (!shadow.leases.has(lease) && !shadow.over.has(lease)) world.lost.add(lease);
+  // Of leases that it still knows it may have forgotten the clients.
+  const slots = world.nodes.flatMap((node) => [...node.slots.values()]);
+  const clients = [...slots.flatMap(({ sockets }) => [...sockets.keys()]), ...world.openings.map(({ lease }) => lease)];
+  for (const lease of clients) world.lost.add(lease);
+  world.shadow.restore(shadow);
+  world.watchAgain(watches);
+  for (const [lease, control] of speakers) world.speakers.set(lease, control);
+  world.pool = pool;
+  world.bed.jobs.splice(0, world.bed.jobs.length, ...jobs);
+  forget(world);
+  await world.beat();
+}
+
+/** What was under way, and is safe only by what Redis knew: reservations, what a node had just read, the time within which a lease was over. */
+function forget(world: World): void {
+  world.plans = [];
+  world.expiries = [];
+  world.releases = world.releases.filter(({ isNamed }) => isNamed);
+}
+
+/** For a while Redis takes no writes: what would need one is refused as the store's trouble, and nothing changes. */
+export async function demote(world: World): Promise<void> {
+  const { redis, project, homes, reports } = world.bed;
+  const [holder, pool] = [world.random.pick(world.holders), world.pool];
+  if (!holder || !pool) return;
+  await world.bed.effects.idle();
+  world.note("Redis is demoted");
+  const before = await picturesOf(redis, project, world.homes());
+  const { lease, browser, home } = holder;
+  const id = request();
+  const waiter = { id, lease: world.random.id(24) as typeof lease, control: world.controls[0]?.id ?? ("none" as never), connection: id };
+  const operator = world.at.server.client();
+  await operator.replicaof("127.0.0.1", 1);
+  const asked = [
+    () => homes.acquire(pool.home, { pool: pool.id, waiter, mayWait: true }),
+    () => homes.release(home, { browser, lease, reuse: true, why: "released", isRetry: false, request: id }),
+    () => homes.touch(home, { browser, lease, change: { set: {}, clear: [], touched: true }, request: id }),
+    () => reports.connect(browser, lease), () => homes.flush(pool.home, id), () => homes.reap(pool.home),
+  ];
+  for (const ask of asked) {
+    // What needs no write is answered.
+    const fault = await ask().then(() => undefined, (error: unknown) => error as { readonly code?: string });
+    hold(fault === undefined || fault.code === "store_unavailable", () => `a demoted Redis was told as ${String(fault)}`);
+  }
+  await operator.replicaof("NO", "ONE");
+  operator.disconnect();
+  // Who was told that it takes no writes has let go of it.
+  await until("the connection", async () => await redis.ping().then(() => true, () => false));
+  expect(await picturesOf(redis, project, world.homes())).toEqual(before);
+}
