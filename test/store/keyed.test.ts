@@ -130,7 +130,7 @@ onBoth("an idempotency key", ({ bed, server }) => {
         await age(bed().redis, "remuda:*", 11_000);
         return await create({ ...first.waiter });
       };
-      expect((await again()).reply).toEqual({ kind: "waiting", waiter: first.waiter.id, lease: first.waiter.lease });
+      expect((await again()).reply).toMatchObject({ kind: "waiting", waiter: first.waiter.id, lease: first.waiter.lease });
       await launchOf(first);
       expect((await again()).reply).toMatchObject({ kind: "granted", browser: { lease: { id: first.waiter.lease } } });
       expect(await bed().redis.hlen(homeKey(bed().project, onDemandHome, "leases"))).toBe(1);
