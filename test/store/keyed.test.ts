@@ -123,19 +123,6 @@ onBoth("an idempotency key", ({ bed, server }) => {
       return bed().reports.launched(reply.browser.id, claimOf(reply.browser), "{}");
     };
 
-    test("a second attempt after a failure that a failover has undone is given the first one's launch, or its browser", async () => {
-      const first = await create();
-      const again = async () => {
-        // Longer than answers to repeats are kept.
-        await age(bed().redis, "remuda:*", 11_000);
-        return await create({ ...first.waiter });
-      };
-      expect((await again()).reply).toMatchObject({ kind: "waiting", waiter: first.waiter.id, lease: first.waiter.lease });
-      await launchOf(first);
-      expect((await again()).reply).toMatchObject({ kind: "granted", browser: { lease: { id: first.waiter.lease } } });
-      expect(await bed().redis.hlen(homeKey(bed().project, onDemandHome, "leases"))).toBe(1);
-    });
-
     test("a place whose launch failed, and of which no control knows any more, is given up with its name", async () => {
       const first = await create({ name: "mine" });
       if (first.reply.kind !== "claimed") throw new Error(first.reply.kind);
