@@ -184,7 +184,7 @@ export class Grants {
     this.ports.desk.deliver(connection, { kind: "granted", waiter, connection, browser: JSON.stringify(browser), at });
   }
 
-  /** They were taken for a dead control's, since this one stood still, or Redis has lost them: they get their places back. */
+  /** They were taken for a dead control's, since this one stood still: they get their places back, as far as those are remembered. */
   async #rejoin(home: Home, lost: readonly Waiting[]): Promise<void> {
     const { homes, log } = this.ports;
     const named = await Promise.all(lost.map(async (one) => ((await this.#reserve(one)) ? one : this.#forget(one))));
@@ -198,6 +198,7 @@ export class Grants {
   async #settleRejoined(one: Waiting, word: Awaited<ReturnType<Homes["rejoin"]>>[number] | undefined): Promise<void> {
     const { home, lease, connection, waiter } = one;
     if (word === "deleted" || word === "superseded") this.ports.desk.deliver(connection, { kind: word, waiter, connection });
+    if (word === "over") this.#forget(one);
     if (word !== "waiting" || this.#isWaiting(one)) return;
     // Its caller has gone meanwhile.
     const reply = await this.ports.homes.withdraw(home, { waiter, connection, lease });

@@ -117,7 +117,7 @@ export interface Homes extends Overview {
   /** Those of the places in line, or with a launch on demand, that are there and are not given up. */
   standingAmong(home: Home, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
   /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */
-  rejoin(home: Home, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "deleted")[]>;
+  rejoin(home: Home, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]>;
   /** Those whose last lease is over, and whose node has neither cut it nor ended them yet, as far as is known. */
   unfinished(home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
   /** Says that this control lives and looks after its waiters and grants here. */

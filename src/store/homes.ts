@@ -120,13 +120,13 @@ export class RedisHomes implements Homes {
     const texts = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "waiting"), ...waiters));
     return waiters.filter((_, index) => {
       const text = texts[index];
-      return typeof text === "string" && !text.includes('"detachedAt"');
+      return typeof text === "string" && !text.includes('"detachedAt"') && !text.includes('"lostAt"');
     });
   }
 
-  async rejoin(home: Home, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "deleted")[]> {
+  async rejoin(home: Home, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]> {
     const reply = await this.run({ home }, "rejoin", { waiting: `[${stored.join(",")}]` });
-    return JSON.parse(reply.payload) as ("waiting" | "held" | "superseded" | "deleted")[];
+    return JSON.parse(reply.payload) as ("waiting" | "held" | "superseded" | "over" | "deleted")[];
   }
 
   async unfinished(home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {

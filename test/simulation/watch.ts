@@ -68,7 +68,8 @@ export class Watch {
       hold(counts[index] === this.shadow.counts(this.home)[name], () => `${name}: ${counts[index]} in Redis, ${this.shadow.counts(this.home)[name]} by the moves`);
     }
     if (kind !== "pool") return;
-    hold(waiters === waiting, () => `${waiters} in the queue, ${waiting} remembered`);
+    // Those of a control that was taken for dead are remembered outside of the queue for a while.
+    hold(waiters <= waiting, () => `${waiters} in the queue, ${waiting} remembered`);
     hold(Number(credit) >= 0 && Number(tokens) > -1e-6, () => `credit ${credit}, tokens ${tokens}`);
     if (state !== "open") return hold(launching + idle + leased + resetting === 0, () => "a deleted pool has browsers");
     const live = launching + idle + leased + resetting;

@@ -58,6 +58,26 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     expect((await pool.record(held.id)).lease?.id).toBe(kept.waiter.lease);
   });
 
+  test("that was served, and whose lease is over, does not come back", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend();
+    const { waiter, reply } = await pool.ask();
+    await pool.release(held);
+    await pool.release({ ...held, lease: waiter.lease });
+    expect(await rejoin(pool, reply)).toEqual(["over"]);
+    expect(await pool.state(held.id)).toBe("idle");
+  });
+
+  test("is remembered for two minutes", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await pool.lend();
+    const { reply } = await pool.ask();
+    await forgotten(pool);
+    await pool.age(121_000);
+    await bed().homes.reap(pool.home);
+    expect(await rejoin(pool, reply)).toEqual(["over"]);
+  });
+
   test("hears that its pool is deleted, and leaves nothing there", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     await pool.lend();

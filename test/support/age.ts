@@ -44,7 +44,7 @@ local how = {
     end
   end,
   browsers = function(key) each(key, json({ "since", "createdAt", "readyAt", "recycleAt", "lastLeaseEndedAt" })) end,
-  waiting = function(key) each(key, json({ "detachedAt", "keyUntil", "unplacedAt" })) end,
+  waiting = function(key) each(key, json({ "detachedAt", "lostAt", "keyUntil", "unplacedAt" })) end,
   names = function(key) each(key, json({ "deadline" })) end,
   graves = function(key) each(key, json({ "deletedAt" })) end,
   controls = function(key) each(key, earlier) end,

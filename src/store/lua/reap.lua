@@ -11,6 +11,7 @@
 local terms = poolTerms()
 if not terms.state then return plain("missing") end
 mend()
+local rememberedMs = 120000
 local launchTries, retireTries, retireAgainMs = 3, 12, 10000
 local launches = {}
 
@@ -58,8 +59,21 @@ for _, id in ipairs(overdue(K.retiring)) do
 end
 
 local unplacedMs = 60000
+-- Out of the line, and remembered for a while, should its control come back (rejoin).
+local function lose(waiter)
+  waiter.lostAt = now
+  redis.call("ZREM", K.waiters, waiter.id)
+  redis.call("HSET", K.waiting, waiter.id, cjson.encode(waiter))
+  if waiter.name then effect("names", { name = waiter.name, owner = waiter.lease }) end
+end
+
 local function lookAfter(waiter)
   local isLost = not controlBeats(waiter.control)
+  if waiter.lostAt then
+    if now - waiter.lostAt > rememberedMs then forget(waiter) end
+    return
+  end
+  if isLost and not waiter.key and terms.kind == "pool" then return lose(waiter) end
   if waiter.key and isLost and not waiter.detachedAt then
     waiter.detachedAt = now
     redis.call("HSET", K.waiting, waiter.id, cjson.encode(waiter))

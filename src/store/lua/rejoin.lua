@@ -1,8 +1,9 @@
--- rejoin: put callers who wait back in line, each at its rank, whom this pool has taken for gone: their control stood still, or Redis has lost them.
+-- rejoin: put callers who wait back in line, each at its rank, whom this pool has taken for gone while their control stood still.
 -- KEYS  pool browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
 -- ARGV  waiting eventsKept controlLostMs provisionalMs
--- REPLY rejoined (JSON list, of each: waiting; held, a browser; superseded, another connection has the place; deleted, the pool)
--- `waiting` is a JSON list of waiters as they were stored. Not remembered for repeats: a second time they are in line.
+-- REPLY rejoined (JSON list, of each a word: waiting, held, superseded, over, deleted)
+-- `waiting` is a JSON list of waiters as they were stored. `held`: it has a browser; `superseded`: another connection has its place; `over`: no place
+-- is remembered, so that it may have been served; `deleted`: the pool is. Not remembered for repeats: a second time they are in line.
 --- @include grants
 
 local terms, words = poolTerms(), {}
@@ -10,11 +11,12 @@ local terms, words = poolTerms(), {}
 local function wordFor(waiter)
   if redis.call("HEXISTS", K.leases, waiter.lease) == 1 then return "held" end
   if terms.state ~= "open" then return "deleted" end
-  beatOf(waiter.control)
   local text = redis.call("HGET", K.waiting, waiter.id)
-  local standing = text and cjson.decode(text) or waiter
+  if not text then return "over" end
+  beatOf(waiter.control)
+  local standing = cjson.decode(text)
   if standing.connection ~= waiter.connection then return "superseded" end
-  standing.detachedAt = nil
+  standing.detachedAt, standing.lostAt = nil, nil
   redis.call("ZADD", K.waiters, standing.rank or nextNumber("rank"), standing.id)
   redis.call("HSET", K.waiting, standing.id, cjson.encode(standing))
   return "waiting"
