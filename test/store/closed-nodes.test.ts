@@ -111,6 +111,20 @@ onBoth("closed nodes", ({ bed }) => {
       expect(await pool.state(silent)).toBe("idle");
     });
 
+    test("one there that becomes worn stays last in line", async () => {
+      const pool = await PoolBed.create(bed(), { size: 8 });
+      const [there] = await pool.launch(1);
+      const [elsewhere] = await pool.launch(1, { node: nodeB });
+      const held = [await pool.lend(), await pool.lend()];
+      await pool.release(held.find(({ id }) => id === there) ?? ("" as never));
+      await pool.age(1000);
+      await pool.release(held.find(({ id }) => id === elsewhere) ?? ("" as never));
+      await silence(pool, 15_000);
+      expect(await bed().homes.recycle(pool.home, { maxLeases: 1, request: request() })).toBe(2);
+      expect((await pool.ask()).reply.kind).toBe("granted");
+      expect(await Promise.all([there, elsewhere].map((id) => pool.state(id ?? ("" as never))))).toEqual(["idle", "leased"]);
+    });
+
     test("one of which the pool has nothing changes nothing", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const before = await pool.dump();

@@ -21,13 +21,16 @@ end
 -- At most a quarter of the pool at a time, so that a pool filled at once is not rebuilt at once.
 local most = A.node ~= "" and 1000000 or math.max(1, math.floor(tonumber(size) / 4))
 local marked = 0
+local closed = poolTerms().closed
 local function mark(browser)
   browser.worn = true
   redis.call("SADD", K.worn, browser.id)
   redis.call("ZREM", K.ages, browser.id)
   redis.call("ZREM", K.served, browser.id)
   addCredit(1)
-  if browser.state == "idle" then redis.call("ZADD", K.idle, idleScore(browser), browser.id) end
+  if browser.state == "idle" then
+    if closed[browser.node] then standApart(browser) else redis.call("ZADD", K.idle, idleScore(browser), browser.id) end
+  end
   write(browser)
   marked = marked + 1
 end
@@ -41,11 +44,10 @@ end
 mend()
 if A.node ~= "" then
   markAll(idsOn(A.node))
-  local nodes = poolTerms().closed
-  local node = nodes[A.node] or {}
+  local node = closed[A.node] or {}
   node.drainsUntil = now + tonumber(A.drainMs)
-  nodes[A.node] = node
-  keepClosed(nodes)
+  closed[A.node] = node
+  keepClosed(closed)
   for _, id in ipairs(idsOn(A.node)) do
     local browser = read(id)
     if browser.state == "idle" then standApart(browser) end
