@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { systemClock } from "../../src/base/clock.js";
@@ -7,6 +7,8 @@ import type { Engine } from "../../src/browser/chromium.js";
 import { findExecutable } from "../../src/browser/executable.js";
 import { openPipe, type Pipe } from "../../src/browser/pipe.js";
 import { findSandbox } from "../../src/browser/isolation/sandbox.js";
+import { startWalled } from "../../src/browser/isolation/syscall-filter.js";
+import type { Walls } from "../../src/browser/isolation/walls.js";
 import { switchesOf } from "../../src/browser/switches.js";
 import { launchSpec } from "../support/chromium-host.js";
 
@@ -29,8 +31,8 @@ export async function bareCommand(engine: Engine, profile: string): Promise<{ ex
 }
 
 /** Resolves at the first CDP reply. */
-export async function spawnBare(executable: string, switches: readonly string[]): Promise<Bare> {
-  const child = spawn(executable, switches, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], detached: true });
+export async function spawnBare(executable: string, switches: readonly string[], walls: Pick<Walls, "filter"> = {}): Promise<Bare> {
+  const child = startWalled(walls, [executable, ...switches], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], detached: true });
   const [, , , input, output] = child.stdio;
   const pipe = openPipe(input as Writable, output as Readable);
   const replied = new Promise<void>((resolve) => pipe.onFrame(() => resolve()));

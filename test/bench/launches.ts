@@ -53,7 +53,7 @@ async function spawnAll(commands: readonly Walled[]): Promise<number> {
   const bares: Bare[] = [];
   const started = systemClock.monotonic();
   await Promise.all(times(availableParallelism()).map(async () => {
-    for (let next = left.pop(); next; next = left.pop()) bares.push(await spawnBare(next.executable, next.switches));
+    for (let next = left.pop(); next; next = left.pop()) bares.push(await spawnBare(next.executable, next.switches, next.walls));
   }));
   const tookMs = systemClock.monotonic() - started;
   await Promise.all(bares.map((bare) => bare.end()));

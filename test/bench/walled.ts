@@ -5,6 +5,7 @@ import { type Home, makeHome, takeHome } from "../../src/browser/home.js";
 import type { Host } from "../../src/browser/host.js";
 import { etcDirectory } from "../../src/browser/isolation/ladder.js";
 import { makeEtc } from "../../src/browser/isolation/system-files.js";
+import type { Walls } from "../../src/browser/isolation/walls.js";
 import { limitsInside } from "../../src/browser/limits.js";
 import { configurationOf, putPolicy } from "../../src/browser/policy.js";
 import { switchesOf } from "../../src/browser/switches.js";
@@ -15,6 +16,7 @@ import { viewport } from "./bare.js";
 export interface Walled {
   readonly executable: string;
   readonly switches: readonly string[];
+  readonly walls?: Pick<Walls, "filter">;
   discard(): Promise<void>;
 }
 
@@ -32,7 +34,7 @@ export async function walledCommand(engine: Engine, host: Host): Promise<Walled>
   const facts = { profile: directories.profile, sandbox: walls.sandbox, hasForced: false, lacksPolicy: false };
   const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: true });
   const [program = "", ...switches] = walls.browser(inside, [...limits, executable, ...switchesOf(spec, facts)]);
-  return { executable: program, switches, discard: () => home.discard() };
+  return { executable: program, switches, walls, discard: () => home.discard() };
 }
 
 async function furnish(home: Home, engine: Engine, { scratchDirectory, executables, machinePolicies }: Host): Promise<void> {
