@@ -14,6 +14,7 @@ import { type Chromium, type Directories, type Exit, type ExtensionDirectory, ty
 import type { Display } from "./display.js";
 import type { Extensions } from "./extensions.js";
 import type { Wanted } from "./forced.js";
+import { flushStorage } from "./flush-storage.js";
 import type { Fingerprint } from "./fingerprint.js";
 import type { Home } from "./home.js";
 import type { Pages } from "./pages.js";
@@ -124,10 +125,14 @@ export class RunningChromium implements Chromium {
 
   /** What cannot be left in order is not left at all. */
   async #leave(limitMs: Millis): Promise<void> {
-    const { cdp, clock, home, log, stops } = this.launched;
+    const { cdp, clock, home, log, pages, stops } = this.launched;
     const deadline = clock.monotonic() + limitMs;
     try {
       const cookies = await cookiesOf(cdp, limitMs).catch(() => []);
+      pages.release();
+      await flushStorage(this.launched, limitMs / 2).catch((error: unknown) => {
+        log.warn({ error: textOf(error) }, "what pages stored last may not be kept");
+      });
       await this.#askToExit(Math.max(0, deadline - clock.monotonic()));
       await stops.run();
       await keepCookies(home, cookies);
