@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, onDemandHome, type BrowserId, type LeaseId, type ProfileId } from "../../src/base/ids.js";
+import { treeOf } from "../../src/browser/processes.js";
 import type { LaunchConfig } from "../../src/pool/launch-config.js";
 import type { Slot } from "../../src/node/slot.js";
 import { homeKey } from "../../src/store/keys.js";
@@ -147,13 +148,16 @@ test("a retire job that comes again while the first one saves joins it, and says
   const first = await remove(saving);
   const before = (await node.bed.homes.findBrowser(saving.id))?.browser.claim;
   await node.bed.redis.zadd(homeKey(node.bed.project, onDemandHome, "retiring"), 1, saving.id);
+  const paused = (await treeOf(saving.slot.chromium.pid)).at(-1) ?? 0;
+  process.kill(paused, "SIGSTOP");
   const working = first();
   await until("its end begun", () => saving.slot.isEnding);
   await node.bed.homes.reap(onDemandHome);
   const again = (await node.bed.homes.findBrowser(saving.id))?.browser;
   expect([again?.state, again?.claim === before]).toEqual(["retiring", false]);
-  if (again?.claim) await node.slots.retire({ kind: "retire", node: nodeA, browser: saving.id, claim: again.claim });
-  await working;
+  const second = again?.claim ? node.slots.retire({ kind: "retire", node: nodeA, browser: saving.id, claim: again.claim }) : undefined;
+  process.kill(paused, "SIGCONT");
+  await Promise.all([working, second]);
   expect([node.saves.outcomes, await stateOf(saving.id), await kept(profile)]).toEqual([["saved"], "gone", expect.stringContaining("saved once")]);
 });
 
