@@ -1,12 +1,29 @@
 import { defineConfig } from "vitest/config";
 
+/** Of what nothing but the code itself is needed. */
+const pure = ["test/{architecture,base,config,deploy}/**/*.test.ts"];
+/** Faults are timed, and what they stop is not to be missed by others. */
+const alone = ["test/faults/**/*.test.ts"];
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    // Parent-death signals follow the thread that forked, so tests that start processes need a process of their own.
-    pool: "forks",
     testTimeout: 30_000,
     hookTimeout: 60_000,
     allowOnly: false,
+    projects: [
+      { extends: true, test: { name: "pure", include: pure, pool: "forks", maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: {
+          name: "processes", include: ["test/**/*.test.ts"], exclude: [...pure, ...alone],
+          // Parent-death signals follow the thread that forked, so tests that start processes need a process of their own.
+          pool: "forks",
+          // Tests wait for processes, sockets and timers more than they compute.
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      { extends: true, test: { name: "alone", include: alone, pool: "forks", maxWorkers: 1, sequence: { groupOrder: 2 } } },
+    ],
   },
 });

@@ -10,7 +10,7 @@ const usage = `usage: node src/bootstrap.mjs <command>
   start [--help]   start the daemon, or print every setting
   build            what start builds, without starting it
   test [filter…]   types, lint and tests, one after the other
-  check            the same at once
+  check            the same at once; --repeat N FILE… runs test files N times beside a busy processor
   dev              start, and again on every change
   bench            the benchmarks
   prove:egress     every known way out of a browser, tried (--help lists its options)

@@ -1,12 +1,15 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { say } from "./say.mjs";
 import { runOpenly, runQuietly } from "./spawn.mjs";
 
 const counted = (isGood) => (isGood ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 });
 
 const node = (script, ...args) => [process.execPath, [script, ...args]];
+
+/** What a user tries beside them, such as the README's script, is nobody's fault. */
+const sources = ["src", "test", "vitest.config.ts"];
 
 /** In parallel the output is kept and printed whole, so that the steps do not mix. */
 async function runStep([program, args], { root, isParallel }) {
@@ -23,7 +26,8 @@ async function types(step) {
 
 async function lint(step) {
   say("lint (oxlint)");
-  return counted((await runStep(node(join(step.root, "node_modules/oxlint/bin/oxlint")), step)) === 0);
+  const oxlint = join(step.root, "node_modules/oxlint/bin/oxlint");
+  return counted((await runStep(node(oxlint, "--deny-warnings", ...sources), step)) === 0);
 }
 
 /** Counts of vitest's JSON report; a file that could not even be loaded counts as one failure. */
@@ -34,6 +38,15 @@ export function countTests(report, code) {
   return { passed: report.numPassedTests, failed: code !== 0 && failed === 0 ? 1 : failed };
 }
 
+const slowestToTell = 10;
+
+/** Those worth looking at where the tests take too long. */
+function tellSlowest(root, { testResults }) {
+  const files = testResults.map(({ name, startTime, endTime }) => ({ name: relative(root, name), seconds: (endTime - startTime) / 1000 }));
+  const slowest = files.sort((one, other) => other.seconds - one.seconds).slice(0, slowestToTell);
+  console.log(["The slowest files:", ...slowest.map(({ name, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${name}`)].join("\n"));
+}
+
 async function tests(step, filters) {
   say("tests (vitest)");
   const directory = mkdtempSync(join(tmpdir(), "remuda-test-report-"));
@@ -42,7 +55,9 @@ async function tests(step, filters) {
   try {
     const vitest = join(step.root, "node_modules/vitest/vitest.mjs");
     const code = await runStep(node(vitest, "run", ...reporters, ...filters), step);
-    return countTests(JSON.parse(readFileSync(file, "utf8")), code);
+    const report = JSON.parse(readFileSync(file, "utf8"));
+    tellSlowest(step.root, report);
+    return countTests(report, code);
   } catch (error) {
     console.error(`The tests left no report: ${error.message}`);
     return { passed: 0, failed: 1 };

@@ -44,6 +44,9 @@ async function test(root, args) {
 
 async function check(root, args) {
   await prepareTests(root);
+  const { findRepeat, repeatTests } = await import("./repeat.mjs");
+  const repeat = findRepeat(args);
+  if (repeat) return await repeatTests(root, repeat);
   const { runChecks } = await import("./checks.mjs");
   return await runChecks(root, { isParallel: true, args });
 }
