@@ -89,7 +89,7 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
   const grants = new Grants(control, { homes, projects, desk, clock, log, beatPeriodMs: config.acquire.controlBeatPeriodMs });
   stops.add("grants", () => grants.close());
   const directory = openDirectory(config, surroundings, nodes);                     stops.add("directory", () => directory?.close());
-  const tellDirectly = makeTellDirectly({ secret: parts.secret, clock, log, findNode: findNode(state) });
+  const tellDirectly = makeTellDirectly({ secret: parts.secret, clock, log, findNode: findNode(state), unreachable: (address) => parts.silence.suspect(address) });
   const cuts = new Cuts({ homes, clock, log, tellDirectly });
   state.signals.on("lease.cut", (cut) => cuts.watch(cut));                          stops.add("cuts", () => cuts.close());
   const asking = makeAskNode(control, { wire, clock, tellDirectly });

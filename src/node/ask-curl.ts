@@ -51,7 +51,19 @@ export const makeAskCurl = ({ secret, clock, log, limits, findAddress, unreachab
 };
 
 function answerOf({ status, text }: Posted): Done<CurlReply> | Refusal {
-  const value = JSON.parse(text) as CurlReply | { code: string; message: string };
+  const value = parsed(text);
+  if (!value) return noAnswer;
   if (status === 200 && "headers" in value) return done(value);
   return "code" in value && Object.hasOwn(errors, value.code) ? refusal(value.code as ErrorCode, { message: value.message }) : noAnswer;
+}
+
+type Answer = CurlReply | { readonly code: string; readonly message: string };
+
+/** Undefined where something else than a daemon has answered. */
+function parsed(text: string): Answer | undefined {
+  try {
+    return JSON.parse(text) as Answer;
+  } catch {
+    return undefined;
+  }
 }

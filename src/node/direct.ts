@@ -9,7 +9,7 @@ import type { NodeMessage } from "../pool/ports.js";
 import { answerJson, refuseRequest } from "./answer.js";
 import type { Outcome } from "./outcome.js";
 import type { NodeAddress } from "./ports.js";
-import { post } from "./post.js";
+import { post, type Posted } from "./post.js";
 
 /** Where a node takes messages that Redis may not have brought it. */
 const path = "/node/messages";
@@ -60,26 +60,38 @@ async function readShort(request: IncomingMessage): Promise<string | undefined> 
 
 interface TellPorts extends Pick<DirectPorts, "secret" | "clock" | "log"> {
   findNode(node: NodeId): Promise<NodeAddress | undefined>;
+  /** The node took no connection, or did not answer in time. */
+  unreachable(address: NodeAddress): void;
 }
 
 /** Tells a node a message over HTTP. Never throws: undefined where it could not be reached in time, or has no such browser. */
-export const makeTellDirectly = ({ secret, clock, log, findNode }: TellPorts): TellDirectly => async (node, message, limitMs) => {
+export const makeTellDirectly = (ports: TellPorts): TellDirectly => async (node, message, limitMs) => {
   const late = new AbortController();
-  const cancel = clock.after(limitMs, () => late.abort());
+  const cancel = ports.clock.after(limitMs, () => late.abort());
   try {
-    const address = await findNode(node);
-    if (!address) return undefined;
-    const body = JSON.stringify(message);
-    const headers = { [signatureHeader]: sign(secret, body, clock.now()) };
-    const { status, text } = await post(address, { path, body, headers, signal: late.signal });
-    return status === 200 ? answerOf(JSON.parse(text) as Outcome) : undefined;
+    const address = await ports.findNode(node);
+    const posted = address && (await postTo(ports, address, { message, signal: late.signal }));
+    return posted?.status === 200 ? answerOf(JSON.parse(posted.text) as Outcome) : undefined;
   } catch (error) {
-    log.debug({ node, kind: message.kind, error: textOf(error) }, "node not told directly");
+    ports.log.debug({ node, kind: message.kind, error: textOf(error) }, "node not told directly");
     return undefined;
   } finally {
     cancel();
   }
 };
+
+async function postTo(
+  { secret, clock, unreachable }: TellPorts, address: NodeAddress, { message, signal }: { message: NodeMessage; signal: AbortSignal },
+): Promise<Posted> {
+  const body = JSON.stringify(message);
+  const headers = { [signatureHeader]: sign(secret, body, clock.now()) };
+  try {
+    return await post(address, { path, body, headers, signal });
+  } catch (error) {
+    unreachable(address);
+    throw error;
+  }
+}
 
 const answerOf = (outcome: Outcome): NodeAnswer => {
   if (outcome.isDone) return { kind: "done" };

@@ -17,7 +17,7 @@ export interface Way {
   readonly address: NodeAddress;
   readonly clock: Clock;
   readonly limits: Pick<Limits, "connectMs" | "answerMs">;
-  /** The node took no connection, or did not answer in time. */
+  /** The node took no connection, or did not answer in time; a client that went before says nothing of it. */
   unreachable?(): void;
 }
 
@@ -37,9 +37,10 @@ export function forwardUpgrade({ request, socket, head }: Upgrade, { address, cl
     node.destroy();
   };
   const fail = (refused: Refused) => (): void => {
+    const isClientGone = socket.destroyed || socket.readableEnded;
     node.destroy();
     refuseUpgrade(socket, refused);
-    told?.();
+    if (!isClientGone) told?.();
   };
   const unreachableNow = fail(unreachable);
   let cancel = clock.after(limits.connectMs, unreachableNow);
@@ -98,8 +99,9 @@ export function forwardRequest(request: IncomingMessage, response: ServerRespons
   });
   onward.once("error", () => {
     cancel();
+    const isClientGone = response.destroyed;
     refuseRequest(response, refused);
-    told?.();
+    if (!isClientGone) told?.();
   });
   response.once("close", () => onward.destroy());
   request.pipe(onward);

@@ -42,8 +42,9 @@ afterEach(async () => {
 });
 
 const portOf = (): number => (server.address() as AddressInfo).port;
-const tell = (more: { secret?: Secret; port?: number } = {}) => makeTellDirectly({
-  secret: more.secret ?? secret, clock: systemClock, log: silentLog, findNode: async () => ({ host: "127.0.0.1", port: more.port ?? portOf() }),
+const tell = (more: { secret?: Secret; port?: number; suspected?: number[]; findNode?: () => Promise<undefined> } = {}) => makeTellDirectly({
+  secret: more.secret ?? secret, clock: systemClock, log: silentLog, unreachable: ({ port }) => void more.suspected?.push(port),
+  findNode: more.findNode ?? (async () => ({ host: "127.0.0.1", port: more.port ?? portOf() })),
 });
 const post = (body: string, signature?: string) =>
   fetch(`http://127.0.0.1:${portOf()}/node/messages`, { method: "POST", body, headers: signature === undefined ? {} : { "x-remuda-signature": signature } });
@@ -76,6 +77,25 @@ test("a node that does not have the browser, is not there or does not answer in 
   silent.close();
   await once(silent, "close");
   expect(await tell({ port: 1 })(nodeA, message, 2000)).toBeUndefined();
+});
+
+test("only a node that takes no connection, or does not answer in time, is suspected", async () => {
+  const suspected: number[] = [];
+  outcome = undefined;
+  await tell({ suspected })(nodeA, message, 2000);
+  await tell({ suspected, secret: new Secret("another_secret_altogether") })(nodeA, message, 2000);
+  await tell({ suspected, findNode: async () => undefined })(nodeA, message, 2000);
+  await tell({ suspected, findNode: () => Promise.reject(new Error("Redis is away")) })(nodeA, message, 2000);
+  expect(suspected).toEqual([]);
+  const silent = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as AddressInfo;
+  await tell({ suspected, port })(nodeA, message, 100);
+  silent.closeAllConnections();
+  silent.close();
+  await once(silent, "close");
+  await tell({ suspected, port })(nodeA, message, 2000);
+  expect(suspected).toEqual([port, port]);
 });
 
 test("other paths and methods are not its own", async () => {

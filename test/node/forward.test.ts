@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { connect, createServer, type Server } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
 import type { AddressInfo } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { chromium as playwright } from "playwright-core";
@@ -102,6 +102,35 @@ test("a node that takes the connection and ends it without an answer is 502", as
   address = portOf(ending);
   expect((await refusedUpgrade(viaFront(browser.url()))).body.code).toBe("node_unreachable");
   await stopped(ending);
+});
+
+const upgradeHeaders = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
+
+test.each([
+  ["a request", "destroy"], ["an upgrade", "destroy"], ["an upgrade", "end"],
+] as const)("%s whose client goes early (%s) says nothing of the node", async (what, go) => {
+  const suspected: NodeAddress[] = [];
+  const patient = await openGatewayBed([], { findAddress: async () => address, unreachable: (node) => suspected.push(node) });
+  const mute = await listening(createServer((socket) => socket.resume().on("error", () => {})));
+  const dead = await listening(createServer());
+  const [living, gone] = [portOf(mute), portOf(dead)];
+  await stopped(dead);
+  address = living;
+  const taken = once(mute, "connection") as Promise<[Socket]>;
+  const { pathname, search } = new URL(what === "a request" ? browser.http("/json/list") : browser.url());
+  const client = connect(patient.port, "127.0.0.1").on("error", () => {});
+  client.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: 127.0.0.1\r\n${what === "a request" ? "" : upgradeHeaders}\r\n`);
+  const [socket] = await taken;
+  await once(socket, "data");
+  client[go]();
+  await once(socket, "close");
+  await stopped(mute);
+  // Named after whatever the former was named for.
+  address = gone;
+  expect((await getJson(browser.http("/json/list").replace(`:${browser.bed.port}/`, `:${patient.port}/`))).status).toBe(502);
+  expect(suspected).toEqual([gone]);
+  client.destroy();
+  await patient.close();
 });
 
 test("stopping the forwarding daemon ends what it forwards", async () => {

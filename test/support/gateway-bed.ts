@@ -45,6 +45,7 @@ export interface GatewayBed {
 export interface BedOptions {
   readonly limits?: Partial<Limits>;
   findAddress?(browser: BrowserId): Promise<NodeAddress | undefined>;
+  unreachable?(address: NodeAddress): void;
   curl?: LocalBrowser["curl"];
 }
 
@@ -75,6 +76,7 @@ export async function openGatewayBed(chromiums: readonly Chromium[], options: Be
       },
       findAddress: options.findAddress ?? (async () => undefined),
       findEnd: async () => undefined,
+      ...(options.unreachable && { unreachable: options.unreachable }),
       metrics: {
         clientOpened: () => (counts.opened += 1), clientClosed: () => (counts.closed += 1),
         received: (bytes) => (counts.received += bytes), sent: (bytes) => (counts.sent += bytes),
