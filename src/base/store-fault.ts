@@ -1,3 +1,4 @@
+import { AssertionError } from "node:assert";
 import { RemudaError } from "./errors.js";
 
 /**
@@ -8,16 +9,23 @@ const troubles: ReadonlySet<string> = new Set([
   "READONLY", "LOADING", "MISCONF", "OOM", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "BUSY", "UNBLOCKED", "EXECABORT",
 ]);
 
-/** Redis's own refusals come as `ReplyError`; everything else a client throws is the connection's fault. */
-export const isConnectionFault = (error: unknown): boolean => !(error instanceof Error && error.name === "ReplyError");
+/** What JavaScript and we ourselves throw at mistakes of ours: those are no fault of a store, and are not to look like one. */
+const mistakes: readonly (abstract new (...given: never) => Error)[] =
+  [TypeError, RangeError, ReferenceError, SyntaxError, URIError, EvalError, AssertionError, RemudaError];
+
+/** Redis's own refusals come as `ReplyError`; all else that its clients throw, but for mistakes, is the connection's fault. */
+export const isConnectionFault = (error: unknown): boolean =>
+  error instanceof Error && !isRefusal(error) && !mistakes.some((kind) => error instanceof kind);
+
+const isRefusal = (error: Error): boolean => error.name === "ReplyError";
 
 /** Before version 7, Redis hides the word of an error within a script behind its own. */
 const withinScript = /^ERR Error running script.*?-([A-Z]+) /;
 
 /** The kind of a refusal of Redis's, as `READONLY`; an empty text for anything else. */
 export function refusalWord(error: unknown): string {
-  if (isConnectionFault(error)) return "";
-  const { message } = error as Error;
+  if (!(error instanceof Error && isRefusal(error))) return "";
+  const { message } = error;
   return withinScript.exec(message)?.[1] ?? message.split(" ", 1)[0] ?? "";
 }
 

@@ -1,4 +1,7 @@
+import { AssertionError } from "node:assert";
 import { expect, test } from "vitest";
+import { TimeLimitReached } from "../../src/base/deadline.js";
+import { RemudaError } from "../../src/base/errors.js";
 import { refusalWord, storeFault } from "../../src/base/store-fault.js";
 
 /** As ioredis has them of Redis. */
@@ -22,6 +25,16 @@ test.each([
 test("so is whatever happens to a connection", () => {
   expect(storeFault(new Error("Connection is closed."))).toMatchObject(unavailable);
 });
+
+test.each([
+  Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:6379"), { code: "ECONNREFUSED", syscall: "connect" }),
+  new AggregateError([], "connect failed"), new TimeLimitReached("adding jobs", 100),
+])("%s is a connection's", (fault) => expect(storeFault(fault)).toMatchObject(unavailable));
+
+test.each([
+  new TypeError("Cannot read properties of undefined"), new RangeError("Invalid string length"), new ReferenceError("x is not defined"),
+  new SyntaxError("Unexpected end of JSON input"), new AssertionError({ message: "never" }), new RemudaError("name_taken"), "no error at all",
+])("a mistake of ours is not, nor what is said already: %s", (fault) => expect(storeFault(fault)).toBe(fault));
 
 test.each(["ERR unknown command", "WRONGTYPE Operation against a key", "NOSCRIPT No matching script.", "ERR user_script:3: no move from idle to gone"])("%s is not", (message) => {
   const fault = refusal(message);

@@ -52,6 +52,18 @@ test("so is a plain command, and all who asked meanwhile", async () => {
   expect(await Promise.all(asked)).toEqual(asked.map(() => "OK"));
 });
 
+test("a mistake of ours is neither taken for trouble of Redis nor tried again", async () => {
+  const store = await openStore();
+  let times = 0;
+  const wrong = (): Promise<never> => {
+    times += 1;
+    return Promise.reject(new TypeError("ours"));
+  };
+  await expect(store.ask(wrong)).rejects.toBeInstanceOf(TypeError);
+  await expect(store.askOnce(wrong)).rejects.toBeInstanceOf(TypeError);
+  expect(times).toBe(2);
+});
+
 test("an idle connection that has died is replaced before anybody asks", async () => {
   const store = await openStore();
   const { stream } = store.redis as ReturnType<typeof connectAlone>;
