@@ -30,20 +30,17 @@ const checkEveryMs: Millis = 250;
  * node has not said to be in force is told so. Only a node that was alone for long ends its browsers, which others may have replaced.
  */
 export class Contact {
-  readonly #seen = new Map<Home, number>();
+  readonly #seen = new Map<Home, string>();
   readonly #stops: readonly (() => void)[];
-  /** When the last look began that has succeeded (monotonic). */
+  /** When the last look began that has succeeded (monotonic): both limits count from there. */
   #lookedAt: Millis;
-  /** Since when looks have failed, the time in which this process stood still left out. */
-  #aloneMs: Millis = 0;
-  #checkedAt: Millis;
   #isLooking = false;
   #isShut = false;
 
   constructor(private readonly ports: ContactPorts) {
     const { clock } = ports;
-    this.#lookedAt = this.#checkedAt = clock.monotonic();
-    this.#stops = [clock.every(lookEveryMs, () => void this.look()), clock.every(checkEveryMs, () => this.#check())];
+    this.#lookedAt = clock.monotonic();
+    this.#stops = [clock.every(lookEveryMs, () => void this.look()), clock.every(checkEveryMs, () => this.#checkShut())];
   }
 
   close(): void {
@@ -61,10 +58,10 @@ export class Contact {
       for (const home of [...this.#seen.keys()].filter((seen) => !homes.has(seen))) this.#seen.delete(home);
       await Promise.all([...homes].map(([home, own]) => this.#lookAt(home, own)));
       this.#lookedAt = startedAt;
-      this.#aloneMs = 0;
       this.#isShut = false;
     } catch (error) {
       log.debug({ error: textOf(error) }, "network changes could not be looked for");
+      this.#checkAlone();
     } finally {
       this.#isLooking = false;
     }
@@ -91,13 +88,15 @@ export class Contact {
     });
   }
 
-  #check(): void {
-    const { clock, limitMs, isolatedMs } = this.ports;
-    const now = clock.monotonic();
-    this.#aloneMs += Math.min(now - this.#checkedAt, 2 * checkEveryMs);
-    this.#checkedAt = now;
-    if (limitMs !== null && now - this.#lookedAt >= limitMs) this.#shutAll(limitMs);
-    if (this.#aloneMs >= isolatedMs) this.#endAll(isolatedMs);
+  #checkShut(): void {
+    const { clock, limitMs } = this.ports;
+    if (limitMs !== null && clock.monotonic() - this.#lookedAt >= limitMs) this.#shutAll(limitMs);
+  }
+
+  /** Only where a look has failed: a process that stood still has not been refused anything, and looks first. */
+  #checkAlone(): void {
+    const { clock, isolatedMs } = this.ports;
+    if (clock.monotonic() - this.#lookedAt >= isolatedMs) this.#endAll(isolatedMs);
   }
 
   #shutAll(limitMs: Millis): void {

@@ -26,6 +26,12 @@ export class DrivenClock implements Clock {
     return () => cancel();
   }
 
+  /** Time goes by and nothing runs, as while a process stands still: what has fallen due meanwhile runs afterwards. */
+  stand(byMs: Millis): void {
+    this.#now += byMs;
+    for (const timer of this.#timers) timer.at = Math.max(timer.at, this.#now);
+  }
+
   /** Moves time on and runs what falls due, in its order; what that sets off has run when this resolves. */
   async advance(byMs: Millis): Promise<void> {
     const until = this.#now + byMs;
