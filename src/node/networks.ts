@@ -4,7 +4,7 @@ import { within } from "../base/deadline.js";
 import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Rules } from "../egress/rules.js";
-import type { Lease, NetworkChange } from "../pool/browser.js";
+import type { Lease, NetworkChange, NetworkSettings } from "../pool/browser.js";
 import type { Homes, NodeReports } from "../pool/ports.js";
 import type { Slot } from "./slot.js";
 
@@ -15,8 +15,7 @@ export interface NetworkPorts {
   readonly log: Log;
 }
 
-type Settings = Pick<NetworkChange, "allowedHosts" | "proxy">;
-const settingsOf = ({ allowedHosts, proxy }: Settings): Settings => ({
+const settingsOf = ({ allowedHosts, proxy }: NetworkSettings): NetworkSettings => ({
   ...(allowedHosts !== undefined && { allowedHosts }), ...(proxy !== undefined && { proxy }),
 });
 
@@ -54,7 +53,7 @@ interface Closing {
 export class Networks {
   readonly #last = new WeakMap<Slot, Promise<unknown>>();
   /** Rules of a change that the record does not ask for yet. */
-  readonly #prepared = new WeakMap<Slot, { readonly asked: Settings; readonly rules: Rules }>();
+  readonly #prepared = new WeakMap<Slot, { readonly asked: NetworkSettings; readonly rules: Rules }>();
   /** Browsers whose record has still to be read, or told. */
   readonly #behind = new WeakSet<Slot>();
 
@@ -92,7 +91,7 @@ export class Networks {
    * Makes ready what the record will ask for next, so that it cannot be refused then. False where it cannot be, or the lease is over; nothing
    * has changed either way.
    */
-  async prepare(slot: Slot, lease: LeaseId, asked: Settings): Promise<boolean> {
+  async prepare(slot: Slot, lease: LeaseId, asked: NetworkSettings): Promise<boolean> {
     const record = (await this.ports.homes.findBrowser(slot.id))?.browser.lease;
     if (record?.id !== lease) return false;
     const all = { ...settingsOf(record.networkWanted ?? record.network ?? {}), ...asked };
@@ -153,7 +152,10 @@ export class Networks {
   async #putUnread(slot: Slot, { revision, unread }: Asked): Promise<boolean> {
     if (!unread?.isWanted()) return false;
     const { lease, change } = unread;
-    if (slot.network?.lease === lease && slot.network.revision >= revision) return true;
+    const known = slot.network?.lease === lease ? slot.network : undefined;
+    // A later one, or one that a failover took from Redis, whose numbers begin anew: only the record tells.
+    if (known && known.revision > revision) throw new Error("another change is in force, and the record cannot be read");
+    if (known?.revision === revision && isDeepStrictEqual(known.settings, settingsOf(change))) return true;
     const rules = await slot.door.rulesWith(change);
     if (!unread.isWanted()) return false;
     await this.#put({ slot, lease }, change, rules);
@@ -190,9 +192,9 @@ export class Networks {
     }
   }
 
-  async #put({ slot, lease }: { slot: Slot; lease: LeaseId }, { revision, proxy }: NetworkChange, rules: Rules): Promise<void> {
+  async #put({ slot, lease }: { slot: Slot; lease: LeaseId }, change: NetworkChange, rules: Rules): Promise<void> {
     await slot.door.apply(rules);
-    slot.network = { lease, revision, hasProxy: proxy !== undefined };
+    slot.network = { lease, revision: change.revision, settings: settingsOf(change) };
   }
 
   #inTurn<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {

@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type BrowserId, homeOf, type LeaseId, onDemandHome, type ProfileId } from "../base/ids.js";
 import type { Chromium, Left } from "../browser/chromium.js";
-import type { RetireReason } from "../pool/browser.js";
+import type { NetworkSettings, RetireReason } from "../pool/browser.js";
 import type { Viewport } from "../pool/config.js";
 import type { LaunchConfig } from "../pool/launch-config.js";
 import type { UploadedExtension } from "../pool/ports.js";
@@ -38,7 +38,7 @@ export class Slot implements LocalBrowser {
   #work: Promise<unknown> = Promise.resolve();
   #restarting: Promise<void> | undefined;
   /** The network change of a lease that is in force; without one it is the launch's own network. */
-  network: { readonly lease: LeaseId; readonly revision: number; readonly hasProxy: boolean } | undefined;
+  network: { readonly lease: LeaseId; readonly revision: number; readonly settings: NetworkSettings } | undefined;
   /** The lease whose start page was dispatched last. */
   started?: { readonly lease: LeaseId; readonly dispatched: Promise<void> };
   /** What a PATCH has made of the viewport: a restart keeps it, the fence puts the launch's back. */

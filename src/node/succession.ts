@@ -112,4 +112,4 @@ function hasUsed({ activity, started, viewport, network }: Slot, lease: LeaseId)
 
 /** It has what its launch did not give it, and no pool takes back. */
 const isAltered = ({ uploads, network, profile, config }: Slot): boolean =>
-  uploads.length > 0 || network?.hasProxy === true || profile?.id !== config.profile_id;
+  uploads.length > 0 || network?.settings.proxy !== undefined || profile?.id !== config.profile_id;

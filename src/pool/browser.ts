@@ -32,14 +32,17 @@ export const retireReasons = [
 ] as const;
 export type RetireReason = (typeof retireReasons)[number];
 
-/** What a PATCH has changed of a lease's network. */
-export interface NetworkChange {
-  /** Counts all such changes of a home. */
-  readonly revision: number;
+export interface NetworkSettings {
   /** JSON text of `allowed_hosts`, `null` where it was removed; absent where the launch's own stands. */
   readonly allowedHosts?: string;
   /** JSON text of a `ProxyChoice` by mode or id; absent where the launch's own stands. */
   readonly proxy?: string;
+}
+
+/** What a PATCH has changed of a lease's network. */
+export interface NetworkChange extends NetworkSettings {
+  /** Counts all such changes of a home. */
+  readonly revision: number;
 }
 
 /** What one lease has used, as its node counted it at most one tick ago. */

@@ -19,6 +19,8 @@ export interface PoolTerms {
   readonly fillRatePerMinute: number;
   /** The profile whose saves flush its idle browsers, or null; absent where an earlier release has written the record. */
   readonly follows?: ProfileId | null;
+  /** Ids of all that its configuration names; absent where an earlier release has written the record. */
+  readonly uses?: readonly string[];
 }
 
 export interface Leased {

@@ -141,8 +141,8 @@ export interface Homes extends Overview {
 
   findBrowser(id: BrowserId): Promise<{ browser: Browser; at: Millis } | undefined>;
   browsers(home: Home): Promise<{ browsers: readonly Browser[]; at: Millis }>;
-  /** How often networks of leases were changed here: who has seen this number knows of every change. */
-  networkChanges(home: Home): Promise<number>;
+  /** Another text after each change of a lease's network here: who has seen this one knows of every change. */
+  networkChanges(home: Home): Promise<string>;
   /** A launch configuration never changes under its key. */
   findLaunchConfig(home: Home, key: string): Promise<LaunchConfig | undefined>;
 

@@ -3,7 +3,8 @@ import type { Network, ProxyChoice, Selector } from "./config.js";
 import { type ExtensionRefs, resolveExtensions } from "./extensions.js";
 import type { Faults } from "./fields.js";
 import { type ProfileRefs, resolveProfile } from "./profiles.js";
-import { type ProxyRefs, resolveProxies } from "./proxies.js";
+import type { PoolConfig } from "./launch-config.js";
+import { namedProxies, type ProxyRefs, resolveProxies } from "./proxies.js";
 
 /** The registries that configurations refer to. */
 export interface References {
@@ -17,6 +18,10 @@ export interface Resolved {
   readonly extension_ids?: readonly ExtensionId[];
   readonly profile_id?: ProfileId;
 }
+
+/** Ids of all that a configuration names in the registries. */
+export const namedBy = (config: PoolConfig): readonly string[] =>
+  [...(config.extension_ids ?? []), ...(config.profile_id ? [config.profile_id] : []), ...namedProxies(config)];
 
 interface Referring {
   readonly proxy_id?: string | undefined;

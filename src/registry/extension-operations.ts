@@ -99,7 +99,7 @@ const makeDownload = (ports: ExtensionPorts): ExtensionOperations["download"] =>
 const makeRemove = (ports: ExtensionPorts): ExtensionOperations["remove"] => async (ref) => {
   const extension = await findExtension(ports, ref);
   if (!extension) return refusal("extension_not_found");
-  const inUse = await refuseInUse(ports, "Pools use this extension", (config) => config.extension_ids?.includes(extension.id) ?? false);
+  const inUse = await refuseInUse(ports, "Pools use this extension", extension.id);
   if (inUse) return inUse;
   // Missing by now: this very command was sent again after a broken connection, or another came before it.
   await ports.store.remove(extension.id);

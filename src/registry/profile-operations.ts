@@ -71,7 +71,7 @@ const makeRename = (ports: ProfilePorts): ProfileOperations["rename"] => async (
 const makeRemove = (ports: ProfilePorts): ProfileOperations["remove"] => async (ref) => {
   const profile = await findProfile(ports, ref);
   if (!profile) return refusal("profile_not_found");
-  const inUse = await refuseInUse(ports, "Pools use this profile", ({ profile_id }) => profile_id === profile.id);
+  const inUse = await refuseInUse(ports, "Pools use this profile", profile.id);
   if (inUse) return inUse;
   // Missing by now: this very command was sent again after a broken connection, or another came before it.
   await ports.store.remove(profile.id);

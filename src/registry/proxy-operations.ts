@@ -6,7 +6,6 @@ import { Secret } from "../base/secret.js";
 import type { Faults } from "../pool/fields.js";
 import { parseHostPattern } from "../pool/hosts.js";
 import type { Homes, Projects } from "../pool/ports.js";
-import { namedProxies } from "../pool/proxies.js";
 import { refuseInUse } from "./in-use.js";
 import type { Proxy, ProxyFinding, ProxyOperations, ProxySecrets, ProxyStore, Upstream } from "./proxies.js";
 import { checkText, parseProxy } from "./proxy-fields.js";
@@ -65,7 +64,7 @@ const makeCreate = (ports: ProxyPorts): ProxyOperations["create"] => async (body
 const makeRemove = ({ store, homes, projects }: ProxyPorts): ProxyOperations["remove"] => async (ref) => {
   const id = findProxyId(ref);
   if (!id || !(await store.find(id))) return refusal("proxy_not_found");
-  const inUse = await refuseInUse({ homes, projects }, "Pools name this proxy", (config) => namedProxies(config).includes(id));
+  const inUse = await refuseInUse({ homes, projects }, "Pools name this proxy", id);
   if (inUse) return inUse;
   return (await store.remove(id)) === "missing" ? refusal("proxy_not_found") : done(null);
 };

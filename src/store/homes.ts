@@ -7,6 +7,7 @@ import { type LaunchConfig, resetOf } from "../pool/launch-config.js";
 import type { Leased, PoolTerms, Read } from "../pool/overview.js";
 import type { Counts, Pool } from "../pool/pool.js";
 import type { Candidate, Homes, Keyed, PoolWrite, ReleaseRequest, Touch, Waiter, Wanted } from "../pool/ports.js";
+import { namedBy } from "../pool/references.js";
 import type { AcquireReply, CreateReply, PlaceReply, WithdrawReply } from "../pool/replies.js";
 import type { Limits } from "./limits.js";
 import type { EffectRunner } from "./effects.js";
@@ -140,12 +141,12 @@ export class RedisHomes implements Homes {
   }
 
   async createPool(home: Home, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void> {
-    await this.run({ home, request: ask.request }, "create-pool", { id: ask.id, ...writeArgs(ask.write) });
+    await this.run({ home, request: ask.request }, "create-pool", { id: ask.id, ...writeArgs(ask.write, 1) });
   }
 
   async updatePool(home: Home, ask: Parameters<Homes["updatePool"]>[1]): Promise<"updated" | "changed" | "missing"> {
     return word(await this.run({ home, request: ask.request }, "update-pool", {
-      ...writeArgs(ask.write), revision: String(ask.revision), isNewLaunch: flag(ask.isNewLaunch),
+      ...writeArgs(ask.write, ask.revision + 1), revision: String(ask.revision), isNewLaunch: flag(ask.isNewLaunch),
       isNewNetwork: flag(ask.isNewNetwork), isNewRefresh: flag(ask.isNewRefresh ?? false), discard: flag(ask.discard),
     }));
   }
@@ -187,8 +188,9 @@ export class RedisHomes implements Homes {
   findTerms = (home: Home): Promise<PoolTerms | undefined> => this.#overview.findTerms(home);
   counts = (home: Home): Promise<Counts> => this.#overview.counts(home);
 
-  async networkChanges(home: Home): Promise<number> {
-    return Number(await this.#ask((redis) => redis.hget(homeKey(this.at.project, home, "pool"), "networkChanges")));
+  async networkChanges(home: Home): Promise<string> {
+    // A control of an earlier release writes no stamp.
+    return (await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "pool"), "networkChanges", "networkStamp"))).join(" ");
   }
 
   async findLaunchConfig(home: Home, key: string): Promise<LaunchConfig | undefined> {
@@ -271,7 +273,7 @@ function parsePlace(stored: string): Omit<PlaceReply, "kind"> {
   return { waiter: id, lease, stored };
 }
 
-const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite): Args => ({
+const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite, revision: number): Args => ({
   name: config.name ?? "",
   config: JSON.stringify(config),
   launchConfig: JSON.stringify(launchConfig),
@@ -279,7 +281,7 @@ const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite): Args => ({
   fillRate: config.fill_rate_per_minute,
   fields: JSON.stringify({
     unsupported: unsupported.join(" "), timeoutSeconds: String(config.timeout_seconds), reset: resetOf(config),
-    follows: (config.refresh_on_profile_update && config.profile_id) || "",
+    follows: (config.refresh_on_profile_update && config.profile_id) || "", uses: [revision, ...namedBy(config)].join(" "),
   }),
 });
 

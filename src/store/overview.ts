@@ -60,10 +60,13 @@ export class RedisOverview implements Overview {
 
   async findTerms(home: Home): Promise<PoolTerms | undefined> {
     const key = this.ports.keyOf(home, "pool");
-    const [id, state, name, createdAt, generation, rate, follows] = await this.ports.ask((redis) =>
-      redis.hmget(key, "id", "state", "name", "createdAt", "generation", "fillRate", "follows"));
+    const [id, state, name, createdAt, generation, rate, follows, uses, revision] = await this.ports.ask((redis) =>
+      redis.hmget(key, "id", "state", "name", "createdAt", "generation", "fillRate", "follows", "uses", "revision"));
     if (!id || state !== "open") return undefined;
+    const [usedAt, ...named] = (uses ?? "").split(" ");
     return {
+      // An earlier release writes a configuration and leaves what was noted of the one before.
+      ...(usedAt === revision && { uses: named }),
       id: id as PoolId, ...(name ? { name } : {}), createdAt: Number(createdAt), generation: generation ?? "", fillRatePerMinute: Number(rate),
       ...(typeof follows === "string" ? { follows: follows === "" ? null : (follows as ProfileId) } : {}),
     };

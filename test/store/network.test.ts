@@ -15,16 +15,33 @@ onBoth("a lease's network", ({ bed }) => {
   test("is in the record when its node says that it is in force, and not before", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
-    expect(await bed().homes.networkChanges(pool.home)).toBe(0);
+    const unchanged = await bed().homes.networkChanges(pool.home);
     await ask(pool, held, { allowedHosts: '["a.example"]' });
     expect(await leaseOf(pool, held)).toMatchObject({ networkWanted: { allowedHosts: '["a.example"]' } });
     expect(await leaseOf(pool, held)).not.toHaveProperty("network");
     const revision = await wanted(pool, held);
-    expect(await bed().homes.networkChanges(pool.home)).toBe(revision);
+    expect(await bed().homes.networkChanges(pool.home)).not.toBe(unchanged);
     expect(await applied(held, revision)).toBe("applied");
     expect(await leaseOf(pool, held)).toMatchObject({ network: { revision, allowedHosts: '["a.example"]' } });
     expect(await leaseOf(pool, held)).not.toHaveProperty("networkWanted");
     expect(await applied(held, revision)).toBe("stale");
+  });
+
+  test("a change after a failover that lost the last one is seen by a node that has seen that one, whatever the clocks say", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend();
+    const changes = () => bed().homes.networkChanges(pool.home);
+    const snapshot = async () => Object.fromEntries(await Promise.all((await bed().redis.keys("*")).map(async (key) => [key, (await bed().redis.dumpBuffer(key)) as Buffer] as const)));
+    // The former primary's clock is an hour ahead.
+    const [key = ""] = await bed().redis.keys("*:pool");
+    await bed().redis.hset(key, "networkChanges", Date.now() + 3_600_000);
+    const before = await snapshot();
+    await ask(pool, held, { allowedHosts: '["a.example"]' });
+    const seen = await changes();
+    await bed().redis.flushall();
+    for (const [name, dump] of Object.entries(before)) await bed().redis.restore(name, 0, dump);
+    await ask(pool, held, { allowedHosts: '["b.example"]' });
+    expect(await changes()).not.toBe(seen);
   });
 
   test("keeps what an earlier change has set, and an earlier one that is reported late changes nothing", async () => {

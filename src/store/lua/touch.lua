@@ -10,10 +10,10 @@
 local first = again()
 if first then return first end
 
--- Also a time: after a failover that lost the last ones none is given twice, for a node has put those in force.
+-- Also a time, so that after a failover which lost the last ones few are given twice; the stamp is another each time.
 local function nextRevision()
   local revision = math.max(now, tonumber(redis.call("HGET", K.pool, "networkChanges") or 0) + 1)
-  redis.call("HSET", K.pool, "networkChanges", string.format("%.0f", revision))
+  redis.call("HSET", K.pool, "networkChanges", string.format("%.0f", revision), "networkStamp", clock[1] .. "." .. clock[2])
   return revision
 end
 
