@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { type Detail, type Done, done, type Refusal, refusal, RemudaError } from "../base/errors.js";
 import { homeOf, newRequestId } from "../base/ids.js";
 import type { NodeAnswer } from "./ask-node.js";
 import type { Browser } from "./browser.js";
@@ -99,9 +99,28 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
   // A refused PATCH to this very name may have given it back meanwhile.
   if (outcome.kind === "done") await reserve();
   // Another PATCH may have given the lease this very name meanwhile.
-  const isUnused = outcome.kind === "refused" && (await ports.homes.findHeld(homeOf(id), owner))?.browser.lease?.name !== name;
-  if (isUnused) await ports.projects.freeName({ kind: "session", name, owner, only: reserved });
+  const isUnused = async (): Promise<boolean> => (await ports.homes.findHeld(homeOf(id), owner))?.browser.lease?.name !== name;
+  const giveBack = async (): Promise<void> => void ((await isUnused()) && (await ports.projects.freeName({ kind: "session", name, owner, only: reserved })));
+  // One that cannot be given back now is void when its time is up; why the change was refused is to be told all the same.
+  if (outcome.kind === "refused") await giveBack().catch(passStoreTrouble);
   return outcome;
+}
+
+/** Throws again what is no trouble of the store. */
+function passStoreTrouble(error: unknown): void {
+  if (!(error instanceof RemudaError && error.code === "store_unavailable")) throw error;
+}
+
+const inForce: Detail = { code: "network_in_force", message: "What the browser may reach has changed as was asked for" };
+
+/** What its node has said to be in force is, whether or not Redis can be told, or asked for the rest. */
+async function orInForce<Value>(work: () => Promise<Value>): Promise<Value | Refusal> {
+  try {
+    return await work();
+  } catch (error) {
+    passStoreTrouble(error);
+    return refusal("store_unavailable", { message: "The network is in force; the store could not be reached for the rest. To send the same again is harmless", details: [inForce] });
+  }
 }
 
 /**
@@ -109,7 +128,7 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
  * its dispatch. A network that is asked for alone is the node's to refuse when the record asks for it.
  */
 async function changeBrowser(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal> {
-  const { session: { browser, profile }, patch, wanted, caller } = ask;
+  const { session: { browser, profile }, patch, wanted } = ask;
   const network = networkOf(patch);
   const attached = profile ? undefined : wanted;
   const isRunning = Boolean(patch.viewport ?? attached);
@@ -117,17 +136,33 @@ async function changeBrowser(ports: Ports, ask: Ask): Promise<Done<Session> | Re
     ? await changeRunning(ports, browser, { ...runningOf(patch), ...(attached && { profile: attached }), ...(network && { network }) })
     : await changeNetwork(ports, browser, network);
   if (refused) return refused;
+  const isInForce = network !== undefined && !isRunning;
+  const record = () => changeRecord(ports, ask, { attached, network: isRunning ? network : undefined });
+  return isInForce ? await orInForce(record) : await record();
+}
+
+interface Recorded {
+  readonly attached: LoadedProfile | undefined;
+  /** What the record has still to ask for, and the node to put in force. */
+  readonly network: Touch["network"];
+}
+
+async function changeRecord(ports: Ports, { session: { browser }, patch, caller }: Ask, { attached, network }: Recorded): Promise<Done<Session> | Refusal> {
   const reply = await ports.homes.touch(homeOf(browser.id), {
-    browser: browser.id, change: touchOf(patch, attached, isRunning ? network : undefined), request: caller.request, ...(browser.lease ? { lease: browser.lease.id } : {}),
+    browser: browser.id, change: touchOf(patch, attached, network), request: caller.request, ...(browser.lease ? { lease: browser.lease.id } : {}),
   });
   if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
-  const late = isRunning && network ? await askNetwork(ports, reply.browser) : undefined;
+  const late = network && (await askNetwork(ports, reply.browser));
   if (late) return late;
   if (patch.start_url) await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
+  if (!network) return await shown(ports, reply);
   // What its node has put in force since is part of the answer.
-  const now = isRunning && network ? await ports.homes.findBrowser(browser.id) : reply;
-  const changed = now && (await ports.configs.findSession(now.browser, now.at));
-  return changed ? done(changed) : refusal("browser_not_found");
+  return await orInForce(async () => await shown(ports, await ports.homes.findBrowser(browser.id)));
+}
+
+async function shown({ configs }: Ports, found: { readonly browser: Browser; readonly at: Millis } | undefined): Promise<Done<Session> | Refusal> {
+  const session = found && (await configs.findSession(found.browser, found.at));
+  return session ? done(session) : refusal("browser_not_found");
 }
 
 const runningOf = ({ viewport }: SessionPatch): RunningChange => (viewport ? { viewport: { width: viewport.width, height: viewport.height } } : {});
@@ -150,8 +185,10 @@ async function askNetwork(ports: Ports, browser: Browser): Promise<Refusal | und
   const answer = await ports.askNode(browser, { kind: "network", revision, change });
   if (answer.kind === "done") {
     // A node that Redis does not reach cannot say so in the record.
-    await ports.reports.applied({ browser: id, lease: lease.id, revision, outcome: "applied" });
-    return undefined;
+    return await orInForce(async () => {
+      await ports.reports.applied({ browser: id, lease: lease.id, revision, outcome: "applied" });
+      return undefined;
+    });
   }
   if (answer.kind === "failed") return refusal("conflict", { message: "The browser's node could not put this network in force; nothing has changed" });
   return refusal("node_silent", {

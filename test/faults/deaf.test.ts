@@ -1,4 +1,6 @@
-import { expect } from "vitest";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { expect, onTestFinished } from "vitest";
 import { until } from "../support/chromium-until.js";
 import type { DaemonClient, Lease } from "../support/daemon.js";
 import { connectRaw, type RawCdp } from "../support/raw-cdp.js";
@@ -53,4 +55,46 @@ fault("a node is cut off from Redis and not from the control: leases that end ar
   await until("the network of the browser that stayed", async () => (await control.browsersOf("herd")).every(({ state }) => state === "idle"));
   expect(node.log).not.toContain("browsers ended");
   tell({ saw: "former sockets were cut; PATCH 200; DELETE 204", recoveryMs });
+});
+
+/** Before a node; says when a message was posted to it. */
+async function openFront() {
+  let to = 0;
+  let told = (): void => {};
+  const posted = new Promise<void>((resolve) => (told = resolve));
+  const front = createServer((socket) => {
+    const onward = connect(to, "127.0.0.1");
+    for (const end of [socket, onward]) end.on("error", () => {}).once("close", () => (socket.destroy(), onward.destroy()));
+    socket.on("data", (piece: Buffer) => void (piece.includes("POST /node/messages") && told()));
+    socket.pipe(onward).pipe(socket);
+  }).listen(0, "127.0.0.1");
+  await once(front, "listening");
+  onTestFinished(() => void front.close());
+  return { url: `http://127.0.0.1:${(front.address() as AddressInfo).port}`, posted, leadTo: (url: string) => void (to = Number(new URL(url).port)) };
+}
+
+fault("Redis goes away from a control between a PATCH's question and its answer: it says that the network is in force", async (tell) => {
+  const control = await bed.start("control", patient);
+  const front = await openFront();
+  const node = await bed.start("node", { node: { ...patient.node, address: front.url } }, { redisUrl: bed.redis.url });
+  front.leadTo(node.url);
+  await control.makePool({ name: "herd", size: 1 });
+  const { lease: { session_id: id }, client } = await lease(control);
+  const redis = bed.redis.client();
+  onTestFinished(() => redis.disconnect());
+  const patch = () => control.call(`PATCH /browsers/${id}`, { network: { allowed_hosts: ["a.example"] } });
+  node.signal("SIGSTOP");
+  const patching = patch();
+  await front.posted;
+  await bed.proxy.cut();
+  node.signal("SIGCONT");
+  expect(await patching).toMatchObject({ status: 503, body: { code: "store_unavailable", details: [{ code: "network_in_force" }] } });
+  const [key = ""] = await redis.keys("*:browsers");
+  await until("the node's own word in the record", async () => !((await redis.hget(key, id)) ?? "").includes("networkWanted"));
+  const watch = startWatch();
+  await bed.proxy.restore();
+  const again = await until("the repeat", async () => [await patch()].find(({ status }) => status === 200));
+  expect(again.body).toMatchObject({ network: { allowed_hosts: ["a.example"] } });
+  await client.close();
+  tell({ saw: "503, in force; the repeat 200", recoveryMs: watch.since() });
 });

@@ -135,6 +135,19 @@ test("a network is asked of the node after the record says so, before anything e
   expect((await patched(id, { name: "other" })).browser.lease).toMatchObject({ name: "other", network: { revision, allowedHosts: '["a.example"]' } });
 });
 
+test.each(["applied", "touch"])("a network that is in force is told as such where Redis goes away then (%s), and the repeat is harmless", async (call) => {
+  const pool = await filled();
+  const { id } = await lend(pool);
+  control.whileNodeWorks(async () => void control.broken.add(call));
+  const patch = { name: `late-${call.toLowerCase()}`, network: { allowed_hosts: ["a.example"] } };
+  expect(await control.updateSession(id, patch, callerOf())).toMatchObject({
+    kind: "refused", code: "store_unavailable", details: [{ code: "network_in_force" }], message: expect.stringContaining("in force"),
+  });
+  control.whileNodeWorks(async () => {});
+  control.broken.clear();
+  expect((await patched(id, patch)).browser.lease).toMatchObject({ name: patch.name, network: { allowedHosts: '["a.example"]' } });
+});
+
 test("an allowlist does not come beside a policy of WebRTC's own addresses", async () => {
   const { id } = await lend(await filled(1, { browser_policy: { WebRtcUdpPortRange: "1-2" } }));
   const refused = await control.updateSession(id, { network: { allowed_hosts: ["a.example"] } }, callerOf());

@@ -8,7 +8,7 @@ import { Desk } from "../../src/pool/desk.js";
 import { Grants } from "../../src/pool/grants.js";
 import type { Caller } from "../../src/pool/operations.js";
 import { makeCreatePool, makeGetPool, makeRemovePool, makeUpdatePool } from "../../src/pool/pools.js";
-import type { ControlMessage, Homes, Jobs, Projects } from "../../src/pool/ports.js";
+import type { ControlMessage, Homes, Jobs, NodeReports, Projects } from "../../src/pool/ports.js";
 import type { References } from "../../src/pool/references.js";
 import { makeRelease, makeRemoveSession } from "../../src/pool/release.js";
 import { makeCreateSession } from "../../src/pool/session-create.js";
@@ -58,7 +58,7 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   let nodeText: string | undefined;
   let whileAsked: (browser: Browser) => Promise<unknown> = async () => {};
   const sessionPorts = {
-    homes, projects, configs, reports: bed.reports, ...refs, restartLimitMs: 35_000,
+    homes, projects, configs, reports: failing<NodeReports>(bed.reports, broken), ...refs, restartLimitMs: 35_000,
     askNode: async (browser: Browser, what: unknown) => {
       asked.push(what);
       await whileAsked(browser);
