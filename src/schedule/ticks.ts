@@ -16,6 +16,11 @@ export interface TickRecord {
 }
 
 const scheduleName = "schedule";
+/**
+ * A control that is killed leaves the ticks that it was about as active jobs. Another worker of BullMQ's takes one for stalled when its
+ * lock has lapsed and two looks have found it so, runs it again and removes it: by its defaults, 30 s each, after a minute and more.
+ */
+const stalled = { lockDuration: 10_000, stalledInterval: 5000 } as const;
 /** A tick older than this many periods has lost its chain, which is armed again. */
 const patience = 3;
 
@@ -31,7 +36,7 @@ export async function startTicks(options: QueueOptions, ticks: readonly Tick[], 
       await byName.get(job.name)?.run();
       await record.ran(job.name);
     },
-    { connection, prefix, concurrency: ticks.length, skipVersionCheck: true, runRetryDelay: askAgainMs, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } },
+    { connection, prefix, concurrency: ticks.length, skipVersionCheck: true, runRetryDelay: askAgainMs, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 }, ...stalled },
   );
   worker.on("error", (error) => log.warn({ error: error.message }, "schedule worker failed"));
   worker.on("failed", (job, error) => log.warn({ tick: job?.name, error: textOf(error) }, "tick failed"));

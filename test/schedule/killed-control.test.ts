@@ -1,0 +1,46 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import { startTicks } from "../../src/schedule/ticks.js";
+import { connectForQueues } from "../../src/store/connect.js";
+import { queuePrefix } from "../../src/store/keys.js";
+import { silentLog } from "../support/chromium-host.js";
+import { until } from "../support/chromium-until.js";
+import { compileSources } from "../support/compiled.js";
+import { startRedis } from "../support/redis.js";
+
+const controls = 6;
+/** What a killed daemon leaves is gone by then. */
+const limitMs = 30_000;
+
+test("of the ticks that killed controls were about nothing is left where another control lives, and the schedule goes on", async () => {
+  const [server, compiled] = await Promise.all([startRedis(), compileSources()]);
+  onTestFinished(async () => {
+    await server.stop();
+    await compiled.remove();
+  });
+  const redis = server.client();
+  for (let killed = 0; killed < controls; killed += 1) {
+    const child = spawn(process.execPath, [join(import.meta.dirname, "../support/control-of-ticks.mjs"), compiled.directory, server.url], { stdio: ["ignore", "pipe", "inherit"] });
+    await once(child.stdout, "data");
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  }
+  const left = await redis.lrange(`${queuePrefix}:schedule:active`, 0, -1);
+  expect(left.length).toBeGreaterThanOrEqual(controls);
+  const connection = connectForQueues({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 2000 }, silentLog);
+  let ran = 0;
+  const record = { ran: async () => void (ran += 1), ageMs: async () => 0 };
+  const ticks = await startTicks({ connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs: 2000 }, [{ name: "fill", periodMs: 200, run: async () => {} }], { clock: systemClock, record });
+  const keysOf = (id: string): string => `${queuePrefix}:schedule:${id}`;
+  await until("nothing left", async () => (await redis.exists(...left.flatMap((id) => [keysOf(id), `${keysOf(id)}:lock`]))) === 0, limitMs);
+  const before = ran;
+  await until("further ticks", () => ran > before + 2);
+  // The next one, and one that may be under way.
+  expect((await redis.keys(`${queuePrefix}:schedule:repeat:fill:*`)).filter((key) => !key.endsWith(":lock")).length).toBeLessThanOrEqual(2);
+  await ticks.close();
+  connection.disconnect();
+  redis.disconnect();
+}, 120_000);
