@@ -1,4 +1,5 @@
 import type { Clock, Millis } from "../base/clock.js";
+import { TimeLimitReached, within } from "../base/deadline.js";
 import { groupBy } from "../base/group.js";
 import { type BrowserId, type Home, homeOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
@@ -25,8 +26,6 @@ export interface KeepingPorts {
   readonly probeLimitMs: Millis;
 }
 
-/** A slot without a record is left alone so long: its record may be about to be read. */
-const youngMs: Millis = 10_000;
 /** Where this node has no browser there is seldom a record of one: so many looks pass between two at all homes. */
 const looksPerRound = 6;
 
@@ -38,6 +37,8 @@ export class Keeping {
   readonly #lastProbe = new WeakMap<Slot, Millis>();
   #looking: Promise<void> | undefined;
   #looks = 0;
+  /** Browsers that an earlier look is still about. */
+  readonly #busy = new WeakSet<Slot>();
 
   constructor(private readonly ports: KeepingPorts) {}
 
@@ -65,7 +66,16 @@ export class Keeping {
     }
   }
 
+  /** A browser that takes long, as one that is just ended, holds up no other: looks go on without it. */
   async #look(): Promise<void> {
+    const { clock, log, expirePeriodMs: limitMs } = this.ports;
+    await within(clock, { what: "a look", limitMs }, this.#lookAtAll()).catch((error: unknown) => {
+      if (!(error instanceof TimeLimitReached)) throw error;
+      log.debug({ limitMs }, "look goes on beside the next");
+    });
+  }
+
+  async #lookAtAll(): Promise<void> {
     const { node, slots, projects } = this.ports;
     await slots.tellUntold();
     // Before the records are read: of a browser that comes meanwhile nothing is said.
@@ -84,8 +94,14 @@ export class Keeping {
     const missing = [...records.values()].filter(standsForBrowser);
     await Promise.all([
       ...missing.map(({ id }) => this.ports.slots.endMissing(id)),
-      ...slots.map((slot) => this.#keep(slot, own.get(slot.id), at)),
+      ...slots.map((slot) => this.#keepApart(slot, own.get(slot.id), at)),
     ]);
+  }
+
+  async #keepApart(slot: Slot, record: Browser | undefined, at: Millis): Promise<void> {
+    if (this.#busy.has(slot)) return;
+    this.#busy.add(slot);
+    await this.#keep(slot, record, at).finally(() => this.#busy.delete(slot));
   }
 
   async #keep(slot: Slot, record: Browser | undefined, at: Millis): Promise<void> {
@@ -96,13 +112,16 @@ export class Keeping {
     await this.#probe(slot);
   }
 
-  /** Its record is gone: this node was taken for lost, or Redis has forgotten. Nobody may use it any more, and as long as it lives it takes room. */
+  /**
+   * Its record, which is there before a browser is, is gone: this node was taken for lost, or Redis has forgotten. Nobody may use it any
+   * more, and as long as it lives it takes room.
+   */
   async #endUnknown(slot: Slot): Promise<void> {
-    const { node, nodes, slots, homes, clock, log } = this.ports;
+    const { node, nodes, slots, homes, log } = this.ports;
     // Another release writes records without telling the index.
     if (await homes.findBrowser(slot.id)) return;
     await nodes.holdRoom(node, { id: slot.id, bytes: memoryBytes(slot.config.memory) });
-    if (slot.isEnding || clock.monotonic() - slot.bornAtMs < youngMs) return;
+    if (slot.isEnding) return;
     log.warn({ browser: slot.id }, "browser without a record ended");
     await slots.end(slot);
     await nodes.freeRoom(node, slot.id);

@@ -200,9 +200,8 @@ export class Slots {
 
   /** Says what could not be said when it came, and ends what could not be ended. */
   async tellUntold(): Promise<void> {
-    for (const slot of this.all().filter(({ isEnding, ended }) => isEnding && !ended)) {
-      await this.end(slot).catch((error: unknown) => this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "browser not ended yet"));
-    }
+    await Promise.all(this.all().filter(({ isEnding, ended }) => isEnding && !ended).map((slot) =>
+      this.end(slot).catch((error: unknown) => this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "browser not ended yet"))));
     for (const [id, end] of this.#untold) {
       const claim = await this.#tell(id, end);
       if (claim) await this.#sayGone(id, claim);

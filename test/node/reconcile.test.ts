@@ -211,3 +211,20 @@ test("a browser of a node that was taken for lost takes room there until it has 
   });
   expect(await nodes.living()).toEqual([]);
 });
+
+test("browsers that Redis has forgotten end with the next look, however young they are, and none waits for another's end", async () => {
+  const { pool, slot: held } = await one();
+  const { lease } = await pool.lend();
+  // Its client cannot be cut: the browser ends when that has lasted too long.
+  held.activity.begin(lease);
+  held.activity.enter(lease, { cut: () => new Promise(() => {}) });
+  await node.bed.redis.flushall();
+  await node.clock.advance(5000);
+  await until("its end begun", () => held.isEnding);
+  const { slot: other } = await one();
+  await node.bed.redis.flushall();
+  await node.clock.advance(10_000);
+  await until("the other's end", () => node.slots.find(other.id) === undefined);
+  expect(node.slots.find(held.id)).toBe(held);
+  await until("its own", () => node.slots.find(held.id) === undefined, 25_000);
+}, 60_000);
