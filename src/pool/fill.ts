@@ -4,7 +4,7 @@ import type { Browser, Facts } from "./browser.js";
 import { memoryBytes } from "./config.js";
 import { LaunchConfigs } from "./configs.js";
 import type { LaunchConfig } from "./launch-config.js";
-import { Fleet, Placement } from "./placement.js";
+import { type Fleet, makeLook, Placement } from "./placement.js";
 import type { Nodes } from "./nodes.js";
 import type { Candidate, Homes, Job, Jobs, Wanted } from "./ports.js";
 
@@ -25,7 +25,8 @@ export type Fill = (home: Home, fleet?: () => Promise<Fleet>) => Promise<void>;
 /** Launches what the pool lacks and may have now. Idempotent; may overlap with itself. `fleet`: shared with other pools, or read anew. */
 export const makeFill = (ports: FillPorts): Fill => {
   const configs = new LaunchConfigs(ports.homes);
-  return async (home, fleet = () => Fleet.read(ports.nodes)) => {
+  const look = makeLook(ports.nodes);
+  return async (home, fleet = look) => {
     const wanted = await ports.homes.wanted(home, mostAtOnce);
     if (wanted.count === 0) return;
     const pool = await ports.homes.findTerms(home);

@@ -66,6 +66,23 @@ export class Fleet {
   }
 }
 
+/** Looks at the fleet, one after the other: whoever asks during one shares the next, so that many who ask at once cost two. */
+export function makeLook(nodes: Nodes): () => Promise<Fleet> {
+  let last: Promise<unknown> = Promise.resolve();
+  let next: Promise<Fleet> | undefined;
+  const begin = (): Promise<Fleet> => {
+    next = undefined;
+    return Fleet.read(nodes);
+  };
+  return () => {
+    if (next) return next;
+    const mine = last.then(begin);
+    next = mine;
+    last = mine.catch(() => {});
+    return mine;
+  };
+}
+
 export interface PlacementAsk {
   readonly engine: string;
   readonly ofPool: ReadonlyMap<NodeId, number>;

@@ -9,7 +9,7 @@ import type { LaunchConfig } from "./launch-config.js";
 import { type Asked, answered, type Failure, lend, type LendingPorts, type Unserved, waiterOf, type Wish } from "./lending.js";
 import { type Defaults, sessionConfig } from "./merge.js";
 import type { Caller, Granted } from "./operations.js";
-import { Fleet, Placement } from "./placement.js";
+import { type Fleet, makeLook, Placement } from "./placement.js";
 import type { Nodes } from "./nodes.js";
 import type { Candidate, Jobs } from "./ports.js";
 import { profileOf } from "./profiles.js";
@@ -30,7 +30,16 @@ const home = onDemandHome;
 const defaultTimeoutSeconds = 60;
 
 /** POST /browsers: the machinery of pools, without a pool: a launch is claimed for a waiter bound to it. */
-export const makeCreateSession = (ports: SessionPorts) => async (body: SessionCreate, caller: Caller): Promise<Granted | Refusal> => {
+export function makeCreateSession(ports: SessionPorts): (body: SessionCreate, caller: Caller) => Promise<Granted | Refusal> {
+  const look = makeLook(ports.nodes);
+  return (body, caller) => create({ ...ports, look }, body, caller);
+}
+
+interface Creating extends SessionPorts {
+  look(): Promise<Fleet>;
+}
+
+async function create(ports: Creating, body: SessionCreate, caller: Caller): Promise<Granted | Refusal> {
   const resolved = await resolveReferences(ports, body);
   const config = withFaults(sessionConfig(resolved.body, ports.defaults), resolved.faults);
   if (config.kind === "refused") return config;
@@ -46,7 +55,7 @@ export const makeCreateSession = (ports: SessionPorts) => async (body: SessionCr
     again: (standing, failed) => claimElsewhere(ports, standing, { config: config.value, failures: (failures.push(failed), failures) }),
   });
   return lent.kind === "unserved" ? refusedLaunch(lent, failures) : lent;
-};
+}
 
 function refusedHere(ports: SessionPorts, body: SessionCreate, config: LaunchConfig): Refusal | undefined {
   if (body.region !== undefined && body.region !== ports.region) {
@@ -61,9 +70,9 @@ const noRoom = (obstacle: string): Refusal => refusal("capacity_exhausted", {
   retryAfterSeconds: 5, ...(obstacle && { details: [{ code: "capacity_exhausted", message: obstacle }] }),
 });
 
-async function claim(ports: SessionPorts, { waiter, keyed }: Wish, config: LaunchConfig): Promise<Asked<Refusal>> {
-  const { homes, nodes, jobs } = ports;
-  const { candidate, obstacle } = await placed(nodes, config);
+async function claim(ports: Creating, { waiter, keyed }: Wish, config: LaunchConfig): Promise<Asked<Refusal>> {
+  const { homes, nodes, jobs, look } = ports;
+  const { candidate, obstacle } = await placed(look, config);
   if (!candidate && !keyed) return answered(noRoom(obstacle));
   const reply = await homes.createSession(home, { waiter, config, ...(candidate ? { candidate } : {}), ...(keyed ? { keyed } : {}) });
   if (candidate && reply.kind !== "claimed") await nodes.freeRoom(candidate.node, candidate.id);
@@ -85,10 +94,10 @@ async function claim(ports: SessionPorts, { waiter, keyed }: Wish, config: Launc
 const mostLaunches = 3;
 
 async function claimElsewhere(
-  { homes, nodes, jobs }: SessionPorts, { waiter }: Wish, { config, failures }: { config: LaunchConfig; failures: readonly Failure[] },
+  { homes, nodes, jobs, look }: Creating, { waiter }: Wish, { config, failures }: { config: LaunchConfig; failures: readonly Failure[] },
 ): Promise<boolean> {
   if (failures.length >= mostLaunches) return false;
-  const { candidate } = await placed(nodes, config, failures.map(({ node }) => node));
+  const { candidate } = await placed(look, config, failures.map(({ node }) => node));
   if (!candidate) return false;
   const reply = await homes.createSession(home, { waiter, config, candidate, again: newRequestId() });
   if (reply.kind === "claimed") await jobs.add(launchJob(reply.browser));
@@ -97,10 +106,10 @@ async function claimElsewhere(
 }
 
 /** A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not. */
-async function placed(nodes: Nodes, config: LaunchConfig, resting: readonly NodeId[] = []): Promise<{ candidate?: Candidate; obstacle: string }> {
+async function placed(look: () => Promise<Fleet>, config: LaunchConfig, resting: readonly NodeId[] = []): Promise<{ candidate?: Candidate; obstacle: string }> {
   const { headless, stealth, kiosk_mode, memory, engine } = config;
   const id = newBrowserId(home);
-  const fleet = await Fleet.read(nodes);
+  const fleet = await look();
   const placement = new Placement(fleet, { engine, ofPool: new Map(), resting });
   const node = await placement.reserve(id, memoryBytes(memory));
   const profile = profileOf(config, undefined);

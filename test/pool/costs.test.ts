@@ -1,14 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newBrowserId, newLeaseId, onDemandHome } from "../../src/base/ids.js";
+import { type ExtensionId, newBrowserId, newLeaseId, type NodeId, onDemandHome, type ProfileId } from "../../src/base/ids.js";
 import { makeFill } from "../../src/pool/fill.js";
 import type { NodeFacts } from "../../src/pool/nodes.js";
+import { refuseInUse } from "../../src/registry/in-use.js";
 import { readingsOf } from "../../src/readings.js";
 import { projectKey, type ProjectPart } from "../../src/store/keys.js";
 import { age } from "../support/age.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/control-bed.js";
 import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
 import { costOf, type Cost } from "../support/redis-cost.js";
-import { request } from "../support/store-bed.js";
+import { poolConfig, request } from "../support/store-bed.js";
 import { until } from "../support/chromium-until.js";
 
 /** A record has some 400 bytes: all of them are many times what any answer here takes. */
@@ -124,6 +125,42 @@ test("a look at rooms and names does not ask for each by itself", async () => {
   expect((await cost(() => bed.projects.sweepNames())).roundTrips).toBeLessThan(15);
   expect(await bed.projects.findName("session", "nobody's")).toBeUndefined();
   expect(await bed.projects.findName("session", "named-59")).toBeDefined();
+});
+
+test("whether a pool names something is found out without reading configurations, but for what an earlier release has written", async () => {
+  const { homes, projects, redis } = control.bed;
+  const browser_policy = { URLBlocklist: Array.from({ length: 5000 }, (_, place) => `host-${place}.example`) };
+  const beds = await Promise.all(Array.from({ length: 20 }, (_, at) =>
+    PoolBed.create(control.bed, { size: 1, browser_policy, ...(at === 7 && { extension_ids: ["used" as ExtensionId], profile_id: "worn" as ProfileId, proxy_id: "way" }) })));
+  for (const { id } of beds) {
+    await projects.addPool(id);
+    await projects.openPool(id);
+  }
+  const refused = (id: string) => refuseInUse({ homes, projects }, "Pools use this", id);
+  expect(await cost(() => refused("nothing"))).toMatchObject(cheap);
+  for (const id of ["used", "worn", "way"]) expect(await refused(id)).toMatchObject({ code: "resource_in_use", details: [{ message: expect.stringContaining(beds[7]?.id ?? "") }] });
+  const [first] = beds;
+  if (!first) throw new Error("there is no pool");
+  await redis.hset(first.key("pool"), "config", JSON.stringify({ ...poolConfig(), extension_ids: ["later"] }));
+  await redis.hincrby(first.key("pool"), "revision", 1);
+  expect(await refused("later")).toMatchObject({ details: [{ message: expect.stringContaining(first.id) }] });
+});
+
+test("browsers that are asked for at the same time look at the nodes together", async () => {
+  const { bed } = control;
+  const nodes = Array.from({ length: 20 }, (_, at) => ({ ...facts, id: `n${at}` as NodeId }));
+  for (const node of nodes) await bed.nodes.beat(node);
+  const gone = new AbortController();
+  bed.jobs.length = 0;
+  const asked: Promise<unknown>[] = [];
+  const look = await cost(async () => {
+    for (let at = 0; at < 20; at += 1) asked.push(control.createSession({}, callerOf({ gone: gone.signal })));
+    await until("their launches", () => bed.jobs.length === 20);
+  });
+  expect(look.wholeReads).toBeLessThanOrEqual(3 * nodes.length);
+  gone.abort();
+  await Promise.all(asked);
+  for (const { id } of nodes) await bed.nodes.forget(id);
 });
 
 test("a waiting acquire that names no time reads what decides how long it waits", async () => {
