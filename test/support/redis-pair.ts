@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { until } from "./chromium-until.js";
+import { testCertificate, testKey } from "./egress-certificate.js";
 
 /** One Redis of a pair, on a port of loopback. */
 export interface RedisOfPair {
@@ -41,8 +42,19 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-export async function startRedisPair({ sentinels = 0 } = {}): Promise<RedisPair> {
+/** Of a server or a sentinel that speaks TLS and nothing else. */
+async function tlsIn(folder: string): Promise<readonly string[]> {
+  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  await Promise.all([writeFile(cert, testCertificate), writeFile(key, testKey)]);
+  return [`tls-cert-file ${cert}`, `tls-key-file ${key}`, `tls-ca-cert-file ${cert}`, "tls-auth-clients no", "tls-replication yes"];
+}
+const asArguments = (lines: readonly string[]): readonly string[] => lines.flatMap((line) => `--${line}`.split(" "));
+
+/** `isSecure`: all of them speak TLS, with the certificate of tests. */
+export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): Promise<RedisPair> {
   const folder = await mkdtemp(join(tmpdir(), "remuda-pair-"));
+  const secured = isSecure ? await tlsIn(folder) : [];
+  const portLines = (port: number): readonly string[] => (isSecure ? ["port 0", `tls-port ${port}`, ...secured] : [`port ${port}`]);
   const children: ChildProcess[] = [];
   const clients = new Set<Redis>();
   const run = (...args: string[]): ChildProcess => {
@@ -51,23 +63,23 @@ export async function startRedisPair({ sentinels = 0 } = {}): Promise<RedisPair>
     return child;
   };
   const clientAt = (port: number): Redis => {
-    const client = new Redis(port, { retryStrategy: () => 20, maxRetriesPerRequest: 200 });
+    const client = new Redis(port, { retryStrategy: () => 20, maxRetriesPerRequest: 200, ...(isSecure && { tls: { ca: testCertificate } }) });
     client.on("error", () => {});
     clients.add(client);
     return client;
   };
   const start = async (...more: string[]): Promise<RedisOfPair> => {
     const port = await freePort();
-    const child = run("--port", `${port}`, "--bind", "127.0.0.1", "--dbfilename", `${port}.rdb`, "--save", "", "--repl-diskless-sync-delay", "0", ...more);
+    const child = run(...asArguments(portLines(port)), "--bind", "127.0.0.1", "--dbfilename", `${port}.rdb`, "--save", "", "--repl-diskless-sync-delay", "0", ...more);
     await clientAt(port).ping();
-    return { port, url: `redis://127.0.0.1:${port}`, client: () => clientAt(port), signal: (signal) => void child.kill(signal) };
+    return { port, url: `redis${isSecure ? "s" : ""}://127.0.0.1:${port}`, client: () => clientAt(port), signal: (signal) => void child.kill(signal) };
   };
   const primary = await start();
   const replica = await start("--replicaof", "127.0.0.1", `${primary.port}`);
   const ports = await Promise.all(Array.from({ length: sentinels }, async (_, at) => {
     const [port, file] = [await freePort(), join(folder, `sentinel-${at}.conf`)];
     await writeFile(file, [
-      `port ${port}`, "bind 127.0.0.1", `sentinel monitor herd 127.0.0.1 ${primary.port} ${Math.floor(sentinels / 2) + 1}`,
+      ...portLines(port), "bind 127.0.0.1", `sentinel monitor herd 127.0.0.1 ${primary.port} ${Math.floor(sentinels / 2) + 1}`,
       `sentinel down-after-milliseconds herd ${downAfterMs}`, "sentinel failover-timeout herd 4000",
     ].join("\n"));
     run(file, "--sentinel");
@@ -89,7 +101,7 @@ export async function startRedisPair({ sentinels = 0 } = {}): Promise<RedisPair>
   }
   return {
     primary, replica, caughtUp,
-    sentinelUrl: `redis+sentinel://${ports.map((port) => `127.0.0.1:${port}`).join(",")}/herd`,
+    sentinelUrl: `redis${isSecure ? "s" : ""}+sentinel://${ports.map((port) => `127.0.0.1:${port}`).join(",")}/herd`,
     async swap() {
       await to.replicaof("NO", "ONE");
       await at.replicaof("127.0.0.1", replica.port);

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { rmSync } from "node:fs";
-import { connect, createServer, type NetConnectOpts, type Server, type Socket } from "node:net";
+import { connect, createServer, type ListenOptions, type NetConnectOpts, type Server, type Socket } from "node:net";
 
 /** Where a Redis listens: the path of a socket, or a port of loopback. */
 export type RedisPlace = string | number;
@@ -32,8 +32,8 @@ interface Carried {
 
 const optionsOf = (place: RedisPlace): NetConnectOpts => (typeof place === "number" ? { host: "127.0.0.1", port: place } : { path: place });
 
-/** `at`: the path of the proxy's own socket; by default beside that of its target. */
-export async function openRedisProxy(target: RedisPlace, at = `${String(target)}.proxy`): Promise<RedisProxy> {
+/** `at`: the path of the proxy's own socket, by default beside that of its target; or a port. */
+export async function openRedisProxy(target: RedisPlace, at: RedisPlace = `${String(target)}.proxy`): Promise<RedisProxy> {
   const carried = new Set<Carried>();
   let leadsTo = target;
   let delayMs = 0;
@@ -58,7 +58,7 @@ export async function openRedisProxy(target: RedisPlace, at = `${String(target)}
     }
   };
   const restore = async (): Promise<void> => {
-    server = createServer(carry).listen(at);
+    server = createServer(carry).listen(optionsOf(at) as ListenOptions);
     await once(server, "listening");
   };
   const cut = async (): Promise<void> => {
@@ -69,11 +69,11 @@ export async function openRedisProxy(target: RedisPlace, at = `${String(target)}
     for (const { ends } of carried) for (const end of ends) end.destroy();
     carried.clear();
     await once(closing, "close");
-    rmSync(at, { force: true });
+    if (typeof at === "string") rmSync(at, { force: true });
   };
   await restore();
   return {
-    url: at, cut, restore, close: cut,
+    url: typeof at === "string" ? at : `redis://127.0.0.1:${at}`, cut, restore, close: cut,
     freeze(which = "all") {
       for (const pair of carried) if (which === "all" || pair.hasSubscribed) pair.isFrozen = true;
     },
