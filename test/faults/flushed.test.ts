@@ -27,5 +27,4 @@ fault("Redis forgets everything: browsers that no record knows end, and a pool t
   const recoveryMs = watch.since();
   await all.makePool(pool);
   tell({ saw: `the holder's socket was cut after ${Math.round(begunMs)} ms`, recoveryMs });
-  console.log(begunMs, recoveryMs, all.log.split("\n").filter((l) => l.includes('"level":4') || l.includes("40,")).join("\n"));
 });

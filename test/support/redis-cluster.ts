@@ -44,7 +44,8 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   const share = Math.ceil(slots / members);
   for (const [at, { client, port, bus }] of all.entries()) {
     await client.call("CLUSTER", "ADDSLOTSRANGE", `${at * share}`, `${Math.min((at + 1) * share, slots) - 1}`);
-    for (const other of all) if (other.port !== port) await other.client.call("CLUSTER", "MEET", "127.0.0.1", `${port}`, `${bus}`);
+    const others = all.filter((other) => other.port !== port);
+    await Promise.all(others.map((other) => other.client.call("CLUSTER", "MEET", "127.0.0.1", `${port}`, `${bus}`)));
   }
   await until("a cluster", async () => {
     const infos = await Promise.all(all.map(async ({ client }) => String(await client.call("CLUSTER", "INFO"))));
