@@ -16,7 +16,7 @@ const usage = `usage: node src/bootstrap.mjs <command>
   prove:egress     every known way out of a browser, tried (--help lists its options)
   prove:isolation  everything known to reach past a browser's walls, tried (--help lists its options)
   prove:faults     what a sick Redis, control or node does to callers, tried and timed (file names and -t NAME choose)
-  settings         write the table of settings into README.md
+  settings         write the tables of docs/settings.md and docs/errors.md
   policy-table     read anew which policies the installed Chromium knows`;
 
 /** Names the first part of Node.js's version that is too old, so that nothing obscure fails later. */

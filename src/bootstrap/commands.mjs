@@ -87,8 +87,9 @@ async function runBuilt(root, { target, file }, args) {
 async function settings(root) {
   await ensurePackages(root);
   await build(root, "daemon");
-  const { writeSettings } = await import("./settings.mjs");
-  return await writeSettings(root, await import(built(root, "config/table.js")));
+  const { writeTables } = await import("./settings.mjs");
+  const [{ settingsTable }, { errorsTable }] = [await import(built(root, "config/table.js")), await import(built(root, "http/errors-table.js"))];
+  return writeTables(root, { settingsTable, errorsTable });
 }
 
 async function policyTable(root, args) {

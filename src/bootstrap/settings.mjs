@@ -2,13 +2,19 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Refusal, say } from "./say.mjs";
 
-/** Writes the table of settings between its marks in README.md. */
-export function writeSettings(root, { settingsTable }) {
-  const file = join(root, "README.md");
-  const text = readFileSync(file, "utf8");
-  const block = /<!-- settings -->\n.*?<!-- \/settings -->/s;
-  if (!block.test(text)) throw new Refusal("README.md has no <!-- settings --> block.");
-  writeFileSync(file, text.replace(block, () => `<!-- settings -->\n${settingsTable()}\n<!-- /settings -->`));
-  say("README.md: table of settings written");
+/** Puts a table between the marks of its name in a page of docs/. */
+function writeTable(root, name, table) {
+  const page = `docs/${name}.md`;
+  const text = readFileSync(join(root, page), "utf8");
+  const block = new RegExp(`<!-- ${name} -->\\n.*?<!-- /${name} -->`, "s");
+  if (!block.test(text)) throw new Refusal(`${page} has no <!-- ${name} --> block.`);
+  writeFileSync(join(root, page), text.replace(block, () => `<!-- ${name} -->\n${table}\n<!-- /${name} -->`));
+  say(`${page}: table written`);
+}
+
+/** Writes the tables of settings and errors into their pages. */
+export function writeTables(root, { settingsTable, errorsTable }) {
+  writeTable(root, "settings", settingsTable());
+  writeTable(root, "errors", errorsTable());
   return 0;
 }

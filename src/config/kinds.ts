@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 
-/** What a setting says of itself beside its type; `--help`, the README's table and every fault are made from it. */
+/** What a setting says of itself beside its type; `--help`, the table of docs/settings.md and every fault are made from it. */
 export interface Setting {
   readonly description: string;
   /** Undefined for texts and switches. */

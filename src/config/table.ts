@@ -32,7 +32,7 @@ const rows: readonly Row[] = [configRow, ...leaves.map(rowOf)];
 const code = (text: string): string => (text === "" ? "" : `\`${text}\``);
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-/** Every setting as a Markdown table: the README holds it, and a test holds the README to it. */
+/** Every setting as a Markdown table: docs/settings.md holds it, and a test holds the page to it. */
 export const settingsTable = (): string =>
   [
     "| setting | environment | unit | default | meaning |",

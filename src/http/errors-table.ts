@@ -5,6 +5,6 @@ const rowOf = (code: ErrorCode): string => {
   return `| \`${code}\` | ${status} | ${retry ? "yes" : "no"} | ${message} |`;
 };
 
-/** Every code the API answers, for the README: a test holds the two equal. */
+/** Every code the API answers, for docs/errors.md: a test holds the two equal. */
 export const errorsTable = (): string =>
   ["| code | status | may a retry help | meaning |", "| --- | --- | --- | --- |", ...(Object.keys(errors) as ErrorCode[]).map(rowOf)].join("\n");

@@ -4,10 +4,10 @@ import { expect, test } from "vitest";
 import { leaves } from "../../src/config/settings.js";
 import { helpText, settingsTable } from "../../src/config/table.js";
 
-const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
+const page = readFileSync(join(import.meta.dirname, "../../docs/settings.md"), "utf8");
 
-test("the README's table of settings is the schema's (node src/bootstrap.mjs readme writes it)", () => {
-  const block = /<!-- settings -->\n(.*)\n<!-- \/settings -->/s.exec(readme)?.[1];
+test("the table of docs/settings.md is the schema's (node src/bootstrap.mjs settings writes it)", () => {
+  const block = /<!-- settings -->\n(.*)\n<!-- \/settings -->/s.exec(page)?.[1];
   expect(block).toBe(settingsTable());
 });
 

@@ -1,0 +1,33 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { faultOfPlace, files, linksOf, pages, textOf } from "./documents.js";
+import { root } from "./sources.js";
+
+/** What has changed is told by the names of its day. */
+const current = [...pages.keys()].filter((page) => page !== "CHANGELOG.md");
+const all = (page: string, pattern: RegExp): readonly string[] => [...textOf(page).matchAll(pattern)].map(([, found]) => found ?? "");
+
+test.each([...pages.keys()])("every link of %s leads to a page, and to a section of it", (page) => {
+  const faults = linksOf(page).map(([path, section]) => (path.endsWith(".md") ? faultOfPlace(path, section) : existsSync(join(root, path)) ? undefined : `there is no ${path}`));
+  expect(faults.filter((fault) => fault !== undefined)).toEqual([]);
+});
+
+test.each(current)("every path that %s names is there", (page) => {
+  const paths = all(page, /(?<![\w./:-])((?:src|test|scripts|docs|k8s|config)\/(?:[\w.-]+\/)*[\w.-]*\w)/g);
+  expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
+test.each(current)("every command that %s names is there", (page) => {
+  const { scripts } = JSON.parse(textOf("package.json")) as { scripts: Record<string, string> };
+  expect(all(page, /npm run ([\w:]+)/g).filter((name) => scripts[name] === undefined)).toEqual([]);
+  const benches = all(page, /npm run\s+bench\s+--\s+([a-z ]+)`/g).flatMap((names) => names.split(" "));
+  const parts = textOf("test/bench/main.ts");
+  expect(benches.filter((name) => !parts.includes(`\n  ${name}: `))).toEqual([]);
+});
+
+test("the README is short, and every page of docs/ is reached from it or from CONTRIBUTING.md", () => {
+  expect(Buffer.byteLength(textOf("README.md"))).toBeLessThanOrEqual(8192);
+  const reached = new Set(["README.md", "CONTRIBUTING.md"].flatMap(linksOf).map(([path]) => path));
+  expect(files.filter((path) => /^docs\/.*\.md$/.test(path) && !reached.has(path))).toEqual([]);
+});
