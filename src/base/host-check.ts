@@ -5,9 +5,15 @@ export const isLoopback = (host: string): boolean => host === "localhost" || hos
 const nameIn = (header: string): string =>
   (/^(\[[^\]]*\]|[^:]*)(?::\d*)?$/.exec(header.trim().toLowerCase())?.[1] ?? "").replaceAll(/^\[|\]$|\.$/g, "");
 
+const isHost = (name: string): boolean => name.length === 4 && name.toLowerCase() === "host";
+
 /** RFC 9112, 3.2: more than one is answered with 400. Node.js gives the first, and a proxy before it may have read the other. */
-export const hasTwoHosts = ({ headersDistinct }: { readonly headersDistinct: Readonly<Record<string, readonly string[] | undefined>> }): boolean =>
-  (headersDistinct["host"]?.length ?? 0) > 1;
+export function hasTwoHosts({ rawHeaders }: { readonly rawHeaders: readonly string[] }): boolean {
+  let count = 0;
+  // Names and values take turns. Not by headersDistinct, which sorts all headers of each request into lists.
+  for (let at = 0; at < rawHeaders.length; at += 2) if (isHost(rawHeaders[at] ?? "")) count += 1;
+  return count > 1;
+}
 
 export interface HostCheck {
   /** Whether a request with this Host header is for this daemon. HTTP/1.0 may bring none, which no browser speaks. */
@@ -24,8 +30,9 @@ export interface HostCheck {
 export function makeHostCheck({ host, urls }: { readonly host: string; readonly urls: readonly (string | null | undefined)[] }): HostCheck {
   const known = new Set(urls.flatMap((url) => (url ? [nameIn(new URL(url).host)] : [])));
   const isOnLoopback = isLoopback(host);
+  const isKnown = (name: string): boolean => isLoopback(name) || known.has(name);
   return {
-    admits: (header) => !isOnLoopback || header === undefined || isLoopback(nameIn(header)) || known.has(nameIn(header)),
+    admits: (header) => !isOnLoopback || header === undefined || isKnown(nameIn(header)),
     isLocal: (header) => isOnLoopback && header !== undefined && isLoopback(nameIn(header)),
   };
 }

@@ -83,6 +83,7 @@ export function sessionView(session: Session, { region, links }: Surroundings): 
   const { lease } = browser;
   if (!lease) throw new Error(`session ${browser.id} is shown without a lease`);
   const start = lease.startUrl ?? launch.start_url;
+  const isolation = isolationOf(browser.isolation);
   return {
     session_id: browser.id,
     created_at: instant(browser.createdAt),
@@ -102,17 +103,16 @@ export function sessionView(session: Session, { region, links }: Surroundings): 
     ...(pool && { pool }),
     ...echoes(launch),
     ...sessionProfile(session),
-    ...networkView(session),
+    ...networkView(session, isolation),
     usage: { uptime_ms: Math.max(0, at - browser.createdAt), ...usageView(lease.usage) },
-    ...(browser.isolation !== undefined && { isolation: isolationOf(browser.isolation) }),
+    ...(browser.isolation !== undefined && { isolation }),
   };
 }
 
 /** What is in force, and what was proved of it before the browser was handed out. */
-function networkView({ browser, launch, proxyName }: Session): Pick<SessionReply, "network" | "proxy" | "proxy_id"> {
+function networkView({ browser, launch, proxyName }: Session, { network: isolation, attested }: Isolation): Pick<SessionReply, "network" | "proxy" | "proxy_id"> {
   const { private_hosts, proxy_routes } = launch.network ?? {};
   const allowed = allowedHostsOf(launch, browser.lease);
-  const { network: isolation, attested } = isolationOf(browser.isolation);
   return {
     network: {
       ...(allowed && { allowed_hosts: [...allowed] }), ...(private_hosts && { private_hosts }), ...(proxy_routes && { proxy_routes }),
@@ -123,7 +123,11 @@ function networkView({ browser, launch, proxyName }: Session): Pick<SessionReply
 }
 
 /** As the browser's node has reported it. */
-const isolationOf = (text = "{}"): { network?: "namespace" | "proxy" | "none"; attested?: string } => JSON.parse(text) as object;
+interface Isolation {
+  readonly network?: "namespace" | "proxy" | "none";
+  readonly attested?: string;
+}
+const isolationOf = (text = "{}"): Isolation => JSON.parse(text) as Isolation;
 
 const usageView = ({ requests, denied, bytesSent, bytesReceived }: Usage = noUsage): Omit<SessionReply["usage"] & object, "uptime_ms"> => ({
   requests, denied, bytes_sent: bytesSent, bytes_received: bytesReceived,

@@ -10,9 +10,10 @@ if first then return first end
 
 local terms = poolTerms()
 if A.name ~= "" and terms.name ~= A.name then return plain("elsewhere") end
--- Whoever has the browser by now. A session that is to be deleted is the one that its lease holds.
-if A.why == "released" and A.lease ~= "" and redis.call("ZSCORE", K.spent, A.lease) then return plain("already") end
 local browser = read(A.browser)
+-- Whoever has the browser by now. A session that is to be deleted is the one that its lease holds.
+local isHolder = browser and browser.lease and browser.lease.id == A.lease
+if A.why == "released" and A.lease ~= "" and not isHolder and redis.call("ZSCORE", K.spent, A.lease) then return plain("already") end
 if not browser or browser.state == "retiring" and not browser.lastLease then return plain("unknown") end
 local held = browser.lease and browser.lease.id
 if not held then

@@ -41,7 +41,6 @@ local function dropLease(browser, why)
   browser.lease = nil
   effect("ended", { lease = lease.id, why = why, hadClient = lease.registrations > 0, heldMs = now - lease.grantedAt })
   redis.call("ZADD", K.spent, math.max(lease.keyUntil or 0, now + spentMs), lease.id)
-  redis.call("ZREMRANGEBYSCORE", K.spent, "-inf", now)
   if lease.name then effect("names", { name = lease.name, owner = lease.id }) end
   return lease
 end
