@@ -74,8 +74,9 @@ test("the official client uploads, lists, reads, downloads and deletes", async (
   expect([reply.headers.get("content-type"), reply.headers.get("content-length")]).toEqual(["application/octet-stream", String(zip.length)]);
   expect(Buffer.from(await reply.arrayBuffer())).toEqual(zip);
   await kernel.extensions.delete("ads");
-  for (const work of [kernel.extensions.get(made.id), kernel.extensions.delete(made.id), kernel.extensions.download("ads")]) {
-    expect(await failed(work)).toMatchObject({ error: { code: "extension_not_found" } });
+  const { extensions } = kernel;
+  for (const refused of await Promise.all([extensions.get(made.id), extensions.delete(made.id), extensions.download("ads")].map(failed))) {
+    expect(refused).toMatchObject({ error: { code: "extension_not_found" } });
   }
   expect(await failed(kernel.extensions.delete("ads"))).toBeInstanceOf(NotFoundError);
 });
