@@ -31,3 +31,9 @@ test("the README is short, and every page of docs/ is reached from it or from CO
   const reached = new Set(["README.md", "CONTRIBUTING.md"].flatMap(linksOf).map(([path]) => path));
   expect(files.filter((path) => /^docs\/.*\.md$/.test(path) && !reached.has(path))).toEqual([]);
 });
+
+test("each decision has a number of its own, and none is missing", () => {
+  const numbers = all("DECISIONS.md", /^(?:<a id="\d+"><\/a>\*\*)?(\d+)\. /gm).map(Number);
+  expect(numbers.toSorted((one, other) => one - other)).toEqual(Array.from({ length: numbers.length }, (_, index) => index + 1));
+  expect(numbers.length).toBeGreaterThan(100);
+});
