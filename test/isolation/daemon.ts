@@ -30,6 +30,8 @@ export interface Daemon {
   readonly words: string;
   /** An operation of the API; throws where it is refused. */
   call(operation: string, body?: object | FormData): Promise<Record<string, unknown>>;
+  /** The bytes that an operation gives. */
+  download(path: string): Promise<Buffer>;
   /** Everything it has said. */
   log(): string;
   /** Ends it as nobody should, and resolves when it is gone. */
@@ -73,6 +75,7 @@ export async function startDaemon(tier: Tier, over: Readonly<Record<string, obje
     return {
       url, key, pid, uid, directory, scratchDirectory, close, words, log: started.said, port: Number(new URL(url).port), ...(await belongings(directory)),
       call: (operation, body) => call({ url, key }, operation, body),
+      download: async (path) => Buffer.from(await (await ask({ url, key }, `GET ${path}`)).arrayBuffer()),
       async kill() {
         process.kill(pid, "SIGKILL");
         await endOf(started.child);
@@ -118,12 +121,16 @@ async function belongings(directory: string): Promise<{ targets: readonly Target
   return { targets: [...targets, ...redis], sockets: [join(data, "redis/redis.sock")] };
 }
 
-async function call({ url, key }: { url: string; key: string }, operation: string, body?: object | FormData): Promise<Record<string, unknown>> {
+async function call(of: { url: string; key: string }, operation: string, body?: object | FormData): Promise<Record<string, unknown>> {
+  const text = await (await ask(of, operation, body)).text();
+  return text === "" ? {} : JSON.parse(text) as Record<string, unknown>;
+}
+
+async function ask({ url, key }: { url: string; key: string }, operation: string, body?: object | FormData): Promise<Response> {
   const [method = "GET", path = "/"] = operation.split(" ");
   const isForm = body instanceof FormData;
   const headers = { authorization: `Bearer ${key}`, ...(body && !isForm && { "content-type": "application/json" }) };
   const reply = await fetch(url + path, { method, headers, ...(body && { body: isForm ? body : JSON.stringify(body) }) });
-  const text = await reply.text();
-  if (!reply.ok) throw new Error(`${operation}: ${reply.status} ${text.slice(0, 300)}`);
-  return text === "" ? {} : JSON.parse(text) as Record<string, unknown>;
+  if (!reply.ok) throw new Error(`${operation}: ${reply.status} ${(await reply.text()).slice(0, 300)}`);
+  return reply;
 }

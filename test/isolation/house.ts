@@ -1,4 +1,5 @@
 import type { Engine } from "../../src/browser/chromium.js";
+import type { ZipPart } from "../support/zip-bytes.js";
 import type { Place } from "./intrude.js";
 import type { Target, Victims } from "./victims.js";
 
@@ -18,6 +19,8 @@ export interface Browser {
   readonly isolation?: string;
   /** Gives it an extension of these files as its holder may; false where that is refused. */
   extend(files: Readonly<Record<string, string | Buffer>>): Promise<boolean>;
+  /** The same with an archive of these entries, true or not. */
+  unpack(entries: readonly ZipPart[]): Promise<boolean>;
   /** Where programs run that have taken over its process. */
   places(): Promise<readonly Place[]>;
   /** Its first process, seen from outside. */
@@ -32,6 +35,13 @@ export interface House {
   readonly isPlain: boolean;
   readonly ground: Ground;
   open(): Promise<Browser>;
+  /** One whose profile its holder keeps. */
+  openKeeping(): Promise<KeepingBrowser>;
+}
+
+export interface KeepingBrowser extends Browser {
+  /** Ends it; gives the archive of its profile, as its holder can have it. */
+  save(): Promise<Buffer>;
 }
 
 /** One daemon's machine. */

@@ -334,6 +334,30 @@ my %attempts = (
     kill("KILL", @children);
     did("has $count processes at once") if $count >= $bound;
   },
+  plant_links => sub {
+    my $count = 0;
+    for my $file (@files) {
+      $count += 1;
+      symlink($file, "$given{into}[0]/held-$nonce-$count");
+      link($file, "$given{into}[0]/held-$nonce-hard-$count");
+    }
+    symlink("/", "$given{into}[0]/held-$nonce-directory");
+  },
+  much_io => sub {
+    # O_DSYNC: each write is on the disk when it returns. The same few MiB again and again, so that no limit to storage is met.
+    my $path = "$given{into}[0]/io-$nonce";
+    sysopen(my $file, $path, 1 | 64 | 010000, 0600) or return;
+    my $block = "x" x (1024 * 1024);
+    my $written = 0;
+    for (1 .. $bound) {
+      sysseek($file, 0, 0) if $written % 8 == 0;
+      last unless syswrite($file, $block) == length $block;
+      $written += 1;
+    }
+    close $file;
+    unlink $path;
+    did("wrote $written MiB to the disk, as fast as that goes") if $written >= $bound;
+  },
   much_disk => sub {
     my $path = "$given{into}[0]/fill-$nonce";
     open(my $file, ">", $path) or return;

@@ -1,21 +1,28 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { chmod, chown, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { systemClock } from "../../src/base/clock.js";
 import { within } from "../../src/base/deadline.js";
 import { findExecutable } from "../../src/browser/executable.js";
 import { connectRaw } from "../support/raw-cdp.js";
-import type { Browser, Ground, House, Kind } from "./house.js";
+import type { ZipPart } from "../support/zip-bytes.js";
+import type { Browser, Ground, House, KeepingBrowser, Kind } from "./house.js";
 import type { Place } from "./intrude.js";
 import { asUser, isRoot } from "./programs.js";
+import { archiveAnything, partsOf, unpackAnything } from "./unpack-anything.js";
 
 /** Chromium as one would start it oneself, beside the ground's daemon and as its user: no root of its own, no gate, no policy. */
 export async function openPlain(ground: Ground, kind: Kind): Promise<House> {
   const executable = await findExecutable(kind.engine);
   if (executable === undefined) throw new Error(`${kind.engine} is not installed`);
-  return { kind, ground, isPlain: true, open: () => launch(executable, ground, kind) };
+  const open = (): Promise<Browser> => launch(executable, ground, kind);
+  const openKeeping = async (): Promise<KeepingBrowser> => {
+    const browser = await open();
+    return { ...browser, save: () => archiveAnything(join(browser.root, "profile"), ground.uid).finally(() => browser.close()) };
+  };
+  return { kind, ground, isPlain: true, open, openKeeping };
 }
 
 const switches = ["--disable-gpu", "--no-first-run", "--disable-quic", "--password-store=basic", "--remote-debugging-port=0", "--enable-unsafe-extension-debugging"];
@@ -56,7 +63,10 @@ async function launch(executable: string, ground: Ground, { engine, headless }: 
   try {
     const cdpUrl = await within(systemClock, { what: "starting Chromium", limitMs: 30_000 }, listening);
     const places: Place[] = [{ kind: "user", uid: ground.uid }, ...(isRoot ? [{ kind: "root" } as const] : [])];
-    return { cdpUrl, root, close, isPlain: true, places: async () => places, mainPid: async () => pidOf(child), extend: (files) => extend(cdpUrl, root, files) };
+    return {
+      cdpUrl, root, close, isPlain: true, places: async () => places, mainPid: async () => pidOf(child),
+      extend: (files) => extend(cdpUrl, root, partsOf(files)), unpack: (entries) => extend(cdpUrl, root, entries),
+    };
   } catch (error) {
     await close();
     throw error;
@@ -69,14 +79,10 @@ function pidOf({ pid, exitCode, signalCode }: ChildProcess): number {
 }
 
 /** Loads it over CDP, as it lies there. */
-async function extend(cdpUrl: string, root: string, files: Readonly<Record<string, string | Buffer>>): Promise<boolean> {
+async function extend(cdpUrl: string, root: string, entries: readonly ZipPart[]): Promise<boolean> {
   const path = await mkdtemp(join(root, "extensions/e-"));
   await chmod(path, 0o755);
-  for (const [name, content] of Object.entries(files)) {
-    const file = join(path, name);
-    await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, content);
-  }
+  await unpackAnything(entries, path);
   const cdp = await connectRaw(cdpUrl);
   try {
     return (await cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true })).result?.["id"] !== undefined;

@@ -27,7 +27,8 @@ export function partOf(title: string, { isPlain, outcomes, corpus, hasRoot, note
     ...(isPlain ? failedControls(outcomes, corpus, hasRoot) : outcomes.filter(({ verdict }) => verdict === "leaked" || verdict === "unsure").map(lineOf)),
     ...(outcomes.some(({ note }) => note === notBegun) ? ["it was stopped before all attempts had begun"] : []),
   ];
-  return { title, isPlain, outcomes, faults, notes, isGood: faults.length === 0 };
+  const admitted = outcomes.filter(({ verdict }) => verdict === "admitted").map(({ name, note }) => `admitted: ${name}; ${note}`);
+  return { title, isPlain, outcomes, faults, notes: [...notes, ...admitted], isGood: faults.length === 0 };
 }
 
 /** Attempts of which the corpus says that they succeed without a wall, and that did not. */
@@ -49,7 +50,7 @@ const listed = (leaks: readonly string[]): string =>
 /** All parts in a table, below it what has to be explained, and in the last line whether everything holds. */
 export function summaryOf(parts: readonly Part[]): string {
   const counted = ({ outcomes }: Part, verdict: Outcome["verdict"]): number => outcomes.filter((outcome) => outcome.verdict === verdict).length;
-  const verdicts = ["held", "leaked", "unsure", "not tried"] as const;
+  const verdicts = ["held", "admitted", "leaked", "unsure", "not tried"] as const;
   const rows = [["", ...verdicts, ""], ...parts.map((part) => [part.title, ...verdicts.map((verdict) => String(counted(part, verdict))), verdictOf(part)])];
   const width = Math.max(...rows.map(([title = ""]) => title.length));
   const table = rows.map(([title = "", ...cells]) => `${title.padEnd(width)}  ${cells.map((cell) => cell.padStart(9)).join("  ")}`.trimEnd());

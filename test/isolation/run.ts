@@ -10,11 +10,11 @@ import { intrude, type Place, type Told } from "./intrude.js";
 import type { Site } from "./site.js";
 import { openWork } from "./work.js";
 
-/** What became of an attempt. `held`: it got nothing; `unsure`: nor can it be said that it was really tried. */
+/** What became of an attempt. `held`: it got nothing; `admitted`: it got what the pages of the repository admit; `unsure`: nor can it be said that it was really tried. */
 export interface Outcome {
   readonly name: string;
   readonly door: Attempt["door"];
-  readonly verdict: "held" | "leaked" | "unsure" | "not tried";
+  readonly verdict: "held" | "leaked" | "admitted" | "unsure" | "not tried";
   /** What it got. */
   readonly leaks: readonly string[];
   /** Why it is unsure or was not tried. */
@@ -36,7 +36,8 @@ const parallel = 3;
 export async function runCorpus(corpus: readonly Attempt[], proving: Proving): Promise<readonly Outcome[]> {
   const outcomes = new Map<Attempt, Outcome>();
   const { house, signal } = proving;
-  const tell = (attempt: Attempt, outcome: Outcome): void => {
+  const tell = (attempt: Attempt, given: Outcome): void => {
+    const outcome = house.isPlain ? given : admitted(attempt, given);
     outcomes.set(attempt, outcome);
     proving.onOutcome?.(outcome);
   };
@@ -44,9 +45,9 @@ export async function runCorpus(corpus: readonly Attempt[], proving: Proving): P
   const shared = wanted.filter(({ isAlone }) => !isAlone);
   await withBrowser(house, async (browser) => {
     await tryTogether(shared.filter(isProcess), { ...proving, browser }, tell);
-    await tryEach(shared.filter(isClient), { proving, tell, open: async () => browser });
+    await tryEach(shared.filter(isClient), { proving, tell, browser });
   });
-  await tryEach(wanted.filter(isClient).filter(({ isAlone }) => isAlone), { proving, tell });
+  await tryApart(wanted.filter(isClient).filter(({ isAlone }) => isAlone), { proving, tell });
   for (const attempt of wanted.filter(isProcess).filter(({ isAlone }) => isAlone)) {
     if (!signal.aborted) await withBrowser(house, (browser) => tryTogether([attempt], { ...proving, browser }, tell));
   }
@@ -54,6 +55,9 @@ export async function runCorpus(corpus: readonly Attempt[], proving: Proving): P
     name: attempt.name, door: attempt.door, verdict: "not tried", leaks: [], note: wanted.includes(attempt) ? notBegun : "of another kind of browser",
   });
 }
+
+const admitted = ({ isAdmitted }: Attempt, outcome: Outcome): Outcome =>
+  outcome.verdict === "leaked" && isAdmitted !== undefined ? { ...outcome, verdict: "admitted", note: isAdmitted } : outcome;
 
 export const notBegun = "not begun";
 const isProcess = (attempt: Attempt): attempt is ProcessAttempt => attempt.door === "process";
@@ -73,22 +77,32 @@ type Tell = (attempt: Attempt, outcome: Outcome) => void;
 interface Trying {
   readonly proving: Proving;
   readonly tell: Tell;
-  /** Where they share a browser; else each gets one of its own. */
-  open?(): Promise<Browser>;
 }
 
-async function tryEach(attempts: readonly ClientAttempt[], { proving, tell, open }: Trying): Promise<void> {
-  const left = [...attempts];
+/** Each in a browser of its own, and those of one name in one. */
+async function tryApart(attempts: readonly ClientAttempt[], trying: Trying): Promise<void> {
+  const { proving: { house, signal } } = trying;
+  const nameOf = ({ name, isAlone }: ClientAttempt): string => (typeof isAlone === "string" ? isAlone : name);
+  const left = [...new Set(attempts.map(nameOf))].map((group) => attempts.filter((attempt) => nameOf(attempt) === group));
   const work = async (): Promise<void> => {
-    for (let next = left.shift(); next && !proving.signal.aborted; next = left.shift()) {
-      const attempt = next;
-      const startedAt = performance.now();
-      const outcome = open ? await tryClient(attempt, await open(), proving) : await tryAlone(attempt, proving);
-      const last = needsAnother(outcome, attempt, proving.house) ? await tryAlone(attempt, proving) : outcome;
-      tell(attempt, { ...last, ms: Math.round(performance.now() - startedAt) });
+    for (let next = left.shift(); next && !signal.aborted; next = left.shift()) {
+      const together = next;
+      if (together.length === 1) await tryEach(together, trying);
+      else await withBrowser(house, (browser) => tryEach(together, { ...trying, browser }));
     }
   };
-  await Promise.all(Array.from({ length: open ? 1 : parallel }, work));
+  await Promise.all(Array.from({ length: parallel }, work));
+}
+
+/** One after the other in a browser that they share; without one each gets its own. */
+async function tryEach(attempts: readonly ClientAttempt[], { proving, tell, browser }: Trying & { readonly browser?: Browser }): Promise<void> {
+  for (const attempt of attempts) {
+    if (proving.signal.aborted) return;
+    const startedAt = performance.now();
+    const outcome = browser ? await tryClient(attempt, browser, proving) : await tryAlone(attempt, proving);
+    const last = needsAnother(outcome, attempt, proving.house) ? await tryAlone(attempt, proving) : outcome;
+    tell(attempt, { ...last, ms: Math.round(performance.now() - startedAt) });
+  }
 }
 
 /** What took a browser with it, or found it gone; and a control that a busy machine kept from succeeding in its time. */
@@ -103,13 +117,14 @@ async function tryAlone(attempt: ClientAttempt, proving: Proving): Promise<Outco
   return outcome;
 }
 
-async function tryClient(attempt: ClientAttempt, browser: Browser, { house: { ground }, site }: Proving): Promise<Outcome> {
+async function tryClient(attempt: ClientAttempt, browser: Browser, { house, site }: Proving): Promise<Outcome> {
   const { name, door } = attempt;
+  const { ground } = house;
   const leaks: string[] = [];
   let note: string | undefined;
   let isLiving = false;
   try {
-    const { work, close } = await openWork({ ground, browser, site, saw: (what) => leaks.push(what) });
+    const { work, close } = await openWork({ house, browser, site, saw: (what) => leaks.push(what) });
     // Some look round after they have ended the browser.
     const given = await within(systemClock, { what: name, limitMs: attemptLimitMs }, attempt.run(work)).catch((error: Error) => void (note = error.message));
     leaks.push(...wordsIn(given, ground));

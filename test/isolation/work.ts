@@ -4,12 +4,12 @@ import { within } from "../../src/base/deadline.js";
 import { Page } from "../egress/corpus/page.js";
 import { connectRaw, type RawCdp } from "../support/raw-cdp.js";
 import type { Work } from "./corpus/attempt.js";
-import type { Browser, Ground } from "./house.js";
+import type { Browser, Ground, House } from "./house.js";
 import type { Site } from "./site.js";
 import type { Target } from "./victims.js";
 
 interface Given {
-  readonly ground: Ground;
+  readonly house: House;
   readonly browser: Browser;
   readonly site: Site;
   saw(what: string): void;
@@ -18,7 +18,8 @@ interface Given {
 const connectLimitMs = 10_000;
 
 /** What one attempt works with, and its end: pages that it opened are closed. */
-export async function openWork({ ground, browser, site, saw }: Given): Promise<{ work: Work; close(): Promise<void> }> {
+export async function openWork({ house, browser, site, saw }: Given): Promise<{ work: Work; close(): Promise<void> }> {
+  const { ground } = house;
   const nonce = `n${randomBytes(6).toString("hex")}`;
   const cdp = await reconnecting(browser);
   const before = new Set((await infosOf(cdp)).map(({ targetId }) => targetId));
@@ -26,11 +27,12 @@ export async function openWork({ ground, browser, site, saw }: Given): Promise<{
   const serve: Work["serve"] = (path, served) => site.serve(`/${nonce}${path}`, served);
   const open: Work["open"] = async (url = serve("/page", { body: "<!doctype html><title>allowed</title><body>allowed" })) => await Page.open(cdp, url);
   const work: Work = {
-    nonce, ground, browser, cdp, site, targets: ground.targets, few: fewOf(ground), serve, saw, open,
+    nonce, engine: house.kind.engine, ground, browser, cdp, site, targets: ground.targets, few: fewOf(ground), serve, saw, open,
     readFiles: (paths) => readFiles(work, paths),
     shown: () => shown(cdp),
+    openKeeping: () => house.openKeeping(),
     async renewed() {
-      const next = await openWork({ ground, browser, site, saw });
+      const next = await openWork({ house, browser, site, saw });
       renewed.push(next.close);
       return { ...next.work, nonce };
     },

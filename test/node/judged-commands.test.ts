@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
+import type { Engine } from "../../src/browser/chromium.js";
 import { defaultGate } from "../../src/node/default-gate.js";
 import { egressTable } from "../../src/node/egress-rules.js";
 import { fileParams } from "../../src/node/file-params.js";
-import { openPlain } from "../egress/plain.js";
+import { domains } from "../isolation/corpus/domains.js";
+import { findProtocol, type ProtocolDomain } from "../support/installed-protocol.js";
 import { commands as ofPlaywright } from "../support/protocol-params.js";
 
 interface Row {
@@ -20,27 +22,25 @@ const rows: readonly Row[] = readFileSync(join(import.meta.dirname, "judged-comm
   });
 const names = rows.map(({ name }) => name);
 
-let ofChromium: readonly string[] = [];
-let close = async (): Promise<void> => {};
+const engines = ["chromium", "headless-shell"] as const;
+let protocols: ReadonlyMap<Engine, readonly ProtocolDomain[]> = new Map();
 beforeAll(async () => {
-  const house = await openPlain();
-  const door = await house.open("listed");
-  close = async () => {
-    await door.close();
-    await house.close();
-  };
-  const reply = await fetch(`http://${new URL(door.cdpUrl).host}/json/protocol`);
-  const { domains } = await reply.json() as { domains: readonly { domain: string; commands?: readonly { name: string }[] }[] };
-  ofChromium = domains.flatMap(({ domain, commands = [] }) => commands.map(({ name }) => `${domain}.${name}`));
+  protocols = new Map(await Promise.all(engines.map(async (engine) => [engine, await findProtocol(engine)] as const)));
 });
-afterAll(() => close());
+const commandsOf = (engine: Engine): string[] =>
+  (protocols.get(engine) ?? []).flatMap(({ domain, commands = [] }) => commands.map(({ name }) => `${domain}.${name}`));
 
-test("every command of the installed Chromium and of Playwright's protocol is judged, and nothing else", () => {
-  expect(ofChromium.length).toBeGreaterThan(600);
-  const all = new Set([...ofChromium, ...ofPlaywright]);
+test("every command of the installed engines and of Playwright's protocol is judged, and nothing else", () => {
+  for (const engine of engines) expect(commandsOf(engine).length, engine).toBeGreaterThan(600);
+  const all = new Set([...engines.flatMap(commandsOf), ...ofPlaywright]);
   expect([[...all].filter((name) => !names.includes(name)), names.filter((name) => !all.has(name))]).toEqual([[], []]);
   expect(new Set(names).size).toBe(names.length);
   expect(new Set(rows.map(({ kind }) => kind))).toEqual(new Set(["apps", "browser", "network", "page", "simulated", "storage", "targets"]));
+});
+
+test.each(engines)("every domain of the installed %s is in the corpus of the proof of isolation", (engine) => {
+  const found = (protocols.get(engine) ?? []).map(({ domain }) => domain);
+  expect([found.filter((domain) => !(domain in domains)), Object.keys(domains).filter((domain) => !found.includes(domain))]).toEqual([[], []]);
 });
 
 const directories = { downloads: "/b/downloads", uploads: "/b/uploads", temporary: "/b/tmp" };

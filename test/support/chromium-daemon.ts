@@ -25,7 +25,7 @@ export interface DaemonScript {
 }
 
 /** Compiles the sources and puts a script of this directory beside them, where any user can read both. */
-export async function prepareDaemon(script: "daemon-of-browsers.mjs" | "daemon-of-namespaces.mjs" | "unprivileged-daemon.mjs"): Promise<DaemonScript> {
+export async function prepareDaemon(script: "daemon-of-browsers.mjs" | "daemon-of-namespaces.mjs" | "keyring-daemon.mjs" | "unprivileged-daemon.mjs"): Promise<DaemonScript> {
   const { directory, remove } = await compileSources();
   const path = join(directory, basename(script));
   await copyFile(fileURLToPath(new URL(script, import.meta.url)), path);

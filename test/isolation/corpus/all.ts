@@ -1,6 +1,8 @@
 import type { Attempt } from "./attempt.js";
 import { appetites } from "./appetites.js";
+import { archives } from "./archives.js";
 import { commands } from "./commands.js";
+import { walks } from "./domains.js";
 import { extensions } from "./extensions.js";
 import { floods } from "./floods.js";
 import { outside } from "./outside.js";
@@ -9,4 +11,4 @@ import { pages } from "./pages.js";
 import { processes } from "./processes.js";
 
 /** Every attempt that is known against one browser. */
-export const corpus: readonly Attempt[] = [...outside, ...pages, ...commands, ...processes, ...extensions, ...ownPages, ...floods, ...appetites];
+export const corpus: readonly Attempt[] = [...outside, ...pages, ...commands, ...walks, ...processes, ...extensions, ...archives, ...ownPages, ...floods, ...appetites];

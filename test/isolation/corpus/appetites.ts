@@ -38,9 +38,15 @@ async function storeMuch(work: Work): Promise<void> {
   await until("what it stored to go", isGone, watchLimitMs).catch(() => work.saw(`it stores ${storedMebibytes} MiB, and nobody ends that`));
 }
 
+/** Reads of the machine's files and writes of its own are held by no bound, only by their storage (docs/isolation.md, Limits). */
+const ioUnbounded = "no rung bounds how fast one browser reads and writes; docs/isolation.md, Limits, says what is left";
+/** Far more than a page writes, and less than a limit to storage or memory would end. */
+const ioMebibytes = 128;
+
 /** Each takes what it can get, up to a bound; a browser of its own, for little may be left of it. */
 export const appetites: readonly Attempt[] = [
   { name: "1500 processes at once", door: "process", script: "many_processes", bound: 1500, isAlone: true, isQuick: true, succeedsPlain: true },
+  { name: `disk I/O: ${ioMebibytes} MiB written as fast as that goes`, door: "process", script: "much_io", bound: ioMebibytes, isAlone: true, succeedsPlain: true, isAdmitted: ioUnbounded },
   { name: "memory: 2.5 GiB in pages of a browser of 1 GiB", door: "page", needsHeadless: true, isAlone: true, endsBrowser: true, succeedsPlain: true, run: takeMemory },
   { name: "storage: 400 MiB in a browser of 256 MiB", door: "outside", isAlone: true, endsBrowser: true, succeedsPlain: true, run: storeMuch },
 ];

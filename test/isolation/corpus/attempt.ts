@@ -1,7 +1,8 @@
+import type { Engine } from "../../../src/browser/chromium.js";
 import type { Served } from "../../support/egress-site.js";
 import type { RawCdp } from "../../support/raw-cdp.js";
 import type { Page } from "../../egress/corpus/page.js";
-import type { Browser, Ground } from "../house.js";
+import type { Browser, Ground, KeepingBrowser } from "../house.js";
 import type { Site } from "../site.js";
 import type { Target } from "../victims.js";
 
@@ -9,6 +10,7 @@ import type { Target } from "../victims.js";
 export interface Work {
   /** Part of every name of this attempt. */
   readonly nonce: string;
+  readonly engine: Engine;
   readonly ground: Ground;
   readonly browser: Browser;
   /** A connection of the attempt's own, as any holder of the lease can have. */
@@ -28,6 +30,8 @@ export interface Work {
   shown(): Promise<string>;
   /** The same on a connection of its own, once the browser has restarted. */
   renewed(): Promise<Work>;
+  /** Another browser, whose profile is kept. */
+  openKeeping(): Promise<KeepingBrowser>;
   /** The attempt has seen by itself that it succeeded. */
   saw(what: string): void;
 }
@@ -45,10 +49,12 @@ interface Common {
   readonly needsHeadless?: true;
   /** The wall against it is the end of its browser. */
   readonly endsBrowser?: true;
-  /** It alters the whole browser, so it gets one of its own. */
-  readonly isAlone?: true;
+  /** It alters the whole browser, so it gets one of its own; those of one name share it, one after the other. */
+  readonly isAlone?: true | string;
   /** One of the most dangerous, which every `npm test` tries. */
   readonly isQuick?: true;
+  /** Nothing holds it, and the pages of the repository say so: what is said there. */
+  readonly isAdmitted?: string;
   /** Does it succeed without a wall? `as root`: only a daemon that is root has what it is after. */
   readonly succeedsPlain: true | "as root" | Never;
 }

@@ -45,7 +45,7 @@ async function tryIt(work: Work, files: Readonly<Record<string, string | Buffer>
 }
 
 const extension = (name: string, made: Extension | ((work: Work) => Extension), other: Partial<ClientAttempt> & { after?(work: Work): Promise<unknown> } = {}): ClientAttempt => ({
-  name: `extension: ${name}`, door: "extension", needsChromium: true, isAlone: true, succeedsPlain: true, ...other,
+  name: `extension: ${name}`, door: "extension", needsChromium: true, isAlone: other.isQuick === true ? "extensions" : true, succeedsPlain: true, ...other,
   async run(work) {
     const said = await tryIt(work, filesOf(work, typeof made === "function" ? made(work) : made));
     return [said, await other.after?.(work)];

@@ -7,12 +7,19 @@ import type { ClientAttempt, Work } from "./attempt.js";
 
 const run = promisify(execFile);
 
+const looked = new WeakMap<Work["browser"], Promise<readonly number[]>>();
+/** Looked up once for each browser, when it has a page of a site: all of these look at the same processes. */
+function pidsOf(work: Work): Promise<readonly number[]> {
+  const found = looked.get(work.browser) ?? work.open().then(() => processesOf(work.browser.root)).then(withDescendants);
+  looked.set(work.browser, found);
+  return found;
+}
+
 /** What is seen of a browser's processes from outside: `look` is given each of Chromium's, and says what is wrong with it. */
 const seen = (name: string, look: (pid: number, work: Work) => Promise<string | undefined>, other: Partial<ClientAttempt> = {}): ClientAttempt => ({
   name: `outside: ${name}`, door: "outside", succeedsPlain: true, isQuick: true, ...other,
   async run(work) {
-    await work.open();
-    for (const pid of await withDescendants(await processesOf(work.browser.root))) {
+    for (const pid of await pidsOf(work)) {
       const wrong = await look(pid, work);
       if (wrong !== undefined) work.saw(`process ${pid}: ${wrong}`);
     }

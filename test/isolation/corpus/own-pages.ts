@@ -20,15 +20,18 @@ const isOwn = (url: string): boolean => /^(?:view-source:)?(?:chrome|chrome-untr
 /** A new tab's page is where a browser begins; an error stands for what is refused. */
 const isHarmless = (url: string): boolean => /^chrome:\/\/(?:newtab|new-tab-page)/.test(url) || url.startsWith("chrome-error:");
 
+/** Without a wall each window has one of these by itself, which shows nothing of what an attempt did. */
+const isOfWindows = (url: string): boolean => url.startsWith("chrome://omnibox-popup.top-chrome/");
+
 async function targetsOf({ cdp }: Work): Promise<Info[]> {
   const { result } = await cdp.send("Target.getTargets");
   return (result?.["targetInfos"] ?? []) as Info[];
 }
 
 /** Attaches to every page of the browser's own that there is; each that obeys is one too many. */
-async function lookForOwn(work: Work): Promise<void> {
+export async function lookForOwn(work: Work): Promise<void> {
   for (const { targetId, url } of await targetsOf(work)) {
-    if (!isOwn(url) || isHarmless(url)) continue;
+    if (!isOwn(url) || isHarmless(url) || (work.browser.isPlain && isOfWindows(url))) continue;
     const session = await work.cdp.attach(targetId);
     const where = await work.cdp.evaluate("typeof document === 'object' ? location.href + ' ' + Object.keys(globalThis.chrome ?? {}).join() : ''", session);
     if (typeof where === "string" && isOwn(where)) work.saw(`scripts ${where.slice(0, 120)}`);
@@ -46,7 +49,7 @@ async function inTurn(work: Work, page: Awaited<ReturnType<Work["open"]>>, url: 
 }
 
 const ownPage = (name: string, run: (work: Work) => Promise<unknown>, other: Partial<ClientAttempt> = {}): ClientAttempt => ({
-  name: `own pages: ${name}`, door: "CDP", needsChromium: true, isAlone: true, succeedsPlain: true, ...other,
+  name: `own pages: ${name}`, door: "CDP", needsChromium: true, isAlone: other.isQuick === true ? "own pages" : true, succeedsPlain: true, ...other,
   async run(work) {
     const got = await run(work);
     await new Promise((resolve) => setTimeout(resolve, 300));
