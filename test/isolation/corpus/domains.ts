@@ -85,7 +85,7 @@ export const domains: Readonly<Record<string, Judged>> = {
   Input: never("a drop of files has to come in an order, which the attempt Input.dispatchDragEvent of files keeps", alone),
   Page: { succeedsPlain: true, ...alone, after: saves },
   SystemInfo: { succeedsPlain: true, ...alone, after: tellsProcesses },
-  Target: { succeedsPlain: true, ...alone },
+  Target: never("what it opens is shown by attempts of its own, such as Target.createTarget of files", alone),
   Tethering: { succeedsPlain: true, ...alone, after: opensPort },
 };
 
@@ -120,6 +120,7 @@ async function openBaited(work: Work, cdp: Work["cdp"]): Promise<Baited> {
   const nodeId = Number(found.result?.["nodeId"] ?? 1);
   const named = {
     objectId, frameId, nodeId, x: 50, y: 50, targetId: page.target, port: baitPort, downloadPath: work.ground.directory, behavior: "allow", items: [],
+    waitForDebuggerOnStart: false,
   };
   return { cdp, page, named };
 }
