@@ -41,36 +41,31 @@ test("attempts have names of their own", () => {
   expect(new Set(corpus.map(({ name }) => name)).size).toBe(corpus.length);
 });
 
-const runs = {
-  plain: ["--tier", "none", "--browser", "headless"],
-  root: ["--no-control", "--tier", "root", "--browser", "headless"],
-  user: ["--no-control", "--tier", "user", "--browser", "headless-shell"],
-} as const;
-type Run = keyof typeof runs;
-const wanted = (Object.keys(runs) as Run[]).filter((run) => isRoot || run !== "root");
-
-/** Side by side: most of a run is waiting. */
-let parts: ReadonlyMap<Run, Part>;
-beforeAll(async () => {
-  parts = new Map(await Promise.all(wanted.map(async (run) => [run, await prove(runs[run])] as const)));
-}, limitMs);
-const partOf = (run: Run): Part => parts.get(run) ?? { title: run, isPlain: false, outcomes: [], faults: [], notes: [], isGood: false };
-
 describe("without walls", () => {
+  let part: Part;
+  beforeAll(async () => {
+    part = await prove(["--tier", "none", "--browser", "headless"]);
+  }, limitMs);
+
   const able = quick.filter(({ succeedsPlain }) => succeedsPlain === true || (isRoot && succeedsPlain === "as root"));
   test.for(able.map(({ name }) => name))("%s: succeeds", (name) => {
-    expect(outcomeIn(partOf("plain"), name)).toMatchObject({ verdict: "leaked" });
+    expect(outcomeIn(part, name)).toMatchObject({ verdict: "leaked" });
   });
 });
 
 const walled = [
-  { title: "headless Chromium, the daemon root", run: "root" },
-  { title: "headless-shell, the daemon an ordinary user", run: "user" },
-] as const;
+  { title: "headless Chromium, the daemon root", options: ["--tier", "root", "--browser", "headless"], needsRoot: true },
+  { title: "headless-shell, the daemon an ordinary user", options: ["--tier", "user", "--browser", "headless-shell"], needsRoot: false },
+];
 
-describe.each(walled.filter(({ run }) => wanted.includes(run)))("$title", ({ run }) => {
+describe.each(walled.filter(({ needsRoot }) => isRoot || !needsRoot))("$title", ({ options }) => {
+  let part: Part;
+  beforeAll(async () => {
+    part = await prove(["--no-control", ...options]);
+  }, limitMs);
+
   test.for(quick.map(({ name }) => name))("%s: gets nothing", (name) => {
-    const outcome = outcomeIn(partOf(run), name);
-    expect(["held", "not tried"], JSON.stringify(outcome ?? partOf(run))).toContain(outcome?.verdict);
+    const outcome = outcomeIn(part, name);
+    expect(["held", "not tried"], JSON.stringify(outcome ?? part)).toContain(outcome?.verdict);
   });
 });

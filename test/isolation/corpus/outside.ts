@@ -21,7 +21,8 @@ const seen = (name: string, look: (pid: number, work: Work) => Promise<string | 
   async run(work) {
     for (const pid of await pidsOf(work)) {
       const wrong = await look(pid, work);
-      if (wrong !== undefined) work.saw(`process ${pid}: ${wrong}`);
+      // Of one that has ended meanwhile nothing can be said.
+      if (wrong !== undefined && (await factOf(pid, "status")) !== "") work.saw(`process ${pid}: ${wrong}`);
     }
   },
 });
