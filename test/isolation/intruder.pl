@@ -378,5 +378,6 @@ for my $name (@{$given{attempt} || []}) {
     exit 0;
   }
   waitpid($child, 0);
-  print "$name\tover\n";
+  # One whose time is over may have ended in the middle of a line.
+  print "\n$name\tover\n";
 }
