@@ -34,7 +34,7 @@ import { Labels } from "./pool/labels.js";
 import type { Beaten, NodeFacts, Nodes } from "./pool/nodes.js";
 import type { Job } from "./pool/ports.js";
 import { startWorker } from "./schedule/queues.js";
-import { launchTurns, type State } from "./state.js";
+import { launchTurns, type State, whyUnready } from "./state.js";
 import { listenAsNode } from "./store/wire.js";
 import type { Metrics } from "./telemetry/metrics.js";
 
@@ -99,7 +99,7 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
       node, slots, fence, networks, keeping, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, ways }), ...failingOf(health), run, origin: parts.origin }),
     });
   };
-  return { agent: { gateway, hearDirectly: fence.hearDirectly.bind(fence), begin, unready: () => (stopping.aborted ? "draining" : whyNot(host, config, ways)) }, stops };
+  return { agent: { gateway, hearDirectly: fence.hearDirectly.bind(fence), begin, unready: () => whyUnready(stopping, state) ?? whyNot(host, config, ways) }, stops };
 }
 
 interface Used {

@@ -47,7 +47,7 @@ import { makeUpkeep, type Upkeep } from "./pool/upkeep.js";
 import { openProfiles } from "./profiles.js";
 import { openProxies } from "./proxies.js";
 import { startTicks, type Tick } from "./schedule/ticks.js";
-import type { State } from "./state.js";
+import { type State, whyUnready } from "./state.js";
 import { listenAsControl } from "./store/wire.js";
 import type { Metrics } from "./telemetry/metrics.js";
 
@@ -150,11 +150,6 @@ const listeningOf = ({ acquire, node, periods }: Config, { ticks }: State): Pick
   listensMs: () => ticks.steadyMs(Math.max(3 * periods.fillMs, acquire.controlLostAfterMs / 2)),
   lostAfterMs: { node: node.lostAfterMs, control: acquire.controlLostAfterMs },
 });
-
-function whyUnready(stopping: AbortSignal, { hasContact }: State): string | undefined {
-  if (stopping.aborted) return "draining";
-  return hasContact() ? undefined : "Redis was not reached yet";
-}
 
 interface OperationParts {
   readonly state: State;

@@ -94,6 +94,12 @@ export function openState(config: Config, { redisUrl, log, clock, stopping }: Su
   return { state, stops };
 }
 
+/** Why a daemon cannot serve, whatever its role. One that has lost Redis again goes on with the sockets it has. */
+export function whyUnready(stopping: AbortSignal, { hasContact }: Pick<State, "hasContact">): string | undefined {
+  if (stopping.aborted) return "draining";
+  return hasContact() ? undefined : "Redis was not reached yet";
+}
+
 type EffectSources = Pick<State, "projects" | "nodes" | "queues" | "signals"> & { readonly log: Log };
 
 const makeEffects = ({ projects, nodes, queues, signals, log }: EffectSources): EffectRunner =>

@@ -10,6 +10,8 @@ export interface Wishes {
   /** A Redis shared with others; without it the daemon has a private one. */
   readonly redisUrl?: string;
   readonly role?: "all" | "control" | "node";
+  /** Known before it listens; drawn by the kernel otherwise. */
+  readonly port?: number;
   /** It draws its key and secret itself and keeps them in files, instead of being given the suite's. */
   readonly drawsKeys?: boolean;
 }
@@ -43,10 +45,10 @@ export class DaemonPlace {
   }
 
   get environment(): Record<string, string> {
-    const { role, redisUrl, drawsKeys } = this.wishes;
+    const { role, redisUrl, drawsKeys, port = 0 } = this.wishes;
     return {
       PATH: process.env["PATH"] ?? "/usr/bin:/bin",
-      REMUDA_CONFIG: this.#file, REMUDA_DATA_DIR: this.dataDir, REMUDA_PORT: "0",
+      REMUDA_CONFIG: this.#file, REMUDA_DATA_DIR: this.dataDir, REMUDA_PORT: String(port),
       ...(!drawsKeys && { REMUDA_API_KEY: key, REMUDA_CLUSTER_SECRET: clusterSecret, REMUDA_ENCRYPTION_KEY: encryptionKey }),
       ...(role && { REMUDA_ROLE: role }), ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
     };
