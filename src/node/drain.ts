@@ -1,8 +1,8 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
-import { type Home, newRequestId, type NodeId } from "../base/ids.js";
+import { type Home, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { sideBySide } from "../base/side-by-side.js";
-import type { RetireReason } from "../pool/browser.js";
+import type { Browser, RetireReason } from "../pool/browser.js";
 import type { Nodes } from "../pool/nodes.js";
 import type { Homes, Projects } from "../pool/ports.js";
 import type { Slots } from "./slots.js";
@@ -56,11 +56,12 @@ export class Drain {
   }
 
   async #look({ spentMs, limitMs }: Time): Promise<boolean> {
-    await this.#mark(limitMs - spentMs);
+    const own = await this.#own();
+    await this.#mark(own, limitMs - spentMs);
     const isAlone = (await this.ports.nodes.living()).every((facts) => facts.id === this.ports.node || facts.isDraining);
     const isHandedOver = isAlone || spentMs >= handOverMs;
-    if (isHandedOver) await this.#clear("idle", "drained");
-    const left = await this.#own();
+    if (isHandedOver) await this.#clear("idle", "drained", homesWith(own, ({ state }) => state === "idle"));
+    const left = [...own.values()].flat();
     return isHandedOver ? left.every(({ state }) => state !== "leased") : left.length === 0;
   }
 
@@ -83,9 +84,11 @@ export class Drain {
     await this.ports.nodes.forget(this.ports.node);
   }
 
-  async #mark(leftMs: Millis): Promise<void> {
-    const { homes, projects, node } = this.ports;
-    const unmarked = (await projects.homes()).filter((home) => !this.#marked.has(home));
+  /** Again where a browser in service is not marked: a failover may have taken that back. */
+  async #mark(own: Own, leftMs: Millis): Promise<void> {
+    const { homes, node } = this.ports;
+    const losers = new Set(homesWith(own, isUnmarked).filter((home) => home !== onDemandHome));
+    const unmarked = [...own.keys()].filter((home) => !this.#marked.has(home) || losers.has(home));
     const failures = await sideBySide(unmarked, homesAtOnce, async (home) => {
       await homes.recycle(home, { maxLeases: null, drains: { node, ms: leftMs }, request: newRequestId() });
       this.#marked.add(home);
@@ -93,15 +96,21 @@ export class Drain {
     if (failures.length > 0) throw failures[0];
   }
 
-  async #clear(which: "idle" | "all" | "lost", why: RetireReason): Promise<void> {
+  async #clear(which: "idle" | "all" | "lost", why: RetireReason, only?: readonly Home[]): Promise<void> {
     const { homes, projects, node } = this.ports;
-    const failures = await sideBySide(await projects.homes(), homesAtOnce, (home) => homes.clearNode(home, { node, why, which, request: newRequestId() }));
+    const failures = await sideBySide(only ?? (await projects.homes()), homesAtOnce, (home) => homes.clearNode(home, { node, why, which, request: newRequestId() }));
     if (failures.length > 0) throw failures[0];
   }
 
-  async #own(): Promise<readonly { readonly state: string }[]> {
+  async #own(): Promise<Own> {
     const homes = await this.ports.projects.homes();
-    const all = await Promise.all(homes.map((home) => this.ports.homes.browsersOf(home, this.ports.node)));
-    return all.flatMap(({ browsers }) => browsers);
+    const reads = await Promise.all(homes.map((home) => this.ports.homes.browsersOf(home, this.ports.node)));
+    return new Map(homes.map((home, place) => [home, reads[place]?.browsers ?? []]));
   }
 }
+
+type Own = ReadonlyMap<Home, readonly Browser[]>;
+
+const homesWith = (own: Own, fits: (browser: Browser) => boolean): readonly Home[] => [...own].flatMap(([home, browsers]) => (browsers.some(fits) ? [home] : []));
+
+const isUnmarked = ({ state, worn }: Browser): boolean => state !== "launching" && state !== "retiring" && !worn;

@@ -95,6 +95,8 @@ export interface Browser {
   /** While resetting: the lease to be cut. */
   readonly fence?: LeaseId;
   readonly lease?: Lease;
+  /** It goes when its replacement is idle: it is old, or its node drains. */
+  readonly worn?: boolean;
   /** Why it is retiring. */
   readonly why?: RetireReason;
   /** What a released lease leaves of it is being saved as a profile. */
