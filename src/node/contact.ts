@@ -51,12 +51,13 @@ export class Contact {
   async look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    const { clock, log, slots } = this.ports;
+    const { clock, log, slots, networks } = this.ports;
     const startedAt = clock.monotonic();
     try {
-      const homes = groupBy(slots.all(), (slot) => homeOf(slot.id));
+      const homes = groupBy(slots.all().filter(mayChange(networks)), (slot) => homeOf(slot.id));
       for (const home of [...this.#seen.keys()].filter((seen) => !homes.has(seen))) this.#seen.delete(home);
-      await Promise.all([...homes].map(([home, own]) => this.#lookAt(home, own)));
+      // Where there is nothing to look at, it is asked whether Redis is there.
+      await (homes.size === 0 ? this.ports.homes.now() : Promise.all([...homes].map(([home, own]) => this.#lookAt(home, own))));
       this.#lookedAt = startedAt;
       this.#isShut = false;
     } catch (error) {
@@ -118,6 +119,9 @@ export class Contact {
     }
   }
 }
+
+/** Networks change under a lease; one that this node has not heard of is found by its keeping, with what it asks for. */
+const mayChange = (networks: Networks) => (slot: Slot): boolean => slot.activity.lease !== undefined || slot.network !== undefined || networks.isBehind(slot);
 
 /** Whether a record asks for another network than the one that is in force. */
 const isOther = ({ network }: Slot, record: Browser | undefined): boolean =>

@@ -26,8 +26,8 @@ export interface KeepingPorts {
   readonly probeLimitMs: Millis;
 }
 
-/** Where this node has no browser there is seldom a record of one: so many looks pass between two at all homes. */
-const looksPerRound = 6;
+/** Where this node has no browser there is seldom a record of one: so many such homes are looked at each time, until all were. */
+const othersPerLook = 32;
 
 /**
  * Holds the browsers of this node and the records that name it against each other, both ways: a failover may take from Redis what it has
@@ -36,7 +36,8 @@ const looksPerRound = 6;
 export class Keeping {
   readonly #lastProbe = new WeakMap<Slot, Millis>();
   #looking: Promise<void> | undefined;
-  #looks = 0;
+  /** Homes that this round has still to look at. */
+  #others: Home[] = [];
   /** Browsers that an earlier look is still about. */
   readonly #busy = new WeakSet<Slot>();
 
@@ -76,14 +77,20 @@ export class Keeping {
   }
 
   async #lookAtAll(): Promise<void> {
-    const { node, slots, projects } = this.ports;
+    const { slots } = this.ports;
     await slots.tellUntold();
     // Before the records are read: of a browser that comes meanwhile nothing is said.
     const byHome = groupBy(slots.all(), (slot) => homeOf(slot.id));
-    const isRound = this.#looks % looksPerRound === 0;
-    this.#looks += 1;
-    const homes = new Set([...byHome.keys(), ...(isRound ? await this.ports.homes.homesOf(node, await projects.homes()) : [])]);
-    await Promise.all([...homes].map((home) => this.#keepHome(home, byHome.get(home) ?? [])));
+    const homes = [...byHome.keys(), ...(await this.#othersWith(new Set(byHome.keys())))];
+    await Promise.all(homes.map((home) => this.#keepHome(home, byHome.get(home) ?? [])));
+  }
+
+  /** Further homes in which this node may have a record: with many pools only some are asked at a time. */
+  async #othersWith(known: ReadonlySet<Home>): Promise<readonly Home[]> {
+    const { homes, projects, node } = this.ports;
+    if (this.#others.length === 0) this.#others = [...(await projects.homes())];
+    const next = this.#others.splice(0, othersPerLook);
+    return await homes.homesOf(node, next.filter((home) => !known.has(home)));
   }
 
   async #keepHome(home: Home, slots: readonly Slot[]): Promise<void> {

@@ -26,7 +26,12 @@ export type Fill = (home: Home, fleet?: () => Promise<Fleet>) => Promise<void>;
 export const makeFill = (ports: FillPorts): Fill => {
   const configs = new LaunchConfigs(ports.homes);
   const look = makeLook(ports.nodes);
-  return async (home, fleet = look) => {
+  return async (home, read = look) => {
+    const lack = await ports.homes.lackOf(home);
+    if (lack === "nothing") return;
+    let known: Promise<Fleet> | undefined;
+    const fleet = (): Promise<Fleet> => (known ??= read());
+    if (lack === "room" && (await fleet()).isFull) return;
     const wanted = await ports.homes.wanted(home, mostAtOnce);
     if (wanted.count === 0) return;
     const pool = await ports.homes.findTerms(home);

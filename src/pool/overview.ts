@@ -28,6 +28,9 @@ export interface Leased {
   readonly createdAt: Millis;
 }
 
+/** `room`: it is short, and its record says already that no node has room. `something` may turn out to be nothing. */
+export type Lack = "nothing" | "room" | "something";
+
 /** What is asked of a home by many and often: none of it reads more records than it answers with. */
 export interface Overview {
   /** The browsers of one node. While nothing of theirs changes they are read once. */
@@ -43,4 +46,6 @@ export interface Overview {
   /** Nothing where there is no such pool, or it is deleted; on demand there is none. */
   findTerms(home: Home): Promise<PoolTerms | undefined>;
   counts(home: Home): Promise<Counts>;
+  /** What a pool lacks, as a few plain commands tell: every pool is asked every second. */
+  lackOf(home: Home): Promise<Lack>;
 }

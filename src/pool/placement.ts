@@ -1,5 +1,8 @@
 import type { BrowserId, NodeId } from "../base/ids.js";
+import { memoryBytes, memoryClasses } from "./config.js";
 import type { LivingNode, NodeFacts, Nodes } from "./nodes.js";
+
+const leastBytes = Math.min(...memoryClasses.map(memoryBytes));
 
 interface Loaded {
   readonly facts: LivingNode;
@@ -48,6 +51,11 @@ export class Fleet {
   best(ids: ReadonlySet<NodeId>, ofPool: ReadonlyMap<NodeId, number>, bytes: number): readonly LivingNode[] {
     const open = [...this.#loaded.values()].filter(({ facts, held, refusedBytes }) => ids.has(facts.id) && bytes < refusedBytes && this.nodes.fits(facts, held, bytes));
     return open.toSorted(byPreference(ofPool)).map(({ facts }) => facts);
+  }
+
+  /** No node has room for any browser, and no node is held up by anything else. */
+  get isFull(): boolean {
+    return this.obstacle === "" && ![...this.#loaded.values()].some(({ facts, held }) => this.nodes.fits(facts, held, leastBytes));
   }
 
   /** Why nodes that go on launch nothing; empty where all of them do. */

@@ -4,7 +4,7 @@ import type { BrowserId, ControlId, Home, LeaseId, NodeId, PoolId, ProjectId, Re
 import { homeOf, newRequestId } from "../base/ids.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
 import { type LaunchConfig, resetOf } from "../pool/launch-config.js";
-import type { Leased, PoolTerms, Read } from "../pool/overview.js";
+import type { Lack, Leased, PoolTerms, Read } from "../pool/overview.js";
 import type { Counts, Pool } from "../pool/pool.js";
 import type { Candidate, Homes, Keyed, PoolWrite, ReleaseRequest, Touch, Waiter, Wanted } from "../pool/ports.js";
 import { namedBy } from "../pool/references.js";
@@ -186,6 +186,7 @@ export class RedisHomes implements Homes {
   leased = (home: Home, from: number, count: number): Promise<readonly Leased[]> => this.#overview.leased(home, from, count);
   records = (home: Home, ids: readonly BrowserId[]): Promise<Read> => this.#overview.records(home, ids);
   findTerms = (home: Home): Promise<PoolTerms | undefined> => this.#overview.findTerms(home);
+  lackOf = (home: Home): Promise<Lack> => this.#overview.lackOf(home);
   counts = (home: Home): Promise<Counts> => this.#overview.counts(home);
 
   async networkChanges(home: Home): Promise<string> {

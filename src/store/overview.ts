@@ -1,24 +1,40 @@
 import { LRUCache } from "lru-cache";
+import { type Millis, systemClock } from "../base/clock.js";
 import type { BrowserId, Home, NodeId, PoolId, ProfileId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
-import type { Leased, Overview, PoolTerms, Read } from "../pool/overview.js";
+import type { Lack, Leased, Overview, PoolTerms, Read } from "../pool/overview.js";
 import type { Counts } from "../pool/pool.js";
 import type { Client } from "./connect.js";
+import type { HomePart } from "./keys.js";
 import { parseBrowser } from "./records.js";
 import type { Args, Reply } from "./redis.js";
 
 interface Ports {
   run(home: Home, script: string, args: Args): Promise<Reply>;
   ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value>;
-  keyOf(home: Home, part: "pool" | "leased" | "changed"): string;
+  keyOf(home: Home, part: HomePart): string;
 }
+
+/** As the script `own` says it. */
+const noStamp = "none";
 
 interface Kept {
   readonly stamp: string;
   readonly browsers: readonly Browser[];
+  /** Redis's time at the reading, and ours (monotonic). */
+  readonly at: Millis;
+  readonly readAt: Millis;
 }
 
+/** The script mends the index where a release that keeps none has written. */
+const mendEveryMs: Millis = 60_000;
+
 const linesOf = (text: string): readonly string[] => (text === "" ? [] : text.split("\n"));
+
+function parseOwn(text: string): Pick<Kept, "stamp" | "browsers"> {
+  const [stamp = "", ...browsers] = linesOf(text);
+  return { stamp, browsers: browsers.map(parseBrowser) };
+}
 
 /** Readers that go by the index of a home. */
 export class RedisOverview implements Overview {
@@ -29,17 +45,36 @@ export class RedisOverview implements Overview {
   async browsersOf(home: Home, node: NodeId): Promise<Read> {
     const place = `${home} ${node}`;
     const kept = this.#own.get(place);
+    const agoMs = kept ? systemClock.monotonic() - kept.readAt : Infinity;
+    if (kept && agoMs < mendEveryMs && (await this.#stampOf(home, node)) === kept.stamp) return { browsers: kept.browsers, at: kept.at + agoMs };
     const reply = await this.ports.run(home, "own", { node, known: kept?.stamp ?? "" });
-    if (kept && reply.kind === "same") return { browsers: kept.browsers, at: reply.at };
-    const [stamp = "", ...texts] = linesOf(reply.payload);
-    const browsers = texts.map(parseBrowser);
-    this.#own.set(place, { stamp, browsers });
-    return { browsers, at: reply.at };
+    const { at } = reply;
+    const read = kept && reply.kind === "same" ? kept : parseOwn(reply.payload);
+    this.#own.set(place, { ...read, at, readAt: systemClock.monotonic() });
+    return { browsers: read.browsers, at };
+  }
+
+  /** By a plain command: it is asked for each node and pool every few seconds, and a script costs several times as much. */
+  async #stampOf(home: Home, node: NodeId): Promise<string> {
+    return (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(home, "changed"), node))) ?? noStamp;
   }
 
   async homesOf(node: NodeId, homes: readonly Home[]): Promise<readonly Home[]> {
     const has = await Promise.all(homes.map((home) => this.ports.ask((redis) => redis.hexists(this.ports.keyOf(home, "changed"), node))));
     return homes.filter((_, place) => has[place] === 1);
+  }
+
+  async lackOf(home: Home): Promise<Lack> {
+    const { ask, keyOf } = this.ports;
+    const [[size, state, hold, obstacle], worn, all, retiring] = await Promise.all([
+      ask((redis) => redis.hmget(keyOf(home, "pool"), "size", "state", "hold", "obstacle")),
+      ask((redis) => redis.scard(keyOf(home, "worn"))),
+      ask((redis) => redis.hlen(keyOf(home, "browsers"))),
+      ask((redis) => redis.zcard(keyOf(home, "retiring"))),
+    ]);
+    const isShort = all - retiring < Number(size) + worn;
+    if (state !== "open" || (!isShort && hold === "")) return "nothing";
+    return isShort && hold === "capacity" && !obstacle ? "room" : "something";
   }
 
   async spread(home: Home): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {

@@ -98,16 +98,28 @@ test("a browser whose proxy is gone is not launched, and the pool says why", asy
 
 test("a change that no message tells of is put in force at the next look", async () => {
   const { pool, slot, held } = await leased();
+  slot.activity.begin(held.lease);
   expect(await reach(slot)).toBe(200);
   await ask(pool, held, { allowedHosts: '["a.example"]' });
   await changedAtNextLook({ pool, slot, held });
+});
+
+test("where the node has not heard of the lease either, it is when its records are looked at", async () => {
+  const { pool, held } = await leased();
+  await ask(pool, held, { allowedHosts: '["a.example"]' });
+  await node.keeping.look();
+  await node.clock.advance(1000);
+  await until("it in the record", async () => (await pool.record(held.id)).lease?.network !== undefined);
 });
 
 test("a change to one browser asks nothing about others, whose changes are in force", async () => {
   const pool = await PoolBed.create(node.bed, { size: 2 });
   for (const browser of await pool.claim(2)) await node.launch(browser);
   const [first, second] = [await pool.lend(), await pool.lend()];
-  for (const held of [first, second]) await ask(pool, held, { allowedHosts: '["a.example"]' });
+  for (const held of [first, second]) {
+    node.slots.find(held.id)?.activity.begin(held.lease);
+    await ask(pool, held, { allowedHosts: '["a.example"]' });
+  }
   const isInForce = async ({ id }: Held): Promise<boolean> => (await pool.record(id)).lease?.network !== undefined;
   await node.clock.advance(1000);
   await until("both in force", async () => (await isInForce(first)) && (await isInForce(second)));
@@ -198,7 +210,7 @@ test("a change that is in force and could not be told is told again, and holds m
 
 test("a node that is to be strict closes every way out where it cannot look, and opens them when it can again", async () => {
   const { slot } = await leased();
-  node.broken.add("networkChanges");
+  for (const call of ["networkChanges", "now"]) node.broken.add(call);
   await node.clock.advance(3900);
   expect(await reach(slot)).toBe(200);
   await node.clock.advance(600);
@@ -210,7 +222,7 @@ test("a node that is to be strict closes every way out where it cannot look, and
 
 test("a node without Redis for too long ends its browsers, and says so when Redis is back", async () => {
   const { pool, slot, held } = await leased();
-  for (const call of ["networkChanges", "end"]) node.broken.add(call);
+  for (const call of ["networkChanges", "now", "end"]) node.broken.add(call);
   await node.clock.advance(119_000);
   expect(slot.isEnding).toBe(false);
   await node.clock.advance(2000);
