@@ -6,7 +6,7 @@ import { Line } from "./line.js";
 import type { Bar, Report } from "./report.js";
 import { apiKey, startDeployment } from "./rest/fleet-start.js";
 import { measure, type Reading } from "./rest/meter.js";
-import { drainChannel, leasesPerPool, nodeCount, poolCount, poolSize, sizeBeyondCapacity, tombstoneCount } from "./rest/sizes.js";
+import { drainChannel, fewPools, leaseCount, manyPools, nodeCount, type Shape, tombstoneCount } from "./rest/sizes.js";
 import { buryMany } from "./rest/tombstones.js";
 import { times } from "./runs.js";
 
@@ -26,19 +26,27 @@ interface Bench {
   readonly redis: Redis;
   readonly line: Line;
   readonly forMs: number;
+  readonly shape: Shape;
+  readonly names: readonly string[];
   /** Sessions that are held, each with its pool. */
   readonly held: { readonly session: string; readonly pool: string }[];
 }
 
 /** What a fleet asks of Redis while nobody asks anything of the fleet. */
 export async function benchRest({ forMs }: { forMs: number }): Promise<Report> {
+  return report([...(await measureShape(fewPools, forMs)), ...(await measureShape(manyPools, forMs))]);
+}
+
+async function measureShape(shape: Shape, forMs: number): Promise<Row[]> {
   const server = await startRedis();
   const redis = server.client();
+  const names = times(shape.pools).map((place) => `rest-${place}`);
   try {
     const deployment = await startDeployment(server.url);
     const line = await Line.open(deployment.origin, apiKey);
     try {
-      return report(await measureAll({ redis, line, forMs, held: [] }));
+      const rows = await measureAll({ redis, line, forMs, shape, names, held: [] });
+      return rows.map((row) => ({ ...row, hasBar: row.hasBar && shape.hasGoal, what: `${shape.pools} pools of ${shape.size}: ${row.what}` }));
     } finally {
       line.close();
       await deployment.stop();
@@ -50,20 +58,20 @@ export async function benchRest({ forMs }: { forMs: number }): Promise<Report> {
 }
 
 async function measureAll(bench: Bench): Promise<Row[]> {
-  const { redis, forMs } = bench;
+  const { redis, forMs, shape, names } = bench;
   await fill(bench);
   const rows: Row[] = [];
   const add = async (what: string, hasBar: boolean, meanwhile?: (until: AbortSignal) => Promise<void>): Promise<void> =>
     void rows.push({ what, hasBar, reading: await measure(redis, forMs, meanwhile) });
   await add("nothing happens", true);
-  for (const pool of poolNames) await ask(bench, `PATCH /browser_pools/${pool}`, { viewport: { width: 1024, height: 768 } });
+  for (const pool of names) await ask(bench, `PATCH /browser_pools/${pool}`, { viewport: { width: 1024, height: 768 } });
   await add("the same, every browser stale", true);
-  await resize(bench, sizeBeyondCapacity);
+  await resize(bench, shape.sizeBeyondCapacity);
   await pause(systemClock, settleMs);
-  await add("every pool short of browsers, no node with room", false);
-  await resize(bench, poolSize);
+  await add("every pool short of browsers, no node with room", true);
+  await resize(bench, shape.size);
   await pause(systemClock, settleMs);
-  await add("each second one session's network changes", false, (over) => everyLook(over, (count) => changeNetwork(bench, count)));
+  await add("each second one session's network changes", true, (over) => everyLook(over, (count) => changeNetwork(bench, count)));
   await buryMany(redis, tombstoneCount);
   await add("/metrics, GET /browsers, GET of an unknown session each second", false, (over) => everyLook(over, () => look(bench)));
   await redis.publish(drainChannel, await nodeOfLease(bench));
@@ -72,25 +80,24 @@ async function measureAll(bench: Bench): Promise<Row[]> {
   return rows;
 }
 
-const poolNames = times(poolCount).map((place) => `rest-${place}`);
-
 async function resize(bench: Bench, size: number): Promise<void> {
-  for (const pool of poolNames) await ask(bench, `PATCH /browser_pools/${pool}`, { size });
+  for (const pool of bench.names) await ask(bench, `PATCH /browser_pools/${pool}`, { size });
 }
 
 async function fill(bench: Bench): Promise<void> {
-  for (const name of poolNames) await ask(bench, "POST /browser_pools", { name, size: poolSize, headless: true, timeout_seconds: 7200 });
-  for (const name of poolNames) {
+  const { names, shape: { size } } = bench;
+  for (const name of names) await ask(bench, "POST /browser_pools", { name, size, headless: true, timeout_seconds: 7200 });
+  for (const name of names) {
     await until(`all browsers of ${name} idle`, async () => {
-      await pause(systemClock, looksEveryMs);
-      return (await ask<{ available_count: number }>(bench, `GET /browser_pools/${name}`)).available_count === poolSize;
+      const { available_count: count } = await ask<{ available_count: number }>(bench, `GET /browser_pools/${name}`);
+      if (count < size) await pause(systemClock, looksEveryMs);
+      return count === size;
     }, fillLimitMs);
   }
-  for (const name of poolNames) {
-    for (const _ of times(leasesPerPool)) {
-      const { session_id: session } = await ask<{ session_id: string }>(bench, `POST /browser_pools/${name}/acquire`, {});
-      bench.held.push({ session, pool: name });
-    }
+  for (const place of times(leaseCount)) {
+    const pool = names[place % names.length] ?? "";
+    const { session_id: session } = await ask<{ session_id: string }>(bench, `POST /browser_pools/${pool}/acquire`, {});
+    bench.held.push({ session, pool });
   }
 }
 
@@ -131,7 +138,7 @@ function report(rows: readonly Row[]): Report {
   return {
     title: "The store at rest",
     method: [
-      `${nodeCount} nodes (simulated: all that a node asks of Redis, without Chromium), ${poolCount} pools of ${poolSize}, ${poolCount * leasesPerPool} leases held, one control.`,
+      `${nodeCount} nodes (simulated: all that a node asks of Redis, without Chromium), ${leaseCount} leases held, one control.`,
       "Redis's own count of its processor time, without an append-only file; \"longest\" is the longest single command or script.",
     ],
     head: ["", "busy %", "sent MB/s", "received MB/s", "commands/s", "longest ms", "most (per second)"],
