@@ -40,7 +40,7 @@ fault("where the first has died, the second waits until it is known to be gone, 
   expect(again.log).not.toContain("node waits");
   await fleet.kill(again);
   const second = await fleet.node("a", { node });
-  expect(second.daemon.log).toContain("node waits for another of its id to be gone");
+  await until("what it says", () => second.daemon.log.includes("node waits for another of its id to be gone"));
   await control.poolWhen("herd", (pool) => pool.available_count === 1);
   // What the killed one has left on this machine is its own next start's to clear, which has to have another id by now.
   await second.daemon.stop();

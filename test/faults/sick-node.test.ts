@@ -28,7 +28,7 @@ fault("a pool fills on the healthy node beside one where Chromium does not start
   await control.poolWhen("herd", (pool) => pool.available_count === 8);
   expect(await spread(control, "herd")).toEqual({ b: 8 });
   await until("the sick node in the metrics", async () => (await metricsOf(control)).includes('remuda_nodes{state="failing"} 1'));
-  expect(a.daemon.log).toContain("node fails launches");
+  await until("it in the node's log", () => a.daemon.log.includes("node fails launches"));
   await a.fake.turn({});
   await control.call("PATCH /browser_pools/herd", { size: 12 });
   await until("browsers on the node that is well again", async () => ((await spread(control, "herd"))["a"] ?? 0) > 0 || await grown(control));

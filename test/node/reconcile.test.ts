@@ -59,7 +59,8 @@ test.each(["idle", "leased", "resetting"] as const)("a record that is %s and has
   expect(await pool.state(id)).toBe(state);
   await node.clock.advance(5000);
   await until("its end", async () => (await pool.state(id)) === "gone");
-  if (state === "leased") expect(await node.bed.projects.findTombstone(id)).toMatchObject({ reason: "missing" });
+  // It is moved once the record is gone.
+  if (state === "leased") expect(await until("its tombstone", () => node.bed.projects.findTombstone(id))).toMatchObject({ reason: "missing" });
   expect(await pool.claim(1)).toHaveLength(1);
 });
 

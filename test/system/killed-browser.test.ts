@@ -49,7 +49,8 @@ test.each(kinds)("a leased browser that is killed ends its lease: its client is 
   process.kill((await processesOf(lease.session_id)).main, "SIGKILL");
   expect(await client.closed).toMatchObject({ reason: expect.stringMatching(/gone|over/) });
   await until("the session over", async () => (await daemon.call(`GET /browsers/${lease.session_id}`)).status === 404);
-  expect((await daemon.call(`GET /browsers/${lease.session_id}?include_deleted=true`)).body).toMatchObject({ reason: "crashed" });
+  // Its tombstone follows the end of the lease.
+  await until("why it is over", async () => (await daemon.call(`GET /browsers/${lease.session_id}?include_deleted=true`)).body.reason === "crashed");
   expect(await refusedUpgrade(lease.cdp_ws_url)).toMatchObject({ status: 410, body: { code: "browser_gone", message: expect.stringContaining("crashed") } });
   await replaced(`leased-${kind.name}`, lease.session_id);
   expect((await daemon.call(`POST /browser_pools/leased-${kind.name}/release`, { session_id: lease.session_id })).status).toBe(204);
