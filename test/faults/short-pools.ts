@@ -1,0 +1,18 @@
+import { homeOf, newPoolId, type PoolId } from "../../src/base/ids.js";
+import { sideBySide } from "../../src/base/side-by-side.js";
+import type { TestRedis } from "../support/redis.js";
+import { openStoreBed, poolConfig, request, writeOf } from "../support/store-bed.js";
+
+/** Pools that want more than any node has room for, written without a daemon. */
+export async function makeShortPools(redis: TestRedis, count: number): Promise<readonly PoolId[]> {
+  const bed = await openStoreBed(redis, { project: "default" });
+  const ids = Array.from({ length: count }, newPoolId);
+  const failures = await sideBySide(ids.entries(), 50, async ([place, id]) => {
+    await bed.projects.addPool(id);
+    await bed.homes.createPool(homeOf(id), { id, write: writeOf(poolConfig({ size: 5, name: `short-${place}` })), request: request() });
+    await bed.projects.openPool(id);
+  });
+  await bed.close();
+  if (failures.length > 0) throw failures[0];
+  return ids;
+}
