@@ -44,7 +44,7 @@ fault("a node stands still until it is taken for lost (SIGSTOP), and comes back"
   // Their replacements are lent before it is back.
   await control.poolWhen("herd", (pool) => pool.available_count === 2 && pool.acquired_count === 2);
   expect(await spread(control, "herd")).toEqual({ b: size });
-  const [next] = await Promise.all([control.call("POST /browser_pools/herd/acquire", {})]);
+  const next = await control.call("POST /browser_pools/herd/acquire", {});
   a.signal("SIGCONT");
   const watch = startWatch();
   for (const client of former) await client.closed;
