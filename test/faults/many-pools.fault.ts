@@ -42,7 +42,7 @@ fault("a node dies beside 1,000 pools that are short of browsers, with one contr
   const ids = await makeShortPools(fleet.redis, 1000);
   // Each way.
   proxy.delay(1);
-  await Promise.all(ids.map((id) => control.poolWhen(id, ({ fill }) => fill?.reason === "capacity", 60_000)));
+  for (const id of ids) await control.poolWhen(id, ({ fill }) => fill?.reason === "capacity", 60_000);
   await fleet.kill(a.daemon);
   const watch = startWatch();
   await until("the node lost", () => control.log.includes('"node lost"'), noticedMs);
