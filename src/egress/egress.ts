@@ -4,6 +4,7 @@ import type { Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import type { BrowserId } from "../base/ids.js";
 import { textOf } from "../base/log.js";
+import { turns } from "../base/turn.js";
 import { fetchThrough } from "./curl.js";
 import { type Exchange, forward, type ForwardDoors } from "./forward.js";
 import { Bucket, headersMs, keepAliveMs, spareConnections } from "./limits.js";
@@ -62,7 +63,7 @@ export class Egress {
     this.#passages.apply(ask.rules);
     const bucket = settings.bytesPerSecond === null ? undefined : new Bucket(settings.bytesPerSecond, clock);
     this.#doors = {
-      passages: this.#passages, outward: new Outward(around), origins: this.#origins, pace: { clock, bucket }, headerBytes: settings.headerBytes,
+      passages: this.#passages, outward: new Outward(around), origins: this.#origins, pace: { clock, bucket, turn: turns.open() }, headerBytes: settings.headerBytes,
     };
     this.#server = this.#makeServer();
     this.#stopSweeping = clock.every(sweepMs(settings.idleMs), () => this.#sweep());
