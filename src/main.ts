@@ -6,6 +6,7 @@ import { helpText } from "./config/table.js";
 import { startOnGround } from "./ground.js";
 import { runDaemon } from "./shutdown.js";
 import { openLog } from "./telemetry/log.js";
+import { shortenSlices } from "./time-slice.js";
 
 // This file runs as dist/src/main.js.
 const packageRoot = join(dirname(import.meta.dirname), "..");
@@ -24,6 +25,7 @@ async function serve(config: Config): Promise<number> {
   const { log, close } = openLog({ ...config.log, descriptor: 1, clock: systemClock });
   const hosts = config.egress.privateHosts;
   if (hosts.length > 0) log.warn({ hosts }, "PRIVATE HOSTS ARE OPEN to every browser whose network does not say otherwise");
+  if (!(await shortenSlices())) log.info({}, "time slices stay as they are");
   const limits = { stopMs: config.drain.limitMs + config.stop.limitMs, hurriedMs: config.stop.hurriedMs };
   try {
     return await runDaemon((lifetime) => startOnGround(role, config, lifetime), { log, clock: systemClock, signals: process, limits });

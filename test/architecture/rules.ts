@@ -83,8 +83,8 @@ export const packageRules: readonly Rule[] = [
   belongs(/^yauzl$/, ["blob/"], "yauzl belongs to blob/: archives are read nowhere else"),
   belongs(/^socks$/, ["egress/"], "socks belongs to egress/: the way out of a browser"),
   belongs(
-    /^koffi$/, ["http/hung-up.ts", "browser/mounts.ts"],
-    "koffi is for the few calls of the C library that Node.js does not offer: http/hung-up.ts, browser/mounts.ts and egress/namespace-helper.mjs",
+    /^koffi$/, ["http/hung-up.ts", "browser/mounts.ts", "time-slice.ts"],
+    "koffi is for the few calls of the C library that Node.js does not offer: http/hung-up.ts, browser/mounts.ts, time-slice.ts and egress/namespace-helper.mjs",
   ),
   belongs(/^(@aws-sdk\/.*|@mongodb-js\/zstd)$/, ["blob/"], "S3 and zstd belong to blob/: others are given archives and streams"),
   belongs(/^(pino|prom-client)$/, ["telemetry/"], "pino and prom-client belong to telemetry/: others are given a Log and counters"),
