@@ -1,13 +1,21 @@
+import { readlinkSync } from "node:fs";
+import { setPriority } from "node:os";
+import { basename } from "node:path";
 import { parentPort, type Transferable } from "node:worker_threads";
 import { defaultGate } from "./default-gate.js";
 import { type Judged, judgeAndWrite } from "./judge.js";
 import type { Surroundings } from "./gate.js";
+
+const judgingPriority = 10;
 
 /** What judges.ts sends here. */
 export interface Task {
   readonly message: Uint8Array;
   readonly surroundings: Surroundings;
 }
+
+// Whoever waits for the daemon's main thread goes first.
+if (process.platform === "linux") setPriority(Number(basename(readlinkSync("/proc/thread-self"))), judgingPriority);
 
 parentPort?.on("message", ({ message: { buffer, byteOffset, byteLength }, surroundings }: Task) => {
   const message = Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
