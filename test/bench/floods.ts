@@ -100,6 +100,7 @@ async function measure(daemon: Daemon, victim: Victim, name: string): Promise<Pa
   const line = await daemon.open();
   const lease = await acquire(line, pools.attacker);
   const attacker = await startHelper({
+    isIdle: true,
     file: join(import.meta.dirname, "floods/attacker.js"),
     environment: { REMUDA_BENCH_ATTACK: name, REMUDA_BENCH_CDP_URL: lease.cdp_ws_url },
     find: (said) => (said === "attacking" ? said : undefined),
@@ -155,7 +156,7 @@ function report(found: readonly Pair[]): Report {
     title: "Floods: what one tenant feels of another's attack, p99 in ms",
     method: [
       `${engine}; a command (Runtime.evaluate of 1+1) and an acquire about every ${paceMs} ms for ${sampleMs / 1000} s, without the attack and then with it.`,
-      "The attacker is a process at the lowest priority, with a browser of the same daemon; who measures is one at the highest that it may have.",
+      "The attacker has a browser of the same daemon. Its client stands for another machine: it runs in the idle class of the scheduler. Who measures is a process at the highest priority that it may have.",
       "Event loop: how late the daemon came to what waited for it under the attack. What a command waits beyond that, it waits for processors.",
     ],
     head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times", "event loop"],

@@ -25,6 +25,8 @@ interface Start {
   readonly group?: CpuGroup;
   /** Instead of ours. */
   readonly uid?: number;
+  /** In the scheduler's idle class: it gets what nobody else wants, as if it had a machine of its own. */
+  readonly isIdle?: boolean;
   /** To be ready within. */
   readonly limitMs?: number;
 }
@@ -61,8 +63,9 @@ const profiling = (): string[] =>
   process.env["REMUDA_BENCH_PROFILE"] ? ["--cpu-prof", `--cpu-prof-dir=${process.env["REMUDA_BENCH_PROFILE"]}`] : [];
 
 /** Each becomes the next by exec. The kernel forgets the parent-death signal when the uid changes (prctl(2)), so that one comes last. */
-function placed(command: readonly string[], { group, uid }: Pick<Start, "group" | "uid">): readonly string[] {
-  const bound = process.platform === "linux" ? ["setpriv", "--pdeathsig", "SIGTERM", "--", ...command] : command;
+function placed(command: readonly string[], { group, uid, isIdle = false }: Pick<Start, "group" | "uid" | "isIdle">): readonly string[] {
+  if (process.platform !== "linux") return command;
+  const bound = ["setpriv", "--pdeathsig", "SIGTERM", "--", ...(isIdle ? ["chrt", "--idle", "0"] : []), ...command];
   const owned = uid === undefined ? bound : ["setpriv", "--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", "--", ...bound];
   return group ? group.within(owned) : owned;
 }

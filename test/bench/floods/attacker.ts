@@ -1,8 +1,5 @@
-import { setPriority } from "node:os";
 import { type Attack, attacks } from "./attacks.js";
 
-// An attacker has a machine of its own: it is not to take the processors of what it attacks.
-setPriority(19);
 const all: Readonly<Record<string, Attack>> = attacks;
 const attack = all[process.env["REMUDA_BENCH_ATTACK"] ?? ""];
 if (!attack) throw new Error("there is no such attack");
