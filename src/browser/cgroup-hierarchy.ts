@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What the kernel can bound or share out for a group of processes. */
-export type Controller = "memory" | "pids" | "cpu" | "io";
-export const controllers: readonly Controller[] = ["memory", "pids", "cpu", "io"];
+/** What the kernel can bound, share out or count for a group of processes. Version 2 counts processor time with `cpu`. */
+export type Controller = "memory" | "pids" | "cpu" | "io" | "cpuacct";
+export const controllers: readonly Controller[] = ["memory", "pids", "cpu", "io", "cpuacct"];
 
 /** A tree of cgroups that this process is in. A machine has one of version 2, several of version 1, or both (cgroups(7)). */
 export interface Hierarchy {
@@ -57,9 +57,15 @@ async function look({ version, controllers: carried, point, below }: Place): Pro
   return { version, controllers: controllers.filter((each) => available.split(/\s/).includes(each)), own };
 }
 
-/** The cgroup of the daemon itself, below what was its own: of version 2 a cgroup that hands controllers down may hold no process. */
-export const daemonLeaf = (name: string): string => `remuda-daemon-${name}`;
-const leafPattern = /\/remuda-daemon-[^/]*$/;
+/**
+ * The cgroup of the daemon itself, beside its browsers' in the one it made: the scheduler compares neighbours, and of version 2
+ * a cgroup that hands controllers down may hold no process.
+ */
+export const daemonLeaf = (name: string): string => join(name, `${leafPrefix}${name}`);
+const leafPrefix = "remuda-daemon-";
+export const isDaemonLeaf = (name: string): boolean => name.startsWith(leafPrefix);
+/** In an earlier release it stood beside the one that holds the browsers. */
+const leafPattern = /\/([^/]+)\/remuda-daemon-\1$|\/remuda-daemon-[^/]*$/;
 
 /**
  * Makes `name` below our own cgroup and lets it hand controllers down to its children; says which it does. Throws where no

@@ -29,6 +29,7 @@ export const limitsOf = (
   pids: [{ file: "pids.max", value: `${tasks}` }],
   cpu: version === 2 ? [{ file: "cpu.weight", value: "100" }] : [{ file: "cpu.shares", value: "1024" }],
   // Version 1 shares a disk out by the scheduler BFQ alone.
+  cpuacct: [],
   io: version === 2 ? [{ file: "io.weight", value: "100" }] : [{ file: "blkio.bfq.weight", value: "100" }],
 });
 

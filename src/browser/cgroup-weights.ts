@@ -19,29 +19,30 @@ export async function weigh({ version, path }: Place, programs: number): Promise
 }
 
 /** The daemon relays for all browsers, so it goes first; it wants little. */
-const daemonPrograms = 8;
+export const daemonPrograms = 8;
 
 /**
  * Puts this process, and what it has started so far (its private Redis), into a cgroup that weighs as much as several browsers.
- * Gives what takes them out again.
+ * Gives what takes them out again, and says whether that cgroup is gone.
  */
-export async function seatDaemon({ version, own }: Hierarchy, name: string): Promise<() => Promise<void>> {
+export async function seatDaemon({ version, own }: Hierarchy, name: string): Promise<() => Promise<boolean>> {
   const path = join(own, daemonLeaf(name));
   try {
     await mkdir(path, { recursive: true });
     await move(path, process.pid);
   } catch {
-    await rmdir(path).catch(() => {});
-    return async () => {};
+    return () => isRemoved(path);
   }
   await Promise.all((await startedSoFar()).map((pid) => move(path, pid).catch(() => {})));
   await weigh({ version, path }, daemonPrograms);
   return async () => {
     // Version 2 takes no process back where it hands controllers down; the next daemon of this directory finds the cgroup.
     await Promise.all((await pidsIn(join(path, "cgroup.procs"))).map((pid) => move(own, pid).catch(() => {})));
-    await rmdir(path).catch(() => {});
+    return await isRemoved(path);
   };
 }
+
+const isRemoved = (path: string): Promise<boolean> => rmdir(path).then(() => true, () => false);
 
 const move = (cgroup: string, pid: number): Promise<void> => writeFile(join(cgroup, "cgroup.procs"), `${pid}`);
 

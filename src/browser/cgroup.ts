@@ -1,8 +1,9 @@
 import { mkdir, readdir, readFile, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type CgroupLimits, limit, limitsOf, throttle } from "./cgroup-limits.js";
-import { type Controller, controllers, findHierarchies, type Hierarchy, prepareTop } from "./cgroup-hierarchy.js";
-import { seatDaemon, weigh } from "./cgroup-weights.js";
+import { type Controller, controllers, findHierarchies, type Hierarchy, isDaemonLeaf, prepareTop } from "./cgroup-hierarchy.js";
+import { daemonPrograms, seatDaemon, weigh } from "./cgroup-weights.js";
+import { type Account, findYieldKind, usedMsAt, Yielding } from "./yielding.js";
 
 /** One browser's cgroup in every hierarchy: what bounds it, and the list of its processes. */
 export interface Cgroup {
@@ -26,6 +27,8 @@ export interface Cgroups {
   readonly holds: Readonly<Record<Controller, CgroupKind>>;
   /** The directories that hold all of them, of this daemon alone: one in each hierarchy. */
   readonly tops: readonly string[];
+  /** Puts those of its browsers behind that are busy. */
+  readonly yielding?: Yielding;
   make(name: string, limits: CgroupLimits): Promise<Cgroup>;
   close(): Promise<void>;
 }
@@ -46,7 +49,7 @@ export async function findCgroups(name: string): Promise<Cgroups | undefined> {
   if (tops.length === 0) return undefined;
   const weighed = hierarchies.find((_, at) => found[at]?.controllers.includes("cpu"));
   const leave = weighed && (await seatDaemon(weighed, name));
-  return cgroupsUnder(tops, async () => await leave?.());
+  return await cgroupsUnder(tops, async () => (await leave?.()) ?? true);
 }
 
 async function findTop(hierarchy: Hierarchy, name: string): Promise<Member | undefined> {
@@ -62,43 +65,67 @@ const trialLimits: CgroupLimits = { memoryBytes: 2 ** 30, tasks: 100 };
 
 /** The controllers whose limits a child does take. */
 async function prove(top: Member): Promise<readonly Controller[]> {
-  const path = join(top.path, "trial");
+  const taken = await onTrial(top.path, (path) => Promise.all(top.controllers.map(async (controller) => {
+    const works = await limit(path, limitsOf(top.version, trialLimits)[controller]).then(() => true, () => false);
+    return works ? [controller] : [];
+  })));
+  return taken.flat();
+}
+
+/** A cgroup as a browser's would be, for as long as it is tried on. */
+async function onTrial<Found>(top: string, use: (path: string) => Promise<Found>): Promise<Found> {
+  const path = join(top, "trial");
   // A daemon that was killed during its trial has left it.
   await mkdir(path, { recursive: true });
   try {
-    const taken = await Promise.all(top.controllers.map(async (controller) => {
-      const works = await limit(path, limitsOf(top.version, trialLimits)[controller]).then(() => true, () => false);
-      return works ? [controller] : [];
-    }));
-    return taken.flat();
+    return await use(path);
   } finally {
     await rmdir(path);
   }
 }
 
-function cgroupsUnder(tops: readonly Member[], leave: () => Promise<void>): Cgroups {
+/** Processor time is counted where it is shared out (version 2), or in what may be a hierarchy of its own (version 1). */
+async function findYielding(weighed: Member | undefined, counted: Member | undefined): Promise<Yielding | undefined> {
+  if (!weighed || !counted || usedMsAt(counted.path, counted.version) === undefined) return undefined;
+  const { path, version } = weighed;
+  const kind = await onTrial(path, async (trial) => findYieldKind(trial, version));
+  return kind === "none" ? undefined : new Yielding({ kind, version, top: counted.path });
+}
+
+async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolean>): Promise<Cgroups> {
   const having = (controller: Controller): Member | undefined => tops.find((top) => top.controllers.includes(controller));
   const held = (controller: Controller): CgroupKind => {
     const version = having(controller)?.version;
     return version === undefined ? "none" : `cgroup-v${version}`;
   };
   const weighed = having("cpu");
+  const counted = weighed?.version === 2 ? weighed : having("cpuacct");
+  const yielding = await findYielding(weighed, counted);
   let living = 0;
-  const count = async (by: 1 | -1): Promise<void> => {
+  const count = async (by: 1 | -1 | 0): Promise<void> => {
     living += by;
-    if (weighed) await weigh(weighed, living);
+    if (weighed) await weigh(weighed, daemonPrograms + living);
   };
+  await count(0);
   return {
     holds: Object.fromEntries(controllers.map((each) => [each, held(each)])) as Record<Controller, CgroupKind>,
     tops: tops.map(({ path }) => path),
+    ...(yielding && { yielding }),
     async make(name, limits) {
       const cgroup = await makeCgroup(tops, name, limits);
       await count(1);
-      return { ...cgroup, remove: () => cgroup.remove().then(() => count(-1)) };
+      const account: Account = { weighed: join(weighed?.path ?? "", name), counted: join(counted?.path ?? "", name) };
+      yielding?.add(account);
+      const remove = async (): Promise<void> => {
+        await cgroup.remove();
+        yielding?.delete(account);
+        await count(-1);
+      };
+      return { ...cgroup, remove };
     },
     async close() {
-      await leave();
-      await Promise.all(tops.map(({ path }) => rmdir(path)));
+      const isAlone = await leave();
+      await Promise.all(tops.filter((top) => isAlone || top !== weighed).map(({ path }) => rmdir(path)));
     },
   };
 }
@@ -106,7 +133,7 @@ function cgroupsUnder(tops: readonly Member[], leave: () => Promise<void>): Cgro
 /** Every browser's cgroup under a daemon's top directory in one hierarchy. */
 export async function cgroupsIn(top: string): Promise<Cgroup[]> {
   const entries = await readdir(top, { withFileTypes: true }).catch(() => []);
-  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => cgroupAt([{ path: join(top, name), version: 2, controllers: [] }]));
+  return entries.filter((entry) => entry.isDirectory() && !isDaemonLeaf(entry.name)).map(({ name }) => cgroupAt([{ path: join(top, name), version: 2, controllers: [] }]));
 }
 
 async function makeCgroup(tops: readonly Member[], name: string, limits: CgroupLimits): Promise<Cgroup> {

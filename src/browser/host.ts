@@ -108,6 +108,7 @@ async function examine(settings: HostSettings, { clock, log }: Opening, stops: S
     await rememberTops(settings.scratchDirectory, cgroups.tops);
   }
   const limits = settings.limits ?? usualLimits;
+  if (cgroups) stops.add("yielding", startYielding(cgroups, limits, { clock, log }));
   const sizedScratch = settings.usesMounts === false ? undefined : await findSizedScratch(settings.scratchDirectory, limits);
   const configuration = configurationOf(installed.executables.chromium ?? "");
   const machinePolicies = await findMachinePolicies(configuration);
@@ -121,6 +122,16 @@ async function examine(settings: HostSettings, { clock, log }: Opening, stops: S
     ...settings, ...installed, limits, received, ...isolationOf(ladder), machinePolicies, canary, findMajorVersion: makeFindMajorVersion(),
     clock, log, ...(uids && { uids }), ...(cgroups && { cgroups }), ...(sizedScratch && { sizedScratch }),
   };
+}
+
+/** Between two looks at who is busy. */
+const yieldPeriodMs: Millis = 200;
+
+function startYielding({ yielding }: Cgroups, { busyCpuPercent }: BrowserLimits, { clock, log }: Opening): () => void {
+  if (busyCpuPercent === null) return () => {};
+  if (yielding) return clock.every(yieldPeriodMs, () => void yielding.look(clock.monotonic(), busyCpuPercent));
+  log.warn({}, "busy browsers are not put behind others: the kernel does not let them");
+  return () => {};
 }
 
 /** Undefined where the daemon may not give uids: elsewhere than on Linux, without root, or as root of a namespace without them. */

@@ -1,5 +1,6 @@
 import { access, constants, readFile } from "node:fs/promises";
 import type { Cgroups, CgroupKind } from "./cgroup.js";
+import type { YieldKind } from "./yielding.js";
 import type { SizedScratch } from "./sized-scratch.js";
 
 /** What one browser may have of the machine, beside the memory of its class. */
@@ -8,6 +9,8 @@ export interface BrowserLimits {
   readonly maxTasks: number;
   /** Of one core; null where a browser may use whatever is free. */
   readonly maxCpuPercent: number | null;
+  /** Of one core: who uses more for a while stands behind all who do not; null where nobody does. */
+  readonly busyCpuPercent: number | null;
   /** Of one process. */
   readonly maxOpenFiles: number;
   /** Bytes and files below its directories. */
@@ -20,7 +23,7 @@ export interface BrowserLimits {
  * 1024 open files it opens few pages. A profile that is loaded may have 2 GiB (`profiles.max_bytes`).
  */
 export const usualLimits: BrowserLimits = {
-  maxTasks: 1024, maxCpuPercent: null, maxOpenFiles: 4096, maxScratchBytes: 3 * 2 ** 30, maxScratchFiles: 300_000,
+  maxTasks: 1024, maxCpuPercent: null, busyCpuPercent: 25, maxOpenFiles: 4096, maxScratchBytes: 3 * 2 ** 30, maxScratchFiles: 300_000,
 };
 
 /**
@@ -32,6 +35,8 @@ export interface LimitsInForce {
   readonly tasks: Exclude<CgroupKind, "none"> | "rlimit" | "none";
   /** Shares are equal among browsers; without a cgroup it is the scheduler's among threads. */
   readonly cpu: CgroupKind;
+  /** How busy browsers stand behind others. */
+  readonly busy: YieldKind;
   /** `mount`: a file system of its own that is as large as it may be. */
   readonly scratch: "mount" | "watch";
 }
@@ -40,16 +45,18 @@ interface Means {
   readonly cgroups?: Cgroups;
   readonly prlimit?: Prlimit;
   readonly sizedScratch?: SizedScratch;
+  readonly limits?: Pick<BrowserLimits, "busyCpuPercent">;
   /** False where a browser's uid is also others' in the same user namespace: RLIMIT_NPROC would count theirs too. */
   readonly countsAlone: boolean;
 }
 
-export function limitsInForce({ cgroups, prlimit, sizedScratch, countsAlone }: Means): LimitsInForce {
+export function limitsInForce({ cgroups, prlimit, sizedScratch, countsAlone, limits }: Means): LimitsInForce {
   const { memory = "none", pids = "none", cpu = "none" } = cgroups?.holds ?? {};
   return {
     memory: memory === "none" ? "watch" : memory,
     tasks: pids === "none" && prlimit !== undefined && countsAlone ? "rlimit" : pids,
     cpu,
+    busy: limits?.busyCpuPercent === null ? "none" : (cgroups?.yielding?.kind ?? "none"),
     scratch: sizedScratch === undefined ? "watch" : "mount",
   };
 }
@@ -84,7 +91,7 @@ export function parseHardLimits(text: string): Prlimit["hard"] {
 /** Chromium maps so much to be written that it never touches, and RLIMIT_DATA counts it (Chromium 156, Linux 6.18). */
 const untouchedBytes = 2 ** 29;
 
-interface Inside extends Omit<Means, "sizedScratch"> {
+interface Inside extends Omit<Means, "sizedScratch" | "limits"> {
   readonly limits: BrowserLimits;
   /** Of the browser's class. */
   readonly memoryBytes: number;

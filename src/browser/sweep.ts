@@ -1,7 +1,8 @@
 import { readdir, readFile, rmdir } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { type Log, textOf } from "../base/log.js";
 import { cgroupsIn } from "./cgroup.js";
+import { daemonLeaf } from "./cgroup-hierarchy.js";
 import { isWorkspaceName, removeDirectory } from "./directories.js";
 import { sweepSharedSockets } from "./display-sockets.js";
 import type { Host } from "./host.js";
@@ -77,12 +78,17 @@ async function killNamespaces({ clock, scratchDirectory }: Host): Promise<void> 
 const isBubblewrapOf = async (pid: number, scratch: string): Promise<boolean> =>
   (await isBubblewrap(pid)) && (await readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")).includes(`${scratch}/b-`);
 
+/** With what a killed daemon was in itself. Where something lives in there yet, it stays. */
+async function removeTop(top: string): Promise<void> {
+  for (const path of [join(dirname(top), daemonLeaf(basename(top))), top]) await rmdir(path).catch(() => {});
+}
+
 /** A restarted daemon may run in another cgroup than before, and then its browsers' are elsewhere too. */
 async function sweepCgroups({ cgroups, clock, scratchDirectory }: Pick<Host, "cgroups" | "clock" | "scratchDirectory">): Promise<void> {
   const own = cgroups?.tops ?? [];
   for (const top of await cgroupTopsOf(scratchDirectory)) {
     for (const cgroup of await cgroupsIn(top)) await removeCgroup(cgroup, clock);
-    if (!own.includes(top)) await rmdir(top).catch(() => {});
+    if (!own.includes(top)) await removeTop(top);
   }
   await keepCgroupTops(scratchDirectory, own);
 }

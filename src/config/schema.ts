@@ -73,6 +73,7 @@ const browser = Type.Object({
   engine: oneOf("engine of pools and sessions that name none", engines)("chromium"),
   max_tasks: count("processes and threads of one browser; ten pages have about 220", "tasks", [100, 100_000])(1024),
   max_cpu_percent: countOr("processor time of one browser that is launched, in percent of one core", "%", [10, 100_000])("whatever is free"),
+  busy_cpu_percent: countOr("a browser that uses more for some 200 ms stands behind the daemon and the other browsers, until it uses half of that; in percent of one core", "%", [1, 100_000])("none stands behind", 25),
   max_open_files: count("open files of one process of a browser", "files", [1024, 1_000_000])(4096),
   max_scratch_bytes: bytes("one browser may store, its profile and downloads included; one that has more is retired", [2 ** 26, 2 ** 40])(3 * 2 ** 30),
   max_scratch_files: count("files of one browser, its profile and downloads included", "files", [5000, 100_000_000])(300_000),

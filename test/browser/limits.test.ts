@@ -4,7 +4,7 @@ import type { Cgroups } from "../../src/browser/cgroup.js";
 import { findPrlimit, limitsInForce, limitsInside, parseHardLimits, type Prlimit, usualLimits } from "../../src/browser/limits.js";
 
 const cgroups = (holds: Partial<Cgroups["holds"]>): Cgroups => ({
-  holds: { memory: "none", pids: "none", cpu: "none", io: "none", ...holds },
+  holds: { memory: "none", pids: "none", cpu: "none", io: "none", cpuacct: "none", ...holds },
   tops: [], make: () => Promise.reject(new Error("none is made here")), close: async () => {},
 });
 const prlimit: Prlimit = { path: "/usr/bin/prlimit", hard: { files: 1_000_000, tasks: 1_000_000, dataBytes: Number.MAX_SAFE_INTEGER } };
@@ -14,11 +14,11 @@ const given = { limits: usualLimits, memoryBytes: 2 ** 30, countsAlone: true };
 test("what cgroups hold is said by their version, and the watch has the rest", () => {
   const held = cgroups({ memory: "cgroup-v1", pids: "cgroup-v2", cpu: "cgroup-v2" });
   expect(limitsInForce({ cgroups: held, prlimit, sizedScratch: mounted, countsAlone: true }))
-    .toEqual({ memory: "cgroup-v1", tasks: "cgroup-v2", cpu: "cgroup-v2", scratch: "mount" });
+    .toEqual({ memory: "cgroup-v1", tasks: "cgroup-v2", cpu: "cgroup-v2", busy: "none", scratch: "mount" });
 });
 
 test("without cgroups tasks are bounded by a limit of the process, memory and disk by the watch, and nothing shares out processors", () => {
-  expect(limitsInForce({ prlimit, countsAlone: true })).toEqual({ memory: "watch", tasks: "rlimit", cpu: "none", scratch: "watch" });
+  expect(limitsInForce({ prlimit, countsAlone: true })).toEqual({ memory: "watch", tasks: "rlimit", cpu: "none", busy: "none", scratch: "watch" });
 });
 
 test("where others have the same uid in the same namespace nothing bounds tasks, and that is said", () => {

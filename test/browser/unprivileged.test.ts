@@ -28,7 +28,7 @@ test("without root, browsers launch in their sandbox, files are closed by policy
   const scratchDirectory = scratchOfUser();
   const { child, said } = await script.start(scratchDirectory, "all", uid);
   const found = said.slice(0, -1).map((line) => JSON.parse(line) as object);
-  const limits = { memory: "watch", tasks: "rlimit", cpu: "none", scratch: "watch" };
+  const limits = { memory: "watch", tasks: "rlimit", cpu: "none", busy: "none", scratch: "watch" };
   const isolation = { rung: "user-namespace", files: "own", tenants: "many", sandbox: "namespace", uid: null, limits, network: "none" };
   const file = "net::ERR_BLOCKED_BY_ADMINISTRATOR";
   expect(found).toEqual([

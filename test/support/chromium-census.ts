@@ -1,4 +1,5 @@
 import { readdir, readFile, stat } from "node:fs/promises";
+import { daemonLeaf, isDaemonLeaf } from "../../src/browser/cgroup-hierarchy.js";
 import { cgroupNameOf } from "../../src/browser/scratch.js";
 
 /** What exists of the browsers of one scratch directory, named so that a failing test says what leaked. */
@@ -52,10 +53,13 @@ async function describe(pid: string, scratchDirectory: string): Promise<string |
     ["cmdline", "environ", "cgroup"].map((file) => readFile(`/proc/${pid}/${file}`, "latin1").catch(() => "")),
   );
   const isTheirs = command?.includes(`${scratchDirectory}/`) || environment?.includes(`HOME=${scratchDirectory}/`)
-    || memberships?.includes(`/${cgroupNameOf(scratchDirectory)}/`);
+    || isBrowserIn(memberships ?? "", cgroupNameOf(scratchDirectory));
   // A zombie has no command line, and nothing but its parent can remove it.
   return isTheirs && command ? `${pid} ${command.replaceAll("\0", " ").slice(0, 100)}` : undefined;
 }
+
+/** What the daemon itself has started, or a test in its place, stands in a cgroup beside its browsers'. */
+const isBrowserIn = (memberships: string, name: string): boolean => memberships.replaceAll(`/${daemonLeaf(name)}`, "").includes(`/${name}/`);
 
 /** In every hierarchy of either version, wherever the daemon's own cgroup is there. */
 async function cgroupsOf(name: string): Promise<string[]> {
@@ -70,7 +74,7 @@ async function cgroupsOf(name: string): Promise<string[]> {
 
 async function directoriesIn(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
-  return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  return entries.filter((entry) => entry.isDirectory() && !isDaemonLeaf(entry.name)).map((entry) => entry.name);
 }
 
 /**

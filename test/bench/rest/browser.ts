@@ -18,7 +18,7 @@ export function simulatedBrowser({ browser: id }: LaunchSpec): Chromium {
     id, pid: 0, pipe, directories, exited, kill, close: kill, attestation: undefined, extensions: [],
     isolation: {
       rung: "none", files: "host", tenants: "one", sandbox: "none", uid: null, network: "none",
-      limits: { memory: "watch", tasks: "none", cpu: "none", scratch: "watch" },
+      limits: { memory: "watch", tasks: "none", cpu: "none", busy: "none", scratch: "watch" },
     },
     version: { product: "simulated", protocolVersion: "1.3", userAgent: "simulated" },
     probe: async () => {},
