@@ -51,7 +51,7 @@ async function refusedStart({ homes, configs }: AcquirePorts, { pool, body }: As
   if (!body.start_url) return undefined;
   const terms = await homes.findTerms(pool.home);
   const faults: Detail[] = [];
-  if (terms?.id === pool.id) checkStartHost(faults, body.start_url, (await configs.find(pool.home, terms.generation))?.network);
+  if (terms?.id === pool.id) checkStartHost(faults, body.start_url, (await configs.find(pool.home, terms.launchConfig))?.network);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 

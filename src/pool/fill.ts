@@ -35,10 +35,10 @@ export const makeFill = (ports: FillPorts): Fill => {
     const wanted = await ports.homes.wanted(home, mostAtOnce);
     if (wanted.count === 0) return;
     const pool = await ports.homes.findTerms(home);
-    const launch = pool && (await configs.find(home, pool.generation));
+    const launch = pool && (await configs.find(home, pool.launchConfig));
     if (!launch) return;
     const { candidates, obstacle } = await candidatesFor(ports, { pool: pool.id, launch, wanted, fleet: await fleet() });
-    const claimed = await ports.homes.claimLaunches(home, { candidates, generation: Number(pool.generation), obstacle, request: newRequestId() });
+    const claimed = await ports.homes.claimLaunches(home, { candidates, madeFor: pool.launchConfig, obstacle, request: newRequestId() });
     const isClaimed = new Set(claimed.map((browser) => browser.id));
     await Promise.all(candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)));
     await ports.jobs.add(claimed.flatMap(launchJob));

@@ -15,7 +15,7 @@ export interface PoolTerms {
   readonly name?: string;
   readonly createdAt: Millis;
   /** Key of the launch configuration of what is launched now. */
-  readonly generation: string;
+  readonly launchConfig: string;
   readonly fillRatePerMinute: number;
   /** The profile whose saves flush its idle browsers, or null; absent where an earlier release has written the record. */
   readonly follows?: ProfileId | null;

@@ -150,7 +150,7 @@ export interface Homes extends Overview {
   /** Nothing is claimed where the pool is no longer at the generation that the candidates were made for. */
   /** `obstacle`: why nodes that could have room launch nothing; shown where capacity holds the pool up. */
   claimLaunches(
-    home: Home, ask: { candidates: readonly Candidate[]; generation?: number; obstacle?: string; request: RequestId },
+    home: Home, ask: { candidates: readonly Candidate[]; madeFor?: string; obstacle?: string; request: RequestId },
   ): Promise<readonly Browser[]>;
   /** `isOpen`: not of a pool that is deleted, or has never come to be. */
   reap(home: Home): Promise<{ launch: readonly Browser[]; isOpen: boolean }>;

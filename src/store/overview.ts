@@ -29,6 +29,9 @@ interface Kept {
 /** The script mends the index where a release that keeps none has written. */
 const mendEveryMs: Millis = 60_000;
 
+/** As the scripts have it (lua/include/pool.lua): an earlier release writes none, and leaves that of another generation. */
+const configKeyOf = (generation: string, kept: string | null | undefined): string => (kept?.startsWith(`${generation}-`) ? kept : generation);
+
 const linesOf = (text: string): readonly string[] => (text === "" ? [] : text.split("\n"));
 
 function parseOwn(text: string): Pick<Kept, "stamp" | "browsers"> {
@@ -95,14 +98,14 @@ export class RedisOverview implements Overview {
 
   async findTerms(home: Home): Promise<PoolTerms | undefined> {
     const key = this.ports.keyOf(home, "pool");
-    const [id, state, name, createdAt, generation, rate, follows, uses, revision] = await this.ports.ask((redis) =>
-      redis.hmget(key, "id", "state", "name", "createdAt", "generation", "fillRate", "follows", "uses", "revision"));
+    const [id, state, name, createdAt, generation, configKey, rate, follows, uses, revision] = await this.ports.ask((redis) =>
+      redis.hmget(key, "id", "state", "name", "createdAt", "generation", "configKey", "fillRate", "follows", "uses", "revision"));
     if (!id || state !== "open") return undefined;
     const [usedAt, ...named] = (uses ?? "").split(" ");
     return {
       // An earlier release writes a configuration and leaves what was noted of the one before.
       ...(usedAt === revision && { uses: named }),
-      id: id as PoolId, ...(name ? { name } : {}), createdAt: Number(createdAt), generation: generation ?? "", fillRatePerMinute: Number(rate),
+      id: id as PoolId, ...(name ? { name } : {}), createdAt: Number(createdAt), launchConfig: configKeyOf(generation ?? "", configKey), fillRatePerMinute: Number(rate),
       ...(typeof follows === "string" ? { follows: follows === "" ? null : (follows as ProfileId) } : {}),
     };
   }

@@ -83,6 +83,8 @@ onBoth("a lease", ({ bed }) => {
       await pool.age(60_000);
       await pool.connect(held);
       expect(await expire(pool, held, 0)).toBe(false);
+      await pool.age(60_000);
+      expect(await expire(pool, held, 0)).toBe(false);
       expect(await expire(pool, held, 1)).toBe(true);
     });
 

@@ -94,7 +94,7 @@ export class PoolBed {
     });
     if (outcome === "updated") {
       this.config = config;
-      this.revision += 1;
+      this.revision = (await this.found()).revision;
     }
     return outcome;
   }

@@ -2,8 +2,8 @@
 -- KEYS  pool configs browsers launching retiring worn events places generations ages served changed answer
 -- ARGV  candidates madeFor obstacle claimMs eventsKept
 -- REPLY claimed (JSON list of browsers), none
--- `candidates` is a JSON list of browsers to be, for which room on their node is reserved: as browsers of the generation `madeFor`
--- need it, empty for any. `obstacle` is why nodes that might have room launch nothing, for the pool object.
+-- `candidates` is a JSON list of browsers to be, for which room on their node is reserved: as browsers of the launch configuration
+-- `madeFor` need it, empty for any. `obstacle` is why nodes that might have room launch nothing, for the pool object.
 --- @include changes
 --- @include index
 --- @include pool
@@ -18,10 +18,11 @@ local mostObstacle = 1500
 local first = again()
 if first then return first end
 
-local size, rate, credit, backoff, state, unsupported, generation, network, config, asked =
-  unpack(poolFields("size", "fillRate", "credit", "backoffUntil", "state", "unsupported", "generation", "networkGeneration", "launchConfig", "asked"))
+local size, rate, credit, backoff, state, unsupported, generation, network, config, asked, keptKey =
+  unpack(poolFields("size", "fillRate", "credit", "backoffUntil", "state", "unsupported", "generation", "networkGeneration", "launchConfig", "asked", "configKey"))
+local configKey = configKeyOf(generation, keptKey)
 if state ~= "open" or unsupported ~= "" then return plain("none") end
-if A.madeFor ~= "" and A.madeFor ~= generation then return plain("none") end
+if A.madeFor ~= "" and A.madeFor ~= configKey then return plain("none") end
 size, credit = tonumber(size), tonumber(credit)
 local tokens = refill(size, tonumber(rate))
 local short = math.max(0, size + redis.call("SCARD", K.worn) - liveCount())
@@ -57,14 +58,14 @@ local function claimOne(browser)
     redis.call("HSET", K.pool, "tokens", tokens)
   end
   browser.state, browser.since, browser.createdAt, browser.served = "launching", now, now, 0
-  browser.generation, browser.networkGeneration, browser.config = tonumber(generation), tonumber(network), generation
+  browser.generation, browser.networkGeneration, browser.config = tonumber(generation), tonumber(network), configKey
   claim(browser)
   redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
   event(browser, "none", "launching", "fill")
   enter(browser)
   table.insert(claimed, browser)
 end
-if redis.call("HEXISTS", K.configs, generation) == 0 then redis.call("HSET", K.configs, generation, config) end
+if redis.call("HEXISTS", K.configs, configKey) == 0 then redis.call("HSET", K.configs, configKey, config) end
 for _, browser in ipairs(cjson.decode(A.candidates)) do
   if short > 0 and (credit >= 1 or tokens >= 1) and mayTry(browser) then
     claimOne(browser)

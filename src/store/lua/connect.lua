@@ -9,7 +9,7 @@
 local browser = read(A.browser)
 if not browser then return plain("over", "gone") end
 if not browser.lease or browser.lease.id ~= A.lease then return plain("over", browser.why or "released") end
-browser.lease.registrations = browser.lease.registrations + 1
+browser.lease.registrations, browser.lease.registeredAt = browser.lease.registrations + 1, now
 write(browser)
 redis.call("ZREM", K.provisional, A.lease)
 return plain("connected", cjson.encode({ registrations = browser.lease.registrations, startUrl = browser.lease.startUrl }))

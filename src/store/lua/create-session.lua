@@ -7,6 +7,7 @@
 --- @include repeats
 --- @include events
 --- @include index
+--- @include claims
 
 local first = answeredBefore()
 if first then return first end
@@ -21,7 +22,7 @@ local function claimFor(place)
   local browser = cjson.decode(A.browser)
   browser.state, browser.since, browser.createdAt, browser.served = "launching", now, now, 0
   browser.waiter = place.id
-  browser.claim = tostring(redis.call("HINCRBY", K.pool, "sequence", 1))
+  claim(browser)
   redis.call("HSET", K.configs, browser.config, A.config)
   redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
   event(browser, "none", "launching", "created")

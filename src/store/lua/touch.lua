@@ -6,15 +6,15 @@
 -- a name was reserved before, the old one is given back after. What is asked of the network is in force only when its node says so (applied).
 --- @include changes
 --- @include writes
+--- @include pool
 
 local first = again()
 if first then return first end
 
--- Also a time, so that after a failover which lost the last ones few are given twice; the stamp is another each time.
+-- The stamp is another each time, whatever was lost.
 local function nextRevision()
-  local revision = math.max(now, tonumber(redis.call("HGET", K.pool, "networkChanges") or 0) + 1)
-  redis.call("HSET", K.pool, "networkChanges", string.format("%.0f", revision), "networkStamp", clock[1] .. "." .. clock[2])
-  return revision
+  redis.call("HSET", K.pool, "networkStamp", clock[1] .. "." .. clock[2])
+  return nextInstant("networkChanges")
 end
 
 local browser = read(A.browser)

@@ -19,10 +19,13 @@ redis.call("HSET", K.pool, "config", A.config, "launchConfig", A.launchConfig, "
 if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
 -- Saves before this are no reason to flush anything (flush).
 if A.isNewRefresh == "1" then redis.call("HSET", K.pool, "refreshedFrom", now) end
-nextNumber("revision")
+nextInstant("revision")
 -- What is launched from now on has the new network: it is a new launch configuration too.
 if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
-  redis.call("HSET", K.configs, tostring(nextNumber("generation")), A.launchConfig)
+  -- Also a time: others keep what they have read under a key, and a failover that lost the last generations gives their numbers once more.
+  local key = string.format("%d-%.0f", nextNumber("generation"), now)
+  redis.call("HSET", K.pool, "configKey", key)
+  redis.call("HSET", K.configs, key, A.launchConfig)
   -- A new configuration is a new chance: what failed under the old one is no reason to wait.
   redis.call("HSET", K.pool, "failures", 0, "backoffUntil", 0, "lastError", "")
   redis.call("HDEL", K.pool, "failing")

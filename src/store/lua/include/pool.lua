@@ -1,4 +1,5 @@
 -- pool: fields of the pool's record.
+--- @include base
 
 local function poolFields(...)
   return redis.call("HMGET", K.pool, ...)
@@ -16,6 +17,18 @@ local function poolTerms()
   }
 end
 
+-- Under which a generation's launch configuration is kept, in `configKey` of the record. An earlier release writes none, and leaves that of another.
+local function configKeyOf(generation, kept)
+  return kept and kept:match("^(%d+)-") == generation and kept or generation
+end
+
 local function nextNumber(name)
   return redis.call("HINCRBY", K.pool, name, 1)
+end
+
+-- Greater than the last, and also a time: after a failover that lost the last ones none is given twice, for others have acted on those.
+local function nextInstant(name)
+  local number = math.max(now, tonumber(redis.call("HGET", K.pool, name) or 0) + 1)
+  redis.call("HSET", K.pool, name, string.format("%.0f", number))
+  return number
 end

@@ -1,0 +1,78 @@
+import { expect, test } from "vitest";
+import type { ClaimId } from "../../src/base/ids.js";
+import { LaunchConfigs } from "../../src/pool/configs.js";
+import { type Detached, detachReplica } from "../support/lost-writes.js";
+import { onBoth } from "../support/on-both.js";
+import { PoolBed } from "../support/pool-bed.js";
+import { claimOf, request, writeOf } from "../support/store-bed.js";
+
+onBoth("after a failover that lost the last writes no number is given twice", ({ bed }) => {
+  const detach = (pool: PoolBed): Promise<Detached> => detachReplica(bed().redis, `remuda:*{${pool.home}}:*`);
+
+  test("claims: what is said under one that was lost is no word about the later one's", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend();
+    await pool.connect(held);
+    const replica = await detach(pool);
+    await pool.release(held);
+    const lost = claimOf(await pool.record(held.id));
+    await replica.takeOver();
+    await pool.release(held);
+    expect(await pool.record(held.id)).toMatchObject({ state: "resetting" });
+    expect(await bed().reports.freed(held.id, lost)).toBe("stale");
+    expect(await pool.state(held.id)).toBe("resetting");
+    expect(await pool.freed(held.id)).toBe("freed");
+  });
+
+  test("claims of launches", async () => {
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    const replica = await detach(pool);
+    const [lost] = await pool.claim(1);
+    await replica.takeOver();
+    const [again] = await pool.claim(1);
+    expect(again?.claim).not.toBe(lost?.claim);
+    expect(await bed().reports.launched(again?.id ?? ("" as never), lost?.claim ?? ("" as ClaimId), "{}")).toBe("stale");
+  });
+
+  test("revisions of a pool: a change that was merged over a lost one is not written over another", async () => {
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    const replica = await detach(pool);
+    await pool.update({ size: 2 });
+    const { revision: lost } = await pool.found();
+    await replica.takeOver();
+    pool.revision = (await pool.found()).revision;
+    expect(await pool.update({ size: 3 })).toBe("updated");
+    const write = writeOf({ ...pool.config, size: 5 });
+    const ask = { revision: lost, write, isNewLaunch: false, isNewNetwork: false, discard: false, request: request() };
+    expect(await bed().homes.updatePool(pool.home, ask)).toBe("changed");
+    expect((await pool.found()).config.size).toBe(3);
+  });
+
+  test("launch configurations: what was kept of a lost one is not taken for another's", async () => {
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    const configs = new LaunchConfigs(bed().homes);
+    const read = async (): Promise<boolean | undefined> => (await configs.find(pool.home, (await bed().homes.findTerms(pool.home))?.launchConfig ?? ""))?.stealth;
+    const replica = await detach(pool);
+    await pool.update({ stealth: true }, { isNewLaunch: true });
+    expect(await read()).toBe(true);
+    await replica.takeOver();
+    pool.revision = (await pool.found()).revision;
+    await pool.update({ stealth: false, kiosk_mode: true }, { isNewLaunch: true });
+    expect(await read()).toBe(false);
+    const [browser] = await pool.claim(1);
+    expect(await bed().homes.findLaunchConfig(pool.home, browser?.config ?? "")).toMatchObject({ kiosk_mode: true });
+  });
+
+  test("registrations: a lease that was found inactive before is kept where a client has come since", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1, timeout_seconds: 10 });
+    const held = await pool.lend();
+    const replica = await detach(pool);
+    await pool.connect(held);
+    await replica.takeOver();
+    await pool.age(11_000);
+    await pool.connect(held);
+    expect(await bed().reports.expire({ browser: held.id, lease: held.lease, registrations: 1 })).toBe(false);
+    await pool.age(11_000);
+    expect(await bed().reports.expire({ browser: held.id, lease: held.lease, registrations: 1 })).toBe(true);
+  });
+});
