@@ -16,6 +16,7 @@ const usage = `usage: node src/bootstrap.mjs <command>
   prove:egress     every known way out of a browser, tried (--help lists its options)
   prove:isolation  everything known to reach past a browser's walls, tried (--help lists its options)
   prove:faults     what a sick Redis, control or node does to callers, tried and timed (file names and -t NAME choose)
+  simulate         the randomised simulation, seed after seed, until one breaks (--help lists its options)
   settings         write the tables of docs/settings.md and docs/errors.md
   policy-table     read anew which policies the installed Chromium knows`;
 
@@ -28,7 +29,7 @@ function findOldNode() {
   return isOld ? `Remuda needs Node.js ${engines.node}, and this is ${process.version}: see https://nodejs.org/en/download` : undefined;
 }
 
-const commands = new Set(["start", "build", "test", "check", "dev", "bench", "prove:egress", "prove:isolation", "prove:faults", "settings", "policy-table"]);
+const commands = new Set(["start", "build", "test", "check", "dev", "bench", "prove:egress", "prove:isolation", "prove:faults", "simulate", "settings", "policy-table"]);
 
 async function main([command, ...args]) {
   if (!commands.has(command)) {

@@ -8,7 +8,7 @@ import { runQuietly } from "./spawn.mjs";
 const targets = {
   daemon: { project: "tsconfig.build.json", folders: ["src"], output: "dist" },
   bench: { project: "tsconfig.bench.json", folders: ["src", "test/bench", "test/support"], output: "dist-bench" },
-  prove: { project: "tsconfig.prove.json", folders: ["src", "test/egress", "test/isolation", "test/bench", "test/support"], output: "dist-prove" },
+  prove: { project: "tsconfig.prove.json", folders: ["src", "test/egress", "test/isolation", "test/simulation", "test/bench", "test/support"], output: "dist-prove" },
 };
 
 const isBootstrap = (path) => /^src[/\\]bootstrap/.test(path);

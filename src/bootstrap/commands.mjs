@@ -69,6 +69,10 @@ async function proveIsolation(root, args) {
   await runBuilt(root, { target: "prove", file: "test/isolation/prove.js" }, args);
 }
 
+async function simulate(root, args) {
+  await runBuilt(root, { target: "prove", file: "test/simulation/long.js" }, args);
+}
+
 /** Tests as all others, told as a table; arguments choose files and, with -t, names. */
 async function proveFaults(root, args) {
   await prepareTests(root);
@@ -99,7 +103,7 @@ async function policyTable(root, args) {
 
 const commands = {
   start, build: buildOnly, test, check, dev, bench, settings, "policy-table": policyTable,
-  "prove:egress": proveEgress, "prove:isolation": proveIsolation, "prove:faults": proveFaults,
+  "prove:egress": proveEgress, "prove:isolation": proveIsolation, "prove:faults": proveFaults, simulate,
 };
 
 /** Gives an exit code, or undefined where the process now is the daemon's, the benchmark's or the proof's. */

@@ -64,7 +64,8 @@ export class Activity {
     if (this.#lease === lease || this.#over.has(lease)) return;
     this.#lease = lease;
     this.#registrations = 0;
-    this.#inactiveSince = this.clock.monotonic() - agoMs;
+    // It was granted in what is still to come by a clock that has gone back since.
+    this.#inactiveSince = this.clock.monotonic() - Math.max(0, agoMs);
     this.onBegin(lease);
   }
 

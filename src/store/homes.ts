@@ -206,10 +206,10 @@ export class RedisHomes implements Homes {
 
   async claimLaunches(
     home: Home,
-    ask: { candidates: readonly Candidate[]; generation?: number; obstacle?: string; request: RequestId },
+    ask: { candidates: readonly Candidate[]; madeFor?: string; obstacle?: string; request: RequestId },
   ): Promise<readonly Browser[]> {
     const reply = await this.run({ home, request: ask.request }, "claim-launches", {
-      candidates: JSON.stringify(ask.candidates), madeFor: String(ask.generation ?? ""), obstacle: ask.obstacle ?? "",
+      candidates: JSON.stringify(ask.candidates), madeFor: ask.madeFor ?? "", obstacle: ask.obstacle ?? "",
     });
     return reply.kind === "claimed" ? (JSON.parse(reply.payload) as Browser[]) : [];
   }
@@ -290,5 +290,5 @@ const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite, revision: n
 const limitArgs = (limits: Limits): Args => ({
   most: limits.maxSessions ?? "", keepMs: limits.idempotencyMs, maxWaiters: limits.maxWaiters, provisionalMs: limits.provisionalMs, controlLostMs: limits.controlLostMs,
   keyedMs: limits.keyedGraceMs, retryWindowMs: limits.retryWindowMs, claimMs: limits.launchPickupMs, launchMs: limits.launchClaimMs,
-  initialMs: limits.backoffInitialMs, maxMs: limits.backoffMaxMs, earlyMs: limits.earlyDeathMs, eventsKept: limits.eventsKept,
+  initialMs: limits.backoffInitialMs, maxMs: limits.backoffMaxMs, earlyMs: limits.earlyDeathMs, eventsKept: limits.eventsKept, nodeLostMs: limits.nodeLostMs,
 });

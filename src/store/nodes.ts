@@ -4,6 +4,7 @@ import { type BrowserId, findNodeId, type Home, homeOf, type NodeId, type Projec
 import type { Beaten, LivingNode, NodeFacts, Nodes } from "../pool/nodes.js";
 import { homeKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./keys.js";
 import type { Limits } from "./limits.js";
+import { isPending } from "./pending.js";
 import type { Args, Reply, Store } from "./redis.js";
 
 /** Nodes, their beats, and who has a place on which. */
@@ -56,7 +57,7 @@ export class RedisNodes implements Nodes {
   async reserveRoom(facts: NodeFacts, { id: browser, bytes, isTrial = false }: { id: BrowserId; bytes: number; isTrial?: boolean }): Promise<boolean> {
     const reply = await this.store.run("reserve-room", (key) => nodeKey(facts.id, key as NodePart), {
       browser, bytes, mostBytes: facts.memoryBytes * this.options.overcommit, mostBrowsers: facts.maxBrowsers,
-      graceMs: this.options.limits.launchClaimMs, isTrial: isTrial ? "1" : "0",
+      graceMs: this.options.limits.launchClaimMs, isTrial: isTrial ? "1" : "0", restMs: this.options.limits.backoffMaxMs,
     });
     return reply.kind === "reserved";
   }
@@ -90,7 +91,7 @@ export class RedisNodes implements Nodes {
   async sweepRooms(node: NodeId): Promise<void> {
     const places = Object.entries(await this.store.ask((redis) => redis.hgetall(nodeKey(node, "room"))));
     const now = await this.#now();
-    const due = places.flatMap(([id, text]) => (Number(text.split(" ")[1]) > now ? [] : [id as BrowserId]));
+    const due = places.flatMap(([id, text]) => (isPending(Number(text.split(" ")[1]), now, this.options.limits.launchClaimMs) ? [] : [id as BrowserId]));
     const gone = await Promise.all([...groupBy(due, homeOf)].map(([home, browsers]) => this.#goneOf(node, home, browsers)));
     for (const browser of gone.flat()) await this.freeRoom(node, browser);
   }

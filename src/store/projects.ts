@@ -6,6 +6,7 @@ import type { Keyed, PoolBounds, Projects, Reservation, Waiter } from "../pool/p
 import type { Tombstone } from "../pool/session.js";
 import { homeKey, type HomePart, type ProjectPart, projectIdempotencyKey, projectKey } from "./keys.js";
 import type { Limits } from "./limits.js";
+import { isPending } from "./pending.js";
 import { isHome, parseBrowser } from "./records.js";
 import type { Reply, Store } from "./redis.js";
 
@@ -94,7 +95,7 @@ export class RedisProjects implements Projects {
     const all = await this.store.ask((redis) => redis.hgetall(this.#key("pools")));
     const now = await this.#now();
     for (const [id, noted] of Object.entries(all)) {
-      const isVoid = noted.startsWith("creating") && Number(noted.split(" ")[1]) + nameGraceMs < now;
+      const isVoid = noted.startsWith("creating") && !isPending(Number(noted.split(" ")[1]) + nameGraceMs, now, nameGraceMs);
       if (noted === "closing" || isVoid) await this.#settlePool(id as PoolId, noted);
     }
     await this.#sweepSizes(now);
@@ -132,7 +133,7 @@ export class RedisProjects implements Projects {
   async sweepNames(): Promise<void> {
     const all = await this.store.ask((redis) => redis.hgetall(this.#key("names")));
     const now = await this.#now();
-    const due = Object.entries(all).map(([field, text]) => ({ field, ...(JSON.parse(text) as Held) })).filter(({ deadline }) => deadline <= now);
+    const due = Object.entries(all).map(([field, text]) => ({ field, ...(JSON.parse(text) as Held) })).filter(({ deadline }) => !isPending(deadline, now, nameGraceMs));
     const byHome = groupBy(due, ({ home }) => home);
     for (const [home, held] of byHome) {
       const isBorne = await this.#borneIn(home, held);
@@ -237,7 +238,7 @@ export class RedisProjects implements Projects {
     const all = await this.store.ask((redis) => redis.hgetall(this.#sizes()));
     for (const [pool, before] of Object.entries(all)) {
       const [, deadline] = before.split(" ");
-      if (Number(deadline) <= now) await this.settleSize(pool as PoolId);
+      if (!isPending(Number(deadline), now, nameGraceMs)) await this.settleSize(pool as PoolId);
     }
   }
 

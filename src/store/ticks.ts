@@ -11,7 +11,9 @@ export class RedisTicks {
 
   async ageMs(name: string): Promise<number> {
     const text = await this.store.ask((redis) => redis.hget(ticksKey, name));
-    return text === null ? Infinity : (await this.#now()) - Number(text);
+    const ageMs = (await this.#now()) - Number(text ?? -Infinity);
+    // It ran in what is still to come by a clock that has gone back since, so that nothing is known.
+    return ageMs < 0 ? Infinity : ageMs;
   }
 
   /** Says that the ticks listen, and for how long (ms) they have done so without a gap: over an outage nobody was heard. */

@@ -111,6 +111,42 @@ onBoth("closed nodes", ({ bed }) => {
       expect(await pool.state(silent)).toBe("idle");
     });
 
+    test("stands in line again a tick after that, before what becomes idle later elsewhere", async () => {
+      const pool = await PoolBed.create(bed(), { size: 3 });
+      const [silent] = await pool.launch(1);
+      await pool.launch(1, { node: nodeB });
+      await silence(pool, 15_000);
+      await pool.age(16_000);
+      await pool.beat();
+      await bed().homes.reap(pool.home);
+      await pool.launch(1, { node: nodeB });
+      const lent = [await pool.lend(), await pool.lend()];
+      expect(lent.map(({ id }) => id)).toContain(silent);
+    });
+
+    test("stays last where it drains besides", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1 });
+      await drain(pool);
+      await silence(pool, 15_000);
+      await pool.age(16_000);
+      await bed().homes.reap(pool.home);
+      const [elsewhere] = await pool.launch(1, { node: nodeB });
+      expect((await pool.lend()).id).toBe(elsewhere);
+      expect((await pool.ask()).reply.kind).toBe("waiting");
+    });
+
+    test("hides nobody who may be lent behind it: another that drains, where nothing else exists", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1 });
+      await pool.update({ size: 2 });
+      const [other] = await pool.launch(1, { node: nodeB });
+      for (const node of [nodeA, nodeB]) await bed().homes.recycle(pool.home, { maxLeases: null, drains: { node, ms: 600_000 }, request: request() });
+      await silence(pool, 15_000);
+      await drain(pool);
+      await bed().homes.recycle(pool.home, { maxLeases: null, drains: { node: nodeB, ms: 600_000 }, request: request() });
+      expect((await pool.lend()).id).toBe(other);
+      expect((await pool.ask()).reply.kind).toBe("waiting");
+    });
+
     test("one there that becomes worn stays last in line", async () => {
       const pool = await PoolBed.create(bed(), { size: 8 });
       const [there] = await pool.launch(1);

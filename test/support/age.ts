@@ -24,7 +24,7 @@ local function json(names)
   return function(text)
     local record = cjson.decode(text)
     fields(record, names)
-    if record.lease and type(record.lease) == "table" then fields(record.lease, { "grantedAt", "keyUntil" }) end
+    if record.lease and type(record.lease) == "table" then fields(record.lease, { "grantedAt", "registeredAt", "keyUntil" }) end
     return cjson.encode(record)
   end
 end
@@ -33,7 +33,7 @@ local function deadline(text)
 end
 local how = {
   pool = function(key)
-    for _, name in ipairs({ "tokensAt", "backoffUntil", "earlyDeathAt" }) do
+    for _, name in ipairs({ "tokensAt", "backoffUntil", "earlyDeathAt", "refreshedFrom", "refreshedTo" }) do
       local at = redis.call("HGET", key, name)
       if at and tonumber(at) > 0 then redis.call("HSET", key, name, earlier(at)) end
     end
@@ -48,6 +48,14 @@ local how = {
   names = function(key) each(key, json({ "deadline" })) end,
   graves = function(key) each(key, json({ "deletedAt" })) end,
   controls = function(key) each(key, earlier) end,
+  -- What was added stays where it is; only a clock that goes back leaves the last of it ahead.
+  events = function(key)
+    local info = ms < 0 and redis.call("XINFO", "STREAM", key) or {}
+    for i = 1, #info, 2 do
+      if info[i] == "last-generated-id" then redis.call("XSETID", key, (string.gsub(info[i + 1], "^%d+", earlier))) end
+    end
+  end,
+  ticks = function(key) each(key, earlier) end,
   sizes = function(key) each(key, deadline) end,
   pools = function(key) each(key, deadline) end,
   room = function(key) each(key, deadline) end,
@@ -57,7 +65,7 @@ for _, key in ipairs(KEYS) do
   local change = how[string.match(key, "[^:]+$")]
   if change then change(key) end
   local left = redis.call("PTTL", key)
-  if left > ms then redis.call("PEXPIRE", key, left - ms) end
+  if left > math.max(0, ms) then redis.call("PEXPIRE", key, left - ms) end
   if left > 0 and left <= ms then redis.call("DEL", key) end
 end
 return 1

@@ -1,16 +1,24 @@
 -- reap: put right what was lost: jobs, messages, replies, controls. Idempotent; may overlap with itself.
 -- KEYS  pool configs browsers launching idle leased resetting retiring leases waiters waiting provisional controls worn graves spent events places generations ages served changed answer
--- ARGV  claimMs keyedMs controlLostMs initialMs maxMs eventsKept provisionalMs
+-- ARGV  claimMs launchMs keyedMs keepMs controlLostMs nodeLostMs initialMs maxMs eventsKept provisionalMs
 -- REPLY reaped (JSON {launch: [browser], state}: launches claimed anew), missing
 --- @include failures
 --- @include grants
 --- @include undo
 --- @include remains
 --- @include mend
+--- @include ahead
 
 local terms = poolTerms()
 if not terms.state then return plain("missing") end
 mend()
+boundScores(K.launching, math.max(tonumber(A.claimMs), tonumber(A.launchMs)))
+boundScores(K.resetting, resetMs)
+boundScores(K.retiring, retireMs)
+boundScores(K.provisional, math.max(tonumber(A.provisionalMs), tonumber(A.keyedMs), tonumber(A.controlLostMs)))
+boundScores(K.spent, math.max(spentMs, tonumber(A.keepMs)))
+boundPool(terms.closed, tonumber(A.maxMs), tonumber(A.nodeLostMs))
+boundRecords()
 local rememberedMs = 120000
 local launchTries, retireTries, retireAgainMs = 3, 12, 10000
 local launches = {}
@@ -68,6 +76,7 @@ local function lose(waiter)
 end
 
 local function lookAfter(waiter)
+  if boundFields(waiter, { "detachedAt", "lostAt", "unplacedAt" }, 0) then redis.call("HSET", K.waiting, waiter.id, cjson.encode(waiter)) end
   local isLost = not controlBeats(waiter.control)
   if waiter.lostAt then
     if now - waiter.lostAt > rememberedMs then forget(waiter) end
@@ -102,13 +111,16 @@ end
 redis.call("ZREMRANGEBYSCORE", K.spent, "-inf", now)
 for _, control in ipairs(redis.call("HKEYS", K.controls)) do
   local beat = tonumber(redis.call("HGET", K.controls, control))
+  if beat > now then redis.call("HSET", K.controls, control, now) end
   if now - beat > 10 * tonumber(A.controlLostMs) then redis.call("HDEL", K.controls, control) end
 end
 if terms.state == "open" and terms.kind == "pool" then
+  endVoidSilences(terms.closed)
   dispatch(terms)
-  local generation = redis.call("HGET", K.pool, "generation")
+  local present = configKeyOf(unpack(poolFields("generation", "configKey")))
   for _, config in ipairs(redis.call("HKEYS", K.configs)) do
-    if config ~= generation and redis.call("ZCOUNT", K.generations, config, config) == 0 then redis.call("HDEL", K.configs, config) end
+    local generation = config:match("^%d+")
+    if config ~= present and redis.call("ZCOUNT", K.generations, generation, generation) == 0 then redis.call("HDEL", K.configs, config) end
   end
 end
 sweepPool()

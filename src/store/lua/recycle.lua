@@ -48,10 +48,7 @@ if A.node ~= "" then
   node.drainsUntil = now + tonumber(A.drainMs)
   closed[A.node] = node
   keepClosed(closed)
-  for _, id in ipairs(idsOn(A.node)) do
-    local browser = read(id)
-    if browser.state == "idle" then standApart(browser) end
-  end
+  lineUp(A.node, closed)
 else
   -- No more are marked than `most`, so among twice as many are those that may be.
   markAll(redis.call("ZRANGEBYSCORE", K.ages, "-inf", now, "LIMIT", 0, 2 * most))

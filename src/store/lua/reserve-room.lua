@@ -1,6 +1,6 @@
 -- reserve-room: a place on a node for a browser to be; an empty node admits one of any class.
 -- KEYS  room rest trial
--- ARGV  browser bytes mostBytes mostBrowsers graceMs isTrial
+-- ARGV  browser bytes mostBytes mostBrowsers graceMs isTrial restMs
 -- REPLY reserved, full
 -- `isTrial`: the node fails launches; it has no room while it rests, and then for one until that has come to something.
 -- The map holds a set of browsers with their bytes, never a counter: giving back twice is harmless.
@@ -14,6 +14,10 @@ end
 local fits = count == 0 or count < tonumber(A.mostBrowsers) and sum + tonumber(A.bytes) <= tonumber(A.mostBytes)
 if not fits then return plain("full") end
 if A.isTrial == "1" then
+  -- One that lasts longer than any was set before the clock went back.
+  for _, key in ipairs({ K.rest, K.trial }) do
+    if redis.call("PTTL", key) > math.max(tonumber(A.graceMs), tonumber(A.restMs)) then redis.call("DEL", key) end
+  end
   if redis.call("EXISTS", K.rest) == 1 then return plain("full") end
   if not redis.call("SET", K.trial, A.browser, "NX", "PX", A.graceMs) then return plain("full") end
 end

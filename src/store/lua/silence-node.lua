@@ -20,12 +20,7 @@ node.silentUntil = silentMs > 0 and now + silentMs or nil
 nodes[A.node] = next(node) and node or nil
 keepClosed(nodes)
 if silentMs > 0 and wasSilent then return plain("silenced") end
-for _, id in ipairs(idsOn(A.node)) do
-  local browser = read(id)
-  if browser.state == "idle" then
-    if nodes[A.node] then standApart(browser) else redis.call("ZADD", K.idle, idleScore(browser), id) end
-  end
-end
+lineUp(A.node, nodes)
 if silentMs > 0 then return plain("silenced") end
 dispatch(terms)
 return finish("heard")

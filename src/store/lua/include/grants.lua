@@ -92,14 +92,23 @@ local function settle(browser, why, terms)
   if waiter then hand(browser, waiter, terms) end
 end
 
--- The next idle browser that may be handed out; a network-stale one is retired on the way. Those of closed nodes stand last.
+-- The next idle browser that may be handed out; a network-stale one is retired on the way. Those of closed nodes stand last, and among
+-- them one that may be lent may stand behind others.
 local function takeIdle(terms)
+  local passed = 0
   while true do
-    local id = redis.call("ZRANGE", K.idle, 0, 0)[1]
+    local id = redis.call("ZRANGE", K.idle, passed, passed)[1]
     if not id then return nil end
     local browser = read(id)
-    if browser.networkGeneration == terms.network then return mayLend(browser, terms) and browser or nil end
-    retire(browser, "stale_network", true)
+    if browser.networkGeneration ~= terms.network then
+      retire(browser, "stale_network", true)
+    elseif mayLend(browser, terms) then
+      return browser
+    elseif passed > 0 or mayAnyClosedLend(terms) then
+      passed = passed + 1
+    else
+      return nil
+    end
   end
 end
 

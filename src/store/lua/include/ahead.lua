@@ -1,0 +1,66 @@
+-- ahead: what is due later than if it were set now was set before Redis's clock went back, as by a failover to another machine: it is due as if set now.
+--- @include ends
+--- @include closed
+--- @include failing
+--- @include mend
+
+-- Few have such a deadline, but for the tick after the clock went back: the rest is left to the next.
+local mostAtOnce = 1000
+
+local function boundScores(key, mostMs)
+  local latest = string.format("%.0f", now + mostMs)
+  for _, member in ipairs(redis.call("ZRANGEBYSCORE", key, "(" .. latest, "+inf", "LIMIT", 0, mostAtOnce)) do
+    redis.call("ZADD", key, latest, member)
+  end
+end
+
+-- Whether any was brought down.
+local function boundFields(record, names, mostMs)
+  local isBound = false
+  for _, name in ipairs(names) do
+    if type(record[name]) == "number" and record[name] > now + mostMs then record[name], isBound = now + mostMs, true end
+  end
+  return isBound
+end
+
+local function boundNodes(nodes, names, mostMs)
+  local isBound = false
+  for _, node in pairs(nodes) do isBound = boundFields(node, names, mostMs) or isBound end
+  return isBound
+end
+
+local function boundPool(closed, backoffMs, silentMs)
+  local names = { "backoffUntil", "earlyDeathAt", "refreshedFrom", "refreshedTo" }
+  local instants = poolFields(unpack(names))
+  for place, name in ipairs(names) do
+    local latest = name == "backoffUntil" and now + backoffMs or now
+    if (tonumber(instants[place]) or 0) > latest then redis.call("HSET", K.pool, name, latest) end
+  end
+  local failing = failingNodes()
+  local rests, deaths = boundNodes(failing, { "restsUntil" }, backoffMs), boundNodes(failing, { "diedAt" }, 0)
+  if rests or deaths then keepFailing(failing) end
+  if boundNodes(closed, { "silentUntil" }, silentMs) then keepClosed(closed) end
+end
+
+-- The instant of the last move, as the stream of moves has it: that never goes back. 0 before Redis 7.0, and where there was none.
+local function lastMoveAt()
+  if redis.call("EXISTS", K.events) == 0 then return 0 end
+  local info = redis.call("XINFO", "STREAM", K.events)
+  for place = 1, #info, 2 do
+    if info[place] == "last-generated-id" then return tonumber(info[place + 1]:match("^%d+")) end
+  end
+end
+
+-- All records are read for that once, not as long as the clock takes to catch up.
+local function boundRecords()
+  local last = lastMoveAt()
+  if last <= now or tonumber(redis.call("HGET", K.pool, "boundFrom") or 0) >= last then return end
+  redis.call("HSET", K.pool, "boundFrom", string.format("%.0f", last))
+  for _, text in ipairs(redis.call("HVALS", K.browsers)) do
+    local browser = cjson.decode(text)
+    local own = boundFields(browser, { "since", "createdAt", "readyAt", "lastLeaseEndedAt" }, 0)
+    local theirs = browser.lease and boundFields(browser.lease, { "grantedAt", "registeredAt" }, 0)
+    if own or theirs then write(browser) end
+    if browser.state == "leased" then redis.call("ZADD", K.leased, browser.createdAt, browser.id) end
+  end
+end

@@ -1,0 +1,142 @@
+import { expect, test } from "vitest";
+import { newBrowserId, type NodeId } from "../../src/base/ids.js";
+import { RedisTicks } from "../../src/store/ticks.js";
+import { age } from "../support/age.js";
+import { onBoth } from "../support/on-both.js";
+import { controlB, nodeA, PoolBed } from "../support/pool-bed.js";
+import { request } from "../support/store-bed.js";
+
+const hourMs = 3_600_000;
+
+/** As after a failover to a machine whose clock is behind: what was stored by the other lies ahead. */
+onBoth("a clock that goes back by an hour", ({ bed }) => {
+  const back = (): Promise<void> => age(bed().redis, "remuda:*", -hourMs);
+  const reap = async (pool: PoolBed): Promise<number> => (await bed().homes.reap(pool.home)).launch.length;
+  /** So much time after the next tick there is another one. */
+  const reapAfter = async (pool: PoolBed, ms: number): Promise<number> => {
+    await back();
+    await reap(pool);
+    await pool.age(ms);
+    return await reap(pool);
+  };
+
+  test("leaves no launch, reset or end of a browser to itself", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 2 });
+    const [reset, ended] = [await pool.lend(), await pool.lend()];
+    await pool.connect(reset);
+    await pool.release(reset);
+    await pool.release(ended, { reuse: false });
+    await pool.claim(1);
+    const { claim } = await pool.record(reset.id);
+    bed().jobs.splice(0);
+    expect(await reapAfter(pool, 61_000)).toBe(1);
+    expect((await pool.record(reset.id)).claim).not.toBe(claim);
+    expect(bed().jobs).toMatchObject([{ kind: "retire", browser: ended.id }]);
+  });
+
+  test("lets a dead control keep neither browsers nor places in line", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend();
+    await pool.ask({ control: controlB });
+    const { waiter } = await pool.ask({ control: controlB, key: "key" });
+    await bed().homes.withdraw(pool.home, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
+    await reapAfter(pool, 31_000);
+    expect(await pool.state(held.id)).toBe("idle");
+    expect(await pool.counts()).toMatchObject({ waiting: 0 });
+    expect(await bed().redis.hlen(pool.key("waiting"))).toBe(1);
+    await pool.age(121_000);
+    await reap(pool);
+    expect(await bed().redis.hlen(pool.key("waiting"))).toBe(0);
+  });
+
+  test("holds up no pool whose launches have failed longer than its pause", async () => {
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    for (const node of ["node-a", "node-b"] as NodeId[]) {
+      const [browser] = await pool.claim(1, { node });
+      await bed().reports.launchFailed(browser?.id ?? ("" as never), browser?.claim ?? ("" as never), "no display");
+    }
+    expect(await pool.claim(1)).toEqual([]);
+    await reapAfter(pool, 61_000);
+    expect(await pool.claim(1)).toHaveLength(1);
+  });
+
+  test("silences no node longer than its silence is good for", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await bed().homes.silenceNode(pool.home, nodeA, 15_000);
+    await reapAfter(pool, 16_000);
+    expect((await pool.ask()).reply.kind).toBe("granted");
+  });
+
+  test("ends a lease that its node finds inactive, and none that was granted since too early", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 2, timeout_seconds: 10 });
+    const before = await pool.lend();
+    await back();
+    const after = await pool.lend();
+    expect(await bed().reports.expire({ browser: before.id, lease: before.lease, registrations: 0 })).toBe(true);
+    expect(await bed().reports.expire({ browser: after.id, lease: after.lease, registrations: 0 })).toBe(false);
+  });
+
+  test("keeps no browser in service that was launched before its profile was saved", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await reapAfter(pool, 1000);
+    const [seconds] = await bed().redis.time();
+    await bed().homes.flush(pool.home, request(), Number(seconds) * 1000);
+    expect(await pool.counts()).toMatchObject({ idle: 0 });
+  });
+
+  test("takes no release of a later lease for the repeat of an earlier one's", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await pool.release(await pool.lend());
+    await back();
+    await reap(pool);
+    const held = await pool.lend();
+    await bed().homes.confirm(pool.home, [held.lease]);
+    await pool.age(121_000);
+    expect(await pool.releaseUnnamed(held.id, { isRetry: true })).toBe("released");
+  });
+
+  test("reads all records once for that, not at each tick", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await back();
+    await reap(pool);
+    const stamp = await bed().redis.hget(pool.key("changed"), nodeA);
+    await reap(pool);
+    expect(await bed().redis.hget(pool.key("changed"), nodeA)).toBe(stamp);
+  });
+
+  test("keeps no place and no name for what never came to be", async () => {
+    const facts = { id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 10, maxBrowsers: 1, isDraining: false, canLaunch: true, engines: [] };
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    const place = (): Promise<boolean> => bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.home), bytes: 1 });
+    const name = (owner: string): Promise<unknown> => bed().projects.reserveName({ kind: "session", name: "name", owner, home: pool.home });
+    expect([await place(), await name("one")]).toEqual([true, expect.anything()]);
+    await back();
+    await bed().nodes.sweepRooms(nodeA);
+    await bed().projects.sweepNames();
+    expect([await place(), await name("other")]).toEqual([true, expect.anything()]);
+  });
+
+  test("rests no node that fails launches longer than any rest", async () => {
+    const facts = { id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 10, maxBrowsers: 1, isDraining: false, canLaunch: true, engines: [] };
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    await bed().nodes.rest(nodeA, 60_000);
+    expect(await bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.home), bytes: 1, isTrial: true })).toBe(false);
+    await back();
+    expect(await bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.home), bytes: 1, isTrial: true })).toBe(true);
+  });
+
+  test("finds a node that has died lost, once somebody has listened for long enough, and ticks that have ceased", async () => {
+    const ticks = new RedisTicks(bed().store);
+    await bed().nodes.beat({ id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 10, maxBrowsers: 1, isDraining: false, canLaunch: true, engines: [] });
+    await ticks.steadyMs(10_000);
+    await ticks.ran("reap");
+    await back();
+    expect(await ticks.ageMs("reap")).toBe(Infinity);
+    expect(await ticks.steadyMs(10_000)).toBe(0);
+    expect(await bed().nodes.lost()).toEqual([]);
+    await age(bed().redis, "remuda:*", 9000);
+    expect(await ticks.steadyMs(10_000)).toBeGreaterThanOrEqual(9000);
+    await age(bed().redis, "remuda:*", 7000);
+    expect(await bed().nodes.lost()).toEqual([nodeA]);
+  });
+});
