@@ -54,7 +54,7 @@ describe("commands", () => {
   // exec: npm passes a signal to its shell, and a shell between us would end and leave us running.
   test("each is a script of package.json", () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };
-    for (const name of ["start", "test", "check", "dev", "bench", "prove:egress", "prove:isolation", "prove:faults"]) expect(scripts[name]).toBe(`exec node src/bootstrap.mjs ${name}`);
+    for (const name of ["start", "test", "check", "dev", "bench", "prove:egress", "prove:isolation", "prove:faults", "simulate"]) expect(scripts[name]).toBe(`exec node src/bootstrap.mjs ${name}`);
   });
 });
 

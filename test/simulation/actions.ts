@@ -1,17 +1,18 @@
 import { age, pass } from "./time.js";
-import { simulationLosesWrites } from "../support/simulation-settings.js";
 import { demote, detachOrFailOver } from "./failover.js";
+import * as closing from "./closing.js";
 import * as controls from "./controls.js";
 import * as holders from "./holders.js";
 import * as nodes from "./nodes.js";
+import * as still from "./standing-still.js";
 import * as upkeep from "./upkeep.js";
 import type { World } from "./world.js";
 
 type Act = (world: World) => Promise<void> | void;
 
 const anyCaller = (world: World, phase: "waiting" | "granted"): Parameters<typeof controls.flushReply>[1] =>
-  world.random.pick(world.callers.filter((caller) => caller.phase === phase));
-const anyControl = (world: World): Parameters<typeof controls.undo>[1] => world.random.pick(world.controls);
+  world.random.pick(world.callers.filter((caller) => caller.phase === phase && !caller.control.isStopped));
+const anyControl = (world: World): Parameters<typeof controls.undo>[1] => world.random.pick(world.controls.filter(({ isStopped }) => !isStopped));
 const anyHome = (world: World): Parameters<typeof upkeep.planFill>[1] => world.random.pick(world.homes());
 
 /** What may happen, and how often for every other thing. */
@@ -24,6 +25,8 @@ const actions: readonly (readonly [number, Act])[] = [
   [4, (world) => controls.lookAfter(world, anyCaller(world, "waiting"))],
   [0.3, controls.killControl],
   [0.4, controls.pauseOrResume],
+  [0.5, still.stopOrContinue],
+  [3, (world) => still.lookForLost(world, anyControl(world))],
   [12, holders.connect],
   [10, holders.openSocket],
   [6, holders.closeSocket],
@@ -40,6 +43,13 @@ const actions: readonly (readonly [number, Act])[] = [
   [4, nodes.expire],
   [0.15, nodes.killNode],
   [0.1, nodes.restartNode],
+  [0.4, still.freezeOrThaw],
+  [0.2, still.clash],
+  [0.2, still.sickenOrHeal],
+  [0.5, closing.silence],
+  [0.4, closing.answerAgain],
+  [0.12, closing.drain],
+  [2, (world) => closing.lookAfterDrain(world, world.random.pick(world.nodes.filter(({ drain }) => drain)))],
   [10, (world) => upkeep.planFill(world, world.pool?.home)],
   [9, upkeep.claimPlanned],
   [6, (world) => upkeep.reapHome(world, anyHome(world))],
@@ -50,7 +60,7 @@ const actions: readonly (readonly [number, Act])[] = [
   [0.3, upkeep.flush],
   [0.2, upkeep.deletePool],
   [20, upkeep.createPool],
-  [simulationLosesWrites ? 2.5 : 0, detachOrFailOver],
+  [1, detachOrFailOver],
   [0.1, demote],
   [5, pass],
   [0.5, age],

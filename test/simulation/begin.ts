@@ -1,10 +1,13 @@
 import type { BrowserId, ClaimId, LeaseId } from "../../src/base/ids.js";
+import type { Log } from "../../src/base/log.js";
 import { Activity, type Visit } from "../../src/node/activity.js";
 import type { Slot as RealSlot } from "../../src/node/slot.js";
 import { Succession } from "../../src/node/succession.js";
-import { silentLog } from "../support/chromium-host.js";
 import { hold } from "./shadow.js";
-import type { FakeNode, World } from "./world.js";
+import type { FakeNode } from "./model.js";
+import type { World } from "./world.js";
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 
 /** What the node's own code asks of a slot (node/succession.ts), and the sockets that are simulated. */
 export interface Slot extends Pick<RealSlot, "id" | "activity" | "stray" | "uploads" | "inTurn" | "restoreViewport"> {
@@ -35,7 +38,7 @@ function successionOf(world: World, node: FakeNode): Succession {
     if (claim) await world.bed.reports.gone(slot.id, claim);
   };
   return new Succession({
-    slots: { endUnder: end, retireNow: (slot) => end(slot) }, homes: world.bed.homes, reports: world.bed.reports, log: silentLog,
+    slots: { endUnder: end, retireNow: (slot) => end(slot) }, homes: world.bed.homes, reports: world.bed.reports, log: silent,
     networks: { restore: async () => {}, sync: async () => true },
   });
 }

@@ -4,10 +4,11 @@ import type { Keyed, Waiter } from "../../src/pool/ports.js";
 import type { AcquireReply, CreateReply } from "../../src/pool/replies.js";
 import { poolConfig, writeOf } from "../support/store-bed.js";
 import { hold } from "./shadow.js";
-import type { Ask, Caller, Control, World } from "./world.js";
+import { type Ask, type Caller, type Control, isHeard } from "./model.js";
+import type { World } from "./world.js";
 
 export function startControl(world: World): Control {
-  const control: Control = { id: world.random.id(12) as ControlId, isAlive: true, isPaused: false, unheardUntil: 0, delivered: [], lost: [] };
+  const control: Control = { id: world.random.id(12) as ControlId, isAlive: true, isPaused: false, isStopped: false, unheardUntil: 0, delivered: [], lost: [] };
   world.controls.push(control);
   world.ids.add(control.id);
   return control;
@@ -34,7 +35,7 @@ export async function pauseOrResume(world: World): Promise<void> {
 /** A new request, or a retry of an earlier one under its key. */
 export async function askAnything(world: World): Promise<void> {
   const { random } = world;
-  const control = random.pick(world.controls);
+  const control = random.pick(world.controls.filter(({ isStopped }) => !isStopped));
   const home = random.chance(0.1) ? onDemandHome : world.pool?.home;
   if (!control || !home) return;
   const retried = random.chance(0.4) ? random.pick(world.asks.filter((one) => one.waiter.key).slice(-(random.chance(0.7) ? 4 : 40))) : undefined;
@@ -100,7 +101,7 @@ async function prepare(world: World, { waiter, control, ask: { home } }: Asking,
 async function prepareSession(world: World, waiter: Waiter, { keyed, isAgain = false }: { keyed?: Keyed | undefined; isAgain?: boolean }): Promise<Call> {
   const { bed, random } = world;
   const id = findBrowserId(onDemandHome + random.id(12));
-  const node = random.pick(world.nodes);
+  const node = random.pick(world.nodes.filter((one) => !one.drain && isHeard(one)));
   if (!id || !node || !(await bed.nodes.reserveRoom(world.factsOf(node), { id, bytes: 1 }))) return () => Promise.resolve({ kind: "full" });
   world.nodeOf.set(id, node.id);
   const candidate = { id, node: node.id, facts: JSON.stringify({ headless: true }) };
@@ -138,7 +139,7 @@ function seat(world: World, { ask: one, waiter, control }: Asking, reply: Acquir
   }
   if (reply.kind !== "waiting" && reply.kind !== "claimed") return undefined;
   const { waiter: id, lease } = reply;
-  world.callers.push({ ...place, waiter: id, lease, phase: "waiting" });
+  world.callers.push({ ...place, waiter: id, lease, phase: "waiting", ...(reply.kind === "waiting" && { stored: reply.stored }) });
   return lease;
 }
 

@@ -1,7 +1,8 @@
 import { findLeaseId, type LeaseId } from "../../src/base/ids.js";
 import { begin, type Slot } from "./begin.js";
 import { hold, type ShadowLease } from "./shadow.js";
-import type { Holder, Release, World } from "./world.js";
+import type { Holder, Release } from "./model.js";
+import type { World } from "./world.js";
 
 /** A retry that names no lease is safe so long after the lease's end (design.md 5, Release). */
 const retryWindowMs = 110_000;
@@ -78,7 +79,7 @@ export async function connect(world: World): Promise<void> {
   const doubtful = world.holders.filter(({ lease }) => world.expiries.some((expiry) => expiry.lease === lease));
   const holder = world.random.pick(doubtful.length > 0 && world.random.chance(0.3) ? doubtful : world.holders);
   const held = holder && world.slotOf(holder.browser);
-  if (!holder || !held) return;
+  if (!holder || !held || held.node.isFrozen) return;
   const reply = await world.bed.reports.connect(holder.browser, holder.lease);
   world.note(`connect ${holder.lease}: ${reply.kind}`);
   const lease = liveOf(world, holder);

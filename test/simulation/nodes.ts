@@ -4,12 +4,16 @@ import type { Browser } from "../../src/pool/browser.js";
 import { launchAgain, served } from "./controls.js";
 import { begin, clear, cut, newSlot, type Slot } from "./begin.js";
 import { hold } from "./shadow.js";
-import type { FakeNode, World } from "./world.js";
+import { type FakeNode, isHeard } from "./model.js";
+import type { World } from "./world.js";
 
 /** What is left to do for a job or message, step by step as a node does it, so that anything may come in between. */
 
 export async function startNode(world: World): Promise<FakeNode> {
-  const node: FakeNode = { id: `node-${world.random.id(6)}` as NodeId, isAlive: true, maxBrowsers: 6, slots: new Map(), launching: new Map() };
+  const id = `node-${world.random.id(6)}` as NodeId;
+  const node: FakeNode = {
+    id, run: world.random.id(6), isAlive: true, isFrozen: false, isSick: false, failures: 0, drain: undefined, maxBrowsers: 6, slots: new Map(), launching: new Map(),
+  };
   world.nodes.push(node);
   world.ids.add(node.id);
   await world.bed.nodes.beat(world.factsOf(node));
@@ -18,47 +22,53 @@ export async function startNode(world: World): Promise<FakeNode> {
 
 /** A node's machine goes: its browsers with it, nobody says so. */
 export async function killNode(world: World): Promise<void> {
-  const node = world.random.take(world.nodes);
+  const node = world.random.pick(world.nodes);
   if (!node) return;
   world.note(`node ${node.id} dies`);
-  node.isAlive = false;
+  world.leave(node);
   node.slots.clear();
   node.launching.clear();
-  world.deadNodes.push(node);
   if (world.nodes.length < 2) await startNode(world);
 }
 
 /** The agent of a node starts anew: what its earlier run held is gone (node/drain.ts, forgetEarlierRun). */
 export async function restartNode(world: World): Promise<void> {
+  const node = world.random.pick(world.nodes.filter(isHeard));
+  if (node) await startAnew(world, node);
+}
+
+export async function startAnew(world: World, node: FakeNode): Promise<void> {
   const { bed } = world;
-  const node = world.random.pick(world.nodes);
-  if (!node) return;
   world.note(`node ${node.id} restarts`);
+  Object.assign(node, { run: world.random.id(6), isFrozen: false, drain: undefined });
   node.slots.clear();
   node.launching.clear();
   bed.jobs.splice(0, bed.jobs.length, ...bed.jobs.filter((job) => job.node !== node.id));
   world.cause = { kind: "clear", node: node.id };
   for (const home of world.homes()) {
     await bed.homes.clearNode(home, { node: node.id, why: "node_lost", which: "lost", request: newRequestId() });
+    world.closed.clear(home, node.id);
   }
   await bed.nodes.forget(node.id);
   world.plans = world.plans.filter(({ candidates }) => candidates.every((candidate) => candidate.node !== node.id));
   await bed.nodes.beat(world.factsOf(node));
 }
 
-const liveNode = (world: World, id: NodeId): FakeNode | undefined => world.nodes.find((node) => node.id === id);
+const heardNode = (world: World, id: NodeId): FakeNode | undefined => world.nodes.filter(isHeard).find((node) => node.id === id);
 
 /** Runs one job of the queues: lost, run twice, run late and out of order. */
 export async function runJob(world: World): Promise<void> {
   const { bed, random } = world;
   const job = random.take(bed.jobs);
   if (!job || world.fails(0.05)) return;
+  // It stays in the queue of its node.
+  if (world.nodes.some(({ id, isFrozen }) => id === job.node && isFrozen)) return void bed.jobs.push(job);
   if (random.chance(0.1)) bed.jobs.push(job);
   await carryOut(world, job);
 }
 
 export async function carryOut(world: World, job: Job): Promise<void> {
-  const node = liveNode(world, job.node);
+  const node = heardNode(world, job.node);
   if (!node) return;
   const record = (await world.bed.homes.findBrowser(job.browser))?.browser;
   if (record?.claim !== job.claim) return;
@@ -86,18 +96,24 @@ async function reset(world: World, node: FakeNode, { id: browser, claim, fence }
 
 /** A launch that is under way comes to its end. */
 export async function finishLaunch(world: World): Promise<void> {
-  const node = world.random.pick(world.nodes.filter(({ launching }) => launching.size > 0));
+  const node = world.random.pick(world.nodes.filter(isHeard).filter(({ launching }) => launching.size > 0));
   const [browser, claim] = world.random.pick([...(node?.launching ?? [])]) ?? [];
   if (!node || !browser || !claim) return;
   node.launching.delete(browser);
-  if (world.fails(0.04)) {
-    const outcome = await world.bed.reports.launchFailed(browser, claim, "no display");
-    return world.note(`launch of ${browser} failed: ${outcome}`);
-  }
+  if (node.isSick || world.fails(0.04)) return await failLaunch(world, node, { browser, claim });
+  if (node.failures > 0) await world.bed.nodes.wake(node.id);
+  node.failures = 0;
   node.slots.set(browser, newSlot(world, browser));
   const outcome = await world.bed.reports.launched(browser, claim, "{}");
   world.note(`launched ${browser}: ${outcome}`);
   if (outcome === "stale") node.slots.delete(browser);
+}
+
+/** As node/health.ts has it besides. */
+async function failLaunch(world: World, node: FakeNode, { browser, claim }: { browser: BrowserId; claim: ClaimId }): Promise<void> {
+  node.failures += 1;
+  await world.bed.nodes.rest(node.id, Math.min(3000, 200 * 2 ** (node.failures - 1)));
+  world.note(`launch of ${browser} failed: ${await world.bed.reports.launchFailed(browser, claim, "no display")}`);
 }
 
 /** A Chromium dies; what its node says of it may be lost with the connection to Redis. */
@@ -105,7 +121,7 @@ export async function crash(world: World): Promise<void> {
   const node = world.random.pick(world.nodes.filter(({ slots }) => slots.size > 0));
   const browser = world.random.pick([...(node?.slots.keys() ?? [])]);
   if (!node || !browser) return;
-  if (!world.random.chance(0.2)) return await endHere(world, node, { browser, why: "crashed" });
+  if (!node.isFrozen && !world.random.chance(0.2)) return await endHere(world, node, { browser, why: "crashed" });
   world.note(`${browser} crashed unheard`);
   node.slots.delete(browser);
 }
@@ -120,7 +136,7 @@ async function endHere(world: World, node: FakeNode, { browser, why }: { browser
 
 /** A node holds records against slots: what has the one without the other is over. */
 export async function keep(world: World, node: FakeNode | undefined): Promise<void> {
-  if (!node) return;
+  if (!node || node.isFrozen) return;
   const records = new Map<BrowserId, Browser>();
   for (const home of world.homes()) {
     const { browsers } = await world.bed.homes.browsers(home);
@@ -161,7 +177,7 @@ async function sayLaunched(world: World, { node, slot }: { node: FakeNode; slot:
 
 /** The node finds a lease inactive; its question to the script comes later. */
 export async function findInactive(world: World): Promise<void> {
-  const node = world.random.pick(world.nodes);
+  const node = world.random.pick(world.nodes.filter(isHeard));
   const browser = world.random.pick([...(node?.slots.keys() ?? [])]);
   if (node && browser) await findInactiveAt(world, node, browser);
 }
@@ -182,7 +198,10 @@ const isOpening = (world: World, lease: LeaseId): boolean => world.openings.some
 
 export async function expire(world: World): Promise<void> {
   const ask = world.random.take(world.expiries);
-  if (!ask || !world.slotOf(ask.browser)) return;
+  const at = ask && world.slotOf(ask.browser);
+  if (!ask || !at) return;
+  // It is asked when its connection is back.
+  if (at.node.isFrozen) return void world.expiries.push(ask);
   world.cause = { kind: "expire", lease: ask.lease };
   const isExpired = await world.bed.reports.expire(ask);
   world.note(`expire ${ask.lease}: ${isExpired}`);
@@ -198,14 +217,20 @@ export async function deliver(world: World): Promise<void> {
   if (world.inbox.length === 0) await world.hear();
   // Some are heard a second time, and so late that much has overtaken them.
   const heard = world.fails(0.15) ? random.pick(world.heard) : random.take(world.inbox);
-  if (!heard || world.fails(0.2)) return;
+  if (!heard) return;
+  if (isForStopped(world, heard.channel)) return void world.inbox.push(heard);
+  if (world.fails(0.2)) return;
   if (heard.message.kind === "fence") world.heard = [...world.heard.slice(-20), heard];
   if (heard.channel.startsWith("remuda:node:")) return await toNode(world, heard.channel.slice("remuda:node:".length), heard.message as unknown as NodeMessage);
   await toControl(world, heard.channel.slice("remuda:control:".length), heard.message as unknown as ControlMessage);
 }
 
+/** What comes for it waits in its socket. */
+const isForStopped = (world: World, channel: string): boolean =>
+  world.controls.some(({ id, isStopped }) => isStopped && channel === `remuda:control:${id}`);
+
 async function toNode(world: World, id: string, message: NodeMessage): Promise<void> {
-  const slot = liveNode(world, id as NodeId)?.slots.get(message.browser);
+  const slot = heardNode(world, id as NodeId)?.slots.get(message.browser);
   if (!slot) return;
   if (message.kind === "cut") await cut(slot, message.lease);
   if (message.kind !== "fence") return;

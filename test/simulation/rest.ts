@@ -3,10 +3,13 @@ import type { Waiter } from "../../src/pool/ports.js";
 import { homeKey, projectKey, nodeKey } from "../../src/store/keys.js";
 import { confirm, flushReply, lookAfter, undo, withdraw } from "./controls.js";
 import { checkAll } from "./full-check.js";
+import { hear, lookAfterDrain } from "./closing.js";
 import { carryOut, deliver, expire, findInactiveAt, finishLaunch, keep } from "./nodes.js";
 import { hold } from "./shadow.js";
+import { lookForLost, thaw } from "./standing-still.js";
 import { claimPlanned, planFill, reapHome, reapNode, sweep } from "./upkeep.js";
-import type { FakeNode, World } from "./world.js";
+import type { FakeNode } from "./model.js";
+import type { World } from "./world.js";
 
 /** Rounds of ticks, each of them more than any deadline of a claim: after these nothing may be under way. */
 const rounds = 16;
@@ -15,10 +18,13 @@ const rounds = 16;
 export async function rest(world: World): Promise<void> {
   world.isAtRest = true;
   world.snapshot = undefined;
-  for (const control of world.controls) control.isPaused = false;
+  for (const control of world.controls) Object.assign(control, { isPaused: false, isStopped: false });
   for (const node of world.nodes) node.maxBrowsers = 100;
+  for (const node of world.nodes.filter((one) => one.isFrozen)) await step(world, () => thaw(world, node));
   await world.pass(100);
+  for (const control of world.controls) await step(world, () => lookForLost(world, control));
   await settleCallers(world);
+  for (const home of world.homes()) for (const node of world.nodes) await step(world, () => hear(world, home, node));
   for (const home of world.homes()) await withdrawForgotten(world, home);
   for (let round = 0; round < rounds; round += 1) {
     await world.pass(round === 0 ? 130_000 : 16_000);
@@ -61,8 +67,8 @@ async function withdrawForgotten(world: World, home: Home): Promise<void> {
 async function tick(world: World): Promise<void> {
   const { bed } = world;
   while ((await bed.nodes.lost()).length > 0) await step(world, () => reapNode(world));
-  await step(world, () => planFill(world, world.pool?.home));
-  while (world.plans.length > 0) await step(world, () => claimPlanned(world));
+  for (const node of world.nodes.filter((one) => one.drain)) await step(world, () => lookAfterDrain(world, node));
+  await fill(world);
   for (const home of world.homes()) await step(world, () => reapHome(world, home));
   await step(world, () => deliver(world));
   while (world.inbox.length > 0) await step(world, () => deliver(world));
@@ -71,11 +77,18 @@ async function tick(world: World): Promise<void> {
     await step(world, () => carryOut(world, one));
   }
   while (world.nodes.some(({ launching }) => launching.size > 0)) await step(world, () => finishLaunch(world));
+  // What one node has failed at is given to another at the next tick.
+  await fill(world);
   for (const node of world.nodes) for (const browser of node.slots.keys()) await findAbandoned(world, node, browser);
   while (world.expiries.length > 0) await step(world, () => expire(world));
   for (const node of world.nodes) {
     for (let i = 0; i < 3; i += 1) await step(world, () => keep(world, node));
   }
+}
+
+async function fill(world: World): Promise<void> {
+  await step(world, () => planFill(world, world.pool?.home));
+  while (world.plans.length > 0) await step(world, () => claimPlanned(world));
 }
 
 /** What a failover has brought back to nobody ends by its inactivity. */

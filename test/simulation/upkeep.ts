@@ -1,10 +1,12 @@
 import { type BrowserId, type Home, homeOf, newRequestId, type PoolId } from "../../src/base/ids.js";
 import type { PoolConfig } from "../../src/pool/launch-config.js";
 import type { Browser } from "../../src/pool/browser.js";
+import { Fleet, Placement } from "../../src/pool/placement.js";
 import type { Candidate } from "../../src/pool/ports.js";
 import { poolConfig, writeOf } from "../support/store-bed.js";
 import { hold } from "./shadow.js";
-import type { PoolModel, World } from "./world.js";
+import type { PoolModel } from "./model.js";
+import type { World } from "./world.js";
 
 const anyNumber = { pooledSessions: null, maxPools: 1000 };
 
@@ -71,7 +73,7 @@ export async function updatePool(world: World): Promise<void> {
   hold((reply === "updated") === (revision === pool.revision), () => `an update over ${revision} of ${pool.revision} was ${reply}`);
   if (reply !== "updated") return;
   pool.config = config;
-  pool.revision += 1;
+  pool.revision = (await bed.homes.findPool(pool.home))?.revision ?? 0;
 }
 
 export async function flush(world: World): Promise<void> {
@@ -85,13 +87,17 @@ export async function flush(world: World): Promise<void> {
 /** As pool/fill.ts does: room first, then the claim, and the room back where nothing was claimed. Ticks may overlap. */
 export async function planFill(world: World, home: Home | undefined): Promise<void> {
   if (!home) return;
-  const { count: wanted } = await world.bed.homes.wanted(home, 100);
+  const { bed } = world;
+  const wanted = await bed.homes.wanted(home, 100);
+  if (wanted.count === 0) return;
+  const [fleet, { ofNode: ofPool }] = [await Fleet.read(bed.nodes), await bed.homes.spread(home)];
+  const placement = new Placement(fleet, { engine: "chromium", ofPool, ...wanted });
   const candidates: Candidate[] = [];
-  for (let i = 0; i < wanted; i += 1) {
-    const candidate = await place(world, home);
+  for (let i = 0; i < wanted.count; i += 1) {
+    const candidate = await place(world, home, placement);
     if (candidate) candidates.push(candidate);
   }
-  if (wanted > 0) world.plans.push({ home, candidates });
+  world.plans.push({ home, candidates });
 }
 
 export async function claimPlanned(world: World): Promise<void> {
@@ -109,16 +115,14 @@ export async function claimPlanned(world: World): Promise<void> {
 const launchJob = ({ id: browser, node, claim }: Browser): { kind: "launch"; browser: BrowserId; node: typeof node; claim: NonNullable<typeof claim> }[] =>
   claim ? [{ kind: "launch", browser, node, claim }] : [];
 
-async function place(world: World, home: Home): Promise<Candidate | undefined> {
-  const { bed, random, nodes } = world;
+async function place(world: World, home: Home, placement: Placement): Promise<Candidate | undefined> {
+  const { random } = world;
   const id = (home + random.id(12)) as BrowserId;
-  for (const node of nodes) {
-    if (!(await bed.nodes.reserveRoom(world.factsOf(node), { id, bytes: 1 }))) continue;
-    world.nodeOf.set(id, node.id);
-    const recycleAt = random.chance(0.2) ? { recycleAt: world.now - world.aged + random.between(0, 100_000) } : {};
-    return { id, node: node.id, facts: JSON.stringify({ headless: true, poolId: world.pool?.id }), ...recycleAt };
-  }
-  return undefined;
+  const node = await placement.reserve(id, 1);
+  if (!node) return undefined;
+  world.nodeOf.set(id, node);
+  const recycleAt = random.chance(0.2) ? { recycleAt: world.now - world.aged + random.between(0, 100_000) } : {};
+  return { id, node, facts: JSON.stringify({ headless: true, poolId: world.pool?.id }), ...recycleAt };
 }
 
 /** The reap tick, as pool/upkeep.ts has it, one part a step. */
@@ -139,6 +143,7 @@ export async function reapNode(world: World): Promise<void> {
   let found = 0;
   for (const home of world.homes()) {
     found += await bed.homes.clearNode(home, { node, why: "node_lost", which: "lost", request: newRequestId() });
+    world.closed.clear(home, node);
   }
   world.note(`node ${node} was lost with ${found}`);
   if (found > 0) return;

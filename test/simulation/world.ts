@@ -1,9 +1,5 @@
-import {
-  type BrowserId, type ControlId, type Home, type LeaseId, type NodeId, onDemandHome, type PoolId, type RequestId,
-} from "../../src/base/ids.js";
-import type { PoolConfig } from "../../src/pool/launch-config.js";
-import type { ClaimId } from "../../src/base/ids.js";
-import type { Candidate, Waiter } from "../../src/pool/ports.js";
+import { type BrowserId, type Home, type LeaseId, type NodeId, onDemandHome, type RequestId } from "../../src/base/ids.js";
+import type { Candidate } from "../../src/pool/ports.js";
 import { homeKey, homeParts, idempotencyKey, nodesKey, projectKey, projectParts, nodeKey } from "../../src/store/keys.js";
 import { ageKeys } from "../support/age.js";
 import type { Heard } from "../support/ear.js";
@@ -11,70 +7,17 @@ import { openEar } from "../support/ear.js";
 import type { TestRedis } from "../support/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store-bed.js";
 import type { Slot } from "./begin.js";
+import { ClosedNodes } from "./closed-nodes.js";
+import { judgeLending } from "./closing.js";
 import type { Snapshot } from "./failover.js";
+import type { Ask, Caller, Control, FakeNode, Holder, PoolModel, Release } from "./model.js";
 import { Random } from "./random.js";
 import { type Cause, hold, Shadow, type ShadowLease } from "./shadow.js";
 import { picturesOf, Watch } from "./watch.js";
 
-export interface PoolModel {
-  readonly id: PoolId;
-  readonly home: Home;
-  readonly name: string;
-  config: PoolConfig;
-  revision: number;
-}
-
-export interface Control {
-  readonly id: ControlId;
-  isAlive: boolean;
-  /** It runs but is not heard of. */
-  isPaused: boolean;
-  /** Until when it was last not heard of. */
-  unheardUntil: number;
-  readonly delivered: { readonly home: Home; readonly lease: LeaseId }[];
-  readonly lost: { readonly home: Home; readonly lease: LeaseId }[];
-}
-
-/** One HTTP request of a caller, as its control knows it. */
-export interface Caller {
-  readonly connection: RequestId;
-  readonly control: Control;
-  readonly home: Home;
-  readonly ask: Ask;
-  readonly waiter: RequestId;
-  readonly lease: LeaseId;
-  phase: "waiting" | "granted" | "over";
-}
-
-/** What a caller wants, over all its requests. */
-export interface Ask {
-  readonly waiter: Waiter;
-  readonly home: Home;
-  readonly body: string;
-  requests: number;
-}
-
-export interface Holder {
-  readonly lease: LeaseId;
-  readonly browser: BrowserId;
-  readonly home: Home;
-  readonly name?: string;
-}
-
-export interface Release {
-  readonly holder: Holder;
-  readonly isNamed: boolean;
-  readonly isRetry: boolean;
-  readonly since: number;
-}
-
-export interface FakeNode {
-  readonly id: NodeId;
-  isAlive: boolean;
-  maxBrowsers: number;
-  readonly slots: Map<BrowserId, Slot>;
-  readonly launching: Map<BrowserId, ClaimId>;
-}
+const beatPeriodMs = 1000;
+/** Whoever has beaten so lately is known to live, were this process to stand still for a while. */
+export const heardForMs = 10_000;
 
 export class World {
   readonly random: Random;
@@ -104,6 +47,8 @@ export class World {
   lendingSteps = 0;
   /** Which browser each lease had of which some caller was told. */
   readonly told = new Map<LeaseId, BrowserId>();
+  /** Which nodes pools lend nothing of. */
+  closed = new ClosedNodes();
   /** Leases that a failover has taken from Redis, or whose clients. */
   readonly lost = new Set<LeaseId>();
   cause: Cause = { kind: "none" };
@@ -112,6 +57,8 @@ export class World {
   hasActed = false;
   isAtRest = false;
   now = 0;
+  /** All that lives and reaches Redis has beaten since then. */
+  beatenAt = 0;
   aged = 0;
   steps = 0;
   readonly #watches = new Map<Home, Watch>();
@@ -186,6 +133,8 @@ export class World {
     this.cause = { kind: "none" };
     this.isRefused = false;
     this.isEffectLost = this.fails(0.03);
+    // Also on a machine that has little time for this.
+    if (this.now - this.beatenAt > beatPeriodMs) await this.beat();
     const homes = this.homes();
     const before = this.random.chance(0.03) ? await picturesOf(this.bed.redis, this.bed.project, homes) : undefined;
     await act();
@@ -233,16 +182,28 @@ export class World {
   }
 
   async beat(): Promise<void> {
-    const controls = this.controls.filter((control) => control.isAlive && !control.isPaused);
+    this.beatenAt = this.now;
+    const controls = this.controls.filter((control) => control.isAlive && !control.isPaused && !control.isStopped);
     await Promise.all([
       ...controls.flatMap((control) => [...this.homes(), ...this.#former].map((home) => this.bed.homes.beat(home, control.id))),
-      ...this.nodes.map((node) => this.bed.nodes.beat(this.factsOf(node))),
+      ...this.nodes.filter(({ isFrozen }) => !isFrozen).map((node) => this.bed.nodes.beat(this.factsOf(node))),
     ]);
   }
 
   factsOf(node: FakeNode): Parameters<StoreBed["nodes"]["beat"]>[0] {
-    const { id, maxBrowsers } = node;
-    return { id, host: "127.0.0.1", port: 1, memoryBytes: 2 ** 40, maxBrowsers, isDraining: false, canLaunch: true, engines: ["chromium"] };
+    const { id, run, maxBrowsers, failures } = node;
+    return {
+      id, run, origin: run, host: "127.0.0.1", port: 1, memoryBytes: 2 ** 40, maxBrowsers, isDraining: node.drain !== undefined, canLaunch: true, engines: ["chromium"],
+      ...(failures > 0 && { failing: { failures, error: "no display" } }),
+    };
+  }
+
+  /** It is there no longer: nothing is reserved there for long. */
+  leave(node: FakeNode): void {
+    node.isAlive = false;
+    this.nodes.splice(this.nodes.indexOf(node), 1);
+    this.deadNodes.push(node);
+    this.plans = this.plans.filter(({ candidates }) => candidates.every((candidate) => candidate.node !== node.id));
   }
 
   /** The node of a browser, if it lives and holds it. */
@@ -274,6 +235,7 @@ export class World {
   #judgeGrant(lease: ShadowLease): void {
     const sockets = [...(this.slotOf(lease.browser)?.slot.sockets.keys() ?? [])].filter((other) => !this.lost.has(other));
     hold(sockets.length === 0, () => `${lease.browser} went to ${lease.id} with sockets of ${sockets.join()}`);
+    judgeLending(this, lease, this.now);
   }
 
   #mayEnd(lease: ShadowLease, why: string): boolean {
@@ -293,7 +255,7 @@ export class World {
   /** Whether the control that spoke for a lease last was heard of ever since the grant, and has still to say how its reply fared. */
   isClaimed({ id, grantedAt }: ShadowLease): boolean {
     const control = this.speakers.get(id);
-    if (!control?.isAlive || control.isPaused || control.unheardUntil >= grantedAt) return false;
+    if (!control?.isAlive || control.isPaused || control.isStopped || control.unheardUntil >= grantedAt) return false;
     return control.delivered.some(({ lease }) => lease === id)
       || this.callers.some((caller) => caller.lease === id && caller.control === control && caller.phase !== "over");
   }

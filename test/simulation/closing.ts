@@ -1,0 +1,105 @@
+import { type Home, newRequestId, onDemandHome } from "../../src/base/ids.js";
+import { hold, type ShadowLease } from "./shadow.js";
+import { startNode } from "./nodes.js";
+import type { FakeNode } from "./model.js";
+import type { World } from "./world.js";
+
+/** How long a silence is good for where nobody tells it anew. */
+const silentMs = 15_000;
+/** For so long idle browsers of a draining node wait for their replacements (node/drain.ts). */
+const handOverMs = 30_000;
+
+const poolHomes = (world: World): readonly Home[] => world.homes().filter((home) => home !== onDemandHome);
+
+/** A control finds that a node does not answer; it may die before it has told every pool. */
+export async function silence(world: World): Promise<void> {
+  const node = world.random.pick(world.nodes);
+  if (!node) return;
+  world.note(`${node.id} is silent`);
+  for (const home of poolHomes(world)) {
+    if (world.fails(0.1)) continue;
+    const hasAny = [...world.shadow.browsers.values()].some((browser) => browser.home === home && browser.node === node.id);
+    const until = world.now + silentMs;
+    await world.bed.homes.silenceNode(home, node.id, silentMs);
+    // A pool of which nothing is there, or that is deleted, is told nothing.
+    if (hasAny && home === world.pool?.home) world.closed.silence(home, node.id, until);
+  }
+}
+
+export async function answerAgain(world: World): Promise<void> {
+  const node = world.random.pick(world.nodes);
+  if (!node) return;
+  world.note(`${node.id} answers again`);
+  for (const home of poolHomes(world)) await hear(world, home, node);
+}
+
+export async function hear(world: World, home: Home, { id }: FakeNode): Promise<void> {
+  world.closed.hear(home, id);
+  await world.bed.homes.silenceNode(home, id, 0);
+}
+
+/** SIGTERM to a node, as a roll-out has it: sometimes to all at once. */
+export async function drain(world: World): Promise<void> {
+  const node = world.random.pick(world.nodes.filter((one) => !one.drain && !one.isFrozen));
+  const goOn = world.nodes.filter((one) => !one.drain);
+  if (!node || goOn.length < 2 && world.random.chance(0.7)) return;
+  node.drain = { since: world.now, until: world.now + world.random.between(20_000, 200_000) };
+  world.note(`${node.id} drains until ${node.drain.until}`);
+  await world.beat();
+  await lookAfterDrain(world, node);
+}
+
+/** As node/drain.ts does each second, and at its end. */
+export async function lookAfterDrain(world: World, node: FakeNode | undefined): Promise<void> {
+  if (!node?.drain || node.isFrozen) return;
+  const { since, until } = node.drain;
+  world.note(`${node.id} looks after its drain`);
+  const leftMs = Math.max(0, until - world.now);
+  for (const home of world.homes()) await mark(world, home, { node, leftMs });
+  const isAlone = world.nodes.every((one) => one.drain);
+  const isHandedOver = isAlone || world.now - since >= handOverMs;
+  if (isHandedOver) await clear(world, node, "idle");
+  const left = [...world.shadow.browsers.values()].filter((browser) => browser.node === node.id);
+  await world.look();
+  const isEmpty = isHandedOver ? left.every(({ state }) => state !== "leased") : left.length === 0;
+  if (isEmpty || world.now >= until) await finishDrain(world, node);
+}
+
+async function mark(world: World, home: Home, { node, leftMs }: { node: FakeNode; leftMs: number }): Promise<void> {
+  await world.bed.homes.recycle(home, { maxLeases: null, drains: { node: node.id, ms: leftMs }, request: newRequestId() });
+  await world.look();
+  // What the script has counted from is not earlier than what it is looked at now.
+  if (home === world.pool?.home) world.closed.drain(home, node.id, world.now + leftMs);
+}
+
+async function clear(world: World, { id }: FakeNode, which: "idle" | "all" | "lost"): Promise<void> {
+  world.cause = { kind: "clear", node: id };
+  for (const home of world.homes()) await world.bed.homes.clearNode(home, { node: id, why: "drained", which, request: newRequestId() });
+}
+
+/** Its records are ended, then its browsers, then it is forgotten; another takes its place. */
+async function finishDrain(world: World, node: FakeNode): Promise<void> {
+  world.note(`${node.id} stops`);
+  await clear(world, node, "all");
+  node.slots.clear();
+  node.launching.clear();
+  await clear(world, node, "lost");
+  for (const home of world.homes()) world.closed.clear(home, node.id);
+  world.leave(node);
+  await world.bed.nodes.forget(node.id);
+  await startNode(world);
+}
+
+/** Nothing is lent on a node that does not answer; on one that drains only where nothing else exists, and the lease can live its time. */
+export function judgeLending(world: World, { home, id, browser, grantedAt }: ShadowLease, before: number): void {
+  if (home === onDemandHome) return;
+  const node = world.shadow.browsers.get(browser)?.node;
+  if (!node) return;
+  const { silentUntil, drainsUntil } = world.closed.of(home, node);
+  hold(silentUntil === undefined || silentUntil <= grantedAt, () => `${id} went to ${browser} on ${node}, which does not answer`);
+  if (drainsUntil === undefined) return;
+  const elsewhere = [...world.shadow.browsers.values()].find((other) => other.home === home && world.closed.of(home, other.node).drainsUntil === undefined);
+  hold(elsewhere === undefined, () => `${id} went to ${browser} on ${node}, which drains, though ${elsewhere?.id} is on ${elsewhere?.node}`);
+  const timeoutMs = (world.pool?.config.timeout_seconds ?? 0) * 1000;
+  hold(drainsUntil - before >= timeoutMs, () => `${id} went to ${browser} on ${node}, whose drain ends before its time`);
+}

@@ -1,0 +1,62 @@
+import { startRedis, type TestRedis } from "../support/redis.js";
+import { anyAction } from "./actions.js";
+import { startControl } from "./controls.js";
+import { checkAll } from "./full-check.js";
+import { startNode } from "./nodes.js";
+import { rest } from "./rest.js";
+import { World } from "./world.js";
+
+const worlds = 6;
+const stepsBetweenChecks = 250;
+const stepsBetweenRests = 2000;
+
+/** Each world has its own, which fails over and is demoted. */
+export const startServers = (): Promise<readonly TestRedis[]> => Promise.all(Array.from({ length: worlds }, () => startRedis()));
+
+/** Lets worlds live side by side for so many steps in all; gives how many it was. The first that breaks ends the others. */
+export async function simulate(servers: readonly TestRedis[], { seed, steps }: { seed: number; steps: number }): Promise<number> {
+  const stop = new AbortController();
+  const lives = servers.map((server, index) => live(server, { seed, index, steps: steps / worlds }, stop));
+  // The others come to their end first, so that nobody is left without a Redis.
+  await Promise.allSettled(lives);
+  return (await Promise.all(lives)).reduce((sum, made) => sum + made, 0);
+}
+
+interface Life {
+  readonly seed: number;
+  readonly index: number;
+  readonly steps: number;
+}
+
+/** One world: everything in it happens one after the other, in an order that its seed determines. */
+async function live(server: TestRedis, { seed, index, steps }: Life, stop: AbortController): Promise<number> {
+  const world = await World.open(server, seed * worlds + index, index);
+  try {
+    for (let i = 0; i < 2; i += 1) startControl(world);
+    for (let i = 0; i < 3; i += 1) await startNode(world);
+    while (world.steps < steps && !stop.signal.aborted) await advance(world, stop.signal);
+    await rest(world);
+    return world.steps;
+  } catch (error) {
+    stop.abort();
+    const story = [`seed ${seed}, world ${index}, step ${world.steps}; the last steps:`, ...world.history].join("\n");
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n${story}`, { cause: error });
+  } finally {
+    await world.close();
+  }
+}
+
+async function advance(world: World, stopping: AbortSignal): Promise<void> {
+  const restAt = world.steps + stepsBetweenRests;
+  let checkAt = world.steps;
+  while (world.steps < restAt && !stopping.aborted) {
+    const act = anyAction(world);
+    await world.step(async () => act(world));
+    if (world.steps < checkAt) continue;
+    checkAt += stepsBetweenChecks;
+    world.callers = world.callers.filter((caller) => caller.phase !== "over");
+    await checkAll(world);
+  }
+  world.note("rest");
+  await rest(world);
+}

@@ -1,0 +1,80 @@
+import type { BrowserId, ClaimId, ControlId, Home, LeaseId, NodeId, PoolId, RequestId } from "../../src/base/ids.js";
+import type { PoolConfig } from "../../src/pool/launch-config.js";
+import type { Waiter } from "../../src/pool/ports.js";
+import type { Slot } from "./begin.js";
+
+export interface PoolModel {
+  readonly id: PoolId;
+  readonly home: Home;
+  readonly name: string;
+  config: PoolConfig;
+  revision: number;
+}
+
+export interface Control {
+  readonly id: ControlId;
+  isAlive: boolean;
+  /** It runs but is not heard of. */
+  isPaused: boolean;
+  /** It does nothing, and what comes for it waits (SIGSTOP). */
+  isStopped: boolean;
+  /** Until when it was last not heard of. */
+  unheardUntil: number;
+  readonly delivered: { readonly home: Home; readonly lease: LeaseId }[];
+  readonly lost: { readonly home: Home; readonly lease: LeaseId }[];
+}
+
+/** One HTTP request of a caller, as its control knows it. */
+export interface Caller {
+  readonly connection: RequestId;
+  readonly control: Control;
+  readonly home: Home;
+  readonly ask: Ask;
+  readonly waiter: RequestId;
+  readonly lease: LeaseId;
+  /** Its place in line, as its control has been told. */
+  readonly stored?: string;
+  phase: "waiting" | "granted" | "over";
+}
+
+/** What a caller wants, over all its requests. */
+export interface Ask {
+  readonly waiter: Waiter;
+  readonly home: Home;
+  readonly body: string;
+  requests: number;
+}
+
+export interface Holder {
+  readonly lease: LeaseId;
+  readonly browser: BrowserId;
+  readonly home: Home;
+  readonly name?: string;
+}
+
+export interface Release {
+  readonly holder: Holder;
+  readonly isNamed: boolean;
+  readonly isRetry: boolean;
+  readonly since: number;
+}
+
+export interface FakeNode {
+  readonly id: NodeId;
+  /** Names its start: another of the same id is another daemon. */
+  run: string;
+  isAlive: boolean;
+  /** Neither it nor Redis hears of the other; its clients stay. */
+  isFrozen: boolean;
+  /** Its launches fail; so many have. */
+  isSick: boolean;
+  failures: number;
+  /** Since when it drains, and when that ends its leases. */
+  drain: { readonly since: number; readonly until: number } | undefined;
+  maxBrowsers: number;
+  readonly slots: Map<BrowserId, Slot>;
+  readonly launching: Map<BrowserId, ClaimId>;
+}
+
+/** Redis and it hear of each other. */
+export const isHeard = ({ isFrozen }: FakeNode): boolean => !isFrozen;

@@ -1,0 +1,82 @@
+import { type Home, onDemandHome } from "../../src/base/ids.js";
+import { groupBy } from "../../src/base/group.js";
+import { lookAfter } from "./controls.js";
+import { type Caller, type Control, type FakeNode, isHeard } from "./model.js";
+import { startAnew } from "./nodes.js";
+import { hold } from "./shadow.js";
+import { heardForMs, type World } from "./world.js";
+
+/** SIGSTOP and SIGCONT of a control. */
+export async function stopOrContinue(world: World): Promise<void> {
+  const control = world.random.pick(world.controls);
+  if (!control) return;
+  control.isStopped = !control.isStopped;
+  control.unheardUntil = world.now + 1;
+  world.note(`control ${control.id} ${control.isStopped ? "stands still" : "goes on"}`);
+  if (control.isStopped) return;
+  await world.beat();
+  await lookForLost(world, control);
+}
+
+/** As pool/grants.ts does at each beat: callers who were taken for gone while their control stood still get their places back. */
+export async function lookForLost(world: World, control: Control | undefined): Promise<void> {
+  if (!control || control.isStopped) return;
+  const waiting = world.callers.filter((caller) => caller.control === control && caller.phase === "waiting");
+  for (const [home, callers] of groupBy(waiting, (caller) => caller.home)) await lookAt(world, home, callers);
+}
+
+async function lookAt(world: World, home: Home, callers: readonly Caller[]): Promise<void> {
+  const { homes } = world.bed;
+  const standing = new Set(await homes.standingAmong(home, callers.map(({ waiter }) => waiter)));
+  const others = callers.filter(({ waiter }) => !standing.has(waiter));
+  if (others.length === 0) return;
+  const held = new Set(await homes.heldAmong(home, others.map(({ lease }) => lease)));
+  for (const caller of others.filter(({ lease }) => held.has(lease))) await lookAfter(world, caller);
+  for (const caller of others.filter(({ lease }) => !held.has(lease))) await putBack(world, home, caller);
+}
+
+async function putBack(world: World, home: Home, caller: Caller): Promise<void> {
+  const { homes, projects } = world.bed;
+  const { stored, lease, waiter, ask: { waiter: { name } } } = caller;
+  const isNamed = name === undefined || (await projects.reserveName({ kind: "session", name, owner: lease, home })) !== undefined;
+  const [word] = stored !== undefined && isNamed && home !== onDemandHome ? await homes.rejoin(home, [stored]) : [];
+  world.note(`${waiter} had lost its place: ${word ?? "it has to ask again"}`);
+  if (word !== "waiting" && word !== "held") caller.phase = "over";
+}
+
+/** A connection that is dead without a word, and new ones do not come about; or it lives again. */
+export async function freezeOrThaw(world: World): Promise<void> {
+  const node = world.random.pick(world.nodes);
+  if (!node || !node.isFrozen && world.nodes.filter(isHeard).length < 2) return;
+  if (node.isFrozen) return await thaw(world, node);
+  world.note(`${node.id} does not reach Redis`);
+  node.isFrozen = true;
+}
+
+/** It may have been taken for lost, or another has its name by now: then it ends with all it has. */
+export async function thaw(world: World, node: FakeNode): Promise<void> {
+  node.isFrozen = false;
+  const { kind } = await world.bed.nodes.beat(world.factsOf(node));
+  world.note(`${node.id} reaches Redis again: ${kind}`);
+}
+
+/** A second daemon under a node's id, as by a shared configuration file: it is told whose id that is while that one lives. */
+export async function clash(world: World): Promise<void> {
+  const node = world.random.pick(world.nodes);
+  if (!node) return;
+  const facts = { ...world.factsOf(node), run: "another", origin: "another", port: 2 };
+  const beaten = await world.bed.nodes.beat(facts);
+  world.note(`another daemon is called ${node.id}: ${beaten.kind}`);
+  await world.look();
+  if (isHeard(node) && world.now - world.beatenAt < heardForMs) hold(beaten.kind !== "beaten", () => `${node.id} lives, and another has taken its name`);
+  // It has waited until the other was not heard of any more.
+  if (beaten.kind === "beaten") await startAnew(world, node);
+}
+
+/** Chromium cannot be launched there any more, or can again. */
+export function sickenOrHeal(world: World): void {
+  const node = world.random.pick(world.nodes);
+  if (!node || !node.isSick && world.nodes.filter(({ isSick }) => !isSick).length < 2) return;
+  node.isSick = !node.isSick;
+  world.note(`${node.id} ${node.isSick ? "fails launches" : "is well"}`);
+}
