@@ -50,7 +50,7 @@ export async function startAnew(world: World, node: FakeNode): Promise<void> {
     world.closed.clear(home, node.id);
   }
   await bed.nodes.forget(node.id);
-  world.plans = world.plans.filter(({ candidates }) => candidates.every((candidate) => candidate.node !== node.id));
+  world.dropPlans(node.id);
   await bed.nodes.beat(world.factsOf(node));
 }
 

@@ -18,6 +18,7 @@ const rounds = 16;
 export async function rest(world: World): Promise<void> {
   world.isAtRest = true;
   world.snapshot = undefined;
+  world.plans = [];
   for (const control of world.controls) Object.assign(control, { isPaused: false, isStopped: false });
   for (const node of world.nodes) node.maxBrowsers = 100;
   for (const node of world.nodes.filter((one) => one.isFrozen)) await step(world, () => thaw(world, node));

@@ -148,6 +148,7 @@ export async function reapNode(world: World): Promise<void> {
   world.note(`node ${node} was lost with ${found}`);
   if (found > 0) return;
   await bed.nodes.forget(node);
+  world.dropPlans(node);
   bed.jobs.splice(0, bed.jobs.length, ...bed.jobs.filter((job) => job.node !== node));
 }
 

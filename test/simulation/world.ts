@@ -78,7 +78,7 @@ export class World {
   static async open(server: TestRedis, seed: number, database: number): Promise<World> {
     const holder: { world?: World } = {};
     const bed = await openStoreBed(server, {
-      project: `world${database}`, database, limits: { maxWaiters: 6, backoffInitialMs: 200, backoffMaxMs: 3000, earlyDeathMs: 5000 }, isEffectLost: () => holder.world?.isEffectLost ?? false,
+      project: `world${database}`, database, limits: { maxWaiters: 6, backoffInitialMs: 200, backoffMaxMs: 3000, earlyDeathMs: 5000 }, commandTimeoutMs: 120_000, isEffectLost: () => holder.world?.isEffectLost ?? false,
     });
     const ear = await openEar(server, (channel) => holder.world?.isMine(channel) ?? false);
     const world = new World(bed, { ear, server }, seed);
@@ -198,12 +198,16 @@ export class World {
     };
   }
 
-  /** It is there no longer: nothing is reserved there for long. */
   leave(node: FakeNode): void {
     node.isAlive = false;
     this.nodes.splice(this.nodes.indexOf(node), 1);
     this.deadNodes.push(node);
-    this.plans = this.plans.filter(({ candidates }) => candidates.every((candidate) => candidate.node !== node.id));
+    this.dropPlans(node.id);
+  }
+
+  /** Whoever reserves claims within seconds. */
+  dropPlans(node: NodeId): void {
+    this.plans = this.plans.filter(({ candidates }) => candidates.every((candidate) => candidate.node !== node));
   }
 
   /** The node of a browser, if it lives and holds it. */

@@ -45,6 +45,7 @@ export interface BedOptions {
   readonly limits?: Partial<Limits>;
   /** Of a plain Redis: its database, so that beds do not meet. */
   readonly database?: number;
+  readonly commandTimeoutMs?: number;
   /** Whether the process has died before it carried out what the script left to be done. */
   readonly isEffectLost?: () => boolean;
 }
@@ -52,7 +53,7 @@ export interface BedOptions {
 export async function openStoreBed(server: TestRedis, options: BedOptions): Promise<StoreBed> {
   const project = options.project as ProjectId;
   const limits = { ...defaultLimits, ...options.limits };
-  const redis = connectAlone({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 });
+  const redis = connectAlone({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: options.commandTimeoutMs ?? 10_000 });
   const store = new Store(redis, silent);
   await store.open(new AbortController().signal);
   if (options.database !== undefined) await redis.select(options.database);
