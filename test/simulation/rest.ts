@@ -21,6 +21,9 @@ export async function rest(world: World): Promise<void> {
   world.plans = [];
   for (const control of world.controls) Object.assign(control, { isPaused: false, isStopped: false });
   for (const node of world.nodes) node.maxBrowsers = 100;
+  // Where none is well, nobody can launch anything.
+  const goesOn = world.nodes.filter((node) => !node.drain);
+  if (goesOn.every((node) => node.isSick)) for (const node of goesOn) node.isSick = false;
   for (const node of world.nodes.filter((one) => one.isFrozen)) await step(world, () => thaw(world, node));
   await world.pass(100);
   for (const control of world.controls) await step(world, () => lookForLost(world, control));

@@ -1,6 +1,6 @@
 import { type BrowserId, type Home, type LeaseId, type NodeId, onDemandHome, type RequestId } from "../../src/base/ids.js";
 import type { Candidate } from "../../src/pool/ports.js";
-import { homeKey, homeParts, idempotencyKey, nodesKey, projectKey, projectParts, nodeKey } from "../../src/store/keys.js";
+import { homeKey, homeParts, idempotencyKey, nodesKey, projectKey, projectParts, nodeKey, nodeParts } from "../../src/store/keys.js";
 import { ageKeys } from "../support/age.js";
 import type { Heard } from "../support/ear.js";
 import { openEar } from "../support/ear.js";
@@ -231,7 +231,7 @@ export class World {
     return [
       ...this.homes().flatMap((home) => homeParts.map((part) => homeKey(project, home, part))),
       ...projectParts.map((part) => projectKey(project, part)), nodesKey("beats"), ...new Set(keys),
-      ...[...this.nodes, ...this.deadNodes].map((node) => nodeKey(node.id, "room")),
+      ...[...this.nodes, ...this.deadNodes].flatMap((node) => nodeParts.map((part) => nodeKey(node.id, part))),
     ];
   }
 
