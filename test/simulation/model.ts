@@ -66,6 +66,8 @@ export interface FakeNode {
   isAlive: boolean;
   /** Neither it nor Redis hears of the other; its clients stay. */
   isFrozen: boolean;
+  /** Its last beat counted: its name is its own. */
+  isNamed: boolean;
   /** Its launches fail; so many have. */
   isSick: boolean;
   failures: number;

@@ -12,7 +12,7 @@ import type { World } from "./world.js";
 export async function startNode(world: World): Promise<FakeNode> {
   const id = `node-${world.random.id(6)}` as NodeId;
   const node: FakeNode = {
-    id, run: world.random.id(6), isAlive: true, isFrozen: false, isSick: false, failures: 0, drain: undefined, maxBrowsers: world.isAtRest ? 100 : 6, slots: new Map(), launching: new Map(),
+    id, run: world.random.id(6), isAlive: true, isFrozen: false, isNamed: false, isSick: false, failures: 0, drain: undefined, maxBrowsers: world.isAtRest ? 100 : 6, slots: new Map(), launching: new Map(),
   };
   world.nodes.push(node);
   world.ids.add(node.id);

@@ -68,7 +68,7 @@ export async function clash(world: World): Promise<void> {
   const beaten = await world.bed.nodes.beat(facts);
   world.note(`another daemon is called ${node.id}: ${beaten.kind}`);
   await world.look();
-  if (isHeard(node) && world.now - world.beatenAt < heardForMs) hold(beaten.kind !== "beaten", () => `${node.id} lives, and another has taken its name`);
+  if (isHeard(node) && node.isNamed && world.now - world.beatenAt < heardForMs) hold(beaten.kind !== "beaten", () => `${node.id} lives, and another has taken its name`);
   // It has waited until the other was not heard of any more.
   if (beaten.kind === "beaten") await startAnew(world, node);
 }

@@ -149,6 +149,7 @@ export async function reapNode(world: World): Promise<void> {
   if (found > 0) return;
   await bed.nodes.forget(node);
   world.dropPlans(node);
+  for (const one of world.nodes.filter(({ id }) => id === node)) one.isNamed = false;
   bed.jobs.splice(0, bed.jobs.length, ...bed.jobs.filter((job) => job.node !== node));
 }
 

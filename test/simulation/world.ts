@@ -186,7 +186,7 @@ export class World {
     const controls = this.controls.filter((control) => control.isAlive && !control.isPaused && !control.isStopped);
     await Promise.all([
       ...controls.flatMap((control) => [...this.homes(), ...this.#former].map((home) => this.bed.homes.beat(home, control.id))),
-      ...this.nodes.filter(({ isFrozen }) => !isFrozen).map((node) => this.bed.nodes.beat(this.factsOf(node))),
+      ...this.nodes.filter(({ isFrozen }) => !isFrozen).map(async (node) => void (node.isNamed = (await this.bed.nodes.beat(this.factsOf(node))).kind === "beaten")),
     ]);
   }
 
