@@ -4,7 +4,7 @@ import { LaunchConfigs } from "../../src/pool/configs.js";
 import { type Detached, detachReplica } from "../support/lost-writes.js";
 import { onBoth } from "../support/on-both.js";
 import { PoolBed } from "../support/pool-bed.js";
-import { claimOf, request, writeOf } from "../support/store-bed.js";
+import { claimOf } from "../support/store-bed.js";
 
 onBoth("after a failover that lost the last writes no number is given twice", ({ bed }) => {
   const detach = (pool: PoolBed): Promise<Detached> => detachReplica(bed().redis, `remuda:*{${pool.home}}:*`);
@@ -32,20 +32,6 @@ onBoth("after a failover that lost the last writes no number is given twice", ({
     const [again] = await pool.claim(1);
     expect(again?.claim).not.toBe(lost?.claim);
     expect(await bed().reports.launched(again?.id ?? ("" as never), lost?.claim ?? ("" as ClaimId), "{}")).toBe("stale");
-  });
-
-  test("revisions of a pool: a change that was merged over a lost one is not written over another", async () => {
-    const pool = await PoolBed.create(bed(), { size: 1 });
-    const replica = await detach(pool);
-    await pool.update({ size: 2 });
-    const { revision: lost } = await pool.found();
-    await replica.takeOver();
-    pool.revision = (await pool.found()).revision;
-    expect(await pool.update({ size: 3 })).toBe("updated");
-    const write = writeOf({ ...pool.config, size: 5 });
-    const ask = { revision: lost, write, isNewLaunch: false, isNewNetwork: false, discard: false, request: request() };
-    expect(await bed().homes.updatePool(pool.home, ask)).toBe("changed");
-    expect((await pool.found()).config.size).toBe(3);
   });
 
   test("launch configurations: what was kept of a lost one is not taken for another's", async () => {

@@ -19,7 +19,7 @@ redis.call("HSET", K.pool, "config", A.config, "launchConfig", A.launchConfig, "
 if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
 -- Saves before this are no reason to flush anything (flush).
 if A.isNewRefresh == "1" then redis.call("HSET", K.pool, "refreshedFrom", now) end
-nextInstant("revision")
+nextNumber("revision")
 -- What is launched from now on has the new network: it is a new launch configuration too.
 if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
   -- Also a time: others keep what they have read under a key, and a failover that lost the last generations gives their numbers once more.
