@@ -21,8 +21,8 @@ const seen = (name: string, look: (pid: number, work: Work) => Promise<string | 
   async run(work) {
     for (const pid of await pidsOf(work)) {
       const wrong = await look(pid, work);
-      // Of one that has ended meanwhile nothing can be said.
-      if (wrong !== undefined && (await factOf(pid, "status")) !== "") work.saw(`process ${pid}: ${wrong}`);
+      // One that has ended meanwhile has no command line any more, and nothing can be said of it.
+      if (wrong !== undefined && (await factOf(pid, "cmdline")) !== "") work.saw(`process ${pid}: ${wrong}`);
     }
   },
 });
