@@ -6,8 +6,9 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --include=dev --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
+COPY scripts scripts
 COPY src src
-RUN node src/bootstrap.mjs build && npm prune --omit=dev --no-audit --no-fund
+RUN node scripts/bootstrap.mjs build && npm prune --omit=dev --no-audit --no-fund
 
 FROM ${BASE}
 RUN apt-get update \

@@ -1,12 +1,12 @@
 import { dirname, join } from "node:path";
 import { systemClock } from "./base/clock.js";
-import { type Config, openConfig } from "./config.js";
+import { type Config, openConfig } from "./config/config.js";
 import { parseArguments } from "./config/arguments.js";
 import { helpText } from "./config/table.js";
-import { startOnGround } from "./ground.js";
-import { runDaemon } from "./shutdown.js";
-import { openLog } from "./telemetry/log.js";
-import { shortenSlices } from "./time-slice.js";
+import { startOnGround } from "./daemon/boot.js";
+import { runDaemon } from "./daemon/shutdown.js";
+import { openLog } from "./observe/log.js";
+import { shortenSlices } from "./daemon/time-slice.js";
 
 // This file runs as dist/src/main.js.
 const packageRoot = join(dirname(import.meta.dirname), "..");
@@ -20,7 +20,7 @@ function refuse(lines: readonly string[]): number {
 
 async function serve(config: Config): Promise<number> {
   // Loaded late: what a wrong configuration or --help is answered with needs none of it.
-  const { roles } = await import("./roles.js");
+  const { roles } = await import("./daemon/roles.js");
   const role = roles[config.role];
   const { log, close } = openLog({ ...config.log, descriptor: 1, clock: systemClock });
   const hosts = config.egress.privateHosts;

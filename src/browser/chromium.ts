@@ -1,10 +1,10 @@
 import type { BrowserId } from "../base/ids.js";
 import type { Millis } from "../base/clock.js";
-import type { RungName } from "../pool/config.js";
-import type { Attestation, Attesting } from "./attest.js";
+import type { RungName } from "../spec/bodies.js";
+import type { Attestation, Attesting } from "./attestation.js";
 import type { Sandbox } from "./isolation/sandbox.js";
-import type { LimitsInForce } from "./limits.js";
-import type { Pipe } from "./pipe.js";
+import type { LimitsInForce } from "./resources/limits.js";
+import type { Pipe } from "./cdp/pipe.js";
 
 export type Engine = "chromium" | "headless-shell";
 

@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { chmod, chown, mkdir, open, readdir, rm, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { Directories } from "./chromium.js";
-import type { SizedScratch } from "./sized-scratch.js";
+import type { SizedScratch } from "./resources/sized-scratch.js";
 
 /** Says nothing of the session: command lines and names of cgroups show to whoever is on the machine. */
 export const newWorkspaceName = (): string => `b-${randomBytes(6).toString("hex")}`;

@@ -1,32 +1,32 @@
 import type { ChildProcess } from "node:child_process";
 import { basename, join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { attest, type Attestation } from "./attest.js";
-import { Attempt, LaunchFailed, type LaunchOptions } from "./attempt.js";
-import { Cdp, PipeClosed } from "./cdp.js";
-import type { Cgroup } from "./cgroup.js";
+import { attest, type Attestation } from "./attestation.js";
+import { Attempt, LaunchFailed, type LaunchOptions } from "./launch-attempt.js";
+import { Cdp, PipeClosed } from "./cdp/cdp.js";
+import type { Cgroup } from "./resources/cgroup.js";
 import type { Chromium, Directories, Exit, ExtensionDirectory, Isolation, LaunchSpec } from "./chromium.js";
-import { type Display, startDisplay } from "./display.js";
-import { Extensions, reasonOf } from "./extensions.js";
-import { closeFiles } from "./file-access.js";
-import { takeFingerprint } from "./fingerprint.js";
-import { type Wanted, withForced } from "./forced.js";
-import { furnishHome, type Home, makeHome, mendHome, takeHome } from "./home.js";
+import { type Display, startDisplay } from "./display/display.js";
+import { Extensions, reasonOf } from "./extensions/extensions.js";
+import { closeFiles } from "./extensions/file-access.js";
+import { takeFingerprint } from "./reset/fingerprint.js";
+import { type Wanted, withForced } from "./extensions/forced-extensions.js";
+import { furnishHome, type Home, makeHome, mendHome, takeHome } from "./workspace.js";
 import type { Host } from "./host.js";
 import { etcDirectory } from "./isolation/ladder.js";
-import { Pages } from "./pages.js";
+import { Pages } from "./cdp/pages.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
 import { startWalled } from "./isolation/syscall-filter.js";
 import { makeEtc } from "./isolation/system-files.js";
 import type { WalledIn, Walls } from "./isolation/walls.js";
-import { limitsInForce, limitsInside } from "./limits.js";
-import { openPipe, type Pipe } from "./pipe.js";
-import { configurationOf, type PolicyWanted, putPolicy, refusePolicy } from "./policy.js";
+import { limitsInForce, limitsInside } from "./resources/limits.js";
+import { openPipe, type Pipe } from "./cdp/pipe.js";
+import { configurationOf, type PolicyWanted, putPolicy, refusePolicy } from "./policy/policy-files.js";
 import { exitOf, RunningChromium } from "./running.js";
-import { giveCookies } from "./kept-cookies.js";
+import { giveCookies } from "./profile/kept-cookies.js";
 import { type SwitchFacts, switchesOf } from "./switches.js";
 import { tailOf } from "./tail.js";
-import { endTree, removeCgroup } from "./tree.js";
+import { endTree, removeCgroup } from "./resources/process-tree.js";
 
 /** What is ready before any process of the browser starts. */
 interface Place {

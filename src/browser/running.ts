@@ -7,21 +7,21 @@ import { within } from "../base/deadline.js";
 import type { Readable } from "node:stream";
 import { type Log, textOf } from "../base/log.js";
 import type { Stops } from "../base/stops.js";
-import { attest, type Attestation, type Attesting, NotAttested } from "./attest.js";
+import { attest, type Attestation, type Attesting, NotAttested } from "./attestation.js";
 import type { Canary } from "./canary.js";
-import { type Cdp, PipeClosed } from "./cdp.js";
+import { type Cdp, PipeClosed } from "./cdp/cdp.js";
 import { type Chromium, type Directories, type Exit, type ExtensionDirectory, type Isolation, type LaunchSpec, type Left, type Loading } from "./chromium.js";
-import type { Display } from "./display.js";
-import type { Extensions } from "./extensions.js";
-import type { Wanted } from "./forced.js";
-import { flushStorage } from "./flush-storage.js";
-import type { Fingerprint } from "./fingerprint.js";
-import type { Home } from "./home.js";
-import type { Pages } from "./pages.js";
-import type { Pipe } from "./pipe.js";
-import { resetBrowser } from "./reset.js";
-import { keepCookies, cookiesOf } from "./kept-cookies.js";
-import { placeWindow } from "./window.js";
+import type { Display } from "./display/display.js";
+import type { Extensions } from "./extensions/extensions.js";
+import type { Wanted } from "./extensions/forced-extensions.js";
+import { flushStorage } from "./profile/flush-storage.js";
+import type { Fingerprint } from "./reset/fingerprint.js";
+import type { Home } from "./workspace.js";
+import type { Pages } from "./cdp/pages.js";
+import type { Pipe } from "./cdp/pipe.js";
+import { resetBrowser } from "./reset/reset.js";
+import { keepCookies, cookiesOf } from "./profile/kept-cookies.js";
+import { placeWindow } from "./cdp/window.js";
 
 /** What a finished launch hands over. */
 export interface Launched {

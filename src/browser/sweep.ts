@@ -1,17 +1,17 @@
 import { readdir, readFile, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { type Log, textOf } from "../base/log.js";
-import { cgroupsIn } from "./cgroup.js";
-import { daemonLeaf } from "./cgroup-hierarchy.js";
+import { cgroupsIn } from "./resources/cgroup.js";
+import { daemonLeaf } from "./resources/cgroup-hierarchy.js";
 import { isWorkspaceName, removeDirectory } from "./directories.js";
-import { sweepSharedSockets } from "./display-sockets.js";
+import { sweepSharedSockets } from "./display/display-sockets.js";
 import type { Host } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
-import { isBubblewrap, killAll, processesOf, treeOf } from "./processes.js";
-import { besideWorkspaces, cgroupTopsOf, isOurs, keepCgroupTops } from "./scratch.js";
-import { unmountBelow } from "./mounts.js";
-import { killStrays } from "./strays.js";
-import { removeCgroup } from "./tree.js";
+import { isBubblewrap, killAll, processesOf, treeOf } from "./resources/processes.js";
+import { besideWorkspaces, cgroupTopsOf, isOurs, keepCgroupTops } from "./resources/scratch.js";
+import { unmountBelow } from "./resources/mounts.js";
+import { killStrays } from "./stray-processes.js";
+import { removeCgroup } from "./resources/process-tree.js";
 
 /**
  * Clears what a killed daemon has left of its browsers, and says how many directories there were. To be called before the

@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { run } from "./run.js";
+import { run } from "./run-program.js";
 
 const limitMs = 10_000;
 

@@ -1,4 +1,4 @@
-import { Secret } from "../base/secret.js";
+import { Secret } from "../base/crypto/secret.js";
 import type { SecretText } from "./kinds.js";
 import { leaves } from "./settings.js";
 

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findNodeId, newNodeId, type NodeId } from "../base/ids.js";
-import { Secret } from "../base/secret.js";
-import type { Config } from "../config.js";
+import { Secret } from "../base/crypto/secret.js";
+import type { Config } from "./config.js";
 
 const isExisting = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "EEXIST";
 

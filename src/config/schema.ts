@@ -1,5 +1,5 @@
 import { type Static, Type } from "typebox";
-import { engines, regions, rungNames } from "../pool/config.js";
+import { engines, regions, rungNames } from "../spec/bodies.js";
 import {
   bytes, bytesOr, count, countOr, hours, millis, millisOr, minutes, minutesOr, oneOf, ratio, seconds, secondsOr, secretOr, switched, text, textOr, texts, textsOr,
 } from "./kinds.js";

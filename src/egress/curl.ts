@@ -7,7 +7,7 @@ import { TimeLimitReached, within } from "../base/deadline.js";
 import type { CurlAnswer, CurlRequest, EgressSettings } from "./parts.js";
 import type { DeniedBy, Target } from "./rules.js";
 import { hostHeaderOf, parseAuthority } from "./target.js";
-import type { Passage } from "./passages.js";
+import type { Passage } from "./connections.js";
 import type { Doors } from "./tunnel.js";
 
 /** Why `fetch` has no answer of the origin's. */

@@ -1,12 +1,12 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { breakOff, malformed, refusalOf, refuse } from "./answer.js";
+import { breakOff, malformed, refusalOf, refuse } from "./refusals.js";
 import { cut } from "./dial.js";
 import { backwardHeaders, onwardHeaders } from "./headers.js";
 import type { Origins } from "./origins.js";
-import type { Attempt, Connection, OpenWay, Passage } from "./passages.js";
+import type { Attempt, Connection, OpenWay, Passage } from "./connections.js";
 import { basicAuthorization, UpstreamFailure } from "./upstream.js";
-import { flow } from "./splice.js";
+import { flow } from "./join-sockets.js";
 import { type AbsoluteTarget, authorityOf, hostHeaderOf, parseAbsoluteTarget } from "./target.js";
 import type { Doors } from "./tunnel.js";
 

@@ -1,8 +1,8 @@
 import { isIPv4 } from "node:net";
-import { makeRanges } from "../pool/hosts.js";
-import { isMetadata, nat64 } from "../pool/metadata.js";
+import { makeRanges } from "../base/net/hosts.js";
+import { isMetadata, nat64 } from "../base/net/metadata-addresses.js";
 
-export { isMetadata } from "../pool/metadata.js";
+export { isMetadata } from "../base/net/metadata-addresses.js";
 
 type Subnet = readonly [address: string, prefix: number];
 

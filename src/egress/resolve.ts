@@ -1,7 +1,7 @@
 import { Resolver } from "node:dns/promises";
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
-import { parseHost } from "../pool/hosts.js";
+import { parseHost } from "../base/net/hosts.js";
 import { loopbackOf } from "./ranges.js";
 
 /**

@@ -1,10 +1,10 @@
 import { isIP } from "node:net";
-import { type HostPattern, matchesHost, parseHost } from "../pool/hosts.js";
-import type { Upstream } from "../registry/proxies.js";
+import { type HostPattern, matchesHost, parseHost } from "../base/net/hosts.js";
+import type { Upstream } from "../registry/proxies/proxy.js";
 import { isClosed, isMetadata, isUnspecified, loopbackOf } from "./ranges.js";
 import type { Resolve } from "./resolve.js";
 
-export type { Upstream } from "../registry/proxies.js";
+export type { Upstream } from "../registry/proxies/proxy.js";
 
 /** What a browser may reach, and how. */
 export interface Rules {

@@ -1,5 +1,5 @@
 import { isIPv6 } from "node:net";
-import { parseHost } from "../pool/hosts.js";
+import { parseHost } from "../base/net/hosts.js";
 import type { Target } from "./rules.js";
 
 /** A plain request as a proxy gets it. */

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { malformed, refusalOf, refuseTunnel } from "./answer.js";
+import { malformed, refusalOf, refuseTunnel } from "./refusals.js";
 import { onwardHeaders } from "./headers.js";
-import type { Outward } from "./outward.js";
-import type { Passages } from "./passages.js";
-import { type Pace, splice } from "./splice.js";
+import type { Outward } from "./connector.js";
+import type { Passages } from "./connections.js";
+import { type Pace, splice } from "./join-sockets.js";
 import { hostHeaderOf, parseAbsoluteTarget, parseConnectTarget } from "./target.js";
 import type { Target } from "./rules.js";
 

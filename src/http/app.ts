@@ -1,10 +1,10 @@
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyReply, type FastifyRequest, type FastifyServerFactory } from "fastify";
 import { errors, RemudaError, refusal } from "../base/errors.js";
-import { type HostCheck, makeHostCheck } from "../base/host-check.js";
+import { type HostCheck, makeHostCheck } from "../base/net/host-check.js";
 import { defaultProject } from "../base/ids.js";
-import { makeKeyCheck } from "../base/key-check.js";
-import { securityHeaders } from "../base/security-headers.js";
+import { makeKeyCheck } from "../base/crypto/key-check.js";
+import { securityHeaders } from "../base/net/security-headers.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { acceptBodies, wrongType } from "./body.js";
 import { refusalOf, refuse } from "./errors.js";

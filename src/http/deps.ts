@@ -1,13 +1,13 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { Log } from "../base/log.js";
-import type { Secret } from "../base/secret.js";
-import type { Staging } from "../blob/archives.js";
+import type { Secret } from "../base/crypto/secret.js";
+import type { Staging } from "../archive/archives.js";
 import type { PoolOperations, Readiness, SessionOperations } from "../pool/operations.js";
-import type { ExtensionOperations } from "../registry/extensions.js";
-import type { ProfileOperations } from "../registry/profiles.js";
-import type { ProxyOperations } from "../registry/proxies.js";
+import type { ExtensionOperations } from "../registry/extensions/extension.js";
+import type { ProfileOperations } from "../registry/profiles/profile.js";
+import type { ProxyOperations } from "../registry/proxies/proxy.js";
 import type { Front } from "./front.js";
-import type { Surroundings } from "./views.js";
+import type { Surroundings } from "./views/views.js";
 
 /** How much one upload may send, and how long it may take; in place of the limits for ordinary bodies. */
 export interface UploadLimits {

@@ -1,6 +1,6 @@
 import type { ErrorObject } from "ajv";
 import type { Detail } from "../base/errors.js";
-import { bounds } from "../pool/config.js";
+import { bounds } from "../spec/bodies.js";
 
 /** What Ajv found, in words for a person who does not know JSON Schema; nothing of a value is repeated. */
 export function faultsOf(found: readonly ErrorObject[]): Detail[] {

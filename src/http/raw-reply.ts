@@ -2,9 +2,9 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { errors, type Refusal, refusal } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
-import { securityHeaders } from "../base/security-headers.js";
+import { securityHeaders } from "../base/net/security-headers.js";
 import { errorBody, errorHeaders } from "./errors.js";
-import { isUploading } from "./uploading.js";
+import { isUploading } from "./uploads/uploading.js";
 
 /** Answers on a socket that has no response object (a malformed request, an upgrade) and closes it. */
 export function refuseOnSocket(socket: Duplex, refused: Refusal, requestId: string): void {

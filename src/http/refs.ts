@@ -1,5 +1,5 @@
 import { RemudaError } from "../base/errors.js";
-import { bounds } from "../pool/config.js";
+import { bounds } from "../spec/bodies.js";
 
 const pattern = new RegExp(bounds.namePattern);
 

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from "node:stream";
 import { refusal } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
-import { hasTwoHosts, type HostCheck } from "../base/host-check.js";
+import { hasTwoHosts, type HostCheck } from "../base/net/host-check.js";
 import { type AppState, hostCheckOf } from "./app.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { isFrontPath } from "./front.js";

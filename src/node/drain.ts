@@ -1,10 +1,10 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import { type Home, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import { sideBySide } from "../base/side-by-side.js";
+import { sideBySide } from "../base/concurrently.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
-import type { Nodes } from "../pool/nodes.js";
-import type { Homes, Projects } from "../pool/ports.js";
+import type { Nodes } from "../pool/ports/node-store.js";
+import type { Homes, Projects } from "../pool/ports/pool-store.js";
 import type { Slots } from "./slots.js";
 
 export interface DrainPorts {

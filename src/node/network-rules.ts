@@ -1,9 +1,9 @@
 import { findProxyId, type ProxyId } from "../base/ids.js";
 import type { Rules, Upstream } from "../egress/rules.js";
 import type { NetworkChange } from "../pool/browser.js";
-import { outsideCeiling } from "../pool/ceiling.js";
-import { type HostPattern, patternsOf } from "../pool/hosts.js";
-import type { LaunchConfig } from "../pool/launch-config.js";
+import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
+import { type HostPattern, patternsOf } from "../base/net/hosts.js";
+import type { LaunchConfig } from "../spec/launch-template.js";
 import { allowedHostsOf, proxyOf } from "../pool/network.js";
 
 /** What rules are made from beside the configuration. */

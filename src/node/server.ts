@@ -1,12 +1,12 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { textOf, type Log } from "../base/log.js";
-import { hasTwoHosts, type HostCheck } from "../base/host-check.js";
-import { makeKeyCheck } from "../base/key-check.js";
-import type { Secret } from "../base/secret.js";
-import { securityHeaders } from "../base/security-headers.js";
-import { answerJson, refuseRequest, refuseUpgrade } from "./answer.js";
-import type { Gateway } from "./gateway.js";
+import { hasTwoHosts, type HostCheck } from "../base/net/host-check.js";
+import { makeKeyCheck } from "../base/crypto/key-check.js";
+import type { Secret } from "../base/crypto/secret.js";
+import { securityHeaders } from "../base/net/security-headers.js";
+import { answerJson, refuseRequest, refuseUpgrade } from "../gateway/refusals.js";
+import type { Gateway } from "../gateway/gateway.js";
 
 export interface NodeServerParts {
   readonly gateway: Pick<Gateway, "request" | "upgrade">;

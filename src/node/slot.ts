@@ -2,14 +2,14 @@ import type { Clock, Millis } from "../base/clock.js";
 import { type BrowserId, homeOf, type LeaseId, onDemandHome, type ProfileId } from "../base/ids.js";
 import type { Chromium, Left } from "../browser/chromium.js";
 import type { NetworkSettings, RetireReason } from "../pool/browser.js";
-import type { Viewport } from "../pool/config.js";
-import type { LaunchConfig } from "../pool/launch-config.js";
-import type { UploadedExtension } from "../pool/ports.js";
-import { Activity } from "./activity.js";
-import type { Bridge } from "./bridge.js";
-import type { Door } from "./doors.js";
-import type { LocalBrowser } from "./ports.js";
-import { Using } from "./using.js";
+import type { Viewport } from "../spec/bodies.js";
+import type { LaunchConfig } from "../spec/launch-template.js";
+import type { UploadedExtension } from "../pool/ports/pool-store.js";
+import { Activity } from "../gateway/activity.js";
+import type { Bridge } from "../gateway/cdp/bridge.js";
+import type { Door } from "./browser-egress.js";
+import type { LocalBrowser } from "../gateway/ports.js";
+import { Using } from "./lease-usage.js";
 
 export interface SlotParts {
   readonly config: LaunchConfig;

@@ -4,12 +4,12 @@ import { type BrowserId, type ClaimId, homeOf } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Chromium, Furnish, Left } from "../browser/chromium.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
-import { memoryBytes } from "../pool/config.js";
-import type { Homes, Job, LeaseUsage, NodeReports } from "../pool/ports.js";
-import type { Bridge } from "./bridge.js";
-import type { Health } from "./health.js";
-import { type First, Launching, type LaunchingPorts } from "./launching.js";
-import { isOrderly, type Saving } from "./saving.js";
+import { memoryBytes } from "../spec/bodies.js";
+import type { Homes, Job, LeaseUsage, NodeReports } from "../pool/ports/pool-store.js";
+import type { Bridge } from "../gateway/cdp/bridge.js";
+import type { Health } from "./launch-health.js";
+import { type First, Launching, type LaunchingPorts } from "./launcher.js";
+import { isOrderly, type Saving } from "./profile-saver.js";
 import { type Running, Slot } from "./slot.js";
 
 export interface SlotPorts extends LaunchingPorts {

@@ -1,12 +1,12 @@
 import type { Millis } from "../base/clock.js";
 import { type Home, homeOf, newBrowserId, newRequestId, type PoolId } from "../base/ids.js";
 import type { Browser, Facts } from "./browser.js";
-import { memoryBytes } from "./config.js";
-import { LaunchConfigs } from "./configs.js";
-import type { LaunchConfig } from "./launch-config.js";
+import { memoryBytes } from "../spec/bodies.js";
+import { LaunchConfigs } from "./launch-templates.js";
+import type { LaunchConfig } from "../spec/launch-template.js";
 import { type Fleet, makeLook, Placement } from "./placement.js";
-import type { Nodes } from "./nodes.js";
-import type { Candidate, Homes, Job, Jobs, Wanted } from "./ports.js";
+import type { Nodes } from "./ports/node-store.js";
+import type { Candidate, Homes, Job, Jobs, Wanted } from "./ports/pool-store.js";
 
 export interface FillPorts {
   readonly homes: Homes;

@@ -1,6 +1,6 @@
 import type { Lease } from "./browser.js";
-import type { ProxyChoice } from "./config.js";
-import type { LaunchConfig } from "./launch-config.js";
+import type { ProxyChoice } from "../spec/bodies.js";
+import type { LaunchConfig } from "../spec/launch-template.js";
 
 /** The allowlist in force: the lease's own since a PATCH, else the launch's; null: every public host. */
 export function allowedHostsOf({ network }: LaunchConfig, lease: Pick<Lease, "network"> | undefined): readonly string[] | null {

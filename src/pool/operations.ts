@@ -1,9 +1,9 @@
 import type { Done, Refusal } from "../base/errors.js";
 import type { LeaseId, RequestId } from "../base/ids.js";
-import type { AcquireBody, PoolCreate, PoolPatch, ReleaseBody, SessionCreate, SessionPatch } from "./config.js";
-import type { CurlBody, CurlReply } from "./curl.js";
+import type { AcquireBody, PoolCreate, PoolPatch, ReleaseBody, SessionCreate, SessionPatch } from "../spec/bodies.js";
+import type { CurlBody, CurlReply } from "../lease/curl.js";
 import type { Pool, PoolBrowser } from "./pool.js";
-import type { ReceiveExtensions } from "./session-extensions.js";
+import type { ReceiveExtensions } from "../lease/add-extensions.js";
 import type { Session, Tombstone } from "./session.js";
 
 /** Who asks and how: what an operation needs of a request. */

@@ -1,6 +1,6 @@
 import type { BrowserId, NodeId } from "../base/ids.js";
-import { memoryBytes, memoryClasses } from "./config.js";
-import type { LivingNode, NodeFacts, Nodes } from "./nodes.js";
+import { memoryBytes, memoryClasses } from "../spec/bodies.js";
+import type { LivingNode, NodeFacts, Nodes } from "./ports/node-store.js";
 
 const leastBytes = Math.min(...memoryClasses.map(memoryBytes));
 

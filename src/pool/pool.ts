@@ -1,7 +1,7 @@
 import type { Millis } from "../base/clock.js";
 import type { BrowserId, NodeId, PoolId } from "../base/ids.js";
 import type { State } from "./browser.js";
-import type { PoolConfig } from "./launch-config.js";
+import type { PoolConfig } from "../spec/launch-template.js";
 
 /** How many browsers are in each state; `stale` are those of an older generation than the pool's. */
 export interface Counts {

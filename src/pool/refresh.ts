@@ -1,6 +1,6 @@
 import { type Home, homeOf, newRequestId, type ProfileId } from "../base/ids.js";
-import type { Homes, Projects } from "./ports.js";
-import type { ProfileRefs } from "./profiles.js";
+import type { Homes, Projects } from "./ports/pool-store.js";
+import type { ProfileRefs } from "../registry/profiles/selectors.js";
 
 interface HomePorts {
   readonly homes: Homes;

@@ -1,8 +1,8 @@
 import { type Refusal, refusal } from "../base/errors.js";
 import { type Home, homeOf } from "../base/ids.js";
-import type { PoolTerms } from "../pool/overview.js";
-import type { Homes, Projects } from "../pool/ports.js";
-import { namedBy } from "../pool/references.js";
+import type { PoolTerms } from "../pool/ports/partition-overview.js";
+import type { Homes, Projects } from "../pool/ports/pool-store.js";
+import { namedBy } from "./references.js";
 
 interface Ports {
   readonly homes: Pick<Homes, "findPool" | "findTerms">;

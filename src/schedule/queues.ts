@@ -1,11 +1,11 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
-import { groupBy } from "../base/group.js";
+import { groupBy } from "../base/group-by.js";
 import { type ConnectionOptions, Queue, Worker } from "bullmq";
 import type { NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { storeFault } from "../base/store-fault.js";
-import type { Job, Jobs } from "../pool/ports.js";
+import type { Job, Jobs } from "../pool/ports/pool-store.js";
 
 export interface QueueOptions {
   readonly connection: ConnectionOptions;

@@ -1,6 +1,6 @@
 import type { Home, PoolId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
-import type { PoolConfig } from "../pool/launch-config.js";
+import type { PoolConfig } from "../spec/launch-template.js";
 import { type Counts, type FillHold, type FillReason, type Pool, shortfall } from "../pool/pool.js";
 
 /** A browser's record as the scripts write it. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { makeHostCheck } from "../../src/base/host-check.js";
+import { makeHostCheck } from "../../src/base/net/host-check.js";
 
 const local = makeHostCheck({ host: "127.0.0.1", urls: ["https://Remuda.example.com", null, "http://[fd00::7]:4701"] });
 

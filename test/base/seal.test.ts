@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Seal, type Unsealed } from "../../src/base/seal.js";
-import { Secret } from "../../src/base/secret.js";
+import { Seal, type Unsealed } from "../../src/base/crypto/seal.js";
+import { Secret } from "../../src/base/crypto/secret.js";
 
 const seal = new Seal(new Secret("a key of this suite"));
 const textOf = (unsealed: Unsealed): string => (unsealed.kind === "opened" ? unsealed.text.reveal() : unsealed.kind);

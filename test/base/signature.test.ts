@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Secret } from "../../src/base/secret.js";
-import { isSigned, sign } from "../../src/base/signature.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+import { isSigned, sign } from "../../src/base/crypto/signature.js";
 
 const secret = new Secret("the cluster secret of this test");
 const now = 1_700_000_000_000;

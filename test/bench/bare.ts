@@ -5,12 +5,12 @@ import { systemClock } from "../../src/base/clock.js";
 import { within } from "../../src/base/deadline.js";
 import type { Engine } from "../../src/browser/chromium.js";
 import { findExecutable } from "../../src/browser/executable.js";
-import { openPipe, type Pipe } from "../../src/browser/pipe.js";
+import { openPipe, type Pipe } from "../../src/browser/cdp/pipe.js";
 import { findSandbox } from "../../src/browser/isolation/sandbox.js";
 import { startWalled } from "../../src/browser/isolation/syscall-filter.js";
 import type { Walls } from "../../src/browser/isolation/walls.js";
 import { switchesOf } from "../../src/browser/switches.js";
-import { launchSpec } from "../support/chromium-host.js";
+import { launchSpec } from "../support/browser/chromium-host.js";
 
 /** A Chromium that was only spawned: no uid, namespace, policy or cap of its own. */
 export interface Bare {

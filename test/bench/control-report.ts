@@ -1,7 +1,7 @@
 import type { Kind, Pair } from "./control.js";
-import { median, quantile } from "./figures.js";
-import type { Sample } from "./load.js";
-import type { Bar, Report } from "./report.js";
+import { median, quantile } from "./support/figures.js";
+import type { Sample } from "./support/load.js";
+import type { Bar, Report } from "./support/report.js";
 
 interface Demand {
   /** Part of the floor's cycles per second, at least. */

@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import { controlReport } from "./control-report.js";
-import { type Daemon, startDaemon } from "./daemon.js";
+import { type Daemon, startDaemon } from "./support/daemon.js";
 import { type Floor, startFloor } from "./floor.js";
-import { makeLightChromium } from "./light-chromium.js";
-import type { Line } from "./line.js";
-import { type Lease, runCycles, runSteps, type Sample, type Side } from "./load.js";
-import type { Report } from "./report.js";
-import { inRuns, inTurn, times } from "./runs.js";
+import { makeLightChromium } from "./support/light-chromium.js";
+import type { Line } from "./support/line.js";
+import { type Lease, runCycles, runSteps, type Sample, type Side } from "./support/load.js";
+import type { Report } from "./support/report.js";
+import { inRuns, inTurn, times } from "./support/runs.js";
 
 const clientCounts = [1, 8, 32] as const;
 /** So that no acquire waits. */

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.js";
 import { type Asker, openAnew, openKept, openPlain, receiveBody, type Way } from "./egress/client.js";
 import { bodyBytes } from "./egress/exchange.js";
-import { median } from "./figures.js";
-import { type Helper, startHelper } from "./processes.js";
-import type { Report } from "./report.js";
-import { inRuns, inTurn, times } from "./runs.js";
+import { median } from "./support/figures.js";
+import { type Helper, startHelper } from "./support/processes.js";
+import type { Report } from "./support/report.js";
+import { inRuns, inTurn, times } from "./support/runs.js";
 
 const parallel = 16;
 const sampleMs = 700;

@@ -4,11 +4,11 @@ import { systemClock } from "../../src/base/clock.js";
 import type { Chromium, ExtensionDirectory, LaunchSpec } from "../../src/browser/chromium.js";
 import type { Host } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
-import { launchSpec, openTestHost } from "../support/chromium-host.js";
-import { writeExtension } from "../support/extension-files.js";
-import { median } from "./figures.js";
-import type { Report } from "./report.js";
-import { inRuns, inTurn, times } from "./runs.js";
+import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
+import { writeExtension } from "../support/archive/extension-files.js";
+import { median } from "./support/figures.js";
+import type { Report } from "./support/report.js";
+import { inRuns, inTurn, times } from "./support/runs.js";
 
 const perRun = 5;
 const liveBarMs = 60;

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Line } from "./line.js";
-import { startHelper } from "./processes.js";
+import { Line } from "./support/line.js";
+import { startHelper } from "./support/processes.js";
 
 /** What no daemon could be faster than: see floor/server.ts. */
 export interface Floor {

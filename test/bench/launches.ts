@@ -2,12 +2,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.js";
-import { newScratchDirectory, openTestHost } from "../support/chromium-host.js";
+import { newScratchDirectory, openTestHost } from "../support/browser/chromium-host.js";
 import { type Bare, bareCommand, spawnBare } from "./bare.js";
-import { type Daemon, startDaemon } from "./daemon.js";
-import { median } from "./figures.js";
-import type { Report } from "./report.js";
-import { inRuns, times } from "./runs.js";
+import { type Daemon, startDaemon } from "./support/daemon.js";
+import { median } from "./support/figures.js";
+import type { Report } from "./support/report.js";
+import { inRuns, times } from "./support/runs.js";
 import { type Walled, walledCommand } from "./walled.js";
 
 const perRun = 16;

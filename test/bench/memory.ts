@@ -2,9 +2,9 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { pause, systemClock } from "../../src/base/clock.js";
 import { findExecutable } from "../../src/browser/executable.js";
-import { type Daemon, startDaemon } from "./daemon.js";
-import type { Line } from "./line.js";
-import type { Report } from "./report.js";
+import { type Daemon, startDaemon } from "./support/daemon.js";
+import type { Line } from "./support/line.js";
+import type { Report } from "./support/report.js";
 
 /** One after the other: 10 browsers, then 50 altogether. */
 const poolSizes = [10, 40] as const;

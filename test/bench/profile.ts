@@ -7,12 +7,12 @@ import { systemClock } from "../../src/base/clock.js";
 import type { Furnish, LaunchSpec, Left } from "../../src/browser/chromium.js";
 import type { Host } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
-import { packProfile } from "../../src/browser/pack-profile.js";
-import { unpackProfile } from "../../src/browser/unpack-profile.js";
-import { launchSpec, newScratchDirectory, openTestHost } from "../support/chromium-host.js";
-import { median } from "./figures.js";
-import type { Report } from "./report.js";
-import { inRuns, inTurn, times } from "./runs.js";
+import { packProfile } from "../../src/browser/profile/pack-profile.js";
+import { unpackProfile } from "../../src/browser/profile/unpack-profile.js";
+import { launchSpec, newScratchDirectory, openTestHost } from "../support/browser/chromium-host.js";
+import { median } from "./support/figures.js";
+import type { Report } from "./support/report.js";
+import { inRuns, inTurn, times } from "./support/runs.js";
 
 const files = 500;
 const fileBytes = 100_000;

@@ -1,14 +1,14 @@
 import type { Redis } from "ioredis";
 import { pause, systemClock } from "../../src/base/clock.js";
-import { startRedis } from "../support/redis.js";
-import { until } from "./daemon.js";
-import { Line } from "./line.js";
-import type { Bar, Report } from "./report.js";
+import { startRedis } from "../support/store/redis.js";
+import { until } from "./support/daemon.js";
+import { Line } from "./support/line.js";
+import type { Bar, Report } from "./support/report.js";
 import { apiKey, startDeployment } from "./rest/fleet-start.js";
 import { measure, type Reading } from "./rest/meter.js";
 import { drainChannel, fewPools, leaseCount, manyPools, nodeCount, type Shape, tombstoneCount } from "./rest/sizes.js";
 import { buryMany } from "./rest/tombstones.js";
-import { times } from "./runs.js";
+import { times } from "./support/runs.js";
 
 const most = { busyPercent: 2, sentPerSecond: 2_000_000 } as const;
 const fillLimitMs = 900_000;

@@ -2,15 +2,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { systemClock } from "../../src/base/clock.js";
-import { newScratchDirectory } from "../support/chromium-host.js";
-import { openSite } from "../support/chromium-site.js";
+import { newScratchDirectory } from "../support/browser/chromium-host.js";
+import { openSite } from "../support/browser/chromium-site.js";
 import { bareCommand } from "./bare.js";
-import { startDaemon } from "./daemon.js";
-import { median } from "./figures.js";
-import type { Line } from "./line.js";
-import type { Lease } from "./load.js";
-import type { Bar, Report } from "./report.js";
-import { inRuns, inTurn, times } from "./runs.js";
+import { startDaemon } from "./support/daemon.js";
+import { median } from "./support/figures.js";
+import type { Line } from "./support/line.js";
+import type { Lease } from "./support/load.js";
+import type { Bar, Report } from "./support/report.js";
+import { inRuns, inTurn, times } from "./support/runs.js";
 
 // Playwright would end the process at a signal, before the daemon is stopped.
 const ownSignals = { handleSIGINT: false, handleSIGTERM: false, handleSIGHUP: false } as const;

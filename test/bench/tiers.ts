@@ -1,11 +1,11 @@
 import { rm } from "node:fs/promises";
 import { pause, systemClock } from "../../src/base/clock.js";
 import type { Engine } from "../../src/browser/chromium.js";
-import { findNamespaces, type Namespaces } from "../../src/egress/namespace.js";
-import { newScratchDirectory, openTestHost, silentLog } from "../support/chromium-host.js";
-import { median, quantile } from "./figures.js";
-import type { Bar, Report } from "./report.js";
-import { inRuns, inTurn, times } from "./runs.js";
+import { findNamespaces, type Namespaces } from "../../src/egress/namespace/namespace.js";
+import { newScratchDirectory, openTestHost, silentLog } from "../support/browser/chromium-host.js";
+import { median, quantile } from "./support/figures.js";
+import type { Bar, Report } from "./support/report.js";
+import { inRuns, inTurn, times } from "./support/runs.js";
 import { type Launcher, makeLauncher } from "./tiers/launching.js";
 import { egressKiB, treeKiB } from "./tiers/memory.js";
 import { type Column, columns, type Tier, tiersOf, type Way } from "./tiers/ways.js";

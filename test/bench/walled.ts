@@ -1,15 +1,15 @@
 import { join } from "node:path";
 import type { Engine } from "../../src/browser/chromium.js";
-import { closeFiles } from "../../src/browser/file-access.js";
-import { type Home, makeHome, takeHome } from "../../src/browser/home.js";
+import { closeFiles } from "../../src/browser/extensions/file-access.js";
+import { type Home, makeHome, takeHome } from "../../src/browser/workspace.js";
 import type { Host } from "../../src/browser/host.js";
 import { etcDirectory } from "../../src/browser/isolation/ladder.js";
 import { makeEtc } from "../../src/browser/isolation/system-files.js";
 import type { Walls } from "../../src/browser/isolation/walls.js";
-import { limitsInside } from "../../src/browser/limits.js";
-import { configurationOf, putPolicy } from "../../src/browser/policy.js";
+import { limitsInside } from "../../src/browser/resources/limits.js";
+import { configurationOf, putPolicy } from "../../src/browser/policy/policy-files.js";
 import { switchesOf } from "../../src/browser/switches.js";
-import { launchSpec } from "../support/chromium-host.js";
+import { launchSpec } from "../support/browser/chromium-host.js";
 import { viewport } from "./bare.js";
 
 /** A command line that only has to be spawned: all that it needs is there. */

@@ -6,11 +6,11 @@ import { etcDirectory } from "../../src/browser/isolation/ladder.js";
 import { rungs } from "../../src/browser/isolation/rungs.js";
 import { makeWalls } from "../../src/browser/isolation/walls.js";
 import { launchChromium } from "../../src/browser/launch.js";
-import { launchSpec, newScratchDirectory, openTestHost } from "../support/chromium-host.js";
+import { launchSpec, newScratchDirectory, openTestHost } from "../support/browser/chromium-host.js";
 import { viewport } from "./bare.js";
-import { median } from "./figures.js";
-import type { Bar, Report } from "./report.js";
-import { inRuns, inTurn, times } from "./runs.js";
+import { median } from "./support/figures.js";
+import type { Bar, Report } from "./support/report.js";
+import { inRuns, inTurn, times } from "./support/runs.js";
 import { treeKiB } from "./tiers/memory.js";
 
 const launchesPerRun = 6;

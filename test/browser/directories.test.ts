@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Directories } from "../../src/browser/chromium.js";
 import { directoriesOf, emptyDirectory, makeDirectories, newWorkspaceName, removeTree } from "../../src/browser/directories.js";
-import { newScratchDirectory } from "../support/chromium-host.js";
+import { newScratchDirectory } from "../support/browser/chromium-host.js";
 
 const isRoot = process.getuid?.() === 0;
 const uid = 901_234;

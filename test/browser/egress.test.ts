@@ -8,13 +8,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec } from "../../src/browser/chromium.js";
 import type { Host } from "../../src/browser/host.js";
 import type { Rules } from "../../src/egress/rules.js";
-import { localRules, openTestEgress, publicRules, type TestDoor, type Tier, tiers } from "../support/browser-egress.js";
-import { PipeClient } from "../support/chromium-client.js";
-import { openTestHost } from "../support/chromium-host.js";
-import { kinds } from "../support/chromium-kinds.js";
-import { makeLauncher } from "../support/chromium-launcher.js";
-import { openSite, type Site } from "../support/chromium-site.js";
-import { until } from "../support/chromium-until.js";
+import { localRules, openTestEgress, publicRules, type TestDoor, type Tier, tiers } from "../support/browser/browser-egress.js";
+import { PipeClient } from "../support/browser/chromium-client.js";
+import { openTestHost } from "../support/browser/chromium-host.js";
+import { kinds } from "../support/browser/chromium-kinds.js";
+import { makeLauncher } from "../support/browser/chromium-launcher.js";
+import { openSite, type Site } from "../support/browser/chromium-site.js";
+import { until } from "../support/browser/chromium-until.js";
 
 /** Where browsers of any uid can read. */
 const work = mkdtempSync("/var/tmp/remuda-test-extensions-");

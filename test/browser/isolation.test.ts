@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium } from "../../src/browser/chromium.js";
 import type { Host } from "../../src/browser/host.js";
-import { PipeClient } from "../support/chromium-client.js";
-import { openTestHost } from "../support/chromium-host.js";
-import { kinds } from "../support/chromium-kinds.js";
-import { makeLauncher } from "../support/chromium-launcher.js";
-import { type Site, openSite } from "../support/chromium-site.js";
-import { until } from "../support/chromium-until.js";
+import { PipeClient } from "../support/browser/chromium-client.js";
+import { openTestHost } from "../support/browser/chromium-host.js";
+import { kinds } from "../support/browser/chromium-kinds.js";
+import { makeLauncher } from "../support/browser/chromium-launcher.js";
+import { type Site, openSite } from "../support/browser/chromium-site.js";
+import { until } from "../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;
 let host: Host;

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec } from "../../src/browser/chromium.js";
 import type { Host } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
-import { nothing, takeCensus } from "../support/chromium-census.js";
-import { launchSpec, openTestHost } from "../support/chromium-host.js";
+import { nothing, takeCensus } from "../support/browser/chromium-census.js";
+import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 
 let host: Host;
 beforeAll(async () => {

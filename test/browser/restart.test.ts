@@ -5,12 +5,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec, Left } from "../../src/browser/chromium.js";
 import type { Host } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
-import { nothing, takeCensus } from "../support/chromium-census.js";
-import { PipeClient } from "../support/chromium-client.js";
-import { launchSpec, openTestHost } from "../support/chromium-host.js";
-import { kinds } from "../support/chromium-kinds.js";
-import { marks, nextRoom, writeBrokenExtension, writeExtension, writeInto } from "../support/extension-files.js";
-import { type LoginSite, lookAround, moveIn, openLoginSite } from "../support/login-site.js";
+import { nothing, takeCensus } from "../support/browser/chromium-census.js";
+import { PipeClient } from "../support/browser/chromium-client.js";
+import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
+import { kinds } from "../support/browser/chromium-kinds.js";
+import { marks, nextRoom, writeBrokenExtension, writeExtension, writeInto } from "../support/archive/extension-files.js";
+import { type LoginSite, lookAround, moveIn, openLoginSite } from "../support/browser/login-site.js";
 
 let host: Host;
 let site: LoginSite;

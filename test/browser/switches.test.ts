@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { LaunchSpec } from "../../src/browser/chromium.js";
 import { switchesOf } from "../../src/browser/switches.js";
-import { launchSpec } from "../support/chromium-host.js";
+import { launchSpec } from "../support/browser/chromium-host.js";
 
 const facts = { profile: "/profile", sandbox: "namespace", majorVersion: "156" } as const;
 const nameOf = (text: string): string => text.split("=")[0] ?? "";

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { chownSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { nothing, takeCensus } from "../support/chromium-census.js";
-import { type DaemonScript, prepareDaemon } from "../support/chromium-daemon.js";
-import { newScratchDirectory } from "../support/chromium-host.js";
-import { until } from "../support/chromium-until.js";
+import { nothing, takeCensus } from "../support/browser/chromium-census.js";
+import { type DaemonScript, prepareDaemon } from "../support/browser/chromium-daemon.js";
+import { newScratchDirectory } from "../support/browser/chromium-host.js";
+import { until } from "../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;
 /** Nobody else's, so that what it leaves can be told apart. */

@@ -2,8 +2,8 @@ import { chownSync } from "node:fs";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type DaemonScript, prepareDaemon } from "../support/chromium-daemon.js";
-import { newScratchDirectory } from "../support/chromium-host.js";
+import { type DaemonScript, prepareDaemon } from "../support/browser/chromium-daemon.js";
+import { newScratchDirectory } from "../support/browser/chromium-host.js";
 
 /** Nobody else's; who is not root is an ordinary user already. */
 const uid = process.getuid?.() === 0 ? 64_322 : undefined;

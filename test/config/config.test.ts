@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openConfig, type Config } from "../../src/config.js";
+import { openConfig, type Config } from "../../src/config/config.js";
 import { findKeys, leaves } from "../../src/config/settings.js";
 
 let directory: string;

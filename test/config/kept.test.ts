@@ -2,8 +2,8 @@ import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Secret } from "../../src/base/secret.js";
-import { type Config, openConfig } from "../../src/config.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+import { type Config, openConfig } from "../../src/config/config.js";
 import { apiKey, apiKeyFile, clusterSecret, encryptionKey, nodeId } from "../../src/config/kept.js";
 
 let config: Config;

@@ -6,7 +6,7 @@ import { helpText, settingsTable } from "../../src/config/table.js";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/settings.md"), "utf8");
 
-test("the table of docs/settings.md is the schema's (node src/bootstrap.mjs settings writes it)", () => {
+test("the table of docs/settings.md is the schema's (node scripts/bootstrap.mjs settings writes it)", () => {
   const block = /<!-- settings -->\n(.*)\n<!-- \/settings -->/s.exec(page)?.[1];
   expect(block).toBe(settingsTable());
 });

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { beforeEach, expect, test } from "vitest";
 import type { Log } from "../../src/base/log.js";
 import { Stops } from "../../src/base/stops.js";
-import { type Lifetime, runDaemon, type Start } from "../../src/shutdown.js";
+import { type Lifetime, runDaemon, type Start } from "../../src/daemon/shutdown.js";
 import { DrivenClock } from "../support/driven-clock.js";
 
 let clock: DrivenClock;

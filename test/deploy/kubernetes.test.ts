@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openConfig } from "../../src/config.js";
+import { openConfig } from "../../src/config/config.js";
 import { leaves } from "../../src/config/settings.js";
 
 const root = join(import.meta.dirname, "../..");

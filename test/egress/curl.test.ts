@@ -1,10 +1,10 @@
 import type { RequestListener } from "node:http";
 import { afterEach, expect, test } from "vitest";
 import type { CurlAnswer, CurlRequest } from "../../src/egress/egress.js";
-import { type EgressBed, openEgress, rulesFor } from "../support/egress-bed.js";
-import { openOrigin, openRawOrigin, openSecureOrigin } from "../support/egress-origin.js";
-import { openUpstream } from "../support/egress-upstream.js";
-import { until } from "../support/chromium-until.js";
+import { type EgressBed, openEgress, rulesFor } from "../support/egress/egress-bed.js";
+import { openOrigin, openRawOrigin, openSecureOrigin } from "../support/egress/egress-origin.js";
+import { openUpstream } from "../support/egress/egress-upstream.js";
+import { until } from "../support/browser/chromium-until.js";
 
 const closing: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {

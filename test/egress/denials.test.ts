@@ -5,9 +5,9 @@ import { expect, test } from "vitest";
 import { DrivenClock } from "../support/driven-clock.js";
 import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
 import { Denials } from "../../src/egress/denials.js";
-import { openEgress, rulesFor } from "../support/egress-bed.js";
-import { ask } from "../support/egress-client.js";
-import { makeLogBook } from "../support/http-server.js";
+import { openEgress, rulesFor } from "../support/egress/egress-bed.js";
+import { ask } from "../support/egress/egress-client.js";
+import { makeLogBook } from "../support/http/http-server.js";
 
 const told = (lines: ReturnType<typeof makeLogBook>["lines"]) => lines.filter(({ message }) => message === "egress denied");
 

@@ -3,8 +3,8 @@ import { createServer, request } from "node:http";
 import { type AddressInfo, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { openPort } from "../../src/egress/port.js";
-import { openEgress, rulesFor } from "../support/egress-bed.js";
-import { ask, closeOf, openSocket } from "../support/egress-client.js";
+import { openEgress, rulesFor } from "../support/egress/egress-bed.js";
+import { ask, closeOf, openSocket } from "../support/egress/egress-client.js";
 
 async function origin() {
   const server = createServer((asked, reply) => reply.end(`${asked.method} ${asked.url} ${asked.headers.host}`));

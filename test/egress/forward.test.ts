@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { type IncomingMessage, request, type RequestListener } from "node:http";
 import type { Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { type EgressBed, openEgress, rulesFor } from "../support/egress-bed.js";
-import { ask, bodyOf, openSocket, readText, sendRaw } from "../support/egress-client.js";
-import { freePort, openOrigin, openRawOrigin, type TestServer } from "../support/egress-origin.js";
-import { until } from "../support/chromium-until.js";
+import { type EgressBed, openEgress, rulesFor } from "../support/egress/egress-bed.js";
+import { ask, bodyOf, openSocket, readText, sendRaw } from "../support/egress/egress-client.js";
+import { freePort, openOrigin, openRawOrigin, type TestServer } from "../support/egress/egress-origin.js";
+import { until } from "../support/browser/chromium-until.js";
 
 const closing: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {

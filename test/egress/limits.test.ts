@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { Bucket } from "../../src/egress/limits.js";
-import { makeOwn } from "../../src/egress/own.js";
+import { makeOwn } from "../../src/egress/reserved-endpoints.js";
 import { DrivenClock } from "../support/driven-clock.js";
-import { type BedOptions, type EgressBed, openEgress, rulesFor } from "../support/egress-bed.js";
-import { ask, openTunnel, readText } from "../support/egress-client.js";
-import { openOrigin, openRawOrigin } from "../support/egress-origin.js";
-import { until } from "../support/chromium-until.js";
+import { type BedOptions, type EgressBed, openEgress, rulesFor } from "../support/egress/egress-bed.js";
+import { ask, openTunnel, readText } from "../support/egress/egress-client.js";
+import { openOrigin, openRawOrigin } from "../support/egress/egress-origin.js";
+import { until } from "../support/browser/chromium-until.js";
 
 const closing: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {

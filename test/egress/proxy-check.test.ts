@@ -2,14 +2,14 @@ import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { Secret } from "../../src/base/secret.js";
-import { makeOwn } from "../../src/egress/own.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+import { makeOwn } from "../../src/egress/reserved-endpoints.js";
 import { makeProbe, type ProbeParts } from "../../src/egress/proxy-check.js";
-import type { Upstream } from "../../src/registry/proxies.js";
-import { resolveBy } from "../support/egress-bed.js";
+import type { Upstream } from "../../src/registry/proxies/proxy.js";
+import { resolveBy } from "../support/egress/egress-bed.js";
 import {
   findClosedPort, makeCertificate, type Origin, startHttpProxy, startOrigin, startSilent, startSocksProxy, type UpstreamProxy,
-} from "../support/upstream-proxies.js";
+} from "../support/egress/upstream-proxies.js";
 
 const certificate = makeCertificate();
 const credentials = { username: "me", password: "pässword: 1" };

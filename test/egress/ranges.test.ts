@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { isClosed, isMetadata, isUnspecified, loopbackOf } from "../../src/egress/ranges.js";
-import { parseHost } from "../../src/pool/hosts.js";
+import { parseHost } from "../../src/base/net/hosts.js";
 
 const canonical = (text: string): string => parseHost(text)?.host ?? "no host";
 

@@ -5,7 +5,7 @@ import { systemClock } from "../../src/base/clock.js";
 import { TimeLimitReached } from "../../src/base/deadline.js";
 import { makeResolve, type Resolve } from "../../src/egress/resolve.js";
 import { closedRules, judge, type Rules } from "../../src/egress/rules.js";
-import { type Dns, startDns } from "../support/dns-server.js";
+import { type Dns, startDns } from "../support/egress/dns-server.js";
 
 let dns: Dns;
 beforeEach(async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { closedRules, type Dialled, isStillAllowed, judge, type Rules, type Upstream, type Way } from "../../src/egress/rules.js";
-import { type HostPattern, parseHostPattern } from "../../src/pool/hosts.js";
+import { type HostPattern, parseHostPattern } from "../../src/base/net/hosts.js";
 
 function patterns(...texts: string[]): HostPattern[] {
   return texts.map((text) => {

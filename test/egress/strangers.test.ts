@@ -5,11 +5,11 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { makeOwn } from "../../src/egress/own.js";
+import { makeOwn } from "../../src/egress/reserved-endpoints.js";
 import { canFindPeerUid, findPeerUid } from "../../src/egress/peer.js";
 import { compileSources } from "../support/compiled.js";
-import { openEgress, rulesFor } from "../support/egress-bed.js";
-import { ask, openTunnel } from "../support/egress-client.js";
+import { openEgress, rulesFor } from "../support/egress/egress-bed.js";
+import { ask, openTunnel } from "../support/egress/egress-client.js";
 
 const isRoot = process.getuid?.() === 0;
 const compiled = await compileSources();
@@ -79,7 +79,7 @@ test.runIf(isRoot)("a proxy admits the browser's user alone: no other user of th
   const module = (path: string): string => pathToFileURL(join(compiled.directory, path)).href;
   const code = `
     const { Egress } = await import("${module("src/egress/egress.js")}"); const { openPort } = await import("${module("src/egress/port.js")}");
-    const { systemClock: clock } = await import("${module("src/base/clock.js")}"); const { patternsOf } = await import("${module("src/pool/hosts.js")}");
+    const { systemClock: clock } = await import("${module("src/base/clock.js")}"); const { patternsOf } = await import("${module("src/base/net/hosts.js")}");
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const egress = await Egress.open({ browser: "b", rules: { allowed: null, privates: patternsOf(["127.0.0.1"]), routes: [] }, listener: openPort({ mayConnect: (uid) => uid >= 70000 && uid < 70010 }) }, {
       settings: { connectMs: 2000, idleMs: 20000, maxConnections: 100, bytesPerSecond: null, headerBytes: 16384 },

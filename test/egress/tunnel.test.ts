@@ -4,11 +4,11 @@ import { connect as connectTls } from "node:tls";
 import type { Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { type BedOptions, type EgressBed, openEgress, resolveBy, rulesFor } from "../support/egress-bed.js";
-import { testCertificate } from "../support/egress-certificate.js";
-import { bodyOf, closeOf, openSocket, openTunnel, readText, sendRaw } from "../support/egress-client.js";
-import { freePort, openOrigin, openRawOrigin, openSecureOrigin } from "../support/egress-origin.js";
-import { until } from "../support/chromium-until.js";
+import { type BedOptions, type EgressBed, openEgress, resolveBy, rulesFor } from "../support/egress/egress-bed.js";
+import { testCertificate } from "../support/egress/egress-certificate.js";
+import { bodyOf, closeOf, openSocket, openTunnel, readText, sendRaw } from "../support/egress/egress-client.js";
+import { freePort, openOrigin, openRawOrigin, openSecureOrigin } from "../support/egress/egress-origin.js";
+import { until } from "../support/browser/chromium-until.js";
 
 const closing: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {

@@ -2,8 +2,8 @@ import { Readable, Writable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { Turns } from "../../src/base/turn.js";
-import { flow } from "../../src/egress/splice.js";
+import { Turns } from "../../src/base/fair-turns.js";
+import { flow } from "../../src/egress/join-sockets.js";
 
 const chunks = 400;
 const chunkBytes = 65_536;

@@ -3,14 +3,14 @@ import { inspect } from "node:util";
 import { Server as ChainServer } from "proxy-chain";
 import { afterEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { Secret } from "../../src/base/secret.js";
-import { makeOwn } from "../../src/egress/own.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+import { makeOwn } from "../../src/egress/reserved-endpoints.js";
 import type { Rules, Upstream } from "../../src/egress/rules.js";
 import { dialThrough } from "../../src/egress/upstream.js";
-import { type BedOptions, type EgressBed, openEgress, patterns } from "../support/egress-bed.js";
-import { ask, bodyOf, openTunnel, readText } from "../support/egress-client.js";
-import { freePort, openOrigin, openRawOrigin } from "../support/egress-origin.js";
-import { openUpstream, type TestUpstream, upstreamPassword } from "../support/egress-upstream.js";
+import { type BedOptions, type EgressBed, openEgress, patterns } from "../support/egress/egress-bed.js";
+import { ask, bodyOf, openTunnel, readText } from "../support/egress/egress-client.js";
+import { freePort, openOrigin, openRawOrigin } from "../support/egress/egress-origin.js";
+import { openUpstream, type TestUpstream, upstreamPassword } from "../support/egress/egress-upstream.js";
 
 const closing: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {

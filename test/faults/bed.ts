@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import { type CompiledDaemon, compileDaemon, type DaemonProcess, spawnDaemon } from "../support/daemon-process.js";
-import { DaemonPlace, type Wishes } from "../support/daemon-settings.js";
-import { openRedisProxy, type RedisProxy } from "../support/redis-proxy.js";
-import { startRedis, type TestRedis } from "../support/redis.js";
+import { type CompiledDaemon, compileDaemon, type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
+import { DaemonPlace, type Wishes } from "../support/daemon/daemon-settings.js";
+import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
 
 type Settings = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 

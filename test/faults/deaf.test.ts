@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { expect, onTestFinished } from "vitest";
-import { until } from "../support/chromium-until.js";
-import type { DaemonClient, Lease } from "../support/daemon.js";
-import { connectRaw, type RawCdp } from "../support/raw-cdp.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { DaemonClient, Lease } from "../support/daemon/daemon.js";
+import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 

@@ -1,10 +1,10 @@
 import { Redis } from "ioredis";
 import { expect, onTestFinished } from "vitest";
-import { until } from "../support/chromium-until.js";
-import type { DaemonProcess } from "../support/daemon-process.js";
-import type { Lease } from "../support/daemon.js";
-import { connectRaw } from "../support/raw-cdp.js";
-import { startRedisFailover } from "../support/redis-failover.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { DaemonProcess } from "../support/daemon/daemon-process.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { startRedisFailover } from "../support/store/redis-failover.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 

@@ -1,8 +1,8 @@
 import { expect } from "vitest";
-import { takeCensus } from "../support/chromium-census.js";
-import { until } from "../support/chromium-until.js";
-import type { Lease } from "../support/daemon.js";
-import { connectRaw } from "../support/raw-cdp.js";
+import { takeCensus } from "../support/browser/chromium-census.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
-import { until } from "../support/chromium-until.js";
-import type { DaemonClient, Lease } from "../support/daemon.js";
-import { connectRaw } from "../support/raw-cdp.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { DaemonClient, Lease } from "../support/daemon/daemon.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 

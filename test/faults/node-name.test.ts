@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
-import { until } from "../support/chromium-until.js";
-import type { Lease } from "../support/daemon.js";
-import { type CompiledDaemon, compileDaemon } from "../support/daemon-process.js";
-import { Fleet } from "../support/fleet.js";
-import { keysAbout } from "../support/redis-look.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import { type CompiledDaemon, compileDaemon } from "../support/daemon/daemon-process.js";
+import { Fleet } from "../support/daemon/fleet.js";
+import { keysAbout } from "../support/store/redis-look.js";
 import { fault } from "./fault.js";
 
 let compiled: CompiledDaemon;

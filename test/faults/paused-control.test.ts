@@ -1,6 +1,6 @@
 import { expect } from "vitest";
-import { until } from "../support/chromium-until.js";
-import type { Lease } from "../support/daemon.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease } from "../support/daemon/daemon.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 

@@ -1,9 +1,9 @@
 import { expect, onTestFinished } from "vitest";
-import { openSite } from "../support/chromium-site.js";
-import { until } from "../support/chromium-until.js";
-import type { Lease } from "../support/daemon.js";
-import { askForever } from "../support/egress-traffic.js";
-import { connectRaw } from "../support/raw-cdp.js";
+import { openSite } from "../support/browser/chromium-site.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import { askForever } from "../support/egress/egress-traffic.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 

@@ -1,9 +1,9 @@
 import { request } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
-import { until } from "../support/chromium-until.js";
-import type { Lease } from "../support/daemon.js";
-import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon-process.js";
-import { Fleet, spread } from "../support/fleet.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon/daemon-process.js";
+import { Fleet, spread } from "../support/daemon/fleet.js";
 import { fault, startWatch } from "./fault.js";
 
 let compiled: CompiledDaemon;

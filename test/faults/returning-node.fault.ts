@@ -1,9 +1,9 @@
 import { expect } from "vitest";
-import { until } from "../support/chromium-until.js";
-import type { DaemonProcess } from "../support/daemon-process.js";
-import type { Lease } from "../support/daemon.js";
-import { spread } from "../support/fleet.js";
-import { connectRaw } from "../support/raw-cdp.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { DaemonProcess } from "../support/daemon/daemon-process.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import { spread } from "../support/daemon/fleet.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 

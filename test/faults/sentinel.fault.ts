@@ -1,8 +1,8 @@
 import { expect, onTestFinished } from "vitest";
-import { until } from "../support/chromium-until.js";
-import type { Lease } from "../support/daemon.js";
-import { connectRaw } from "../support/raw-cdp.js";
-import { startRedisPair } from "../support/redis-pair.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { startRedisPair } from "../support/store/redis-pair.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 

@@ -1,7 +1,7 @@
 import { homeOf, newPoolId, type PoolId } from "../../src/base/ids.js";
-import { sideBySide } from "../../src/base/side-by-side.js";
-import type { TestRedis } from "../support/redis.js";
-import { openStoreBed, poolConfig, request, writeOf } from "../support/store-bed.js";
+import { sideBySide } from "../../src/base/concurrently.js";
+import type { TestRedis } from "../support/store/redis.js";
+import { openStoreBed, poolConfig, request, writeOf } from "../support/store/store-bed.js";
 
 /** Pools that want more than any node has room for, written without a daemon. */
 export async function makeShortPools(redis: TestRedis, count: number): Promise<readonly PoolId[]> {

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
-import { until } from "../support/chromium-until.js";
-import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon-process.js";
-import { Fleet, spread } from "../support/fleet.js";
-import { send } from "../support/http-server.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon/daemon-process.js";
+import { Fleet, spread } from "../support/daemon/fleet.js";
+import { send } from "../support/http/http-server.js";
 import { fault } from "./fault.js";
 
 let compiled: CompiledDaemon;

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import { until } from "../support/chromium-until.js";
-import { type CompiledDaemon, compileDaemon } from "../support/daemon-process.js";
-import type { PoolBrowser } from "../support/daemon.js";
-import { Fleet } from "../support/fleet.js";
-import { openRedisProxy, type RedisProxy } from "../support/redis-proxy.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type CompiledDaemon, compileDaemon } from "../support/daemon/daemon-process.js";
+import type { PoolBrowser } from "../support/daemon/daemon.js";
+import { Fleet } from "../support/daemon/fleet.js";
+import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
 import { fault } from "./fault.js";
 import { makeShortPools } from "./short-pools.js";
 

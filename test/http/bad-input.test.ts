@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { key, send, sharedServer } from "../support/http-server.js";
-import { tryBadInputs } from "../support/openapi-inputs.js";
+import { key, send, sharedServer } from "../support/http/http-server.js";
+import { tryBadInputs } from "../support/http/openapi-inputs.js";
 
 // Thousands of requests: a limit that ends what hangs, on a machine that may be busy with other tests.
 vi.setConfig({ testTimeout: 120_000 });

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import type { Caller } from "../../src/pool/operations.js";
-import { key, send, sharedServer, startServer } from "../support/http-server.js";
+import { key, send, sharedServer, startServer } from "../support/http/http-server.js";
 
 const server = sharedServer();
 const callerOf = async (headers: Record<string, string>, body: object = {}): Promise<Caller> => {

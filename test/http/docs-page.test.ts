@@ -1,7 +1,7 @@
 import { chromium } from "playwright-core";
 import { expect, test } from "vitest";
 import { findExecutable } from "../../src/browser/executable.js";
-import { key, sharedServer } from "../support/http-server.js";
+import { key, sharedServer } from "../support/http/http-server.js";
 
 const server = sharedServer();
 

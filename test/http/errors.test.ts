@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { type ErrorCode, errors, RemudaError, refusal } from "../../src/base/errors.js";
 import { errorsTable } from "../../src/http/errors-table.js";
 import { operations } from "../../src/http/schemas/operations.js";
-import { send, sharedServer } from "../support/http-server.js";
+import { send, sharedServer } from "../support/http/http-server.js";
 
 const server = sharedServer();
 const codes = Object.keys(errors) as ErrorCode[];
@@ -14,7 +14,7 @@ test("the OpenAPI document lists exactly the codes of the table", async () => {
   expect([...body.components.schemas.Error.properties.code.enum].sort()).toEqual([...codes].sort());
 });
 
-test("docs/errors.md lists exactly the codes of the table (node src/bootstrap.mjs settings writes it)", async () => {
+test("docs/errors.md lists exactly the codes of the table (node scripts/bootstrap.mjs settings writes it)", async () => {
   const page = await readFile(new URL("../../docs/errors.md", import.meta.url), "utf8");
   const block = /<!-- errors -->\n([\s\S]*?)\n<!-- \/errors -->/.exec(page)?.[1];
   expect(block).toBe(errorsTable());

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import Kernel, { BadRequestError, ConflictError, NotFoundError, PermissionDeniedError } from "@onkernel/sdk";
 import { toFile } from "@onkernel/sdk/uploads";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Daemon, startDaemon } from "../support/daemon.js";
-import { boundary, multipartBody, multipartType, type SentPart } from "../support/multipart-body.js";
-import { startRedis, type TestRedis } from "../support/redis.js";
-import { extensionZip, zipBytes } from "../support/zip-bytes.js";
+import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+import { boundary, multipartBody, multipartType, type SentPart } from "../support/http/multipart-body.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
+import { extensionZip, zipBytes } from "../support/archive/zip-bytes.js";
 
 /** Stands for the Chrome Web Store: an archive packed in version 2, or none. */
 const store = createServer((request, response) => void (request.url?.includes(storeId) ? response.end(packed) : response.writeHead(204).end()));

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { key, sharedServer, startServer } from "../support/http-server.js";
+import { key, sharedServer, startServer } from "../support/http/http-server.js";
 
 const upgrades: string[] = [];
 const server = sharedServer({ publicUrl: "https://remuda.example.com" }, {

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import type { ExtensionId } from "../../src/base/ids.js";
 import { done, refusal } from "../../src/base/errors.js";
 import type { Session } from "../../src/pool/session.js";
-import { send, type Sent, sharedServer } from "../support/http-server.js";
-import { extension, pool, profile, session } from "../support/recorded-operations.js";
+import { send, type Sent, sharedServer } from "../support/http/http-server.js";
+import { extension, pool, profile, session } from "../support/http/recorded-operations.js";
 
 const server = sharedServer();
 const ask = (path: string, sent: Sent = {}) => send(`${server().url}${path}`, sent);

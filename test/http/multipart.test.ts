@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type MultipartLimits, readParts } from "../../src/http/multipart.js";
-import type { Part } from "../../src/http/part-queue.js";
+import { type MultipartLimits, readParts } from "../../src/http/uploads/multipart.js";
+import type { Part } from "../../src/http/uploads/part-queue.js";
 import { Random } from "../simulation/random.js";
 import { DrivenClock } from "../support/driven-clock.js";
-import { boundary, multipartBody, multipartType, type SentPart } from "../support/multipart-body.js";
+import { boundary, multipartBody, multipartType, type SentPart } from "../support/http/multipart-body.js";
 
 const limits: MultipartLimits = { maxParts: 5, maxFieldBytes: 100, maxFileBytes: 1_000_000, stallMs: 20_000, limitMs: 300_000 };
 

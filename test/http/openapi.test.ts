@@ -2,7 +2,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { expect, test } from "vitest";
 import { makeApp } from "../../src/http/app.js";
-import { httpOptions, makeDeps, send, sharedServer } from "../support/http-server.js";
+import { httpOptions, makeDeps, send, sharedServer } from "../support/http/http-server.js";
 
 const server = sharedServer();
 const documentOf = async () => (await send(`${server().url}/openapi.json`)).body;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { refusal } from "../../src/base/errors.js";
 import type { Pool } from "../../src/pool/pool.js";
-import { send, type Sent, sharedServer } from "../support/http-server.js";
-import { pool, poolConfig, session, tombstone } from "../support/recorded-operations.js";
+import { send, type Sent, sharedServer } from "../support/http/http-server.js";
+import { pool, poolConfig, session, tombstone } from "../support/http/recorded-operations.js";
 
 const server = sharedServer();
 const ask = (path: string, sent: Sent = {}) => send(`${server().url}${path}`, sent);

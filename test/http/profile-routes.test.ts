@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RemudaError, refusal } from "../../src/base/errors.js";
-import { key, send, type Sent, sharedServer, startServer } from "../support/http-server.js";
-import { profile } from "../support/recorded-operations.js";
+import { key, send, type Sent, sharedServer, startServer } from "../support/http/http-server.js";
+import { profile } from "../support/http/recorded-operations.js";
 
 const server = sharedServer();
 const ask = (path: string, sent: Sent = {}) => send(`${server().url}${path}`, sent);

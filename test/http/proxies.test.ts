@@ -1,13 +1,13 @@
 import Kernel, { BadRequestError, NotFoundError, PermissionDeniedError, UnprocessableEntityError } from "@onkernel/sdk";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Seal } from "../../src/base/seal.js";
-import { Secret } from "../../src/base/secret.js";
-import { type Daemon, startDaemon } from "../support/daemon.js";
-import { type Dns, startDns } from "../support/dns-server.js";
-import { pictureOf } from "../support/picture.js";
-import { startRedis, type TestRedis } from "../support/redis.js";
-import { findClosedPort, makeCertificate, type Origin, startHttpProxy, startOrigin, startSilent, type UpstreamProxy } from "../support/upstream-proxies.js";
+import { Seal } from "../../src/base/crypto/seal.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+import { type Dns, startDns } from "../support/egress/dns-server.js";
+import { pictureOf } from "../support/browser/picture.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
+import { findClosedPort, makeCertificate, type Origin, startHttpProxy, startOrigin, startSilent, type UpstreamProxy } from "../support/egress/upstream-proxies.js";
 
 const credentials = { username: "me", password: "hunter2-of-this-suite" };
 const certificate = makeCertificate();

@@ -3,8 +3,8 @@ import Kernel, {
 } from "@onkernel/sdk";
 import { expect, test } from "vitest";
 import { refusal } from "../../src/base/errors.js";
-import { key, sharedServer } from "../support/http-server.js";
-import { pool, session } from "../support/recorded-operations.js";
+import { key, sharedServer } from "../support/http/http-server.js";
+import { pool, session } from "../support/http/recorded-operations.js";
 
 const server = sharedServer();
 const client = () => new Kernel({ apiKey: key, baseURL: server().url });

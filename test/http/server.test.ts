@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import type { Front } from "../../src/http/front.js";
-import { key, send, startServer, type TestServer } from "../support/http-server.js";
+import { key, send, startServer, type TestServer } from "../support/http/http-server.js";
 
 const servers: TestServer[] = [];
 const sockets: Socket[] = [];

@@ -1,9 +1,9 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import type { HttpOptions } from "../../src/http/deps.js";
-import { key, startServer, type TestServer } from "../support/http-server.js";
-import { multipartBody, multipartType } from "../support/multipart-body.js";
-import { stagingBed } from "../support/staging-bed.js";
+import { key, startServer, type TestServer } from "../support/http/http-server.js";
+import { multipartBody, multipartType } from "../support/http/multipart-body.js";
+import { stagingBed } from "../support/archive/staging-bed.js";
 
 const { staging, files } = await stagingBed();
 const servers: TestServer[] = [];

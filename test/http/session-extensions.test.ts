@@ -5,9 +5,9 @@ import Kernel, { BadRequestError, toFile } from "@onkernel/sdk";
 import { afterEach, expect, test } from "vitest";
 import { refusal } from "../../src/base/errors.js";
 import { Random } from "../simulation/random.js";
-import { key, sharedServer } from "../support/http-server.js";
-import { multipartBody, multipartType, type SentPart } from "../support/multipart-body.js";
-import { stagingBed } from "../support/staging-bed.js";
+import { key, sharedServer } from "../support/http/http-server.js";
+import { multipartBody, multipartType, type SentPart } from "../support/http/multipart-body.js";
+import { stagingBed } from "../support/archive/staging-bed.js";
 
 const { staging, files } = await stagingBed();
 const server = sharedServer({}, { staging });

@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { key, send, sharedServer } from "../support/http-server.js";
-import { session } from "../support/recorded-operations.js";
+import { key, send, sharedServer } from "../support/http/http-server.js";
+import { session } from "../support/http/recorded-operations.js";
 
 const server = sharedServer();
 const acquireText = (extra = ""): string =>

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Drain } from "../../src/node/drain.js";
-import { silentLog } from "../support/chromium-host.js";
-import { until } from "../support/chromium-until.js";
-import { type NodeBed, openNodeBed } from "../support/node-bed.js";
-import { nodeA, PoolBed } from "../support/pool-bed.js";
+import { silentLog } from "../support/browser/chromium-host.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { nodeA, PoolBed } from "../support/store/pool-bed.js";
 
 let node: NodeBed;
 let count = 0;

@@ -2,12 +2,12 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { proxyPorts } from "../../src/egress/port.js";
 import { CurlFailure } from "../../src/egress/egress.js";
 import type { Slot } from "../../src/node/slot.js";
-import { openSite, type Site } from "../support/chromium-site.js";
-import { until } from "../support/chromium-until.js";
+import { openSite, type Site } from "../support/browser/chromium-site.js";
+import { until } from "../support/browser/chromium-until.js";
 import { isLiving } from "../support/living.js";
-import { type NodeBed, openNodeBed } from "../support/node-bed.js";
-import { type Held, PoolBed } from "../support/pool-bed.js";
-import { claimOf, request } from "../support/store-bed.js";
+import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { type Held, PoolBed } from "../support/store/pool-bed.js";
+import { claimOf, request } from "../support/store/store-bed.js";
 
 let node: NodeBed;
 let site: Site;

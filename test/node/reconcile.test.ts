@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { newBrowserId, newLeaseId } from "../../src/base/ids.js";
 import type { Slot } from "../../src/node/slot.js";
-import { until } from "../support/chromium-until.js";
+import { until } from "../support/browser/chromium-until.js";
 import { isLiving } from "../support/living.js";
-import { type NodeBed, openNodeBed } from "../support/node-bed.js";
-import { nodeA, PoolBed } from "../support/pool-bed.js";
-import { request } from "../support/store-bed.js";
+import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { nodeA, PoolBed } from "../support/store/pool-bed.js";
+import { request } from "../support/store/store-bed.js";
 
 let node: NodeBed;
 let count = 0;

@@ -1,10 +1,10 @@
 import { request } from "node:http";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { makeHostCheck } from "../../src/base/host-check.js";
-import { Secret } from "../../src/base/secret.js";
+import { makeHostCheck } from "../../src/base/net/host-check.js";
+import { Secret } from "../../src/base/crypto/secret.js";
 import { listenAsNodeServer } from "../../src/node/server.js";
-import { makeLogBook } from "../support/http-server.js";
+import { makeLogBook } from "../support/http/http-server.js";
 
 const key = "the_key_of_this_suite";
 const upgraded: string[] = [];

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { newLeaseId } from "../../src/base/ids.js";
-import { until } from "../support/chromium-until.js";
+import { until } from "../support/browser/chromium-until.js";
 import { isLiving } from "../support/living.js";
-import { type NodeBed, openNodeBed } from "../support/node-bed.js";
-import { PoolBed } from "../support/pool-bed.js";
-import { claimOf } from "../support/store-bed.js";
+import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { PoolBed } from "../support/store/pool-bed.js";
+import { claimOf } from "../support/store/store-bed.js";
 
 let node: NodeBed;
 let count = 0;

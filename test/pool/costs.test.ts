@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ExtensionId, newBrowserId, newLeaseId, type NodeId, onDemandHome, type ProfileId } from "../../src/base/ids.js";
 import { makeFill } from "../../src/pool/fill.js";
-import type { NodeFacts } from "../../src/pool/nodes.js";
+import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import { refuseInUse } from "../../src/registry/in-use.js";
-import { readingsOf } from "../../src/readings.js";
-import { projectKey, type ProjectPart } from "../../src/store/keys.js";
-import { age } from "../support/age.js";
-import { callerOf, type ControlBed, openControlBed } from "../support/control-bed.js";
-import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
-import { costOf, type Cost } from "../support/redis-cost.js";
-import { poolConfig, request } from "../support/store-bed.js";
-import { until } from "../support/chromium-until.js";
+import { readingsOf } from "../../src/daemon/gauges.js";
+import { projectKey, type ProjectPart } from "../../src/store/redis/keys.js";
+import { age } from "../support/store/age.js";
+import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
+import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
+import { costOf, type Cost } from "../support/store/redis-cost.js";
+import { poolConfig, request } from "../support/store/store-bed.js";
+import { until } from "../support/browser/chromium-until.js";
 
 /** A record has some 400 bytes: all of them are many times what any answer here takes. */
 const size = 400;

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { makeFill, makeKick } from "../../src/pool/fill.js";
-import type { Homes } from "../../src/pool/ports.js";
-import { nodeA, PoolBed } from "../support/pool-bed.js";
-import { startRedis, type TestRedis } from "../support/redis.js";
-import { claimOf, openStoreBed, type StoreBed } from "../support/store-bed.js";
+import type { Homes } from "../../src/pool/ports/pool-store.js";
+import { nodeA, PoolBed } from "../support/store/pool-bed.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
+import { claimOf, openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 
 let server: TestRedis;
 let bed: StoreBed;

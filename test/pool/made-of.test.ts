@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { homeOf, newExtensionId } from "../../src/base/ids.js";
-import type { PoolCreate, PoolPatch } from "../../src/pool/config.js";
+import type { PoolCreate, PoolPatch } from "../../src/spec/bodies.js";
 import type { Pool } from "../../src/pool/pool.js";
-import { callerOf, type ControlBed, openControlBed } from "../support/control-bed.js";
-import { poolConfig, writeOf } from "../support/store-bed.js";
-import { anExtension, aProfile } from "../support/registered.js";
+import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
+import { poolConfig, writeOf } from "../support/store/store-bed.js";
+import { anExtension, aProfile } from "../support/node/registered.js";
 
 let control: ControlBed;
 let count = 0;

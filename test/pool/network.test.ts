@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Network, PoolCreate, PoolPatch, SessionCreate } from "../../src/pool/config.js";
-import { createConfig, type Defaults, mergeConfig, sessionConfig } from "../../src/pool/merge.js";
-import { patternsOf } from "../../src/pool/hosts.js";
+import type { Network, PoolCreate, PoolPatch, SessionCreate } from "../../src/spec/bodies.js";
+import { createConfig, type Defaults, mergeConfig, sessionConfig } from "../../src/pool/merge-spec.js";
+import { patternsOf } from "../../src/base/net/hosts.js";
 
 const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0", "*.example"]) };
 const created = (body: Partial<PoolCreate>) => createConfig({ size: 2, ...body }, defaults);

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { homeOf, type PoolId } from "../../src/base/ids.js";
 import type { Pool } from "../../src/pool/pool.js";
-import { callerOf, type ControlBed, openControlBed } from "../support/control-bed.js";
-import { projectKey } from "../../src/store/keys.js";
-import { age } from "../support/age.js";
+import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
+import { projectKey } from "../../src/store/redis/keys.js";
+import { age } from "../support/store/age.js";
 
 let control: ControlBed;
 let count = 0;

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, newRequestId, type NodeId, onDemandHome } from "../../src/base/ids.js";
-import { Secret } from "../../src/base/secret.js";
-import { keyedOf } from "../../src/pool/keyed.js";
-import { pageOf } from "../../src/pool/list.js";
-import { metered } from "../../src/pool/metered.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+import { keyedOf } from "../../src/pool/idempotency.js";
+import { pageOf } from "../../src/pool/list-pools.js";
+import { metered } from "../../src/lease/metered-acquire.js";
 import { burstOf, shortfall } from "../../src/pool/pool.js";
 import { byPreference } from "../../src/pool/placement.js";
-import { leaseOfToken, tokenOf } from "../../src/pool/token.js";
+import { leaseOfToken, tokenOf } from "../../src/base/crypto/lease-token.js";
 import { refusal } from "../../src/base/errors.js";
-import { callerOf } from "../support/control-bed.js";
+import { callerOf } from "../support/daemon/control-bed.js";
 import { DrivenClock } from "../support/driven-clock.js";
 
 describe("placement", () => {

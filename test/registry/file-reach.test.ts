@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findFileReach } from "../../src/registry/file-reach.js";
+import { findFileReach } from "../../src/registry/extensions/file-reach.js";
 
 test.each([
   [{ permissions: ["downloads", "tabs"] }, ["downloads"]], [{ optional_permissions: ["downloads.open"] }, ["downloads.open"]],

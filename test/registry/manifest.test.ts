@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { manifestFaults, parseManifest } from "../../src/registry/manifest.js";
-import { blockedPermissions, manifestCases, textOf } from "../support/manifest-corpus.js";
+import { manifestFaults, parseManifest } from "../../src/registry/extensions/manifest.js";
+import { blockedPermissions, manifestCases, textOf } from "../support/archive/manifest-corpus.js";
 
 const faultsOf = (text: string, files: readonly string[] = []): readonly string[] => {
   const read = parseManifest(text);

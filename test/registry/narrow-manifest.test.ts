@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { narrowManifest } from "../../src/registry/narrow-manifest.js";
+import { narrowManifest } from "../../src/registry/extensions/narrow-manifest.js";
 
 test("what names the host's files is left away, and all else stays", () => {
   const manifest = {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newProxyId, type ProxyId } from "../../src/base/ids.js";
-import { Seal } from "../../src/base/seal.js";
-import { Secret } from "../../src/base/secret.js";
-import { openUpstream } from "../../src/registry/proxy-operations.js";
-import { startRedis, type TestRedis } from "../support/redis.js";
-import { openStoreBed, type StoreBed } from "../support/store-bed.js";
+import { Seal } from "../../src/base/crypto/seal.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+import { openUpstream } from "../../src/registry/proxies/operations.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
+import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 
 let server: TestRedis;
 let bed: StoreBed;

@@ -2,11 +2,11 @@ import { Readable } from "node:stream";
 import { expect, test } from "vitest";
 import { RemudaError } from "../../src/base/errors.js";
 import { type Digest, newProfileId, type ProfileId } from "../../src/base/ids.js";
-import { makeProfileOperations, type SavedStates } from "../../src/registry/profile-operations.js";
-import type { ProfileOperations, ProfileStore } from "../../src/registry/profiles.js";
-import { RedisProfiles } from "../../src/store/profiles.js";
-import { onBoth } from "../support/on-both.js";
-import { PoolBed } from "../support/pool-bed.js";
+import { makeProfileOperations, type SavedStates } from "../../src/registry/profiles/operations.js";
+import type { ProfileOperations, ProfileStore } from "../../src/registry/profiles/profile.js";
+import { RedisProfiles } from "../../src/store/profile-store.js";
+import { onBoth } from "../support/store/on-both.js";
+import { PoolBed } from "../support/store/pool-bed.js";
 
 const archive = { digest: "a".repeat(64) as Digest, sizeBytes: 7 };
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { ProxyCreate } from "../../src/registry/proxies.js";
-import { type ParsedProxy, parseProxy } from "../../src/registry/proxy-fields.js";
-import { makeCertificate } from "../support/upstream-proxies.js";
+import type { ProxyCreate } from "../../src/registry/proxies/proxy.js";
+import { type ParsedProxy, parseProxy } from "../../src/registry/proxies/fields.js";
+import { makeCertificate } from "../support/egress/upstream-proxies.js";
 
 const { cert, key } = makeCertificate();
 const other = makeCertificate().cert;

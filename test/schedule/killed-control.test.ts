@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { startTicks } from "../../src/schedule/ticks.js";
-import { connectForQueues } from "../../src/store/connect.js";
-import { queuePrefix } from "../../src/store/keys.js";
-import { silentLog } from "../support/chromium-host.js";
-import { until } from "../support/chromium-until.js";
+import { connectForQueues } from "../../src/store/redis/connect.js";
+import { queuePrefix } from "../../src/store/redis/keys.js";
+import { silentLog } from "../support/browser/chromium-host.js";
+import { until } from "../support/browser/chromium-until.js";
 import { compileSources } from "../support/compiled.js";
-import { startRedis } from "../support/redis.js";
+import { startRedis } from "../support/store/redis.js";
 
 const controls = 6;
 /** What a killed daemon leaves is gone by then. */
@@ -24,7 +24,7 @@ test("of the ticks that killed controls were about nothing is left where another
   const redis = server.client();
   const left = new Set<string>();
   for (let killed = 0; killed < controls; killed += 1) {
-    const child = spawn(process.execPath, [join(import.meta.dirname, "../support/control-of-ticks.mjs"), compiled.directory, server.url], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, [join(import.meta.dirname, "../support/store/control-of-ticks.mjs"), compiled.directory, server.url], { stdio: ["ignore", "pipe", "inherit"] });
     await once(child.stdout, "data");
     child.kill("SIGKILL");
     await once(child, "exit");

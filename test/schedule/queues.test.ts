@@ -2,14 +2,14 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
 import type { ClaimId } from "../../src/base/ids.js";
-import type { Job } from "../../src/pool/ports.js";
+import type { Job } from "../../src/pool/ports/pool-store.js";
 import { Queues, startWorker } from "../../src/schedule/queues.js";
-import { queuePrefix } from "../../src/store/keys.js";
-import { connectForQueues } from "../../src/store/connect.js";
-import { silentLog } from "../support/chromium-host.js";
-import { until } from "../support/chromium-until.js";
-import { nodeA } from "../support/pool-bed.js";
-import { startRedis, type TestRedis } from "../support/redis.js";
+import { queuePrefix } from "../../src/store/redis/keys.js";
+import { connectForQueues } from "../../src/store/redis/connect.js";
+import { silentLog } from "../support/browser/chromium-host.js";
+import { until } from "../support/browser/chromium-until.js";
+import { nodeA } from "../support/store/pool-bed.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
 
 let server: TestRedis;
 beforeEach(async () => {

@@ -1,15 +1,15 @@
 import type { BrowserId, ClaimId, LeaseId } from "../../src/base/ids.js";
 import type { Log } from "../../src/base/log.js";
-import { Activity, type Visit } from "../../src/node/activity.js";
+import { Activity, type Visit } from "../../src/gateway/activity.js";
 import type { Slot as RealSlot } from "../../src/node/slot.js";
-import { Succession } from "../../src/node/succession.js";
+import { Succession } from "../../src/node/lease-handover.js";
 import { hold } from "./shadow.js";
 import type { FakeNode } from "./model.js";
 import type { World } from "./world.js";
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 
-/** What the node's own code asks of a slot (node/succession.ts), and the sockets that are simulated. */
+/** What the node's own code asks of a slot (node/lease-handover.ts), and the sockets that are simulated. */
 export interface Slot extends Pick<RealSlot, "id" | "activity" | "stray" | "uploads" | "inTurn" | "restoreViewport"> {
   readonly sockets: Map<LeaseId, Visit>;
   readonly config: object;
@@ -29,7 +29,7 @@ export async function cut(slot: Slot, lease: LeaseId): Promise<void> {
   await slot.activity.cutLease(lease, "released");
 }
 
-/** Of a node, node/succession.ts itself. */
+/** Of a node, node/lease-handover.ts itself. */
 function successionOf(world: World, node: FakeNode): Succession {
   const end = async (slot: { id: BrowserId }, claim?: ClaimId): Promise<void> => {
     world.note(`${slot.id} was used by a lease that its record forgot`);

@@ -1,8 +1,8 @@
 import { type ControlId, findBrowserId, type LeaseId, onDemandHome, type PoolId, type RequestId } from "../../src/base/ids.js";
 import type { Browser } from "../../src/pool/browser.js";
-import type { Keyed, Waiter } from "../../src/pool/ports.js";
-import type { AcquireReply, CreateReply } from "../../src/pool/replies.js";
-import { poolConfig, writeOf } from "../support/store-bed.js";
+import type { Keyed, Waiter } from "../../src/pool/ports/pool-store.js";
+import type { AcquireReply, CreateReply } from "../../src/pool/ports/store-replies.js";
+import { poolConfig, writeOf } from "../support/store/store-bed.js";
 import { hold } from "./shadow.js";
 import { type Ask, type Caller, type Control, isHeard } from "./model.js";
 import type { World } from "./world.js";
@@ -67,7 +67,7 @@ interface Asking {
   readonly control: Control;
 }
 
-/** As pool/acquire.ts and pool/session-create.ts do: the name first, the script, and the name back where it is not needed. */
+/** As lease/acquire.ts and lease/create-session.ts do: the name first, the script, and the name back where it is not needed. */
 async function request(world: World, asking: Asking): Promise<void> {
   const { bed } = world;
   const { waiter, ask: { home } } = asking;

@@ -1,9 +1,9 @@
 import type { LeaseId } from "../../src/base/ids.js";
-import type { Job } from "../../src/pool/ports.js";
-import { ageKeys } from "../support/age.js";
-import { until } from "../support/chromium-until.js";
-import { type Detached, detachReplica } from "../support/lost-writes.js";
-import { request } from "../support/store-bed.js";
+import type { Job } from "../../src/pool/ports/pool-store.js";
+import { ageKeys } from "../support/store/age.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type Detached, detachReplica } from "../support/store/lost-writes.js";
+import { request } from "../support/store/store-bed.js";
 import type { ClosedNodes } from "./closed-nodes.js";
 import { hold, type ShadowState } from "./shadow.js";
 import { picturesOf, type Watch } from "./watch.js";

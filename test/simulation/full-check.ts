@@ -1,8 +1,8 @@
 import { type BrowserId, type Home } from "../../src/base/ids.js";
 import { type Browser, states } from "../../src/pool/browser.js";
-import { homeKey, type HomePart, nodeKey } from "../../src/store/keys.js";
+import { homeKey, type HomePart, nodeKey } from "../../src/store/redis/keys.js";
 import { parseBrowser } from "../../src/store/records.js";
-import { checkIndex } from "../support/index-check.js";
+import { checkIndex } from "../support/store/index-check.js";
 import { hold } from "./shadow.js";
 import type { World } from "./world.js";
 

@@ -1,4 +1,4 @@
-import { startRedis, type TestRedis } from "../support/redis.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { anyAction } from "./actions.js";
 import { startControl } from "./controls.js";
 import { checkAll } from "./full-check.js";

@@ -1,6 +1,6 @@
 import type { BrowserId, ClaimId, ControlId, Home, LeaseId, NodeId, PoolId, RequestId } from "../../src/base/ids.js";
-import type { PoolConfig } from "../../src/pool/launch-config.js";
-import type { Waiter } from "../../src/pool/ports.js";
+import type { PoolConfig } from "../../src/spec/launch-template.js";
+import type { Waiter } from "../../src/pool/ports/pool-store.js";
 import type { Slot } from "./begin.js";
 
 export interface PoolModel {

@@ -1,5 +1,5 @@
 import { type BrowserId, type ClaimId, homeOf, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
-import type { ControlMessage, Job, NodeMessage } from "../../src/pool/ports.js";
+import type { ControlMessage, Job, NodeMessage } from "../../src/pool/ports/pool-store.js";
 import type { Browser } from "../../src/pool/browser.js";
 import { launchAgain, served } from "./controls.js";
 import { begin, clear, cut, newSlot, type Slot } from "./begin.js";
@@ -109,7 +109,7 @@ export async function finishLaunch(world: World): Promise<void> {
   if (outcome === "stale") node.slots.delete(browser);
 }
 
-/** As node/health.ts has it besides. */
+/** As node/launch-health.ts has it besides. */
 async function failLaunch(world: World, node: FakeNode, { browser, claim }: { browser: BrowserId; claim: ClaimId }): Promise<void> {
   node.failures += 1;
   await world.bed.nodes.rest(node.id, Math.min(3000, 200 * 2 ** (node.failures - 1)));
@@ -151,7 +151,7 @@ export async function keep(world: World, node: FakeNode | undefined): Promise<vo
   }
 }
 
-/** As node/keeping.ts does. True where it was a step. */
+/** As node/reconciler.ts does. True where it was a step. */
 async function keepSlot(world: World, at: { node: FakeNode; slot: Slot }, { id, state, lease, claim }: Browser): Promise<boolean> {
   const { node, slot } = at;
   const { activity } = slot;
@@ -249,7 +249,7 @@ async function toControl(world: World, id: string, message: ControlMessage): Pro
   caller.phase = "over";
 }
 
-/** As pool/grants.ts has it: a place that nobody holds any more, which a failover has brought back. */
+/** As lease/grants.ts has it: a place that nobody holds any more, which a failover has brought back. */
 function unwanted(world: World, to: string, { connection, browser }: Extract<ControlMessage, { kind: "granted" }>): void {
   const { id, lease } = JSON.parse(browser) as Browser;
   const control = world.controls.find((one) => one.id === to);

@@ -1,6 +1,6 @@
 import { type BrowserId, type Home, onDemandHome } from "../../src/base/ids.js";
-import type { Waiter } from "../../src/pool/ports.js";
-import { homeKey, projectKey, nodeKey } from "../../src/store/keys.js";
+import type { Waiter } from "../../src/pool/ports/pool-store.js";
+import { homeKey, projectKey, nodeKey } from "../../src/store/redis/keys.js";
 import { confirm, flushReply, lookAfter, undo, withdraw } from "./controls.js";
 import { checkAll } from "./full-check.js";
 import { hear, lookAfterDrain } from "./closing.js";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { TestRedis } from "../support/redis.js";
+import type { TestRedis } from "../support/store/redis.js";
 import { simulationSeed, simulationSteps } from "../support/simulation-settings.js";
 import { simulate, startServers } from "./live.js";
 

@@ -1,5 +1,5 @@
 import { type Home, onDemandHome } from "../../src/base/ids.js";
-import { groupBy } from "../../src/base/group.js";
+import { groupBy } from "../../src/base/group-by.js";
 import { lookAfter } from "./controls.js";
 import { type Caller, type Control, type FakeNode, isHeard } from "./model.js";
 import { startAnew } from "./nodes.js";
@@ -18,7 +18,7 @@ export async function stopOrContinue(world: World): Promise<void> {
   await lookForLost(world, control);
 }
 
-/** As pool/grants.ts does at each beat: callers who were taken for gone while their control stood still get their places back. */
+/** As lease/grants.ts does at each beat: callers who were taken for gone while their control stood still get their places back. */
 export async function lookForLost(world: World, control: Control | undefined): Promise<void> {
   if (!control || control.isStopped) return;
   const waiting = world.callers.filter((caller) => caller.control === control && caller.phase === "waiting");

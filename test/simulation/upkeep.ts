@@ -1,9 +1,9 @@
 import { type BrowserId, type Home, homeOf, newRequestId, type PoolId } from "../../src/base/ids.js";
-import type { PoolConfig } from "../../src/pool/launch-config.js";
+import type { PoolConfig } from "../../src/spec/launch-template.js";
 import type { Browser } from "../../src/pool/browser.js";
 import { Fleet, Placement } from "../../src/pool/placement.js";
-import type { Candidate } from "../../src/pool/ports.js";
-import { poolConfig, writeOf } from "../support/store-bed.js";
+import type { Candidate } from "../../src/pool/ports/pool-store.js";
+import { poolConfig, writeOf } from "../support/store/store-bed.js";
 import { hold } from "./shadow.js";
 import type { PoolModel } from "./model.js";
 import type { World } from "./world.js";
@@ -125,7 +125,7 @@ async function place(world: World, home: Home, placement: Placement): Promise<Ca
   return { id, node, facts: JSON.stringify({ headless: true, poolId: world.pool?.id }), ...recycleAt };
 }
 
-/** The reap tick, as pool/upkeep.ts has it, one part a step. */
+/** The reap tick, as pool/maintenance.ts has it, one part a step. */
 export async function reapHome(world: World, home: Home | undefined): Promise<void> {
   if (!home) return;
   world.cause = { kind: "reap" };

@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 import type { Home } from "../../src/base/ids.js";
-import { homeKey, type HomePart, homeParts } from "../../src/store/keys.js";
+import { homeKey, type HomePart, homeParts } from "../../src/store/redis/keys.js";
 import { states } from "../../src/pool/browser.js";
 import type { ProjectId } from "../../src/base/ids.js";
-import { pictureOf } from "../support/picture.js";
+import { pictureOf } from "../support/browser/picture.js";
 import { hold, type Move, type Shadow } from "./shadow.js";
 
 const parts: readonly HomePart[] = ["events", "pool", ...states, "browsers", "leases", "worn", "waiters", "waiting"];

@@ -1,11 +1,11 @@
 import { type BrowserId, type Home, type LeaseId, type NodeId, onDemandHome, type RequestId } from "../../src/base/ids.js";
-import type { Candidate } from "../../src/pool/ports.js";
-import { homeKey, homeParts, idempotencyKey, nodesKey, projectKey, projectParts, nodeKey, nodeParts } from "../../src/store/keys.js";
-import { ageKeys } from "../support/age.js";
-import type { Heard } from "../support/ear.js";
-import { openEar } from "../support/ear.js";
-import type { TestRedis } from "../support/redis.js";
-import { openStoreBed, type StoreBed } from "../support/store-bed.js";
+import type { Candidate } from "../../src/pool/ports/pool-store.js";
+import { homeKey, homeParts, idempotencyKey, nodesKey, projectKey, projectParts, nodeKey, nodeParts } from "../../src/store/redis/keys.js";
+import { ageKeys } from "../support/store/age.js";
+import type { Heard } from "../support/egress/listener.js";
+import { openEar } from "../support/egress/listener.js";
+import type { TestRedis } from "../support/store/redis.js";
+import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 import type { Slot } from "./begin.js";
 import { ClosedNodes } from "./closed-nodes.js";
 import { judgeLending } from "./closing.js";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { openEar } from "../support/ear.js";
-import { onBoth } from "../support/on-both.js";
-import { controlA, controlB, heldOf, PoolBed } from "../support/pool-bed.js";
-import { request } from "../support/store-bed.js";
+import { openEar } from "../support/egress/listener.js";
+import { onBoth } from "../support/store/on-both.js";
+import { controlA, controlB, heldOf, PoolBed } from "../support/store/pool-bed.js";
+import { request } from "../support/store/store-bed.js";
 
 onBoth("acquire", ({ bed, server }) => {
   describe("order", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { onBoth } from "../support/on-both.js";
-import { type Held, nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
-import { request } from "../support/store-bed.js";
+import { onBoth } from "../support/store/on-both.js";
+import { type Held, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
+import { request } from "../support/store/store-bed.js";
 
 onBoth("closed nodes", ({ bed }) => {
   const drain = (pool: PoolBed, ms = 600_000): Promise<number> => bed().homes.recycle(pool.home, { maxLeases: null, drains: { node: nodeA, ms }, request: request() });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, newPoolId, onDemandHome } from "../../src/base/ids.js";
-import { openEar } from "../support/ear.js";
-import { onBoth } from "../support/on-both.js";
-import { controlA, nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
-import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/store-bed.js";
+import { openEar } from "../support/egress/listener.js";
+import { onBoth } from "../support/store/on-both.js";
+import { controlA, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
+import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/store/store-bed.js";
 
 onBoth("ends", ({ bed, server }) => {
   const clearNode = (pool: PoolBed, which: "idle" | "all" | "lost", node = nodeA): Promise<number> =>

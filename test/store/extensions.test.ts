@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Digest, type ExtensionId, newExtensionId, type ProjectId } from "../../src/base/ids.js";
-import { RedisExtensions } from "../../src/store/extensions.js";
-import { onBoth } from "../support/on-both.js";
+import { RedisExtensions } from "../../src/store/extension-store.js";
+import { onBoth } from "../support/store/on-both.js";
 
 const digest = "a".repeat(64) as Digest;
 const times = <Value>(count: number, make: (at: number) => Value): Value[] => Array.from({ length: count }, (_, at) => make(at));

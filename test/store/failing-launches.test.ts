@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { Browser } from "../../src/pool/browser.js";
-import { onBoth } from "../support/on-both.js";
-import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
-import { claimOf } from "../support/store-bed.js";
+import { onBoth } from "../support/store/on-both.js";
+import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
+import { claimOf } from "../support/store/store-bed.js";
 
 const fail = (pool: PoolBed, browser: Browser | undefined, text = "no display"): Promise<unknown> => {
   if (!browser) throw new Error("nothing was claimed");

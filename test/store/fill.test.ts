@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { onBoth } from "../support/on-both.js";
-import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
-import { defaultLimits } from "../support/store-limits.js";
-import { candidateOn, claimOf, request } from "../support/store-bed.js";
+import { onBoth } from "../support/store/on-both.js";
+import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
+import { defaultLimits } from "../support/store/store-limits.js";
+import { candidateOn, claimOf, request } from "../support/store/store-bed.js";
 import type { ClaimId } from "../../src/base/ids.js";
 import type { Browser } from "../../src/pool/browser.js";
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { newLeaseId } from "../../src/base/ids.js";
-import { findLeaseEnd } from "../../src/gateway.js";
-import { onBoth } from "../support/on-both.js";
-import { PoolBed } from "../support/pool-bed.js";
-import { claimOf, request } from "../support/store-bed.js";
+import { findLeaseEnd } from "../../src/daemon/gateway.js";
+import { onBoth } from "../support/store/on-both.js";
+import { PoolBed } from "../support/store/pool-bed.js";
+import { claimOf, request } from "../support/store/store-bed.js";
 
 onBoth("a lease", ({ bed }) => {
   describe("connect", () => {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { newLeaseId } from "../../src/base/ids.js";
-import { PoolNames } from "../../src/pool/find.js";
-import { onBoth } from "../support/on-both.js";
-import { controlA, PoolBed } from "../support/pool-bed.js";
-import { claimOf, request, type StoreBed } from "../support/store-bed.js";
+import { PoolNames } from "../../src/pool/lookup.js";
+import { onBoth } from "../support/store/on-both.js";
+import { controlA, PoolBed } from "../support/store/pool-bed.js";
+import { claimOf, request, type StoreBed } from "../support/store/store-bed.js";
 
 const namedPool = async (bed: StoreBed, name: string): Promise<PoolBed> => {
   const pool = await PoolBed.filled(bed, { size: 1, name });

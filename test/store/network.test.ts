@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { onBoth } from "../support/on-both.js";
-import { type Held, PoolBed } from "../support/pool-bed.js";
-import { claimOf, request } from "../support/store-bed.js";
+import { onBoth } from "../support/store/on-both.js";
+import { type Held, PoolBed } from "../support/store/pool-bed.js";
+import { claimOf, request } from "../support/store/store-bed.js";
 
 onBoth("a lease's network", ({ bed }) => {
   const ask = async (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string; proxy?: string }) =>

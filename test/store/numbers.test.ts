@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { ClaimId } from "../../src/base/ids.js";
-import { LaunchConfigs } from "../../src/pool/configs.js";
-import { type Detached, detachReplica } from "../support/lost-writes.js";
-import { onBoth } from "../support/on-both.js";
-import { PoolBed } from "../support/pool-bed.js";
-import { claimOf } from "../support/store-bed.js";
+import { LaunchConfigs } from "../../src/pool/launch-templates.js";
+import { type Detached, detachReplica } from "../support/store/lost-writes.js";
+import { onBoth } from "../support/store/on-both.js";
+import { PoolBed } from "../support/store/pool-bed.js";
+import { claimOf } from "../support/store/store-bed.js";
 
 onBoth("after a failover that lost the last writes no number is given twice", ({ bed }) => {
   const detach = (pool: PoolBed): Promise<Detached> => detachReplica(bed().redis, `remuda:*{${pool.home}}:*`);

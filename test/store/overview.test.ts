@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { newControlId, type NodeId } from "../../src/base/ids.js";
-import { checkIndex } from "../support/index-check.js";
-import { onBoth } from "../support/on-both.js";
-import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
-import { claimOf, request } from "../support/store-bed.js";
+import { checkIndex } from "../support/store/index-check.js";
+import { onBoth } from "../support/store/on-both.js";
+import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
+import { claimOf, request } from "../support/store/store-bed.js";
 
 const indexParts = ["places", "generations", "ages", "served", "changed"] as const;
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { newLeaseId, newRequestId, onDemandHome } from "../../src/base/ids.js";
-import { onBoth } from "../support/on-both.js";
-import { controlA, heldOf, nodeA, PoolBed } from "../support/pool-bed.js";
-import { candidateOn, claimOf, poolConfig, request } from "../support/store-bed.js";
+import { onBoth } from "../support/store/on-both.js";
+import { controlA, heldOf, nodeA, PoolBed } from "../support/store/pool-bed.js";
+import { candidateOn, claimOf, poolConfig, request } from "../support/store/store-bed.js";
 
 /** What a browser's end has to do with its profile. */
 onBoth("profiles at the end of leases", ({ bed }) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Digest, newProfileId, type ProfileId, type ProjectId } from "../../src/base/ids.js";
-import { RedisProfiles } from "../../src/store/profiles.js";
-import { onBoth } from "../support/on-both.js";
+import { RedisProfiles } from "../../src/store/profile-store.js";
+import { onBoth } from "../support/store/on-both.js";
 
 const digestOf = (letter: string): Digest => letter.repeat(64) as Digest;
 const times = <Value>(count: number, make: (at: number) => Value): Value[] => Array.from({ length: count }, (_, at) => make(at));

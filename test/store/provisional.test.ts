@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { onBoth } from "../support/on-both.js";
-import { controlB, PoolBed } from "../support/pool-bed.js";
-import { request } from "../support/store-bed.js";
+import { onBoth } from "../support/store/on-both.js";
+import { controlB, PoolBed } from "../support/store/pool-bed.js";
+import { request } from "../support/store/store-bed.js";
 
 onBoth("a provisional grant", ({ bed }) => {
   const undo = (pool: PoolBed, lease: Parameters<typeof pool.bed.homes.undo>[1]): Promise<string> => bed().homes.undo(pool.home, lease, request());

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { newProxyId, type ProjectId, type ProxyId } from "../../src/base/ids.js";
-import { RedisProxies } from "../../src/store/proxies.js";
-import { onBoth } from "../support/on-both.js";
+import { RedisProxies } from "../../src/store/proxy-store.js";
+import { onBoth } from "../support/store/on-both.js";
 
 const record = { protocol: "http", host: "proxy.example", port: 3128, hasPassword: true, hasCaBundle: false, bypassHosts: ["a.example"] } as const;
 

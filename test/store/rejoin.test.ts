@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { AcquireReply } from "../../src/pool/replies.js";
-import { onBoth } from "../support/on-both.js";
-import { controlB, PoolBed } from "../support/pool-bed.js";
-import { request } from "../support/store-bed.js";
+import type { AcquireReply } from "../../src/pool/ports/store-replies.js";
+import { onBoth } from "../support/store/on-both.js";
+import { controlB, PoolBed } from "../support/store/pool-bed.js";
+import { request } from "../support/store/store-bed.js";
 
 const storedOf = (reply: AcquireReply): string => {
   if (reply.kind !== "waiting" || reply.stored === undefined) throw new Error(`not in line: ${reply.kind}`);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { newLeaseId, newProfileId } from "../../src/base/ids.js";
-import { openEar } from "../support/ear.js";
-import { onBoth } from "../support/on-both.js";
-import { PoolBed } from "../support/pool-bed.js";
-import { claimOf, request } from "../support/store-bed.js";
+import { openEar } from "../support/egress/listener.js";
+import { onBoth } from "../support/store/on-both.js";
+import { PoolBed } from "../support/store/pool-bed.js";
+import { claimOf, request } from "../support/store/store-bed.js";
 
 onBoth("release", ({ bed, server }) => {
   test("a lease that no client ever used goes to idle in the same script", async () => {

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { homeOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from "../../src/base/ids.js";
-import type { NodeFacts } from "../../src/pool/nodes.js";
-import type { PoolBounds } from "../../src/pool/ports.js";
-import { RedisProjects } from "../../src/store/projects.js";
-import { age } from "../support/age.js";
-import { onBoth } from "../support/on-both.js";
-import { nodeA, nodeB, PoolBed } from "../support/pool-bed.js";
-import { request, writeOf } from "../support/store-bed.js";
-import { defaultLimits } from "../support/store-limits.js";
+import type { NodeFacts } from "../../src/pool/ports/node-store.js";
+import type { PoolBounds } from "../../src/pool/ports/pool-store.js";
+import { RedisProjects } from "../../src/store/project-store.js";
+import { age } from "../support/store/age.js";
+import { onBoth } from "../support/store/on-both.js";
+import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
+import { request, writeOf } from "../support/store/store-bed.js";
+import { defaultLimits } from "../support/store/store-limits.js";
 
 const gib = 1024 ** 3;
 const factsOf = (id: NodeId, over: Partial<NodeFacts> = {}): NodeFacts => ({

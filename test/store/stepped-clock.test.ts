@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { newBrowserId, type NodeId } from "../../src/base/ids.js";
-import { RedisTicks } from "../../src/store/ticks.js";
-import { age } from "../support/age.js";
-import { onBoth } from "../support/on-both.js";
-import { controlB, nodeA, PoolBed } from "../support/pool-bed.js";
-import { request } from "../support/store-bed.js";
+import { RedisTicks } from "../../src/store/tick-store.js";
+import { age } from "../support/store/age.js";
+import { onBoth } from "../support/store/on-both.js";
+import { controlB, nodeA, PoolBed } from "../support/store/pool-bed.js";
+import { request } from "../support/store/store-bed.js";
 
 const hourMs = 3_600_000;
 

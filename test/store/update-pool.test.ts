@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { onBoth } from "../support/on-both.js";
-import { PoolBed } from "../support/pool-bed.js";
-import { claimOf, request, writeOf } from "../support/store-bed.js";
+import { onBoth } from "../support/store/on-both.js";
+import { PoolBed } from "../support/store/pool-bed.js";
+import { claimOf, request, writeOf } from "../support/store/store-bed.js";
 
 const states = async (pool: PoolBed, ids: readonly (string | undefined)[]): Promise<readonly string[]> =>
   Promise.all(ids.map((id) => pool.state((id ?? "") as never)));

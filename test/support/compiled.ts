@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const root = join(import.meta.dirname, "../..");
-const helper = "src/egress/namespace-helper.mjs";
+const helper = "src/egress/namespace/helper.mjs";
 
 /** The sources as JavaScript in a directory of their own, for tests that need them in another process. */
 export async function compileSources(project = "tsconfig.build.json"): Promise<{ directory: string; remove: () => Promise<void> }> {

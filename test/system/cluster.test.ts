@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Daemon, type Lease, startDaemon } from "../support/daemon.js";
-import { startRedis, type TestRedis } from "../support/redis.js";
+import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
 
 let redis: TestRedis;
 let daemon: Daemon;

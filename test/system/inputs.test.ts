@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Daemon, startDaemon } from "../support/daemon.js";
-import { send } from "../support/http-server.js";
-import { badInputs, findFault, type OpenApi } from "../support/openapi-inputs.js";
+import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+import { send } from "../support/http/http-server.js";
+import { badInputs, findFault, type OpenApi } from "../support/http/openapi-inputs.js";
 
 let daemon: Daemon;
 beforeAll(async () => {

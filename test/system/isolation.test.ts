@@ -5,9 +5,9 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { workspaceOf } from "../support/browser-processes.js";
-import { type Daemon, type Lease, startDaemon } from "../support/daemon.js";
-import { connectRaw, type RawCdp } from "../support/raw-cdp.js";
+import { workspaceOf } from "../support/browser/browser-processes.js";
+import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
+import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
 const marker = "the words that no browser may read";
 let daemon: Daemon;

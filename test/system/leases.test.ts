@@ -1,11 +1,11 @@
 import { connect } from "puppeteer-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openSite, type Site } from "../support/chromium-site.js";
-import { until } from "../support/chromium-until.js";
-import { type Daemon, type Lease, startDaemon } from "../support/daemon.js";
-import { getJson, refusedUpgrade } from "../support/gateway-bed.js";
-import { connectRaw, type RawCdp } from "../support/raw-cdp.js";
+import { openSite, type Site } from "../support/browser/chromium-site.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
+import { getJson, refusedUpgrade } from "../support/gateway/gateway-bed.js";
+import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
 let daemon: Daemon;
 let site: Site;

@@ -3,10 +3,10 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../support/chromium-until.js";
-import { type Daemon, type Lease, redisPidIn, startDaemon } from "../support/daemon.js";
-import { refusedUpgrade } from "../support/gateway-bed.js";
-import { connectRaw, type RawCdp } from "../support/raw-cdp.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type Daemon, type Lease, redisPidIn, startDaemon } from "../support/daemon/daemon.js";
+import { refusedUpgrade } from "../support/gateway/gateway-bed.js";
+import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
 /** As small as settings allow, so that a test stores little. */
 const maxScratchBytes = 64 * 2 ** 20;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type FakeChromium, makeFakeChromium, standIn } from "../support/chromium-fake.js";
-import { until } from "../support/chromium-until.js";
-import { type Daemon, type Lease, type PoolState, startDaemon } from "../support/daemon.js";
-import { refusedUpgrade } from "../support/gateway-bed.js";
-import { send } from "../support/http-server.js";
+import { type FakeChromium, makeFakeChromium, standIn } from "../support/browser/chromium-fake.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type Daemon, type Lease, type PoolState, startDaemon } from "../support/daemon/daemon.js";
+import { refusedUpgrade } from "../support/gateway/gateway-bed.js";
+import { send } from "../support/http/http-server.js";
 
 let fake: FakeChromium;
 let daemon: Daemon;

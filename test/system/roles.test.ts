@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { until } from "../support/chromium-until.js";
-import type { Lease, PoolBrowser } from "../support/daemon.js";
-import { type CompiledDaemon, compileDaemon, type DaemonProcess, spawnDaemon } from "../support/daemon-process.js";
-import { DaemonPlace } from "../support/daemon-settings.js";
-import { getJson, refusedUpgrade } from "../support/gateway-bed.js";
-import { send } from "../support/http-server.js";
-import { connectRaw } from "../support/raw-cdp.js";
-import { startRedis, type TestRedis } from "../support/redis.js";
-import { keysAbout } from "../support/redis-look.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease, PoolBrowser } from "../support/daemon/daemon.js";
+import { type CompiledDaemon, compileDaemon, type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
+import { DaemonPlace } from "../support/daemon/daemon-settings.js";
+import { getJson, refusedUpgrade } from "../support/gateway/gateway-bed.js";
+import { send } from "../support/http/http-server.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
+import { keysAbout } from "../support/store/redis-look.js";
 
 let compiled: CompiledDaemon;
 let redis: TestRedis;

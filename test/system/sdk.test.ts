@@ -1,8 +1,8 @@
 import Kernel, { AuthenticationError, BadRequestError, ConflictError, NotFoundError, PermissionDeniedError, RateLimitError } from "@onkernel/sdk";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openSite, type Site } from "../support/chromium-site.js";
-import { type Daemon, startDaemon } from "../support/daemon.js";
+import { openSite, type Site } from "../support/browser/chromium-site.js";
+import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
 
 let daemon: Daemon;
 let site: Site;

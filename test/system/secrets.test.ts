@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { compileDaemon, spawnDaemon } from "../support/daemon-process.js";
-import { DaemonPlace } from "../support/daemon-settings.js";
+import { compileDaemon, spawnDaemon } from "../support/daemon/daemon-process.js";
+import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 
 /** A browser's, or anybody's. */
 const stranger = ["setpriv", "--reuid", "200000", "--regid", "200000", "--clear-groups", "--"];

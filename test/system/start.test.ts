@@ -1,10 +1,10 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../support/chromium-until.js";
-import { type CompiledDaemon, compileDaemon, spawnDaemon } from "../support/daemon-process.js";
-import { DaemonPlace } from "../support/daemon-settings.js";
-import { send } from "../support/http-server.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type CompiledDaemon, compileDaemon, spawnDaemon } from "../support/daemon/daemon-process.js";
+import { DaemonPlace } from "../support/daemon/daemon-settings.js";
+import { send } from "../support/http/http-server.js";
 
 let compiled: CompiledDaemon;
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type FakeChromium, makeFakeChromium, standIn } from "../support/chromium-fake.js";
-import { until } from "../support/chromium-until.js";
-import { type Daemon, type DaemonClient, type Lease, startDaemon } from "../support/daemon.js";
-import { key, type Got } from "../support/http-server.js";
-import { startRedis, type TestRedis } from "../support/redis.js";
+import { type FakeChromium, makeFakeChromium, standIn } from "../support/browser/chromium-fake.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type Daemon, type DaemonClient, type Lease, startDaemon } from "../support/daemon/daemon.js";
+import { key, type Got } from "../support/http/http-server.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
 
 // Two daemons on one Redis: two controls, and a node each.
 let fake: FakeChromium;

@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { takeCensus } from "../support/chromium-census.js";
-import { until } from "../support/chromium-until.js";
-import { redisPidIn } from "../support/daemon.js";
-import { type CompiledDaemon, compileDaemon, type DaemonProcess, spawnDaemon } from "../support/daemon-process.js";
-import { DaemonPlace } from "../support/daemon-settings.js";
-import { connectRaw, type RawCdp } from "../support/raw-cdp.js";
+import { takeCensus } from "../support/browser/chromium-census.js";
+import { until } from "../support/browser/chromium-until.js";
+import { redisPidIn } from "../support/daemon/daemon.js";
+import { type CompiledDaemon, compileDaemon, type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
+import { DaemonPlace } from "../support/daemon/daemon-settings.js";
+import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
 const limitMs = 30_000;
 const isRoot = process.getuid?.() === 0;

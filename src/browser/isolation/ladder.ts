@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { mkdir, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../base/log.js";
-import type { RungName } from "../../pool/config.js";
+import type { RungName } from "../../spec/bodies.js";
 import type { Directories } from "../chromium.js";
 import { directoriesOf, makeDirectories, newWorkspaceName } from "../directories.js";
 import { findTool } from "../executable.js";

@@ -1,4 +1,4 @@
-import { type RungName, rungNames } from "../../pool/config.js";
+import { type RungName, rungNames } from "../../spec/bodies.js";
 
 /** How the mounts of a private root are made, and who may make them. */
 type Form = "root" | "user-namespace";

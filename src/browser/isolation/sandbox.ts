@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { run } from "../run.js";
+import { run } from "../run-program.js";
 
 /** Which of Chromium's own sandboxes is on. */
 export type Sandbox = "namespace" | "setuid" | "none";

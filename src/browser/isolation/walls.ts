@@ -1,4 +1,4 @@
-import type { RungName } from "../../pool/config.js";
+import type { RungName } from "../../spec/bodies.js";
 import type { Directories, EgressDoor } from "../chromium.js";
 import { type DisplayPrograms, displayRoot, type PrivateRoot, privateRoot } from "./private-root.js";
 import type { Rung } from "./rungs.js";

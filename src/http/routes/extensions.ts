@@ -1,18 +1,18 @@
 import type { Static } from "typebox";
 import type { Clock } from "../../base/clock.js";
-import type { ExtensionOperations, NamedQuery } from "../../registry/extensions.js";
+import type { ExtensionOperations, NamedQuery } from "../../registry/extensions/extension.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
 import { answerDone, refuse } from "../errors.js";
-import { openUpload } from "../extension-upload.js";
-import { extensionView } from "../extension-view.js";
-import { readParts } from "../multipart.js";
+import { openUpload } from "../uploads/extension-upload.js";
+import { extensionView } from "../views/extension-view.js";
+import { readParts } from "../uploads/multipart.js";
 import { pagingOf } from "../paging.js";
 import { parseExtensionRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { ExtensionCreate, ExtensionQuery, ExtensionRefParams, NoFields, StoreQuery } from "../schemas/requests.js";
-import { pagingHeaders } from "../views.js";
+import { pagingHeaders } from "../views/views.js";
 
 interface Deps {
   readonly extensions: ExtensionOperations;

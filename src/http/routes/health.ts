@@ -1,5 +1,5 @@
 import { refusal } from "../../base/errors.js";
-import { makeKeyCheck } from "../../base/key-check.js";
+import { makeKeyCheck } from "../../base/crypto/key-check.js";
 import type { Readiness } from "../../pool/operations.js";
 import type { App } from "../app.js";
 import type { HttpDeps } from "../deps.js";

@@ -1,5 +1,5 @@
 import type { Static } from "typebox";
-import { AcquireBody, PoolCreate, PoolPatch, ReleaseBody } from "../../pool/config.js";
+import { AcquireBody, PoolCreate, PoolPatch, ReleaseBody } from "../../spec/bodies.js";
 import type { PoolListQuery, PoolOperations } from "../../pool/operations.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
@@ -9,7 +9,7 @@ import { parsePoolRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, PoolDelete, PoolQuery, PoolRef } from "../schemas/requests.js";
 import { settleWithReply } from "../settle.js";
-import { pagingHeaders, poolBrowserView, poolView, sessionView, type Surroundings } from "../views.js";
+import { pagingHeaders, poolBrowserView, poolView, sessionView, type Surroundings } from "../views/views.js";
 
 interface Deps {
   readonly pools: PoolOperations;

@@ -1,14 +1,14 @@
 import type { Static } from "typebox";
-import type { NamedQuery } from "../../registry/extensions.js";
-import type { ProfileOperations } from "../../registry/profiles.js";
+import type { NamedQuery } from "../../registry/extensions/extension.js";
+import type { ProfileOperations } from "../../registry/profiles/profile.js";
 import type { App } from "../app.js";
 import { answerDone, refuse } from "../errors.js";
 import { pagingOf } from "../paging.js";
-import { profileView } from "../profile-view.js";
+import { profileView } from "../views/profile-view.js";
 import { parseProfileRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, ProfileCreate, ProfileDownload, ProfilePatch, ProfileQuery, ProfileRefParams } from "../schemas/requests.js";
-import { pagingHeaders } from "../views.js";
+import { pagingHeaders } from "../views/views.js";
 
 interface Deps {
   readonly profiles: ProfileOperations;

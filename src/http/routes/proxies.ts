@@ -1,12 +1,12 @@
-import { ProxyCheckBody, ProxyCreate, type ProxyOperations, ProxyPatch } from "../../registry/proxies.js";
+import { ProxyCheckBody, ProxyCreate, type ProxyOperations, ProxyPatch } from "../../registry/proxies/proxy.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import { answerDone, refuse } from "../errors.js";
 import { pagingOf } from "../paging.js";
-import { proxyView } from "../proxy-view.js";
+import { proxyView } from "../views/proxy-view.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, ProxyQuery, ProxyRefParams } from "../schemas/requests.js";
-import { pagingHeaders } from "../views.js";
+import { pagingHeaders } from "../views/views.js";
 
 interface Deps {
   readonly proxies: ProxyOperations;

@@ -1,12 +1,12 @@
 import type { Clock } from "../../base/clock.js";
-import type { Staging } from "../../blob/archives.js";
+import type { Staging } from "../../archive/archives.js";
 import type { SessionOperations } from "../../pool/operations.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
 import { refuse } from "../errors.js";
-import { type MultipartLimits, readParts } from "../multipart.js";
-import { receiveExtensions } from "../receive-extensions.js";
+import { type MultipartLimits, readParts } from "../uploads/multipart.js";
+import { receiveExtensions } from "../uploads/receive-extensions.js";
 import { parseSessionRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { SessionExtensions, SessionRef } from "../schemas/requests.js";

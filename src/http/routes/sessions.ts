@@ -1,6 +1,6 @@
 import type { Static } from "typebox";
-import { SessionCreate, SessionPatch } from "../../pool/config.js";
-import { CurlBody } from "../../pool/curl.js";
+import { SessionCreate, SessionPatch } from "../../spec/bodies.js";
+import { CurlBody } from "../../lease/curl.js";
 import type { SessionListQuery, SessionOperations } from "../../pool/operations.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
@@ -10,7 +10,7 @@ import { parseSessionRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, SessionGetQuery, SessionQuery, SessionRef } from "../schemas/requests.js";
 import { settleWithReply } from "../settle.js";
-import { anySessionView, pagingHeaders, sessionView, type Surroundings } from "../views.js";
+import { anySessionView, pagingHeaders, sessionView, type Surroundings } from "../views/views.js";
 
 interface Deps {
   readonly sessions: SessionOperations;

@@ -1,9 +1,9 @@
 import { Type, type Static } from "typebox";
 import { errors } from "../../base/errors.js";
 import { retireReasons, states } from "../../pool/browser.js";
-import { CurlReply } from "../../pool/curl.js";
-import { engines, memoryClasses, Network, PoolCreate, Policy, regions, Telemetry, Viewport } from "../../pool/config.js";
-import { proxyProtocols, proxyTypes } from "../../registry/proxies.js";
+import { CurlReply } from "../../lease/curl.js";
+import { engines, memoryClasses, Network, PoolCreate, Policy, regions, Telemetry, Viewport } from "../../spec/bodies.js";
+import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
 const Instant = Type.String({ format: "date-time" });
 const Count = Type.Integer({ minimum: 0 });

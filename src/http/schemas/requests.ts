@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { bounds, Name, regions } from "../../pool/config.js";
+import { bounds, Name, regions } from "../../spec/bodies.js";
 
 const closed = { additionalProperties: false } as const;
 

@@ -3,10 +3,10 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { type Browser, chromium } from "playwright-core";
 import { systemClock } from "../../../src/base/clock.js";
-import { groupSeconds, processSeconds } from "../cpu.js";
-import { Line } from "../line.js";
-import type { Lease } from "../load.js";
-import { times } from "../runs.js";
+import { groupSeconds, processSeconds } from "../support/cpu.js";
+import { Line } from "../support/line.js";
+import type { Lease } from "../support/load.js";
+import { times } from "../support/runs.js";
 import type { Done, Launching, Lending, Work } from "./exchange.js";
 
 // Playwright would take the signal at which this process has to end.

@@ -2,10 +2,10 @@ import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
 import { systemClock } from "../../../src/base/clock.js";
 import type { Log } from "../../../src/base/log.js";
 import { Egress } from "../../../src/egress/egress.js";
-import { makeOwn } from "../../../src/egress/own.js";
+import { makeOwn } from "../../../src/egress/reserved-endpoints.js";
 import { openPort } from "../../../src/egress/port.js";
 import { makeResolve } from "../../../src/egress/resolve.js";
-import { parseHostPattern } from "../../../src/pool/hosts.js";
+import { parseHostPattern } from "../../../src/base/net/hosts.js";
 
 // An egress as a browser has it, a program of its own: every host allowed, loopback open.
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: console.error, child: () => silent };

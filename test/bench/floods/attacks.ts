@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { WebSocket } from "ws";
-import { frame, openRawClient } from "../../support/raw-frames.js";
+import { frame, openRawClient } from "../../support/gateway/raw-frames.js";
 
 /** Where an attack has its hold. */
 export interface Ground {

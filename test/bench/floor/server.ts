@@ -3,7 +3,7 @@ import Fastify from "fastify";
 import { Redis } from "ioredis";
 import { systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, newLeaseId, onDemandHome } from "../../../src/base/ids.js";
-import { startPrivateRedis } from "../../../src/store/private-redis.js";
+import { startPrivateRedis } from "../../../src/store/private/private-redis.js";
 
 // The floor, a program of its own: the same Fastify without hooks, one script per request, the same kind of Redis.
 const dataDir = process.argv[2] ?? process.env["REMUDA_DATA_DIR"] ?? "";

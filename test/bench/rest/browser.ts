@@ -1,5 +1,5 @@
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
-import type { Pipe } from "../../../src/browser/pipe.js";
+import type { Pipe } from "../../../src/browser/cdp/pipe.js";
 import type { Listener } from "../../../src/egress/parts.js";
 
 const pipe: Pipe = {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Helper, startHelper } from "../processes.js";
+import { type Helper, startHelper } from "../support/processes.js";
 
 const main = join(import.meta.dirname, "../../../src/main.js");
 const fleet = join(import.meta.dirname, "fleet.js");

@@ -2,9 +2,9 @@ import { setMaxListeners } from "node:events";
 import { Redis } from "ioredis";
 import { pause, systemClock } from "../../../src/base/clock.js";
 import type { Log } from "../../../src/base/log.js";
-import { Secret } from "../../../src/base/secret.js";
-import { openConfig } from "../../../src/config.js";
-import type { Surroundings } from "../../../src/ground.js";
+import { Secret } from "../../../src/base/crypto/secret.js";
+import { openConfig } from "../../../src/config/config.js";
+import type { Surroundings } from "../../../src/daemon/boot.js";
 import { drainChannel, nodeCount } from "./sizes.js";
 import { type SimulatedNode, startNode } from "./node.js";
 

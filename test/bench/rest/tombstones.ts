@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 import { defaultProject, newBrowserId, newLeaseId, onDemandHome } from "../../../src/base/ids.js";
-import { projectKey, type ProjectPart } from "../../../src/store/keys.js";
-import { Store } from "../../../src/store/redis.js";
-import { times } from "../runs.js";
+import { projectKey, type ProjectPart } from "../../../src/store/redis/keys.js";
+import { Store } from "../../../src/store/redis/redis.js";
+import { times } from "../support/runs.js";
 
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 const atOnce = 1000;

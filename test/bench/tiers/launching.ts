@@ -1,12 +1,12 @@
 import { systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
-import type { Stage } from "../../../src/browser/attempt.js";
+import type { Stage } from "../../../src/browser/launch-attempt.js";
 import type { Chromium, EgressDoor, Engine } from "../../../src/browser/chromium.js";
 import type { Host } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import type { Egress } from "../../../src/egress/egress.js";
-import { defaultViewport } from "../../../src/pool/launch-config.js";
-import { launchSpec } from "../../support/chromium-host.js";
+import { defaultViewport } from "../../../src/spec/launch-template.js";
+import { launchSpec } from "../../support/browser/chromium-host.js";
 import type { Way } from "./ways.js";
 
 export interface Launched {

@@ -4,9 +4,9 @@ import { runInNewContext } from "node:vm";
 import { pause, systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
-import { treeOf } from "../../../src/browser/processes.js";
+import { treeOf } from "../../../src/browser/resources/processes.js";
 import type { Egress } from "../../../src/egress/egress.js";
-import { times } from "../runs.js";
+import { times } from "../support/runs.js";
 import type { Tier } from "./ways.js";
 
 /** What was closed before is gone by then, in the kernel too. */

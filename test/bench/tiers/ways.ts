@@ -2,11 +2,11 @@ import { systemClock } from "../../../src/base/clock.js";
 import type { BrowserId } from "../../../src/base/ids.js";
 import type { Host } from "../../../src/browser/host.js";
 import { Egress, type EgressParts, type Listener } from "../../../src/egress/egress.js";
-import type { Namespaces } from "../../../src/egress/namespace.js";
-import { makeOwn } from "../../../src/egress/own.js";
+import type { Namespaces } from "../../../src/egress/namespace/namespace.js";
+import { makeOwn } from "../../../src/egress/reserved-endpoints.js";
 import { openPort } from "../../../src/egress/port.js";
 import { makeResolve } from "../../../src/egress/resolve.js";
-import { silentLog } from "../../support/chromium-host.js";
+import { silentLog } from "../../support/browser/chromium-host.js";
 
 export const columns = ["none", "proxy", "namespace"] as const;
 export type Column = (typeof columns)[number];

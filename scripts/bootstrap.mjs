@@ -1,0 +1,50 @@
+// Brings a bare machine to a running daemon or to tested sources. Plain JavaScript without packages: it runs before any is installed.
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const usage = `usage: node scripts/bootstrap.mjs <command>
+
+  start [--help]   start the daemon, or print every setting
+  build            what start builds, without starting it
+  test [filter…]   types, lint and tests, one after the other
+  check            the same at once; --repeat N FILE… runs test files N times beside a busy processor
+  dev              start, and again on every change
+  bench            the benchmarks
+  prove:egress     every known way out of a browser, tried (--help lists its options)
+  prove:isolation  everything known to reach past a browser's walls, tried (--help lists its options)
+  prove:faults     what a sick Redis, control or node does to callers, tried and timed (file names and -t NAME choose)
+  simulate         the randomised simulation, seed after seed, until one breaks (--help lists its options)
+  settings         write the tables of docs/settings.md and docs/errors.md
+  policy-table     read anew which policies the installed Chromium knows`;
+
+/** Names the first part of Node.js's version that is too old, so that nothing obscure fails later. */
+function findOldNode() {
+  const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const parts = (version) => version.match(/\d+/g).map(Number);
+  const [wanted, found] = [parts(engines.node), parts(process.versions.node)];
+  const isOld = found[0] < wanted[0] || (found[0] === wanted[0] && found[1] < (wanted[1] ?? 0));
+  return isOld ? `Remuda needs Node.js ${engines.node}, and this is ${process.version}: see https://nodejs.org/en/download` : undefined;
+}
+
+const commands = new Set(["start", "build", "test", "check", "dev", "bench", "prove:egress", "prove:isolation", "prove:faults", "simulate", "settings", "policy-table"]);
+
+async function main([command, ...args]) {
+  if (!commands.has(command)) {
+    console.error(usage);
+    return command === "--help" ? 0 : 2;
+  }
+  const old = findOldNode();
+  if (old) {
+    console.error(old);
+    return 2;
+  }
+  const { run } = await import("./bootstrap/commands.mjs");
+  return await run(command, root, args);
+}
+
+// Undefined: the daemon runs in this process and ends it.
+const code = await main(process.argv.slice(2));
+if (code !== undefined) process.exit(code);

@@ -1,0 +1,120 @@
+import { existsSync } from "node:fs";
+import module from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { build } from "./build.mjs";
+import { ensurePackages } from "./packages.mjs";
+import { Refusal } from "./say.mjs";
+import { runOpenly } from "./spawn.mjs";
+import { ensureSystem, needsOfConfig, needsOfTests } from "./system.mjs";
+
+const built = (root, file) => pathToFileURL(join(root, "dist", "src", file)).href;
+
+/**
+ * The daemon runs in this very process: one process for signals, terminals and supervisors to deal with, nothing to
+ * relay, and nothing that could outlive the other.
+ */
+async function start(root, args) {
+  const isAsking = args.includes("--help") || args.includes("-h");
+  await ensurePackages(root);
+  if (!isAsking) await ensureSystem(needsOfConfig(root));
+  await build(root, "daemon");
+  process.argv = [process.execPath, join(root, "dist/src/main.js"), ...args];
+  process.setSourceMapsEnabled(true);
+  await import(built(root, "main.js"));
+}
+
+/** For images: what `start` builds, without starting it. */
+async function buildOnly(root) {
+  await ensurePackages(root);
+  await build(root, "daemon");
+  return 0;
+}
+
+async function prepareTests(root) {
+  await ensurePackages(root);
+  await ensureSystem(needsOfTests);
+}
+
+async function test(root, args) {
+  await prepareTests(root);
+  const { runChecks } = await import("./checks.mjs");
+  return await runChecks(root, { isParallel: false, args });
+}
+
+async function check(root, args) {
+  await prepareTests(root);
+  const { findRepeat, repeatTests } = await import("./repeat.mjs");
+  const repeat = findRepeat(args);
+  if (repeat) return await repeatTests(root, repeat);
+  const { runChecks } = await import("./checks.mjs");
+  return await runChecks(root, { isParallel: true, args });
+}
+
+async function dev(root, args) {
+  const { watch } = await import("./dev.mjs");
+  return await watch(root, args);
+}
+
+async function bench(root, args) {
+  if (!existsSync(join(root, "test/bench/main.ts"))) throw new Refusal("There are no benchmarks yet: test/bench/main.ts is absent.");
+  await runBuilt(root, { target: "bench", file: "test/bench/main.js" }, args);
+}
+
+async function proveEgress(root, args) {
+  await runBuilt(root, { target: "prove", file: "test/proof/egress/prove.js" }, args);
+}
+
+async function proveIsolation(root, args) {
+  await runBuilt(root, { target: "prove", file: "test/proof/isolation/prove.js" }, args);
+}
+
+async function simulate(root, args) {
+  await runBuilt(root, { target: "prove", file: "test/simulation/long.js" }, args);
+}
+
+/** Tests as all others, told as a table; arguments choose files and, with -t, names. */
+async function proveFaults(root, args) {
+  await prepareTests(root);
+  const vitest = join(root, "node_modules/vitest/vitest.mjs");
+  return await runOpenly(process.execPath, [vitest, "run", "--config", join(root, "vitest.faults.config.ts"), ...args], { cwd: root });
+}
+
+/** In this very process, as a program of its own. */
+async function runBuilt(root, { target, file }, args) {
+  await prepareTests(root);
+  const directory = await build(root, target);
+  process.argv = [process.execPath, join(directory, file), ...args];
+  await import(pathToFileURL(process.argv[1]).href);
+}
+
+async function settings(root) {
+  await ensurePackages(root);
+  await build(root, "daemon");
+  const { writeTables } = await import("./settings.mjs");
+  const [{ settingsTable }, { errorsTable }] = [await import(built(root, "config/table.js")), await import(built(root, "http/errors-table.js"))];
+  return writeTables(root, { settingsTable, errorsTable });
+}
+
+async function policyTable(root, args) {
+  const { writePolicyTable } = await import("./policy-table.mjs");
+  return await writePolicyTable(root, args);
+}
+
+const commands = {
+  start, build: buildOnly, test, check, dev, bench, settings, "policy-table": policyTable,
+  "prove:egress": proveEgress, "prove:isolation": proveIsolation, "prove:faults": proveFaults, simulate,
+};
+
+/** Gives an exit code, or undefined where the process now is the daemon's, the benchmark's or the proof's. */
+export async function run(command, root, args) {
+  // From Node.js 22.1 on: compiled code is kept between starts.
+  module.enableCompileCache?.(join(root, "node_modules/.cache/remuda-compile"));
+  try {
+    return await commands[command](root, args);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    console.error(error.message);
+    return 1;
+  }
+}

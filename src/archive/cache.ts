@@ -1,0 +1,94 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Digest } from "../base/ids.js";
+import type { ArchiveCache } from "./archives.js";
+import { directoryMode } from "./durable-files.js";
+import type { KeptArchives } from "./kept-archives.js";
+
+export interface CacheOptions {
+  readonly directory: string;
+  readonly maxBytes: number;
+  readonly archives: Pick<KeptArchives, "place">;
+  /** A file that could not be removed costs room, nothing else. */
+  onFault(error: unknown): void;
+}
+
+interface Entry {
+  readonly path: string;
+  readonly fetched: Promise<number>;
+  takers: number;
+  /** Undefined until it is there. */
+  sizeBytes?: number;
+}
+
+/** Empties the directory: which of its files an earlier run had ended is not known. */
+export async function openCache(options: CacheOptions): Promise<ArchiveCache> {
+  await rm(options.directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  await mkdir(options.directory, { recursive: true, mode: directoryMode });
+  return new Cache(options);
+}
+
+/** Least recently taken first. A file that is taken stays, beyond the bound too. */
+class Cache implements ArchiveCache {
+  readonly #entries = new Map<Digest, Entry>();
+
+  constructor(private readonly options: CacheOptions) {}
+
+  async take(digest: Digest): Promise<{ readonly path: string; release(): void }> {
+    const entry = this.#entries.get(digest) ?? this.#fetch(digest);
+    this.#touch(digest, entry);
+    entry.takers += 1;
+    try {
+      entry.sizeBytes = await entry.fetched;
+    } catch (error) {
+      this.#forget(digest, entry);
+      throw error;
+    }
+    this.#shrink();
+    return { path: entry.path, release: this.#once(() => this.#release(entry)) };
+  }
+
+  #fetch(digest: Digest): Entry {
+    const path = join(this.options.directory, `${digest}.${randomBytes(6).toString("hex")}`);
+    const fetch = async (): Promise<number> => {
+      await this.options.archives.place(digest, path);
+      return (await stat(path)).size;
+    };
+    return { path, fetched: fetch(), takers: 0 };
+  }
+
+  #touch(digest: Digest, entry: Entry): void {
+    this.#entries.delete(digest);
+    this.#entries.set(digest, entry);
+  }
+
+  #once(run: () => void): () => void {
+    let isDone = false;
+    return () => {
+      if (!isDone) run();
+      isDone = true;
+    };
+  }
+
+  #release(entry: Entry): void {
+    entry.takers -= 1;
+    this.#shrink();
+  }
+
+  #shrink(): void {
+    let total = 0;
+    for (const { sizeBytes = 0 } of this.#entries.values()) total += sizeBytes;
+    for (const [digest, entry] of this.#entries) {
+      if (total <= this.options.maxBytes) return;
+      if (entry.takers > 0) continue;
+      total -= entry.sizeBytes ?? 0;
+      this.#forget(digest, entry);
+    }
+  }
+
+  #forget(digest: Digest, entry: Entry): void {
+    if (this.#entries.get(digest) === entry) this.#entries.delete(digest);
+    rm(entry.path, { force: true }).catch(this.options.onFault);
+  }
+}

@@ -1,0 +1,85 @@
+import { once } from "node:events";
+import { createReadStream } from "node:fs";
+import type { Readable } from "node:stream";
+import { RemudaError } from "../base/errors.js";
+import type { Digest, ProfileId } from "../base/ids.js";
+import type { ProfileArchives, ProfileStore } from "../registry/profiles/profile.js";
+import type { ArchiveCache, Archives, Staging } from "./archives.js";
+import type { Step } from "./chunks.js";
+import type { StreamSeal } from "./stream-seal.js";
+import { atMost, through } from "./pipe-through.js";
+import { compress, decompress } from "./formats/zstd.js";
+
+export interface ProfileArchivePorts {
+  readonly profiles: Pick<ProfileStore, "find" | "commit">;
+  readonly archives: Pick<Archives, "put" | "remove">;
+  readonly staging: Pick<Staging, "take">;
+  readonly seal: StreamSeal;
+  /** Of a profile's tar. */
+  readonly maxBytes: number;
+  /** The bytes of an archive: `archives.open`, or a node's cache (`openFrom`). */
+  open(digest: Digest): Promise<Readable>;
+}
+
+export interface KeptProfiles extends ProfileArchives {
+  /** As `open`, but the tar as it was compressed: zstd. */
+  openCompressed(id: ProfileId): Promise<Readable | undefined>;
+}
+
+/** Archives as a cache has them; each stays there until its stream is closed. */
+export const openFrom = (cache: ArchiveCache) => async (digest: Digest): Promise<Readable> => {
+  const { path, release } = await cache.take(digest);
+  return createReadStream(path).once("close", release);
+};
+
+export function makeProfileArchives(ports: ProfileArchivePorts): KeptProfiles {
+  const openAs = (id: ProfileId, ...steps: readonly Step[]): Promise<Readable | undefined> =>
+    openLatest(ports, { id }, async (digest) => begun(through(await ports.open(digest), ports.seal.open(id), ...steps)));
+  return {
+    open: (id) => openAs(id, decompress),
+    openCompressed: (id) => openAs(id),
+    save: (id, tar, options) => save(ports, { id, tar, ...options }),
+  };
+}
+
+/** The archive of a save that another has followed meanwhile may be gone: then there is a later one. */
+async function openLatest(
+  ports: ProfileArchivePorts, { id, gone }: { readonly id: ProfileId; readonly gone?: Digest }, open: (digest: Digest) => Promise<Readable>,
+): Promise<Readable | undefined> {
+  const digest = (await ports.profiles.find(id))?.archive?.digest;
+  if (digest === undefined) return undefined;
+  try {
+    return await open(digest);
+  } catch (error) {
+    if (!isMissing(error) || digest === gone) throw error;
+    return openLatest(ports, { id, gone: digest }, open);
+  }
+}
+
+const isMissing = (error: unknown): boolean => error instanceof RemudaError && error.code === "archive_missing";
+
+/** Waits for its first bytes, so that what cannot be opened at all is told before a reader relies on it. */
+async function begun(stream: Readable): Promise<Readable> {
+  await once(stream, "readable");
+  return stream;
+}
+
+async function save(
+  { profiles, archives, staging, seal, maxBytes }: ProfileArchivePorts,
+  { id, tar, signal }: { readonly id: ProfileId; readonly tar: Readable; readonly signal: AbortSignal },
+): Promise<"committed" | "missing"> {
+  const sealed = through(tar, atMost(maxBytes), compress, seal.close(id));
+  // The tar is bounded; what becomes of it is hardly larger.
+  const staged = await staging.take(sealed, { maxBytes: Number.MAX_SAFE_INTEGER, signal });
+  try {
+    signal.throwIfAborted();
+    await archives.put(staged.digest, staged.path);
+    signal.throwIfAborted();
+    const committed = await profiles.commit(id, { digest: staged.digest, sizeBytes: staged.sizeBytes });
+    // No two saves have the same bytes, since each is sealed with a salt of its own: nobody else can have named it.
+    if (committed === "missing") await archives.remove(staged.digest);
+    return committed;
+  } finally {
+    await staged.discard();
+  }
+}

@@ -1,0 +1,170 @@
+import {
+  type _Object, AbortMultipartUploadCommand, DeleteObjectCommand, GetObjectCommand, HeadObjectCommand, ListMultipartUploadsCommand,
+  type ListMultipartUploadsCommandOutput, type MultipartUpload, paginateListObjectsV2, S3Client,
+} from "@aws-sdk/client-s3";
+import { Upload } from "@aws-sdk/lib-storage";
+import { createReadStream, createWriteStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { pipeline as piped, Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { Millis } from "../base/clock.js";
+import { RemudaError } from "../base/errors.js";
+import { findDigest, type Digest } from "../base/ids.js";
+import type { Secret } from "../base/crypto/secret.js";
+import type { Kept } from "./archives.js";
+import { fileMode } from "./durable-files.js";
+import type { KeptArchives } from "./kept-archives.js";
+import { isNotBuilt, isNotFound, s3Fault } from "./s3-faults.js";
+import { verified, WrongDigest } from "./verified.js";
+
+export interface S3Settings {
+  readonly bucket: string;
+  /** Before every archive's name. */
+  readonly prefix: string;
+  readonly region: string;
+  /** Undefined: Amazon's. */
+  readonly endpoint?: string;
+  readonly isPathStyle: boolean;
+  /** Undefined: found as Amazon's own tools find them. */
+  readonly credentials?: { readonly accessKeyId: Secret; readonly secretAccessKey: Secret };
+  /** A request is given up when it is not answered within, a transfer when nothing moves for so long. */
+  readonly limitMs: Millis;
+}
+
+/** S3 takes parts from 5 MiB on, and at most 10,000 of them. */
+const leastPartBytes = 8 * 2 ** 20;
+const mostParts = 9000;
+/** Held in memory at once, each a part. */
+const partsAtOnce = 2;
+/** Of the SDK: a request that was refused for the moment is repeated. */
+const attempts = 3;
+
+const clientOf = ({ region, endpoint, isPathStyle, credentials, limitMs }: S3Settings): S3Client =>
+  new S3Client({
+    region, forcePathStyle: isPathStyle, maxAttempts: attempts, ...(endpoint !== undefined && { endpoint }),
+    ...(credentials && { credentials: { accessKeyId: credentials.accessKeyId.reveal(), secretAccessKey: credentials.secretAccessKey.reveal() } }),
+    // We check the digest ourselves, and not every S3-compatible store knows the newer checksums.
+    requestChecksumCalculation: "WHEN_REQUIRED", responseChecksumValidation: "WHEN_REQUIRED",
+    requestHandler: { connectionTimeout: limitMs, requestTimeout: limitMs, throwOnRequestTimeout: true, socketTimeout: limitMs },
+  });
+
+/** Archives as objects `<prefix><digest>`. An object is there once it is whole, and its time tells when it was put last. */
+export class S3Archives implements KeptArchives {
+  readonly #client: S3Client;
+
+  constructor(private readonly settings: S3Settings) {
+    this.#client = clientOf(settings);
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+
+  /** One that is kept is put again: that is how an object's time becomes now. */
+  async put(digest: Digest, path: string): Promise<void> {
+    const { size } = await stat(path);
+    const body = piped(createReadStream(path), verified(digest), () => {});
+    try {
+      await new Upload({
+        client: this.#client, params: { ...this.#at(digest), Body: body, ContentType: "application/octet-stream" },
+        partSize: Math.max(leastPartBytes, Math.ceil(size / mostParts)), queueSize: partsAtOnce,
+      }).done();
+    } catch (error) {
+      throw error instanceof WrongDigest ? error : s3Fault(error);
+    } finally {
+      body.destroy();
+    }
+  }
+
+  async open(digest: Digest): Promise<Readable> {
+    const { Body } = await this.#ask(this.#client.send(new GetObjectCommand(this.#at(digest))));
+    if (!(Body instanceof Readable)) throw new RemudaError("archive_missing");
+    return piped(Body, verified(digest), () => {});
+  }
+
+  async remove(digest: Digest): Promise<void> {
+    await this.#ask(this.#client.send(new DeleteObjectCommand(this.#at(digest))));
+  }
+
+  /** S3 has no removal by time; between the look and the removal lies one round trip. */
+  async removeStale(digest: Digest, before: Millis): Promise<"removed" | "fresh"> {
+    const found = await this.#head(digest);
+    if (found && (found.LastModified?.getTime() ?? before) >= before) return "fresh";
+    if (found) await this.remove(digest);
+    return "removed";
+  }
+
+  async *list(): AsyncIterable<Kept> {
+    const pages = paginateListObjectsV2({ client: this.#client }, this.#all)[Symbol.asyncIterator]();
+    for (let page = await this.#ask(pages.next()); !page.done; page = await this.#ask(pages.next())) {
+      yield* (page.value.Contents ?? []).flatMap((object) => this.#keptOf(object));
+    }
+  }
+
+  async tidy(before: Millis): Promise<void> {
+    try {
+      for await (const upload of this.#uploads()) await this.#abortStale(upload, before);
+    } catch (error) {
+      // The store's own rules for uploads that never ended have to do then.
+      if (!isNotBuilt(error)) throw s3Fault(error);
+    }
+  }
+
+  async place(digest: Digest, path: string): Promise<void> {
+    await pipeline(await this.open(digest), createWriteStream(path, { flags: "wx", mode: fileMode }));
+  }
+
+  #keptOf({ Key = "", Size = 0, LastModified }: _Object): Kept[] {
+    const digest = this.#digestIn(Key);
+    return digest && LastModified ? [{ digest, sizeBytes: Size, putAt: LastModified.getTime() }] : [];
+  }
+
+  async *#uploads(): AsyncIterable<MultipartUpload> {
+    let from: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } | undefined = {};
+    while (from) {
+      const page: ListMultipartUploadsCommandOutput = await this.#client.send(new ListMultipartUploadsCommand({ ...this.#all, ...from }));
+      yield* page.Uploads ?? [];
+      from = page.IsTruncated === true ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker } : undefined;
+    }
+  }
+
+  /** One that has ended meanwhile is fine. */
+  async #abortStale({ Key, UploadId, Initiated }: MultipartUpload, before: Millis): Promise<void> {
+    if (!this.#digestIn(Key ?? "") || !Initiated || Initiated.getTime() >= before) return;
+    try {
+      await this.#client.send(new AbortMultipartUploadCommand({ Bucket: this.settings.bucket, Key, UploadId }));
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  async #head(digest: Digest): Promise<{ readonly LastModified?: Date | undefined } | undefined> {
+    try {
+      return await this.#client.send(new HeadObjectCommand(this.#at(digest)));
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw s3Fault(error);
+    }
+  }
+
+  get #all(): { readonly Bucket: string; readonly Prefix: string } {
+    return { Bucket: this.settings.bucket, Prefix: this.settings.prefix };
+  }
+
+  #digestIn(key: string): Digest | undefined {
+    const { prefix } = this.settings;
+    return key.startsWith(prefix) ? findDigest(key.slice(prefix.length)) : undefined;
+  }
+
+  #at(digest: Digest): { readonly Bucket: string; readonly Key: string } {
+    return { Bucket: this.settings.bucket, Key: this.settings.prefix + digest };
+  }
+
+  async #ask<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    try {
+      return await answer;
+    } catch (error) {
+      throw s3Fault(error);
+    }
+  }
+}

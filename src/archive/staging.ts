@@ -1,0 +1,64 @@
+import { createHash, randomBytes } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { findDigest, type Digest } from "../base/ids.js";
+import type { Staged, Staging } from "./archives.js";
+import { directoryMode, fileMode } from "./durable-files.js";
+import { atMost } from "./pipe-through.js";
+
+const emptied = async (directory: string): Promise<void> => {
+  await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  await mkdir(directory, { recursive: true, mode: directoryMode });
+};
+
+/** Empties the directory: whatever lies there is of a run that has ended. */
+export async function openStaging(directory: string): Promise<Staging> {
+  await emptied(directory);
+  const newPath = (): string => join(directory, randomBytes(12).toString("hex"));
+  return {
+    take: (source, options) => takeInto(newPath(), source, options),
+    async directory() {
+      const path = newPath();
+      await mkdir(path, { mode: directoryMode });
+      return { path, discard: () => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }) };
+    },
+  };
+}
+
+async function takeInto(path: string, source: Readable, { maxBytes, signal }: Parameters<Staging["take"]>[1]): Promise<Staged> {
+  const discard = (): Promise<void> => rm(path, { force: true });
+  const summed = sum();
+  try {
+    const file = createWriteStream(path, { flags: "wx", mode: fileMode });
+    await pipeline(source, atMost(maxBytes), summed.stream, file, signal ? { signal } : {});
+    return { path, ...summed.result(), discard };
+  } catch (error) {
+    source.destroy();
+    await discard();
+    throw signal?.aborted ? signal.reason : error;
+  }
+}
+
+/** Passes bytes on and knows, at their end, what they were. */
+function sum(): { readonly stream: Transform; result(): { readonly digest: Digest; readonly sizeBytes: number } } {
+  const hash = createHash("sha256");
+  let sizeBytes = 0;
+  const stream = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk);
+      sizeBytes += chunk.length;
+      done(null, chunk);
+    },
+  });
+  return {
+    stream,
+    result() {
+      const digest = findDigest(hash.digest("hex"));
+      if (!digest) throw new Error("a SHA-256 is 64 hexadecimal digits");
+      return { digest, sizeBytes };
+    },
+  };
+}

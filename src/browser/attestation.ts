@@ -1,0 +1,115 @@
+import { readlink } from "node:fs/promises";
+import type { Clock, Millis } from "../base/clock.js";
+import type { Canary } from "./canary.js";
+import type { Cdp } from "./cdp/cdp.js";
+
+/** What an attestation is made with: given by who holds the browser's egress. */
+export interface Attesting {
+  /** The counts of the browser's egress: how often each rule has denied. */
+  usage(): { readonly denied: Readonly<Record<string, number | undefined>> };
+  /** A URL that the present rules deny. `metadataUrl` unless given; to be given where that is named as open. */
+  readonly denied?: string;
+  /** A URL that the present rules allow and the operator says is there; any answer of its server will do. */
+  readonly allowed?: string;
+}
+
+/** What a browser was seen to be held to. */
+export interface Attestation {
+  /** ISO 8601. */
+  readonly at: string;
+  /** What had to be denied was denied by the browser's own egress, and no request went past it. */
+  readonly denied: true;
+  /** Present where a URL was named that had to be reached. */
+  readonly allowed?: true;
+}
+
+/** The browser that is asked, from inside. */
+export interface Attested {
+  readonly cdp: Cdp;
+  readonly clock: Clock;
+  /** An open page, which is neither navigated nor told. */
+  readonly page: string;
+  /** Of Chromium's main process. */
+  readonly pid: number;
+  /** Path of the network namespace it has to be in, if any. */
+  readonly namespace: string | undefined;
+  readonly canary: Canary;
+}
+
+/** The browser is not held by its egress, or that could not be proved: it must not be handed out. */
+export class NotAttested extends Error {
+  constructor(reason: string) {
+    super(`the browser's egress is not attested: ${reason}`);
+    this.name = "NotAttested";
+  }
+}
+
+/** A link-local address, which Chromium sends past its proxy unless told otherwise. */
+export const metadataUrl = "http://169.254.169.254/";
+
+/** Chromium breaks off whatever it loads when the machine's addresses change, as where containers come and go. */
+const networkChanged = "net::ERR_NETWORK_CHANGED";
+const mostTries = 3;
+
+/**
+ * Proves from inside a browser that it is held by its egress. A page's network stack is asked, all at once, for a
+ * destination that is denied and for one on the machine's loopback that is never open (`Canary`): each has to come back
+ * with the egress's own refusal, the egress has to have counted them, and the canary must not have been touched. These
+ * are the two kinds of address Chromium would dial itself. In the namespace tier its process has to be in that namespace.
+ *
+ * The requests are `Network.loadNetworkResource`: they leave no history, cache, cookie or target behind. Throws
+ * `NotAttested`, or what stopped the question (`TimeLimitReached`, `PipeClosed`).
+ */
+export async function attest(attested: Attested, asking: Attesting, limitMs: Millis): Promise<Attestation> {
+  const { cdp, clock, page, canary } = attested;
+  await checkNamespace(attested);
+  const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true }, { limitMs });
+  const perch = canary.perch();
+  const load = async (url: string, tries = mostTries): Promise<Answer> => {
+    const options = { disableCache: true, includeCredentials: false };
+    const { resource } = await cdp.send("Network.loadNetworkResource", { frameId: page, url, options }, { session, limitMs });
+    return resource.netErrorName === networkChanged && tries > 1 ? await load(url, tries - 1) : resource;
+  };
+  try {
+    const before = denials(asking);
+    const closed = [asking.denied ?? metadataUrl, perch.url];
+    const answers = Promise.all(closed.map((url) => load(url)));
+    const [refusals, reached] = await Promise.all([answers, asking.allowed === undefined ? undefined : load(asking.allowed)]);
+    if (perch.wasTouched()) throw new NotAttested("a request went past it");
+    const other = refusals.find((answer) => !isDenied(answer));
+    if (other) throw new NotAttested(`what it has to deny was answered otherwise: ${textOf(other)}`);
+    if (denials(asking) - before < closed.length) throw new NotAttested("it did not see what was denied");
+    if (reached && !isReached(reached)) throw new NotAttested(`what it has to allow was not reached: ${textOf(reached)}`);
+    return { at: new Date(clock.now()).toISOString(), denied: true, ...(reached && { allowed: true }) };
+  } finally {
+    perch.leave();
+    await cdp.send("Target.detachFromTarget", { sessionId: session }, { limitMs }).catch(() => {});
+  }
+}
+
+interface Answer {
+  readonly httpStatusCode?: number;
+  readonly netErrorName?: string;
+  readonly headers?: Readonly<Record<string, unknown>>;
+}
+
+/** Both are links whose text is the namespace's kind and inode. */
+async function checkNamespace({ pid, namespace }: Attested): Promise<void> {
+  if (namespace === undefined) return;
+  const [wanted, found] = await Promise.all([namespace, `/proc/${pid}/ns/net`].map((path) => readlink(path)));
+  if (wanted !== found) throw new NotAttested("it is not in its network namespace");
+}
+
+const denials = (asking: Attesting): number =>
+  Object.values(asking.usage().denied).reduce<number>((sum, count) => sum + (count ?? 0), 0);
+
+const isDenied = (answer: Answer): boolean => answer.httpStatusCode === 403 && egressHeader(answer) === "denied";
+const isReached = (answer: Answer): boolean => answer.httpStatusCode !== undefined && egressHeader(answer) === undefined;
+
+const textOf = ({ httpStatusCode, netErrorName }: Answer): string => `${httpStatusCode ?? netErrorName ?? "no answer"}`;
+
+/** The header by which an egress tells its own answers from those of servers. */
+function egressHeader({ headers = {} }: Answer): unknown {
+  const name = Object.keys(headers).find((each) => each.toLowerCase() === "x-remuda-egress");
+  return name === undefined ? undefined : headers[name];
+}

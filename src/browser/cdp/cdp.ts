@@ -1,0 +1,110 @@
+import type { CDPSession } from "playwright-core";
+import type { Clock, Millis } from "../../base/clock.js";
+import { within } from "../../base/deadline.js";
+import { bytesOf, firstClientId, type Frame, peek, wholeOf } from "./frame.js";
+import type { Pipe } from "./pipe.js";
+
+declare const session: CDPSession;
+type Method = Parameters<CDPSession["send"]>[0];
+export type Given<M extends Method> = NonNullable<Parameters<typeof session.send<M>>[1]>;
+type Reply<M extends Method> = Awaited<ReturnType<typeof session.send<M>>>;
+
+/** Chromium's own refusal of a command. */
+export class CdpRefused extends Error {
+  /** `reason` is its words. */
+  constructor(readonly method: string, readonly reason: string) {
+    super(`${method}: ${reason}`);
+    this.name = "CdpRefused";
+  }
+}
+
+export class PipeClosed extends Error {
+  constructor() {
+    super("Chromium closed its pipe");
+    this.name = "PipeClosed";
+  }
+}
+
+interface Pending {
+  readonly method: string;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+interface Message {
+  readonly result?: unknown;
+  readonly error?: { readonly message: string };
+  readonly params?: unknown;
+}
+
+const defaultLimitMs = 10_000;
+/** More than all cookies that Chromium keeps, which is the longest answer asked for. */
+const longestReplyBytes = 32 * 1024 * 1024;
+
+/**
+ * Our own CDP client on the browser's pipe. Clients of the gateway share the pipe: their ids are higher than ours and
+ * their events belong to sessions of theirs, so their frames are told apart by a glance and never parsed here.
+ */
+export class Cdp {
+  readonly #pending = new Map<number, Pending>();
+  readonly #listeners = new Map<string, (params: unknown) => void>();
+  #lastId = 0;
+  #isClosed = false;
+
+  constructor(private readonly pipe: Pipe, private readonly clock: Clock) {
+    pipe.onFrame((frame) => this.#take(frame));
+    pipe.onClosed(() => this.#close());
+  }
+
+  /** Throws `CdpRefused`, `PipeClosed`, or `TimeLimitReached` after `limitMs` (10 s). */
+  send<M extends Method>(method: M, params: Given<M>, to: { session?: string; limitMs?: Millis } = {}): Promise<Reply<M>> {
+    if (this.#isClosed) return Promise.reject(new PipeClosed());
+    const id = this.#nextId();
+    const reply = new Promise((resolve, reject) => this.#pending.set(id, { method, resolve, reject }));
+    const address = to.session === undefined ? {} : { sessionId: to.session };
+    this.pipe.send(JSON.stringify({ id, method, params, ...address }));
+    const limit = { what: method, limitMs: to.limitMs ?? defaultLimitMs };
+    return within(this.clock, limit, reply as Promise<Reply<M>>).finally(() => this.#pending.delete(id));
+  }
+
+  /** Hears an event of the given session, or of the browser's root session; one listener for each. The result stops it. */
+  on<Params>(event: string, listener: (params: Params) => void, from?: string): () => void {
+    const key = keyOf(event, from);
+    this.#listeners.set(key, listener as (params: unknown) => void);
+    return () => this.#listeners.delete(key);
+  }
+
+  #nextId(): number {
+    this.#lastId = (this.#lastId + 1) % firstClientId;
+    return this.#lastId;
+  }
+
+  #take(frame: Frame): void {
+    const { id, method, session: from } = peek(frame);
+    if (id !== undefined) {
+      const pending = this.#pending.get(id);
+      if (pending) settle(pending, readReply(frame));
+      return;
+    }
+    const listener = method === undefined ? undefined : this.#listeners.get(keyOf(method, from));
+    listener?.((JSON.parse(wholeOf(frame).toString()) as Message).params);
+  }
+
+  #close(): void {
+    this.#isClosed = true;
+    for (const { reject } of this.#pending.values()) reject(new PipeClosed());
+    this.#pending.clear();
+  }
+}
+
+const keyOf = (event: string, from = ""): string => `${event} ${from}`;
+
+function readReply(frame: Frame): Message {
+  if (bytesOf(frame) <= longestReplyBytes) return JSON.parse(wholeOf(frame).toString()) as Message;
+  return { error: { message: `the answer is longer than ${longestReplyBytes} bytes` } };
+}
+
+function settle({ method, resolve, reject }: Pending, { result, error }: Message): void {
+  if (error) reject(new CdpRefused(method, error.message));
+  else resolve(result);
+}

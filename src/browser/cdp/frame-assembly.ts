@@ -1,0 +1,79 @@
+import { type Account, Budget } from "../../base/budget.js";
+import { type Frame, headBytes, peek } from "./frame.js";
+
+/** A browser that sends without end does not fill memory; clients are cut when they have so much unread. */
+export const longestFrameBytes = 128 * 1024 * 1024;
+/** Longer ones stay in parts. */
+const longBytes = 256 * 1024;
+/** What is read at once is no longer. Shorter parts are put together, so that there are few. */
+const partBytes = 64 * 1024;
+/** No part is shorter, so that head and tail are each in one. */
+const leastBytes = 4096;
+const keptParts = 4;
+
+/** Where a browser's unfinished message is counted; `cut` has it given up. */
+export type Counting = (cut: () => void) => Account;
+
+/** By itself. */
+const countAlone: Counting = (cut) => new Budget({ browserBytes: longestFrameBytes, daemonBytes: longestFrameBytes }).open("", cut);
+
+/** Gathers the parts of one message; of one that is given up only its beginning and its end. */
+export class Gathered {
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  #head: Buffer | undefined;
+  readonly #account: Account;
+
+  constructor(counting: Counting = countAlone) {
+    this.#account = counting(() => (this.#head = this.#parts[0]?.subarray(0, headBytes)));
+  }
+
+  add(part: Buffer): void {
+    this.#put(part);
+    if (this.#head) this.#parts = this.#parts.slice(-keptParts);
+    else this.#account.set(this.#bytes);
+  }
+
+  /** With its last part, all of it; undefined where nobody can be told of it. */
+  end(last: Buffer): Frame | undefined {
+    if (this.#parts.length === 0) return last;
+    this.add(last);
+    const isLong = this.#bytes > longBytes;
+    const frame = this.#head ? givenUp(this.#head, this.#lastPart()) : isLong ? this.#long() : Buffer.concat(this.#parts);
+    this.clear();
+    return frame;
+  }
+
+  clear(): void {
+    this.#parts = [];
+    this.#bytes = 0;
+    this.#head = undefined;
+    this.#account.close();
+  }
+
+  #put(part: Buffer): void {
+    const last = this.#parts.at(-1);
+    this.#bytes += part.length;
+    if (last === undefined || (last.length >= leastBytes && last.length + part.length > partBytes)) this.#parts.push(part);
+    else this.#parts[this.#parts.length - 1] = Buffer.concat([last, part]);
+  }
+
+  #lastPart(): Buffer {
+    const last = this.#parts.pop() ?? Buffer.alloc(0);
+    return last.length < leastBytes ? Buffer.concat([this.#parts.pop() ?? Buffer.alloc(0), last]) : last;
+  }
+
+  #long(): readonly Buffer[] {
+    const last = this.#lastPart();
+    return [...this.#parts, last];
+  }
+}
+
+/** In place of an answer that is not passed on. Events are dropped. */
+function givenUp(head: Buffer, tail: Buffer): Buffer | undefined {
+  const { id } = peek(head);
+  const { session } = peek(tail);
+  if (id === undefined) return undefined;
+  const error = { code: -32000, message: "The answer is too long" };
+  return Buffer.from(JSON.stringify({ id, error, ...(session === undefined ? {} : { sessionId: session }) }));
+}

@@ -1,0 +1,74 @@
+import { type Log, textOf } from "../../base/log.js";
+import type { Cdp } from "./cdp.js";
+import type { LaunchSpec } from "../chromium.js";
+import { placeWindow } from "./window.js";
+
+interface TargetInfo {
+  readonly targetId: string;
+  readonly type: string;
+  readonly url: string;
+  readonly browserContextId?: string;
+}
+
+/**
+ * The pages of the default context, the one clients find open. When the last of them goes (a script's `window.close()`,
+ * a tab closed by hand), a blank one is opened, so that the next client finds a page.
+ */
+export class Pages {
+  readonly #open = new Set<string>();
+  #context: string | undefined;
+  #lastOrigin: string | undefined;
+  #isKept = true;
+  #arrived: (page: string) => void = () => {};
+  /** The page Chromium starts with. */
+  readonly first = new Promise<string>((resolve) => {
+    this.#arrived = resolve;
+  });
+
+  constructor(private readonly cdp: Cdp, private readonly spec: LaunchSpec, private readonly log: Log) {
+    cdp.on<{ targetInfo: TargetInfo }>("Target.targetCreated", ({ targetInfo }) => this.#created(targetInfo));
+    cdp.on<{ targetInfo: TargetInfo }>("Target.targetInfoChanged", ({ targetInfo }) => this.#changed(targetInfo));
+    cdp.on<{ targetId: string }>("Target.targetDestroyed", ({ targetId }) => this.#destroyed(targetId));
+  }
+
+  /** The page that has been open longest. */
+  oldest(): string | undefined {
+    return this.#open.values().next().value;
+  }
+
+  /** The site that was opened last since the last `forgetOrigin`, such as `https://example.org`. */
+  get lastOrigin(): string | undefined {
+    return this.#lastOrigin;
+  }
+
+  forgetOrigin(): void {
+    this.#lastOrigin = undefined;
+  }
+
+  /** From now on the browser may be without a page. */
+  release(): void {
+    this.#isKept = false;
+  }
+
+  #created({ targetId, type, browserContextId }: TargetInfo): void {
+    if (type !== "page") return;
+    this.#context ??= browserContextId;
+    if (browserContextId !== this.#context) return;
+    this.#open.add(targetId);
+    this.#arrived(targetId);
+  }
+
+  #changed({ targetId, url }: TargetInfo): void {
+    if (this.#open.has(targetId) && /^https?:/.test(url)) this.#lastOrigin = new URL(url).origin;
+  }
+
+  #destroyed(page: string): void {
+    if (!this.#open.delete(page) || this.#open.size > 0 || !this.#isKept) return;
+    this.#openBlank().catch((error: unknown) => this.log.warn({ error: textOf(error) }, "blank page not opened"));
+  }
+
+  async #openBlank(): Promise<void> {
+    const { targetId } = await this.cdp.send("Target.createTarget", { url: "about:blank" });
+    await placeWindow(this.cdp, targetId, this.spec);
+  }
+}

@@ -1,0 +1,149 @@
+import type { Readable, Writable } from "node:stream";
+import type { Millis } from "../../base/clock.js";
+import { type Turn, turns } from "../../base/fair-turns.js";
+import type { Frame } from "./frame.js";
+import { type Counting, Gathered } from "./frame-assembly.js";
+
+/** Raw CDP over the two pipes of `--remote-debugging-pipe`: NUL-terminated JSON messages. */
+export interface Pipe {
+  /** Sends one message. Silently dropped once the pipe is closed: the sender hears of that by `onClosed`. */
+  send(text: string): void;
+  /** One message in parts. */
+  sendParts(parts: readonly (string | Uint8Array)[]): void;
+  /** Every message, once all of it is there. Its bytes belong to all listeners. The result stops listening. */
+  onFrame(listener: (frame: Frame) => void): () => void;
+  onClosed(listener: () => void): () => void;
+  /** What was sent and Chromium has not yet read. */
+  backlogBytes(): number;
+  /** All that was sent has been read. */
+  onDrained(listener: () => void): () => void;
+  /** Stops reading, so that Chromium feels the pressure; counted: as many `resume` as `hold`. */
+  hold(): void;
+  resume(): void;
+}
+
+/** Each costs so much at least, with what its listeners put off: so 64 in a turn. */
+const frameMs: Millis = 0.008;
+/** What it takes to read 64 KiB, which is as much as comes at once. */
+const chunkMs: Millis = 0.03;
+
+interface Splitting {
+  readonly turn: Turn;
+  readonly counting?: Counting | undefined;
+  take(frame: Frame): void;
+  /** There was enough for one round of the event loop: nothing more is to be read until `proceed`. */
+  wait(): void;
+  proceed(): void;
+}
+
+interface Splitter {
+  take(chunk: Buffer): void;
+  /** The browser is gone; what it has said before still counts. */
+  finish(): void;
+}
+
+/** Cuts what is read at its NULs, as long as it is the browser's turn. */
+function makeSplitter({ turn, counting, ...reader }: Splitting): Splitter {
+  const gathered = new Gathered(counting);
+  const takeFrame = (last: Buffer): void => {
+    const frame = gathered.end(last);
+    if (frame) reader.take(frame);
+  };
+  let waiting: Buffer[] = [];
+  const later = (rest: Buffer): void => {
+    waiting.push(rest);
+    reader.wait();
+    turn.wait(() => {
+      reader.proceed();
+      const next = waiting.shift();
+      if (next) take(next);
+    });
+  };
+  const take = (chunk: Buffer): void => {
+    let from = 0;
+    do {
+      const end = chunk.indexOf(0, from);
+      if (end === -1) return turn.run(() => gathered.add(chunk.subarray(from)), chunkMs);
+      turn.run(() => takeFrame(chunk.subarray(from, end)), frameMs);
+      from = end + 1;
+    } while (from < chunk.length && !turn.isOver);
+    if (from < chunk.length) later(chunk.subarray(from));
+  };
+  return {
+    take: (chunk) => (turn.isOver ? later(chunk) : take(chunk)),
+    finish() {
+      const left = Buffer.concat(waiting);
+      waiting = [];
+      for (let from = 0, end = left.indexOf(0); end !== -1; from = end + 1, end = left.indexOf(0, from)) takeFrame(left.subarray(from, end));
+      gathered.clear();
+    },
+  };
+}
+
+/** Adds to a set; the result takes it out again. */
+const listen = <Listener>(listeners: Set<Listener>, listener: Listener): (() => void) => {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+};
+
+/** Counted: as many `resume` as `hold`. */
+function makeHolds(output: Readable): Pick<Pipe, "hold" | "resume"> {
+  let holds = 0;
+  return {
+    hold() {
+      holds += 1;
+      output.pause();
+    },
+    resume() {
+      holds = Math.max(0, holds - 1);
+      if (holds === 0) output.resume();
+    },
+  };
+}
+
+export interface PipeParts {
+  readonly turn?: Turn;
+  readonly counting?: Counting;
+}
+
+export function openPipe(input: Writable, output: Readable, { turn = turns.open(), counting }: PipeParts = {}): Pipe {
+  const frames = new Set<(frame: Frame) => void>();
+  const closings = new Set<() => void>();
+  let isClosed = false;
+  const holds = makeHolds(output);
+  const splitter = makeSplitter({
+    turn, counting, wait: () => holds.hold(), proceed: () => holds.resume(),
+    take(frame) {
+      for (const listener of frames) listener(frame);
+    },
+  });
+  const close = (): void => {
+    if (isClosed) return;
+    isClosed = true;
+    splitter.finish();
+    for (const listener of closings) listener();
+  };
+  output.on("data", splitter.take).on("close", close).on("error", close);
+  input.on("close", close).on("error", close);
+
+  return {
+    send(text) {
+      if (!isClosed) input.write(`${text}\0`);
+    },
+    sendParts(parts) {
+      if (isClosed) return;
+      input.cork();
+      for (const part of parts) input.write(part);
+      input.write("\0");
+      input.uncork();
+    },
+    onFrame: (listener) => listen(frames, listener),
+    onClosed: (listener) => listen(closings, listener),
+    backlogBytes: () => input.writableLength,
+    onDrained(listener) {
+      input.on("drain", listener);
+      return () => input.off("drain", listener);
+    },
+    ...holds,
+  };
+}

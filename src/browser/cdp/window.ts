@@ -1,0 +1,14 @@
+import type { Cdp } from "./cdp.js";
+import type { LaunchSpec } from "../chromium.js";
+import { outerSize } from "../switches.js";
+
+/** Gives a page's window the place it has after launch. In headful mode the display has its size before. */
+export async function placeWindow(cdp: Cdp, page: string, spec: LaunchSpec): Promise<void> {
+  const { windowId } = await cdp.send("Browser.getWindowForTarget", { targetId: page });
+  // Chromium refuses a size for a window that is minimised, maximised or full screen.
+  await cdp.send("Browser.setWindowBounds", { windowId, bounds: { windowState: "normal" } });
+  await cdp.send("Browser.setWindowBounds", { windowId, bounds: { left: 0, top: 0, ...outerSize(spec) } });
+  if (spec.kioskMode && !spec.headless) {
+    await cdp.send("Browser.setWindowBounds", { windowId, bounds: { windowState: "fullscreen" } });
+  }
+}

@@ -1,0 +1,139 @@
+import type { Clock, Millis } from "../../base/clock.js";
+import { TimeLimitReached } from "../../base/deadline.js";
+import { type Cdp, CdpRefused, PipeClosed } from "../cdp/cdp.js";
+import type { ExtensionDirectory, Loading } from "../chromium.js";
+import { NotInstallable, type Wanted, withForced } from "./forced-extensions.js";
+import { isInstalled } from "./forced-install.js";
+import { type Installed, installedIn, restore } from "./restore-extensions.js";
+import { findUnpackedId } from "./file-access.js";
+import { makeRulesRoom } from "./rules-directory.js";
+
+interface Loaded extends ExtensionDirectory {
+  readonly id: string;
+}
+
+type Failure = Exclude<Loading, { kind: "loaded" }>;
+
+/** The extensions of one browser. Its path gives an extension its id, unless its manifest has a key. */
+export class Extensions {
+  #loaded: readonly Loaded[] = [];
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** `withoutFiles`: ids of which the browser knew at its start that they have no access to files. Each counts once, since uninstalling forgets it. */
+  constructor(private readonly cdp: Cdp, private readonly clock: Clock, private readonly withoutFiles: Set<string>) {}
+
+  /** In load order. */
+  get loaded(): readonly ExtensionDirectory[] {
+    return this.#loaded.map(({ name, path }) => ({ name, path }));
+  }
+
+  /** Those of a launch: waits half of the limit for those that Chromium installs by policy, and loads the others. */
+  async start(wanted: readonly Wanted[], { profile, limitMs }: { profile: string; limitMs: Millis }): Promise<Loading> {
+    const { cdp, clock } = this;
+    for (const { name, forced } of wanted) {
+      const isThere = forced === undefined || (await isInstalled(forced, { cdp, clock, profile, limitMs: limitMs / 2 }));
+      if (!isThere) return { kind: "refused", name, message: "it was not installed by policy; its .crx may be broken, or ask for what is blocked" };
+    }
+    const loading = await this.#load(wanted.filter(({ forced }) => forced === undefined), limitMs);
+    const idOf = ({ path, forced }: Wanted): string => forced?.id ?? this.#loaded.find((each) => each.path === path)?.id ?? "";
+    if (loading.kind === "loaded") this.#loaded = wanted.map((each) => ({ name: each.name, path: each.path, id: idOf(each) }));
+    return loading;
+  }
+
+  /** Loads all of them, for all contexts, or none; one call after the other. */
+  load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
+    const loading = this.#turn.then(async () => (await this.#findTwin(extensions)) ?? (await whyNotLive(extensions)) ?? (await this.#load(extensions, limitMs)));
+    this.#turn = loading.catch(() => {});
+    return loading;
+  }
+
+  /** Chromium was rid of all it had. */
+  forget(): void {
+    this.#loaded = [];
+  }
+
+  async #load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
+    const twice = extensions.find(({ path }) => this.#loaded.some((loaded) => loaded.path === path));
+    if (twice) throw new Error(`extension ${twice.name} is loaded already`);
+    const deadline = this.clock.monotonic() + limitMs;
+    const [first] = extensions;
+    if (first === undefined) return { kind: "loaded" };
+    const before = await installedIn(this.cdp, { limitMs }).catch((error: unknown) => failureOf(error, first.name));
+    if ("kind" in before) return before;
+    const added = await this.#loadAll(extensions, before, deadline);
+    if ("kind" in added) return await this.#undo(added, before);
+    this.#loaded = [...this.#loaded, ...added];
+    return { kind: "loaded" };
+  }
+
+  async #loadAll(extensions: readonly ExtensionDirectory[], before: Installed, deadline: Millis): Promise<readonly Loaded[] | Failure> {
+    const added: Loaded[] = [];
+    const leftMs = (): Millis => Math.max(1, deadline - this.clock.monotonic());
+    for (const extension of extensions) {
+      const id = await findUnpackedId(extension);
+      if (id === undefined) return { kind: "refused", name: extension.name, message: "The key in its manifest cannot be read" };
+      // By the key in its manifest it would take the place of the other one.
+      const other = before.get(id)?.path ?? added.find((each) => each.id === id)?.path ?? extension.path;
+      if (other !== extension.path) return { kind: "refused", name: extension.name, message: "Another extension of this browser has the same key" };
+      const failure = await this.#loadOne({ ...extension, id }, before, leftMs()).catch((error: unknown) => failureOf(error, extension.name));
+      if (failure) return failure;
+      added.push({ ...extension, id });
+    }
+    const now = await installedIn(this.cdp, { limitMs: leftMs() }).catch((error: unknown) => failureOf(error, added.at(-1)?.name ?? ""));
+    if ("kind" in now) return now;
+    // Chromium gives an id to extensions that it does not run, too.
+    const idle = added.find(({ id }) => now.get(id)?.isEnabled !== true);
+    return idle ? { kind: "needs-restart", why: `Chromium does not enable the extension ${idle.name}` } : added;
+  }
+
+  /** Of two with one key, Chromium would put the second in the place of the first. */
+  async #findTwin(extensions: readonly ExtensionDirectory[]): Promise<Failure | undefined> {
+    const ids = new Set(this.#loaded.map(({ id }) => id));
+    for (const extension of extensions) {
+      const id = await findUnpackedId(extension);
+      if (id !== undefined && ids.has(id)) return { kind: "refused", name: extension.name, message: "Another extension of this browser has the same key" };
+      ids.add(id ?? "");
+    }
+    return undefined;
+  }
+
+  /** One that the browser has from its last start is not started twice. */
+  async #loadOne({ path, id, name }: Loaded, before: Installed, limitMs: Millis): Promise<Failure | undefined> {
+    if (before.get(id)?.isEnabled === true) return undefined;
+    await makeRulesRoom(path);
+    if (!this.withoutFiles.delete(id)) return { kind: "needs-restart", why: `Chromium has to know before that the extension ${name} reads no files` };
+    const loaded = await this.cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true }, { limitMs });
+    if (loaded.id === id) return undefined;
+    return { kind: "refused", name, message: `Chromium calls it ${loaded.id} instead of ${id}, and would let it read files` };
+  }
+
+  async #undo(failure: Failure, before: Installed): Promise<Failure> {
+    const isUndone = await restore(this.cdp, this.clock, before).then(() => true, (error: unknown) => {
+      if (error instanceof PipeClosed) throw error;
+      return false;
+    });
+    if (isUndone) return failure;
+    return { kind: "needs-restart", why: `${reasonOf(failure)}, and what was loaded before it could not be taken back` };
+  }
+}
+
+/** Policy reaches a browser at its start. */
+async function whyNotLive(extensions: readonly ExtensionDirectory[]): Promise<Failure | undefined> {
+  try {
+    const demanding = (await withForced(extensions)).find(({ forced }) => forced);
+    return demanding && { kind: "needs-restart", why: `the extension ${demanding.name} has to be installed by policy` };
+  } catch (error) {
+    if (error instanceof NotInstallable) return { kind: "refused", name: error.extension, message: error.message };
+    throw error;
+  }
+}
+
+/** In words, for people. */
+export const reasonOf = (failure: Failure): string =>
+  failure.kind === "refused" ? `Chromium refuses the extension ${failure.name}: ${failure.message}` : failure.why;
+
+function failureOf(error: unknown, name: string): Failure {
+  if (error instanceof CdpRefused) return { kind: "refused", name, message: error.reason };
+  if (error instanceof TimeLimitReached) return { kind: "needs-restart", why: `Chromium did not load the extension ${name} in time` };
+  throw error;
+}

@@ -1,0 +1,37 @@
+import { access } from "node:fs/promises";
+import { join } from "node:path";
+import { type Clock, type Millis, pause } from "../../base/clock.js";
+import type { Cdp } from "../cdp/cdp.js";
+import type { Forced } from "./forced-extensions.js";
+
+const pauseMs: Millis = 25;
+
+interface Within {
+  readonly cdp: Cdp;
+  readonly clock: Clock;
+  readonly profile: string;
+  readonly limitMs: Millis;
+}
+
+/**
+ * Whether Chromium installs the extension within the limit. It tells of none that policy installs, and lets nobody attach to
+ * one: a page of its own ends the session that opens it (measured, 156). What shows is the start of its worker, which comes
+ * with each installing; of one without a worker, its files in the profile.
+ */
+export async function isInstalled(forced: Forced, { cdp, clock, profile, limitMs }: Within): Promise<boolean> {
+  const deadline = clock.monotonic() + limitMs;
+  const shows = (): Promise<boolean> => (forced.hasWorker ? hasStarted(cdp, forced) : hasFiles(profile, forced));
+  while (!(await shows())) {
+    if (clock.monotonic() > deadline) return false;
+    await pause(clock, pauseMs);
+  }
+  return true;
+}
+
+async function hasStarted(cdp: Cdp, { id }: Forced): Promise<boolean> {
+  const { targetInfos } = await cdp.send("Target.getTargets", {});
+  return targetInfos.some(({ type, url }) => type === "service_worker" && url.startsWith(`chrome-extension://${id}/`));
+}
+
+const hasFiles = (profile: string, { id }: Forced): Promise<boolean> =>
+  access(join(profile, "Default", "Extensions", id)).then(() => true, () => false);

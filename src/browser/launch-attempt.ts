@@ -1,0 +1,103 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { TimeLimitReached } from "../base/deadline.js";
+import { textOf } from "../base/log.js";
+import { Stops } from "../base/stops.js";
+import type { Left } from "./chromium.js";
+import type { Home } from "./workspace.js";
+
+/** How far a launch has come; what fails it, fails it at one of these. */
+export type Stage = "preparing" | "furnishing" | "display" | "spawn" | "answer" | "page" | "extensions" | "egress" | "ready";
+
+export class LaunchFailed extends Error {
+  constructor(readonly stage: Stage, readonly lastLines: readonly string[], cause: unknown) {
+    super(`Chromium failed to launch (${stage}): ${textOf(cause)}`, { cause });
+    this.name = "LaunchFailed";
+  }
+}
+
+export interface LaunchOptions {
+  /** Gives the launch up; what it had made is removed before `launchChromium` throws. */
+  readonly signal?: AbortSignal;
+  readonly onStage?: (stage: Stage) => void;
+  /** Starts again what has ended, in its directories and as its uid; where the launch fails, they stay the caller's. */
+  readonly adopt?: Left;
+}
+
+const stopLimitMs = 15_000;
+
+/** One launch under way: its stage, what ends it early, and what it has made so far. */
+export class Attempt {
+  readonly stops: Stops;
+  readonly #halt = new AbortController();
+  readonly #unlisten: () => void;
+  #owned: Home | undefined;
+  #stage: Stage = "preparing";
+
+  constructor(clock: Clock, limitMs: Millis, private readonly options: LaunchOptions) {
+    this.stops = new Stops(clock, stopLimitMs);
+    const cancel = clock.after(limitMs, () => this.halt(new TimeLimitReached("launching Chromium", limitMs)));
+    const abort = (): void => this.halt(new Error("the launch was given up"));
+    options.signal?.addEventListener("abort", abort);
+    if (options.signal?.aborted) abort();
+    this.#unlisten = () => {
+      cancel();
+      options.signal?.removeEventListener("abort", abort);
+    };
+  }
+
+  /** What is started again, if anything. */
+  get adopted(): Home | undefined {
+    return this.options.adopt;
+  }
+
+  /** What the launch has taken for the browser goes with it where the launch fails. */
+  own(home: Home): Home {
+    this.#owned = home;
+    return home;
+  }
+
+  /** Ends all that the launch has started, and then gives back what it has taken. */
+  async clear(): Promise<void> {
+    await this.stops.run().finally(() => this.#owned?.discard());
+  }
+
+  get stage(): Stage {
+    return this.#stage;
+  }
+
+  get halted(): AbortSignal {
+    return this.#halt.signal;
+  }
+
+  /** Ends the attempt at whatever it waits for. The first reason counts. */
+  halt(reason: Error): void {
+    this.#halt.abort(reason);
+  }
+
+  enter(stage: Stage): void {
+    this.halted.throwIfAborted();
+    this.#stage = stage;
+    this.options.onStage?.(stage);
+  }
+
+  /** Waits for something that may never come. */
+  async untilHalted<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this.#halt;
+    let stop = (): void => {};
+    const halted = new Promise<never>((_, reject) => {
+      stop = () => reject(signal.reason as Error);
+      if (signal.aborted) stop();
+      signal.addEventListener("abort", stop);
+    });
+    try {
+      return await Promise.race([work, halted]);
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** No longer heeds its limit and its signal. */
+  finish(): void {
+    this.#unlisten();
+  }
+}

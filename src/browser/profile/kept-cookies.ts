@@ -1,0 +1,64 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Millis } from "../../base/clock.js";
+import { type Cdp, CdpRefused, type Given } from "../cdp/cdp.js";
+import { findForeignText, putForeignFile } from "../foreign-file.js";
+import type { Home } from "../workspace.js";
+
+/** As CDP sets it. */
+type Cookie = Given<"Storage.setCookies">["cookies"][number];
+
+/**
+ * All cookies, as they were when the browser was asked to exit. Those without an end, which many logins are, Chromium forgets at
+ * its exit; the others it writes down every 30 s and at its exit, and on a busy machine its process ends before that is done
+ * (seen with 156). They lie in the user-data directory from its end on, so that they are where the other cookies are, and go
+ * wherever those go.
+ */
+const fileIn = ({ directories }: Home): string => join(directories.profile, "remuda-session-cookies.json");
+
+/** Chromium keeps 3300 cookies of at most 4096 bytes (net/cookies/cookie_monster.h), and these take some text more. */
+const mostBytes = 2 ** 25;
+
+export async function cookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Cookie[]> {
+  const { cookies } = await cdp.send("Storage.getCookies", {}, { limitMs });
+  // Set with a time to expire, even the -1 that is told for none, one without an end would have expired.
+  return cookies.map(({ expires, session, ...cookie }) => (session ? cookie : { ...cookie, expires }));
+}
+
+/** Of a browser that has ended. What an earlier one has left goes. */
+export async function keepCookies(home: Home, cookies: readonly Cookie[]): Promise<void> {
+  const path = fileIn(home);
+  if (cookies.length === 0) return await rm(path, { recursive: true, force: true });
+  await putForeignFile(path, JSON.stringify(cookies), home.uid);
+}
+
+/** Gives the browser that has started there those that it lacks. The file stays as it is: were this start to fail, the next one needs it. */
+export async function giveCookies(home: Home, cdp: Cdp): Promise<void> {
+  const kept = await findCookies(fileIn(home));
+  if (kept.length === 0) return;
+  const known = new Set((await cdp.send("Storage.getCookies", {})).cookies.map(nameOf));
+  const cookies = kept.filter((cookie) => !known.has(nameOf(cookie)));
+  if (cookies.length === 0) return;
+  // One by one where Chromium refuses all for one of them.
+  await cdp.send("Storage.setCookies", { cookies }).catch((error: unknown) => {
+    if (!(error instanceof CdpRefused)) throw error;
+    return Promise.allSettled(cookies.map((cookie) => cdp.send("Storage.setCookies", { cookies: [cookie] })));
+  });
+}
+
+/** What tells one cookie from another (RFC 6265, 5.3, and the partition it is in). */
+const nameOf = ({ name, domain, path, partitionKey }: Cookie): string => JSON.stringify([name, domain, path, partitionKey]);
+
+/** The file was the browser's while it was packed, so that it may hold anything. */
+async function findCookies(path: string): Promise<Cookie[]> {
+  const text = await findForeignText(path, mostBytes);
+  try {
+    const values: unknown = JSON.parse(text ?? "[]");
+    return Array.isArray(values) ? values.filter(isCookie) : [];
+  } catch {
+    return [];
+  }
+}
+
+const isCookie = (value: unknown): value is Cookie =>
+  typeof value === "object" && value !== null && "name" in value && typeof value.name === "string" && "value" in value && typeof value.value === "string";

@@ -1,0 +1,82 @@
+import { lstat, rename } from "node:fs/promises";
+import { join } from "node:path";
+import type { ExtensionDirectory } from "../chromium.js";
+import type { Home } from "../workspace.js";
+import { removeDirectory } from "../directories.js";
+import { findForeignText, putForeignFile } from "../foreign-file.js";
+
+/** Far more than Chromium's own; a file beyond it is not for us to parse. */
+const mostBytes = 2 ** 25;
+
+/**
+ * Makes a user-data directory that was used before start as a new one does: no bubble about a crash, no tabs of then, no
+ * locks, and no word of unpacked extensions but `kept`: those of another browser, or of an upload that was taken back.
+ */
+export async function mendProfile({ directories, uid }: Home, kept: readonly ExtensionDirectory[]): Promise<void> {
+  const { profile } = directories;
+  const inner = join(profile, "Default");
+  const passing = ["SingletonLock", "SingletonCookie", "SingletonSocket"].map((name) => join(profile, name));
+  const isThere = await isDirectory(inner);
+  const tabs = isThere ? ["Sessions", "Sessions_Encrypted"].map((name) => join(inner, name)) : [];
+  await Promise.all([
+    ...[...passing, ...tabs].map(removeDirectory),
+    rewrite(join(profile, "Local State"), uid, mendLocalState),
+    ...(isThere ? ["Preferences", "Secure Preferences"] : []).map((name) => rewrite(join(inner, name), uid, (all) => mendPreferences(all, kept))),
+  ]);
+}
+
+const isDirectory = (path: string): Promise<boolean> => lstat(path).then((found) => found.isDirectory(), () => false);
+
+type Values = Record<string, unknown>;
+
+const isValues = (value: unknown): value is Values => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** What is at the end of the path; empty, and in its place, where there is none. */
+function within(values: Values, ...path: readonly string[]): Values {
+  return path.reduce((at, name) => {
+    const inner = at[name];
+    const next = isValues(inner) ? inner : {};
+    at[name] = next;
+    return next;
+  }, values);
+}
+
+function mendLocalState(all: Values): void {
+  within(all, "user_experience_metrics", "stability")["exited_cleanly"] = true;
+  // Another one may have been made and chosen on Chromium's settings pages.
+  within(all, "profile")["last_used"] = "Default";
+}
+
+/** `extensions::mojom::ManifestLocation`: unpacked, named by a switch, and installed by policy, which does so again. */
+const givenAnew: readonly unknown[] = [4, 8, 7];
+
+function mendPreferences(all: Values, kept: readonly ExtensionDirectory[]): void {
+  Object.assign(within(all, "profile"), { exit_type: "Normal", exited_cleanly: true });
+  const paths = new Set(kept.map(({ path }) => path));
+  const settings = within(all, "extensions", "settings");
+  for (const [id, extension] of Object.entries(settings)) {
+    if (!isValues(extension)) continue;
+    const isForeign = givenAnew.includes(extension["location"]) && !paths.has(`${extension["path"]}`);
+    if (isForeign) delete settings[id];
+  }
+}
+
+/** Chromium writes a new file itself where ours is none that it can read. */
+async function rewrite(path: string, uid: number | null, change: (values: Values) => void): Promise<void> {
+  const values = await findValues(path);
+  if (values === undefined) return;
+  change(values);
+  const beside = `${path}.mended`;
+  await putForeignFile(beside, JSON.stringify(values), uid);
+  await rename(beside, path);
+}
+
+async function findValues(path: string): Promise<Values | undefined> {
+  const text = await findForeignText(path, mostBytes);
+  try {
+    const values: unknown = JSON.parse(text ?? "null");
+    return isValues(values) ? values : undefined;
+  } catch {
+    return undefined;
+  }
+}

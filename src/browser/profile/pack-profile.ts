@@ -1,0 +1,87 @@
+import { constants } from "node:fs";
+import { type FileHandle, lstat, open, readdir } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { Readable } from "node:stream";
+import { pack, type Pack } from "tar-stream";
+import type { Left } from "../chromium.js";
+import { isState, isStateFile } from "./profile-state.js";
+
+/** Deeper than Chromium goes, and far from what a path may be. */
+const mostDepth = 24;
+const chunkBytes = 2 ** 20;
+
+type Packed = Pick<Left, "directories" | "uid">;
+
+/**
+ * A tar of the state in the user-data directory of a browser that has ended. What lies there is the browser's doing: only
+ * regular files of its own uid that are nowhere else too are taken, and no link is followed. Directories are named by
+ * their files alone. The stream fails where a file cannot be read.
+ */
+export function packProfile({ directories, uid }: Packed): Readable {
+  const tar = pack();
+  const owner = uid ?? process.getuid?.() ?? 0;
+  packDirectory(tar, { path: directories.profile, name: "", depth: 0, owner }).then(
+    () => tar.finalize(),
+    (error: unknown) => tar.destroy(asError(error)),
+  );
+  // tar-stream's own streams lack what Node.js's have, such as async iteration that ends them.
+  return Readable.from(tar, { objectMode: false, highWaterMark: chunkBytes });
+}
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error("the profile could not be packed", { cause: error }));
+
+interface Found {
+  readonly path: string;
+  /** Within the profile. */
+  readonly name: string;
+  readonly depth: number;
+  readonly owner: number;
+}
+
+async function packDirectory(tar: Pack, { path, name, depth, owner }: Found): Promise<void> {
+  const found = await lstat(path);
+  if (!found.isDirectory() || found.uid !== owner || depth > mostDepth) return;
+  const entries = await readdir(path, { withFileTypes: true });
+  for (const entry of entries.filter((each) => isState(each.name))) {
+    const inner = { path: join(path, entry.name), name: `${name}${entry.name}`, depth: depth + 1, owner };
+    if (entry.isDirectory()) await packDirectory(tar, { ...inner, name: `${inner.name}/` });
+    if (entry.isFile()) await packFile(tar, inner);
+  }
+}
+
+async function packFile(tar: Pack, { path, name, owner }: Found): Promise<void> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const found = await file.stat();
+    const isTheirs = found.isFile() && found.uid === owner && found.nlink === 1;
+    if (isTheirs && isStateFile(basename(name), found.size)) await copyInto(tar, { file, name, size: found.size });
+  } finally {
+    await file.close();
+  }
+}
+
+interface Source {
+  readonly file: FileHandle;
+  readonly name: string;
+  readonly size: number;
+}
+
+function copyInto(tar: Pack, { file, name, size }: Source): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const entry = tar.entry({ name, size, mode: 0o600, mtime: new Date(0) }, (error) => (error ? reject(error) : resolve()));
+    entry.on("error", reject);
+    pump(file, size, entry).catch((error: unknown) => entry.destroy(asError(error)));
+  });
+}
+
+type Sink = ReturnType<Pack["entry"]>;
+
+async function pump(file: FileHandle, size: number, entry: Sink): Promise<void> {
+  for (let at = 0; at < size;) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(chunkBytes, size - at)), 0, null, at);
+    if (bytesRead === 0) throw new Error("a file of the profile became shorter while it was read");
+    at += bytesRead;
+    if (!entry.write(buffer.subarray(0, bytesRead))) await new Promise<void>((resolve) => void entry.once("drain", resolve));
+  }
+  entry.end(undefined);
+}

@@ -1,0 +1,141 @@
+import { chownSync, closeSync, constants, fchownSync, mkdirSync, openSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Readable } from "node:stream";
+import { extract, type Extract, type Header } from "tar-stream";
+import type { Room } from "../chromium.js";
+import { emptyDirectory } from "../directories.js";
+import { isState, isStateFile } from "./profile-state.js";
+
+/** What a profile may be at most: of its files together, and how many. */
+export interface ProfileLimits {
+  readonly maxBytes: number;
+  readonly maxFiles: number;
+}
+
+/** The tar is none that we would have packed: a profile that is not as it should be starts no browser. */
+export class ProfileRejected extends Error {
+  constructor(reason: string) {
+    super(`the profile's archive ${reason}`);
+    this.name = "ProfileRejected";
+  }
+}
+
+/**
+ * Fills the user-data directory of a browser that is not running from a tar, for its uid alone. What was there before goes.
+ * Takes the tar for hostile: throws `ProfileRejected` for anything but plain files and directories of plain names within
+ * the limits, the tar's own error where it is cut, or the signal's reason.
+ */
+export async function unpackProfile(tar: Readable, { directories, uid, signal }: Room, limits: ProfileLimits): Promise<void> {
+  await emptyDirectory(directories.profile);
+  signal.throwIfAborted();
+  const unpacking = new Unpacking(directories.profile, uid, limits);
+  const entries = extract();
+  const stop = (): void => void entries.destroy(signal.reason as Error);
+  signal.addEventListener("abort", stop);
+  try {
+    feed(tar, entries).catch((error: unknown) => entries.destroy(asError(error)));
+    for await (const entry of entries) await unpacking.take(entry);
+    signal.throwIfAborted();
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener("abort", stop);
+    tar.destroy();
+  }
+}
+
+async function feed(tar: Readable, entries: Extract): Promise<void> {
+  for await (const chunk of tar) {
+    // What gave up reading drains no more.
+    if (entries.destroyed) return;
+    if (!entries.write(chunk)) await roomIn(entries);
+  }
+  entries.end(undefined);
+}
+
+const roomIn = (entries: Extract): Promise<void> =>
+  new Promise((resolve) => {
+    const go = (): void => {
+      entries.off("drain", go);
+      entries.off("close", go);
+      resolve();
+    };
+    entries.on("drain", go);
+    entries.on("close", go);
+  });
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error("the profile's archive could not be read", { cause: error }));
+
+/** One of the tar's, to be read to its end before the next. */
+interface Entry extends AsyncIterable<unknown> {
+  readonly header: Pick<Header, "name" | "type" | "size">;
+  resume(): unknown;
+}
+
+/**
+ * Writes where it stands: scratch is memory or the page cache, and a file takes tens of microseconds, less than handing it to
+ * a thread does. Where all cores are busy each hand-over waits besides, four for each file.
+ */
+class Unpacking {
+  readonly #made = new Set<string>();
+  #bytes = 0;
+  #files = 0;
+
+  constructor(private readonly root: string, private readonly uid: number | null, private readonly limits: ProfileLimits) {
+    this.#made.add(root);
+  }
+
+  async take(entry: Entry): Promise<void> {
+    const { name, type, size } = entry.header;
+    const parts = partsOf(name);
+    if (type !== "file" && type !== "directory") throw new ProfileRejected(`holds something that is neither a file nor a directory (${type})`);
+    this.#count(size);
+    const isWanted = type === "file" && parts.slice(0, -1).every(isState) && isStateFile(parts.at(-1) ?? "", size);
+    if (isWanted) await this.#write(join(this.root, ...parts), entry);
+    else entry.resume();
+  }
+
+  #count(size: number): void {
+    this.#bytes += size;
+    this.#files += 1;
+    if (this.#bytes > this.limits.maxBytes) throw new ProfileRejected(`holds more than ${this.limits.maxBytes} bytes`);
+    if (this.#files > this.limits.maxFiles) throw new ProfileRejected(`holds more than ${this.limits.maxFiles} files`);
+  }
+
+  async #write(path: string, entry: Entry): Promise<void> {
+    this.#makeDirectory(dirname(path));
+    const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
+    try {
+      if (this.uid !== null) fchownSync(file, this.uid, this.uid);
+      await copy(entry, file);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  #makeDirectory(path: string): void {
+    if (this.#made.has(path)) return;
+    this.#makeDirectory(dirname(path));
+    mkdirSync(path, { mode: 0o700 });
+    if (this.uid !== null) chownSync(path, this.uid, this.uid);
+    this.#made.add(path);
+  }
+}
+
+async function copy(entry: Entry, file: number): Promise<void> {
+  for await (const chunk of entry) {
+    if (chunk instanceof Uint8Array) writeFileSync(file, chunk);
+  }
+}
+
+const mostDepth = 24;
+const mostNameBytes = 255;
+
+/** The parts of a name within the profile. */
+function partsOf(name: string): readonly string[] {
+  const parts = name.replace(/\/$/, "").split("/");
+  const isPlain = (part: string): boolean =>
+    part !== "" && part !== "." && part !== ".." && !part.includes("\0") && Buffer.byteLength(part) <= mostNameBytes;
+  if (!parts.every(isPlain) || parts.length > mostDepth) throw new ProfileRejected("holds a name that leads elsewhere or is too long");
+  return parts;
+}

@@ -1,0 +1,92 @@
+import { type Clock, type Millis, pause } from "../../base/clock.js";
+import { CdpRefused, type Cdp } from "../cdp/cdp.js";
+import type { Directories } from "../chromium.js";
+import { emptyDirectory } from "../directories.js";
+import { extensionsOf } from "./fingerprint.js";
+import { cachedAnswersIn } from "./stored-data.js";
+
+export interface Clearable {
+  readonly cdp: Cdp;
+  readonly directories: Directories;
+  readonly clock: Clock;
+}
+
+/** Takes away everything that a client may have left but `page`, and every extension (chromium.md 8). */
+export async function clearBrowser(browser: Clearable, page: string): Promise<void> {
+  const { cdp, directories } = browser;
+  await Promise.all([disposeContexts(cdp), uninstallAll(cdp)]);
+  await closeOthers(browser, page);
+  await Promise.all([
+    clearStorage(browser, page),
+    cdp.send("Browser.resetPermissions", {}),
+    cdp.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: directories.downloads }),
+    emptyDirectory(directories.downloads),
+    emptyDirectory(directories.uploads),
+  ]);
+}
+
+const departureLimitMs: Millis = 2_000;
+const pauseMs: Millis = 10;
+
+/**
+ * Closes every other target and waits until it has gone, at most 2 s. Repeated, because a page may open another while it
+ * closes, and the worker of an uninstalled extension goes on until it is closed too (measured, 156).
+ */
+export async function closeOthers({ cdp, clock }: Clearable, page: string): Promise<void> {
+  const deadline = clock.monotonic() + departureLimitMs;
+  while (clock.monotonic() < deadline) {
+    const { targetInfos } = await cdp.send("Target.getTargets", {});
+    const others = targetInfos.filter(({ targetId }) => targetId !== page);
+    if (others.length === 0) return;
+    await Promise.all(others.map(({ targetId }) => cdp.send("Target.closeTarget", { targetId }).catch(ignoreRefusal)));
+    await pause(clock, pauseMs);
+  }
+}
+
+async function disposeContexts(cdp: Cdp): Promise<void> {
+  const { browserContextIds } = await cdp.send("Target.getBrowserContexts", {});
+  const disposals = browserContextIds.map((id) => cdp.send("Target.disposeBrowserContext", { browserContextId: id }));
+  await Promise.all(disposals.map((disposal) => disposal.catch(ignoreRefusal)));
+}
+
+async function uninstallAll(cdp: Cdp): Promise<void> {
+  const all = await extensionsOf(cdp);
+  await Promise.all(all.map((id) => cdp.send("Extensions.uninstall", { id }).catch(ignoreRefusal)));
+}
+
+const ignoreRefusal = (error: unknown): void => {
+  if (!(error instanceof CdpRefused)) throw error;
+};
+
+/** Storage commands want a page's session; "*" stands for every origin. */
+async function clearStorage(browser: Clearable, page: string): Promise<void> {
+  const { cdp } = browser;
+  const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
+  await Promise.all([
+    cdp.send("Storage.clearDataForOrigin", { origin: "*", storageTypes: "all" }, { session }),
+    cdp.send("Network.clearBrowserCookies", {}, { session }),
+    clearCache(browser, session),
+  ]);
+  await cdp.send("Target.detachFromTarget", { sessionId: session });
+}
+
+const cacheLimitMs: Millis = 4_000;
+
+/**
+ * Empties the HTTP cache. Chromium does so at once but answers only when its network history is written to disk too, and
+ * that waits until Chromium counts itself as started (`kNetworkHistory` of BrowsingDataRemoverImpl, traced, 156). So
+ * what is on disk counts as an answer.
+ */
+async function clearCache({ cdp, directories, clock }: Clearable, session: string): Promise<void> {
+  const answered = new AbortController();
+  const answer = cdp.send("Network.clearBrowserCache", {}, { session }).finally(() => answered.abort());
+  await Promise.race([answer, emptyCache(directories, clock, answered.signal)]);
+  answer.catch(() => {});
+}
+
+async function emptyCache({ profile }: Directories, clock: Clock, answered: AbortSignal): Promise<void> {
+  const deadline = clock.monotonic() + cacheLimitMs;
+  while (!answered.aborted && (await cachedAnswersIn(profile)) > 0 && clock.monotonic() < deadline) {
+    await pause(clock, pauseMs, answered);
+  }
+}

@@ -1,0 +1,95 @@
+import { type Clock, type Millis, pause } from "../../base/clock.js";
+import type { Cdp } from "../cdp/cdp.js";
+import type { Directories, LaunchSpec } from "../chromium.js";
+import { clearBrowser, closeOthers } from "./clear-browser.js";
+import type { Extensions } from "../extensions/extensions.js";
+import type { Wanted } from "../extensions/forced-extensions.js";
+import { differencesBetween, type Fingerprint, takeFingerprint } from "./fingerprint.js";
+import type { Pages } from "../cdp/pages.js";
+import { findTraces } from "./origin-traces.js";
+import { placeWindow } from "../cdp/window.js";
+
+export interface Resettable {
+  readonly cdp: Cdp;
+  readonly pages: Pages;
+  readonly spec: LaunchSpec;
+  readonly directories: Directories;
+  /** Taken when the browser was launched, before it had its extensions; absent where it was launched for one holder. */
+  readonly baseline: Fingerprint | undefined;
+  readonly extensions: Extensions;
+  /** Those it was launched with. */
+  readonly given: readonly Wanted[];
+  /** Its directories had been used before its launch. */
+  readonly isAdopted: boolean;
+  readonly clock: Clock;
+}
+
+/** How long what is going may take to be gone. */
+const settlingLimitMs: Millis = 2_000;
+const settlingPauseMs: Millis = 20;
+
+/**
+ * Brings the browser back to its state after launch and says what still differs from the fingerprint taken then, or from
+ * what a page would find at the site opened last. `takeFingerprint` says what no comparison shows.
+ */
+export async function resetBrowser(browser: Resettable): Promise<readonly string[]> {
+  if (browser.isAdopted) return ["profile: used before the launch"];
+  const { baseline } = browser;
+  if (baseline === undefined) return ["fingerprint: none was taken at the launch, which was for one holder"];
+  // It cannot be taken out, and keeps what it has seen.
+  if (browser.given.some(({ forced }) => forced)) return ["extensions: one is installed by policy"];
+  // What it has kept of the pages it saw goes only with the extension, and loaded anew it could read files.
+  if (browser.given.length > 0) return ["extensions: they cannot be loaded anew"];
+  const page = await openFreshPage(browser);
+  const differences = await clearUntilSame(browser, baseline, page);
+  const found = differences.length === 0 ? await findTracesAtLastOrigin(browser, page) : differences;
+  if (found.length > 0) return found;
+  browser.extensions.forget();
+  await navigateFresh(browser, page);
+  return [];
+}
+
+async function findTracesAtLastOrigin(browser: Resettable, page: string): Promise<readonly string[]> {
+  const { cdp, pages } = browser;
+  const { lastOrigin } = pages;
+  if (lastOrigin === undefined) return [];
+  const traces = await findTraces(cdp, lastOrigin);
+  await closeOthers(browser, page);
+  pages.forgetOrigin();
+  return traces.map((trace) => `last origin: ${trace}`);
+}
+
+/** Opened before the others close, and in a window of its own: theirs may be moved, minimised or full screen. */
+async function openFreshPage({ cdp, spec }: Resettable): Promise<string> {
+  const { targetId } = await cdp.send("Target.createTarget", { url: "about:blank", newWindow: true });
+  await placeWindow(cdp, targetId, spec);
+  return targetId;
+}
+
+/**
+ * Clears and compares until nothing differs, at most 2 s beyond the first time, which may itself be long where the disk
+ * is slow. Once is not always enough: a worker may be just starting, and a page writes its last words while it closes.
+ */
+async function clearUntilSame(browser: Resettable, baseline: Fingerprint, page: string): Promise<readonly string[]> {
+  const { clock } = browser;
+  let differences = await clearAndCompare(browser, baseline, page);
+  const deadline = clock.monotonic() + settlingLimitMs;
+  while (differences.length > 0 && clock.monotonic() < deadline) {
+    await pause(clock, settlingPauseMs);
+    differences = await clearAndCompare(browser, baseline, page);
+  }
+  return differences;
+}
+
+async function clearAndCompare(browser: Resettable, baseline: Fingerprint, page: string): Promise<readonly string[]> {
+  await clearBrowser(browser, page);
+  return differencesBetween(baseline, await takeFingerprint(browser, page));
+}
+
+async function navigateFresh({ cdp, spec }: Resettable, page: string): Promise<void> {
+  if (spec.startUrl === undefined) return;
+  const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
+  cdp.send("Page.navigate", { url: spec.startUrl }, { session })
+    .finally(() => cdp.send("Target.detachFromTarget", { sessionId: session }))
+    .catch(() => {});
+}

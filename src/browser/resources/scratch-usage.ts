@@ -1,0 +1,51 @@
+import { statfs } from "node:fs/promises";
+import type { Millis } from "../../base/clock.js";
+import { findTool } from "../executable.js";
+import { run } from "../run-program.js";
+
+/** What lies in the directories of one browser. */
+export interface Stored {
+  readonly bytes: number;
+  readonly files: number;
+}
+
+/** What a file system holds that is one browser's own: a look at its head. */
+export async function storedInMount(root: string): Promise<Stored> {
+  const { bsize, blocks, bfree, files, ffree } = await statfs(root);
+  return { bytes: (blocks - bfree) * bsize, files: files - ffree };
+}
+
+/** What counting one browser's files may take: du(1) counts half a million in a second. */
+const limitMs: Millis = 5_000;
+
+/**
+ * Counts the files of each browser, one after the other, in a process of the least priority: many files cost the machine a
+ * little and the daemon nothing. Null for a tree that was not counted in time; empty where du(1) is missing.
+ */
+export async function countStored(roots: readonly string[]): Promise<ReadonlyMap<string, Stored | null>> {
+  const [du, nice] = await Promise.all([findTool("du"), findTool("nice")]);
+  const counted = new Map<string, Stored | null>();
+  if (du === undefined) return counted;
+  const head = nice === undefined ? [du] : [nice, "-n", "19", du];
+  for (const root of roots) counted.set(root, await count(head, root));
+  return counted;
+}
+
+async function count(head: readonly string[], root: string): Promise<Stored | null> {
+  const [program = "", ...args] = head;
+  const asked = async (what: string): Promise<number> => {
+    const { output } = await run(program, [...args, "-s", "-x", what, "--", root], limitMs);
+    return Number.parseInt(output, 10);
+  };
+  const kilobytes = await asked("-k");
+  const files = await asked("--inodes");
+  // What vanishes while it is counted makes du complain, not stop.
+  return Number.isNaN(kilobytes) || Number.isNaN(files) ? null : { bytes: kilobytes * 1024, files };
+}
+
+/** How full the file system is that all of them lie in; what lies in mounts below it is counted as if it lay in it, too. */
+export async function fullness(scratch: string, inMounts: readonly Stored[]): Promise<number> {
+  const { bsize, blocks, bavail } = await statfs(scratch);
+  const mounted = inMounts.reduce((total, { bytes }) => total + bytes, 0);
+  return blocks === 0 ? 0 : 1 - (bavail * bsize - mounted) / (blocks * bsize);
+}

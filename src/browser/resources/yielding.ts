@@ -1,0 +1,139 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Millis } from "../../base/clock.js";
+import type { Hierarchy } from "./cgroup-hierarchy.js";
+
+/**
+ * How a busy browser stands behind all others: in the scheduler's idle class (`cpu.idle`, Linux 5.15), so that whoever else
+ * wakes up takes its processor at once; by the least weight there is; or not at all.
+ */
+export type YieldKind = "idle" | "weight" | "none";
+
+type Version = Hierarchy["version"];
+type Written = readonly [file: string, value: string];
+interface Ways {
+  readonly behind: Written;
+  readonly back: Written;
+}
+
+/** What is idle has no weight of its own: that is as usual again when it comes back. */
+const idleWays: Ways = { behind: ["cpu.idle", "1"], back: ["cpu.idle", "0"] };
+const ways: Readonly<Record<Exclude<YieldKind, "none">, Readonly<Record<Version, Ways>>>> = {
+  idle: { 1: idleWays, 2: idleWays },
+  weight: {
+    1: { behind: ["cpu.shares", "2"], back: ["cpu.shares", "1024"] },
+    2: { behind: ["cpu.weight", "1"], back: ["cpu.weight", "100"] },
+  },
+};
+
+/** The first that the cgroup at `path`, which is there to be tried on, takes. */
+export function findYieldKind(path: string, version: Version): YieldKind {
+  for (const kind of ["idle", "weight"] as const) if (move({ path, version, kind }, true) && move({ path, version, kind }, false)) return kind;
+  return "none";
+}
+
+interface Moving {
+  readonly path: string;
+  readonly version: Version;
+  readonly kind: YieldKind;
+}
+
+/** Synchronous: the kernel only notes it, and thread pool and promises would cost ten times as much. */
+function move({ path, version, kind }: Moving, isBehind: boolean): boolean {
+  if (kind === "none") return false;
+  const [file, value] = ways[kind][version][isBehind ? "behind" : "back"];
+  try {
+    // Nothing is made where the kernel has no such file.
+    writeFileSync(join(path, file), value, { flag: "r+" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Processor time that was used below a cgroup, in ms; undefined where that cannot be read. */
+export function usedMsAt(path: string, version: Version): Millis | undefined {
+  try {
+    if (version === 1) return Number(readFileSync(join(path, "cpuacct.usage"), "latin1")) / 1e6;
+    const micros = /^usage_usec (\d+)$/m.exec(readFileSync(join(path, "cpu.stat"), "latin1"))?.[1];
+    return micros === undefined ? undefined : Number(micros) / 1000;
+  } catch {
+    return undefined;
+  }
+}
+
+export interface Use {
+  /** Of one core, in percent, the last period as much as all before it. */
+  readonly average: number;
+  readonly isBehind: boolean;
+}
+
+/** Behind above `most`, and back at half of it, so that nobody goes to and fro; starved, it comes back as well. */
+export function nextUse({ average, isBehind }: Use, percent: number, most: number): Use {
+  const next = (average + percent) / 2;
+  return { average: next, isBehind: next > (isBehind ? most / 2 : most) };
+}
+
+/** Where a browser's processor time is counted and shared out; in version 1 that may be two hierarchies. */
+export interface Account {
+  readonly weighed: string;
+  readonly counted: string;
+}
+interface Reading {
+  readonly usedMs: Millis;
+  readonly at: Millis;
+}
+interface Counted {
+  readonly account: Account;
+  /** Absent until it was looked at. */
+  readonly last?: Reading;
+  readonly use: Use;
+}
+
+/**
+ * Puts browsers that are busy behind the daemon and all that are not: those wait for no time slice of theirs then. A processor
+ * that nobody else wants is theirs all the same, and among each other they share equally.
+ */
+export class Yielding {
+  readonly #counted = new Map<string, Counted>();
+  #all: Reading | undefined;
+
+  constructor(private readonly parts: { readonly kind: YieldKind; readonly version: Version; /** All browsers below. */ readonly top: string }) {}
+
+  get kind(): YieldKind {
+    return this.parts.kind;
+  }
+
+  add(account: Account): void {
+    this.#counted.set(account.weighed, { account, use: { average: 0, isBehind: false } });
+  }
+
+  delete({ weighed }: Account): void {
+    this.#counted.delete(weighed);
+  }
+
+  /** To be called every few hundred ms; `most` in percent of one core. Gives those that stand behind. */
+  look(now: Millis, most: number): readonly string[] {
+    // One reading tells that nobody can be busy.
+    if (this.#counted.size > 0 && !this.#areAllCalm(now, most)) for (const counted of this.#counted.values()) this.#judge(counted, now, most);
+    return [...this.#counted.values()].filter(({ use }) => use.isBehind).map(({ account }) => account.weighed);
+  }
+
+  #areAllCalm(now: Millis, most: number): boolean {
+    const before = this.#all;
+    const usedMs = usedMsAt(this.parts.top, this.parts.version);
+    this.#all = usedMs === undefined ? undefined : { usedMs, at: now };
+    if (!before || usedMs === undefined || percentOf(usedMs - before.usedMs, now - before.at) > most) return false;
+    return [...this.#counted.values()].every(({ use }) => !use.isBehind);
+  }
+
+  #judge({ account, last, use: earlier }: Counted, now: Millis, most: number): void {
+    const usedMs = usedMsAt(account.counted, this.parts.version);
+    if (usedMs === undefined) return;
+    const use = nextUse(earlier, last ? percentOf(usedMs - last.usedMs, now - last.at) : 0, most);
+    const isMoved = use.isBehind !== earlier.isBehind && move({ ...this.parts, path: account.weighed }, use.isBehind);
+    this.#counted.set(account.weighed, { account, last: { usedMs, at: now }, use: isMoved ? use : { ...use, isBehind: earlier.isBehind } });
+  }
+}
+
+const percentOf = (usedMs: Millis, inMs: Millis): number => (inMs > 0 ? (usedMs / inMs) * 100 : 0);

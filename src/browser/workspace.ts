@@ -1,0 +1,62 @@
+import { lstat, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Stops } from "../base/stops.js";
+import type { ExtensionDirectory, LaunchSpec, Left } from "./chromium.js";
+import { directoriesOf, emptyDirectory, makeDirectories, makeExtensionDirectory, newWorkspaceName, removeRoot } from "./directories.js";
+import type { Host } from "./host.js";
+import { mendProfile } from "./profile/mend-profile.js";
+
+/** What of the host is one browser's own. It outlives the browser's processes where the browser is to be started again. */
+export type Home = Pick<Left, "directories" | "uid" | "discard">;
+
+const stopLimitMs = 15_000;
+
+/** Tells people who look which session the directory is of; browsers do not see it. */
+const sessionFile = "session";
+
+/** Takes a uid and names the directories, which `makeHome` makes. */
+export function takeHome({ clock, scratchDirectory, sizedScratch, uids }: Host): Home {
+  const stops = new Stops(clock, stopLimitMs);
+  const uid = uids?.take() ?? null;
+  if (uid !== null) stops.add("uid", () => uids?.give(uid));
+  const directories = directoriesOf(scratchDirectory, newWorkspaceName());
+  stops.add("directories", () => removeRoot(directories.root, sizedScratch));
+  return { directories, uid, discard: () => stops.runAgain() };
+}
+
+export async function makeHome({ directories, uid }: Home, { browser }: LaunchSpec, { sizedScratch }: Host): Promise<void> {
+  await makeDirectories(directories, uid, sizedScratch);
+  await writeFile(join(directories.root, sessionFile), `${browser}\n`, { mode: 0o600 });
+}
+
+/**
+ * Makes what an ended browser has left ready for its next start. Its root belongs to the browser, which may have put
+ * something else in the place of what is ours there, such as a link that we would write through.
+ */
+export async function mendHome({ directories }: Home): Promise<void> {
+  const { root, extensions, authority: _, ...inner } = directories;
+  const { temporary } = directories;
+  await Promise.all([rm(join(root, "policy"), { recursive: true, force: true }), ...Object.values(inner).map(checkDirectory)]);
+  if (await isOurs(extensions)) return await emptyDirectory(temporary);
+  await rm(extensions, { recursive: true, force: true });
+  await makeExtensionDirectory(directories);
+  await emptyDirectory(temporary);
+}
+
+/** Puts into them what the browser starts from, and says which extensions it gets. */
+export async function furnishHome(spec: LaunchSpec, home: Home, signal: AbortSignal): Promise<readonly ExtensionDirectory[]> {
+  const { directories, uid } = home;
+  const extensions = await spec.furnish?.({ directories, uid, signal }) ?? [];
+  await mendProfile(home, extensions);
+  return extensions;
+}
+
+async function checkDirectory(path: string): Promise<void> {
+  if (!(await lstat(path)).isDirectory()) throw new Error(`${path} is no directory any more`);
+}
+
+async function isOurs(path: string): Promise<boolean> {
+  const found = await lstat(path).catch(() => undefined);
+  return found !== undefined && found.isDirectory() && found.uid === process.getuid?.();
+}
+

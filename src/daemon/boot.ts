@@ -1,0 +1,65 @@
+import { textOf } from "../base/log.js";
+import { Secret } from "../base/crypto/secret.js";
+import { Stops } from "../base/stops.js";
+import type { Config } from "../config/config.js";
+import { closeToOthers } from "../config/private-files.js";
+import type { Lifetime } from "./shutdown.js";
+import { lockDirectory } from "../store/private/directory-lock.js";
+import { startPrivateRedis } from "../store/private/private-redis.js";
+
+/** What every role is given beside its configuration. */
+export interface Surroundings extends Lifetime {
+  /** The configured Redis, or the socket of the private one: a URL or an absolute path. */
+  readonly redisUrl: Secret;
+}
+
+/** What a role's module exports. One that throws has stopped what it had started. */
+export type Role = (config: Config, surroundings: Surroundings) => Promise<Stops>;
+
+/** Someone else holds the data directory: said to the user as it is, without a stack. */
+export class DirectoryHeld extends Error {
+  constructor(directory: string, pid: number | null) {
+    const holder = pid === null ? "another process" : `process ${pid}`;
+    super(`${directory} is in use by ${holder}: stop that daemon, or set REMUDA_DATA_DIR to another directory`);
+    this.name = "DirectoryHeld";
+    // Nothing in our code went wrong: a stack would hide the sentence.
+    this.stack = this.message;
+  }
+}
+
+async function holdDirectory({ dataDir }: Config, { clock }: Lifetime): Promise<() => Promise<void>> {
+  const lock = await lockDirectory(dataDir, clock);
+  if (lock.kind === "held") throw new DirectoryHeld(dataDir, lock.pid);
+  return lock.release;
+}
+
+async function openRedis(config: Config, lifetime: Lifetime, stops: Stops): Promise<Secret> {
+  if (config.redis.url) return config.redis.url;
+  const { executable, startLimitMs, stopLimitMs } = config.redis;
+  const redis = await startPrivateRedis({
+    dataDir: config.dataDir, executable, startLimitMs, stopLimitMs,
+    environment: config.childEnvironment, clock: lifetime.clock,
+    onDeath: (why) => lifetime.fail(new Error(why)),
+  });
+  stops.add("private redis", () => redis.stop(lifetime.hurry));
+  lifetime.log.info({ socket: redis.socket, redisPid: redis.pid }, "private redis started");
+  return new Secret(redis.socket);
+}
+
+/** A role on its ground: the data directory held and Redis there before it starts, given up after it has stopped. */
+export async function startOnGround(role: Role, config: Config, lifetime: Lifetime): Promise<Stops> {
+  // The role bounds its own stop, drain included; this only keeps one that hangs from holding up the rest.
+  const stops = new Stops(lifetime.clock, config.drain.limitMs + config.stop.limitMs);
+  try {
+    stops.add("data directory", await holdDirectory(config, lifetime));
+    const paths = await closeToOthers(config.dataDir);
+    if (paths.length > 0) lifetime.log.warn({ paths }, "data directory closed to other users, who could read it");
+    const redisUrl = await openRedis(config, lifetime, stops);
+    const started = await role(config, { ...lifetime, redisUrl });
+    stops.add(`role ${config.role}`, () => started.run());
+    return stops;
+  } catch (error) {
+    await stops.run().catch((fault: unknown) => lifetime.log.error({ error: textOf(fault) }, "ground was not cleared"));
+    throw error;
+  }
+}

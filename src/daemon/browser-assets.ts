@@ -1,0 +1,71 @@
+import type { ArchivesPart } from "./archives.js";
+import { makeProfileArchives, openFrom } from "../archive/profile-archives.js";
+import { StreamSeal } from "../archive/stream-seal.js";
+import { unpackExtension } from "../archive/formats/unzip.js";
+import { packProfile } from "../browser/profile/pack-profile.js";
+import { unpackProfile } from "../browser/profile/unpack-profile.js";
+import type { Config } from "../config/config.js";
+import { encryptionKey } from "../config/kept.js";
+import { extensionLimits } from "./extensions.js";
+import type { Surroundings } from "./boot.js";
+import { Attaching } from "../node/attach-profile.js";
+import { Changing } from "../node/change-session.js";
+import type { Networks } from "../node/network-sync.js";
+import type { FencePorts } from "../node/lease-commands.js";
+import { Furnishing } from "../node/browser-assets.js";
+import { Restarts } from "../node/restarts.js";
+import { Saving } from "../node/profile-saver.js";
+import type { Slots } from "../node/slots.js";
+import { Uploads } from "../node/extension-uploads.js";
+import { makeRefresh } from "../pool/refresh.js";
+import type { ProfileArchives } from "../registry/profiles/profile.js";
+import type { State } from "./state.js";
+import type { Metrics } from "../observe/metrics.js";
+
+interface Wiring {
+  readonly state: State;
+  readonly metrics: Metrics;
+  readonly archives: Omit<ArchivesPart, "stops">;
+  /** Without a private root, browsers do. */
+  readonly seesHostFiles: boolean;
+}
+
+/** What browsers of a node are made from, and where what they become is kept. */
+export interface Makings {
+  readonly furnishing: Furnishing;
+  readonly saving: Saving;
+  /** What makes of running browsers something else. */
+  changing(slots: Slots, networks: Networks): Pick<FencePorts, "uploads" | "changing">;
+}
+
+/** Of a step of the stop; the rest is for browsers that could not be saved in time. */
+const savingShare = 2 / 3;
+
+/** Wired by hand. */
+export async function openMakings(config: Config, { log, clock, hurry }: Surroundings, { state, metrics, archives, seesHostFiles }: Wiring): Promise<Makings> {
+  const profiles = await openProfileArchives(config, { state, archives });
+  const { cache } = archives;
+  const rules = { ...extensionLimits(config), seesHostFiles };
+  const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, rules);
+  const furnishing = new Furnishing({
+    extensions: state.extensions, profiles: state.profiles, archives: profiles, cache, log,
+    unpackExtension: unpack, unpackProfile: (tar, room) => unpackProfile(tar, room, config.profiles),
+  });
+  const saving = new Saving({
+    profiles, pack: packProfile, saved: makeRefresh(state), meter: metrics, clock, log, hurry, limitMs: config.profiles.saveLimitMs,
+    hurriedMs: config.stop.stepMs * savingShare, parallelSaves: config.node.parallelLaunches,
+  });
+  const changing: Makings["changing"] = (slots, networks) => {
+    const restarts = new Restarts({ slots, clock, log });
+    return {
+      uploads: new Uploads({ homes: state.homes, restarts, cache, unpack, loadLimitMs: config.extensions.loadLimitMs, log }),
+      changing: new Changing({ attaching: new Attaching({ furnishing, restarts, log }), networks, log }),
+    };
+  };
+  return { furnishing, saving, changing };
+}
+
+async function openProfileArchives(config: Config, { state, archives: { archives, staging, cache } }: Pick<Wiring, "state" | "archives">): Promise<ProfileArchives> {
+  const seal = new StreamSeal(await encryptionKey(config));
+  return makeProfileArchives({ profiles: state.profiles, archives, staging, seal, maxBytes: config.profiles.maxBytes, open: openFrom(cache) });
+}

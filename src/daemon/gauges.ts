@@ -1,0 +1,32 @@
+import { type Home, homeOf, onDemandHome } from "../base/ids.js";
+import { onDemandLabel } from "../pool/pool-labels.js";
+import type { NodeFacts } from "../pool/ports/node-store.js";
+import type { State } from "./state.js";
+import type { PoolReading, Readings } from "../observe/metrics.js";
+
+/** What a control shows of the store at each scrape. */
+export const readingsOf = ({ homes, projects, nodes }: Pick<State, "homes" | "projects" | "nodes">): Readings => ({
+  async pools() {
+    const readingOf = async (pool: string, home: Home): Promise<PoolReading> => {
+      const { waiting, stale: _stale, ...states } = await homes.counts(home);
+      return { pool, states, waiting };
+    };
+    const named = (await projects.pools()).map(async (id) => {
+      const terms = await homes.findTerms(homeOf(id));
+      return terms ? [await readingOf(terms.name ?? id, homeOf(id))] : [];
+    });
+    return [...(await Promise.all(named)).flat(), await readingOf(onDemandLabel, onDemandHome)];
+  },
+  async nodes() {
+    const living = await nodes.living();
+    const counts = { ready: 0, draining: 0, failing: 0 };
+    for (const node of living) counts[stateOf(node)] += 1;
+    return Object.entries(counts).map(([state, count]) => ({ state, count }));
+  },
+});
+
+/** `failing`: its last launches have come to nothing. */
+function stateOf({ isDraining, failing }: NodeFacts): "ready" | "draining" | "failing" {
+  if (isDraining) return "draining";
+  return failing ? "failing" : "ready";
+}

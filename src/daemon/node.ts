@@ -1,0 +1,294 @@
+import type { Clock } from "../base/clock.js";
+import { within } from "../base/deadline.js";
+import { textOf } from "../base/log.js";
+import { type BrowserId, type LeaseId, newRequestId, type NodeId } from "../base/ids.js";
+import { Stops } from "../base/stops.js";
+import { type Host, openHost } from "../browser/host.js";
+import { launchChromium } from "../browser/launch.js";
+import type { ArchivesPart } from "./archives.js";
+import { memoryOf } from "../browser/resources/memory-usage.js";
+import { guardReadable } from "../browser/readable-paths.js";
+import { findScratchDirectory, keepScratchDirectory, scratchDirectoriesOf } from "../browser/resources/scratch.js";
+import { countStored, fullness, storedInMount } from "../browser/resources/scratch-usage.js";
+import { sweepEarlier, sweepLeftovers } from "../browser/sweep.js";
+import type { Config } from "../config/config.js";
+import { openWays, type Ways } from "./egress.js";
+import { type GatewayWiring, limitsOf, wireGateway } from "./gateway.js";
+import type { Surroundings } from "./boot.js";
+import { openMakings } from "./browser-assets.js";
+import { hasPrivateRoot } from "../browser/isolation/rungs.js";
+import { Bridge } from "../gateway/cdp/bridge.js";
+import { Drain } from "../node/drain.js";
+import { Contact } from "../node/redis-contact.js";
+import { Fence } from "../node/lease-commands.js";
+import type { Gateway } from "../gateway/gateway.js";
+import { Health } from "../node/launch-health.js";
+import { Keeping } from "../node/reconciler.js";
+import { NameTaken, takeName } from "../node/node-name.js";
+import { Networks } from "../node/network-sync.js";
+import type { NodeAddress, Registered } from "../gateway/ports.js";
+import { type SlotPorts, Slots } from "../node/slots.js";
+import { Succession } from "../node/lease-handover.js";
+import { startWatch } from "../node/resource-watch.js";
+import { Labels } from "../pool/pool-labels.js";
+import type { Beaten, NodeFacts, Nodes } from "../pool/ports/node-store.js";
+import type { Job } from "../pool/ports/pool-store.js";
+import { startWorker } from "../schedule/queues.js";
+import { launchTurns, type State, whyUnready } from "./state.js";
+import { listenAsNode } from "../store/messages.js";
+import type { Metrics } from "../observe/metrics.js";
+
+export interface AgentParts extends GatewayWiring {
+  readonly node: NodeId;
+  /** The same for all daemons of one data directory. */
+  readonly origin: string;
+  readonly archives: ArchivesPart;
+}
+
+/** A node's agent: opened, then begun once its address is known. */
+export interface Agent {
+  readonly gateway: Gateway;
+  /** Takes what Redis may not bring. */
+  readonly hearDirectly: Fence["hearDirectly"];
+  /** Takes work and says that it is alive. `listening`: where this daemon does listen; others may reach it by another `address`. */
+  begin(address: NodeAddress, listening: NodeAddress): Promise<void>;
+  unready(): string | undefined;
+}
+
+/** The node role, wired by hand. */
+export async function openAgent(config: Config, surroundings: Surroundings, { state, parts }: Wiring): Promise<{ agent: Agent; stops: Stops }> {
+  const { log, clock, stopping } = surroundings;
+  const { homes, reports, projects, nodes } = state;
+  const { node } = parts;
+  const run = newRequestId();
+  const stops = new Stops(clock, config.stop.stepMs + config.drain.limitMs);
+
+  const host = await openHost(await hostSettings(config, { clock, log }), { clock, log });          stops.add("browser host", () => host.close());
+  await sweepLeftovers(host);
+  const { ways, stops: egress } = await openWays(config, surroundings, { state, metrics: parts.metrics, host }); stops.add("egress", () => egress.run());
+  const seesHostFiles = !hasPrivateRoot(host.walls?.rung ?? "none");
+  const { furnishing, saving, changing } = await openMakings(config, surroundings, { state, metrics: parts.metrics, archives: parts.archives, seesHostFiles });
+  let beatNow = (): void => {};
+  const health = openHealth(config, surroundings, { node, nodes, changed: () => beatNow() });
+  const slots = new Slots({
+    homes, reports, clock, log, saving, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches, launchLimitMs: config.node.launchLimitMs * launchTurns,
+    furnishing: (launch) => furnishing.of(launch),
+    launch: (spec, { onAnswer, ...options }) => launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
+    makeBridge: (chromium) => new Bridge(chromium.pipe, clock, limitsOf(config).sessions),
+    meter: slotMeter(state, parts.metrics), health,
+  });
+  const watch = startWatch({
+    slots, clock, log, meter: parts.metrics, limits: config.browser, maxFullness: config.node.maxScratchPercent / 100,
+    memoryPeriodMs: config.node.memoryWatchPeriodMs, storagePeriodMs: config.node.storageWatchPeriodMs,
+    usage: { memory: memoryOf, stored: countStored, storedInMount, fullness: (inMounts) => fullness(host.scratchDirectory, inMounts) },
+  });
+  stops.add("watch", () => watch.stop());
+  const networks = new Networks({ homes, reports, clock, log });
+  const succession = new Succession({ slots, homes, reports, networks, log });
+  const fence = new Fence({
+    slots, homes, reports, networks, succession, log, ...changing(slots, networks), resetLimitMs: config.node.resetLimitMs,
+    answer: ({ control, question }, { isDone: ok, ...why }) => state.wire.toControl(control, { kind: "answer", question, ok, ...why }),
+  });
+  const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
+  const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
+  const keeping = new Keeping({ node, nodes, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
+  const gateway = openGateway({ config, surroundings, parts }, { reports, slots, fence, succession, keeping });
+  const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
+    await Promise.all([ways.close(address), ways.close(listening)]);
+    beatNow = await beginAgent({ config, surroundings, state, stops }, {
+      node, slots, fence, networks, keeping, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, ways }), ...failingOf(health), run, origin: parts.origin }),
+    });
+  };
+  return { agent: { gateway, hearDirectly: fence.hearDirectly.bind(fence), begin, unready: () => whyUnready(stopping, state) ?? whyNot(host, config, ways) }, stops };
+}
+
+interface Used {
+  readonly reports: State["reports"];
+  readonly slots: Slots;
+  readonly fence: Fence;
+  readonly succession: Succession;
+  readonly keeping: Keeping;
+}
+
+function openGateway(
+  { config, surroundings, parts }: { config: Config; surroundings: Surroundings; parts: AgentParts }, used: Used,
+): Gateway {
+  const findAddress = async (browser: BrowserId): Promise<NodeAddress | undefined> => {
+    const address = await parts.findAddress(browser);
+    if (!address) void used.keeping.lookFor(browser);
+    return address;
+  };
+  return wireGateway(config, surroundings, {
+    wiring: { ...parts, findAddress },
+    local: {
+      findBrowser: (browser) => used.slots.find(browser),
+      connect: ({ browser, lease }) => register(used, parts, { browser, lease }),
+    },
+  });
+}
+
+/** Whoever else is on the browser is cut before; the first client of a lease waits for the dispatch of its start page. */
+async function register(
+  { reports, slots, fence, succession }: Used, { findEnd }: AgentParts, { browser, lease }: { browser: BrowserId; lease: LeaseId },
+): Promise<Registered> {
+  const reply = await reports.connect(browser, lease);
+  if (reply.kind === "over") return { kind: "gone", reason: (await findEnd(browser, lease)) ?? reply.why };
+  const slot = slots.find(browser);
+  if (!slot) return { kind: "gone", reason: "the browser is over" };
+  if (!(await succession.begin(slot, lease))) return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
+  if (reply.startUrl === undefined || reply.registrations > 1) return { kind: "connected" };
+  return { kind: "connected", ready: fence.start(slot, lease, reply.startUrl) };
+}
+
+interface Wiring {
+  readonly state: State;
+  readonly parts: AgentParts;
+}
+interface Around {
+  readonly config: Config;
+  readonly surroundings: Surroundings;
+  readonly state: State;
+  readonly stops: Stops;
+}
+interface Begun {
+  readonly node: NodeId;
+  readonly slots: Slots;
+  readonly fence: Fence;
+  readonly networks: Networks;
+  readonly keeping: Keeping;
+  readonly drain: Drain;
+  readonly gateway: Gateway;
+  facts(): NodeFacts;
+}
+
+/** A node that was taken for lost goes on when what it held is cleared. One whose name another has taken meanwhile ends. */
+function heed(beaten: Beaten, { log, fail }: Surroundings): void {
+  if (beaten.kind === "lost") log.warn({}, "node was taken for lost: it waits until what it held is cleared");
+  if (beaten.kind === "taken") fail(new NameTaken(beaten.by));
+}
+
+const openHealth = ({ fill }: Config, { clock, log }: Surroundings, { node, nodes, changed }: { node: NodeId; nodes: Nodes; changed(): void }): Health =>
+  new Health({
+    clock, log, changed, backoff: { initialMs: fill.backoffInitialMs, maxMs: fill.backoffMaxMs },
+    rest: (ms) => nodes.rest(node, ms), wake: () => nodes.wake(node),
+  });
+
+const failingOf = ({ failing }: Health): Pick<NodeFacts, "failing"> => (failing ? { failing } : {});
+
+/** Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what beats out of turn. */
+async function beginAgent({ config, surroundings, state, stops }: Around, { node, slots, fence, networks, keeping, drain, gateway, facts }: Begun): Promise<() => void> {
+  const { log, clock, hurry, stopping } = surroundings;
+  const { homes, nodes } = state;
+  // Nothing is placed here before what an earlier run has left is gone.
+  await takeName({ ...config.node, clock, log, stopping, beat: () => nodes.beat({ ...facts(), canLaunch: false }), clear: () => drain.finishEarlierRun() });
+  await drain.forgetEarlierRun();
+  await state.queues.drop(node);
+  // Last of all: whoever is killed before has its queue dropped as a lost node.
+  stops.add("name", async () => {
+    await state.queues.drop(node);
+    await nodes.forget(node);
+  });
+  const beat = makeBeat(config, { clock, beat: async () => heed(await nodes.beat(facts()), surroundings), look: () => keeping.look() });
+  const beatSoon = (): void => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
+  await beat();
+  const ears = await listenAsNode(state.ear, node, { onMessage: (message) => fence.hear(message), onAgain: () => void keeping.look() });
+  stops.add("messages", () => ears.close());
+  const worker = await startWorker(state.queueOptions, node, (job) => workOn({ slots, fence }, job));
+  stops.add("worker", () => worker.close());
+  const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
+  stops.add("contact", () => contact.close());
+  stops.add("keeping", keeping.start());
+  stops.add("browsers", () => drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"));
+  stops.add("beat", clock.every(config.node.beatPeriodMs, beatSoon));
+  stops.add("gateway", () => gateway.close());
+  stops.add("drain", async () => {
+    // From the next beat on nothing is placed here.
+    await beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
+    await drain.wait(config.drain.limitMs, hurry);
+  });
+  return beatSoon;
+}
+
+interface Beating {
+  readonly clock: Clock;
+  beat(): Promise<void>;
+  look(): Promise<void>;
+}
+
+/** After so long a silence it may have been taken for lost: what still lives here is brought in order before anything is placed here again. */
+function makeBeat({ node: { lostAfterMs: limitMs } }: Config, { clock, beat, look }: Beating): () => Promise<void> {
+  let beatAt = clock.monotonic();
+  return async () => {
+    if (clock.monotonic() - beatAt > limitMs) await within(clock, { what: "a look at what lives here", limitMs }, look()).catch(() => {});
+    await beat();
+    beatAt = clock.monotonic();
+  };
+}
+
+function workOn({ slots, fence }: { slots: Slots; fence: Fence }, job: Job): Promise<void> {
+  switch (job.kind) {
+    case "launch": return slots.launch(job);
+    case "retire": return slots.retire(job);
+    case "reset": return fence.reset(job);
+  }
+}
+
+const mostBrowsers = ({ node }: Config): number => node.maxBrowsers ?? Number.MAX_SAFE_INTEGER;
+
+interface Facts {
+  readonly node: NodeId;
+  readonly address: NodeAddress;
+  readonly stopping: AbortSignal;
+  readonly host: Host;
+  readonly ways: Ways;
+}
+
+function factsOf(config: Config, { node, address, stopping, host, ways }: Facts): NodeFacts {
+  const obstacle = whyNot(host, config, ways);
+  return {
+    id: node, ...address, memoryBytes: config.node.memoryBytes, maxBrowsers: mostBrowsers(config), isDraining: stopping.aborted,
+    canLaunch: obstacle === undefined, engines: Object.keys(host.executables), ...(obstacle !== undefined && { obstacle }),
+  };
+}
+
+/** Clears the scratch directories of earlier starts first, so that what they left does not decide where this one's is. */
+async function scratchOf({ node, dataDir }: Config, around: Pick<Host, "clock" | "log">): Promise<string> {
+  const earlier = await scratchDirectoriesOf(dataDir);
+  await sweepEarlier(earlier.filter((path) => path !== node.scratchDir), around);
+  const path = node.scratchDir ?? (await findScratchDirectory(dataDir));
+  await keepScratchDirectory(dataDir, path);
+  return path;
+}
+
+async function hostSettings(config: Config, around: Pick<Host, "clock" | "log">): Promise<Parameters<typeof openHost>[0]> {
+  const scratchDirectory = await scratchOf(config, around);
+  await guardReadable(config.browser.readablePaths, [config.dataDir, config.archives.directory, scratchDirectory]);
+  return settingsOf(config, scratchDirectory);
+}
+
+const settingsOf = ({ node, browser, gateway }: Config, scratchDirectory: string): Parameters<typeof openHost>[0] => ({
+  scratchDirectory, uidBase: node.uidBase, launchLimitMs: node.launchLimitMs,
+  requireIsolation: node.requireIsolation, readablePaths: browser.readablePaths, limits: browser, usesCgroups: node.cgroups, usesMounts: node.scratchMounts, maxReceivedBytes: gateway.maxTotalReceivedBytes,
+  named: {
+    ...(browser.executable === null ? {} : { chromium: browser.executable }),
+    ...(browser.headlessShell === null ? {} : { "headless-shell": browser.headlessShell }),
+  },
+});
+
+const refusalOf = ({ refusal = "" }: Host, { node }: Config): string =>
+  `no isolation that node.require_isolation (${node.requireIsolation}) allows holds here: ${refusal}`;
+
+function whyNot(host: Host, config: Config, ways: Ways): string | undefined {
+  if (Object.keys(host.executables).length === 0) return "no Chromium is installed";
+  return host.walls === undefined ? refusalOf(host, config) : ways.unready;
+}
+
+function slotMeter({ homes }: State, metrics: Metrics): SlotPorts["meter"] {
+  const labels = new Labels(homes);
+  // A label that cannot be read costs a count, never a launch.
+  const count = (browser: BrowserId, add: (pool: string) => void): void => void labels.ofBrowser(browser).then(add, () => {});
+  return {
+    launched: (browser) => count(browser.id, (pool) => metrics.launched(pool)),
+    failed: (browser, reason) => count(browser.id, (pool) => metrics.launchFailed(pool, reason)),
+  };
+}

@@ -1,0 +1,83 @@
+import { lookup } from "node:dns/promises";
+import type { Clock, Millis } from "../base/clock.js";
+import { within } from "../base/deadline.js";
+import { type Log, textOf } from "../base/log.js";
+import type { OwnPlace } from "../egress/reserved-endpoints.js";
+import { isSentinelUrl, sentinelPlaces } from "../store/redis/sentinels.js";
+
+/** A socket has no port that could be reached; of sentinels the URL names several. */
+export function redisPlaces(url: string): readonly OwnPlace[] {
+  if (url.startsWith("/")) return [];
+  if (isSentinelUrl(url)) return sentinelPlaces(url);
+  const { hostname, port } = new URL(url);
+  return [{ host: hostname.replaceAll(/^\[|\]$/g, ""), port: Number(port || 6379) }];
+}
+
+interface OwnPlacesParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Who tells of further places now and then, such as Redis of its replicas. */
+  readonly sources: readonly (() => Promise<readonly OwnPlace[]>)[];
+  /** Every address of a name; left out: the system's. */
+  readonly addressesOf?: (host: string) => Promise<readonly string[]>;
+}
+
+const limitMs: Millis = 3000;
+/** A failover gives a name another address; what was closed for the former one stays closed, up to so many. */
+const mostPlaces = 1000;
+
+const systemAddresses = async (host: string): Promise<readonly string[]> => (await lookup(host, { all: true })).map(({ address }) => address);
+
+/** Where Remuda and its Redis listen, by every address: looked up again and again, since failovers and new nodes change them. */
+export class OwnPlaces {
+  readonly #given: OwnPlace[] = [];
+  readonly #found = new Map<string, OwnPlace>();
+  /** Always the present ones: whoever holds it sees what is found later. */
+  readonly places: OwnPlace[] = [];
+  #refreshing: Promise<void> | undefined;
+
+  constructor(private readonly parts: OwnPlacesParts) {}
+
+  /** Closed when it resolves, by the addresses that its name has now. */
+  async add(place: OwnPlace | undefined): Promise<void> {
+    if (!place) return;
+    this.#given.push(place);
+    await this.#resolve(place);
+  }
+
+  /** Never throws: what cannot be found out now stays as it was. */
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = undefined));
+    return this.#refreshing;
+  }
+
+  async #refresh(): Promise<void> {
+    const told = await Promise.all(this.parts.sources.map((source) => this.#limited("places of this deployment", source())));
+    await Promise.all([...this.#given, ...told.flat()].map((place) => this.#resolve(place)));
+  }
+
+  /** A name without an address now is left to the rules, which know it by none either. */
+  async #resolve({ host, port }: OwnPlace): Promise<void> {
+    this.#keep({ host, port });
+    const find = this.parts.addressesOf ?? systemAddresses;
+    for (const address of await this.#limited(`addresses of ${host}`, find(host))) this.#keep({ host: address, port });
+  }
+
+  async #limited<Value>(what: string, asking: Promise<readonly Value[]>): Promise<readonly Value[]> {
+    const { clock, log } = this.parts;
+    return await within(clock, { what, limitMs }, asking).catch((error: unknown) => {
+      log.debug({ what, error: textOf(error) }, "own places not found out");
+      return [];
+    });
+  }
+
+  #keep(place: OwnPlace): void {
+    const key = `${place.host} ${place.port}`;
+    // Those seen last are the last to be forgotten.
+    this.#found.delete(key);
+    this.#found.set(key, place);
+    const [oldest] = this.#found.keys();
+    if (this.#found.size > mostPlaces && oldest !== undefined) this.#found.delete(oldest);
+    this.places.splice(0, this.places.length, ...this.#found.values());
+  }
+}

@@ -1,0 +1,143 @@
+import { type Agent, openAgent } from "./node.js";
+import { announce } from "./announce.js";
+import { openArchives } from "./archives.js";
+import type { Config } from "../config/config.js";
+import { apiKey, clusterSecret, nodeId, nodeOrigin } from "../config/kept.js";
+import { urlOf } from "../config/resolve.js";
+import { openControl } from "./control.js";
+import { findLeaseEnd, findNodeAddress, nodeAddressOf, openSilence, wireGateway } from "./gateway.js";
+import type { Role, Surroundings } from "./boot.js";
+import { makeHostCheck } from "../base/net/host-check.js";
+import type { Secret } from "../base/crypto/secret.js";
+import { Stops } from "../base/stops.js";
+import { makeDirectWay } from "../gateway/relay/direct-messages.js";
+import type { Gateway } from "../gateway/gateway.js";
+import { listenAsNodeServer } from "../node/server.js";
+import { Labels } from "../pool/pool-labels.js";
+import { readingsOf } from "./gauges.js";
+import { openState, type State } from "./state.js";
+import { Metrics, type Readings } from "../observe/metrics.js";
+import { packageRootOf, versionOf } from "./version.js";
+
+const packageRoot = packageRootOf(import.meta.dirname);
+
+/** A part that has its own stops, taken over whole. */
+const take = <Part extends { readonly stops: Stops }>(stops: Stops, name: string, part: Part): Part => {
+  stops.add(name, () => part.stops.run());
+  return part;
+};
+
+/** Opens what a role needs, in order; where a part cannot be opened the others are stopped again. */
+async function opened(config: Config, { clock }: Surroundings, open: (stops: Stops) => Promise<void>): Promise<Stops> {
+  const stops = new Stops(clock, config.drain.limitMs + config.stop.limitMs);
+  try {
+    await open(stops);
+    return stops;
+  } catch (error) {
+    await stops.run().catch(() => {});
+    throw error;
+  }
+}
+
+/** Clients' way to any daemon; known for certain only once the port is. */
+class PublicUrl {
+  #port: number;
+  constructor(private readonly config: Config) {
+    this.#port = config.server.port;
+  }
+  readonly of = (): string => this.config.server.publicUrl ?? urlOf(this.config.server.host, this.#port);
+  set(port: number): void {
+    this.#port = port;
+  }
+}
+
+type DirectWay = ReturnType<typeof makeDirectWay>;
+const directWay = ({ log, clock }: Surroundings, secret: Secret, { hearDirectly: hear }: Agent): DirectWay => makeDirectWay({ secret, clock, log, hear });
+
+const frontOf = (gateway: Gateway, direct?: DirectWay) => ({
+  request: (...[request, response]: Parameters<Gateway["request"]>): boolean => direct?.request(request, response) || gateway.request(request, response),
+  upgrade: (...[request, socket, head]: Parameters<Gateway["upgrade"]>): boolean => {
+    gateway.upgrade(request, socket, head);
+    return true;
+  },
+});
+
+/** Metrics of this process; a lease is counted where the script ran that ended it. */
+function openMetrics({ log, clock }: Surroundings, state: State, readings?: Readings): Metrics {
+  const metrics = new Metrics({ clock, log, reachStore: state.ping, ...(readings && { readings }) });
+  const labels = new Labels(state.homes);
+  state.signals.on("lease.ended", ({ home, why }) => void labels.ofHome(home).then((pool) => metrics.leaseEnded(pool, why), () => {}));
+  return metrics;
+}
+
+/** Everything in one process. */
+const all: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
+  const { state } = take(stops, "state", openState(config, surroundings));
+  const [secret, node, origin] = await Promise.all([clusterSecret(config), nodeId(config), nodeOrigin(config)]);
+  const metrics = openMetrics(surroundings, state, readingsOf(state));
+  const url = new PublicUrl(config);
+  const silence = openSilence(config, surroundings, state);
+  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, node), findEnd: findLeaseEnd(state), unreachable: silence.suspect.bind(silence) };
+  const archives = take(stops, "archives", await openArchives(config, surroundings));
+  const agentPart = await openAgent(config, surroundings, { state, parts: { ...wiring, node, origin, archives } });
+  const { agent } = agentPart;
+  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway, directWay(surroundings, secret, agent)), archives, silence, version: versionOf(packageRoot), unready: agent.unready };
+  stops.add("agent", () => agentPart.stops.run());
+  const { control } = take(stops, "control", await openControl(config, surroundings, { state, parts }));
+  // Before the server: while leases end it takes their releases, and it waits for no client's socket. A second run is the first.
+  stops.add("agent", () => agentPart.stops.run());
+  stops.add("waiting callers", control.dismiss);
+  url.set(control.listening.port);
+  await state.contact();
+  await agent.begin(nodeAddressOf(config, control.listening.port), { host: config.server.host, port: control.listening.port });
+  await control.begin();
+  surroundings.log.info({ url: url.of(), node }, "listening");
+  announce({ config, url: url.of(), pools: control.pools, installRoot: packageRoot, ...surroundings });
+});
+
+/** HTTP and schedules; every client of a browser is sent on to its node. */
+const control: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
+  const { state } = take(stops, "state", openState(config, surroundings));
+  const secret = await clusterSecret(config);
+  const metrics = openMetrics(surroundings, state, readingsOf(state));
+  const url = new PublicUrl(config);
+  const silence = openSilence(config, surroundings, state);
+  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, undefined), findEnd: findLeaseEnd(state), unreachable: silence.suspect.bind(silence) };
+  const gateway = wireGateway(config, surroundings, {
+    wiring, local: { findBrowser: () => undefined, connect: () => Promise.resolve({ kind: "gone", reason: "no browser is here" }) },
+  });
+  const archives = take(stops, "archives", await openArchives(config, surroundings));
+  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(gateway), archives, silence, version: versionOf(packageRoot) };
+  const opening = take(stops, "control", await openControl(config, surroundings, { state, parts }));
+  stops.add("gateway", () => gateway.close());
+  stops.add("waiting callers", opening.control.dismiss);
+  url.set(opening.control.listening.port);
+  await state.contact();
+  await opening.control.begin();
+  surroundings.log.info({ url: url.of() }, "listening");
+});
+
+/** Browsers only. */
+const node: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
+  const { log } = surroundings;
+  const { state } = take(stops, "state", openState(config, surroundings));
+  const [secret, id, origin] = await Promise.all([clusterSecret(config), nodeId(config), nodeOrigin(config)]);
+  const metrics = openMetrics(surroundings, state);
+  const url = new PublicUrl(config);
+  const archives = take(stops, "archives", await openArchives(config, surroundings));
+  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, id), findEnd: findLeaseEnd(state), node: id, origin, archives };
+  const { agent, stops: agentStops } = await openAgent(config, surroundings, { state, parts: wiring });
+  const { host, port, requestTimeoutMs, publicUrl } = config.server;
+  const server = await listenAsNodeServer({ host, port, requestTimeoutMs }, {
+    gateway: agent.gateway, direct: directWay(surroundings, secret, agent), log, unready: agent.unready, hasStore: state.isConnected, metrics, key: await apiKey(config),
+    hosts: makeHostCheck({ host, urls: [publicUrl, config.node.address] }),
+  });
+  stops.add("server", () => server.close());
+  stops.add("agent", () => agentStops.run());
+  url.set(server.port);
+  await state.contact();
+  await agent.begin(nodeAddressOf(config, server.port), { host, port: server.port });
+  log.info({ url: url.of(), node: id }, "listening");
+});
+
+export const roles: Readonly<Record<Config["role"], Role>> = { all, control, node };

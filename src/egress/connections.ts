@@ -1,0 +1,228 @@
+import { setMaxListeners } from "node:events";
+import type { Socket } from "node:net";
+import { type Clock, type Millis, pause } from "../base/clock.js";
+import type { BrowserId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import { Denials } from "./denials.js";
+import { RateLimit } from "../base/rate-limit.js";
+import { cut, wireOf } from "./dial.js";
+import type { Counts } from "./byte-counts.js";
+import type { EgressParts } from "./parts.js";
+import { denialDelayMs, promptDenials } from "./limits.js";
+import { closedRules, type DeniedBy, isStillAllowed, judge, type Rules, type Target, type Way } from "./rules.js";
+
+export type OpenWay = Exclude<Way, { readonly kind: "denied" }>;
+
+/** What reaches the target: `address` where it was dialled directly, else the upstream of the way carries it. */
+export interface Connection {
+  readonly socket: Socket;
+  readonly address?: string | undefined;
+}
+
+/** For one attempt at reaching a target; `signal` aborts when the rules change meanwhile. */
+export interface Attempt {
+  readonly until: Millis;
+  readonly signal: AbortSignal;
+  readonly generation: number;
+}
+
+export type Connect = (way: OpenWay, attempt: Attempt) => Promise<Connection>;
+
+export type Entry =
+  | { readonly kind: "open"; readonly passage: Passage }
+  | { readonly kind: "denied"; readonly by: DeniedBy; readonly message: string }
+  /** `message` tells no secret. */
+  | { readonly kind: "failed"; readonly message: string };
+
+interface Held {
+  readonly target: Target;
+  readonly way: OpenWay;
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly forget: (passage: Passage) => void;
+}
+
+/** A tunnel or a request that is open: until whoever uses it ends it, or it is cut. */
+export class Passage {
+  /** Of what it carried when the bytes were last looked at, and since when that has not changed. */
+  #bytes = 0;
+  #quietSince: Millis;
+  #onCut = (): void => {};
+  #isReleased = false;
+  #isCut = false;
+
+  constructor(private readonly held: Held) {
+    this.#quietSince = held.clock.monotonic();
+  }
+
+  get way(): OpenWay {
+    return this.held.way;
+  }
+
+  get connection(): Connection {
+    return this.held.connection;
+  }
+
+  get isCut(): boolean {
+    return this.#isCut;
+  }
+
+  onCut(listener: () => void): void {
+    this.#onCut = listener;
+  }
+
+  /** The connection may now be another's; only what it gave is still being handed on. */
+  release(): void {
+    this.#isReleased = true;
+  }
+
+  end(): void {
+    this.held.forget(this);
+  }
+
+  /** From its return on nothing more leaves through it. */
+  cut(): void {
+    this.#isCut = true;
+    if (!this.#isReleased) cut(this.connection.socket);
+    this.end();
+    this.#onCut();
+  }
+
+  isAllowedBy(rules: Rules): boolean {
+    const { way, target, connection: { address } } = this.held;
+    if (way.kind === "upstream") return isStillAllowed(rules, { ...target, upstreamId: way.upstream.id });
+    return isStillAllowed(rules, { ...target, ...(address !== undefined && { address }) });
+  }
+
+  /** How long nothing has moved. */
+  quietMs(now: Millis): Millis {
+    const { bytesRead, bytesWritten } = wireOf(this.connection.socket);
+    if (bytesRead + bytesWritten !== this.#bytes) this.#quietSince = now;
+    this.#bytes = bytesRead + bytesWritten;
+    return now - this.#quietSince;
+  }
+}
+
+interface PassagesParts extends Pick<EgressParts, "settings" | "resolve" | "own" | "clock"> {
+  readonly browser: BrowserId;
+  readonly log: Log;
+  readonly counts: Counts;
+}
+
+/** Everything one browser has open, and the rules under which it may be: the only way to a connection outwards. */
+export class Passages {
+  #rules: Rules = closedRules;
+  /** Raised by every change of the rules: what was judged under an older one is judged again. */
+  #generation = 0;
+  /** Requests on their way to a connection. */
+  #entering = 0;
+  #changing = newController();
+  readonly #open = new Set<Passage>();
+  readonly #denials: Denials;
+  readonly #promptDenials: RateLimit;
+
+  constructor(private readonly parts: PassagesParts) {
+    this.#denials = new Denials(parts);
+    this.#promptDenials = new RateLimit({ clock: parts.clock, perSecond: promptDenials, onSuppressed: () => {} });
+  }
+
+  get size(): number {
+    return this.#open.size + this.#entering;
+  }
+
+  /** From its return on every request obeys, and whatever is open and no longer allowed is cut. */
+  apply(rules: Rules): void {
+    this.#rules = rules;
+    this.#generation += 1;
+    this.#changing.abort();
+    this.#changing = newController();
+    for (const passage of this.#open) {
+      if (!passage.isAllowedBy(rules)) passage.cut();
+    }
+  }
+
+  /** Judges the target, connects to it and holds it open until it is ended or cut. */
+  async enter(target: Target, connect: Connect): Promise<Entry> {
+    const { counts, settings } = this.parts;
+    counts.request();
+    if (this.size >= settings.maxConnections) return await this.#deny(target, "limit", "The browser has too many connections open");
+    this.#entering += 1;
+    try {
+      return await this.#enter(target, connect);
+    } finally {
+      this.#entering -= 1;
+    }
+  }
+
+  /** Says what is still to be said of what was denied. */
+  close(): void {
+    this.#denials.close();
+    this.#promptDenials.flush();
+  }
+
+  cutQuiet(): void {
+    const { clock, settings } = this.parts;
+    const now = clock.monotonic();
+    for (const passage of this.#open) {
+      if (passage.quietMs(now) >= settings.idleMs) passage.cut();
+    }
+  }
+
+  async #enter(target: Target, connect: Connect): Promise<Entry> {
+    const { clock, settings } = this.parts;
+    const until = clock.monotonic() + settings.connectMs;
+    while (clock.monotonic() < until) {
+      const entry = await this.#attempt(target, connect, until);
+      if (entry) return entry;
+    }
+    return this.#fail(target, "The rules changed too often meanwhile");
+  }
+
+  /** undefined: the rules were changed meanwhile, and what was found out is void. */
+  async #attempt(target: Target, connect: Connect, until: Millis): Promise<Entry | undefined> {
+    const { clock, counts } = this.parts;
+    const generation = this.#generation;
+    // The resolver has a limit of its own.
+    const way = await judge(this.#rules, target, this.parts);
+    if (generation !== this.#generation) return undefined;
+    if (way.kind === "denied") return await this.#deny(target, way.by, way.message);
+    const reached = await reach(connect, way, { until, signal: this.#changing.signal, generation });
+    if (generation !== this.#generation) {
+      if ("socket" in reached) cut(reached.socket);
+      return undefined;
+    }
+    counts.passed(way.kind);
+    if (!("socket" in reached)) return this.#fail(target, reached.failure);
+    const passage = new Passage({ target, way, connection: reached, clock, forget: (ended) => this.#open.delete(ended) });
+    this.#open.add(passage);
+    return { kind: "open", passage };
+  }
+
+  /** A page that asks again as soon as it is denied would be everybody's load: beyond a number it waits for the answer. */
+  async #deny(target: Target, by: DeniedBy, message: string): Promise<Entry> {
+    this.parts.counts.denied(by);
+    this.#denials.add(by, target);
+    if (!this.#promptDenials.admits("denied")) await pause(this.parts.clock, denialDelayMs);
+    return { kind: "denied", by, message };
+  }
+
+  #fail({ host, port }: Target, message: string): Entry {
+    this.parts.log.debug({ browser: this.parts.browser, host, port, message }, "egress failed");
+    return { kind: "failed", message };
+  }
+}
+
+async function reach(connect: Connect, way: OpenWay, attempt: Attempt): Promise<Connection | { readonly failure: string }> {
+  try {
+    return await connect(way, attempt);
+  } catch (error) {
+    return { failure: textOf(error) };
+  }
+}
+
+/** Many requests listen to it at once. */
+function newController(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
+}

@@ -1,0 +1,81 @@
+import type { Socket } from "node:net";
+import type { Readable, Writable } from "node:stream";
+import type { Clock, Millis } from "../base/clock.js";
+import type { Turn } from "../base/fair-turns.js";
+import { cut } from "./dial.js";
+import { type Bucket, throttle } from "./limits.js";
+import type { Passage } from "./connections.js";
+
+/** What limits the bytes of a browser. */
+export interface Pace {
+  readonly clock: Clock;
+  readonly bucket?: Bucket | undefined;
+  /** Of the event loop, which all browsers of the daemon share. */
+  readonly turn: Turn;
+}
+
+/** Lets bytes flow from one to the other, at the pace of the browser, and its end too. */
+export function flow(from: Readable, to: Writable, { clock, bucket, turn }: Pace): void {
+  if (!bucket) return carry(from, to, turn);
+  const slow = throttle(bucket, clock);
+  to.once("close", () => slow.destroy());
+  carry(from.pipe(slow), to, turn);
+}
+
+/** What it takes to read 64 KiB, which is as much as comes at once, and to write it (Node.js 20). */
+const chunkMs: Millis = 0.06;
+const costOf = (bytes: number): Millis => (chunkMs * bytes) / 65_536;
+
+/**
+ * As `pipe` does, in turns: Node.js reads up to 32 times from one socket before it looks at any other, so that a few downloads
+ * keep everybody waiting for 10 ms and more.
+ */
+function carry(from: Readable, to: Writable, turn: Turn): void {
+  let isWaiting = false;
+  let isOver = false;
+  const goOn = (): void => {
+    if (!isWaiting && !isOver && !to.writableNeedDrain) from.resume();
+  };
+  const wait = (costMs: Millis): void => {
+    isWaiting = true;
+    turn.wait(() => {
+      isWaiting = false;
+      goOn();
+    }, costMs);
+  };
+  let paidMs: Millis = 0;
+  const take = (chunk: Buffer): void => {
+    const costMs = costOf(chunk.length);
+    turn.spend(Math.max(0, costMs - paidMs));
+    paidMs = 0;
+    if (!to.write(chunk) || turn.isOver) from.pause();
+    if (!turn.isOver || isWaiting) return;
+    paidMs = costMs;
+    wait(costMs);
+  };
+  const leave = (): void => {
+    isOver = true;
+    from.off("data", take).pause();
+    to.off("drain", goOn);
+  };
+  from.on("data", take).once("end", () => to.end());
+  to.on("drain", goOn).once("close", leave).once("error", leave);
+}
+
+/** Joins a browser's socket to what its passage reached, each direction until its end, and ends the passage when both are closed. */
+export function splice(inner: Socket, passage: Passage, pace: Pace): void {
+  const outer = passage.connection.socket;
+  const onClose = (other: Socket) => (): void => {
+    // What was received is still handed on.
+    other.destroySoon();
+    if (other.destroyed) passage.end();
+  };
+  passage.onCut(() => cut(inner));
+  // A broken connection is to look broken on the other side too, not ended.
+  outer.on("error", () => cut(inner));
+  inner.on("error", () => cut(outer));
+  outer.once("close", onClose(inner));
+  inner.once("close", onClose(outer));
+  flow(inner, outer, pace);
+  flow(outer, inner, pace);
+}

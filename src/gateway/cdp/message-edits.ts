@@ -1,0 +1,100 @@
+import { bytesOf, type Frame, headOf, tailOf, wholeOf } from "../../browser/cdp/frame.js";
+import { codes } from "./command.js";
+import type { TargetInfo } from "./last-page.js";
+
+const idStart = '{"id":'.length;
+const comma = 0x2c;
+const close = Buffer.from("}");
+
+/** With another beginning; of a message in parts only the first is copied. What is given is left as it is for other listeners. */
+const begun = (frame: Frame, head: string, from: number): Frame =>
+  (Buffer.isBuffer(frame)
+    ? Buffer.concat([Buffer.from(head, "latin1"), frame.subarray(from)])
+    : [Buffer.from(head, "latin1"), headOf(frame).subarray(from), ...frame.slice(1)]);
+
+/** Likewise its end. */
+const ended = (frame: Frame, without: number): Frame => {
+  const kept = tailOf(frame).subarray(0, tailOf(frame).length - without);
+  return Buffer.isBuffer(frame) ? Buffer.concat([kept, close]) : [...frame.slice(0, -1), kept, close];
+};
+
+/** The same reply under another id. The body is not parsed. */
+export const withId = (frame: Frame, id: number): Frame => begun(frame, `{"id":${id}`, headOf(frame).indexOf(comma, idStart));
+
+/** The same message without the `sessionId` at its tail, as a client's root session shows it. */
+export const withoutSession = (frame: Frame, session: string): Frame => ended(frame, tailBytes(session));
+
+/** Both at once: one copy. */
+export function rootReply(frame: Frame, id: number, session: string): Frame {
+  if (!Buffer.isBuffer(frame)) return withoutSession(withId(frame, id), session);
+  const head = Buffer.from(`{"id":${id}`, "latin1");
+  return Buffer.concat([head, frame.subarray(frame.indexOf(comma, idStart), frame.length - tailBytes(session)), close]);
+}
+
+const tailBytes = (session: string): number => `,"sessionId":"${session}"}`.length;
+
+const headBytes = 256;
+const attached = /^\{"method":"Target\.attachedToTarget","params":\{"sessionId":"([^"]+)","targetInfo":/;
+const detached = /^\{"method":"Target\.detachedFromTarget","params":\{"sessionId":"([^"]+)"/;
+const crashed = /^\{"method":"Target\.targetCrashed","params":\{"targetId":"([^"]+)"/;
+const destroyed = /^\{"method":"Target\.targetDestroyed","params":\{"targetId":"([^"]+)"/;
+
+const head = (frame: Frame): string => headOf(frame).toString("latin1", 0, headBytes);
+
+export interface Faulty {
+  readonly error?: { readonly code: number; readonly message: string };
+}
+
+/** What is read of Chromium's answers to the gateway itself, where a page can put megabytes into its address; 10 ms of parsing. */
+const longestReadBytes = 2 * 1024 * 1024;
+
+export function readReply<Reply extends Faulty>(frame: Frame): Reply | Faulty {
+  if (bytesOf(frame) <= longestReadBytes) return JSON.parse(wholeOf(frame).toString()) as Reply;
+  return { error: { code: codes.refused, message: `The answer is longer than ${longestReadBytes} bytes` } };
+}
+
+interface OfTarget {
+  readonly params: { readonly sessionId: string; readonly targetInfo: TargetInfo };
+}
+
+/** What is parsed of an event: they come as often as a page changes its title. */
+const longestEventBytes = 16 * 1024;
+const told = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
+/** Within a text its quotation marks would be escaped, so the first is the target's own, whatever its title says. */
+const urlKey = Buffer.from(',"url":"');
+const urlHeadBytes = 4096;
+/** Behind the texts that a page writes. */
+const belongs = /"browserContextId":"([0-9A-Za-z-]+)"(?:,"subtype":"([a-z_]+)")?\}\}(?:,"sessionId":"[^"]+"\})?$/;
+const targetTailBytes = 256;
+
+/** What an event says of its target; of one that is too long, what tells whose page it is (order seen in Chromium 156). */
+export function findTarget(frame: Frame): TargetInfo | undefined {
+  if (bytesOf(frame) <= longestEventBytes) return (JSON.parse(wholeOf(frame).toString()) as OfTarget).params.targetInfo;
+  const [, targetId, type] = told.exec(head(frame)) ?? [];
+  if (targetId === undefined || type === undefined) return undefined;
+  return { targetId, type, title: "", url: urlHead(wholeOf(frame)), ...contextOf(frame) };
+}
+
+function contextOf(frame: Frame): Pick<TargetInfo, "browserContextId" | "subtype"> {
+  const tail = tailOf(frame);
+  const [, browserContextId, subtype] = belongs.exec(tail.toString("latin1", Math.max(0, tail.length - targetTailBytes))) ?? [];
+  return { ...(browserContextId !== undefined && { browserContextId }), ...(subtype !== undefined && { subtype }) };
+}
+
+/** An address that is not found counts as one of the browser's own. */
+function urlHead(frame: Buffer): string {
+  const at = frame.indexOf(urlKey);
+  if (at < 0) return "chrome://unknown/";
+  const from = at + urlKey.length;
+  return frame.toString("utf8", from, from + urlHeadBytes).split('"', 1)[0] ?? "";
+}
+
+/** Child session and target of a `Target.attachedToTarget`. */
+export function findAttached(frame: Frame): { readonly session: string; readonly target: TargetInfo | undefined } | undefined {
+  const session = attached.exec(head(frame))?.[1];
+  return session === undefined ? undefined : { session, target: findTarget(frame) };
+}
+
+export const findDetachedSession = (frame: Frame): string | undefined => detached.exec(head(frame))?.[1];
+export const findCrashedTarget = (frame: Frame): string | undefined => crashed.exec(head(frame))?.[1];
+export const findDestroyedTarget = (frame: Frame): string | undefined => destroyed.exec(head(frame))?.[1];

@@ -1,0 +1,256 @@
+import type { Duplex } from "node:stream";
+import type { WebSocket } from "ws";
+import type { Clock, Millis } from "../base/clock.js";
+import type { BrowserId } from "../base/ids.js";
+import type { Pipe } from "../browser/cdp/pipe.js";
+import { bytesOf, type Frame } from "../browser/cdp/frame.js";
+import type { Member, Seat, SeatEnd } from "./cdp/connection.js";
+import type { Account, Budget } from "../base/budget.js";
+import { codes, type Command, errorReply, resultReply } from "./cdp/command.js";
+import { Flow } from "./backpressure.js";
+import type { Gate, Judgement, Surroundings } from "./gates/gate.js";
+import { Inbox } from "./inbox.js";
+import { Incoming } from "./incoming-frames.js";
+import type { Judged } from "./gates/judge.js";
+import type { Judges } from "./gates/judge-threads.js";
+import type { Limits } from "./limits.js";
+import type { Turn } from "../base/fair-turns.js";
+
+/** Close codes: those of RFC 6455, and 4410 for a lease that is over. */
+export const closeCodes = {
+  asked: 1000, goingAway: 1001, notText: 1003, tooMany: 1008, browserGone: 1011, restart: 1012, tooSlow: 1013, leaseOver: 4410,
+} as const;
+
+/** Counted for the metrics. */
+export interface Traffic {
+  received(bytes: number): void;
+  sent(bytes: number): void;
+  refused(method: string): void;
+}
+
+const closeCodeOf: Readonly<Record<SeatEnd, number>> = {
+  target_closed: closeCodes.goingAway, browser_gone: closeCodes.browserGone, too_many_sessions: closeCodes.tooMany,
+};
+
+/** What stands before a whole text that is longer than 64 KiB (RFC 6455, 5.2). */
+function textHead(bytes: number): Buffer {
+  const head = Buffer.from([0x81, 127, 0, 0, 0, 0, 0, 0, 0, 0]);
+  head.writeBigUInt64BE(BigInt(bytes), 2);
+  return head;
+}
+
+const longChunkBytes = 16 * 1024;
+/** What it takes to read 64 KiB, which is as much as comes at once, and to unmask them. */
+const chunkMs: Millis = 0.15;
+
+/** What the clients of a daemon share, so that none takes it all. */
+export interface Shared {
+  readonly judges: Pick<Judges, "judge">;
+  /** Bytes of messages that are not whole or not yet judged. */
+  readonly unfinished: Budget;
+  /** Bytes that clients have not read. */
+  readonly unread: Budget;
+}
+
+export interface ClientParts {
+  readonly browser: BrowserId;
+  readonly shared: Shared;
+  readonly turn: Turn;
+  readonly socket: Duplex;
+  readonly pipe: Pick<Pipe, "hold" | "resume">;
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly gate: Gate;
+  readonly surroundings: Surroundings;
+  readonly traffic: Traffic;
+  /** Once, when nothing of the client is left. */
+  readonly onGone: () => void;
+}
+
+/** One client's WebSocket: its commands go past the gate to its seat on the bridge, frames come back unread. */
+export class Client implements Member {
+  readonly #flow: Flow;
+  readonly #inbox: Inbox;
+  readonly #incoming = new Incoming();
+  readonly #unfinished: Account;
+  readonly #unread: Account;
+  #keptBytes = 0;
+  /** When the long chunk came that ws is reading. */
+  #longSince: Millis | undefined;
+  #pauses = 0;
+  #seat: Seat | undefined;
+  #webSocket: WebSocket | undefined;
+  #stopPings = (): void => {};
+  #unansweredPings = 0;
+  #isCorked = false;
+  #leaving: Promise<void> | undefined;
+
+  constructor(private readonly parts: ClientParts) {
+    const { browser, shared, socket, pipe, clock, limits, gate, surroundings, turn } = parts;
+    this.#unfinished = shared.unfinished.open(browser, () => this.#drop("too much is sent and not finished"));
+    this.#unread = shared.unread.open(browser, () => this.#drop("too much is unread"));
+    const member = { wait: () => this.wait(), proceed: () => this.proceed() };
+    this.#flow = new Flow(socket, { ...member, pipe }, {
+      clock, limits, unread: this.#unread, cut: (reason) => this.#cut(closeCodes.tooSlow, reason),
+    });
+    this.#inbox = new Inbox({
+      ...member, gate, surroundings, turn,
+      judgeElsewhere: (message) => shared.judges.judge({ browser, message, surroundings, spent: (tookMs) => turn.spend(tookMs) }),
+      act: (judged) => this.#act(judged),
+      kept: (bytes) => this.#keep(bytes),
+    });
+  }
+
+  /** The upgrade was accepted. */
+  start(webSocket: WebSocket, seat: Seat): void {
+    this.#seat = seat;
+    this.#webSocket = webSocket;
+    // Before ws and after it, which reads the same bytes.
+    this.parts.socket.prependListener("data", (chunk: Buffer) => this.#receive(chunk));
+    this.parts.socket.on("data", () => this.#received());
+    webSocket.on("message", (data, isBinary) => this.#take(data as Buffer, isBinary));
+    // ws has answered it, whether that is read or not.
+    webSocket.on("ping", () => this.#flow.sent());
+    webSocket.on("pong", () => (this.#unansweredPings = 0));
+    // ws closes by itself after an error: 1009 for a message too long, 1007 for bad text.
+    webSocket.on("error", () => {});
+    webSocket.on("close", () => {
+      this.#stopPings();
+      this.#unfinished.close();
+      this.#unread.close();
+      this.#leave().finally(this.parts.onGone).catch(() => {});
+    });
+    this.#stopPings = this.parts.clock.every(this.parts.limits.pingMs, () => this.#ping());
+    // The browser may have gone between the seat and the upgrade.
+    if (this.#leaving) this.#hangUp(closeCodes.browserGone, "browser_gone");
+  }
+
+  deliver(frame: Frame | string): void {
+    const webSocket = this.#webSocket;
+    if (this.#leaving || !webSocket || webSocket.readyState !== webSocket.OPEN) return;
+    this.#cork();
+    if (typeof frame === "string" || Buffer.isBuffer(frame)) webSocket.send(frame, { binary: false, compress: false });
+    else this.#sendParts(frame);
+    this.parts.traffic.sent(typeof frame === "string" ? frame.length : bytesOf(frame));
+    this.#flow.sent();
+  }
+
+  /** As one frame, which clients read that know no other, past ws, which would have to put it together. ws keeps nothing back that is to go before. */
+  #sendParts(parts: readonly Buffer[]): void {
+    this.parts.socket.write(textHead(bytesOf(parts)));
+    for (const part of parts) this.parts.socket.write(part);
+  }
+
+  ended(reason: SeatEnd): void {
+    this.#cut(closeCodeOf[reason], reason);
+  }
+
+  /** As many `proceed` as `wait`. */
+  wait(): void {
+    this.#pauses += 1;
+    this.#webSocket?.pause();
+  }
+
+  proceed(): void {
+    this.#pauses = Math.max(0, this.#pauses - 1);
+    if (this.#pauses === 0) this.#webSocket?.resume();
+  }
+
+  /** Takes it off the bridge at once and closes the socket; resolves when Chromium has detached it, throws if it does not. */
+  end(code: number, reason: string): Promise<void> {
+    const left = this.#leave();
+    this.#hangUp(code, reason);
+    return left;
+  }
+
+  #cut(code: number, reason: string): void {
+    this.end(code, reason).catch(() => {});
+  }
+
+  /** At once, without waiting for its goodbye: until then it would keep what it holds. */
+  #drop(reason: string): void {
+    this.#cut(closeCodes.tooSlow, reason);
+    setImmediate(() => this.#webSocket?.terminate());
+  }
+
+  #leave(): Promise<void> {
+    this.#flow.end();
+    this.#inbox.close();
+    this.#leaving ??= this.#seat?.leave() ?? Promise.resolve();
+    return this.#leaving;
+  }
+
+  #hangUp(code: number, reason: string): void {
+    const webSocket = this.#webSocket;
+    if (!webSocket || webSocket.readyState === webSocket.CLOSED) return;
+    webSocket.resume();
+    webSocket.close(code, reason);
+    const cancel = this.parts.clock.after(this.parts.limits.closeMs, () => webSocket.terminate());
+    webSocket.once("close", cancel);
+  }
+
+  #ping(): void {
+    if (this.#unansweredPings >= 2) return this.#webSocket?.terminate();
+    this.#unansweredPings += 1;
+    if (!this.#leaving) this.#webSocket?.ping();
+  }
+
+  /** Frames that came in one read of the pipe go out in one write. */
+  #cork(): void {
+    if (this.#isCorked) return;
+    this.#isCorked = true;
+    this.parts.socket.cork();
+    process.nextTick(() => {
+      this.#isCorked = false;
+      this.parts.socket.uncork();
+    });
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#longSince = chunk.length < longChunkBytes ? undefined : this.parts.clock.monotonic();
+    this.#incoming.take(chunk);
+    this.#count();
+  }
+
+  /** Node.js reads two megabytes at once where they are there: not of a client whose browser has had its turn. */
+  #received(): void {
+    if (this.#longSince === undefined) return;
+    const { turn, clock } = this.parts;
+    turn.spend(clock.monotonic() - this.#longSince);
+    this.#longSince = undefined;
+    if (!turn.isOver || this.#leaving) return;
+    this.wait();
+    turn.wait(() => this.proceed(), chunkMs);
+  }
+
+  #keep(bytes: number): void {
+    this.#keptBytes = bytes;
+    this.#count();
+  }
+
+  #count(): void {
+    if (!this.#leaving) this.#unfinished.set(this.#incoming.unfinishedBytes + this.#keptBytes);
+  }
+
+  #take(data: Buffer, isBinary: boolean): void {
+    if (this.#leaving) return;
+    this.parts.traffic.received(data.length);
+    if (isBinary) return this.#cut(closeCodes.notText, "CDP messages are text");
+    this.#inbox.add(data);
+  }
+
+  #act(judged: Judged): void {
+    if (judged.kind === "fault") return this.deliver(judged.reply);
+    this.#carryOut(judged.command, judged.judgement);
+  }
+
+  #carryOut(command: Command, judgement: Judgement): void {
+    if (judgement.kind === "pass") return this.#seat?.send(judgement.command);
+    if (judgement.kind === "refuse") {
+      this.parts.traffic.refused(command.method);
+      return this.deliver(errorReply(command, codes.refused, judgement.message));
+    }
+    this.deliver(resultReply(command, judgement.result));
+    if (judgement.andDisconnect) this.#cut(closeCodes.asked, "disconnected as asked");
+  }
+}

@@ -1,0 +1,129 @@
+import { availableParallelism } from "node:os";
+import { Worker } from "node:worker_threads";
+import type { Clock, Millis } from "../../base/clock.js";
+import type { BrowserId } from "../../base/ids.js";
+import { type Log, textOf } from "../../base/log.js";
+import type { Judged } from "./judge.js";
+import type { Task } from "./judge-worker.js";
+
+export interface JudgesParts {
+  /** The compiled judge-worker.js. */
+  readonly script: URL;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A message and whose it is. */
+export interface Brought extends Task {
+  readonly browser: BrowserId;
+  /** Told how long a thread had it. */
+  spent(tookMs: Millis): void;
+}
+
+interface Waiting {
+  readonly task: Task;
+  readonly spent: Brought["spent"];
+  readonly resolve: (judged: Judged | undefined) => void;
+}
+
+/** One is enough for what clients of several browsers send; the second is for when the first has a hostile message. */
+const mostWorkers = Math.min(2, Math.max(1, availableParallelism() - 1));
+/** A message of 16 MiB, of whatever make, takes less than a second. */
+const limitMs: Millis = 10_000;
+/** Of each worker. The values of a message of 16 MiB take a tenth of it. */
+const heapMebibytes = 512;
+
+/**
+ * Reads and judges long messages in threads of their own, which are started when there is one. Browsers take turns, so that one
+ * that brings many does not keep the others waiting.
+ */
+export class Judges {
+  readonly #idle: Worker[] = [];
+  readonly #workers = new Set<Worker>();
+  readonly #waiting = new Map<BrowserId, Waiting[]>();
+  #isClosed = false;
+
+  constructor(private readonly parts: JudgesParts) {}
+
+  /** Starts the first thread, so that the first long message does not wait for that. */
+  open(): void {
+    if (this.#workers.size > 0) return;
+    const worker = this.#start();
+    if (worker) this.#idle.push(worker);
+  }
+
+  /** Undefined where it could not be judged: in time, or at all. The message is given away. */
+  judge({ browser, message, surroundings, spent }: Brought): Promise<Judged | undefined> {
+    if (this.#isClosed) return Promise.resolve(undefined);
+    return new Promise((resolve) => {
+      const waiting = this.#waiting.get(browser);
+      const one = { task: { message, surroundings }, spent, resolve };
+      if (waiting) waiting.push(one);
+      else this.#waiting.set(browser, [one]);
+      this.#proceed();
+    });
+  }
+
+  /** What is still waiting is not judged. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const waiting of this.#waiting.values()) for (const { resolve } of waiting) resolve(undefined);
+    this.#waiting.clear();
+    await Promise.all([...this.#workers].map((worker) => worker.terminate()));
+  }
+
+  #proceed(): void {
+    while (this.#waiting.size > 0) {
+      const worker = this.#idle.pop() ?? this.#start();
+      if (!worker) return;
+      this.#give(worker, this.#next());
+    }
+  }
+
+  /** Of the browser whose turn it is, which then comes last. */
+  #next(): Waiting {
+    const [browser, waiting] = [...this.#waiting][0] as [BrowserId, Waiting[]];
+    const next = waiting.shift() as Waiting;
+    this.#waiting.delete(browser);
+    if (waiting.length > 0) this.#waiting.set(browser, waiting);
+    return next;
+  }
+
+  #start(): Worker | undefined {
+    if (this.#workers.size >= mostWorkers || this.#isClosed) return undefined;
+    const worker = new Worker(this.parts.script, { resourceLimits: { maxOldGenerationSizeMb: heapMebibytes } });
+    worker.unref();
+    worker.on("error", (error) => this.parts.log.warn({ error: textOf(error) }, "a thread that judges messages failed"));
+    worker.once("exit", () => this.#drop(worker));
+    this.#workers.add(worker);
+    return worker;
+  }
+
+  #drop(worker: Worker): void {
+    this.#workers.delete(worker);
+    const place = this.#idle.indexOf(worker);
+    if (place !== -1) this.#idle.splice(place, 1);
+  }
+
+  #give(worker: Worker, { task, spent, resolve }: Waiting): void {
+    const { clock } = this.parts;
+    const startedAt = clock.monotonic();
+    const settle = (judged: Judged | undefined): void => {
+      cancel();
+      worker.off("message", settle).off("exit", failed);
+      spent(clock.monotonic() - startedAt);
+      resolve(judged);
+      if (judged) this.#idle.push(worker);
+      else this.#drop(worker);
+      this.#proceed();
+    };
+    const failed = (): void => settle(undefined);
+    const cancel = clock.after(limitMs, () => {
+      failed();
+      void worker.terminate();
+    });
+    worker.once("message", settle).once("exit", failed);
+    const { message } = task;
+    worker.postMessage(task, message.byteLength === message.buffer.byteLength ? [message.buffer as ArrayBuffer] : []);
+  }
+}

@@ -1,0 +1,42 @@
+import { type Command, codes, errorReply, type Params, parseCommand } from "../cdp/command.js";
+import type { measure } from "../cdp/json-shape.js";
+import type { Gate, Judgement, Surroundings } from "./gate.js";
+
+/** What becomes of one message: an error for its sender, or a command and what the gate says of it. */
+export type Judged =
+  | { readonly kind: "fault"; readonly reply: string }
+  | { readonly kind: "command"; readonly command: Command; readonly judgement: Judgement };
+
+export interface Judging {
+  readonly gate: Gate;
+  readonly surroundings: Surroundings;
+}
+
+export function judge(message: Buffer, { gate, surroundings }: Judging, shape?: ReturnType<typeof measure>): Judged {
+  const parsed = parseCommand(message, shape);
+  if (parsed.kind === "fault") return parsed;
+  const { command } = parsed;
+  return { kind: "command", command, judgement: gate(command, surroundings) };
+}
+
+/** The same, to be handed to another thread: what goes on is written out, and only what the bridge looks at is left of the params. */
+export function judgeAndWrite(message: Buffer, judging: Judging): Judged {
+  const judged = judge(message, judging);
+  if (judged.kind === "fault") return judged;
+  const { command, judgement } = judged;
+  if (judgement.kind !== "pass") return { ...judged, command: { ...command, params: {} } };
+  const passed = { ...judgement.command, params: lookedAt(judgement.command.params), written: Buffer.from(written(judgement.command)) };
+  return { kind: "command", command: { ...command, params: {} }, judgement: { kind: "pass", command: passed } };
+}
+
+/** Method and params as they go to Chromium. */
+export const written = ({ method, params }: Pick<Command, "method" | "params">): string =>
+  `"method":${JSON.stringify(method)},"params":${JSON.stringify(params)}`;
+
+const longestId = 64;
+const lookedAt = ({ targetId, sessionId }: Params): Params =>
+  Object.fromEntries(Object.entries({ targetId, sessionId }).filter(([, id]) => typeof id === "string" && id.length <= longestId));
+
+/** For one that could not be judged. */
+export const unjudged = (to: Parameters<typeof errorReply>[0], message: string): Judged =>
+  ({ kind: "fault", reply: errorReply(to, codes.refused, message) });

@@ -1,0 +1,217 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import type { Clock } from "../base/clock.js";
+import { within } from "../base/deadline.js";
+import type { BrowserId, LeaseId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Secret } from "../base/crypto/secret.js";
+import { leaseOfToken } from "../base/crypto/lease-token.js";
+import type { Visit } from "./activity.js";
+import { answerJson, goneFor, isRefused, overFor, type Refused, refuseRequest, refuseUpgrade } from "./refusals.js";
+import { Budget } from "../base/budget.js";
+import { closeCodes, type Shared } from "./client.js";
+import { Clients } from "./client-counts.js";
+import { runCurl } from "./curl.js";
+import { listPage, versionPage } from "./discovery.js";
+import { forwardRequest, forwardUpgrade, wasForwarded, type Way } from "./relay/forward.js";
+import type { Gate } from "./gates/gate.js";
+import { Judges } from "./gates/judge-threads.js";
+import type { Limits } from "./limits.js";
+import { awaitRestart, Opening, type Upgrade } from "./handshake.js";
+import { findPath, type Path } from "./paths.js";
+import type { GatewayPorts, LocalBrowser, NodeAddress } from "./ports.js";
+
+export interface GatewayParts {
+  readonly ports: GatewayPorts;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly secret: Secret;
+  /** `http(s)://…` as clients reach any daemon. */
+  readonly publicUrl: string;
+  readonly gate: Gate;
+  readonly limits: Limits;
+  /** judge-worker.js, which judges by the default gate. */
+  readonly judgeScript: URL;
+}
+
+type Found =
+  | { readonly kind: "here"; readonly lease: LeaseId; readonly browser: LocalBrowser }
+  | { readonly kind: "elsewhere"; readonly lease: LeaseId; readonly address: NodeAddress };
+
+/** A request, its answer, and the end of whoever waits for it. */
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly gone: AbortController;
+}
+
+const longestCurlMs = 60_000;
+const notWebSocket: Refused = { code: "bad_request", message: "This address is for WebSocket clients" };
+/** Some clients send their message in parts; 16 MiB need no more. */
+const mostFragments = 1024;
+/** Pieces in which what is not whole of a message may come. */
+const mostPieces = 64 * 1024;
+
+/** Checks tokens, serves discovery, seats clients on the bridge of their browser, or sends them on to its node. */
+export class Gateway {
+  readonly #openings = new Set<Opening>();
+  readonly #forwards = new Set<() => void>();
+  readonly #webSockets: WebSocketServer;
+  readonly #clients: Clients;
+  readonly #judges: Judges;
+  readonly #shared: Shared;
+  readonly #curls: Budget;
+
+  constructor(private readonly parts: GatewayParts) {
+    const { limits, clock, log } = parts;
+    this.#webSockets = new WebSocketServer({
+      noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload: limits.messageBytes,
+      maxFragments: mostFragments, maxBufferedChunks: mostPieces,
+      // One message of each client in a round of the event loop, however many came at once.
+      allowSynchronousEvents: false,
+    });
+    this.#clients = new Clients(limits.clients);
+    this.#judges = new Judges({ script: parts.judgeScript, clock, log });
+    this.#shared = { judges: this.#judges, unfinished: new Budget(limits.unfinished), unread: new Budget(limits.unread) };
+    this.#curls = new Budget(limits.curl, "asking");
+    this.#webSockets.on("wsClientError", (_, socket) => refuseUpgrade(socket, notWebSocket));
+  }
+
+  /** Every upgrade of the server: what is not ours is answered 404. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on("error", () => socket.destroy());
+    this.#open({ request, socket, head }).catch((error: unknown) => refuseUpgrade(socket, this.#failed(error)));
+  }
+
+  /** False: not a path of the gateway, and nothing was done. */
+  request(request: IncomingMessage, response: ServerResponse): boolean {
+    const path = findPath(request.url ?? "/");
+    if (!path) return false;
+    this.#answer(path, request, response).catch((error: unknown) => refuseRequest(response, this.#failed(error)));
+    return true;
+  }
+
+  /** Ends every client of this daemon; resolves when Chromium has detached them. */
+  async close(): Promise<void> {
+    for (const end of this.#forwards) end();
+    const ends = [...this.#openings].map((opening) => opening.end(closeCodes.goingAway, "this daemon is stopping"));
+    await Promise.allSettled(ends);
+    await this.#judges.close();
+  }
+
+  async #open(upgrade: Upgrade): Promise<void> {
+    const path = findPath(upgrade.request.url ?? "/");
+    if (!path) return refuseUpgrade(upgrade.socket, { code: "route_not_found" });
+    const found = await this.#find(path, upgrade.request);
+    if (upgrade.socket.destroyed) return;
+    if (isRefused(found)) return refuseUpgrade(upgrade.socket, found);
+    if (found.kind === "here" && (path.wanted.kind !== "client" || !isWebSocket(upgrade.request))) return refuseUpgrade(upgrade.socket, notWebSocket);
+    const turn = this.#clients.enter(found.lease);
+    if (!turn) return refuseUpgrade(upgrade.socket, { code: "too_many_clients" });
+    upgrade.socket.once("close", () => this.#clients.leave(found.lease));
+    if (found.kind === "elsewhere") return this.#forward(upgrade, found.address);
+    if (path.wanted.kind !== "client") return;
+    const wish = { id: path.browser, lease: found.lease, browser: found.browser, root: path.wanted.root };
+    this.#judges.open();
+    const opening = new Opening(upgrade, wish, { ...this.parts, turn, shared: this.#shared, webSockets: this.#webSockets });
+    this.#openings.add(opening);
+    upgrade.socket.once("close", () => this.#openings.delete(opening));
+  }
+
+  #forward(upgrade: Upgrade, address: NodeAddress): void {
+    const end = forwardUpgrade(upgrade, { ...this.parts, ...this.#wayTo(address) });
+    this.#forwards.add(end);
+    upgrade.socket.once("close", () => this.#forwards.delete(end));
+  }
+
+  #wayTo(address: NodeAddress): Pick<Way, "address" | "unreachable"> {
+    return { address, unreachable: () => this.parts.ports.unreachable?.(address) };
+  }
+
+  async #find(path: Path, request: IncomingMessage): Promise<Found | Refused> {
+    const { ports, clock, limits, secret } = this.parts;
+    const lease = leaseOfToken(secret, path.browser, path.token);
+    if (lease === undefined) return { code: "unauthorized", message: "The token is missing or not valid" };
+    if (path.wanted.kind === "unknown") return { code: "route_not_found" };
+    if (path.wanted.kind === "webdriver") return { code: "bidi_not_built" };
+    const browser = ports.findBrowser(path.browser);
+    if (browser) return browser.activity.isOver(lease) ? await this.#over(path.browser, lease, browser) : { kind: "here", lease, browser };
+    const asking = wasForwarded(request.headers) ? Promise.resolve(undefined) : ports.findAddress(path.browser);
+    const address = await within(clock, { what: "finding the browser's node", limitMs: limits.connectMs }, asking);
+    return address ? { kind: "elsewhere", lease, address } : await this.#over(path.browser, lease);
+  }
+
+  async #over(browser: BrowserId, lease: LeaseId, local?: LocalBrowser): Promise<Refused> {
+    const { ports, clock, limits } = this.parts;
+    if (local?.activity.whyOver(lease) !== undefined) return overFor(local, lease);
+    const asking = ports.findEnd(browser, lease);
+    return goneFor((await within(clock, { what: "finding why a lease is over", limitMs: limits.connectMs }, asking)) ?? "the lease is over");
+  }
+
+  async #answer(path: Path, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const found = await this.#find(path, request);
+    if (isRefused(found)) return refuseRequest(response, found);
+    if (found.kind === "elsewhere") return forwardRequest(request, response, { ...this.parts, ...this.#wayTo(found.address), limits: this.#limitsOf(path) });
+    if (path.wanted.kind === "client") return refuseRequest(response, notWebSocket);
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    const cut = async (reason: string): Promise<void> => {
+      refuseRequest(response, goneFor(reason));
+      gone.abort();
+    };
+    const visit = found.browser.activity.enter(found.lease, { cut });
+    if (!visit) return refuseRequest(response, overFor(found.browser, found.lease));
+    try {
+      const refused = await this.#register(path, found, visit);
+      if (refused) return refuseRequest(response, refused);
+      if (path.wanted.kind === "curl") await this.#curl({ id: path.browser, ...found }, { request, response, gone });
+      else answerJson(response, await this.#page(path, found.browser));
+    } finally {
+      visit.leave();
+    }
+  }
+
+  async #curl({ id, browser }: { id: BrowserId; browser: LocalBrowser }, { request, response, gone }: Exchange): Promise<void> {
+    const account = this.#curls.open(id, () => {
+      refuseRequest(response, { code: "too_many_requests" });
+      gone.abort();
+    });
+    response.once("close", () => account.close());
+    const { signal } = gone;
+    const kept = (bytes: number): void => void (signal.aborted || account.set(bytes));
+    const answer = await runCurl(request, { curl: browser.curl, gone: signal, kept });
+    if (response.headersSent) return;
+    if (isRefused(answer)) refuseRequest(response, answer);
+    else answerJson(response, answer);
+  }
+
+  /** A request through the browser's way out may itself take a minute. */
+  #limitsOf({ wanted }: Path): Limits {
+    const { limits } = this.parts;
+    return wanted.kind === "curl" ? { ...limits, answerMs: limits.answerMs + longestCurlMs } : limits;
+  }
+
+  async #register(path: Path, { lease, browser }: Extract<Found, { kind: "here" }>, visit: Visit): Promise<Refused | undefined> {
+    const { ports, clock, limits } = this.parts;
+    const asking = ports.connect({ browser: path.browser, lease, kind: "request" });
+    const registered = await within(clock, { what: "registration of a request", limitMs: limits.connectMs }, asking);
+    if (registered.kind === "gone") return goneFor(registered.reason);
+    return visit.confirm() ? undefined : overFor(browser, lease);
+  }
+
+  async #page(path: Path, browser: LocalBrowser): Promise<object> {
+    await awaitRestart(browser, this.parts);
+    const { chromium, bridge } = browser;
+    const at = { publicUrl: this.parts.publicUrl, browser: path.browser, token: path.token };
+    return path.wanted.kind === "list" ? listPage(at, await bridge.targets()) : versionPage(at, chromium);
+  }
+
+  #failed(error: unknown): Refused {
+    this.parts.log.warn({ error: textOf(error) }, "gateway request failed");
+    return { code: "unavailable" };
+  }
+}
+
+const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
+  method === "GET" && headers.upgrade?.toLowerCase() === "websocket" && headers["sec-websocket-key"] !== undefined;

@@ -1,0 +1,183 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { WebSocketServer } from "ws";
+import type { Clock } from "../base/clock.js";
+import { TimeLimitReached, within } from "../base/deadline.js";
+import type { BrowserId, LeaseId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Visit, Visitor } from "./activity.js";
+import { goneFor, overFor, type Refused, refuseUpgrade } from "./refusals.js";
+import type { Root, Seat } from "./cdp/connection.js";
+import { Client, closeCodes, type Shared } from "./client.js";
+import type { Gate } from "./gates/gate.js";
+import type { Limits } from "./limits.js";
+import type { GatewayPorts, LocalBrowser } from "./ports.js";
+import type { Turn } from "../base/fair-turns.js";
+
+export interface Upgrade {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
+
+export interface Wish {
+  readonly id: BrowserId;
+  readonly lease: LeaseId;
+  readonly browser: LocalBrowser;
+  readonly root: Root;
+}
+
+export interface OpeningParts {
+  readonly ports: Pick<GatewayPorts, "connect" | "metrics">;
+  readonly webSockets: WebSocketServer;
+  readonly shared: Shared;
+  /** That of the browser. */
+  readonly turn: Turn;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly gate: Gate;
+  readonly limits: Limits;
+}
+
+/** More restarts than this in one upgrade are none of a browser that works. */
+const mostSeatings = 3;
+
+/**
+ * One client from its upgrade to its end. Registered in Redis, then seated in Chromium, then accepted: whatever fails before
+ * is still an HTTP answer. The fence may cut it at any of these points. One that meets a restart of the browser waits for it.
+ */
+export class Opening implements Visitor {
+  #client: Client | undefined;
+  #visit: Visit | undefined;
+  /** From when Chromium is asked for a session of the client until that is settled: the fence waits for it. */
+  #seating: Promise<boolean> | undefined;
+  #cutReason: string | undefined;
+  #isOpen = false;
+
+  constructor(private readonly upgrade: Upgrade, private readonly wish: Wish, private readonly parts: OpeningParts) {
+    void this.#open();
+  }
+
+  async cut(reason: string): Promise<void> {
+    return this.end(closeCodes.leaseOver, reason);
+  }
+
+  /** Resolves when a connected client has been told; one that is still to be seated is for the browser as it is then. */
+  async interrupt(reason: string): Promise<void> {
+    if (this.#isOpen) await this.#client?.end(closeCodes.restart, reason);
+  }
+
+  /** Ends it at once, at whatever point it is; resolves when Chromium has detached it. */
+  async end(code: number, reason: string): Promise<void> {
+    this.#cutReason ??= reason;
+    if (!this.#isOpen) refuseUpgrade(this.upgrade.socket, goneFor(reason));
+    await this.#seating?.catch(() => {});
+    await this.#client?.end(code, reason);
+  }
+
+  async #open(): Promise<void> {
+    const { wish } = this;
+    this.#visit = wish.browser.activity.enter(wish.lease, this);
+    if (!this.#visit) return this.#refuse(overFor(wish.browser, wish.lease));
+    try {
+      const refused = await this.#register();
+      if (refused) return this.#refuse(refused);
+      await this.#seat();
+    } catch (error) {
+      this.parts.log.warn({ browser: wish.id, lease: wish.lease, error: textOf(error) }, "client could not be connected");
+      this.#refuse({ code: "unavailable" });
+    }
+  }
+
+  async #register(): Promise<Refused | undefined> {
+    const { wish, parts } = this;
+    const asking = parts.ports.connect({ browser: wish.id, lease: wish.lease, kind: "client" });
+    const registered = await within(parts.clock, { what: "registration of a client", limitMs: parts.limits.connectMs }, asking);
+    if (registered.kind === "gone") return goneFor(registered.reason);
+    if (!this.#visit?.confirm()) return overFor(wish.browser, wish.lease);
+    await this.#ready(registered.ready);
+    return undefined;
+  }
+
+  async #ready(ready: Promise<unknown> | undefined): Promise<void> {
+    if (!ready) return;
+    const limit = { what: "dispatch of the start_url", limitMs: this.parts.limits.readyMs };
+    await within(this.parts.clock, limit, ready).catch((error: unknown) => {
+      if (!(error instanceof TimeLimitReached)) this.parts.log.warn({ error: textOf(error) }, "start_url was not dispatched");
+    });
+  }
+
+  async #seat(): Promise<void> {
+    for (let seatings = 0; seatings < mostSeatings; seatings += 1) {
+      await awaitRestart(this.wish.browser, this.parts);
+      if (this.#cutReason !== undefined) return this.#refuse(goneFor(this.#cutReason));
+      this.#seating = this.#takeSeat();
+      if (await this.#seating) return;
+    }
+    this.#refuse({ code: "unavailable", message: "The browser is being restarted" });
+  }
+
+  /** False where a restart came in between. */
+  async #takeSeat(): Promise<boolean> {
+    const { browser, root } = this.wish;
+    const { bridge } = browser;
+    const client = this.#makeClient();
+    const seat = await bridge.join(client, root).catch((error: unknown) => {
+      if (!browser.restarting && browser.bridge === bridge) throw error;
+      return "restarted" as const;
+    });
+    if (seat === "restarted") return false;
+    if (seat && browser.restarting) {
+      // It goes with the Chromium that it is of.
+      await seat.leave().catch(() => {});
+      return false;
+    }
+    this.#client = client;
+    if (seat) await this.#accept(client, seat);
+    else this.#refuse({ code: "not_found", message: "There is no such target" });
+    return true;
+  }
+
+  #makeClient(): Client {
+    const { upgrade: { socket }, wish: { id: browser, browser: { chromium } }, parts } = this;
+    return new Client({
+      browser, shared: parts.shared, turn: parts.turn, socket, pipe: chromium.pipe, clock: parts.clock, limits: parts.limits, gate: parts.gate,
+      surroundings: { directories: chromium.directories }, traffic: parts.ports.metrics, onGone: () => this.#gone(),
+    });
+  }
+
+  async #accept(client: Client, seat: Seat): Promise<void> {
+    const { request, socket, head } = this.upgrade;
+    const isWanted = this.#cutReason === undefined && !socket.destroyed;
+    if (isWanted) {
+      this.parts.webSockets.handleUpgrade(request, socket, head, (webSocket) => {
+        this.#isOpen = true;
+        this.parts.ports.metrics.clientOpened();
+        client.start(webSocket, seat);
+      });
+    }
+    if (this.#isOpen) return;
+    this.#leave();
+    await seat.leave();
+  }
+
+  #refuse(refused: Refused): void {
+    refuseUpgrade(this.upgrade.socket, refused);
+    this.#leave();
+  }
+
+  #gone(): void {
+    this.parts.ports.metrics.clientClosed();
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#visit?.leave();
+    this.#visit = undefined;
+  }
+}
+
+/** Throws where the restart takes longer than a client should wait. */
+export async function awaitRestart({ restarting }: LocalBrowser, { clock, limits }: Pick<OpeningParts, "clock" | "limits">): Promise<void> {
+  if (restarting) await within(clock, { what: "a restart of the browser", limitMs: limits.restartMs }, restarting);
+}

@@ -1,0 +1,112 @@
+import { shapeLimits, guessAddressee } from "./cdp/command.js";
+import { judge, type Judged, type Judging, unjudged } from "./gates/judge.js";
+import { measure, type Shape } from "./cdp/json-shape.js";
+import type { Turn } from "../base/fair-turns.js";
+
+export interface InboxParts extends Judging {
+  readonly turn: Turn;
+  /** Judges in another thread; undefined where it could not. */
+  judgeElsewhere(message: Buffer): Promise<Judged | undefined>;
+  act(judged: Judged): void;
+  /** Nothing more is to be read until `proceed`. */
+  wait(): void;
+  proceed(): void;
+  /** What is here and not yet judged has become more or less. */
+  kept(bytes: number): void;
+}
+
+/** From this length on a message is judged in another thread, which takes some 0.2 ms more; below it reading takes up to 1 ms. */
+const longBytes = 64 * 1024;
+/** Likewise from so many values on. */
+const manyValues = 2048;
+
+/** The messages of one client, judged in their order: short ones at once as long as it is the browser's turn. */
+export class Inbox {
+  #messages: Buffer[] = [];
+  #bytes = 0;
+  /** Something is waited for, and nothing is to be judged before it. */
+  #isWaiting = false;
+  #isClosed = false;
+
+  constructor(private readonly parts: InboxParts) {}
+
+  add(message: Buffer): void {
+    if (this.#isClosed) return;
+    if (!this.#isWaiting && !this.parts.turn.isOver) return this.#take(message);
+    this.#messages.push(message);
+    this.#keep(message.length);
+    if (!this.#isWaiting) this.#waitForTurn();
+  }
+
+  /** What is here is dropped. */
+  close(): void {
+    this.#isClosed = true;
+    this.#messages = [];
+    this.#keep(-this.#bytes);
+  }
+
+  #keep(bytes: number): void {
+    this.#bytes += bytes;
+    if (bytes !== 0) this.parts.kept(this.#bytes);
+  }
+
+  #waitForTurn(): void {
+    this.#wait();
+    this.parts.turn.wait(() => this.#goOn());
+  }
+
+  #wait(): void {
+    this.#isWaiting = true;
+    this.parts.wait();
+  }
+
+  /** One at least, so that every client's turn comes. */
+  #goOn(): void {
+    this.#isWaiting = false;
+    this.parts.proceed();
+    do {
+      const message = this.#messages.shift();
+      if (!message) return;
+      this.#keep(-message.length);
+      this.#take(message);
+      if (this.#isWaiting) return;
+    } while (!this.parts.turn.isOver);
+    if (this.#messages.length > 0) this.#waitForTurn();
+  }
+
+  #take(message: Buffer): void {
+    const { turn } = this.parts;
+    if (message.length > longBytes) return this.#send(message);
+    turn.run(() => {
+      const shape = measure(message, shapeLimits);
+      if (typeof shape !== "string" && shape.values > manyValues) this.#send(message);
+      else this.#act(message, shape);
+    });
+  }
+
+  #act(message: Buffer, shape: Shape | "too deep" | "too many"): void {
+    this.parts.act(this.#judge(message, shape));
+  }
+
+  #judge(message: Buffer, shape: Shape | "too deep" | "too many"): Judged {
+    try {
+      return judge(message, this.parts, shape);
+    } catch {
+      // What a client sends ends nothing but its own command.
+      return unjudged(guessAddressee(message), "The message cannot be processed");
+    }
+  }
+
+  #send(message: Buffer): void {
+    const to = guessAddressee(message);
+    const { length } = message;
+    this.#wait();
+    this.#keep(length);
+    void this.parts.judgeElsewhere(message).then((judged) => {
+      if (this.#isClosed) return;
+      this.#keep(-length);
+      this.parts.act(judged ?? unjudged(to, "The message could not be read in time"));
+      this.#goOn();
+    });
+  }
+}

@@ -1,0 +1,61 @@
+import { STATUS_CODES, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { type ErrorCode, errors } from "../base/errors.js";
+import { type LeaseId, newRequestId } from "../base/ids.js";
+import { securityHeaders } from "../base/net/security-headers.js";
+import type { LocalBrowser } from "./ports.js";
+
+/** Why a request or an upgrade is not served. */
+export interface Refused {
+  readonly code: ErrorCode;
+  /** More exact than the table's. */
+  readonly message?: string;
+}
+
+/** 410 with the reason; that a pool was deleted under its holders has a code of its own (design.md 5, Deleting a pool). */
+export const goneFor = (reason: string): Refused =>
+  reason === "pool_deleted" ? { code: "pool_deleted" } : { code: "browser_gone", message: `The browser is gone: ${reason}` };
+
+/** As far as this node has heard. */
+export const overFor = (local: Pick<LocalBrowser, "activity"> | undefined, lease: LeaseId): Refused =>
+  goneFor(local?.activity.whyOver(lease) ?? "the lease is over");
+
+export const isRefused = (value: object): value is Refused => "code" in value;
+
+const json = "application/json; charset=utf-8";
+
+function headersFor(body: string, status: number): Record<string, string> {
+  return {
+    ...securityHeaders,
+    "content-type": json,
+    "content-length": String(Buffer.byteLength(body)),
+    "x-request-id": newRequestId(),
+    ...(status === 503 ? { "retry-after": "1" } : {}),
+  };
+}
+
+const bodyOf = ({ code, message }: Refused): string => JSON.stringify({ code, message: message ?? errors[code].message });
+
+/** Answers an upgrade as HTTP, flat JSON, and ends the socket. */
+export function refuseUpgrade(socket: Duplex, refused: Refused): void {
+  if (socket.destroyed || socket.writableEnded) return;
+  const { status } = errors[refused.code];
+  const body = bodyOf(refused);
+  const headers = { ...headersFor(body, status), connection: "close" };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.once("finish", () => socket.destroy());
+  socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`, ...lines, "", body].join("\r\n"));
+}
+
+export function refuseRequest(response: ServerResponse, refused: Refused): void {
+  if (response.headersSent) return void response.destroy();
+  const { status } = errors[refused.code];
+  const body = bodyOf(refused);
+  response.writeHead(status, headersFor(body, status)).end(body);
+}
+
+export function answerJson(response: ServerResponse, value: unknown): void {
+  if (response.headersSent) return;
+  const body = JSON.stringify(value, undefined, 2);
+  response.writeHead(200, headersFor(body, 200)).end(body);
+}

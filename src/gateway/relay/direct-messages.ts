@@ -1,0 +1,100 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "../../base/clock.js";
+import type { NodeId } from "../../base/ids.js";
+import { type Log, textOf } from "../../base/log.js";
+import type { Secret } from "../../base/crypto/secret.js";
+import { isSigned, sign } from "../../base/crypto/signature.js";
+import type { NodeAnswer, TellDirectly } from "../../lease/ask-node.js";
+import type { NodeMessage } from "../../pool/ports/pool-store.js";
+import { answerJson, refuseRequest } from "../refusals.js";
+import type { Outcome } from "./command-result.js";
+import type { NodeAddress } from "../ports.js";
+import { post, type Posted } from "./post.js";
+
+/** Where a node takes messages that Redis may not have brought it. */
+const path = "/node/messages";
+const signatureHeader = "x-remuda-signature";
+const longestBytes = 256 * 1024;
+
+export interface DirectPorts {
+  readonly secret: Secret;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Undefined where the browser that is spoken of is not here. */
+  hear(message: NodeMessage): Promise<Outcome | undefined>;
+}
+
+/** The way of messages to this node beside Redis: signed with the cluster secret, one to a request, the outcome in the reply. */
+export const makeDirectWay = (ports: DirectPorts) => ({
+  /** False: not a path of ours, and nothing was done. */
+  request(request: IncomingMessage, response: ServerResponse): boolean {
+    if (request.url !== path || request.method !== "POST") return false;
+    answer(ports, request, response).catch((error: unknown) => {
+      ports.log.warn({ error: textOf(error) }, "direct message not carried out");
+      refuseRequest(response, { code: "unavailable" });
+    });
+    return true;
+  },
+});
+
+async function answer({ secret, clock, hear }: DirectPorts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const text = await readShort(request);
+  if (text === undefined) return refuseRequest(response, { code: "body_too_large" });
+  const signature = String(request.headers[signatureHeader] ?? "");
+  if (!isSigned(secret, { text, signature }, clock.now())) return refuseRequest(response, { code: "unauthorized" });
+  const outcome = await hear(JSON.parse(text) as NodeMessage);
+  if (outcome) answerJson(response, outcome);
+  else refuseRequest(response, { code: "browser_not_found" });
+}
+
+async function readShort(request: IncomingMessage): Promise<string | undefined> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > longestBytes) return undefined;
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+interface TellPorts extends Pick<DirectPorts, "secret" | "clock" | "log"> {
+  findNode(node: NodeId): Promise<NodeAddress | undefined>;
+  /** The node took no connection, or did not answer in time. */
+  unreachable(address: NodeAddress): void;
+}
+
+/** Tells a node a message over HTTP. Never throws: undefined where it could not be reached in time, or has no such browser. */
+export const makeTellDirectly = (ports: TellPorts): TellDirectly => async (node, message, limitMs) => {
+  const late = new AbortController();
+  const cancel = ports.clock.after(limitMs, () => late.abort());
+  try {
+    const address = await ports.findNode(node);
+    const posted = address && (await postTo(ports, address, { message, signal: late.signal }));
+    return posted?.status === 200 ? answerOf(JSON.parse(posted.text) as Outcome) : undefined;
+  } catch (error) {
+    ports.log.debug({ node, kind: message.kind, error: textOf(error) }, "node not told directly");
+    return undefined;
+  } finally {
+    cancel();
+  }
+};
+
+async function postTo(
+  { secret, clock, unreachable }: TellPorts, address: NodeAddress, { message, signal }: { message: NodeMessage; signal: AbortSignal },
+): Promise<Posted> {
+  const body = JSON.stringify(message);
+  const headers = { [signatureHeader]: sign(secret, body, clock.now()) };
+  try {
+    return await post(address, { path, body, headers, signal });
+  } catch (error) {
+    unreachable(address);
+    throw error;
+  }
+}
+
+const answerOf = (outcome: Outcome): NodeAnswer => {
+  if (outcome.isDone) return { kind: "done" };
+  const { text, code } = outcome;
+  return { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) };
+};

@@ -1,0 +1,108 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import { connect as connectSecurely } from "node:tls";
+import type { Clock } from "../../base/clock.js";
+import type { Upgrade } from "../handshake.js";
+import { refuseRequest, refuseUpgrade, type Refused } from "../refusals.js";
+import type { Limits } from "../limits.js";
+import type { NodeAddress } from "../ports.js";
+import { requestTo, tlsTo } from "./post.js";
+
+/** On what one daemon has forwarded to another: that one serves it or refuses, and never forwards it again. */
+const marker = "x-remuda-forwarded";
+
+export const wasForwarded = (headers: IncomingHttpHeaders): boolean => headers[marker] !== undefined;
+
+export interface Way {
+  readonly address: NodeAddress;
+  readonly clock: Clock;
+  readonly limits: Pick<Limits, "connectMs" | "answerMs">;
+  /** The node took no connection, or did not answer in time; a client that went before says nothing of it. */
+  unreachable?(): void;
+}
+
+const unreachable: Refused = { code: "node_unreachable" };
+const silent: Refused = { code: "node_silent" };
+
+/** And the event at which it is there for use. */
+function dial(to: NodeAddress): readonly [Socket, "connect" | "secureConnect"] {
+  return to.isSecure ? [connectSecurely(tlsTo(to)), "secureConnect"] : [connect({ host: to.host, port: to.port }), "connect"];
+}
+
+/** Repeats the upgrade on the node's address and splices the two sockets: frames pass unseen. */
+export function forwardUpgrade({ request, socket, head }: Upgrade, { address, clock, limits, unreachable: told }: Way): () => void {
+  const [node, connected] = dial(address);
+  const end = (): void => {
+    socket.destroy();
+    node.destroy();
+  };
+  const fail = (refused: Refused) => (): void => {
+    const isClientGone = socket.destroyed || socket.readableEnded;
+    node.destroy();
+    refuseUpgrade(socket, refused);
+    if (!isClientGone) told?.();
+  };
+  const unreachableNow = fail(unreachable);
+  let cancel = clock.after(limits.connectMs, unreachableNow);
+  node.once("error", unreachableNow);
+  socket.once("close", () => {
+    node.destroy();
+    cancel();
+  });
+  node.once(connected, () => {
+    cancel();
+    cancel = clock.after(limits.answerMs, fail(silent));
+    node.setNoDelay(true);
+    node.write(headOf(request));
+    if (head.length > 0) node.write(head);
+    socket.pipe(node);
+  });
+  // Until the node's first byte a failure can still be answered as HTTP.
+  node.once("readable", () => {
+    cancel();
+    if (node.readableLength === 0) return unreachableNow();
+    node.off("error", unreachableNow).on("error", end);
+    // What the node has said is still sent on, for a while.
+    node.once("close", () => {
+      if (socket.destroyed) return;
+      socket.end(() => socket.destroy());
+      cancel = clock.after(limits.answerMs, end);
+    });
+    node.pipe(socket);
+  });
+  return end;
+}
+
+function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): string {
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let i = 0; i < rawHeaders.length; i += 2) lines.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`);
+  return [...lines, `${marker}: 1`, "", ""].join("\r\n");
+}
+
+/** Sends the request on to the node's address and its answer back, both unread. */
+export function forwardRequest(request: IncomingMessage, response: ServerResponse, { address, clock, limits, unreachable: told }: Way): void {
+  const { method, url, headers } = request;
+  const onward = requestTo(address, { method, path: url, headers: { ...headers, [marker]: "1" }, agent: false });
+  let refused = unreachable;
+  const late = (): void => void onward.destroy(new Error("the node did not answer in time"));
+  let cancel = clock.after(limits.connectMs, late);
+  onward.once("socket", (socket) => socket.once(address.isSecure ? "secureConnect" : "connect", () => {
+    cancel();
+    refused = silent;
+    cancel = clock.after(limits.answerMs, late);
+  }));
+  onward.once("response", (answer) => {
+    cancel();
+    response.writeHead(answer.statusCode ?? 502, answer.headers);
+    answer.pipe(response);
+    answer.once("error", () => response.destroy());
+  });
+  onward.once("error", () => {
+    cancel();
+    const isClientGone = response.destroyed;
+    refuseRequest(response, refused);
+    if (!isClientGone) told?.();
+  });
+  response.once("close", () => onward.destroy());
+  request.pipe(onward);
+}

@@ -1,0 +1,48 @@
+import { type IncomingMessage, request as requestPlain, type RequestOptions } from "node:http";
+import { request as requestSecure } from "node:https";
+import { isIP } from "node:net";
+import type { NodeAddress } from "../ports.js";
+
+export interface Posted {
+  readonly status: number;
+  readonly text: string;
+}
+
+export interface Posting {
+  readonly path: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  /** Told how much of the answer is held by now. */
+  kept?(bytes: number): void;
+}
+
+/** Whom TLS has to meet: an address is no server name (RFC 6066, 3), and the Host header of what is sent on is somebody else's. */
+export const tlsTo = ({ host, port }: NodeAddress) => ({ host, port, servername: isIP(host) === 0 ? host : "" });
+
+/** A request to another daemon, in clear text or not as its address says. */
+export const requestTo = (to: NodeAddress, options: RequestOptions) =>
+  to.isSecure ? requestSecure({ ...options, ...tlsTo(to) }) : requestPlain({ ...options, host: to.host, port: to.port });
+
+/** Posts JSON to another daemon; the text of its answer, whatever its status. */
+export const post = (to: NodeAddress, posting: Posting): Promise<Posted> =>
+  new Promise((resolve, reject) => {
+    const { path, body, signal } = posting;
+    const headers = { ...posting.headers, "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    const asking = requestTo(to, { path, method: "POST", headers, agent: false, signal });
+    asking.once("response", (answer) => void readText(answer, posting).then(
+      (text) => resolve({ status: answer.statusCode ?? 0, text }), reject,
+    ));
+    asking.on("error", reject).end(body);
+  });
+
+async function readText(answer: IncomingMessage, { signal, kept }: Posting): Promise<string> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of answer as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (!signal.aborted) kept?.(bytes);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}

@@ -1,0 +1,69 @@
+import { done, type ErrorCode, errors, type Done, type Refusal, refusal } from "../../base/errors.js";
+import type { Clock, Millis } from "../../base/clock.js";
+import type { BrowserId } from "../../base/ids.js";
+import { type Log, textOf } from "../../base/log.js";
+import type { Secret } from "../../base/crypto/secret.js";
+import type { AskCurl, CurlReply } from "../../lease/curl.js";
+import { tokenOf } from "../../base/crypto/lease-token.js";
+import { Budget, type BudgetLimits } from "../../base/budget.js";
+import type { NodeAddress } from "../ports.js";
+import { post, type Posted } from "./post.js";
+
+export interface AskCurlPorts {
+  readonly secret: Secret;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Of answers that are being read. */
+  readonly limits: BudgetLimits;
+  findAddress(browser: BrowserId): Promise<NodeAddress | undefined>;
+  /** A node could not be reached at its address. */
+  unreachable(address: NodeAddress): void;
+}
+
+const noAnswer = refusal("node_unreachable");
+/** Longer than a request may take, with all that its node does before and after it. */
+const answerMs: Millis = 90_000;
+
+/** Asks the gateway of the browser's node, as any holder of the lease's token can; in the same process over the same way. */
+export const makeAskCurl = ({ secret, clock, log, limits, findAddress, unreachable }: AskCurlPorts): AskCurl => {
+  const budget = new Budget(limits, "asking");
+  return async (browser, body, gone) => {
+    const { id, lease } = browser;
+    const address = await findAddress(id);
+    if (!address || !lease) return noAnswer;
+    const [late, over] = [new AbortController(), new AbortController()];
+    const cancel = clock.after(answerMs, () => late.abort());
+    const account = budget.open(id, () => over.abort());
+    try {
+      const path = `/browsers/${id}/curl?token=${tokenOf(secret, id, lease.id)}`;
+      const signal = AbortSignal.any([gone, late.signal, over.signal]);
+      return answerOf(await post(address, { path, body: JSON.stringify(body), signal, kept: (bytes) => account.set(bytes) }));
+    } catch (error) {
+      if (over.signal.aborted) return refusal("too_many_requests");
+      log.warn({ browser: id, error: textOf(error) }, "node could not be asked");
+      if (!gone.aborted) unreachable(address);
+      return late.signal.aborted ? refusal("node_silent") : noAnswer;
+    } finally {
+      cancel();
+      account.close();
+    }
+  };
+};
+
+function answerOf({ status, text }: Posted): Done<CurlReply> | Refusal {
+  const value = parsed(text);
+  if (!value) return noAnswer;
+  if (status === 200 && "headers" in value) return done(value);
+  return "code" in value && Object.hasOwn(errors, value.code) ? refusal(value.code as ErrorCode, { message: value.message }) : noAnswer;
+}
+
+type Answer = CurlReply | { readonly code: string; readonly message: string };
+
+/** Undefined where something else than a daemon has answered. */
+function parsed(text: string): Answer | undefined {
+  try {
+    return JSON.parse(text) as Answer;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,84 @@
+import { type Detail, type Done, done, type Refusal, refusal } from "../../base/errors.js";
+import { type Staged, type Staging, TooLarge } from "../../archive/archives.js";
+import { bounds } from "../../spec/bodies.js";
+import type { SentExtensions } from "../../lease/add-extensions.js";
+import { type Arrived, faultOf, findPlace, pairParts, parseNames, type Place } from "./extension-parts.js";
+import { InvalidInput } from "../invalid-input.js";
+import type { FilePart, Part } from "./part-queue.js";
+
+interface Options {
+  readonly staging: Staging;
+  /** Of one archive. */
+  readonly maxBytes: number;
+}
+
+/**
+ * Takes the parts of an upload as they come, archives to files of our own, and says what they are together. Where it refuses, or
+ * throws what the parts did, nothing is kept.
+ */
+export async function receiveExtensions(parts: AsyncIterable<Part>, options: Options): Promise<Done<SentExtensions> | Refusal> {
+  const receiving = new Receiving(options);
+  try {
+    for await (const part of parts) await receiving.take(part);
+  } catch (error) {
+    await receiving.discard();
+    throw error;
+  }
+  const { sent, faults } = receiving.result();
+  if (faults.length === 0) return done(sent);
+  await receiving.discard();
+  return refusal("bad_request", { details: faults });
+}
+
+class Receiving {
+  readonly #arrived: Arrived<Staged | undefined>[] = [];
+  readonly #staged: Staged[] = [];
+  readonly #faults: Detail[] = [];
+
+  constructor(private readonly options: Options) {}
+
+  async take(part: Part): Promise<void> {
+    const place = findPlace(part.name);
+    if (!place) return void this.#faults.push(faultOf(shown(part.name), "is not a known part"));
+    if (part.kind === "file") return await this.#takeFile(part, place);
+    const names = place.role === "list" ? parseNames(part.value) : [part.value];
+    if (place.role === "file") this.#faults.push(faultOf(part.name, "must be a file"));
+    else if (names) this.#arrived.push({ place, names });
+    else this.#faults.push(faultOf(part.name, "must be a JSON list of objects, each with a name"));
+  }
+
+  result(): { sent: SentExtensions; faults: readonly Detail[] } {
+    const { pairs, faults } = pairParts(this.#arrived);
+    const items = pairs.flatMap(({ name, file }) => (file ? [{ name, path: file.path, digest: file.digest }] : []));
+    return { sent: { items, discard: () => this.discard() }, faults: [...this.#faults, ...faults] };
+  }
+
+  async discard(): Promise<void> {
+    await Promise.all(this.#staged.map((staged) => staged.discard()));
+  }
+
+  /** Of a body that is refused in any case no more is written; what else is wrong with it is still to be told. */
+  async #takeFile(part: FilePart, place: Place): Promise<void> {
+    if (place.role !== "file") return void this.#faults.push(faultOf(part.name, "must be text, not a file"));
+    const isOfUse = this.#faults.length === 0 && this.#staged.length < bounds.extensions;
+    this.#arrived.push({ place, file: isOfUse ? await this.#stage(part) : undefined });
+  }
+
+  async #stage({ name, bytes }: FilePart): Promise<Staged | undefined> {
+    const { staging, maxBytes } = this.options;
+    try {
+      const staged = await staging.take(bytes, { maxBytes });
+      this.#staged.push(staged);
+      return staged;
+    } catch (error) {
+      // Where the whole body is broken, the next part fails likewise.
+      if (error instanceof InvalidInput) this.#faults.push(...error.details);
+      else if (error instanceof TooLarge) this.#faults.push(faultOf(name, `must have at most ${maxBytes} bytes`));
+      else throw error;
+      return undefined;
+    }
+  }
+}
+
+const longestShown = 100;
+const shown = (name: string): string => name.slice(0, longestShown) || "a part without a name";

@@ -1,0 +1,176 @@
+import type { Millis } from "../../base/clock.js";
+import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
+import { noUsage, type Usage } from "../../pool/browser.js";
+import { allowedHostsOf, proxyOf } from "../../pool/network.js";
+import type { Page, SessionOrTombstone } from "../../pool/operations.js";
+import type { LaunchConfig, PoolConfig } from "../../spec/launch-template.js";
+import type { Pool, PoolBrowser } from "../../pool/pool.js";
+import { proxyFields } from "../../registry/proxies/selectors.js";
+import type { Session, Tombstone } from "../../pool/session.js";
+import { profileView } from "./profile-view.js";
+import type { PoolBrowserReply, PoolReply, SessionReply } from "../schemas/replies.js";
+
+export interface Links {
+  readonly cdp_ws_url: string;
+  readonly webdriver_ws_url: string;
+}
+/** What a view needs beyond the thing it shows. */
+export interface Surroundings {
+  readonly region: SessionReply["region"];
+  /** The URLs of one lease. A lease that is over gets them as well: its gateway answers 410 with the reason. */
+  links(browser: BrowserId, lease: LeaseId, node?: NodeId): Links;
+}
+
+const instant = (at: Millis): string => new Date(at).toISOString();
+
+/** interface.md 2.8 and design.md 5 (Pool object). */
+export const poolView = (pool: Pool, { region }: Surroundings): PoolReply => ({
+  id: pool.id,
+  ...(pool.name !== undefined && { name: pool.name }),
+  region,
+  created_at: instant(pool.createdAt),
+  acquired_count: pool.counts.leased,
+  available_count: pool.counts.idle,
+  launching_count: pool.counts.launching,
+  resetting_count: pool.counts.resetting,
+  stale_count: pool.counts.stale,
+  waiting_count: pool.counts.waiting,
+  ...(pool.fill && { fill: fillView(pool.fill) }),
+  extension_ids: [...(pool.config.extension_ids ?? [])],
+  ...(pool.config.profile_id && { profile_id: pool.config.profile_id }),
+  browser_pool_config: configView(pool.config),
+});
+
+const fillView = ({ reason, fields, last_error }: NonNullable<Pool["fill"]>): NonNullable<PoolReply["fill"]> => ({
+  reason,
+  ...(fields && { fields: [...fields] }),
+  ...(last_error !== undefined && { last_error }),
+});
+
+type ConfigReply = PoolReply["browser_pool_config"];
+const configFields = [
+  "size", "name", "browser_policy", "engine", "extensions", "fill_rate_per_minute", "headless", "kiosk_mode", "memory", "network",
+  "profile", "proxy_id", "refresh_on_profile_update", "reset_on_release", "start_url", "stealth", "timeout_seconds", "viewport",
+] as const satisfies readonly (keyof PoolConfig)[];
+
+function configView(config: PoolConfig): ConfigReply {
+  const present = configFields.filter((field) => config[field] !== undefined).map((field) => [field, config[field]]);
+  const telemetry = config.telemetry && { telemetry: telemetryView(config.telemetry) };
+  return { ...Object.fromEntries(present), ...telemetry } as ConfigReply;
+}
+
+/** interface.md 2.8: in a pool's configuration the destination of an export is returned as a string. */
+function telemetryView(telemetry: NonNullable<LaunchConfig["telemetry"]>): object {
+  const otlp = telemetry.export?.otlp;
+  if (!otlp?.destination) return telemetry;
+  return { ...telemetry, export: { otlp: { ...otlp, destination: otlp.destination.id ?? otlp.destination.name } } };
+}
+
+export const poolBrowserView = (browser: PoolBrowser): PoolBrowserReply => ({
+  session_id: browser.id,
+  state: browser.state,
+  node: browser.node,
+  generation: browser.generation,
+  stale: browser.stale,
+  age_ms: Math.max(0, Math.round(browser.ageMs)),
+  leases_served: browser.served,
+  ...(browser.lastError !== undefined && { last_error: browser.lastError }),
+});
+
+/** interface.md 2.7. `created_at` and the uptime are the session's, which lives through all its leases. */
+export function sessionView(session: Session, { region, links }: Surroundings): SessionReply {
+  const { browser, launch, pool, at } = session;
+  const { lease } = browser;
+  if (!lease) throw new Error(`session ${browser.id} is shown without a lease`);
+  const start = lease.startUrl ?? launch.start_url;
+  const isolation = isolationOf(browser.isolation);
+  return {
+    session_id: browser.id,
+    created_at: instant(browser.createdAt),
+    ...links(browser.id, lease.id, browser.node),
+    region,
+    stealth: launch.stealth,
+    headless: launch.headless,
+    memory: launch.memory,
+    timeout_seconds: lease.timeoutSeconds,
+    kiosk_mode: launch.kiosk_mode,
+    engine: launch.engine,
+    lease_id: lease.id,
+    ...(lease.name !== undefined && { name: lease.name }),
+    ...(lease.tags !== undefined && { tags: JSON.parse(lease.tags) as Record<string, string> }),
+    ...(start !== undefined && { start_url: start }),
+    viewport: lease.viewport === undefined ? launch.viewport : (JSON.parse(lease.viewport) as LaunchConfig["viewport"]),
+    ...(pool && { pool }),
+    ...echoes(launch),
+    ...sessionProfile(session),
+    ...networkView(session, isolation),
+    usage: { uptime_ms: Math.max(0, at - browser.createdAt), ...usageView(lease.usage) },
+    ...(browser.isolation !== undefined && { isolation }),
+  };
+}
+
+/** What is in force, and what was proved of it before the browser was handed out. */
+function networkView({ browser, launch, proxyName }: Session, { network: isolation, attested }: Isolation): Pick<SessionReply, "network" | "proxy" | "proxy_id"> {
+  const { private_hosts, proxy_routes } = launch.network ?? {};
+  const allowed = allowedHostsOf(launch, browser.lease);
+  return {
+    network: {
+      ...(allowed && { allowed_hosts: [...allowed] }), ...(private_hosts && { private_hosts }), ...(proxy_routes && { proxy_routes }),
+      ...(isolation && { isolation }), ...(attested && { attested }), generation: browser.networkGeneration,
+    },
+    ...proxyFields(proxyOf(launch, browser.lease), proxyName),
+  };
+}
+
+/** As the browser's node has reported it. */
+interface Isolation {
+  readonly network?: "namespace" | "proxy" | "none";
+  readonly attested?: string;
+}
+const isolationOf = (text = "{}"): Isolation => JSON.parse(text) as Isolation;
+
+const usageView = ({ requests, denied, bytesSent, bytesReceived }: Usage = noUsage): Omit<SessionReply["usage"] & object, "uptime_ms"> => ({
+  requests, denied, bytes_sent: bytesSent, bytes_received: bytesReceived,
+});
+
+/** One that was deleted since is its id alone. */
+const sessionProfile = ({ profile }: Session): Pick<SessionReply, "profile" | "profile_save_changes"> =>
+  profile ? { profile: profile.facts ? profileView(profile.facts) : { id: profile.id }, profile_save_changes: profile.save } : {};
+
+const echoed = ["browser_policy", "telemetry"] as const satisfies readonly (keyof LaunchConfig)[];
+function echoes(launch: LaunchConfig): Partial<SessionReply> {
+  const echo: Partial<Record<(typeof echoed)[number], unknown>> = {};
+  for (const field of echoed) if (launch[field] !== undefined) echo[field] = launch[field];
+  return echo as Partial<SessionReply>;
+}
+
+export const tombstoneView = (dead: Tombstone, { region, links }: Surroundings): SessionReply => ({
+  session_id: dead.id,
+  created_at: instant(dead.createdAt),
+  ...links(dead.id, dead.lease),
+  region,
+  stealth: dead.stealth,
+  headless: dead.headless,
+  memory: dead.memory,
+  timeout_seconds: dead.timeoutSeconds,
+  kiosk_mode: dead.kiosk_mode,
+  lease_id: dead.lease,
+  ...(dead.name !== undefined && { name: dead.name }),
+  ...(dead.tags !== undefined && { tags: JSON.parse(dead.tags) as Record<string, string> }),
+  ...(dead.pool && { pool: dead.pool }),
+  usage: { uptime_ms: Math.max(0, dead.deletedAt - dead.createdAt), ...usageView(dead.usage) },
+  deleted_at: instant(dead.deletedAt),
+  usage_status: "ready",
+  reason: dead.reason,
+});
+
+export const anySessionView = (found: SessionOrTombstone, surroundings: Surroundings): SessionReply =>
+  found.kind === "session" ? sessionView(found.session, surroundings) : tombstoneView(found.tombstone, surroundings);
+
+/** wire-facts.md 1.5: a page that has more without saying where it goes on makes the official client throw. */
+export const pagingHeaders = (page: Page<unknown>, asked: { limit: number; offset: number }): Record<string, string> => ({
+  "x-has-more": String(page.hasMore),
+  "x-next-offset": String(page.nextOffset),
+  "x-limit": String(asked.limit),
+  "x-offset": String(asked.offset),
+});

@@ -1,0 +1,100 @@
+import type { Millis } from "../base/clock.js";
+import { type Detail, type Refusal, refusal } from "../base/errors.js";
+import type { Home } from "../base/ids.js";
+import type { AcquireBody } from "../spec/bodies.js";
+import { checkStartHost, checkStartUrl } from "../spec/field-checks.js";
+import { type PoolCandidate, PoolNames } from "../pool/lookup.js";
+import { keyedOf } from "../pool/idempotency.js";
+import { type Asked, answered, lend, type LendingPorts, waiterOf, type Wish } from "./lend.js";
+import type { Caller, Granted, TimedOut } from "../pool/operations.js";
+import { notSupported, unsupportedOfAcquire } from "../spec/unsupported-fields.js";
+
+export interface AcquirePorts extends LendingPorts {
+  readonly maxWaitMs: Millis;
+}
+
+type Outcome = Granted | TimedOut | Refusal;
+const timedOut: TimedOut = { kind: "timed-out" };
+
+interface Ask {
+  readonly pool: PoolCandidate;
+  readonly body: AcquireBody;
+  readonly caller: Caller;
+}
+
+/** Lends a browser of a pool, or waits for one; design.md 5, Acquire. */
+export const makeAcquire = (ports: AcquirePorts) => {
+  const names = new PoolNames(ports.projects);
+  return async (ref: string, body: AcquireBody, caller: Caller): Promise<Outcome> => {
+    const fault = refusedBody(body);
+    if (fault) return fault;
+    for (const candidate of names.candidates(ref)) {
+      const pool = await candidate;
+      if (!pool) continue;
+      const outcome = await acquireIn(ports, { pool, body, caller });
+      if (outcome.kind !== "refused" || outcome.code !== "pool_not_found") return outcome;
+    }
+    return refusal("pool_not_found");
+  };
+};
+
+function refusedBody(body: AcquireBody): Refusal | undefined {
+  const unsupported = unsupportedOfAcquire(body);
+  if (unsupported.length > 0) return notSupported(unsupported);
+  const faults: Detail[] = [];
+  checkStartUrl(faults, body.start_url ?? "");
+  return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
+}
+
+/** A start page outside the pool's allowlist. The script that lends does not look at it: the browser's way out is what holds. */
+async function refusedStart({ homes, configs }: AcquirePorts, { pool, body }: Ask): Promise<Refusal | undefined> {
+  if (!body.start_url) return undefined;
+  const terms = await homes.findTerms(pool.home);
+  const faults: Detail[] = [];
+  if (terms?.id === pool.id) checkStartHost(faults, body.start_url, (await configs.find(pool.home, terms.launchConfig))?.network);
+  return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
+}
+
+async function acquireIn(ports: AcquirePorts, ask: Ask): Promise<Outcome> {
+  const { pool, body, caller } = ask;
+  const refused = await refusedStart(ports, ask);
+  if (refused) return refused;
+  const keyed = keyedOf(caller, `acquire ${pool.id}`, body);
+  const asker = keyed ? { caller, keyed } : { caller };
+  const waiter = waiterOf(ports, { name: body.name, tags: body.tags, startUrl: body.start_url }, asker);
+  const wish: Wish = keyed ? { caller, keyed, home: pool.home, waiter } : { caller, home: pool.home, waiter };
+  const lent = await lend(ports, wish, { ask: () => askFor(ports, wish, ask), limitMs: () => limitOf(ports, wish.home, body) });
+  if (lent.kind === "refused" && lent.code === "name_taken" && !(await isThere(ports, pool))) return refusal("pool_not_found");
+  if (lent.kind !== "unserved") return lent;
+  return lent.why === "deleted" ? refusal("pool_not_found", { message: "The pool was deleted" }) : timedOut;
+}
+
+async function askFor({ homes }: AcquirePorts, { home, waiter, keyed }: Wish, { pool, body }: Ask): Promise<Asked<TimedOut | Refusal>> {
+  const reply = await homes.acquire(home, {
+    pool: pool.id, waiter, mayWait: body.acquire_timeout_seconds !== 0,
+    ...(pool.name === undefined ? {} : { name: pool.name }), ...(keyed ? { keyed } : {}),
+  });
+  switch (reply.kind) {
+    case "granted": return reply;
+    case "waiting": return reply;
+    case "none": return answered(timedOut);
+    case "missing": return answered(refusal("pool_not_found"));
+    case "full": return answered(refusal("too_many_waiters", { retryAfterSeconds: 1 }));
+    case "mismatch": return answered(refusal("idempotency_mismatch"));
+    case "over": return answered(refusal("lease_ended"));
+    case "unsupported": return answered(notSupported(reply.fields));
+  }
+}
+
+/** A name is reserved before it is known whether the candidate is the pool that is meant. */
+async function isThere({ homes }: AcquirePorts, { id, home, name }: PoolCandidate): Promise<boolean> {
+  const found = await homes.findTerms(home);
+  return found?.id === id && (name === undefined || found.name === name);
+}
+
+async function limitOf(ports: AcquirePorts, home: Home, body: AcquireBody): Promise<Millis> {
+  if (body.acquire_timeout_seconds !== undefined) return Math.min(body.acquire_timeout_seconds * 1000, ports.maxWaitMs);
+  const rate = (await ports.homes.findTerms(home))?.fillRatePerMinute ?? 0;
+  // The time in which the whole pool fills at its rate, which is a percentage of the pool per minute.
+  return rate > 0 ? Math.min((100 / rate) * 60_000, ports.maxWaitMs) : ports.maxWaitMs;
+}

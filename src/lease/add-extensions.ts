@@ -1,0 +1,133 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { TimeLimitReached, within } from "../base/deadline.js";
+import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
+import type { Digest } from "../base/ids.js";
+import type { NodeAnswer } from "./ask-node.js";
+import type { Browser } from "../pool/browser.js";
+import { bounds } from "../spec/bodies.js";
+import type { Configs } from "../pool/launch-templates.js";
+import { fault } from "../spec/field-checks.js";
+import { findSession } from "../pool/lookup.js";
+import type { Caller } from "../pool/operations.js";
+import type { Homes, NodeQuestion, Projects } from "../pool/ports/pool-store.js";
+import type { Session } from "../pool/session.js";
+
+/** An extension whose archive has arrived whole and lies in a file of ours. */
+export interface SentExtension {
+  readonly name: string;
+  readonly path: string;
+  readonly digest: Digest;
+}
+/** In load order; at least one, none named as another. */
+export interface SentExtensions {
+  readonly items: readonly SentExtension[];
+  /** Removes the files. */
+  discard(): Promise<void>;
+}
+/** Reads what a caller sends; where it refuses or throws nothing is kept. */
+export type ReceiveExtensions = () => Promise<Done<SentExtensions> | Refusal>;
+
+interface Ports {
+  readonly homes: Homes;
+  readonly projects: Projects;
+  readonly configs: Configs;
+  /** Why no browser could load the archive: none where one could. */
+  faultsOf(path: string): Promise<readonly string[]>;
+  /** Keeps the file where every node finds it. */
+  keep(digest: Digest, path: string): Promise<void>;
+  askNode(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
+  /** From the last byte of the archives to the reply, a restart of Chromium included; clients give up at 60 s. */
+  readonly answerLimitMs: Millis;
+  readonly clock: Clock;
+}
+
+/** The rest is the node's at least, which loads extensions in a tenth of a second, and restarts in a few. */
+const shareOfPreparing = 0.5;
+
+/**
+ * POST /browsers/{id}/extensions: all of them are in force, or the browser is as it was. What can be refused before the archives
+ * are read is; after them it is looked at again, since they may have taken minutes.
+ */
+export const makeAddExtensions = (ports: Ports) =>
+  async (ref: string, receive: ReceiveExtensions, caller: Caller): Promise<Done<null> | Refusal> => {
+    const before = await findTarget(ports, ref, caller);
+    if (before.kind === "refused") return before;
+    const received = await receive();
+    if (received.kind === "refused") return received;
+    try {
+      return await add(ports, { meant: before.value, items: received.value.items, caller });
+    } finally {
+      await received.value.discard();
+    }
+  };
+
+async function findTarget(ports: Ports, ref: string, caller: Caller): Promise<Done<Session> | Refusal> {
+  const found = await findSession(ports, ref);
+  const session = found && (await ports.configs.findSession(found.browser, found.at));
+  if (!session) return refusal("browser_not_found");
+  if (caller.lease && caller.lease !== session.browser.lease?.id) return refusal("lease_superseded");
+  if (session.launch.engine !== "chromium") return refusal("not_supported", { message: `${session.launch.engine} has no extensions` });
+  return done(session);
+}
+
+interface Upload {
+  /** As it was found before the archives came: nobody else's lease is given them. */
+  readonly meant: Session;
+  readonly items: readonly SentExtension[];
+  readonly caller: Caller;
+}
+
+async function add(ports: Ports, { meant, items, caller }: Upload): Promise<Done<null> | Refusal> {
+  const endsAt = ports.clock.monotonic() + ports.answerLimitMs;
+  const refused = await prepareInTime(ports, meant, items);
+  if (refused) return refused;
+  const now = await findTarget(ports, meant.browser.id, caller);
+  if (now.kind === "refused") return now;
+  if (now.value.browser.lease?.id !== meant.browser.lease?.id) return refusal("lease_superseded");
+  if (caller.gone.aborted) return refusal("bad_request", { message: "The caller has gone; nothing has changed" });
+  const limitMs = endsAt - ports.clock.monotonic();
+  return answered(await ports.askNode(now.value.browser, { kind: "extensions", items: items.map(({ name, digest }) => ({ name, digest })) }, limitMs));
+}
+
+async function prepareInTime(ports: Ports, meant: Session, items: readonly SentExtension[]): Promise<Refusal | undefined> {
+  const limitMs = ports.answerLimitMs * shareOfPreparing;
+  try {
+    return await within(ports.clock, { what: "checking and keeping archives", limitMs }, prepare(ports, meant, items));
+  } catch (error) {
+    if (!(error instanceof TimeLimitReached)) throw error;
+    return refusal("extension_failed", { message: "Checking and keeping the archives took too long; the browser is as it was" });
+  }
+}
+
+/** All are checked before any is kept. */
+async function prepare(ports: Ports, meant: Session, items: readonly SentExtension[]): Promise<Refusal | undefined> {
+  const faults = [...countFaults(meant, items), ...(await archiveFaults(ports, items))];
+  if (faults.length > 0) return refusal("bad_request", { details: faults });
+  for (const { digest, path } of items) await ports.keep(digest, path);
+  return undefined;
+}
+
+/** interface.md 8, those of its launch included; what was uploaded to the browser before is known to its node only. */
+function countFaults({ launch }: Session, items: readonly SentExtension[]): readonly Detail[] {
+  const faults: Detail[] = [];
+  const total = (launch.extension_ids?.length ?? 0) + items.length;
+  if (total > bounds.extensions) fault(faults, "extensions", `the browser would have ${total} of them, and may have ${bounds.extensions}`);
+  return faults;
+}
+
+/** One after the other: each is unpacked whole to be checked. */
+async function archiveFaults(ports: Ports, items: readonly SentExtension[]): Promise<readonly Detail[]> {
+  const faults: Detail[] = [];
+  for (const { name, path } of items) {
+    for (const found of await ports.faultsOf(path)) fault(faults, name, found);
+  }
+  return faults;
+}
+
+function answered(answer: NodeAnswer): Done<null> | Refusal {
+  switch (answer.kind) {
+    case "done": return done(null);
+    case "silent": return refusal("node_silent", { retryAfterSeconds: 1 });
+    case "failed": return refusal(answer.code ?? "extension_failed", answer.text === undefined ? {} : { message: answer.text });
+  }
+}

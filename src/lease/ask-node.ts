@@ -1,0 +1,81 @@
+import type { Clock, Millis } from "../base/clock.js";
+import type { ErrorCode } from "../base/errors.js";
+import { type ControlId, newRequestId, type NodeId, type RequestId } from "../base/ids.js";
+import type { Browser } from "../pool/browser.js";
+import type { ControlMessage, NodeMessage, NodeQuestion, Wire } from "../pool/ports/pool-store.js";
+
+type Answer = Extract<ControlMessage, { kind: "answer" }>;
+
+/** `text`: why it failed, for people; `code`: what that is answered as, where the node can tell whose fault it is. */
+export type NodeAnswer =
+  | { readonly kind: "done" | "silent" }
+  | { readonly kind: "failed"; readonly text?: string; readonly code?: ErrorCode };
+
+/** Tells a node a message without Redis, over HTTP. Never throws: undefined where the node could not be told. */
+export type TellDirectly = (node: NodeId, message: NodeMessage, limitMs: Millis) => Promise<NodeAnswer | undefined>;
+
+/** A node has so long to answer where the question names no limit; then the caller is told that it was silent. */
+const answerLimitMs: Millis = 5000;
+/** A question that Redis seems not to bring, or whose answer it does not, is asked directly as well; the node carries it out once. */
+const directAfterMs: Millis = 400;
+
+interface Ports {
+  readonly wire: Wire;
+  readonly clock: Clock;
+  readonly tellDirectly: TellDirectly;
+}
+
+/** Questions of this control to nodes, each about one lease: asked over Redis and directly, and the first answer counts. */
+export function makeAskNode(control: ControlId, ports: Ports): {
+  ask(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
+  hear(answer: Answer): void;
+} {
+  const open = new Map<RequestId, (answer: NodeAnswer) => void>();
+  return {
+    hear: ({ question, ok, text, code }) =>
+      open.get(question)?.(ok ? { kind: "done" } : { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) }),
+    async ask(browser, what, limitMs = answerLimitMs) {
+      const { lease } = browser;
+      if (!lease) return { kind: "failed" };
+      const question = newRequestId();
+      const message: NodeMessage = { kind: "ask", question, control, browser: browser.id, lease: lease.id, what };
+      const cancels: (() => void)[] = [];
+      try {
+        return await new Promise<NodeAnswer>((resolve, reject) => {
+          open.set(question, resolve);
+          cancels.push(...askBothWays(ports, { node: browser.node, message, limitMs }, { resolve, reject }));
+        });
+      } finally {
+        for (const cancel of cancels) cancel();
+        open.delete(question);
+      }
+    },
+  };
+}
+
+interface Asking {
+  readonly node: NodeId;
+  readonly message: NodeMessage;
+  readonly limitMs: Millis;
+}
+
+interface Settling {
+  resolve(answer: NodeAnswer): void;
+  reject(error: unknown): void;
+}
+
+/** Gives what cancels its timers. */
+function askBothWays(ports: Ports, { node, message, limitMs }: Asking, { resolve, reject }: Settling): (() => void)[] {
+  const { wire, clock, tellDirectly } = ports;
+  let directly: Promise<NodeAnswer | undefined> | undefined;
+  const askDirectly = async (): Promise<boolean> => {
+    directly ??= tellDirectly(node, message, limitMs);
+    const answer = await directly;
+    if (answer) resolve(answer);
+    return answer !== undefined;
+  };
+  wire.toNode(node, message).catch(async (error: unknown) => {
+    if (!(await askDirectly())) reject(error);
+  });
+  return [clock.after(limitMs, () => resolve({ kind: "silent" })), clock.after(directAfterMs, () => void askDirectly())];
+}

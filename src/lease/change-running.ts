@@ -1,0 +1,46 @@
+import type { Millis } from "../base/clock.js";
+import { type Refusal, refusal } from "../base/errors.js";
+import { homeOf, newRequestId } from "../base/ids.js";
+import type { NodeAnswer } from "./ask-node.js";
+import type { Browser } from "../pool/browser.js";
+import type { Caller } from "../pool/operations.js";
+import type { Homes, NodeQuestion, RunningChange } from "../pool/ports/pool-store.js";
+import type { LoadedProfile } from "../registry/profiles/selectors.js";
+import type { Session } from "../pool/session.js";
+
+interface Ports {
+  readonly homes: Homes;
+  /** The browser's node ends Chromium and starts it again within. */
+  readonly restartLimitMs: Millis;
+  askNode(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
+}
+
+/** What a PATCH asks for is in force: its first attempt was answered, and the answer lost. */
+const isRepeat = ({ profile }: Session, wanted: LoadedProfile, { retryCount }: Caller): boolean =>
+  retryCount > 0 && profile?.id === wanted.id && profile.save === wanted.save;
+
+/** A profile goes only where none is loaded, of the launch or of an earlier PATCH (wire-facts.md 2.2). */
+export const refusedProfile = (session: Session, wanted: LoadedProfile | undefined, caller: Caller): Refusal | undefined =>
+  wanted && session.profile && !isRepeat(session, wanted, caller) ? refusal("profile_loaded") : undefined;
+
+/**
+ * Changes the running browser: all of it, or nothing. The lease says before that the browser is touched, and one that gets a profile is
+ * nobody else's from then on: whether a node that gives no answer has done it cannot be known, and this process may end meanwhile.
+ */
+export async function changeRunning(ports: Ports, { id, lease, ...browser }: Browser, change: RunningChange): Promise<Refusal | undefined> {
+  if (!lease) return refusal("browser_not_found");
+  const mark = { set: {}, clear: [], touched: true, altered: change.profile !== undefined };
+  const { kind } = await ports.homes.touch(homeOf(id), { browser: id, lease: lease.id, change: mark, request: newRequestId() });
+  if (kind !== "touched") return refusal(kind === "superseded" ? "lease_superseded" : "browser_not_found");
+  const answer = await ports.askNode({ id, lease, ...browser }, { kind: "change", ...change }, change.profile && ports.restartLimitMs);
+  switch (answer.kind) {
+    case "done": return undefined;
+    case "silent": return refusal("node_silent", { retryAfterSeconds: 1 });
+    case "failed": return refused(answer, change);
+  }
+}
+
+function refused({ code, text }: Extract<NodeAnswer, { kind: "failed" }>, { profile }: RunningChange): Refusal {
+  if (profile) return refusal(code ?? "launch_failed", { message: text ?? "The browser could not be started from the profile" });
+  return refusal(code ?? "not_supported", { message: text ?? "The browser could not take this viewport" });
+}

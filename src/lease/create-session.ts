@@ -1,0 +1,132 @@
+import type { Millis } from "../base/clock.js";
+import { type Refusal, refusal } from "../base/errors.js";
+import { newBrowserId, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
+import type { Facts } from "../pool/browser.js";
+import { memoryBytes, type SessionCreate } from "../spec/bodies.js";
+import { launchJob } from "../pool/fill.js";
+import { keyedOf } from "../pool/idempotency.js";
+import type { LaunchConfig } from "../spec/launch-template.js";
+import { type Asked, answered, type Failure, lend, type LendingPorts, type Unserved, waiterOf, type Wish } from "./lend.js";
+import { type Defaults, sessionConfig } from "../pool/merge-spec.js";
+import type { Caller, Granted } from "../pool/operations.js";
+import { type Fleet, makeLook, Placement } from "../pool/placement.js";
+import type { Nodes } from "../pool/ports/node-store.js";
+import type { Candidate, Jobs } from "../pool/ports/pool-store.js";
+import { profileOf } from "../registry/profiles/selectors.js";
+import { withFaults } from "../registry/proxies/selectors.js";
+import { type References, resolveReferences } from "../registry/references.js";
+import { notSupported, unsupportedFields, unsupportedOfCreate } from "../spec/unsupported-fields.js";
+
+export interface SessionPorts extends LendingPorts, References {
+  readonly nodes: Nodes;
+  readonly jobs: Jobs;
+  readonly defaults: Defaults;
+  readonly region: string;
+  /** How long a launch may take in all, the wait for its turn included. */
+  readonly launchWaitMs: Millis;
+}
+
+const home = onDemandHome;
+const defaultTimeoutSeconds = 60;
+
+/** POST /browsers: the machinery of pools, without a pool: a launch is claimed for a waiter bound to it. */
+export function makeCreateSession(ports: SessionPorts): (body: SessionCreate, caller: Caller) => Promise<Granted | Refusal> {
+  const look = makeLook(ports.nodes);
+  return (body, caller) => create({ ...ports, look }, body, caller);
+}
+
+interface Creating extends SessionPorts {
+  look(): Promise<Fleet>;
+}
+
+async function create(ports: Creating, body: SessionCreate, caller: Caller): Promise<Granted | Refusal> {
+  const resolved = await resolveReferences(ports, body);
+  const config = withFaults(sessionConfig(resolved.body, ports.defaults), resolved.faults);
+  if (config.kind === "refused") return config;
+  const refused = refusedHere(ports, body, config.value);
+  if (refused) return refused;
+  const keyed = keyedOf(caller, "create session", body);
+  const asker = { caller, ...(keyed ? { keyed } : {}) };
+  const waiter = { ...waiterOf(ports, body, asker), timeoutSeconds: body.timeout_seconds ?? defaultTimeoutSeconds };
+  const wish: Wish = { ...asker, home, waiter };
+  const failures: Failure[] = [];
+  const lent = await lend(ports, wish, {
+    ask: () => claim(ports, wish, config.value), limitMs: async () => ports.launchWaitMs,
+    again: (standing, failed) => claimElsewhere(ports, standing, { config: config.value, failures: (failures.push(failed), failures) }),
+  });
+  return lent.kind === "unserved" ? refusedLaunch(lent, failures) : lent;
+}
+
+function refusedHere(ports: SessionPorts, body: SessionCreate, config: LaunchConfig): Refusal | undefined {
+  if (body.region !== undefined && body.region !== ports.region) {
+    return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
+  }
+  const unsupported = [...unsupportedFields(config), ...unsupportedOfCreate(body)];
+  if (unsupported.length > 0) return notSupported(unsupported);
+  return body.gpu ? refusal("insufficient_plan", { message: "No node here has a GPU" }) : undefined;
+}
+
+const noRoom = (obstacle: string): Refusal => refusal("capacity_exhausted", {
+  retryAfterSeconds: 5, ...(obstacle && { details: [{ code: "capacity_exhausted", message: obstacle }] }),
+});
+
+async function claim(ports: Creating, { waiter, keyed }: Wish, config: LaunchConfig): Promise<Asked<Refusal>> {
+  const { homes, nodes, jobs, look } = ports;
+  const { candidate, obstacle } = await placed(look, config);
+  if (!candidate && !keyed) return answered(noRoom(obstacle));
+  const reply = await homes.createSession(home, { waiter, config, ...(candidate ? { candidate } : {}), ...(keyed ? { keyed } : {}) });
+  if (candidate && reply.kind !== "claimed") await nodes.freeRoom(candidate.node, candidate.id);
+  switch (reply.kind) {
+    case "granted": return reply;
+    case "waiting": return reply;
+    case "claimed":
+      await jobs.add(launchJob(reply.browser));
+      return { kind: "waiting", waiter: reply.waiter, lease: reply.lease };
+    case "none": return answered(noRoom(obstacle));
+    case "full": return answered(refusal("too_many_sessions", { retryAfterSeconds: 5 }));
+    case "mismatch": return answered(refusal("idempotency_mismatch"));
+    case "over": return answered(refusal("lease_ended"));
+    case "superseded": return answered(supersededRefusal());
+  }
+}
+
+/** A launch may be its node's fault; one that fails on so many is its own. */
+const mostLaunches = 3;
+
+async function claimElsewhere(
+  { homes, nodes, jobs, look }: Creating, { waiter }: Wish, { config, failures }: { config: LaunchConfig; failures: readonly Failure[] },
+): Promise<boolean> {
+  if (failures.length >= mostLaunches) return false;
+  const { candidate } = await placed(look, config, failures.map(({ node }) => node));
+  if (!candidate) return false;
+  const reply = await homes.createSession(home, { waiter, config, candidate, again: newRequestId() });
+  if (reply.kind === "claimed") await jobs.add(launchJob(reply.browser));
+  else await nodes.freeRoom(candidate.node, candidate.id);
+  return reply.kind === "claimed";
+}
+
+/** A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not. */
+async function placed(look: () => Promise<Fleet>, config: LaunchConfig, resting: readonly NodeId[] = []): Promise<{ candidate?: Candidate; obstacle: string }> {
+  const { headless, stealth, kiosk_mode, memory, engine } = config;
+  const id = newBrowserId(home);
+  const fleet = await look();
+  const placement = new Placement(fleet, { engine, ofPool: new Map(), resting });
+  const node = await placement.reserve(id, memoryBytes(memory));
+  const profile = profileOf(config, undefined);
+  const facts: Facts = { headless, stealth, kiosk_mode, memory, ...(profile && { profileId: profile.id }), ...(profile?.save && { saves: true }) };
+  return { obstacle: fleet.obstacle, ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }) };
+}
+
+const supersededRefusal = (): Refusal => refusal("conflict", { message: "A retry has taken this request's place" });
+
+function refusedLaunch({ why }: Unserved, failures: readonly Failure[]): Refusal {
+  switch (why) {
+    case "failed": return refusal("launch_failed", { details: failures.map(({ node, error }) => ({ code: "launch_failed", message: `${node}: ${error}` })) });
+    case "stopping": return refusal("draining");
+    case "forgotten": return refusal("unavailable", { retryAfterSeconds: 1, message: "The launch was given up while this daemon stood still" });
+    case "superseded": return supersededRefusal();
+    case "deleted":
+    case "gone":
+    case "timeout": return refusal("launch_failed", { message: "The browser was not launched in time" });
+  }
+}

@@ -1,0 +1,84 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { groupBy } from "../base/group-by.js";
+import type { BrowserId, Home, NodeId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { TellDirectly } from "./ask-node.js";
+import type { Homes, NodeMessage } from "../pool/ports/pool-store.js";
+
+/** The end of a lease as its node has to hear of it. */
+export interface Cut {
+  readonly home: Home;
+  readonly node: NodeId;
+  readonly message: Extract<NodeMessage, { kind: "fence" | "cut" }>;
+}
+
+interface CutPorts {
+  readonly homes: Pick<Homes, "unfinished">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly tellDirectly: TellDirectly;
+}
+
+interface Watched extends Cut {
+  readonly at: Millis;
+}
+
+const lookEveryMs: Millis = 500;
+/** After so long the ticks have told the node again, and again. */
+const watchedMs: Millis = 10_000;
+const tellLimitMs: Millis = 3000;
+
+/**
+ * Looks after the ends of leases that this control has decided: where the browser's node has not taken one up soon, because Redis
+ * did not bring it the message, it is told directly. In health no look finds anything, and each is one short command per pool.
+ */
+export class Cuts {
+  #watched: Watched[] = [];
+  readonly #telling = new Set<BrowserId>();
+  readonly #stop: () => void;
+
+  constructor(private readonly ports: CutPorts) {
+    this.#stop = ports.clock.every(lookEveryMs, () => void this.#look());
+  }
+
+  watch(cut: Cut): void {
+    this.#watched.push({ ...cut, at: this.ports.clock.monotonic() });
+  }
+
+  close(): void {
+    this.#stop();
+  }
+
+  /** Never throws. */
+  async #look(): Promise<void> {
+    const now = this.ports.clock.monotonic();
+    const due = this.#watched.filter(({ at }) => now - at >= lookEveryMs);
+    if (due.length === 0) return;
+    this.#watched = this.#watched.filter(({ at }) => now - at < lookEveryMs);
+    await Promise.all([...groupBy(due, ({ home }) => home)].map(([home, cuts]) => this.#lookAt(home, cuts)));
+  }
+
+  async #lookAt(home: Home, cuts: readonly Watched[]): Promise<void> {
+    const unfinished = new Set(await this.#unfinished(home, cuts));
+    for (const cut of cuts.filter(({ message }) => unfinished.has(message.browser))) void this.#tell(cut);
+  }
+
+  /** Where Redis cannot be asked all may be. */
+  async #unfinished(home: Home, cuts: readonly Watched[]): Promise<readonly BrowserId[]> {
+    const ids = cuts.map(({ message }) => message.browser);
+    return await this.ports.homes.unfinished(home, ids).catch((error: unknown) => {
+      this.ports.log.debug({ home, error: textOf(error) }, "ends of leases could not be looked after");
+      return ids;
+    });
+  }
+
+  /** A browser is told of one at a time; another waits for the next look. */
+  async #tell(cut: Watched): Promise<void> {
+    const { node, message } = cut;
+    if (this.#telling.has(message.browser)) return void this.#watched.push(cut);
+    this.#telling.add(message.browser);
+    const answer = await this.ports.tellDirectly(node, message, tellLimitMs);
+    this.#telling.delete(message.browser);
+    if (!answer && this.ports.clock.monotonic() - cut.at < watchedMs) this.#watched.push(cut);
+  }
+}

@@ -1,0 +1,231 @@
+import { LRUCache } from "lru-cache";
+import { type Clock, type Millis, pause } from "../base/clock.js";
+import { type BrowserId, type ControlId, type Home, homeOf, type LeaseId, newRequestId, onDemandHome, type RequestId } from "../base/ids.js";
+import { groupBy } from "../base/group-by.js";
+import { textOf, type Log } from "../base/log.js";
+import type { Desk } from "./waiters.js";
+import type { Wish } from "./lend.js";
+import type { Homes, Projects } from "../pool/ports/pool-store.js";
+
+interface Waiting {
+  readonly home: Home;
+  readonly lease: LeaseId;
+  readonly connection: RequestId;
+  readonly waiter: RequestId;
+  readonly name?: string;
+  /** As the store keeps it; that of a place in a pool's line. */
+  readonly stored?: string;
+}
+
+/** A grant to be undone; the request makes every further try a repeat of the first. */
+interface Lost {
+  readonly home: Home;
+  readonly request: RequestId;
+}
+
+interface GrantPorts {
+  readonly homes: Homes;
+  readonly projects: Pick<Projects, "freeName" | "reserveName">;
+  readonly desk: Desk;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly beatPeriodMs: Millis;
+}
+
+/** Whoever has neither a browser nor a place is looked for again after it. */
+const lookAgainMs: Millis = 100;
+/** How often replies that were flushed are confirmed, in one script per home. */
+const confirmEveryMs: Millis = 50;
+
+/**
+ * The grants and waiters of this control: confirms what was delivered (batched, off the caller's path), undoes what was lost, and
+ * beats in every home where it has any, so that nobody takes them for a dead control's. What Redis cannot be told is told again at
+ * each beat: as this control lives, nobody else takes it back.
+ */
+export class Grants {
+  readonly #delivered = new Map<Home, LeaseId[]>();
+  readonly #open = new Map<LeaseId, Home>();
+  /** Which browser each lease had of which a request here was told: a message of the same that comes late says nothing new. */
+  readonly #told = new LRUCache<LeaseId, BrowserId>({ max: 10_000 });
+  readonly #waiting = new Map<RequestId, Waiting>();
+  readonly #lost = new Map<LeaseId, Lost>();
+  readonly #abandoned = new Map<RequestId, Wish>();
+  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #stops: (() => void)[];
+  readonly #closing = new AbortController();
+
+  constructor(
+    private readonly control: ControlId,
+    private readonly ports: GrantPorts,
+  ) {
+    this.#stops = [
+      ports.clock.every(confirmEveryMs, () => this.#confirm()),
+      ports.clock.every(ports.beatPeriodMs, () => this.#beat()),
+    ];
+  }
+
+  /** A lease whose reply is on its way. */
+  opened(home: Home, lease: LeaseId, browser: BrowserId): void {
+    this.#open.set(lease, home);
+    this.#told.set(lease, browser);
+  }
+
+  settle(home: Home, lease: LeaseId, outcome: "delivered" | "lost"): void {
+    this.#open.delete(lease);
+    if (outcome === "delivered") {
+      this.#deliveredAt(home).push(lease);
+      return;
+    }
+    this.#lost.set(lease, { home, request: newRequestId() });
+    this.#background("lost grant undone", this.#undo(lease));
+  }
+
+  /** A grant that no request here waits for: a failover has brought back a place that was given up, and nobody else takes it back. */
+  unwanted(lease: LeaseId, browser: BrowserId): void {
+    if (this.#told.get(lease) !== browser) this.settle(homeOf(browser), lease, "lost");
+  }
+
+  /** A wish whose caller was answered with a fault, while a script may have granted it or put it in line. */
+  abandon(wish: Wish): void {
+    this.#abandoned.set(wish.caller.request, wish);
+    this.#background("abandoned wish taken back", this.#takeBack(wish));
+  }
+
+  waits(waiting: Waiting): () => void {
+    this.#waiting.set(waiting.connection, waiting);
+    return () => this.#waiting.delete(waiting.connection);
+  }
+
+  /** Confirms and undoes what is left; resolves when nothing is under way. */
+  async close(): Promise<void> {
+    for (const stop of this.#stops) stop();
+    this.#closing.abort();
+    await Promise.all(this.#underWay);
+    this.#confirm();
+    this.#tryAgain();
+    await Promise.all(this.#underWay);
+  }
+
+  #tryAgain(): void {
+    for (const lease of this.#lost.keys()) this.#background("lost grant undone", this.#undo(lease));
+    for (const wish of this.#abandoned.values()) this.#background("abandoned wish taken back", this.#takeBack(wish));
+  }
+
+  async #undo(lease: LeaseId): Promise<void> {
+    const lost = this.#lost.get(lease);
+    if (!lost) return;
+    await this.ports.homes.undo(lost.home, lease, lost.request);
+    this.#lost.delete(lease);
+  }
+
+  async #takeBack({ home, waiter, keyed, caller }: Wish): Promise<void> {
+    const { homes, projects } = this.ports;
+    // A retry under a key is given its first attempt's lease or place.
+    const stands = (keyed && (await homes.findKeyed(home, keyed.key))) ?? { waiter: waiter.id, lease: waiter.lease };
+    const reply = await homes.withdraw(home, { ...stands, connection: caller.request });
+    if (reply.kind === "granted") this.settle(home, stands.lease, "lost");
+    const isOwn = stands.lease === waiter.lease && reply.kind !== "unknown";
+    if (waiter.name !== undefined && !isOwn) await projects.freeName({ kind: "session", name: waiter.name, owner: waiter.lease });
+    this.#abandoned.delete(caller.request);
+  }
+
+  #deliveredAt(home: Home): LeaseId[] {
+    const leases = this.#delivered.get(home) ?? [];
+    this.#delivered.set(home, leases);
+    return leases;
+  }
+
+  #confirm(): void {
+    for (const [home, leases] of this.#delivered) {
+      const confirmed = this.ports.homes.confirm(home, leases).catch((error: unknown) => {
+        // Tried again: an unconfirmed lease of a living control is only kept in doubt, never taken back.
+        this.#deliveredAt(home).push(...leases);
+        throw error;
+      });
+      this.#background("delivered grants confirmed", confirmed);
+    }
+    this.#delivered.clear();
+  }
+
+  #beat(): void {
+    const homes = new Set([...this.#open.values(), ...this.#delivered.keys(), ...[...this.#waiting.values()].map((waiting) => waiting.home)]);
+    for (const home of homes) this.#background("control beaten", this.ports.homes.beat(home, this.control));
+    for (const [home, waiting] of groupBy(this.#waiting.values(), (one) => one.home)) this.#background("lost grants looked for", this.#look(home, waiting));
+    this.#tryAgain();
+  }
+
+  /** The message of a grant may have been lost, and the place of whoever waits; the record is the truth. */
+  async #look(home: Home, waiting: readonly Waiting[]): Promise<void> {
+    const [held, missing] = await this.#find(home, waiting);
+    for (const one of held) await this.#deliver(home, one);
+    if (missing.length === 0) return;
+    // One that was just being served is not missing the second time.
+    const { signal } = this.#closing;
+    await pause(this.ports.clock, lookAgainMs, signal);
+    if (signal.aborted) return;
+    const [, lost] = await this.#find(home, missing.filter((one) => this.#isWaiting(one)));
+    if (lost.length > 0) await (home === onDemandHome ? this.#giveUp(lost) : this.#rejoin(home, lost));
+  }
+
+  /** Who has a browser, and who has neither that nor a place. */
+  async #find(home: Home, waiting: readonly Waiting[]): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
+    if (waiting.length === 0) return [[], []];
+    const { homes } = this.ports;
+    const standing = new Set(await homes.standingAmong(home, waiting.map(({ waiter }) => waiter)));
+    const others = waiting.filter(({ waiter }) => !standing.has(waiter));
+    const held = new Set(others.length === 0 ? [] : await homes.heldAmong(home, others.map(({ lease }) => lease)));
+    return [others.filter(({ lease }) => held.has(lease)), others.filter(({ lease }) => !held.has(lease))];
+  }
+
+  async #deliver(home: Home, { lease, connection, waiter }: Waiting): Promise<void> {
+    const found = await this.ports.homes.findHeld(home, lease);
+    if (!found) return;
+    const { browser, at } = found;
+    this.ports.desk.deliver(connection, { kind: "granted", waiter, connection, browser: JSON.stringify(browser), at });
+  }
+
+  /** They were taken for a dead control's, since this one stood still: they get their places back, as far as those are remembered. */
+  async #rejoin(home: Home, lost: readonly Waiting[]): Promise<void> {
+    const { homes, log } = this.ports;
+    const named = await Promise.all(lost.map(async (one) => ((await this.#reserve(one)) ? one : this.#forget(one))));
+    const able = named.flatMap((one) => (one?.stored === undefined ? [] : [{ ...one, stored: one.stored }]));
+    if (able.length === 0) return;
+    const words = await homes.rejoin(home, able.map(({ stored }) => stored));
+    log.warn({ home, waiters: able.length }, "waiters put back in line");
+    await Promise.all(able.map((one, at) => this.#settleRejoined(one, words[at])));
+  }
+
+  async #settleRejoined(one: Waiting, word: Awaited<ReturnType<Homes["rejoin"]>>[number] | undefined): Promise<void> {
+    const { home, lease, connection, waiter } = one;
+    if (word === "deleted" || word === "superseded") this.ports.desk.deliver(connection, { kind: word, waiter, connection });
+    if (word === "over") this.#forget(one);
+    if (word !== "waiting" || this.#isWaiting(one)) return;
+    // Its caller has gone meanwhile.
+    const reply = await this.ports.homes.withdraw(home, { waiter, connection, lease });
+    if (reply.kind === "granted") this.settle(home, lease, "lost");
+  }
+
+  /** Its name was given back with its place. */
+  async #reserve({ home, name, lease }: Waiting): Promise<boolean> {
+    if (name === undefined) return true;
+    return (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, home })) !== undefined;
+  }
+
+  #giveUp(lost: readonly Waiting[]): void {
+    for (const one of lost) this.#forget(one);
+  }
+
+  #forget({ connection, waiter }: Waiting): undefined {
+    this.ports.desk.deliver(connection, { kind: "forgotten", waiter, connection });
+  }
+
+  #isWaiting({ connection }: Waiting): boolean {
+    return this.#waiting.has(connection);
+  }
+
+  #background(what: string, work: Promise<unknown>): void {
+    const watched = work.catch((error: unknown) => this.ports.log.warn({ error: textOf(error), what }, "grant keeping failed"));
+    this.#underWay.add(watched);
+    void watched.finally(() => this.#underWay.delete(watched));
+  }
+}

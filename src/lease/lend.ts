@@ -1,0 +1,177 @@
+import type { Millis } from "../base/clock.js";
+import { RemudaError, type Refusal, refusal } from "../base/errors.js";
+import { type ControlId, type Home, type LeaseId, newLeaseId, type RequestId } from "../base/ids.js";
+import type { Browser } from "../pool/browser.js";
+import type { Configs } from "../pool/launch-templates.js";
+import type { Desk, Place, WaitEnd } from "./waiters.js";
+import type { Grants } from "./grants.js";
+import type { Caller, Granted } from "../pool/operations.js";
+import type { ControlMessage, Homes, Keyed, Projects, Waiter } from "../pool/ports/pool-store.js";
+import type { PlaceReply } from "../pool/ports/store-replies.js";
+
+/** What acquire and POST /browsers share: a name and a place are held for the lease to be, which is waited for and granted. */
+export interface LendingPorts {
+  readonly homes: Homes;
+  readonly projects: Projects;
+  readonly desk: Desk;
+  readonly grants: Grants;
+  readonly configs: Configs;
+  readonly control: ControlId;
+}
+
+/** A lease that a caller asks for. */
+export interface Wish {
+  readonly home: Home;
+  readonly waiter: Waiter;
+  readonly caller: Caller;
+  readonly keyed?: Keyed;
+}
+
+interface Held {
+  readonly browser: Browser;
+  readonly at: Millis;
+}
+/** What the script said: a browser, a place in line, or an answer that is final. */
+export type Asked<Answer> =
+  | ({ readonly kind: "granted" } & Held)
+  | PlaceReply
+  | { readonly kind: "answered"; readonly answer: Answer };
+
+/** A wait that gave no browser, and why. The place is given up, or kept for a retry under its key. */
+export interface Unserved {
+  readonly kind: "unserved";
+  readonly why: "timeout" | "gone" | "stopping" | "superseded" | "deleted" | "failed" | "forgotten";
+}
+type Lent<Answer> = Granted | Unserved | Extract<Asked<Answer>, { kind: "answered" }>;
+
+/** How a kind of lease is asked for, and how long its caller waits. */
+export interface Way<Answer> {
+  ask(): Promise<Asked<Answer>>;
+  limitMs(): Promise<Millis>;
+  /** A launch for the wish has failed: has it tried elsewhere; false where nothing is left to try. */
+  again?(wish: Wish, failed: Failure): Promise<boolean>;
+}
+
+/** A launch that failed on a node, and what Chromium said. */
+export type Failure = Extract<ControlMessage, { kind: "failed" }>;
+
+export const answered = <Answer>(answer: Answer): Asked<Answer> => ({ kind: "answered", answer });
+
+interface Said {
+  readonly name?: string | undefined;
+  readonly tags?: Readonly<Record<string, string>> | undefined;
+  readonly startUrl?: string | undefined;
+}
+
+/** Assigned, not spread: every acquire makes one. */
+export function waiterOf({ control }: Pick<LendingPorts, "control">, { name, tags, startUrl }: Said, { caller, keyed }: Pick<Wish, "caller" | "keyed">): Waiter {
+  const waiter: { -readonly [Field in keyof Waiter]: Waiter[Field] } = { id: caller.request, lease: newLeaseId(), control, connection: caller.request };
+  if (keyed) waiter.key = keyed.key;
+  if (name !== undefined) waiter.name = name;
+  if (tags && Object.keys(tags).length > 0) waiter.tags = JSON.stringify(tags);
+  if (startUrl) waiter.startUrl = startUrl;
+  return waiter;
+}
+
+/** Reserves the name, if there is one, then asks and waits. */
+export async function lend<Answer>(ports: LendingPorts, wish: Wish, way: Way<Answer>): Promise<Granted | Unserved | Refusal | Answer> {
+  const { home, waiter: { name, lease } } = wish;
+  const reserved = name === undefined || (await ports.projects.reserveName({ kind: "session", name, owner: lease, home }));
+  if (!reserved && !(await isRepeat(ports, wish))) return refusal("name_taken");
+  const lent = await stand(ports, wish, way);
+  if (name !== undefined && reserved && isNameUnused(lent, lease)) await ports.projects.freeName({ kind: "session", name, owner: lease });
+  return lent.kind === "answered" ? lent.answer : lent;
+}
+
+/** The name may be taken by this very request's first attempt: then its key finds that lease or place. */
+async function isRepeat({ projects, homes }: LendingPorts, { home, keyed, waiter }: Wish): Promise<boolean> {
+  const held = keyed && (await projects.findName("session", waiter.name ?? ""));
+  const earlier = held && (await homes.findKeyed(home, keyed.key));
+  return earlier !== undefined && earlier.lease === held?.owner;
+}
+
+/** A place in line gives its name back itself, in the script in which it goes: it may be kept for a retry. */
+function isNameUnused(lent: Lent<unknown>, lease: LeaseId): boolean {
+  if (lent.kind === "granted") return lent.session.browser.lease?.id !== lease;
+  return lent.kind === "answered";
+}
+
+async function stand<Answer>(ports: LendingPorts, wish: Wish, way: Way<Answer>): Promise<Lent<Answer>> {
+  const place = ports.desk.take(wish.caller.request);
+  try {
+    const asked = await way.ask();
+    switch (asked.kind) {
+      case "answered": return asked;
+      case "granted": return await granted(ports, wish.home, asked);
+      case "waiting": return await waitAt(ports, standingAt(wish, asked), { place, way, asked });
+    }
+  } catch (error) {
+    // Whether a script has run that never answered cannot be known.
+    ports.grants.abandon(wish);
+    throw error;
+  } finally {
+    place.leave();
+  }
+}
+
+/** A retry under its key has its first attempt's place. */
+const standingAt = (wish: Wish, { waiter: id, lease }: { waiter: RequestId; lease: LeaseId }): Wish => ({ ...wish, waiter: { ...wish.waiter, id, lease } });
+
+interface Waited {
+  readonly place: Place;
+  readonly way: Way<unknown>;
+  readonly asked: PlaceReply;
+}
+
+async function waitAt(ports: LendingPorts, wish: Wish, { place, way, asked }: Waited): Promise<Granted | Unserved> {
+  const { home, waiter, caller } = wish;
+  const { stored } = asked;
+  const stopWaiting = ports.grants.waits({
+    home, lease: waiter.lease, connection: caller.request, waiter: waiter.id,
+    ...(waiter.name !== undefined && { name: waiter.name }), ...(stored !== undefined && { stored }),
+  });
+  try {
+    const limitMs = await way.limitMs();
+    const end = await endOf(wish, way, () => place.wait(limitMs, caller.gone));
+    if (isFailure(end)) return await withdraw(ports, wish, "failed");
+    return end.kind === "message" ? await ended(ports, home, end.message) : await withdraw(ports, wish, end.kind);
+  } finally {
+    stopWaiting();
+  }
+}
+
+/** A launch that fails does not end the wait as long as there is another to try. */
+async function endOf(wish: Wish, way: Way<unknown>, wait: () => Promise<WaitEnd>): Promise<WaitEnd> {
+  const end = await wait();
+  return isFailure(end) && (await way.again?.(wish, end.message)) ? await endOf(wish, way, wait) : end;
+}
+
+const isFailure = (end: WaitEnd): end is { readonly kind: "message"; readonly message: Failure } => end.kind === "message" && end.message.kind === "failed";
+
+async function ended(ports: LendingPorts, home: Home, message: ControlMessage): Promise<Granted | Unserved> {
+  switch (message.kind) {
+    case "granted": return await granted(ports, home, { browser: JSON.parse(message.browser) as Browser, at: message.at });
+    case "deleted": return { kind: "unserved", why: "deleted" };
+    case "superseded":
+    case "forgotten": return { kind: "unserved", why: message.kind };
+    case "failed": return { kind: "unserved", why: "failed" };
+    case "answer": throw new Error("an answer to a question came for a waiter");
+  }
+}
+
+async function withdraw(ports: LendingPorts, { home, waiter, caller }: Wish, why: "timeout" | "gone" | "stopping" | "failed"): Promise<Granted | Unserved> {
+  const reply = await ports.homes.withdraw(home, { waiter: waiter.id, connection: caller.request, lease: waiter.lease });
+  if (reply.kind !== "granted") return { kind: "unserved", why };
+  const late = await granted(ports, home, reply);
+  if (why !== "gone") return late;
+  late.settle("lost");
+  return { kind: "unserved", why };
+}
+
+async function granted({ configs, grants }: LendingPorts, home: Home, { browser, at }: Held): Promise<Granted> {
+  const session = await configs.findSession(browser, at);
+  const lease = browser.lease?.id;
+  if (!session || !lease) throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });
+  grants.opened(home, lease, browser.id);
+  return { kind: "granted", session, settle: (outcome) => grants.settle(home, lease, outcome) };
+}

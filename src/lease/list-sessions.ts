@@ -1,0 +1,202 @@
+import { type BrowserId, type Home, homeOf, type ProfileId } from "../base/ids.js";
+import { groupBy } from "../base/group-by.js";
+import { type Browser, factsOf } from "../pool/browser.js";
+import type { Configs } from "../pool/launch-templates.js";
+import { folded } from "../pool/list-pools.js";
+import type { Page, SessionListQuery, SessionOrTombstone } from "../pool/operations.js";
+import type { Leased } from "../pool/ports/partition-overview.js";
+import type { Homes, Projects } from "../pool/ports/pool-store.js";
+import type { LoadedProfile, ProfileRefs } from "../registry/profiles/selectors.js";
+import type { Tombstone } from "../pool/session.js";
+
+interface Ports {
+  readonly homes: Homes;
+  readonly projects: Projects;
+  readonly configs: Configs;
+  readonly profiles: ProfileRefs;
+  readonly region: string;
+}
+
+type Row = { readonly browser: Browser; readonly at: number } | Tombstone;
+
+/** Rows in the order of the list, read as far as somebody asks for them. */
+interface Source {
+  /** Passes over that many; gives how many there were. */
+  skip(count: number): Promise<number>;
+  /** The next of them, at most `count`; none at the end. */
+  next(count: number): Promise<readonly Row[]>;
+}
+
+/** A search reads what it searches, in pieces that keep nobody waiting. */
+const searchedAtOnce = 200;
+const skippedAtOnce = 1000;
+
+/** GET /browsers: leased browsers, the youngest first; then, where asked for, what is kept of those that are over, the last ended first. */
+export const makeListSessions = (ports: Ports) => async (query: SessionListQuery): Promise<Page<SessionOrTombstone>> => {
+  const { limit, offset } = query;
+  if (query.region !== undefined && query.region !== ports.region) return { items: [], hasMore: false, nextOffset: offset };
+  const rows = await rowsOf(await sourcesOf(ports, query), query, makeMatches(ports, query));
+  const page = rows.slice(0, limit);
+  const views = await Promise.all(page.map((row) => viewOf(ports, row)));
+  return { items: views.flatMap((view) => view ?? []), hasMore: rows.length > limit, nextOffset: offset + page.length };
+};
+
+async function sourcesOf(ports: Ports, { status }: SessionListQuery): Promise<readonly Source[]> {
+  const live = status === "deleted" ? [] : [new LiveRows(ports.homes, await ports.projects.homes())];
+  return status === "active" ? live : [...live, new OverRows(ports.projects)];
+}
+
+type Matches = ((rows: readonly Row[]) => Promise<readonly Row[]>) | undefined;
+
+/** Those of the page and one more, which tells that there are more. */
+async function rowsOf(sources: readonly Source[], { limit, offset }: SessionListQuery, matches: Matches): Promise<readonly Row[]> {
+  const found: Row[] = [];
+  let left = offset;
+  for (const source of sources) {
+    if (!matches) left -= await source.skip(left);
+    for (let isOver = false; !isOver && found.length <= limit;) {
+      const read = await source.next(matches ? searchedAtOnce : limit + 1 - found.length);
+      const wanted = matches ? await matches(read) : read;
+      found.push(...wanted.slice(left));
+      left = Math.max(0, left - wanted.length);
+      isOver = read.length === 0;
+    }
+  }
+  return found.slice(0, limit + 1);
+}
+
+interface Stream {
+  readonly home: Home;
+  readonly heads: Leased[];
+  from: number;
+  isOver: boolean;
+}
+
+const isBefore = (one: Leased, other: Leased): boolean => one.createdAt > other.createdAt || (one.createdAt === other.createdAt && one.id > other.id);
+
+/** The leased browsers of all homes: of each only its first few, and their ids only, until it is known which come first. */
+class LiveRows implements Source {
+  readonly #streams: readonly Stream[];
+  readonly #seen = new Set<BrowserId>();
+
+  constructor(private readonly homes: Homes, all: readonly Home[]) {
+    this.#streams = all.map((home) => ({ home, heads: [], from: 0, isOver: false }));
+  }
+
+  async skip(count: number): Promise<number> {
+    return (await this.#take(count)).length;
+  }
+
+  async next(count: number): Promise<readonly Row[]> {
+    const ids = await this.#take(count);
+    const read = await Promise.all([...groupBy(ids, homeOf)].map(async ([home, own]) => {
+      const { browsers, at } = await this.homes.records(home, own);
+      return browsers.map((browser) => [browser.id, { browser, at }] as const);
+    }));
+    const rows = new Map(read.flat());
+    const live = ids.flatMap((id) => rows.get(id) ?? []).filter(({ browser }) => browser.lease);
+    // All of these have ended meanwhile: that is not the end of the list.
+    return ids.length > 0 && live.length === 0 ? await this.next(count) : live;
+  }
+
+  async #take(count: number): Promise<readonly BrowserId[]> {
+    const taken: BrowserId[] = [];
+    while (taken.length < count) {
+      await this.#refill();
+      const id = this.#first()?.heads.shift()?.id;
+      if (id === undefined) break;
+      // One that was granted meanwhile moves the others on by a place.
+      if (!this.#seen.has(id)) taken.push(id);
+      this.#seen.add(id);
+    }
+    return taken;
+  }
+
+  #first(): Stream | undefined {
+    let first: Stream | undefined;
+    for (const stream of this.#streams) if (isAhead(stream, first)) first = stream;
+    return first;
+  }
+
+  async #refill(): Promise<void> {
+    const empty = this.#streams.filter(({ heads, isOver }) => heads.length === 0 && !isOver);
+    await Promise.all(empty.map(async (stream) => {
+      // Few at first: of most homes hardly any is on the page.
+      const count = Math.min(skippedAtOnce, Math.max(8, stream.from));
+      const read = await this.homes.leased(stream.home, stream.from, count);
+      stream.heads.push(...read);
+      stream.from += read.length;
+      stream.isOver = read.length < count;
+    }));
+  }
+}
+
+function isAhead({ heads: [one] }: Stream, first: Stream | undefined): boolean {
+  const other = first?.heads[0];
+  return one !== undefined && (other === undefined || isBefore(one, other));
+}
+
+class OverRows implements Source {
+  #from = 0;
+
+  constructor(private readonly projects: Projects) {}
+
+  async skip(count: number): Promise<number> {
+    const skipped = Math.min(count, await this.projects.countTombstones());
+    this.#from += skipped;
+    return skipped;
+  }
+
+  async next(count: number): Promise<readonly Row[]> {
+    const read = await this.projects.tombstones(this.#from, count);
+    this.#from += count;
+    return read;
+  }
+}
+
+async function viewOf({ configs }: Ports, row: Row): Promise<SessionOrTombstone | undefined> {
+  if (!("browser" in row)) return { kind: "deleted", tombstone: row };
+  const session = await configs.findSession(row.browser, row.at);
+  return session && { kind: "session", session };
+}
+
+function makeMatches({ profiles }: Ports, query: SessionListQuery): Matches {
+  if (query.query === undefined && Object.keys(query.tags ?? {}).length === 0) return undefined;
+  const names = new Map<ProfileId, string | undefined>();
+  return async (rows) => {
+    const unknown = query.query === undefined ? [] : rows.flatMap((row) => profileIdOf(row) ?? []).filter((id) => !names.has(id));
+    await Promise.all([...new Set(unknown)].map(async (id) => void names.set(id, (await profiles.find(id))?.name)));
+    return rows.filter((row) => isFound(searchable(row), query, names));
+  };
+}
+
+/** The profile that a PATCH has attached to the lease, else the one its browser was launched from. */
+function profileIdOf(row: Row): ProfileId | undefined {
+  if (!("browser" in row)) return row.profileId;
+  const { lease } = row.browser;
+  return lease?.profile === undefined ? factsOf(row.browser).profileId : (JSON.parse(lease.profile) as LoadedProfile).id;
+}
+
+interface Searchable {
+  readonly id: string;
+  readonly name?: string | undefined;
+  readonly pool?: string | undefined;
+  readonly poolId?: string | undefined;
+  readonly profileId?: ProfileId | undefined;
+  readonly tags?: string | undefined;
+}
+
+function searchable(row: Row): Searchable {
+  const profileId = profileIdOf(row);
+  if (!("browser" in row)) return { id: row.id, name: row.name, tags: row.tags, pool: row.pool?.name, poolId: row.pool?.id, profileId };
+  const { id, lease } = row.browser;
+  return { id, name: lease?.name, tags: lease?.tags, pool: lease?.pool, poolId: factsOf(row.browser).poolId, profileId };
+}
+
+function isFound(row: Searchable, { query, tags }: SessionListQuery, profiles: ReadonlyMap<ProfileId, string | undefined>): boolean {
+  const own = JSON.parse(row.tags ?? "{}") as Record<string, string>;
+  if (Object.entries(tags ?? {}).some(([key, value]) => own[key] !== value)) return false;
+  if (query === undefined || [row.id, row.poolId, row.profileId].includes(query)) return true;
+  const profile = row.profileId && profiles.get(row.profileId);
+  return [row.name, row.pool, profile].some((text) => text !== undefined && folded(text).includes(folded(query)));
+}

@@ -1,0 +1,93 @@
+import { type Clock, type Millis, pause } from "../base/clock.js";
+import { type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { type BrowserId, findBrowserId, findPoolId, type Home, homeOf } from "../base/ids.js";
+import type { ReleaseBody } from "../spec/bodies.js";
+import { findPool, findSessionId, findTombstone } from "../pool/lookup.js";
+import type { Caller } from "../pool/operations.js";
+import type { Homes, Projects, ReleaseRequest } from "../pool/ports/pool-store.js";
+
+export interface ReleasePorts {
+  readonly homes: Homes;
+  readonly projects: Projects;
+  /** A retry of the official client after its session's lease has ended ends nothing within this time (design.md 5, Release). */
+  readonly retryWindowMs: Millis;
+  readonly clock: Clock;
+  /** The end of a session waits so long for its profile to be saved; the save itself goes on. */
+  readonly saveWaitMs: Millis;
+}
+
+/** A save takes hundreds of milliseconds; a look costs a fraction of one. */
+const lookMs = 50;
+
+/** POST /browser_pools/{x}/release: answers as soon as the lease has ended; where that saves a profile, once it is saved. */
+export const makeRelease = (ports: ReleasePorts) => async (ref: string, body: ReleaseBody, caller: Caller): Promise<Done<null> | Refusal> => {
+  const browser = findBrowserId(body.session_id);
+  if (!browser) return await notFound(ports, ref);
+  const home = homeOf(browser);
+  const outcome = await ports.homes.release(home, {
+    browser, reuse: body.reuse ?? true, why: "released", ...askerOf(caller), ...nameIn(home, ref),
+  });
+  switch (outcome) {
+    case "released": return done(null);
+    case "saving":
+      await saved(ports, browser, caller);
+      return done(null);
+    // Releasing what is already released is no error; the first attempt may have been given up on while it saved.
+    case "already":
+      if (caller.retryCount > 0) await saved(ports, browser, caller);
+      return done(null);
+    case "superseded": return refusal("lease_superseded");
+    case "elsewhere": return await notFound(ports, ref);
+    case "unknown": return await releaseOver(ports, { ref, browser }, caller);
+  }
+};
+
+const notFound = async (ports: ReleasePorts, ref: string): Promise<Refusal> =>
+  (await findPool(ports, ref)) ? refusal("browser_not_found") : refusal("pool_not_found");
+
+/** The browser's id tells its home, so a pool's name need not be looked up: the script compares it. */
+function nameIn(home: Home, ref: string): { name?: string } {
+  const id = findPoolId(ref);
+  return id && homeOf(id) === home ? {} : { name: ref };
+}
+
+const askerOf = ({ retryCount, request, lease }: Caller): Pick<ReleaseRequest, "isRetry" | "request" | "lease"> => ({
+  isRetry: retryCount > 0, request, ...(lease ? { lease } : {}),
+});
+
+/** The browser has gone with its lease. */
+async function releaseOver(ports: ReleasePorts, { ref, browser }: { ref: string; browser: BrowserId }, { lease }: Caller): Promise<Done<null> | Refusal> {
+  const over = await ports.projects.findTombstone(browser);
+  if (over?.pool?.id !== ref && over?.pool?.name !== ref) return await notFound(ports, ref);
+  return lease && lease !== over.lease ? refusal("lease_superseded") : done(null);
+}
+
+/** DELETE /browsers/{id_or_name}: ends the session, its browser with it; its profile is saved then, where that was asked for. */
+export const makeRemoveSession = (ports: ReleasePorts) => async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
+  const isRetry = caller.retryCount > 0 && !caller.lease;
+  const browser = await findSessionId(ports, ref);
+  const outcome = browser ? await ports.homes.release(homeOf(browser), { browser, reuse: false, why: "deleted", ...askerOf(caller) }) : "unknown";
+  if (outcome === "superseded") return refusal("lease_superseded");
+  const isOver = outcome === "released" || outcome === "saving" || (isRetry && (await endedLately(ports, ref)));
+  if (!isOver) return refusal("browser_not_found");
+  // What a retry repeats may have been given up on while it saved.
+  if (browser && outcome !== "released") await saved(ports, browser, caller);
+  return done(null);
+};
+
+/** Waits until the browser is gone, its profile saved before: whoever starts from that profile then starts from this state. */
+async function saved({ homes, clock, saveWaitMs }: ReleasePorts, browser: BrowserId, { gone }: Caller): Promise<void> {
+  const until = clock.monotonic() + saveWaitMs;
+  while (!gone.aborted && clock.monotonic() < until) {
+    if (!(await homes.findBrowser(browser))?.browser.saving) return;
+    await pause(clock, Math.min(lookMs, until - clock.monotonic()), gone);
+  }
+}
+
+async function endedLately({ homes, projects, retryWindowMs }: ReleasePorts, ref: string): Promise<boolean> {
+  const id = findBrowserId(ref);
+  const found = id && (await homes.findBrowser(id));
+  if (found) return found.browser.lastLeaseEndedAt !== undefined && found.at - found.browser.lastLeaseEndedAt <= retryWindowMs;
+  const [tombstone, at] = await Promise.all([findTombstone(projects, ref), homes.now()]);
+  return tombstone !== undefined && at - tombstone.deletedAt <= retryWindowMs;
+}

@@ -1,0 +1,228 @@
+import type { Millis } from "../base/clock.js";
+import { type Detail, type Done, done, type Refusal, refusal, RemudaError } from "../base/errors.js";
+import { homeOf, newRequestId } from "../base/ids.js";
+import type { NodeAnswer } from "./ask-node.js";
+import type { Browser } from "../pool/browser.js";
+import type { ProxyChoice, SessionPatch } from "../spec/bodies.js";
+import type { Configs } from "../pool/launch-templates.js";
+import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fault, normaliseNetwork } from "../spec/field-checks.js";
+import { findSession, findTombstone } from "../pool/lookup.js";
+import { refreshRateOf } from "../spec/launch-template.js";
+import type { Caller, SessionOrTombstone } from "../pool/operations.js";
+import { allowedHostsOf } from "../pool/network.js";
+import type { Homes, NodeQuestion, NodeReports, Projects, RunningChange, Touch } from "../pool/ports/pool-store.js";
+import { checkWebRtc } from "../spec/policies/policy-checks.js";
+import type { LoadedProfile } from "../registry/profiles/selectors.js";
+import { type References, resolveReferences } from "../registry/references.js";
+import type { Session } from "../pool/session.js";
+import { changeRunning, refusedProfile } from "./change-running.js";
+import { notSupported, unsupportedOfPatch } from "../spec/unsupported-fields.js";
+
+interface Ports extends References {
+  readonly homes: Homes;
+  readonly projects: Projects;
+  readonly configs: Configs;
+  readonly reports: Pick<NodeReports, "applied">;
+  /** The browser's node ends Chromium and starts it again within. */
+  readonly restartLimitMs: Millis;
+  /** Asks the browser's node to do something for this lease; waits for its answer within a limit. */
+  askNode(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
+}
+
+/** GET /browsers/{id_or_name}: leased browsers; what is kept of those that are over only where asked for. */
+export const makeGetSession = (ports: Ports) =>
+  async (ref: string, options: { includeDeleted: boolean }): Promise<Done<SessionOrTombstone> | Refusal> => {
+    const found = await findSession(ports, ref);
+    const session = found && (await ports.configs.findSession(found.browser, found.at));
+    if (session) return done({ kind: "session", session });
+    const tombstone = options.includeDeleted ? await findTombstone(ports.projects, ref) : undefined;
+    return tombstone ? done({ kind: "deleted", tombstone }) : refusal("browser_not_found");
+  };
+
+/** PATCH /browsers/{id_or_name}: what is said of a lease, its start page, viewport and profile, what it may reach and through which proxy. */
+export const makeUpdateSession = (ports: Ports) => async (ref: string, body: SessionPatch, caller: Caller): Promise<Done<Session> | Refusal> => {
+  const { proxy_id, profile } = body;
+  const { body: { proxy, profile_id }, faults } = await resolveReferences(ports, { proxy: body.proxy, proxy_id, profile });
+  const patch = { ...body, ...(proxy ? { proxy } : {}) };
+  const refused = refusedPatch(patch, faults);
+  if (refused) return refused;
+  const found = await findSession(ports, ref);
+  const session = found && (await ports.configs.findSession(found.browser, found.at));
+  if (!session) return refusal("browser_not_found");
+  const { browser } = session;
+  if (caller.lease && caller.lease !== browser.lease?.id) return refusal("lease_superseded");
+  const wanted = profile_id && { id: profile_id, save: profile?.save_changes ?? false };
+  return refusedHosts(session, patch) ?? refusedProfile(session, wanted, caller) ?? (await withName(ports, { session, patch, wanted, caller }));
+};
+
+interface Ask {
+  readonly session: Session;
+  readonly patch: SessionPatch;
+  readonly wanted: LoadedProfile | undefined;
+  readonly caller: Caller;
+}
+
+function refusedPatch(patch: SessionPatch, named: readonly Detail[]): Refusal | undefined {
+  const faults: Detail[] = [...named];
+  checkStartUrl(faults, patch.start_url ?? "");
+  checkNetwork(faults, listed(patch.network));
+  if (patch.profile) checkSelector(faults, "profile", patch.profile);
+  if (patch.proxy) checkProxy(faults, patch.proxy);
+  if (patch.proxy && patch.proxy_id) fault(faults, "proxy", "cannot be combined with proxy_id");
+  if (faults.length > 0) return refusal("bad_request", { details: faults });
+  const unsupported = unsupportedOfPatch(patch);
+  return unsupported.length > 0 ? notSupported(unsupported) : undefined;
+}
+
+/** `null` removes the list. */
+const listed = (network: SessionPatch["network"]): { allowed_hosts?: string[] } =>
+  network?.allowed_hosts ? { allowed_hosts: network.allowed_hosts } : {};
+
+/** Against the list that will be in force, and the policy that is. */
+function refusedHosts({ browser, launch }: Session, patch: SessionPatch): Refusal | undefined {
+  const faults: Detail[] = [];
+  const allowed = patch.network?.allowed_hosts === undefined ? allowedHostsOf(launch, browser.lease) : patch.network.allowed_hosts;
+  checkStartHost(faults, patch.start_url, allowed ? { allowed_hosts: [...allowed] } : undefined);
+  checkWebRtc(faults, launch.browser_policy, listed(patch.network));
+  return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
+}
+
+/** A new name is reserved first, and given back where the change is refused; the old one goes with the change. */
+async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal> {
+  const { session: { browser: { id, lease } }, patch: { name } } = ask;
+  if (!name || !lease || name === lease.name) return await changeBrowser(ports, ask);
+  const owner = lease.id;
+  const reserve = () => ports.projects.reserveName({ kind: "session", name, owner, home: homeOf(id) });
+  const reserved = await reserve();
+  if (!reserved) return refusal("name_taken");
+  const outcome = await changeBrowser(ports, ask);
+  // A refused PATCH to this very name may have given it back meanwhile.
+  if (outcome.kind === "done") await reserve();
+  // Another PATCH may have given the lease this very name meanwhile.
+  const isUnused = async (): Promise<boolean> => (await ports.homes.findHeld(homeOf(id), owner))?.browser.lease?.name !== name;
+  const giveBack = async (): Promise<void> => void ((await isUnused()) && (await ports.projects.freeName({ kind: "session", name, owner, only: reserved })));
+  // One that cannot be given back now is void when its time is up; why the change was refused is to be told all the same.
+  if (outcome.kind === "refused") await giveBack().catch(passStoreTrouble);
+  return outcome;
+}
+
+/** Throws again what is no trouble of the store. */
+function passStoreTrouble(error: unknown): void {
+  if (!(error instanceof RemudaError && error.code === "store_unavailable")) throw error;
+}
+
+const inForce: Detail = { code: "network_in_force", message: "What the browser may reach has changed as was asked for" };
+
+/** What its node has said to be in force is, whether or not Redis can be told, or asked for the rest. */
+async function orInForce<Value>(work: () => Promise<Value>): Promise<Value | Refusal> {
+  try {
+    return await work();
+  } catch (error) {
+    passStoreTrouble(error);
+    return refusal("store_unavailable", { message: "The network is in force; the store could not be reached for the rest. To send the same again is harmless", details: [inForce] });
+  }
+}
+
+/**
+ * First what the browser may refuse, all of it or nothing, then the record; the start page last, since nothing of it is waited for but
+ * its dispatch. A network that is asked for alone is the node's to refuse when the record asks for it.
+ */
+async function changeBrowser(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal> {
+  const { session: { browser, profile }, patch, wanted } = ask;
+  const network = networkOf(patch);
+  const attached = profile ? undefined : wanted;
+  const isRunning = Boolean(patch.viewport ?? attached);
+  const refused = isRunning
+    ? await changeRunning(ports, browser, { ...runningOf(patch), ...(attached && { profile: attached }), ...(network && { network }) })
+    : await changeNetwork(ports, browser, network);
+  if (refused) return refused;
+  const isInForce = network !== undefined && !isRunning;
+  const record = () => changeRecord(ports, ask, { attached, network: isRunning ? network : undefined });
+  return isInForce ? await orInForce(record) : await record();
+}
+
+interface Recorded {
+  readonly attached: LoadedProfile | undefined;
+  /** What the record has still to ask for, and the node to put in force. */
+  readonly network: Touch["network"];
+}
+
+async function changeRecord(ports: Ports, { session: { browser }, patch, caller }: Ask, { attached, network }: Recorded): Promise<Done<Session> | Refusal> {
+  const reply = await ports.homes.touch(homeOf(browser.id), {
+    browser: browser.id, change: touchOf(patch, attached, network), request: caller.request, ...(browser.lease ? { lease: browser.lease.id } : {}),
+  });
+  if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
+  const late = network && (await askNetwork(ports, reply.browser));
+  if (late) return late;
+  if (patch.start_url) await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
+  if (!network) return await shown(ports, reply);
+  // What its node has put in force since is part of the answer.
+  return await orInForce(async () => await shown(ports, await ports.homes.findBrowser(browser.id)));
+}
+
+async function shown({ configs }: Ports, found: { readonly browser: Browser; readonly at: Millis } | undefined): Promise<Done<Session> | Refusal> {
+  const session = found && (await configs.findSession(found.browser, found.at));
+  return session ? done(session) : refusal("browser_not_found");
+}
+
+const runningOf = ({ viewport }: SessionPatch): RunningChange => (viewport ? { viewport: { width: viewport.width, height: viewport.height } } : {});
+
+/** The record says first what is asked, so that a node which the question does not reach finds it there. In force is what the node says is. */
+async function changeNetwork(ports: Ports, browser: Browser, network: Touch["network"]): Promise<Refusal | undefined> {
+  if (!network || !browser.lease) return undefined;
+  const reply = await ports.homes.touch(homeOf(browser.id), {
+    browser: browser.id, lease: browser.lease.id, change: { set: {}, clear: [], touched: true, network }, request: newRequestId(),
+  });
+  if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
+  return await askNetwork(ports, reply.browser);
+}
+
+async function askNetwork(ports: Ports, browser: Browser): Promise<Refusal | undefined> {
+  const { id, lease } = browser;
+  const change = lease?.networkWanted;
+  if (!lease || !change) return refusal("conflict");
+  const { revision } = change;
+  const answer = await ports.askNode(browser, { kind: "network", revision, change });
+  if (answer.kind === "done") {
+    // A node that Redis does not reach cannot say so in the record.
+    return await orInForce(async () => {
+      await ports.reports.applied({ browser: id, lease: lease.id, revision, outcome: "applied" });
+      return undefined;
+    });
+  }
+  if (answer.kind === "failed") return refusal("conflict", { message: "The browser's node could not put this network in force; nothing has changed" });
+  return refusal("node_silent", {
+    retryAfterSeconds: 1, message: "The change is not in force yet: the browser's node did not answer in time, and will put it in force when it hears of it. DELETE the session to be sure",
+  });
+}
+
+/** `""` removes the proxy. */
+function chosenBy(id: string | undefined): ProxyChoice | undefined {
+  if (id === undefined) return undefined;
+  return id === "" ? { mode: "direct" } : { id };
+}
+
+function networkOf({ network, proxy, proxy_id }: SessionPatch): Touch["network"] {
+  const allowed = network?.allowed_hosts;
+  const chosen = proxy ?? chosenBy(proxy_id);
+  if (allowed === undefined && chosen === undefined) return undefined;
+  return {
+    ...(allowed === undefined ? {} : { allowedHosts: JSON.stringify(allowed && normaliseNetwork({ allowed_hosts: allowed }).allowed_hosts) }),
+    ...(chosen === undefined ? {} : { proxy: JSON.stringify(chosen) }),
+  };
+}
+
+function touchOf({ name, tags, start_url, viewport }: SessionPatch, profile: LoadedProfile | undefined, network: Touch["network"]): Touch {
+  const hasTags = tags !== undefined && Object.keys(tags).length > 0;
+  const rate = viewport && { width: viewport.width, height: viewport.height, refresh_rate: refreshRateOf(viewport) };
+  return {
+    set: {
+      ...(name ? { name } : {}), ...(hasTags ? { tags: JSON.stringify(tags) } : {}),
+      ...(start_url ? { startUrl: start_url } : {}), ...(rate ? { viewport: JSON.stringify(rate) } : {}),
+      ...(profile ? { profile: JSON.stringify(profile) } : {}),
+    },
+    clear: [...(name === "" ? ["name"] : []), ...(tags !== undefined && !hasTags ? ["tags"] : [])],
+    touched: Boolean(viewport) || Boolean(start_url),
+    ...(network && { network }),
+  };
+}

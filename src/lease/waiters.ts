@@ -1,0 +1,78 @@
+import type { Clock, Millis } from "../base/clock.js";
+import type { RequestId } from "../base/ids.js";
+import type { ControlMessage } from "../pool/ports/pool-store.js";
+
+/** How a wait ended: by a message, by its time, by its caller's going, or because this control stops. */
+export type WaitEnd =
+  | { readonly kind: "message"; readonly message: ControlMessage }
+  | { readonly kind: "timeout" | "gone" | "stopping" };
+
+/** One place where a request of this control waits for messages. */
+export interface Place {
+  /** Resolves at the first message that was not waited for yet, `limitMs` after the place was taken, when `gone` aborts, or when the desk closes. */
+  wait(limitMs: Millis, gone: AbortSignal): Promise<WaitEnd>;
+  leave(): void;
+}
+
+/** The ends that have come for one place, one waiter at a time taking them. */
+class Ends {
+  readonly #come: WaitEnd[] = [];
+  #wake: ((end: WaitEnd) => void) | undefined;
+
+  put(end: WaitEnd): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    if (wake) wake(end);
+    else this.#come.push(end);
+  }
+
+  next(): Promise<WaitEnd> {
+    const [end] = this.#come.splice(0, 1);
+    return end ? Promise.resolve(end) : new Promise((resolve) => (this.#wake = resolve));
+  }
+}
+
+/** The requests of this control that wait; a message is for one of them, or for nobody. */
+export class Desk {
+  readonly #places = new Map<RequestId, Ends>();
+  #isClosed = false;
+
+  constructor(private readonly clock: Clock) {}
+
+  /** Taken before the script runs, since its message may come before its reply. */
+  take(connection: RequestId): Place {
+    const ends = new Ends();
+    const takenAt = this.clock.monotonic();
+    this.#places.set(connection, ends);
+    return {
+      leave: () => void this.#places.delete(connection),
+      wait: async (limitMs, gone) => {
+        if (this.#isClosed) ends.put({ kind: "stopping" });
+        const onGone = (): void => ends.put({ kind: "gone" });
+        const leftMs = Math.max(0, takenAt + limitMs - this.clock.monotonic());
+        const cancel = this.clock.after(leftMs, () => ends.put({ kind: "timeout" }));
+        gone.addEventListener("abort", onGone);
+        if (gone.aborted) onGone();
+        try {
+          return await ends.next();
+        } finally {
+          cancel();
+          gone.removeEventListener("abort", onGone);
+        }
+      },
+    };
+  }
+
+  /** Delivers a message to its request; false where it does not wait here. */
+  deliver(connection: RequestId, message: ControlMessage): boolean {
+    const place = this.#places.get(connection);
+    place?.put({ kind: "message", message });
+    return place !== undefined;
+  }
+
+  /** A stopping control answers its waiting acquires at once. */
+  close(): void {
+    this.#isClosed = true;
+    for (const ends of this.#places.values()) ends.put({ kind: "stopping" });
+  }
+}

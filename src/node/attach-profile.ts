@@ -1,0 +1,75 @@
+import { chown, mkdir, rename, rm } from "node:fs/promises";
+import type { ProfileId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Left, Room } from "../browser/chromium.js";
+import { removeTree } from "../browser/directories.js";
+import type { Furnishing } from "./browser-assets.js";
+import { done, failed, failedBy, type Outcome } from "../gateway/relay/command-result.js";
+import type { Restarts } from "./restarts.js";
+import type { Slot } from "./slot.js";
+
+export interface AttachingPorts {
+  readonly furnishing: Pick<Furnishing, "profile">;
+  readonly restarts: Restarts;
+  readonly log: Log;
+}
+
+type Attached = NonNullable<Slot["profile"]>;
+
+/** Gives a running browser that has no profile the state of one: it restarts from it. Its record says before that nobody else gets it. */
+export class Attaching {
+  constructor(private readonly ports: AttachingPorts) {}
+
+  /** In the slot's turn only. */
+  async attach(slot: Slot, profile: Attached): Promise<Outcome> {
+    const had = slot.profile;
+    // It was attached by a request whose answer was lost.
+    if (had?.id === profile.id && had.isSaved === profile.isSaved) return done;
+    if (had) return failed("The browser has a profile already", "profile_loaded");
+    try {
+      await this.#restart(slot, profile.id);
+    } catch (error) {
+      this.ports.log.info({ browser: slot.id, profile: profile.id, error: textOf(error) }, "profile not attached");
+      return failedBy(error);
+    }
+    slot.profile = profile;
+    return done;
+  }
+
+  async #restart(slot: Slot, profile: ProfileId): Promise<void> {
+    await this.ports.restarts.restart(slot, {
+      why: "the browser restarts with a profile",
+      furnish: (left) => async (room) => {
+        await putAside(left);
+        await this.#fill(profile, room);
+        return left.extensions;
+      },
+      undo: putBack,
+    });
+    // It goes with the browser otherwise.
+    await removeTree(asideOf(slot.chromium)).catch(() => {});
+  }
+
+  async #fill(profile: ProfileId, room: Room): Promise<void> {
+    const { directories, uid } = room;
+    await mkdir(directories.profile, { mode: 0o700 });
+    if (uid !== null) await chown(directories.profile, uid, uid);
+    await this.ports.furnishing.profile(profile, room);
+  }
+}
+
+/** While no process of the browser runs, nothing in its directories is put in the place of anything. */
+const asideOf = ({ directories }: Pick<Left, "directories">): string => `${directories.profile}-before`;
+
+async function putAside(left: Left): Promise<void> {
+  await rm(asideOf(left), { recursive: true, force: true });
+  await rename(left.directories.profile, asideOf(left));
+}
+
+async function putBack(left: Left): Promise<void> {
+  const { profile } = left.directories;
+  const isAside = await rename(asideOf(left), `${profile}-back`).then(() => true, () => false);
+  if (!isAside) return;
+  await rm(profile, { recursive: true, force: true });
+  await rename(`${profile}-back`, profile);
+}

@@ -1,0 +1,112 @@
+import PQueue from "p-queue";
+import type { Clock, Millis } from "../base/clock.js";
+import { within } from "../base/deadline.js";
+import type { BrowserId } from "../base/ids.js";
+import type { Chromium, Furnish, LaunchSpec, Left } from "../browser/chromium.js";
+import { memoryBytes } from "../spec/bodies.js";
+import type { LaunchConfig } from "../spec/launch-template.js";
+import type { Door } from "./browser-egress.js";
+import type { Slot } from "./slot.js";
+
+export interface LaunchOptions {
+  readonly signal: AbortSignal;
+  /** Chromium has given its first answer. */
+  readonly onAnswer: () => void;
+  /** Starts again what has left; where that fails it stays ours. */
+  readonly adopt?: Left;
+}
+
+/** A browser's first start. */
+export interface First {
+  readonly config: LaunchConfig;
+  /** It ends with its first holder. */
+  readonly isForOne: boolean;
+  readonly signal: AbortSignal;
+}
+
+export interface LaunchingPorts {
+  /** Throws, with a text for people, where the browser cannot be let out. */
+  openDoor(browser: BrowserId, config: LaunchConfig): Promise<Door>;
+  launch(spec: LaunchSpec, options: LaunchOptions): Promise<Chromium>;
+  /** What a browser of this configuration is made of; undefined where it is nothing but itself. */
+  furnishing(config: LaunchConfig): Furnish | undefined;
+  readonly parallelLaunches: number;
+  /** A launch that takes longer, its turn included, has failed; what becomes of it is ended when it comes. */
+  readonly launchLimitMs: Millis;
+  readonly clock: Clock;
+}
+
+/** Somebody waits for a restart; a launch is for later. */
+const restartPriority = 1;
+
+/** Starts Chromium, no more at once than this node may. */
+export class Launching {
+  readonly #queue: PQueue;
+
+  constructor(private readonly ports: LaunchingPorts) {
+    this.#queue = new PQueue({ concurrency: ports.parallelLaunches });
+  }
+
+  /** Opens the browser's door and starts it; where it throws, nothing of either is left, or is ended when it comes. */
+  async first(id: BrowserId, first: First): Promise<{ chromium: Chromium; door: Door }> {
+    const { clock, launchLimitMs: limitMs } = this.ports;
+    const late = new AbortController();
+    const launch = this.#first(id, { ...first, signal: AbortSignal.any([first.signal, late.signal]) });
+    try {
+      return await within(clock, { what: "the launch", limitMs }, launch);
+    } catch (error) {
+      late.abort(error);
+      void launch.then(({ chromium, door }) => chromium.kill().finally(() => door.close())).catch(() => {});
+      throw error;
+    }
+  }
+
+  #first(id: BrowserId, { config, isForOne, signal }: First): Promise<{ chromium: Chromium; door: Door }> {
+    return this.#inTurn(0, async (onAnswer) => {
+      signal.throwIfAborted();
+      const door = await this.ports.openDoor(id, config);
+      try {
+        signal.throwIfAborted();
+        const furnish = this.ports.furnishing(config);
+        const start = config.start_url === undefined ? {} : { startUrl: config.start_url };
+        const spec = { ...specOf(id, config, door), ...start, ...(furnish && { furnish }), ...(isForOne && { isForOne }) };
+        return { chromium: await this.ports.launch(spec, { signal, onAnswer }), door };
+      } catch (error) {
+        await door.close();
+        throw error;
+      }
+    });
+  }
+
+  /** Starts a browser of this node again, in what it has left and behind the same door. */
+  again({ id, config, door, ending: signal }: Slot, adopt: Left, furnish: Furnish): Promise<Chromium> {
+    return this.#inTurn(restartPriority, async (onAnswer) => {
+      signal.throwIfAborted();
+      return await this.ports.launch({ ...specOf(id, config, door), furnish }, { signal, onAnswer, adopt });
+    });
+  }
+
+  /**
+   * A launch holds its place in the queue until Chromium has answered: what follows waits more than it works. The queue is
+   * not given the signal: it would settle before the launch has cleared up after itself.
+   */
+  #inTurn<Result>(priority: number, start: (onAnswer: () => void) => Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const turn = (): Promise<void> => new Promise((free) => {
+        // One that hangs keeps no other from its turn.
+        const cancel = this.ports.clock.after(this.ports.launchLimitMs, free);
+        start(free).then(resolve, reject).finally(() => {
+          cancel();
+          free();
+        });
+      });
+      this.#queue.add(turn, { priority }).catch(reject);
+    });
+  }
+}
+
+const specOf = (browser: BrowserId, config: LaunchConfig, { spec: egress }: Door): LaunchSpec => ({
+  browser, egress, engine: config.engine, headless: config.headless, stealth: config.stealth, kioskMode: config.kiosk_mode,
+  viewport: { width: config.viewport.width, height: config.viewport.height }, memoryBytes: memoryBytes(config.memory),
+  ...(config.browser_policy && { policy: config.browser_policy }),
+});

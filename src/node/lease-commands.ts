@@ -1,0 +1,170 @@
+import { LRUCache } from "lru-cache";
+import type { Millis } from "../base/clock.js";
+import type { ClaimId, LeaseId, RequestId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Homes, Job, NodeMessage, NodeQuestion, NodeReports } from "../pool/ports/pool-store.js";
+import type { Changing } from "./change-session.js";
+import type { Networks } from "./network-sync.js";
+import { done, failed, type Outcome } from "../gateway/relay/command-result.js";
+import type { Slot } from "./slot.js";
+import type { Slots } from "./slots.js";
+import type { Succession } from "./lease-handover.js";
+import type { Uploads } from "./extension-uploads.js";
+import { visitFor } from "./exclusive.js";
+
+type Asked = Extract<NodeMessage, { kind: "ask" }>;
+
+export interface FencePorts {
+  readonly slots: Slots;
+  readonly homes: Homes;
+  readonly reports: NodeReports;
+  readonly log: Log;
+  readonly networks: Networks;
+  readonly succession: Succession;
+  readonly uploads: Uploads;
+  readonly changing: Changing;
+  readonly resetLimitMs: Millis;
+  answer(message: Asked, outcome: Outcome): Promise<void>;
+}
+
+/** What a node does for a lease between its grant and its end: start page, questions, the fence, the reset. */
+export class Fence {
+  readonly #outcomes = new LRUCache<RequestId, Promise<Outcome>>({ max: 1000 });
+
+  constructor(private readonly ports: FencePorts) {}
+
+  /** A message is a hint: one that comes late or twice changes nothing. */
+  hear(message: NodeMessage): void {
+    const slot = this.ports.slots.find(message.browser);
+    if (!slot) return;
+    const onFault = (error: unknown): void => this.ports.log.warn({ browser: slot.id, kind: message.kind, error: textOf(error) }, "message not carried out");
+    void this.#act(slot, message).catch(onFault);
+  }
+
+  /** The same for what comes without Redis; undefined where there is no such browser here. */
+  async hearDirectly(message: NodeMessage): Promise<Outcome | undefined> {
+    const slot = this.ports.slots.find(message.browser);
+    if (!slot) return undefined;
+    if (message.kind === "ask") return await this.#outcomeOf(slot, message);
+    // The browser is over, and whoever ends it may not have heard: from now on nothing leaves it.
+    if (message.kind === "cut") await slot.door.close();
+    await this.#act(slot, message);
+    return done;
+  }
+
+  async #act(slot: Slot, message: NodeMessage): Promise<void> {
+    switch (message.kind) {
+      case "cut":
+        this.ports.succession.leave(slot, message.lease);
+        return await slot.activity.cutLease(message.lease, message.why);
+      case "start": return await this.#start(slot, message);
+      case "ask": return await this.ports.answer(message, await this.#outcomeOf(slot, message));
+      case "fence": return await this.#fence(slot, message);
+    }
+  }
+
+  async #start(slot: Slot, { lease, url }: Extract<NodeMessage, { kind: "start" }>): Promise<void> {
+    if (await this.ports.succession.begin(slot, lease)) await this.start(slot, lease, url);
+  }
+
+  /** The acquire's start page, once per lease that has begun; dropped where the lease has ended or a client is there already. */
+  start(slot: Slot, lease: LeaseId, url: string): Promise<void> {
+    if (slot.started?.lease === lease) return slot.started.dispatched;
+    if (slot.activity.isOver(lease) || slot.activity.registrations > 0) return Promise.resolve();
+    const dispatched = visitFor(slot, lease, (signal) => navigate(slot, url, signal)).then(() => {}, (error: unknown) => {
+      this.ports.log.debug({ browser: slot.id, error: textOf(error) }, "start page not dispatched");
+    });
+    slot.started = { lease, dispatched };
+    return dispatched;
+  }
+
+  /** A question that comes both ways is carried out once. */
+  #outcomeOf(slot: Slot, message: Asked): Promise<Outcome> {
+    const { question } = message;
+    const outcome = this.#outcomes.get(question) ?? this.#find(slot, message);
+    this.#outcomes.set(question, outcome);
+    // Where it cannot be known whether it is carried out, it may be asked again.
+    outcome.catch(() => this.#outcomes.delete(question));
+    return outcome;
+  }
+
+  async #find(slot: Slot, { lease, what }: Asked): Promise<Outcome> {
+    if (!(await this.ports.succession.begin(slot, lease))) return failed();
+    // Where it cannot be known whether the change is in force, no answer is one: the caller is told so.
+    if (what.kind === "network") return (await this.#changeNetwork(slot, lease, what)) ? done : failed();
+    return await this.#carryOut(slot, lease, what).catch((error: unknown) => {
+      this.ports.log.info({ browser: slot.id, what: what.kind, error: textOf(error) }, "question refused by the browser");
+      return failed();
+    });
+  }
+
+  #changeNetwork(slot: Slot, lease: LeaseId, { revision, change }: Extract<NodeQuestion, { kind: "network" }>): Promise<boolean> {
+    return this.ports.networks.sync(slot, revision, change && { lease, change, isWanted: () => !slot.activity.isOver(lease) });
+  }
+
+  async #carryOut(slot: Slot, lease: LeaseId, what: Exclude<NodeQuestion, { kind: "network" }>): Promise<Outcome> {
+    switch (what.kind) {
+      case "extensions": return await this.ports.uploads.add(slot, lease, what.items);
+      case "navigate": return await this.#navigate(slot, lease, what.url);
+      case "change": return await this.ports.changing.change(slot, lease, what);
+    }
+  }
+
+  async #navigate(slot: Slot, lease: LeaseId, url: string): Promise<Outcome> {
+    // From now on the acquire's own start page is no longer wanted.
+    slot.started = { lease, dispatched: Promise.resolve() };
+    const outcome = await visitFor(slot, lease, async (signal) => {
+      await navigate(slot, url, signal);
+      return done;
+    });
+    return outcome ?? failed();
+  }
+
+  /** Cuts the lease and restores the pool's baseline; without a reset the browser is then free. */
+  async #fence(slot: Slot, { lease, claim, mode }: { lease: LeaseId; claim: ClaimId; mode: "none" | "state" }): Promise<void> {
+    if (mode === "state") this.ports.succession.leave(slot, lease);
+    const isFenced = await this.#cut(slot, lease);
+    if (isFenced && mode === "none") await this.ports.reports.freed(slot.id, claim);
+  }
+
+  async #cut(slot: Slot, lease: LeaseId): Promise<boolean> {
+    try {
+      await slot.activity.cutLease(lease, "released");
+      // Heard late, it is no word about the next holder's.
+      await slot.inTurn(async () => {
+        if (slot.activity.lease === undefined) await slot.restoreViewport();
+      });
+      await this.ports.networks.restore(slot);
+      return true;
+    } catch (error) {
+      await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
+      return false;
+    }
+  }
+
+  /** A reset job: fence, clear, compare with the fingerprint of the launch; any difference retires the browser. */
+  async reset({ browser: id, claim }: Pick<Job, "browser" | "claim">): Promise<void> {
+    const slot = this.ports.slots.find(id);
+    const record = (await this.ports.homes.findBrowser(id))?.browser;
+    if (!slot || record?.state !== "resetting" || record.claim !== claim) return;
+    if (record.fence) {
+      this.ports.succession.leave(slot, record.fence);
+      if (!(await this.#cut(slot, record.fence))) return;
+    }
+    try {
+      const { differences } = await slot.chromium.reset(this.ports.resetLimitMs);
+      if (differences.length > 0) return await this.ports.slots.retireNow(slot, "not_clean", differences.join("; "));
+    } catch (error) {
+      return await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
+    }
+    if (slot.stray === record.fence) slot.stray = undefined;
+    await this.ports.reports.freed(id, claim);
+  }
+}
+
+/** Where a restart is under way, what comes after it. */
+async function navigate(slot: Slot, url: string, signal: AbortSignal): Promise<void> {
+  await slot.restarting;
+  signal.throwIfAborted();
+  await slot.chromium.navigate(url);
+}

@@ -1,0 +1,115 @@
+import type { Millis } from "../base/clock.js";
+import type { LeaseId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Browser } from "../pool/browser.js";
+import type { Homes, NodeReports } from "../pool/ports/pool-store.js";
+import type { Networks } from "./network-sync.js";
+import type { Slot } from "./slot.js";
+import type { Slots } from "./slots.js";
+
+export interface SuccessionPorts {
+  readonly slots: Pick<Slots, "endUnder" | "retireNow">;
+  readonly homes: Pick<Homes, "findBrowser">;
+  readonly reports: Pick<NodeReports, "strayed">;
+  readonly networks: Pick<Networks, "restore" | "sync">;
+  readonly log: Log;
+}
+
+/**
+ * From one lease of a browser to the next. As a rule the fence has cut the earlier one before. But a failover may take from Redis
+ * what it has acknowledged, and then it lends a browser that somebody uses. So before a lease begins here, every other lease that
+ * this node knows is cut, by the record's word, and what it has left is restored or retired, as its release would have.
+ */
+export class Succession {
+  readonly #underWay = new WeakMap<Slot, Promise<unknown>>();
+
+  constructor(private readonly ports: SuccessionPorts) {}
+
+  /** The lease begins, and is the only one. False where it is over, or the browser is. Throws where Redis has to be asked and cannot. */
+  async begin(slot: Slot, lease: LeaseId, agoMs: Millis = 0): Promise<boolean> {
+    const isSole = await this.#isSole(slot, lease, (record) => record?.lease?.id === lease);
+    if (isSole) slot.activity.begin(lease, agoMs);
+    return isSole && !slot.activity.isOver(lease);
+  }
+
+  /** Cuts whoever uses a browser that its record calls idle. */
+  async clear(slot: Slot): Promise<void> {
+    await this.#isSole(slot, undefined, (record) => record?.state === "idle");
+  }
+
+  /**
+   * A lease is about to be cut, and what it has done to the browser is to be undone, or ended with it. Noted until then: where Redis
+   * forgets the lease together with its end, nobody else gets the browser as it is.
+   */
+  leave(slot: Slot, lease: LeaseId): void {
+    const isKnown = slot.activity.rivalsOf(undefined).includes(lease);
+    if (isKnown && hasUsed(slot, lease)) slot.stray ??= lease;
+  }
+
+  async #isSole(slot: Slot, lease: LeaseId | undefined, isMeant: (record: Browser | undefined) => boolean): Promise<boolean> {
+    if (isClear(slot, lease) && !this.#underWay.has(slot)) return true;
+    const earlier = this.#underWay.get(slot) ?? Promise.resolve();
+    const turn = earlier.then(() => this.#become(slot, lease, isMeant));
+    const settled = turn.catch(() => {});
+    this.#underWay.set(slot, settled);
+    void settled.then(() => void (this.#underWay.get(slot) === settled && this.#underWay.delete(slot)));
+    return await turn;
+  }
+
+  /** Read again: of the record that somebody has read and of what this node has heard, either may be the newer. */
+  async #become(slot: Slot, lease: LeaseId | undefined, isMeant: (record: Browser | undefined) => boolean): Promise<boolean> {
+    if (isClear(slot, lease)) return true;
+    if (!isMeant((await this.ports.homes.findBrowser(slot.id))?.browser)) return false;
+    try {
+      await this.#cut(slot, lease);
+    } catch (error) {
+      await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
+      return false;
+    }
+    return slot.stray === undefined || (await this.#settle(slot, slot.stray));
+  }
+
+  /** What one of them has done to the browser is noted on the slot until it is settled: nobody gets it before, whatever fails. */
+  async #cut(slot: Slot, lease: LeaseId | undefined): Promise<void> {
+    const rivals = slot.activity.rivalsOf(lease);
+    slot.stray ??= rivals.find((rival) => hasUsed(slot, rival));
+    for (const rival of rivals) this.ports.log.warn({ browser: slot.id, lease: rival }, "lease cut that its record does not name");
+    await Promise.all(rivals.map((rival) => slot.activity.cutLease(rival, "superseded")));
+  }
+
+  async #settle(slot: Slot, stray: LeaseId): Promise<boolean> {
+    const { slots, reports } = this.ports;
+    const said = await reports.strayed(slot.id, { lease: stray, isAltered: isAltered(slot) });
+    if (said.kind === "kept") return await this.#restore(slot, stray);
+    if (said.kind === "held") return false;
+    await slots.endUnder(slot, said.claim);
+    return false;
+  }
+
+  async #restore(slot: Slot, stray: LeaseId): Promise<boolean> {
+    const { networks } = this.ports;
+    try {
+      await slot.inTurn(() => slot.restoreViewport());
+      if (slot.network?.lease === stray) await networks.restore(slot);
+      // The new holder may have changed it already.
+      await networks.sync(slot);
+    } catch (error) {
+      await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
+      return false;
+    }
+    slot.stray = undefined;
+    return true;
+  }
+}
+
+const isClear = (slot: Slot, lease: LeaseId | undefined): boolean => slot.stray === undefined && slot.activity.rivalsOf(lease).length === 0;
+
+/** A lease that nobody came under has changed nothing. */
+function hasUsed({ activity, started, viewport, network }: Slot, lease: LeaseId): boolean {
+  const hasCome = activity.lease !== lease || activity.registrations > 0;
+  return hasCome || started?.lease === lease || viewport !== undefined || network?.lease === lease;
+}
+
+/** It has what its launch did not give it, and no pool takes back. */
+const isAltered = ({ uploads, network, profile, config }: Slot): boolean =>
+  uploads.length > 0 || network?.settings.proxy !== undefined || profile?.id !== config.profile_id;

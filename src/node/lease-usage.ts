@@ -1,0 +1,44 @@
+import type { LeaseId } from "../base/ids.js";
+import type { Usage } from "../pool/browser.js";
+import type { LeaseUsage } from "../pool/ports/pool-store.js";
+
+const minus = (now: Usage, before: Usage): Usage => ({
+  requests: now.requests - before.requests, denied: now.denied - before.denied,
+  bytesSent: now.bytesSent - before.bytesSent, bytesReceived: now.bytesReceived - before.bytesReceived,
+});
+
+/**
+ * What the present lease of a browser has used, or the last one. Counted from when this node first hears of the lease: what the
+ * browser did between two leases is no holder's.
+ */
+export class Using {
+  #lease: LeaseId | undefined;
+  #before: Usage;
+  #told = "";
+
+  /** With `fromNow`, for a session on demand, its first lease counts from the beginning. */
+  constructor(private readonly count: () => Usage, private readonly fromNow: boolean) {
+    this.#before = count();
+  }
+
+  begin(lease: LeaseId): void {
+    if (this.#lease !== undefined || !this.fromNow) this.#before = this.count();
+    this.#lease = lease;
+  }
+
+  /** Undefined where no lease was heard of. */
+  get total(): LeaseUsage | undefined {
+    return this.#lease && { lease: this.#lease, usage: minus(this.count(), this.#before) };
+  }
+
+  /** What is still to be told of `lease`; a second call tells only what came since. */
+  untold(lease: LeaseId): LeaseUsage | undefined {
+    const { total } = this;
+    const text = JSON.stringify(total);
+    if (total?.lease !== lease || text === this.#told || isNothing(total.usage)) return undefined;
+    this.#told = text;
+    return total;
+  }
+}
+
+const isNothing = (usage: Usage): boolean => Object.values(usage).every((count) => count === 0);

@@ -1,0 +1,205 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Clock, Millis } from "../base/clock.js";
+import { within } from "../base/deadline.js";
+import type { LeaseId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Rules } from "../egress/rules.js";
+import type { Lease, NetworkChange, NetworkSettings } from "../pool/browser.js";
+import type { Homes, NodeReports } from "../pool/ports/pool-store.js";
+import type { Slot } from "./slot.js";
+
+export interface NetworkPorts {
+  readonly homes: Homes;
+  readonly reports: NodeReports;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const settingsOf = ({ allowedHosts, proxy }: NetworkSettings): NetworkSettings => ({
+  ...(allowedHosts !== undefined && { allowedHosts }), ...(proxy !== undefined && { proxy }),
+});
+
+/** A change that is known and takes longer than this to put in force closes the browser's way out until it is. */
+const shutAfterMs: Millis = 1000;
+/** Where whoever asks says what is asked for, the record is read for so long. */
+const readLimitMs: Millis = 1500;
+
+/** A change as it was asked for, for where the record cannot be read. */
+export interface Unread {
+  readonly lease: LeaseId;
+  readonly change: NetworkChange;
+  /** Whether its lease is not over yet, as far as is known. */
+  isWanted(): boolean;
+}
+
+interface Asked {
+  readonly revision: number;
+  readonly unread?: Unread;
+}
+
+interface Changing {
+  readonly networkWanted: NetworkChange;
+  readonly asked: Asked;
+  readonly closing: Closing;
+}
+
+/** Closes the way out of a browser that waits for a change. */
+interface Closing {
+  /** From now on a change is known. */
+  arm(): void;
+}
+
+/** Brings what browsers may reach in line with what their records say; one step at a time for each browser. */
+export class Networks {
+  readonly #last = new WeakMap<Slot, Promise<unknown>>();
+  /** Rules of a change that the record does not ask for yet. */
+  readonly #prepared = new WeakMap<Slot, { readonly asked: NetworkSettings; readonly rules: Rules }>();
+  /** Browsers whose record has still to be read, or told. */
+  readonly #behind = new WeakSet<Slot>();
+
+  constructor(private readonly ports: NetworkPorts) {}
+
+  /**
+   * Puts in force what the record says of the lease's network, asked for or in force already. Resolves with whether the change
+   * `revision`, or a later one, is. Where Redis cannot be asked it puts in force what it was told, or throws. A browser with a change
+   * that is known and not in force is closed; one of which nothing is known goes on.
+   */
+  sync(slot: Slot, revision = 0, unread?: Unread): Promise<boolean> {
+    return this.#inTurn(slot, async () => {
+      let cancel: (() => void) | undefined;
+      const arm = (): void => void (cancel ??= this.ports.clock.after(shutAfterMs, () => slot.door.shut()));
+      if (revision > 0) arm();
+      this.#behind.delete(slot);
+      try {
+        return await this.#sync(slot, { revision, ...(unread && { unread }) }, { arm });
+      } catch (error) {
+        this.#behind.add(slot);
+        if (cancel) slot.door.shut();
+        throw error;
+      } finally {
+        cancel?.();
+      }
+    });
+  }
+
+  /** Whether what is in force and the record are to be compared again. */
+  isBehind(slot: Slot): boolean {
+    return this.#behind.has(slot) || slot.door.isShut;
+  }
+
+  /**
+   * Makes ready what the record will ask for next, so that it cannot be refused then. False where it cannot be, or the lease is over; nothing
+   * has changed either way.
+   */
+  async prepare(slot: Slot, lease: LeaseId, asked: NetworkSettings): Promise<boolean> {
+    const record = (await this.ports.homes.findBrowser(slot.id))?.browser.lease;
+    if (record?.id !== lease) return false;
+    const all = { ...settingsOf(record.networkWanted ?? record.network ?? {}), ...asked };
+    try {
+      this.#prepared.set(slot, { asked: all, rules: await slot.door.rulesWith({ revision: 0, ...all }) });
+      return true;
+    } catch (error) {
+      this.ports.log.warn({ browser: slot.id, lease, error: textOf(error) }, "network change refused");
+      return false;
+    }
+  }
+
+  async #rulesFor(slot: Slot, wanted: NetworkChange): Promise<Rules> {
+    const prepared = this.#prepared.get(slot);
+    this.#prepared.delete(slot);
+    return prepared && isDeepStrictEqual(prepared.asked, settingsOf(wanted)) ? prepared.rules : await slot.door.rulesWith(wanted);
+  }
+
+  /** The launch's own rules again where a lease that is over had others; those of a holder stay. */
+  restore(slot: Slot): Promise<void> {
+    return this.#inTurn(slot, async () => {
+      if (slot.network && slot.activity.isOver(slot.network.lease)) await this.#restore(slot);
+    });
+  }
+
+  async #restore(slot: Slot): Promise<void> {
+    if (slot.network === undefined) return;
+    await slot.door.apply();
+    slot.network = undefined;
+  }
+
+  async #sync(slot: Slot, asked: Asked, closing: Closing): Promise<boolean> {
+    const read = await this.#read(slot, asked);
+    if (read === undefined) return await this.#putUnread(slot, asked);
+    const { revision } = asked;
+    const { lease } = read;
+    const { network, networkWanted } = lease ?? {};
+    const isOld = network !== undefined && network.revision !== slot.network?.revision;
+    if (networkWanted || isOld) closing.arm();
+    if (lease && networkWanted) {
+      const isChanged = await this.#change(slot, lease, { networkWanted, asked, closing });
+      return isChanged && networkWanted.revision >= revision;
+    }
+    if (lease && isOld) await this.#put({ slot, lease: lease.id }, network, await slot.door.rulesWith(network));
+    else if (lease && !network) await this.#restore(slot);
+    await slot.door.reopen();
+    return (network?.revision ?? 0) >= revision;
+  }
+
+  /** Undefined where the record cannot be read, and is not needed. */
+  async #read(slot: Slot, { unread }: Asked): Promise<{ readonly lease: Lease | undefined } | undefined> {
+    const reading = this.ports.homes.findBrowser(slot.id).then((found) => ({ lease: found?.browser.lease }));
+    if (!unread) return await reading;
+    return await within(this.ports.clock, { what: "reading the record", limitMs: readLimitMs }, reading).catch(() => undefined);
+  }
+
+  /** The record is brought in line by whoever asked, and by the next look. */
+  async #putUnread(slot: Slot, { revision, unread }: Asked): Promise<boolean> {
+    if (!unread?.isWanted()) return false;
+    const { lease, change } = unread;
+    const known = slot.network?.lease === lease ? slot.network : undefined;
+    // A later one, or one that a failover took from Redis, whose numbers begin anew: only the record tells.
+    if (known && known.revision > revision) throw new Error("another change is in force, and the record cannot be read");
+    if (known?.revision === revision && isDeepStrictEqual(known.settings, settingsOf(change))) return true;
+    const rules = await slot.door.rulesWith(change);
+    if (!unread.isWanted()) return false;
+    await this.#put({ slot, lease }, change, rules);
+    this.#behind.add(slot);
+    this.ports.log.info({ browser: slot.id, revision }, "network changed without the record");
+    return true;
+  }
+
+  /** In force first, then in the record: the record never tells of rules that do not hold. */
+  async #change(slot: Slot, { id: lease }: Lease, { networkWanted: wanted, asked, closing }: Changing): Promise<boolean> {
+    const { log } = this.ports;
+    const { revision } = wanted;
+    const rules = await this.#rulesFor(slot, wanted).catch((error: unknown) => {
+      log.warn({ browser: slot.id, lease, error: textOf(error) }, "network change refused");
+      return undefined;
+    });
+    if (rules) await this.#put({ slot, lease }, wanted, rules);
+    else await slot.door.reopen();
+    const noted = await this.#tell(slot, { browser: slot.id, lease, revision, outcome: rules ? "applied" : "refused" });
+    if (rules) log.info({ browser: slot.id, lease, revision }, "network changed");
+    // Another has taken the place of what could not be put in force, or the lease is over: the record says which.
+    return rules !== undefined || (noted === "stale" && (await this.#sync(slot, { ...asked, revision }, closing)));
+  }
+
+  /** What is in force holds, whether the record can be told now or later. */
+  async #tell(slot: Slot, said: Parameters<NodeReports["applied"]>[0]): Promise<"applied" | "stale"> {
+    try {
+      return await this.ports.reports.applied(said);
+    } catch (error) {
+      if (said.outcome === "refused") throw error;
+      this.#behind.add(slot);
+      this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "network change in force and not told yet");
+      return "applied";
+    }
+  }
+
+  async #put({ slot, lease }: { slot: Slot; lease: LeaseId }, change: NetworkChange, rules: Rules): Promise<void> {
+    await slot.door.apply(rules);
+    slot.network = { lease, revision: change.revision, settings: settingsOf(change) };
+  }
+
+  #inTurn<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {
+    const turn = (this.#last.get(slot) ?? Promise.resolve()).then(work, work);
+    this.#last.set(slot, turn.catch(() => {}));
+    return turn;
+  }
+}

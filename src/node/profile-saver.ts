@@ -1,0 +1,110 @@
+import type { Readable } from "node:stream";
+import PQueue from "p-queue";
+import type { Clock, Millis } from "../base/clock.js";
+import type { ProfileId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Left } from "../browser/chromium.js";
+import type { RetireReason } from "../pool/browser.js";
+import type { ProfileArchives } from "../registry/profiles/profile.js";
+import type { Slot } from "./slot.js";
+
+/** `missing`: the profile was deleted; `broken`: Chromium did not come to its own end, so its state may be half written. */
+export type SaveOutcome = "saved" | "missing" | "broken" | "failed";
+
+export interface SavingPorts {
+  readonly profiles: Pick<ProfileArchives, "save">;
+  /** The tar of what a browser has left; fails where it is more than a profile may be. */
+  pack(left: Left): Readable;
+  /** The profile has another state now: browsers that were started from the last one are old. */
+  saved(profile: ProfileId): Promise<void>;
+  readonly meter: { profileSaved(outcome: SaveOutcome): void };
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Chromium's own end included. */
+  readonly limitMs: Millis;
+  /** From when this node stops. */
+  readonly hurriedMs: Millis;
+  /** Aborted where nobody waits any more: saves are given up. */
+  readonly hurry: AbortSignal;
+  /** Each packs and seals as fast as one core can. */
+  readonly parallelSaves: number;
+}
+
+/** Chromium that takes longer to write its state hangs. */
+const leaveLimitMs: Millis = 10_000;
+
+/** Ends that leave a state which nobody decided to keep. */
+const disorderly: ReadonlySet<RetireReason> = new Set([
+  "crashed", "unhealthy", "launch_failed", "reset_failed", "not_clean", "node_lost", "memory_exceeded", "storage_exceeded", "missing",
+]);
+export const isOrderly = (why: RetireReason | undefined): boolean => why !== undefined && !disorderly.has(why);
+
+/** Ends browsers whose state is to be kept, and keeps it. */
+export class Saving {
+  readonly #late = new AbortController();
+  readonly #queue: PQueue;
+  #latest: Millis | undefined;
+
+  constructor(private readonly ports: SavingPorts) {
+    this.#queue = new PQueue({ concurrency: ports.parallelSaves });
+  }
+
+  /** Those under way, and those that still come, have so long from now; the result calls that off. */
+  hurry(): () => void {
+    const { clock, hurriedMs } = this.ports;
+    this.#latest ??= clock.monotonic() + hurriedMs;
+    return clock.after(hurriedMs, () => this.#late.abort(new Error("the node stops")));
+  }
+
+  /** Ends the browser and makes its state the profile's; where that fails the profile is as it was. Rejects only where something of the browser is left. */
+  async save(slot: Slot, profile: ProfileId): Promise<void> {
+    const { clock, log, meter } = this.ports;
+    const startedAt = clock.monotonic();
+    const late = new AbortController();
+    const cancel = clock.after(this.ports.limitMs, () => late.abort(new Error(`it took longer than ${this.ports.limitMs} ms`)));
+    const signal = AbortSignal.any([late.signal, this.#late.signal, this.ports.hurry]);
+    try {
+      const outcome = await this.#keep(slot, profile, signal);
+      meter.profileSaved(outcome);
+      log.info({ browser: slot.id, profile, outcome, tookMs: Math.round(clock.monotonic() - startedAt) }, "profile save ended");
+    } catch (error) {
+      meter.profileSaved("failed");
+      log.warn({ browser: slot.id, profile, error: textOf(error) }, "profile not saved; it is as it was");
+    } finally {
+      cancel();
+      await this.#clear(slot);
+    }
+  }
+
+  async #keep(slot: Slot, profile: ProfileId, signal: AbortSignal): Promise<SaveOutcome> {
+    const { profiles, pack } = this.ports;
+    signal.throwIfAborted();
+    const left = slot.left ?? (await slot.leave(this.#leaveMs()));
+    if (!left.isWhole) return "broken";
+    signal.throwIfAborted();
+    const outcome = await this.#queue.add(async () => {
+      signal.throwIfAborted();
+      return await profiles.save(profile, pack(left), { signal });
+    });
+    if (outcome !== "committed") return "missing";
+    await this.#tell(profile);
+    return "saved";
+  }
+
+  /** Half of the time is the least that is left for the rest. */
+  #leaveMs(): Millis {
+    const { clock, limitMs } = this.ports;
+    const untilLate = this.#latest === undefined ? limitMs : Math.max(0, this.#latest - clock.monotonic());
+    return Math.min(leaveLimitMs, limitMs / 2, untilLate / 2);
+  }
+
+  async #tell(profile: ProfileId): Promise<void> {
+    await this.ports.saved(profile).catch((error: unknown) => {
+      this.ports.log.warn({ profile, error: textOf(error) }, "browsers of the profile's last state were not replaced");
+    });
+  }
+
+  async #clear(slot: Slot): Promise<void> {
+    await (slot.left ? slot.left.discard() : slot.chromium.kill());
+  }
+}

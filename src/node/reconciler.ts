@@ -1,0 +1,176 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { TimeLimitReached, within } from "../base/deadline.js";
+import { groupBy } from "../base/group-by.js";
+import { type BrowserId, type Home, homeOf, type NodeId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Browser } from "../pool/browser.js";
+import { memoryBytes } from "../spec/bodies.js";
+import type { Nodes } from "../pool/ports/node-store.js";
+import type { Homes, NodeReports, Projects } from "../pool/ports/pool-store.js";
+import type { Slot } from "./slot.js";
+import type { Slots } from "./slots.js";
+import type { Succession } from "./lease-handover.js";
+
+export interface KeepingPorts {
+  readonly node: NodeId;
+  readonly slots: Slots;
+  readonly homes: Homes;
+  readonly projects: Pick<Projects, "homes">;
+  readonly nodes: Pick<Nodes, "holdRoom" | "freeRoom">;
+  readonly reports: NodeReports;
+  readonly succession: Succession;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly expirePeriodMs: Millis;
+  readonly probePeriodMs: Millis;
+  readonly probeLimitMs: Millis;
+}
+
+/** Where this node has no browser there is seldom a record of one: so many such homes are looked at each time, until all were. */
+const othersPerLook = 32;
+
+/**
+ * Holds the browsers of this node and the records that name it against each other, both ways: a failover may take from Redis what it has
+ * acknowledged. Ends inactive leases, probes idle browsers, ends browsers that no record knows, and records without a browser.
+ */
+export class Keeping {
+  readonly #lastProbe = new WeakMap<Slot, Millis>();
+  #looking: Promise<void> | undefined;
+  /** Homes that this round has still to look at. */
+  #others: Home[] = [];
+  /** Browsers that an earlier look is still about. */
+  readonly #busy = new WeakSet<Slot>();
+
+  constructor(private readonly ports: KeepingPorts) {}
+
+  /** Looks from now on; the result stops that. */
+  start(): () => void {
+    return this.ports.clock.every(this.ports.expirePeriodMs, () => void this.look());
+  }
+
+  /** Never throws. Whoever asks while a look is under way joins it. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look()
+      .catch((error: unknown) => this.ports.log.warn({ error: textOf(error) }, "browsers could not be looked after"))
+      .finally(() => (this.#looking = undefined));
+    return this.#looking;
+  }
+
+  /** A client has come for a browser that is not here: where its record says that it is, the record is wrong. Never throws. */
+  async lookFor(id: BrowserId): Promise<void> {
+    const { homes, slots, node, log } = this.ports;
+    try {
+      const record = (await homes.findBrowser(id))?.browser;
+      if (record?.node === node && standsForBrowser(record)) await slots.endMissing(id);
+    } catch (error) {
+      log.warn({ browser: id, error: textOf(error) }, "record not looked at");
+    }
+  }
+
+  /** A browser that takes long, as one that is just ended, holds up no other: looks go on without it. */
+  async #look(): Promise<void> {
+    const { clock, log, expirePeriodMs: limitMs } = this.ports;
+    await within(clock, { what: "a look", limitMs }, this.#lookAtAll()).catch((error: unknown) => {
+      if (!(error instanceof TimeLimitReached)) throw error;
+      log.debug({ limitMs }, "look goes on beside the next");
+    });
+  }
+
+  async #lookAtAll(): Promise<void> {
+    const { slots } = this.ports;
+    await slots.tellUntold();
+    // Before the records are read: of a browser that comes meanwhile nothing is said.
+    const byHome = groupBy(slots.all(), (slot) => homeOf(slot.id));
+    const homes = [...byHome.keys(), ...(await this.#othersWith(new Set(byHome.keys())))];
+    await Promise.all(homes.map((home) => this.#keepHome(home, byHome.get(home) ?? [])));
+  }
+
+  /** Further homes in which this node may have a record: with many pools only some are asked at a time. */
+  async #othersWith(known: ReadonlySet<Home>): Promise<readonly Home[]> {
+    const { homes, projects, node } = this.ports;
+    if (this.#others.length === 0) this.#others = [...(await projects.homes())];
+    const next = this.#others.splice(0, othersPerLook);
+    return await homes.homesOf(node, next.filter((home) => !known.has(home)));
+  }
+
+  async #keepHome(home: Home, slots: readonly Slot[]): Promise<void> {
+    const { browsers, at } = await this.ports.homes.browsersOf(home, this.ports.node);
+    const records = new Map(browsers.map((browser) => [browser.id, browser]));
+    for (const slot of slots) records.delete(slot.id);
+    const own = new Map(browsers.map((browser) => [browser.id, browser]));
+    const missing = [...records.values()].filter(standsForBrowser);
+    await Promise.all([
+      ...missing.map(({ id }) => this.ports.slots.endMissing(id)),
+      ...slots.map((slot) => this.#keepApart(slot, own.get(slot.id), at)),
+    ]);
+  }
+
+  async #keepApart(slot: Slot, record: Browser | undefined, at: Millis): Promise<void> {
+    if (this.#busy.has(slot)) return;
+    this.#busy.add(slot);
+    await this.#keep(slot, record, at).finally(() => this.#busy.delete(slot));
+  }
+
+  async #keep(slot: Slot, record: Browser | undefined, at: Millis): Promise<void> {
+    if (!record) return await this.#endUnknown(slot);
+    if (record.state === "leased") return await this.#keepLeased(slot, record, at);
+    if (record.state !== "idle") return;
+    await this.ports.succession.clear(slot);
+    await this.#probe(slot);
+  }
+
+  /**
+   * Its record, which is there before a browser is, is gone: this node was taken for lost, or Redis has forgotten. Nobody may use it any
+   * more, and as long as it lives it takes room.
+   */
+  async #endUnknown(slot: Slot): Promise<void> {
+    const { node, nodes, slots, homes, log } = this.ports;
+    // Another release writes records without telling the index.
+    if (await homes.findBrowser(slot.id)) return;
+    await nodes.holdRoom(node, { id: slot.id, bytes: memoryBytes(slot.config.memory) });
+    if (slot.isEnding) return;
+    log.warn({ browser: slot.id }, "browser without a record ended");
+    await slots.end(slot);
+    await nodes.freeRoom(node, slot.id);
+  }
+
+  async #keepLeased(slot: Slot, { lease }: Browser, at: Millis): Promise<void> {
+    const { reports, clock, log, succession } = this.ports;
+    if (!lease) return;
+    const { activity } = slot;
+    if (activity.isOver(lease.id)) return await this.#endForgotten(slot, lease.id);
+    if (!(await succession.begin(slot, lease.id, at - lease.grantedAt))) return;
+    const used = slot.using.untold(lease.id);
+    if (used) await reports.used(slot.id, used);
+    const since = activity.inactiveSinceMs;
+    if (since === undefined || activity.hasVisitors) return;
+    if (clock.monotonic() - since < lease.timeoutSeconds * 1000) return;
+    const isExpired = await reports.expire({ browser: slot.id, lease: lease.id, registrations: lease.registrations });
+    if (isExpired) log.info({ browser: slot.id, lease: lease.id }, "lease expired");
+  }
+
+  /** Its end was acknowledged, and its holder is gone: nobody would end it again. Read once more, for the record may be the older word. */
+  async #endForgotten(slot: Slot, lease: NonNullable<Browser["lease"]>["id"]): Promise<void> {
+    const record = (await this.ports.homes.findBrowser(slot.id))?.browser;
+    if (slot.isEnding || record?.lease?.id !== lease) return;
+    this.ports.log.warn({ browser: slot.id, lease }, "browser ended: Redis has forgotten the end of its lease");
+    await this.ports.slots.retireNow(slot, "not_clean", "Redis has forgotten the end of its lease");
+  }
+
+  async #probe(slot: Slot): Promise<void> {
+    const { clock, log, slots, probePeriodMs, probeLimitMs } = this.ports;
+    const now = clock.monotonic();
+    if (slot.isEnding || slot.restarting || now - (this.#lastProbe.get(slot) ?? slot.bornAtMs) < probePeriodMs) return;
+    this.#lastProbe.set(slot, now);
+    try {
+      await slot.chromium.probe(probeLimitMs);
+    } catch (error) {
+      if (slot.isEnding) return;
+      log.warn({ browser: slot.id, error: textOf(error) }, "idle browser did not answer");
+      await slots.retireNow(slot, "unhealthy", textOf(error));
+    }
+  }
+}
+
+/** Launching and retiring ones have jobs, which come again. */
+const standsForBrowser = ({ state }: Browser): boolean => state === "idle" || state === "leased" || state === "resetting";

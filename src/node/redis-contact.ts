@@ -1,0 +1,128 @@
+import { groupBy } from "../base/group-by.js";
+import type { Clock, Millis } from "../base/clock.js";
+import { type BrowserId, type Home, homeOf, type NodeId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Browser } from "../pool/browser.js";
+import type { Homes } from "../pool/ports/pool-store.js";
+import type { Networks } from "./network-sync.js";
+import type { Slot } from "./slot.js";
+import type { Slots } from "./slots.js";
+
+export interface ContactPorts {
+  readonly node: NodeId;
+  readonly slots: Slots;
+  readonly homes: Homes;
+  readonly networks: Networks;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A node that could not look for so long closes the way out of its browsers: it may have missed a change. Null: never. */
+  readonly limitMs: Millis | null;
+  /** One that could not look for so long ends them. */
+  readonly isolatedMs: Millis;
+}
+
+const lookEveryMs: Millis = 1000;
+const checkEveryMs: Millis = 250;
+
+/**
+ * This node's contact with Redis. Changes to what browsers may reach are counted there, and the count is looked at every second,
+ * since the message that tells of one may be lost. Without contact sockets and traffic go on: whoever asks for a change that this
+ * node has not said to be in force is told so. Only a node that was alone for long ends its browsers, which others may have replaced.
+ */
+export class Contact {
+  readonly #seen = new Map<Home, string>();
+  readonly #stops: readonly (() => void)[];
+  /** When the last look began that has succeeded (monotonic): both limits count from there. */
+  #lookedAt: Millis;
+  #isLooking = false;
+  #isShut = false;
+
+  constructor(private readonly ports: ContactPorts) {
+    const { clock } = ports;
+    this.#lookedAt = clock.monotonic();
+    this.#stops = [clock.every(lookEveryMs, () => void this.look()), clock.every(checkEveryMs, () => this.#checkShut())];
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop();
+  }
+
+  /** Never throws. */
+  async look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    const { clock, log, slots, networks } = this.ports;
+    const startedAt = clock.monotonic();
+    try {
+      const homes = groupBy(slots.all().filter(mayChange(networks)), (slot) => homeOf(slot.id));
+      for (const home of [...this.#seen.keys()].filter((seen) => !homes.has(seen))) this.#seen.delete(home);
+      // Where there is nothing to look at, it is asked whether Redis is there.
+      await (homes.size === 0 ? this.ports.homes.now() : Promise.all([...homes].map(([home, own]) => this.#lookAt(home, own))));
+      this.#lookedAt = startedAt;
+      this.#isShut = false;
+    } catch (error) {
+      log.debug({ error: textOf(error) }, "network changes could not be looked for");
+      this.#checkAlone();
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  async #lookAt(home: Home, slots: readonly Slot[]): Promise<void> {
+    const { homes, networks } = this.ports;
+    const changes = await homes.networkChanges(home);
+    const isNew = changes !== this.#seen.get(home);
+    const records = isNew ? await this.#recordsOf(home) : undefined;
+    for (const each of slots.filter((slot) => networks.isBehind(slot) || isOther(slot, records?.get(slot.id)))) this.#sync(each);
+    this.#seen.set(home, changes);
+  }
+
+  async #recordsOf(home: Home): Promise<ReadonlyMap<BrowserId, Browser>> {
+    const { browsers } = await this.ports.homes.browsersOf(home, this.ports.node);
+    return new Map(browsers.map((browser) => [browser.id, browser]));
+  }
+
+  /** Not waited for: one that takes long closes the way out of its own browser. */
+  #sync(slot: Slot): void {
+    this.ports.networks.sync(slot).catch((error: unknown) => {
+      this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "network not brought in line");
+    });
+  }
+
+  #checkShut(): void {
+    const { clock, limitMs } = this.ports;
+    if (limitMs !== null && clock.monotonic() - this.#lookedAt >= limitMs) this.#shutAll(limitMs);
+  }
+
+  /** Only where a look has failed: a process that stood still has not been refused anything, and looks first. */
+  #checkAlone(): void {
+    const { clock, isolatedMs } = this.ports;
+    if (clock.monotonic() - this.#lookedAt >= isolatedMs) this.#endAll(isolatedMs);
+  }
+
+  #shutAll(limitMs: Millis): void {
+    const { log, slots } = this.ports;
+    for (const slot of slots.all()) slot.door.shut();
+    if (!this.#isShut) log.warn({ limitMs }, "contact lost: egress of all browsers shut");
+    this.#isShut = true;
+  }
+
+  #endAll(limitMs: Millis): void {
+    const { log, slots } = this.ports;
+    const living = slots.all().filter((slot) => !slot.isEnding);
+    if (living.length > 0) log.warn({ limitMs, browsers: living.length }, "contact lost: browsers ended");
+    const why = "its node was without Redis for too long";
+    for (const slot of living) {
+      slots.retireNow(slot, "node_lost", why).catch((error: unknown) => {
+        log.warn({ browser: slot.id, error: textOf(error) }, "browser could not be ended");
+      });
+    }
+  }
+}
+
+/** Networks change under a lease; one that this node has not heard of is found by its keeping, with what it asks for. */
+const mayChange = (networks: Networks) => (slot: Slot): boolean => slot.activity.lease !== undefined || slot.network !== undefined || networks.isBehind(slot);
+
+/** Whether a record asks for another network than the one that is in force. */
+const isOther = ({ network }: Slot, record: Browser | undefined): boolean =>
+  record?.lease !== undefined && (record.lease.networkWanted !== undefined || record.lease.network?.revision !== network?.revision);

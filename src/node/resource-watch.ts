@@ -1,0 +1,132 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { type Log, textOf } from "../base/log.js";
+import type { BrowserLimits } from "../browser/resources/limits.js";
+import type { Stored } from "../browser/resources/scratch-usage.js";
+import { memoryBytes } from "../spec/bodies.js";
+import type { Slot } from "./slot.js";
+import type { LimitPassed, Slots } from "./slots.js";
+
+/** How much the browsers of this node have, in the words of browser/. */
+export interface Usage {
+  /** By the pid of a browser's first process; exact only above its limit. */
+  memory(leaders: readonly number[], limitOf: (leader: number) => number): Promise<ReadonlyMap<number, number>>;
+  /** By root; null where counting took too long. */
+  stored(roots: readonly string[]): Promise<ReadonlyMap<string, Stored | null>>;
+  storedInMount(root: string): Promise<Stored>;
+  /** Of the file system they all lie in, from 0 to 1. */
+  fullness(inMounts: readonly Stored[]): Promise<number>;
+}
+
+export interface WatchPorts {
+  readonly slots: Pick<Slots, "all" | "retireNow">;
+  readonly usage: Usage;
+  readonly limits: Pick<BrowserLimits, "maxScratchBytes" | "maxScratchFiles">;
+  readonly maxFullness: number;
+  readonly memoryPeriodMs: Millis;
+  readonly storagePeriodMs: Millis;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly meter: { limitPassed(limit: LimitPassed): void };
+}
+
+/** What earlier looks have left. */
+interface Seen {
+  /** Those whose files could not be counted the last time. */
+  readonly uncounted: WeakSet<Slot>;
+  /** At which fullness the browsers were looked through and none had much; 0 where it was below the limit since. */
+  fullness: number;
+}
+
+/** Retires the browsers that have more than they may, where nothing else holds them to it. */
+export function startWatch(ports: WatchPorts): { stop(): void } {
+  const { clock, memoryPeriodMs, storagePeriodMs } = ports;
+  const seen: Seen = { uncounted: new WeakSet(), fullness: 0 };
+  const stops = [
+    clock.every(memoryPeriodMs, oneAtATime(ports, async () => {
+      await watchMemory(ports);
+      await watchFullness(ports, seen);
+    })),
+    clock.every(storagePeriodMs, oneAtATime(ports, () => watchStorage(ports, seen))),
+  ];
+  return { stop: () => stops.forEach((stop) => stop()) };
+}
+
+function oneAtATime({ log }: WatchPorts, look: () => Promise<void>): () => void {
+  let isLooking = false;
+  return () => {
+    if (isLooking) return;
+    isLooking = true;
+    look()
+      .catch((error: unknown) => log.warn({ error: textOf(error) }, "browsers' limits could not be watched"))
+      .finally(() => (isLooking = false));
+  };
+}
+
+/** A browser between two Chromiums has no processes, and what it stores is just being changed by us. */
+const running = ({ slots }: WatchPorts): readonly Slot[] => slots.all().filter((slot) => !slot.isEnding && !slot.restarting);
+
+async function watchMemory(ports: WatchPorts): Promise<void> {
+  const watched = running(ports).filter((slot) => slot.chromium.isolation.limits.memory === "watch");
+  if (watched.length === 0) return;
+  const mosts = new Map(watched.map((slot) => [slot.chromium.pid, memoryBytes(slot.config.memory)]));
+  const mostOf = (pid: number): number => mosts.get(pid) ?? Number.MAX_SAFE_INTEGER;
+  const held = await ports.usage.memory([...mosts.keys()], mostOf);
+  await Promise.all(watched.map(async (slot) => {
+    const bytes = held.get(slot.chromium.pid) ?? 0;
+    if (bytes > mostOf(slot.chromium.pid)) await retire(ports, slot, { limit: "memory_exceeded", why: `it holds ${inMebibytes(bytes)} of memory` });
+  }));
+}
+
+async function watchStorage(ports: WatchPorts, { uncounted }: Seen): Promise<void> {
+  const watched = running(ports).filter((slot) => !hasMount(slot));
+  const stored = await ports.usage.stored(watched.map(rootOf));
+  await Promise.all(watched.map(async (slot) => {
+    const why = whyTooMuch(ports, stored.get(rootOf(slot)), uncounted.has(slot));
+    if (stored.get(rootOf(slot)) === null) uncounted.add(slot);
+    else uncounted.delete(slot);
+    if (why !== undefined) await retire(ports, slot, { limit: "storage_exceeded", why });
+  }));
+}
+
+function whyTooMuch({ limits }: WatchPorts, stored: Stored | null | undefined, wasUncounted: boolean): string | undefined {
+  if (stored === undefined) return undefined;
+  if (stored === null) return wasUncounted ? "its files take too long to count" : undefined;
+  if (stored.bytes > limits.maxScratchBytes) return `it stores ${inMebibytes(stored.bytes)}`;
+  return stored.files > limits.maxScratchFiles ? `it stores ${stored.files} files` : undefined;
+}
+
+/** A used browser stores less: what fills the file system then is not browsers. */
+const muchBytes = 128 * 2 ** 20;
+/** A file system that others keep full is not looked through again before it is so much fuller. */
+const fullnessStep = 0.01;
+
+/** Retires the browser that stores most; one at a time, for its end makes room. */
+async function watchFullness(ports: WatchPorts, seen: Seen): Promise<void> {
+  const all = running(ports);
+  const mounted = await Promise.all(all.filter(hasMount).map(async (slot) => [slot, await ports.usage.storedInMount(rootOf(slot))] as const));
+  const fullness = await ports.usage.fullness(mounted.map(([, stored]) => stored));
+  if (fullness <= ports.maxFullness) seen.fullness = 0;
+  if (fullness <= Math.max(ports.maxFullness, seen.fullness + fullnessStep)) return;
+  const counted = await ports.usage.stored(all.filter((slot) => !hasMount(slot)).map(rootOf));
+  const inMounts = new Map(mounted.map(([slot, { bytes }]) => [slot, bytes]));
+  const bytesOf = (slot: Slot): number => inMounts.get(slot) ?? counted.get(rootOf(slot))?.bytes ?? 0;
+  const [most] = all.toSorted((a, b) => bytesOf(b) - bytesOf(a));
+  const percent = Math.round(fullness * 100);
+  if (most === undefined || bytesOf(most) < muchBytes) {
+    seen.fullness = fullness;
+    ports.log.warn({ percent }, "scratch directory is full, and no browser stores much");
+    return;
+  }
+  await retire(ports, most, { limit: "storage_exceeded", why: `its node is ${percent} % full, and it stores most: ${inMebibytes(bytesOf(most))}` });
+}
+
+async function retire({ slots, log, meter }: WatchPorts, slot: Slot, { limit, why }: { limit: LimitPassed; why: string }): Promise<void> {
+  if (slot.isEnding) return;
+  log.warn({ browser: slot.id, limit, why }, "browser passed its limit");
+  meter.limitPassed(limit);
+  await slots.retireNow(slot, limit, why);
+}
+
+const hasMount = (slot: Slot): boolean => slot.chromium.isolation.limits.scratch === "mount";
+const rootOf = (slot: Slot): string => slot.chromium.directories.root;
+const inMebibytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`;

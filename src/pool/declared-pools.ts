@@ -1,0 +1,107 @@
+import { isDeepStrictEqual } from "node:util";
+import { Compile } from "typebox/compile";
+import type { ExtensionId, ProfileId, RequestId } from "../base/ids.js";
+import type { Log } from "../base/log.js";
+import { PoolCreate } from "../spec/bodies.js";
+import type { PoolConfig } from "../spec/launch-template.js";
+import { createConfig, type Defaults, mergeConfig } from "./merge-spec.js";
+import type { Caller, PoolOperations } from "./operations.js";
+import { clearsProfile } from "../registry/profiles/selectors.js";
+import { type References, type Resolved, resolveReferences } from "../registry/references.js";
+
+const check = Compile(PoolCreate);
+
+/** What of the configuration decides over its pools. */
+export interface Deciding {
+  readonly defaults: Defaults;
+  readonly region: string;
+  readonly maxPoolSize: number;
+  readonly maxPools: number;
+  readonly pooledSessions: number | null;
+}
+
+/** Every fault of declared pools that is theirs alone: what they refer to is known only when the daemon runs. */
+export function faultsOfDeclared(declared: readonly unknown[], deciding: Deciding): readonly string[] {
+  const bodies = declared.map((body, index) => ({ body, where: `pools[${index}]` }));
+  const valid = declared.filter((body): body is PoolCreate => check.Check(body));
+  return [...bodies.flatMap(({ body, where }) => faultsOfOne(body, deciding).map((fault) => `${where}${fault}`)), ...faultsOfAll(valid, deciding)];
+}
+
+function faultsOfOne(body: unknown, { defaults, region, maxPoolSize }: Deciding): readonly string[] {
+  if (!check.Check(body)) return [...check.Errors(body)].map(({ instancePath, message }) => `${instancePath.replaceAll("/", ".")}: ${message}`);
+  const faults: string[] = [];
+  if (body.name === undefined) faults.push(".name: has to be given, or the pool would be created at every start");
+  if (body.size > maxPoolSize) faults.push(`.size: has to be at most limits.max_pool_size (${maxPoolSize}), and is ${body.size}`);
+  if (region !== "" && body.region !== undefined && body.region !== region) faults.push(`.region: this deployment is in ${region}`);
+  const config = createConfig(asIfResolved(body), defaults);
+  return [...faults, ...(config.kind === "refused" ? (config.details ?? []) : []).map(({ message }) => `.${message}`)];
+}
+
+function faultsOfAll(bodies: readonly PoolCreate[], { maxPools, pooledSessions }: Deciding): readonly string[] {
+  const faults: string[] = [];
+  const names = bodies.flatMap(({ name }) => name ?? []);
+  for (const name of new Set(names.filter((one, index) => names.indexOf(one) !== index))) faults.push(`pools: two have the name ${JSON.stringify(name)}`);
+  const sum = bodies.reduce((sizes, { size }) => sizes + size, 0);
+  if (pooledSessions !== null && sum > pooledSessions) faults.push(`pools: their sizes are ${sum} together, and limits.pooled_sessions is ${pooledSessions}`);
+  if (bodies.length > maxPools) faults.push(`pools: there are ${bodies.length}, and limits.max_pools is ${maxPools}`);
+  return faults;
+}
+
+/** With ids in the place of what only the registries know. */
+function asIfResolved(body: PoolCreate): PoolCreate & Resolved {
+  const { extensions, profile } = body;
+  return {
+    ...body, ...(extensions && { extension_ids: extensions.map((_, index) => `extension-${index}` as ExtensionId) }),
+    ...(profile && !clearsProfile(profile) && { profile_id: "profile" as ProfileId }),
+  };
+}
+
+interface Ports extends References {
+  readonly pools: PoolOperations;
+  readonly log: Log;
+  readonly defaults: Defaults;
+  request(): RequestId;
+}
+
+/**
+ * The pools of the configuration are created when absent and otherwise left as the API made them, the difference logged. One that
+ * names what is not registered, or for which what the API made leaves no room, waits for a later start.
+ */
+export async function declarePools(declared: readonly unknown[], ports: Ports): Promise<void> {
+  for (const body of declared) {
+    // Any other was refused with the configuration.
+    if (check.Check(body) && body.name !== undefined) await declare(ports, body, body.name);
+  }
+}
+
+async function declare(ports: Ports, body: PoolCreate, name: string): Promise<void> {
+  const { pools, log, defaults, request } = ports;
+  const [present, resolved] = [await pools.get(name), await resolveReferences(ports, body)];
+  const missing = resolved.faults.map(({ message }) => message);
+  if (missing.length > 0) log.error({ pool: name, missing }, "declared pool names what is not registered; it is left as it is until a start that finds it");
+  if (present.kind === "done") {
+    const fields = differences(resolved.body, present.value.config, defaults);
+    if (fields.length > 0) log.warn({ pool: name, fields }, "declared pool differs from the one that exists");
+    return;
+  }
+  if (missing.length > 0) return;
+  const caller: Caller = { request: request(), gone: new AbortController().signal, retryCount: 0 };
+  const created = await pools.create(body, caller);
+  // Another control may have declared it at this very moment.
+  if (created.kind === "done" || created.code === "name_taken") return;
+  const why = created.details?.map(({ message }) => message).join("; ") ?? created.code;
+  log.error({ pool: name, why }, "declared pool was refused");
+}
+
+/** The fields that the declaration would change; what it does not name is nobody's concern. */
+function differences({ region: _region, ...body }: PoolCreate & Resolved, config: PoolConfig, defaults: Defaults): readonly string[] {
+  const declared = mergeConfig(config, body, defaults);
+  if (declared.kind === "refused") return Object.keys(body);
+  const [wanted, actual] = [meantBy(declared.value), meantBy(config)];
+  return [...new Set([...wanted.keys(), ...actual.keys()])].filter((field) => !isDeepStrictEqual(wanted.get(field), actual.get(field)));
+}
+
+/** Each field's value; of extensions and the profile what they mean, whatever they are called by. */
+function meantBy({ extension_ids, profile_id, is_engine_named: _named, ...config }: PoolConfig): ReadonlyMap<string, unknown> {
+  return new Map<string, unknown>([...Object.entries(config), ["extensions", extension_ids], ["profile", profile_id]]);
+}

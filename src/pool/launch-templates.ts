@@ -1,0 +1,64 @@
+import { LRUCache } from "lru-cache";
+import { type Home, homeOf } from "../base/ids.js";
+import { factsOf, type Browser } from "./browser.js";
+import type { LaunchConfig } from "../spec/launch-template.js";
+import { proxyOf } from "./network.js";
+import type { Homes } from "./ports/pool-store.js";
+import { profileOf } from "../registry/profiles/selectors.js";
+import type { References } from "../registry/references.js";
+import type { Session } from "./session.js";
+
+/** Launch configurations never change under their key, so keeping them decides nothing. */
+export class LaunchConfigs {
+  readonly #kept = new LRUCache<string, LaunchConfig>({ max: 500 });
+
+  constructor(private readonly homes: Pick<Homes, "findLaunchConfig">) {}
+
+  async find(home: Home, key: string): Promise<LaunchConfig | undefined> {
+    const kept = this.#kept.get(`${home} ${key}`);
+    if (kept) return kept;
+    const found = await this.homes.findLaunchConfig(home, key);
+    if (found) this.#kept.set(`${home} ${key}`, found);
+    return found;
+  }
+
+}
+
+/** What the objects that callers are shown are made from. */
+export class Configs {
+  readonly #launches: LaunchConfigs;
+
+  constructor(homes: Homes, private readonly refs: Pick<References, "proxies" | "profiles">) {
+    this.#launches = new LaunchConfigs(homes);
+  }
+
+  find(home: Home, key: string): Promise<LaunchConfig | undefined> {
+    return this.#launches.find(home, key);
+  }
+
+  /** The session object of a leased browser; undefined where it has ended since its record was read. */
+  async findSession(browser: Browser, at: number): Promise<Session | undefined> {
+    const launch = await this.find(homeOf(browser.id), browser.config);
+    if (!launch) return undefined;
+    const { poolId } = factsOf(browser);
+    const [proxyName, profile] = await Promise.all([this.#proxyName(launch, browser), this.#profile(launch, browser)]);
+    return {
+      browser, launch, at, ...(proxyName === undefined ? {} : { proxyName }), ...(profile && { profile }),
+      ...(poolId ? { pool: { id: poolId, ...(browser.lease?.pool ? { name: browser.lease.pool } : {}) } } : {}),
+    };
+  }
+
+  /** Not kept: a proxy may be renamed, and few sessions have one. */
+  async #proxyName(launch: LaunchConfig, { lease }: Browser): Promise<string | undefined> {
+    const { proxy_id } = proxyOf(launch, lease);
+    const found = proxy_id === undefined ? undefined : await this.refs.proxies.resolve({ id: proxy_id });
+    return found?.kind === "found" ? found.name : undefined;
+  }
+
+  /** Not kept either: a save, a rename and each use change it. */
+  async #profile(launch: LaunchConfig, { lease }: Browser): Promise<Session["profile"]> {
+    const loaded = profileOf(launch, lease);
+    const facts = loaded && (await this.refs.profiles.find(loaded.id));
+    return loaded && { ...loaded, ...(facts && { facts }) };
+  }
+}

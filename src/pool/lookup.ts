@@ -1,0 +1,75 @@
+import { LRUCache } from "lru-cache";
+import { type BrowserId, findBrowserId, findPoolId, type Home, homeOf, type LeaseId, type PoolId } from "../base/ids.js";
+import type { Browser } from "./browser.js";
+import type { Pool } from "./pool.js";
+import type { Homes, Projects } from "./ports/pool-store.js";
+import type { Tombstone } from "./session.js";
+
+interface Ports {
+  readonly homes: Homes;
+  readonly projects: Projects;
+}
+
+/** In `{id_or_name}` ids win (design.md 5). */
+export async function findPool({ homes, projects }: Ports, ref: string): Promise<Pool | undefined> {
+  const id = findPoolId(ref);
+  const byId = id && (await homes.findPool(homeOf(id)));
+  if (byId && byId.id === id) return byId;
+  const named = await projects.findName("pool", ref);
+  const pool = named && (await homes.findPool(named.home));
+  return pool && pool.id === named.owner ? pool : undefined;
+}
+
+/** A pool that a reference may mean; `name` where it was found by that. */
+export interface PoolCandidate {
+  readonly id: PoolId;
+  readonly home: Home;
+  readonly name?: string;
+}
+
+const calledBy = (name: string, id: PoolId): PoolCandidate => ({ id, home: homeOf(id), name });
+
+/** Which pool each name meant last. Kept only for scripts that compare the name with the pool's own: so keeping it decides nothing. */
+export class PoolNames {
+  readonly #kept = new LRUCache<string, PoolId>({ max: 1000 });
+
+  constructor(private readonly projects: Projects) {}
+
+  /** Which pool an id or a name may mean, ids first. Ask for the next where the script says that this one is not meant. */
+  *candidates(ref: string): Generator<PoolCandidate | Promise<PoolCandidate | undefined>, void> {
+    const id = findPoolId(ref);
+    if (id) yield { id, home: homeOf(id) };
+    const kept = this.#kept.get(ref);
+    if (kept) yield calledBy(ref, kept);
+    yield this.#look(ref, kept);
+  }
+
+  async #look(name: string, known: PoolId | undefined): Promise<PoolCandidate | undefined> {
+    const owner = (await this.projects.findName("pool", name))?.owner as PoolId | undefined;
+    if (owner) this.#kept.set(name, owner);
+    else this.#kept.delete(name);
+    return owner === undefined || owner === known ? undefined : calledBy(name, owner);
+  }
+}
+
+/** A browser by its id, or by the name of its lease. Only a leased one is a session. */
+export async function findSession({ homes, projects }: Ports, ref: string): Promise<{ browser: Browser; at: number } | undefined> {
+  const id = findBrowserId(ref);
+  const byId = id && (await homes.findBrowser(id));
+  if (byId?.browser.lease) return byId;
+  const named = await projects.findName("session", ref);
+  return named && (await homes.findHeld(named.home, named.owner as LeaseId));
+}
+
+/** The browser id that a reference means, live or not. */
+export async function findSessionId(ports: Ports, ref: string): Promise<BrowserId | undefined> {
+  const found = await findSession(ports, ref);
+  return found?.browser.id ?? findBrowserId(ref);
+}
+
+/** What is kept of a session that is over, by its id or, of several that bore the name, the last. */
+export async function findTombstone(projects: Projects, ref: string): Promise<Tombstone | undefined> {
+  const id = findBrowserId(ref);
+  const byId = id && (await projects.findTombstone(id));
+  return byId ?? (await projects.findTombstoneNamed(ref));
+}

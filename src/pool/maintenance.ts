@@ -1,0 +1,128 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { type Home, type NodeId, newRequestId, onDemandHome } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import { sideBySide } from "../base/concurrently.js";
+import { type Fill, launchJob } from "./fill.js";
+import type { Nodes } from "./ports/node-store.js";
+import { Fleet } from "./placement.js";
+import type { Homes, Jobs, Projects } from "./ports/pool-store.js";
+import { Walk } from "./rounds.js";
+
+export interface UpkeepPorts {
+  readonly homes: Homes;
+  readonly projects: Projects;
+  readonly nodes: Nodes;
+  readonly jobs: Jobs;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly fill: Fill;
+  /** Flushes what a pool has of a profile that was saved since, where it asks for that. */
+  refresh(home: Home): Promise<void>;
+  readonly queues: NodeQueues;
+  readonly maxLeases: number | null;
+  /** For how long some control has listened to beats without a gap, this look included. */
+  listensMs(): Promise<Millis>;
+  /** The silence after which a node, or a control, is taken for lost. */
+  readonly lostAfterMs: { readonly node: Millis; readonly control: Millis };
+}
+
+export interface NodeQueues {
+  /** A lost node's queue goes with it. */
+  drop(node: NodeId): Promise<void>;
+  /** Those of other nodes are let go of. */
+  keep(nodes: readonly NodeId[]): Promise<void>;
+}
+
+/** The ticks: each looks at every home, goes past the failures of one, and may overlap with those of other controls. */
+export interface Upkeep {
+  fill(): Promise<void>;
+  reap(): Promise<void>;
+  recycle(): Promise<void>;
+}
+
+const homesAtOnce = 64;
+/** How long a walk may take at most: ticks come every second and more, and the next goes on where one has stopped. */
+const walkMs = { fill: 5000, reap: 10_000, recycle: 20_000 } as const;
+
+export function makeUpkeep(ports: UpkeepPorts): Upkeep {
+  const { clock, homes, projects } = ports;
+  const walkOf = (limitMs: Millis): Walk => new Walk(clock, { atOnce: homesAtOnce, limitMs });
+  const walks = { fill: walkOf(walkMs.fill), reap: walkOf(walkMs.reap), recycle: walkOf(walkMs.recycle) };
+  const walk = async (what: keyof typeof walks, visit: (home: Home) => Promise<unknown>): Promise<void> =>
+    walks[what].over(await projects.homes(), (home) => visit(home).catch((error: unknown) => {
+      ports.log.warn({ home, what, error: textOf(error) }, "tick failed on a home");
+    }));
+  return {
+    async fill() {
+      const fleet = once(() => Fleet.read(ports.nodes));
+      await walk("fill", (home) => ports.fill(home, fleet));
+    },
+    async reap() {
+      // Whoever was silent while nobody listened, as in an outage of Redis, is not lost: it gets its time to be heard.
+      const listensMs = await ports.listensMs();
+      await inTurn(ports, {
+        "lost nodes": async () => void (listensMs >= ports.lostAfterMs.node && (await reapNodes(ports))),
+        homes: async () => void (listensMs >= ports.lostAfterMs.control && (await walk("reap", (home) => reapHome(ports, home)))),
+        rooms: () => sweepRooms(ports),
+        queues: async () => ports.queues.keep(await ports.nodes.known()),
+        graves: () => projects.sweepGraves(),
+        names: () => projects.sweepNames(),
+        tombstones: () => projects.sweepTombstones(),
+        pools: () => projects.sweepPools(),
+      });
+    },
+    async recycle() {
+      await walk("recycle", async (home) => {
+        await homes.recycle(home, { maxLeases: ports.maxLeases, request: newRequestId() });
+        await ports.refresh(home);
+      });
+      await inTurn(ports, { events: () => projects.sweepEvents() });
+    },
+  };
+}
+
+/** Does one part after the other, whichever of them fail. */
+async function inTurn({ log }: UpkeepPorts, parts: Readonly<Record<string, () => Promise<void>>>): Promise<void> {
+  for (const [part, work] of Object.entries(parts)) {
+    await work().catch((error: unknown) => log.warn({ part, error: textOf(error) }, "part of a tick failed"));
+  }
+}
+
+/** One answer for all who ask. */
+function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
+  let asked: Promise<Value> | undefined;
+  return () => (asked ??= ask());
+}
+
+async function reapHome({ homes, projects, jobs }: UpkeepPorts, home: Home): Promise<void> {
+  const { launch, isOpen } = await homes.reap(home);
+  await jobs.add(launch.flatMap(launchJob));
+  if (!isOpen && home !== onDemandHome) await projects.settleHome(home);
+}
+
+async function sweepRooms({ nodes }: UpkeepPorts): Promise<void> {
+  const failures = await sideBySide(await nodes.living(), homesAtOnce, ({ id }) => nodes.sweepRooms(id));
+  if (failures.length > 0) throw failures[0];
+}
+
+async function reapNodes(ports: UpkeepPorts): Promise<void> {
+  const failures = await sideBySide(await ports.nodes.lost(), homesAtOnce, (node) => reapNode(ports, node));
+  if (failures.length > 0) throw failures[0];
+}
+
+/** What a lost node held is over: its leases end, its records go, since nobody is left to clear up. */
+async function reapNode({ homes, projects, nodes, log, queues }: UpkeepPorts, node: NodeId): Promise<void> {
+  let found = 0;
+  const failures = await sideBySide(await projects.homes(), homesAtOnce, async (home) => {
+    // A node that starts anew clears up after itself, and what it has from then on is its own.
+    if (!(await nodes.isLost(node))) return;
+    found += await homes.clearNode(home, { node, why: "node_lost", which: "lost", request: newRequestId() });
+  });
+  log.warn({ node, browsers: found }, "node lost");
+  if (failures.length > 0) throw failures[0];
+  // A launch may be claimed on it still: it is forgotten when a look finds nothing there any more.
+  if (found > 0) return;
+  // Forgotten last: a control that dies on the way leaves the rest to the next look.
+  await queues.drop(node);
+  await nodes.forget(node);
+}

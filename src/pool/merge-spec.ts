@@ -1,0 +1,236 @@
+import { isDeepStrictEqual } from "node:util";
+import { type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { headfulMemory, headlessMemory, type Memory, type Network, type PoolCreate, type PoolPatch, type SessionCreate, type Viewport } from "../spec/bodies.js";
+import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fault, type Faults, normaliseNetwork } from "../spec/field-checks.js";
+import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
+import { type HostPattern, parseHostPattern } from "../base/net/hosts.js";
+import { defaultViewport, type LaunchConfig, type PoolConfig, refreshRateOf } from "../spec/launch-template.js";
+import { clearsProfile } from "../registry/profiles/selectors.js";
+import type { Resolved } from "../registry/references.js";
+import { checkPolicy, checkWebRtc } from "../spec/policies/policy-checks.js";
+import { mergeTelemetry } from "../spec/telemetry.js";
+
+/** What the operator's configuration decides where a caller says nothing. */
+export interface Defaults {
+  readonly fillRatePerMinute: number;
+  readonly maxFillRatePerMinute: number | null;
+  readonly engine: LaunchConfig["engine"];
+  /** What `network.private_hosts` may open at most. */
+  readonly privateHostsCeiling: readonly HostPattern[];
+}
+
+type Fields = Omit<PoolCreate & PoolPatch & SessionCreate, "size" | "region"> & Resolved;
+type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
+
+const withRefreshRate = (viewport: Viewport): Required<Viewport> => ({ ...viewport, refresh_rate: refreshRateOf(viewport) });
+
+const freshLaunch = (body: Partial<Fields>, defaults: Defaults): LaunchConfig => ({
+  headless: false, stealth: false, kiosk_mode: false, engine: engineFor(body, defaults), memory: "8GiB",
+  viewport: withRefreshRate(defaultViewport),
+});
+
+interface Asking {
+  readonly headless?: boolean | undefined;
+  readonly extensions?: readonly unknown[] | undefined;
+  readonly browser_policy?: object | undefined;
+  readonly chrome_policy?: object | undefined;
+}
+
+/** headless-shell has no extensions, no enterprise policy and no window (seen with 156). */
+const asksMore = ({ headless, extensions, browser_policy, chrome_policy }: Asking): boolean =>
+  !headless || (extensions?.length ?? 0) > 0 || Object.keys(browser_policy ?? chrome_policy ?? {}).length > 0;
+
+/** The operator's engine, where it can do what is asked for: nobody who names no engine is refused because of it. */
+const engineFor = (body: Partial<Fields>, { engine }: Defaults): LaunchConfig["engine"] => (asksMore(body) ? "chromium" : engine);
+
+/** The whole configuration of a new pool whose references are resolved, or every fault of the body. */
+export function createConfig(body: PoolCreate & Resolved, defaults: Defaults): Done<PoolConfig> | Refusal {
+  const blank: PoolConfig = {
+    ...freshLaunch(body, defaults), size: body.size, fill_rate_per_minute: defaults.fillRatePerMinute, timeout_seconds: 600, reset_on_release: "none",
+    refresh_on_profile_update: false,
+  };
+  return mergeConfig(blank, body, defaults);
+}
+
+/** `current` with the fields of `patch` written over it: omitted ones stay, clearing values remove (interface.md 4.4). */
+export function mergeConfig(current: PoolConfig, patch: Omit<PoolPatch, "expected_network"> & Resolved, defaults: Defaults): Done<PoolConfig> | Refusal {
+  const faults: Faults = [];
+  const { size, fill_rate_per_minute, timeout_seconds, reset_on_release, name, refresh_on_profile_update } = current;
+  const merged: Mutable<PoolConfig> = {
+    ...mergeLaunch(current, patch, faults), size, fill_rate_per_minute, timeout_seconds, reset_on_release,
+    ...(name === undefined ? {} : { name }), ...(refresh_on_profile_update === undefined ? {} : { refresh_on_profile_update }),
+    ...(current.is_engine_named || patch.engine ? { is_engine_named: true } : {}),
+  };
+  if (patch.size !== undefined) merged.size = patch.size;
+  if (patch.fill_rate_per_minute !== undefined) merged.fill_rate_per_minute = patch.fill_rate_per_minute;
+  if (patch.timeout_seconds !== undefined) merged.timeout_seconds = patch.timeout_seconds;
+  if (patch.reset_on_release !== undefined) merged.reset_on_release = patch.reset_on_release;
+  if (patch.name) merged.name = patch.name;
+  mergeRefresh({ current, merged, patch }, faults);
+  checkCeiling(faults, patch, defaults);
+  const most = defaults.maxFillRatePerMinute;
+  if (most !== null && merged.fill_rate_per_minute > most) fault(faults, "fill_rate_per_minute", `must be at most ${most} here`);
+  return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(merged);
+}
+
+/** The launch configuration of an on-demand session whose references are resolved, or every fault of the body. */
+export function sessionConfig(body: SessionCreate & Resolved, defaults: Defaults): Done<LaunchConfig> | Refusal {
+  const faults: Faults = [];
+  const { proxy_id, ...rest } = body;
+  const { mode, id = proxy_id } = body.proxy ?? {};
+  const merged = mergeLaunch(freshLaunch(body, defaults), { ...rest, ...(id ? { proxy_id: id } : {}) }, faults);
+  const launch = { ...merged, ...(mode ? { proxy_mode: mode } : {}), ...savingProfile(merged, body) };
+  checkCeiling(faults, body, defaults);
+  if (body.proxy && proxy_id) fault(faults, "proxy", "cannot be combined with proxy_id");
+  if (body.proxy) checkProxy(faults, body.proxy);
+  if (body.gpu && body.headless) fault(faults, "gpu", "requires headless false");
+  if (body.gpu && body.memory) fault(faults, "memory", "cannot be chosen with gpu");
+  if (body.video_memory && !body.gpu) fault(faults, "video_memory", "requires gpu true");
+  for (const vault of body.vaults ?? []) checkSelector(faults, "vaults", vault);
+  return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(launch);
+}
+
+/** What a caller asks for now. What was stored under another ceiling is its node's to refuse, and keeps nobody from changing the rest. */
+function checkCeiling(faults: Faults, { network }: Partial<Fields>, { privateHostsCeiling }: Defaults): void {
+  const readable = network?.private_hosts?.filter((host) => parseHostPattern(host, { withRanges: true }).kind === "pattern");
+  for (const host of outsideCeiling(readable ?? [], privateHostsCeiling)) {
+    fault(faults, "network.private_hosts", `${JSON.stringify(host)} is not among the private hosts that this deployment lets callers open`);
+  }
+}
+
+/** Browsers of pools never save (interface.md 4.4), those of sessions where it is asked for. */
+const savingProfile = ({ profile }: LaunchConfig, { profile: asked }: SessionCreate): Pick<LaunchConfig, "profile"> =>
+  profile && asked?.save_changes !== undefined ? { profile: { ...profile, save_changes: asked.save_changes } } : {};
+
+/** The part of a pool's configuration that a browser is launched from. */
+export function launchConfigOf(config: PoolConfig): LaunchConfig {
+  const { size: _size, fill_rate_per_minute: _rate, timeout_seconds: _timeout, reset_on_release: _reset, name: _name, refresh_on_profile_update: _refresh, is_engine_named: _named, ...launch } = config;
+  return launch;
+}
+
+/** What extensions and the profile are called by is no part of a launch: their ids are. */
+function launchedFrom(config: PoolConfig): LaunchConfig {
+  const { extensions: _extensions, profile: _profile, ...launch } = launchConfigOf(config);
+  return launch;
+}
+
+export const isNewLaunch = (before: PoolConfig, after: PoolConfig): boolean =>
+  !isDeepStrictEqual(launchedFrom(before), launchedFrom(after));
+
+/** Only the normalised allowlist raises the network generation, its removal included (design.md 5, Generations). */
+export const isNewNetwork = (before: PoolConfig, after: PoolConfig): boolean =>
+  !isDeepStrictEqual(before.network?.allowed_hosts, after.network?.allowed_hosts);
+
+/** Whether saves flush its idle browsers from now on, which they did not before, or did of another profile. */
+export const isNewRefresh = (before: PoolConfig, after: PoolConfig): boolean =>
+  Boolean(after.refresh_on_profile_update) && (!before.refresh_on_profile_update || before.profile_id !== after.profile_id);
+
+/** interface.md 4.4, `expected_network`: `{}` when there was none; explicit empty lists differ from omitted ones. */
+export const isExpectedNetwork = (saved: Network | undefined, expected: Network): boolean =>
+  isDeepStrictEqual(saved ?? {}, normaliseNetwork(expected));
+
+function mergeLaunch(current: LaunchConfig & Pick<PoolConfig, "is_engine_named">, patch: Partial<Fields>, faults: Faults): LaunchConfig {
+  const merged: Mutable<LaunchConfig> = { ...pickLaunch(current) };
+  for (const field of ["headless", "stealth", "kiosk_mode", "engine"] as const) {
+    const value = patch[field];
+    if (value !== undefined) Object.assign(merged, { [field]: value });
+  }
+  if (patch.viewport) merged.viewport = withRefreshRate(patch.viewport);
+  mergeClearable(merged, patch, faults);
+  if (patch.network) {
+    checkNetwork(faults, patch.network);
+    merged.network = normaliseNetwork(patch.network);
+    if (Object.keys(patch.network).length === 0) delete merged.network;
+  }
+  const telemetry = mergeTelemetry(current.telemetry, patch.telemetry, faults);
+  if (telemetry) merged.telemetry = telemetry;
+  else delete merged.telemetry;
+  mergeMemory({ merged, asked: patch.memory, faults });
+  if (!patch.engine && !current.is_engine_named && asksMore(merged)) merged.engine = "chromium";
+  checkEngine(merged, faults);
+  checkWebRtc(faults, merged.browser_policy, merged.network);
+  checkStartHost(faults, merged.start_url, merged.network);
+  return merged;
+}
+
+function pickLaunch(from: LaunchConfig): LaunchConfig {
+  const { headless, stealth, kiosk_mode, engine, memory, viewport, start_url, browser_policy, proxy_id, network, telemetry } = from;
+  const { extensions, extension_ids, profile, profile_id } = from;
+  return {
+    headless, stealth, kiosk_mode, engine, memory, viewport,
+    ...(start_url === undefined ? {} : { start_url }), ...(browser_policy ? { browser_policy } : {}),
+    ...(extensions ? { extensions } : {}), ...(extension_ids ? { extension_ids } : {}),
+    ...(profile ? { profile } : {}), ...(profile_id ? { profile_id } : {}), ...(proxy_id === undefined ? {} : { proxy_id }), ...(network ? { network } : {}), ...(telemetry ? { telemetry } : {}),
+  };
+}
+
+/** Fields whose empty value removes them. */
+function mergeClearable(merged: Mutable<LaunchConfig>, patch: Partial<Fields>, faults: Faults): void {
+  const policy = patch.browser_policy ?? patch.chrome_policy;
+  if (patch.browser_policy && patch.chrome_policy) fault(faults, "chrome_policy", "is browser_policy under another name; send one of them");
+  if (policy) {
+    checkPolicy(faults, policy);
+    set(merged, "browser_policy", Object.keys(policy).length > 0 ? policy : undefined);
+  }
+  mergeReferences(merged, patch, faults);
+  if (patch.proxy_id !== undefined) set(merged, "proxy_id", patch.proxy_id || undefined);
+  if (patch.start_url !== undefined) {
+    checkStartUrl(faults, patch.start_url);
+    set(merged, "start_url", patch.start_url || undefined);
+  }
+}
+
+/** What is sent, to be told again, and what it means, to be launched from. */
+function mergeReferences(merged: Mutable<LaunchConfig>, { extensions, extension_ids, profile: asked, profile_id }: Partial<Fields>, faults: Faults): void {
+  if (extensions) {
+    for (const extension of extensions) checkSelector(faults, "extensions", extension);
+    const isAny = extensions.length > 0;
+    set(merged, "extensions", isAny ? extensions : undefined);
+    set(merged, "extension_ids", isAny ? extension_ids : undefined);
+  }
+  if (asked) {
+    const { save_changes: _ignored, ...profile } = asked;
+    const isCleared = clearsProfile(profile);
+    if (!isCleared) checkSelector(faults, "profile", profile);
+    set(merged, "profile", isCleared ? undefined : profile);
+    set(merged, "profile_id", isCleared ? undefined : profile_id);
+  }
+}
+
+function set<Key extends keyof LaunchConfig>(merged: Mutable<LaunchConfig>, key: Key, value: LaunchConfig[Key] | undefined): void {
+  if (value === undefined) delete merged[key];
+  else Object.assign(merged, { [key]: value });
+}
+
+/** An omitted class follows `headless`; a named one has to fit it (interface.md 4.6). */
+function mergeMemory({ merged, asked, faults }: { merged: Mutable<LaunchConfig>; asked: Memory | undefined; faults: Faults }): void {
+  const fitting = merged.headless ? headlessMemory : headfulMemory;
+  merged.memory = asked ?? merged.memory;
+  if (fitting.includes(merged.memory)) return;
+  if (asked) fault(faults, "memory", `must be one of ${fitting.join(", ")} when headless is ${merged.headless}`);
+  merged.memory = fitting[0] ?? merged.memory;
+}
+
+/** headless-shell has no extensions and no enterprise policy (seen with 156). */
+function checkEngine(merged: LaunchConfig, faults: Faults): void {
+  if (merged.engine !== "headless-shell") return;
+  if (!merged.headless) fault(faults, "engine", "headless-shell requires headless true");
+  if (merged.extensions) fault(faults, "extensions", "the engine headless-shell has none");
+  if (merged.browser_policy) fault(faults, "browser_policy", "the engine headless-shell has no policies");
+}
+
+/** interface.md 4.4, `refresh_on_profile_update`; wire-facts.md 2.1 for its default at creation. */
+function mergeRefresh(
+  { current, merged, patch }: { current: PoolConfig; merged: Mutable<PoolConfig>; patch: Partial<Fields> },
+  faults: Faults,
+): void {
+  if (patch.refresh_on_profile_update && !merged.profile) fault(faults, "refresh_on_profile_update", "requires a profile");
+  if (!merged.profile) {
+    merged.refresh_on_profile_update = false;
+    return;
+  }
+  // The same profile by its name instead of its id is the same reference.
+  const isNew = current.profile_id !== merged.profile_id;
+  if (patch.refresh_on_profile_update !== undefined) merged.refresh_on_profile_update = patch.refresh_on_profile_update;
+  else if (isNew) merged.refresh_on_profile_update = true;
+}

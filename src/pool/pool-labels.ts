@@ -1,0 +1,36 @@
+import { LRUCache } from "lru-cache";
+import { type BrowserId, findPoolId, type Home, homeOf, onDemandHome } from "../base/ids.js";
+import type { Homes } from "./ports/pool-store.js";
+
+/** Sessions on demand have a label of their own, which no pool can have. */
+export const onDemandLabel = "(on demand)";
+
+/** A pool that was renamed keeps its old label in metrics at most this long. */
+const keptMs = 30_000;
+
+/** The label of a pool in metrics: its name, else its id. */
+export class Labels {
+  readonly #kept = new LRUCache<Home, string>({ max: 10_000, ttl: keptMs });
+
+  constructor(private readonly homes: Homes) {}
+
+  async ofHome(home: Home): Promise<string> {
+    if (home === onDemandHome) return onDemandLabel;
+    const kept = this.#kept.get(home);
+    if (kept !== undefined) return kept;
+    const pool = await this.homes.findTerms(home);
+    const label = pool?.name ?? pool?.id ?? "(deleted)";
+    this.#kept.set(home, label);
+    return label;
+  }
+
+  ofBrowser(browser: BrowserId): Promise<string> {
+    return this.ofHome(homeOf(browser));
+  }
+
+  /** Of a pool named by a request: a name is its own label, an id is looked up. */
+  async ofRef(ref: string): Promise<string> {
+    const id = findPoolId(ref);
+    return id ? await this.ofHome(homeOf(id)) : ref;
+  }
+}

@@ -1,0 +1,60 @@
+import type { Millis } from "../../base/clock.js";
+import type { BrowserId, NodeId } from "../../base/ids.js";
+
+/** A node as its beat tells. */
+export interface NodeFacts {
+  readonly id: NodeId;
+  readonly host: string;
+  readonly port: number;
+  /** It is reached by TLS alone. */
+  readonly isSecure?: boolean;
+  readonly memoryBytes: number;
+  readonly maxBrowsers: number;
+  readonly isDraining: boolean;
+  readonly canLaunch: boolean;
+  /** Why it cannot launch; a text for people. */
+  readonly obstacle?: string;
+  readonly engines: readonly string[];
+  /** The ids of its process and of its data directory: whoever beats under its name with others is another daemon. */
+  readonly run?: string;
+  readonly origin?: string;
+  /** Its last launches have all failed. */
+  readonly failing?: { readonly failures: number; readonly error: string };
+}
+
+/** A node that is not lost; `isLate`: it has missed some beats. */
+export interface LivingNode extends NodeFacts {
+  readonly isLate: boolean;
+}
+
+/** `lost`: what it held is being cleared. `taken`: another daemon lives under its name. */
+export type Beaten = { readonly kind: "beaten" } | { readonly kind: "lost" } | { readonly kind: "taken"; readonly by: NodeFacts };
+
+export interface Nodes {
+  beat(facts: NodeFacts): Promise<Beaten>;
+  /** Nodes that beat within `lostAfterMs`. */
+  living(): Promise<readonly LivingNode[]>;
+  /** Takes nodes without a beat for lost, and gives all that are not forgotten yet: until then they do not count as living. */
+  lost(): Promise<readonly NodeId[]>;
+  /** All that are not forgotten, living or not. */
+  known(): Promise<readonly NodeId[]>;
+  isLost(node: NodeId): Promise<boolean>;
+  /** It is gone, and nothing of it is left. */
+  forget(node: NodeId): Promise<void>;
+  /** Its rooms are empty: it starts anew. */
+  clearRooms(node: NodeId): Promise<void>;
+  /** `isTrial`: of a node that fails launches, which is given one at a time, and none while it rests. */
+  reserveRoom(facts: NodeFacts, browser: { id: BrowserId; bytes: number; isTrial?: boolean }): Promise<boolean>;
+  /** Its launches fail: it is given none for so long, then one. */
+  rest(node: NodeId, ms: Millis): Promise<void>;
+  /** It launches again. */
+  wake(node: NodeId): Promise<void>;
+  /** A browser is there, whether there is room or not, and whether it has a record. */
+  holdRoom(node: NodeId, browser: { id: BrowserId; bytes: number }): Promise<void>;
+  freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
+  /** Whether such a browser would fit beside what a node holds; of any size on an empty one. */
+  fits(facts: NodeFacts, held: { browsers: number; bytes: number }, bytes: number): boolean;
+  occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }>;
+  /** Gives back reservations past their deadline whose browser never came to be. */
+  sweepRooms(node: NodeId): Promise<void>;
+}

@@ -1,0 +1,51 @@
+import type { Millis } from "../../base/clock.js";
+import type { BrowserId, Home, NodeId, PoolId, ProfileId } from "../../base/ids.js";
+import type { Browser } from "../browser.js";
+import type { Counts } from "../pool.js";
+
+export interface Read {
+  readonly browsers: readonly Browser[];
+  /** Redis's time at the reading. */
+  readonly at: Millis;
+}
+
+/** What a pool's record says in a few words; its configuration, which may have megabytes, is not read. */
+export interface PoolTerms {
+  readonly id: PoolId;
+  readonly name?: string;
+  readonly createdAt: Millis;
+  /** Key of the launch configuration of what is launched now. */
+  readonly launchConfig: string;
+  readonly fillRatePerMinute: number;
+  /** The profile whose saves flush its idle browsers, or null; absent where an earlier release has written the record. */
+  readonly follows?: ProfileId | null;
+  /** Ids of all that its configuration names; absent where an earlier release has written the record. */
+  readonly uses?: readonly string[];
+}
+
+export interface Leased {
+  readonly id: BrowserId;
+  readonly createdAt: Millis;
+}
+
+/** `room`: it is short, and its record says already that no node has room. `something` may turn out to be nothing. */
+export type Lack = "nothing" | "room" | "something";
+
+/** What is asked of a home by many and often: none of it reads more records than it answers with. */
+export interface Overview {
+  /** The browsers of one node. While nothing of theirs changes they are read once. */
+  browsersOf(home: Home, node: NodeId): Promise<Read>;
+  /** Those of the homes in which a node may have browsers. */
+  homesOf(node: NodeId, homes: readonly Home[]): Promise<readonly Home[]>;
+  /** How many browsers of this home each node has. */
+  spread(home: Home): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: Millis }>;
+  /** Leased browsers, last created first: `count` of them after the first `from`. */
+  leased(home: Home, from: number, count: number): Promise<readonly Leased[]>;
+  /** The records of at most 1000 browsers; those that are gone are left out. */
+  records(home: Home, ids: readonly BrowserId[]): Promise<Read>;
+  /** Nothing where there is no such pool, or it is deleted; on demand there is none. */
+  findTerms(home: Home): Promise<PoolTerms | undefined>;
+  counts(home: Home): Promise<Counts>;
+  /** What a pool lacks, as a few plain commands tell: every pool is asked every second. */
+  lackOf(home: Home): Promise<Lack>;
+}

@@ -1,0 +1,104 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { type Log, textOf } from "../base/log.js";
+import type { NodeId } from "../base/ids.js";
+import { sideBySide } from "../base/concurrently.js";
+import type { LivingNode, Nodes } from "./ports/node-store.js";
+import type { Homes, Projects } from "./ports/pool-store.js";
+
+export interface SilencePorts {
+  readonly homes: Pick<Homes, "silenceNode">;
+  readonly projects: Pick<Projects, "homes">;
+  readonly nodes: Pick<Nodes, "living">;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Whether the node's server answers. Never throws. */
+  answers(node: LivingNode): Promise<boolean>;
+  /** For how long a node stays silent without being found so again: a control that dies has nobody else to say that it answers. */
+  readonly keptMs: Millis;
+  readonly lookEveryMs: Millis;
+}
+
+const homesAtOnce = 32;
+
+type Address = Pick<LivingNode, "host" | "port">;
+const placeOf = ({ host, port }: Address): string => `${host} ${port}`;
+
+/**
+ * Nodes that do not answer: their browsers are lent to nobody until they do. A node is suspected where a client could not be sent on
+ * to it, or where its beat is late; only the time after which it is lost ends its leases.
+ */
+export class Silence {
+  /** When each was last said to be silent (monotonic). */
+  readonly #silent = new Map<NodeId, Millis>();
+  /** Where clients could not be sent on to since the last look began. */
+  #suspects = new Set<string>();
+  #looking: Promise<void> = Promise.resolve();
+  /** The look after that, which nobody has begun. */
+  #next: Promise<void> | undefined;
+
+  constructor(private readonly ports: SilencePorts) {}
+
+  /** Looks again and again; gives what ends that. */
+  begin(): () => void {
+    return this.ports.clock.every(this.ports.lookEveryMs, () => void this.look());
+  }
+
+  /** A client could not be sent on to whoever has this address. */
+  suspect(address: Address): void {
+    this.#suspects.add(placeOf(address));
+    void this.look();
+  }
+
+  /**
+   * Looks at nodes that are late, suspected, or were silent. One look at a time, so that what is said last is what was seen last;
+   * all who ask during one share the next. Never throws.
+   */
+  look(): Promise<void> {
+    this.#next ??= this.#looking.then(() => this.#begin());
+    return this.#next;
+  }
+
+  async #begin(): Promise<void> {
+    const suspects = this.#suspects;
+    this.#looking = this.#next ?? Promise.resolve();
+    this.#next = undefined;
+    this.#suspects = new Set();
+    try {
+      await this.#lookAt((node) => node.isLate || this.#silent.has(node.id) || suspects.has(placeOf(node)));
+    } catch (error) {
+      this.ports.log.warn({ error: textOf(error) }, "silent nodes could not be looked for");
+    }
+  }
+
+  async #lookAt(isMeant: (node: LivingNode) => boolean): Promise<void> {
+    const living = await this.ports.nodes.living();
+    const ids = new Set(living.map(({ id }) => id));
+    for (const id of this.#silent.keys()) if (!ids.has(id)) this.#silent.delete(id);
+    await Promise.all(living.filter(isMeant).map(async (node) => {
+      const isHeard = !node.isLate && (await this.ports.answers(node));
+      await (isHeard ? this.#heard(node) : this.#silenced(node));
+    }));
+  }
+
+  async #silenced({ id, isLate }: LivingNode): Promise<void> {
+    const { clock, log, keptMs } = this.ports;
+    const saidAt = this.#silent.get(id);
+    if (saidAt === undefined) log.warn({ node: id, isLate }, "node does not answer: its browsers are not lent");
+    if (saidAt !== undefined && clock.monotonic() - saidAt < keptMs / 3) return;
+    await this.#tell(id, keptMs);
+    this.#silent.set(id, clock.monotonic());
+  }
+
+  async #heard({ id }: LivingNode): Promise<void> {
+    if (!this.#silent.has(id)) return;
+    await this.#tell(id, 0);
+    this.#silent.delete(id);
+    this.ports.log.info({ node: id }, "node answers again");
+  }
+
+  async #tell(node: NodeId, silentMs: Millis): Promise<void> {
+    const { homes, projects } = this.ports;
+    const failures = await sideBySide(await projects.homes(), homesAtOnce, (home) => homes.silenceNode(home, node, silentMs));
+    if (failures.length > 0) throw failures[0];
+  }
+}

@@ -1,0 +1,59 @@
+import type { Readable } from "node:stream";
+import type { Millis } from "../../base/clock.js";
+import type { Done, Refusal } from "../../base/errors.js";
+import type { Digest, ProfileId } from "../../base/ids.js";
+import type { Page, Paging } from "../../pool/operations.js";
+import type { NamedQuery } from "../extensions/extension.js";
+
+/** A user-data directory that sessions start from; without an archive until its first save. */
+export interface Profile {
+  readonly id: ProfileId;
+  readonly name?: string;
+  readonly createdAt: Millis;
+  /** Of its last save, or of its last new name. */
+  readonly updatedAt?: Millis;
+  readonly lastUsedAt?: Millis;
+  /** The last save: a sealed zstd tar (src/blob). */
+  readonly archive?: { readonly digest: Digest; readonly sizeBytes: number; readonly savedAt: Millis };
+}
+
+/** Where profiles are kept; instants are Redis's. */
+export interface ProfileStore {
+  /** `taken`: another has this name. A repeat with the same id changes nothing. */
+  create(ask: { id: ProfileId; name?: string; most: number }): Promise<"created" | "taken" | "many">;
+  find(id: ProfileId): Promise<Profile | undefined>;
+  findNamed(name: string): Promise<ProfileId | undefined>;
+  /** Newest first. */
+  page(paging: Paging): Promise<Page<Profile>>;
+  /** What each is called, newest first: what a search looks through, at a tenth of the cost of reading all. */
+  index(): Promise<readonly { readonly id: ProfileId; readonly name?: string }[]>;
+  /** All, newest first; takes its time where there are many. */
+  all(): Promise<readonly Profile[]>;
+  rename(id: ProfileId, name: string): Promise<"changed" | "missing" | "taken">;
+  /** The whole save in one step, last writer wins; `missing`: it was deleted meanwhile. */
+  commit(id: ProfileId, archive: { digest: Digest; sizeBytes: number }): Promise<"committed" | "missing">;
+  noteUse(id: ProfileId): Promise<void>;
+  remove(id: ProfileId): Promise<"removed" | "missing">;
+}
+
+/** What the operations of /profiles do; a `ref` is an id or a name, ids win. Every refusal has changed nothing. */
+export interface ProfileOperations {
+  create(body: { name?: string }): Promise<Done<Profile> | Refusal>;
+  list(query: NamedQuery): Promise<Page<Profile>>;
+  get(ref: string): Promise<Done<Profile> | Refusal>;
+  rename(ref: string, name: string): Promise<Done<Profile> | Refusal>;
+  remove(ref: string): Promise<Done<null> | Refusal>;
+  /** Undefined: nothing was saved yet (202). */
+  download(ref: string, format: "zstd" | "tar"): Promise<Done<{ readonly bytes: Readable } | undefined> | Refusal>;
+}
+
+/** How a node gets a profile's state, and gives it back. Both stream. */
+export interface ProfileArchives {
+  /** The tar of the profile's last save; undefined where there is none, or no such profile. Throws `secret_unreadable`. */
+  open(id: ProfileId): Promise<Readable | undefined>;
+  /**
+   * Compresses, seals, keeps and commits the tar as the profile's state. Rejects where the stream fails or is cut: then the
+   * profile is as it was. `missing`: the profile was deleted.
+   */
+  save(id: ProfileId, tar: Readable, options: { readonly signal: AbortSignal }): Promise<"committed" | "missing">;
+}

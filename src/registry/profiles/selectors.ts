@@ -1,0 +1,49 @@
+import type { Millis } from "../../base/clock.js";
+import { findProfileId, type ProfileId } from "../../base/ids.js";
+import type { Lease } from "../../pool/browser.js";
+import type { Selector } from "../../spec/bodies.js";
+import { calledBy } from "../extensions/selectors.js";
+import { fault, type Faults } from "../../spec/field-checks.js";
+import type { LaunchConfig } from "../../spec/launch-template.js";
+
+/** What of a profile is shown, and when it was saved last. */
+export interface ProfileFacts {
+  readonly id: ProfileId;
+  readonly name?: string;
+  readonly createdAt: Millis;
+  readonly updatedAt?: Millis;
+  readonly lastUsedAt?: Millis;
+  readonly archive?: { readonly savedAt: Millis };
+}
+
+/** The profiles of the project, as configurations refer to them. */
+export interface ProfileRefs {
+  find(id: ProfileId): Promise<ProfileFacts | undefined>;
+  findNamed(name: string): Promise<ProfileId | undefined>;
+}
+
+/** A profile that a browser runs with, and whether its end saves it. */
+export interface LoadedProfile {
+  readonly id: ProfileId;
+  readonly save: boolean;
+}
+
+/** An empty id or name clears; an empty object is at fault (interface.md 4.4). */
+export const clearsProfile = ({ id, name }: Selector): boolean => !id && !name && (id !== undefined || name !== undefined);
+
+/** What the selector means, or a fault where it means no profile; one of the wrong form is left to be told as such. */
+export async function resolveProfile(refs: ProfileRefs, selector: Selector): Promise<{ id?: ProfileId; faults: Faults }> {
+  if (Boolean(selector.id) === Boolean(selector.name)) return { faults: [] };
+  const asked = findProfileId(selector.id ?? "");
+  const id = selector.name ? await refs.findNamed(selector.name) : asked && (await refs.find(asked))?.id;
+  if (id) return { id, faults: [] };
+  const faults: Faults = [];
+  fault(faults, "profile", `there is no profile ${calledBy(selector)}`);
+  return { faults };
+}
+
+/** Of a lease: what a PATCH has attached, else what its browser was launched from. */
+export function profileOf({ profile_id, profile }: LaunchConfig, lease: Lease | undefined): LoadedProfile | undefined {
+  if (lease?.profile !== undefined) return JSON.parse(lease.profile) as LoadedProfile;
+  return profile_id && { id: profile_id, save: profile?.save_changes ?? false };
+}

@@ -1,0 +1,109 @@
+import { type Done, done, RemudaError, type Refusal, refusal } from "../../base/errors.js";
+import { findProxyId, newProxyId, type ProxyId } from "../../base/ids.js";
+import type { Log } from "../../base/log.js";
+import type { Seal } from "../../base/crypto/seal.js";
+import { Secret } from "../../base/crypto/secret.js";
+import type { Faults } from "../../spec/field-checks.js";
+import { parseHostPattern } from "../../base/net/hosts.js";
+import type { Homes, Projects } from "../../pool/ports/pool-store.js";
+import { refuseInUse } from "../in-use.js";
+import type { Proxy, ProxyFinding, ProxyOperations, ProxySecrets, ProxyStore, Upstream } from "./proxy.js";
+import { checkText, parseProxy } from "./fields.js";
+
+/** What a check was asked for cannot be tried; or what it found. */
+export type Probed = { readonly kind: "probed"; readonly found: ProxyFinding } | { readonly kind: "forbidden"; readonly message: string };
+
+interface Keeping {
+  readonly store: ProxyStore;
+  readonly seal: Seal;
+}
+export interface ProxyPorts extends Keeping {
+  readonly homes: Homes;
+  readonly projects: Projects;
+  readonly maxProxies: number;
+  readonly log: Log;
+  /** Sends one request through the proxy, to the operator's own URL where none is asked for; ends within a limit of its own. */
+  probe(upstream: Upstream, url: string | undefined, signal: AbortSignal): Promise<Probed>;
+}
+
+export const makeProxyOperations = (ports: ProxyPorts): ProxyOperations => ({
+  create: makeCreate(ports),
+  list: (paging) => ports.store.page(paging),
+  get: (ref) => found(ports, findProxyId(ref)),
+  async rename(ref, { name }) {
+    const faults: Faults = [];
+    checkText(faults, "name", name);
+    if (faults.length > 0) return refusal("bad_request", { details: faults });
+    const id = findProxyId(ref);
+    const outcome = id ? await ports.store.rename(id, name) : "missing";
+    return outcome === "missing" ? refusal("proxy_not_found") : await found(ports, id);
+  },
+  remove: makeRemove(ports),
+  check: makeCheck(ports),
+});
+
+async function found({ store }: Keeping, id: ProxyId | undefined): Promise<Done<Proxy> | Refusal> {
+  const proxy = id && (await store.find(id));
+  return proxy ? done(proxy) : refusal("proxy_not_found");
+}
+
+const makeCreate = (ports: ProxyPorts): ProxyOperations["create"] => async (body) => {
+  const parsed = parseProxy(body);
+  if (parsed.kind === "refused") return parsed;
+  const { secrets, ...rest } = parsed.value;
+  const id = newProxyId();
+  const sealed = Object.keys(secrets).length > 0 ? { sealed: ports.seal.close(JSON.stringify(secrets), id) } : {};
+  const created = await ports.store.create({ id, ...rest, ...sealed, most: ports.maxProxies });
+  return created === "many" ? refusal("limit_exceeded", { message: "There are as many proxies as there may be" }) : await found(ports, id);
+};
+
+/**
+ * Refused while a pool names it; sessions keep what they were launched with. A pool that comes to name it at this very moment
+ * is left with a proxy that is gone: its launches fail and say so, none goes out another way.
+ */
+const makeRemove = ({ store, homes, projects }: ProxyPorts): ProxyOperations["remove"] => async (ref) => {
+  const id = findProxyId(ref);
+  if (!id || !(await store.find(id))) return refusal("proxy_not_found");
+  const inUse = await refuseInUse({ homes, projects }, "Pools name this proxy", id);
+  if (inUse) return inUse;
+  return (await store.remove(id)) === "missing" ? refusal("proxy_not_found") : done(null);
+};
+
+/** A proxy that carries nothing was checked with success: it is unavailable. */
+const makeCheck = (ports: ProxyPorts): ProxyOperations["check"] => async (ref, { url }, gone) => {
+  const id = findProxyId(ref);
+  const upstream = id && (await openUpstream(ports, id));
+  if (!id || !upstream) return refusal("proxy_not_found");
+  const probed = await ports.probe(upstream, url, gone);
+  // Given up, not found unavailable.
+  if (gone.aborted) return refusal("unavailable");
+  if (probed.kind === "forbidden") return refusal("bad_request", { details: [{ code: "invalid_input", message: `url: ${probed.message}` }] });
+  ports.log.info({ proxy: id, status: probed.found.status }, "proxy checked");
+  const noted = await ports.store.noteCheck(id, probed.found);
+  return noted === "missing" ? refusal("proxy_not_found") : await found(ports, id);
+};
+
+/** For whoever sends requests on through it; undefined: there is no such proxy. Throws `secret_unreadable` where its secrets do not open. */
+export async function openUpstream({ store, seal }: Keeping, id: ProxyId): Promise<Upstream | undefined> {
+  const [proxy, sealed] = await Promise.all([store.find(id), store.findSealed(id)]);
+  if (!proxy) return undefined;
+  const { protocol, host, port, username, bypassHosts } = proxy;
+  const { password, caBundle } = sealed === undefined ? {} : unsealed(seal, sealed, id);
+  return {
+    id, protocol, host, port, bypass: bypassHosts.flatMap(patternsOf),
+    ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password: new Secret(password) }),
+    ...(caBundle === undefined ? {} : { caBundle }),
+  };
+}
+
+function unsealed(seal: Seal, sealed: string, id: ProxyId): ProxySecrets {
+  const opened = seal.open(sealed, id);
+  if (opened.kind === "opened") return JSON.parse(opened.text.reveal()) as ProxySecrets;
+  const why = opened.kind === "wrong-key" ? "were sealed with another encryption key (REMUDA_ENCRYPTION_KEY)" : "are damaged";
+  throw new RemudaError("secret_unreadable", { message: `The secrets of proxy ${id} ${why}; create the proxy anew` });
+}
+
+function patternsOf(text: string) {
+  const parsed = parseHostPattern(text, { withRanges: false });
+  return parsed.kind === "pattern" ? [parsed.pattern] : [];
+}

@@ -1,0 +1,48 @@
+import type { ExtensionId, ProfileId } from "../base/ids.js";
+import type { Network, ProxyChoice, Selector } from "../spec/bodies.js";
+import { type ExtensionRefs, resolveExtensions } from "./extensions/selectors.js";
+import type { Faults } from "../spec/field-checks.js";
+import { type ProfileRefs, resolveProfile } from "./profiles/selectors.js";
+import type { PoolConfig } from "../spec/launch-template.js";
+import { namedProxies, type ProxyRefs, resolveProxies } from "./proxies/selectors.js";
+
+/** The registries that configurations refer to. */
+export interface References {
+  readonly proxies: ProxyRefs;
+  readonly extensions: ExtensionRefs;
+  readonly profiles: ProfileRefs;
+}
+
+/** What the selectors of a body mean. */
+export interface Resolved {
+  readonly extension_ids?: readonly ExtensionId[];
+  readonly profile_id?: ProfileId;
+}
+
+/** Ids of all that a configuration names in the registries. */
+export const namedBy = (config: PoolConfig): readonly string[] =>
+  [...(config.extension_ids ?? []), ...(config.profile_id ? [config.profile_id] : []), ...namedProxies(config)];
+
+interface Referring {
+  readonly proxy_id?: string | undefined;
+  readonly proxy?: ProxyChoice | undefined;
+  readonly network?: Network | undefined;
+  readonly extensions?: readonly Selector[] | undefined;
+  readonly profile?: Selector | undefined;
+}
+
+/** `body` with each proxy named by its id, and the ids of its extensions and profile beside their selectors; a fault for each that is not there. */
+export async function resolveReferences<Body extends Referring>(
+  refs: References, body: Body,
+): Promise<{ body: Body & Resolved; faults: Faults }> {
+  const { extensions, profile } = body;
+  const [proxied, loaded, owned] = await Promise.all([
+    resolveProxies(refs.proxies, body),
+    extensions && resolveExtensions(refs.extensions, extensions),
+    profile && resolveProfile(refs.profiles, profile),
+  ]);
+  return {
+    body: { ...proxied.body, ...(loaded && { extension_ids: loaded.ids }), ...(owned?.id && { profile_id: owned.id }) },
+    faults: [...proxied.faults, ...(loaded?.faults ?? []), ...(owned?.faults ?? [])],
+  };
+}

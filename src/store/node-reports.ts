@@ -1,0 +1,81 @@
+import { homeOf, newRequestId, type BrowserId, type ClaimId, type LeaseId } from "../base/ids.js";
+import type { Browser, RetireReason, Strayed, Usage } from "../pool/browser.js";
+import type { LeaseUsage, NodeReports } from "../pool/ports/pool-store.js";
+import { Gathered } from "./redis/batcher.js";
+import type { RedisHomes } from "./pool-store.js";
+import { parseBrowser } from "./records.js";
+import type { Reply } from "./redis/redis.js";
+
+/** What nodes report. Every call is a request of its own; the claim makes a repeat harmless. */
+export class RedisReports implements NodeReports {
+  readonly #freed = new Gathered<readonly [BrowserId, ClaimId], boolean>(async (home, freed) => {
+    const reply = await this.homes.run({ home, request: newRequestId() }, "freed", { freed: JSON.stringify(freed) });
+    return JSON.parse(reply.payload) as boolean[];
+  });
+
+  readonly #used = new Gathered<readonly [BrowserId, LeaseId, Usage], void>(async (home, used) => {
+    await this.homes.run({ home }, "used", { used: JSON.stringify(used) });
+    return [];
+  });
+
+  constructor(private readonly homes: RedisHomes) {}
+
+  async connect(browser: BrowserId, lease: LeaseId): Promise<{ kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }> {
+    const reply = await this.homes.run({ home: homeOf(browser) }, "connect", { browser, lease });
+    return reply.kind === "connected" ? { kind: "connected", ...(JSON.parse(reply.payload) as { registrations: number; startUrl?: string }) } : { kind: "over", why: reply.payload };
+  }
+
+  async expire(ask: { browser: BrowserId; lease: LeaseId; registrations: number }): Promise<boolean> {
+    return (await this.#run(ask.browser, "expire", { ...ask })).kind === "expired";
+  }
+
+  async beginLaunch(browser: BrowserId, claim: ClaimId): Promise<{ browser: Browser; mayReset: boolean } | undefined> {
+    const reply = await this.#run(browser, "begin-launch", { browser, claim });
+    if (reply.kind !== "begun") return undefined;
+    const { browser: record, reset } = JSON.parse(reply.payload) as { browser: unknown; reset: string };
+    return { browser: parseBrowser(JSON.stringify(record)), mayReset: reset === "none" || reset === "state" };
+  }
+
+  async launched(browser: BrowserId, claim: ClaimId, isolation: string): Promise<"launched" | "stale"> {
+    const reply = await this.#run(browser, "launched", { browser, claim, isolation });
+    return reply.kind === "launched" ? "launched" : "stale";
+  }
+
+  async launchFailed(browser: BrowserId, claim: ClaimId, text: string): Promise<"failed" | "stale"> {
+    const reply = await this.#run(browser, "launch-failed", { browser, claim, text });
+    return reply.kind === "failed" ? "failed" : "stale";
+  }
+
+  async freed(browser: BrowserId, claim: ClaimId): Promise<"freed" | "stale"> {
+    return (await this.#freed.add(homeOf(browser), [browser, claim])) ? "freed" : "stale";
+  }
+
+  async end(
+    browser: BrowserId, why: RetireReason, text: string,
+  ): Promise<{ kind: "retiring" | "already"; claim: ClaimId } | { kind: "unknown" }> {
+    const reply = await this.#run(browser, "end", { browser, why, text });
+    if (reply.kind === "unknown") return { kind: "unknown" };
+    return { kind: reply.kind === "retiring" ? "retiring" : "already", claim: reply.payload as ClaimId };
+  }
+
+  async strayed(browser: BrowserId, { lease, isAltered }: { lease: LeaseId; isAltered: boolean }): Promise<{ kind: Strayed; claim?: ClaimId }> {
+    const { kind, payload } = await this.#run(browser, "strayed", { browser, lease, altered: isAltered ? "1" : "0" });
+    return { kind: kind as Strayed, ...(payload !== "" && { claim: payload as ClaimId }) };
+  }
+
+  async gone(browser: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void> {
+    await this.#run(browser, "gone", { browser, claim, lease: used?.lease ?? "", usage: used ? JSON.stringify(used.usage) : "" });
+  }
+
+  async used(browser: BrowserId, { lease, usage }: LeaseUsage): Promise<void> {
+    await this.#used.add(homeOf(browser), [browser, lease, usage]);
+  }
+
+  async applied(ask: { browser: BrowserId; lease: LeaseId; revision: number; outcome: "applied" | "refused" }): Promise<"applied" | "stale"> {
+    return (await this.homes.run({ home: homeOf(ask.browser) }, "applied", { ...ask })).kind === "applied" ? "applied" : "stale";
+  }
+
+  #run(browser: BrowserId, name: string, args: Record<string, string | number>): Promise<Reply> {
+    return this.homes.run({ home: homeOf(browser), request: newRequestId() }, name, args);
+  }
+}

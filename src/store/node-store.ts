@@ -1,0 +1,116 @@
+import type { Millis } from "../base/clock.js";
+import { groupBy } from "../base/group-by.js";
+import { type BrowserId, findNodeId, type Home, homeOf, type NodeId, type ProjectId } from "../base/ids.js";
+import type { Beaten, LivingNode, NodeFacts, Nodes } from "../pool/ports/node-store.js";
+import { homeKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./redis/keys.js";
+import type { Limits } from "./limits.js";
+import { isPending } from "./pending.js";
+import type { Args, Reply, Store } from "./redis/redis.js";
+
+/** Nodes, their beats, and who has a place on which. */
+export class RedisNodes implements Nodes {
+  constructor(
+    private readonly store: Store,
+    private readonly project: ProjectId,
+    private readonly options: { readonly limits: Limits; readonly overcommit: number },
+  ) {}
+
+  async beat(facts: NodeFacts): Promise<Beaten> {
+    const args = { node: facts.id, facts: JSON.stringify(facts), lostMs: this.options.limits.nodeLostMs };
+    const reply = await this.#run("beat-node", args);
+    if (reply.kind === "taken") return { kind: "taken", by: JSON.parse(reply.payload) as NodeFacts };
+    return reply.kind === "lost" ? { kind: "lost" } : { kind: "beaten" };
+  }
+
+  async living(): Promise<readonly LivingNode[]> {
+    const { nodeLostMs: lostMs, nodeLateMs } = this.options.limits;
+    const reply = await this.#run("living-nodes", { lostMs });
+    const living = Object.values(JSON.parse(reply.payload) as { facts: string; silentMs: number }[]);
+    return living.map(({ facts, silentMs }) => ({ ...(JSON.parse(facts) as NodeFacts), isLate: silentMs > nodeLateMs }));
+  }
+
+  async lost(): Promise<readonly NodeId[]> {
+    const reply = await this.#run("lose-nodes", { lostMs: this.options.limits.nodeLostMs });
+    return (JSON.parse(reply.payload) as string[]).flatMap((id) => findNodeId(id) ?? []);
+  }
+
+  async known(): Promise<readonly NodeId[]> {
+    const [beating, lost] = await Promise.all([
+      this.store.ask((redis) => redis.zrange(nodesKey("beats"), "0", "-1")), this.store.ask((redis) => redis.smembers(nodesKey("lost"))),
+    ]);
+    return [...beating, ...lost].flatMap((id) => findNodeId(id) ?? []);
+  }
+
+  async isLost(node: NodeId): Promise<boolean> {
+    return (await this.store.ask((redis) => redis.sismember(nodesKey("lost"), node))) === 1;
+  }
+
+  async forget(node: NodeId): Promise<void> {
+    await this.clearRooms(node);
+    await this.store.ask((redis) => redis.multi().zrem(nodesKey("beats"), node).hdel(nodesKey("facts"), node).srem(nodesKey("lost"), node).exec());
+  }
+
+  async clearRooms(node: NodeId): Promise<void> {
+    await this.store.ask((redis) => redis.del(...nodeParts.map((part) => nodeKey(node, part))));
+  }
+
+  async reserveRoom(facts: NodeFacts, { id: browser, bytes, isTrial = false }: { id: BrowserId; bytes: number; isTrial?: boolean }): Promise<boolean> {
+    const reply = await this.store.run("reserve-room", (key) => nodeKey(facts.id, key as NodePart), {
+      browser, bytes, mostBytes: facts.memoryBytes * this.options.overcommit, mostBrowsers: facts.maxBrowsers,
+      graceMs: this.options.limits.launchClaimMs, isTrial: isTrial ? "1" : "0", restMs: this.options.limits.backoffMaxMs,
+    });
+    return reply.kind === "reserved";
+  }
+
+  async rest(node: NodeId, ms: Millis): Promise<void> {
+    await this.store.ask((redis) => redis.multi().set(nodeKey(node, "rest"), "1", "PX", ms).del(nodeKey(node, "trial")).exec());
+  }
+
+  async wake(node: NodeId): Promise<void> {
+    await this.store.ask((redis) => redis.del(nodeKey(node, "rest"), nodeKey(node, "trial")));
+  }
+
+  async holdRoom(node: NodeId, { id, bytes }: { id: BrowserId; bytes: number }): Promise<void> {
+    const deadline = (await this.#now()) + this.options.limits.launchClaimMs;
+    await this.store.ask((redis) => redis.hsetnx(nodeKey(node, "room"), id, `${bytes} ${deadline}`));
+  }
+
+  async freeRoom(node: NodeId, browser: BrowserId): Promise<void> {
+    await this.store.ask((redis) => redis.hdel(nodeKey(node, "room"), browser));
+  }
+
+  fits({ maxBrowsers, memoryBytes }: NodeFacts, held: { browsers: number; bytes: number }, bytes: number): boolean {
+    return held.browsers === 0 || (held.browsers < maxBrowsers && held.bytes + bytes <= memoryBytes * this.options.overcommit);
+  }
+
+  async occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }> {
+    const places = await this.store.ask((redis) => redis.hvals(nodeKey(node, "room")));
+    return { browsers: places.length, bytes: places.reduce((sum, text) => sum + Number.parseInt(text, 10), 0) };
+  }
+
+  async sweepRooms(node: NodeId): Promise<void> {
+    const places = Object.entries(await this.store.ask((redis) => redis.hgetall(nodeKey(node, "room"))));
+    const now = await this.#now();
+    const due = places.flatMap(([id, text]) => (isPending(Number(text.split(" ")[1]), now, this.options.limits.launchClaimMs) ? [] : [id as BrowserId]));
+    const gone = await Promise.all([...groupBy(due, homeOf)].map(([home, browsers]) => this.#goneOf(node, home, browsers)));
+    for (const browser of gone.flat()) await this.freeRoom(node, browser);
+  }
+
+  async #goneOf(node: NodeId, home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
+    const places = browsers.map((browser) => `${node} ${browser}`);
+    const scores = await this.store.ask((redis) => redis.zmscore(homeKey(this.project, home, "places"), ...places));
+    const unplaced = browsers.filter((_, index) => scores[index] === null);
+    // The index tells quickly of those that are there; of those that are not, the record decides.
+    const records = await Promise.all(unplaced.map((browser) => this.store.ask((redis) => redis.hexists(homeKey(this.project, home, "browsers"), browser))));
+    return unplaced.filter((_, index) => records[index] === 0);
+  }
+
+  #run(name: string, args: Args): Promise<Reply> {
+    return this.store.run(name, (key) => nodesKey(key as NodesPart), args);
+  }
+
+  async #now(): Promise<number> {
+    const [seconds] = await this.store.ask((redis) => redis.time());
+    return Number(seconds) * 1000;
+  }
+}

@@ -1,0 +1,117 @@
+import { LRUCache } from "lru-cache";
+import { type Millis, systemClock } from "../base/clock.js";
+import type { BrowserId, Home, NodeId, PoolId, ProfileId } from "../base/ids.js";
+import type { Browser } from "../pool/browser.js";
+import type { Lack, Leased, Overview, PoolTerms, Read } from "../pool/ports/partition-overview.js";
+import type { Counts } from "../pool/pool.js";
+import type { Client } from "./redis/connect.js";
+import type { HomePart } from "./redis/keys.js";
+import { parseBrowser } from "./records.js";
+import type { Args, Reply } from "./redis/redis.js";
+
+interface Ports {
+  run(home: Home, script: string, args: Args): Promise<Reply>;
+  ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value>;
+  keyOf(home: Home, part: HomePart): string;
+}
+
+/** As the script `own` says it. */
+const noStamp = "none";
+
+interface Kept {
+  readonly stamp: string;
+  readonly browsers: readonly Browser[];
+  /** Redis's time at the reading, and ours (monotonic). */
+  readonly at: Millis;
+  readonly readAt: Millis;
+}
+
+/** The script mends the index where a release that keeps none has written. */
+const mendEveryMs: Millis = 60_000;
+
+/** As the scripts have it (lua/include/pool.lua): an earlier release writes none, and leaves that of another generation. */
+const configKeyOf = (generation: string, kept: string | null | undefined): string => (kept?.startsWith(`${generation}-`) ? kept : generation);
+
+const linesOf = (text: string): readonly string[] => (text === "" ? [] : text.split("\n"));
+
+function parseOwn(text: string): Pick<Kept, "stamp" | "browsers"> {
+  const [stamp = "", ...browsers] = linesOf(text);
+  return { stamp, browsers: browsers.map(parseBrowser) };
+}
+
+/** Readers that go by the index of a home. */
+export class RedisOverview implements Overview {
+  readonly #own = new LRUCache<string, Kept>({ max: 2000 });
+
+  constructor(private readonly ports: Ports) {}
+
+  async browsersOf(home: Home, node: NodeId): Promise<Read> {
+    const place = `${home} ${node}`;
+    const kept = this.#own.get(place);
+    const agoMs = kept ? systemClock.monotonic() - kept.readAt : Infinity;
+    if (kept && agoMs < mendEveryMs && (await this.#stampOf(home, node)) === kept.stamp) return { browsers: kept.browsers, at: kept.at + agoMs };
+    const reply = await this.ports.run(home, "own", { node, known: kept?.stamp ?? "" });
+    const { at } = reply;
+    const read = kept && reply.kind === "same" ? kept : parseOwn(reply.payload);
+    this.#own.set(place, { ...read, at, readAt: systemClock.monotonic() });
+    return { browsers: read.browsers, at };
+  }
+
+  /** By a plain command: it is asked for each node and pool every few seconds, and a script costs several times as much. */
+  async #stampOf(home: Home, node: NodeId): Promise<string> {
+    return (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(home, "changed"), node))) ?? noStamp;
+  }
+
+  async homesOf(node: NodeId, homes: readonly Home[]): Promise<readonly Home[]> {
+    const has = await Promise.all(homes.map((home) => this.ports.ask((redis) => redis.hexists(this.ports.keyOf(home, "changed"), node))));
+    return homes.filter((_, place) => has[place] === 1);
+  }
+
+  async lackOf(home: Home): Promise<Lack> {
+    const { ask, keyOf } = this.ports;
+    const [[size, state, hold, obstacle], worn, all, retiring] = await Promise.all([
+      ask((redis) => redis.hmget(keyOf(home, "pool"), "size", "state", "hold", "obstacle")),
+      ask((redis) => redis.scard(keyOf(home, "worn"))),
+      ask((redis) => redis.hlen(keyOf(home, "browsers"))),
+      ask((redis) => redis.zcard(keyOf(home, "retiring"))),
+    ]);
+    const isShort = all - retiring < Number(size) + worn;
+    if (state !== "open" || (!isShort && hold === "")) return "nothing";
+    return isShort && hold === "capacity" && !obstacle ? "room" : "something";
+  }
+
+  async spread(home: Home): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
+    const { payload, at } = await this.ports.run(home, "spread", {});
+    return { ofNode: new Map(Object.entries(JSON.parse(payload) as Record<NodeId, number>) as [NodeId, number][]), at };
+  }
+
+  async leased(home: Home, from: number, count: number): Promise<readonly Leased[]> {
+    const key = this.ports.keyOf(home, "leased");
+    const rows = await this.ports.ask((redis) => redis.zrevrange(key, from, from + count - 1, "WITHSCORES"));
+    return rows.flatMap((text, place) => (place % 2 === 0 ? [{ id: text as BrowserId, createdAt: Number(rows[place + 1]) }] : []));
+  }
+
+  async records(home: Home, ids: readonly BrowserId[]): Promise<Read> {
+    const { payload, at } = await this.ports.run(home, "records", { ids: JSON.stringify(ids) });
+    return { browsers: linesOf(payload).map(parseBrowser), at };
+  }
+
+  async findTerms(home: Home): Promise<PoolTerms | undefined> {
+    const key = this.ports.keyOf(home, "pool");
+    const [id, state, name, createdAt, generation, configKey, rate, follows, uses, revision] = await this.ports.ask((redis) =>
+      redis.hmget(key, "id", "state", "name", "createdAt", "generation", "configKey", "fillRate", "follows", "uses", "revision"));
+    if (!id || state !== "open") return undefined;
+    const [usedAt, ...named] = (uses ?? "").split(" ");
+    return {
+      // An earlier release writes a configuration and leaves what was noted of the one before.
+      ...(usedAt === revision && { uses: named }),
+      id: id as PoolId, ...(name ? { name } : {}), createdAt: Number(createdAt), launchConfig: configKeyOf(generation ?? "", configKey), fillRatePerMinute: Number(rate),
+      ...(typeof follows === "string" ? { follows: follows === "" ? null : (follows as ProfileId) } : {}),
+    };
+  }
+
+  async counts(home: Home): Promise<Counts> {
+    const { payload } = await this.ports.run(home, "pool", { fields: JSON.stringify(["id"]) });
+    return (JSON.parse(payload) as { counts: Counts }).counts;
+  }
+}

@@ -1,0 +1,294 @@
+import { LRUCache } from "lru-cache";
+import type { Millis } from "../base/clock.js";
+import type { BrowserId, ControlId, Home, LeaseId, NodeId, PoolId, ProjectId, RequestId } from "../base/ids.js";
+import { homeOf, newRequestId } from "../base/ids.js";
+import type { Browser, RetireReason } from "../pool/browser.js";
+import { type LaunchConfig, resetOf } from "../spec/launch-template.js";
+import type { Lack, Leased, PoolTerms, Read } from "../pool/ports/partition-overview.js";
+import type { Counts, Pool } from "../pool/pool.js";
+import type { Candidate, Homes, Keyed, PoolWrite, ReleaseRequest, Touch, Waiter, Wanted } from "../pool/ports/pool-store.js";
+import { namedBy } from "../registry/references.js";
+import type { AcquireReply, CreateReply, PlaceReply, WithdrawReply } from "../pool/ports/store-replies.js";
+import type { Limits } from "./limits.js";
+import type { EffectRunner } from "./effects.js";
+import { answerKey, homeKey, type HomeKeys, homeKeys, type HomePart, idempotencyKey } from "./redis/keys.js";
+import { RedisOverview } from "./partition-overview.js";
+import { parseBrowser, parsePool, poolFields } from "./records.js";
+import type { Client } from "./redis/connect.js";
+import type { Args, Reply, Store } from "./redis/redis.js";
+
+/** Where a script runs and under which request. */
+interface Place {
+  readonly home: Home;
+  readonly request?: RequestId;
+  readonly keyed?: Keyed | undefined;
+}
+
+const flag = (value: boolean): string => (value ? "1" : "0");
+const word = <Kind extends string>(reply: Reply): Kind => reply.kind as Kind;
+
+/** The homes of one project, each in a slot of its own: one atomic script for each change of state. */
+export class RedisHomes implements Homes {
+  readonly #limits: Args;
+  readonly #keys = new LRUCache<Home, HomeKeys>({ max: 1000 });
+  readonly #overview = new RedisOverview({
+    run: (home, script, args) => this.run({ home }, script, args), ask: (command) => this.#ask(command), keyOf: (home, part) => this.#keysOf(home)[part],
+  });
+
+  constructor(
+    private readonly store: Store,
+    private readonly effects: EffectRunner,
+    private readonly at: { readonly project: ProjectId; readonly limits: Limits },
+  ) {
+    this.#limits = limitArgs(at.limits);
+  }
+
+  async acquire(home: Home, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: Keyed; mayWait: boolean }): Promise<AcquireReply> {
+    const reply = await this.run({ home, request: ask.waiter.connection, keyed: ask.keyed }, "acquire", {
+      pool: ask.pool, name: ask.name ?? "", waiter: JSON.stringify(ask.waiter), body: ask.keyed?.body ?? "", mayWait: flag(ask.mayWait),
+    });
+    if (reply.kind === "granted") return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
+    if (reply.kind === "waiting") return { kind: "waiting", ...parsePlace(reply.payload) };
+    if (reply.kind === "unsupported") return { kind: "unsupported", fields: reply.payload.split(" ") };
+    return { kind: word<"none" | "full" | "missing" | "mismatch" | "over">(reply) };
+  }
+
+  async createSession(
+    home: Home,
+    ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed; again?: RequestId },
+  ): Promise<CreateReply> {
+    const { candidate } = ask;
+    const browser = candidate && { ...candidate, config: candidate.id, generation: 1, networkGeneration: 1 };
+    const reply = await this.run({ home, request: ask.again ?? ask.waiter.connection, keyed: ask.keyed }, "create-session", {
+      browser: browser ? JSON.stringify(browser) : "", waiter: JSON.stringify(ask.waiter), config: JSON.stringify(ask.config),
+      body: ask.keyed?.body ?? "", isAgain: flag(ask.again !== undefined),
+    });
+    if (reply.kind === "granted") return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
+    if (reply.kind === "claimed") return { kind: "claimed", ...(JSON.parse(reply.payload) as { browser: Browser; waiter: RequestId; lease: LeaseId }) };
+    if (reply.kind === "again") return { kind: "waiting", ...parsePlace(reply.payload) };
+    return { kind: word<"mismatch" | "over" | "full" | "none" | "superseded">(reply) };
+  }
+
+  async withdraw(home: Home, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply> {
+    const reply = await this.run({ home, request: ask.connection }, "withdraw", { ...ask });
+    if (reply.kind === "granted") return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
+    return { kind: word<"withdrawn" | "kept" | "superseded" | "unknown">(reply) };
+  }
+
+  async findKeyed(home: Home, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined> {
+    const text = await this.#ask((redis) => redis.get(idempotencyKey(this.at.project, home, key)));
+    return text === null ? undefined : (JSON.parse(text) as { lease: LeaseId; waiter: RequestId });
+  }
+
+  async heldAmong(home: Home, leases: readonly LeaseId[]): Promise<readonly LeaseId[]> {
+    const browsers = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "leases"), ...leases));
+    return leases.filter((_, index) => browsers[index] !== null);
+  }
+
+  async findHeld(home: Home, lease: LeaseId): Promise<{ browser: Browser; at: number } | undefined> {
+    const reply = await this.run({ home }, "held", { lease });
+    return reply.kind === "held" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
+  }
+
+  async confirm(home: Home, leases: readonly LeaseId[]): Promise<void> {
+    await this.run({ home }, "confirm", { leases: JSON.stringify(leases) });
+  }
+
+  async undo(home: Home, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over"> {
+    return word(await this.run({ home, request }, "undo", { lease }));
+  }
+
+  async release(home: Home, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
+    const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
+    return word(await this.run({ home, request }, "release", { browser, name, lease, reuse: flag(reuse), why, isRetry: flag(isRetry) }));
+  }
+
+  async touch(home: Home, ask: { browser: BrowserId; lease?: LeaseId; change: Touch; request: RequestId }): Promise<
+    { kind: "touched"; browser: Browser; at: number } | { kind: "superseded" | "unknown" }
+  > {
+    const { browser, lease = "", change, request } = ask;
+    const reply = await this.run({ home, request }, "touch", { browser, lease, change: JSON.stringify(change) });
+    if (reply.kind === "touched") return { kind: "touched", browser: parseBrowser(reply.payload), at: reply.at };
+    return { kind: word<"superseded" | "unknown">(reply) };
+  }
+
+  async findLeaseEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined> {
+    const { kind, payload } = await this.run({ home: homeOf(browser) }, "lease-end", { browser, lease });
+    return kind === "ended" ? payload : undefined;
+  }
+
+  async standingAmong(home: Home, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
+    const texts = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "waiting"), ...waiters));
+    return waiters.filter((_, index) => {
+      const text = texts[index];
+      return typeof text === "string" && !text.includes('"detachedAt"') && !text.includes('"lostAt"');
+    });
+  }
+
+  async rejoin(home: Home, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]> {
+    const reply = await this.run({ home }, "rejoin", { waiting: `[${stored.join(",")}]` });
+    return JSON.parse(reply.payload) as ("waiting" | "held" | "superseded" | "over" | "deleted")[];
+  }
+
+  async unfinished(home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
+    const keys = (["resetting", "retiring"] as const).map((part) => homeKey(this.at.project, home, part));
+    const scores = await Promise.all(keys.map((key) => this.#ask((redis) => redis.zmscore(key, ...browsers))));
+    return browsers.filter((_, index) => scores.some((all) => all[index] !== null && all[index] !== undefined));
+  }
+
+  async beat(home: Home, control: ControlId): Promise<void> {
+    await this.run({ home }, "beat", { control });
+  }
+
+  async createPool(home: Home, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void> {
+    await this.run({ home, request: ask.request }, "create-pool", { id: ask.id, ...writeArgs(ask.write, 1) });
+  }
+
+  async updatePool(home: Home, ask: Parameters<Homes["updatePool"]>[1]): Promise<"updated" | "changed" | "missing"> {
+    return word(await this.run({ home, request: ask.request }, "update-pool", {
+      ...writeArgs(ask.write, ask.revision + 1), revision: String(ask.revision), isNewLaunch: flag(ask.isNewLaunch),
+      isNewNetwork: flag(ask.isNewNetwork), isNewRefresh: flag(ask.isNewRefresh ?? false), discard: flag(ask.discard),
+    }));
+  }
+
+  async deletePool(home: Home, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing"> {
+    return word(await this.run({ home, request: ask.request }, "delete-pool", { force: flag(ask.force) }));
+  }
+
+  async flush(home: Home, request: RequestId, before?: number): Promise<"flushed" | "missing"> {
+    return word(await this.run({ home, request }, "flush", { why: "flushed", before: before ?? "" }));
+  }
+
+  async findPool(home: Home): Promise<Pool | undefined> {
+    const reply = await this.run({ home }, "pool", { fields: JSON.stringify(poolFields) });
+    const { values, counts } = JSON.parse(reply.payload) as { values: (string | null)[]; counts: Pool["counts"] };
+    return parsePool(values, counts);
+  }
+
+  async now(): Promise<number> {
+    const [seconds] = await this.#ask((redis) => redis.time());
+    return Number(seconds) * 1000;
+  }
+
+  async findBrowser(id: BrowserId): Promise<{ browser: Browser; at: number } | undefined> {
+    const reply = await this.run({ home: homeOf(id) }, "browser", { browser: id });
+    return reply.kind === "found" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
+  }
+
+  async browsers(home: Home): Promise<{ browsers: readonly Browser[]; at: number }> {
+    const reply = await this.run({ home }, "browsers", {});
+    return { browsers: Object.values(JSON.parse(reply.payload) as string[]).map(parseBrowser), at: reply.at };
+  }
+
+  browsersOf = (home: Home, node: NodeId): Promise<Read> => this.#overview.browsersOf(home, node);
+  homesOf = (node: NodeId, homes: readonly Home[]): Promise<readonly Home[]> => this.#overview.homesOf(node, homes);
+  spread = (home: Home): ReturnType<RedisOverview["spread"]> => this.#overview.spread(home);
+  leased = (home: Home, from: number, count: number): Promise<readonly Leased[]> => this.#overview.leased(home, from, count);
+  records = (home: Home, ids: readonly BrowserId[]): Promise<Read> => this.#overview.records(home, ids);
+  findTerms = (home: Home): Promise<PoolTerms | undefined> => this.#overview.findTerms(home);
+  lackOf = (home: Home): Promise<Lack> => this.#overview.lackOf(home);
+  counts = (home: Home): Promise<Counts> => this.#overview.counts(home);
+
+  async networkChanges(home: Home): Promise<string> {
+    // A control of an earlier release writes no stamp.
+    return (await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "pool"), "networkChanges", "networkStamp"))).join(" ");
+  }
+
+  async findLaunchConfig(home: Home, key: string): Promise<LaunchConfig | undefined> {
+    const text = await this.#ask((redis) => redis.hget(homeKey(this.at.project, home, "configs"), key));
+    return text === null ? undefined : (JSON.parse(text) as LaunchConfig);
+  }
+
+  async wanted(home: Home, most: number): Promise<Wanted> {
+    const reply = JSON.parse((await this.run({ home }, "wanted", { most })).payload) as Partial<Wanted>;
+    return { count: 0, resting: [], trying: [], ...reply };
+  }
+
+  async claimLaunches(
+    home: Home,
+    ask: { candidates: readonly Candidate[]; madeFor?: string; obstacle?: string; request: RequestId },
+  ): Promise<readonly Browser[]> {
+    const reply = await this.run({ home, request: ask.request }, "claim-launches", {
+      candidates: JSON.stringify(ask.candidates), madeFor: ask.madeFor ?? "", obstacle: ask.obstacle ?? "",
+    });
+    return reply.kind === "claimed" ? (JSON.parse(reply.payload) as Browser[]) : [];
+  }
+
+  async reap(home: Home): Promise<{ launch: readonly Browser[]; isOpen: boolean }> {
+    const reply = await this.run({ home }, "reap", {});
+    if (reply.kind === "missing") return { launch: [], isOpen: false };
+    const { launch, state } = JSON.parse(reply.payload) as { launch: Browser[]; state: string };
+    return { launch: Object.values(launch), isOpen: state === "open" };
+  }
+
+  async recycle(home: Home, ask: Parameters<Homes["recycle"]>[1]): Promise<number> {
+    const { maxLeases, drains, request } = ask;
+    const args = { maxLeases: maxLeases ?? "", node: drains?.node ?? "", drainMs: drains?.ms ?? 0 };
+    return Number((await this.run({ home, request }, "recycle", args)).payload);
+  }
+
+  async silenceNode(home: Home, node: NodeId, silentMs: Millis): Promise<void> {
+    await this.run({ home, request: newRequestId() }, "silence-node", { node, silentMs });
+  }
+
+  async clearNode(
+    home: Home,
+    ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId },
+  ): Promise<number> {
+    const { node, why, which, request } = ask;
+    return Number((await this.run({ home, request }, "clear-node", { node, why, which })).payload);
+  }
+
+  /** Runs a script on a home and carries out what it leaves to be done. */
+  async run(place: Place, name: string, args: Args): Promise<Reply> {
+    const reply = await this.store.run(name, this.#keysIn(place, name), args, this.#limits);
+    await this.effects.carryOut(place.home, reply.effects);
+    return reply;
+  }
+
+  #ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value> {
+    return this.store.ask(command);
+  }
+
+  #keysIn({ home, request, keyed }: Place, script: string): (key: string) => string {
+    const { project } = this.at;
+    const keys = this.#keysOf(home);
+    return (key) => {
+      if (key === "answer") return answerKey(project, home, { script, request: request ?? "none" });
+      if (key === "idempotency") return idempotencyKey(project, home, keyed?.key ?? "none");
+      return keys[key as HomePart];
+    };
+  }
+
+  #keysOf(home: Home): HomeKeys {
+    const kept = this.#keys.get(home);
+    if (kept) return kept;
+    const made = homeKeys(this.at.project, home);
+    this.#keys.set(home, made);
+    return made;
+  }
+}
+
+function parsePlace(stored: string): Omit<PlaceReply, "kind"> {
+  const { id, lease } = JSON.parse(stored) as Waiter;
+  return { waiter: id, lease, stored };
+}
+
+const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite, revision: number): Args => ({
+  name: config.name ?? "",
+  config: JSON.stringify(config),
+  launchConfig: JSON.stringify(launchConfig),
+  size: config.size,
+  fillRate: config.fill_rate_per_minute,
+  fields: JSON.stringify({
+    unsupported: unsupported.join(" "), timeoutSeconds: String(config.timeout_seconds), reset: resetOf(config),
+    follows: (config.refresh_on_profile_update && config.profile_id) || "", uses: [revision, ...namedBy(config)].join(" "),
+  }),
+});
+
+/** The limits under the names by which the scripts' headers ask for them. */
+const limitArgs = (limits: Limits): Args => ({
+  most: limits.maxSessions ?? "", keepMs: limits.idempotencyMs, maxWaiters: limits.maxWaiters, provisionalMs: limits.provisionalMs, controlLostMs: limits.controlLostMs,
+  keyedMs: limits.keyedGraceMs, retryWindowMs: limits.retryWindowMs, claimMs: limits.launchPickupMs, launchMs: limits.launchClaimMs,
+  initialMs: limits.backoffInitialMs, maxMs: limits.backoffMaxMs, earlyMs: limits.earlyDeathMs, eventsKept: limits.eventsKept, nodeLostMs: limits.nodeLostMs,
+});

@@ -1,0 +1,64 @@
+import { readFile, readlink, realpath } from "node:fs/promises";
+import { type Clock, type Millis, pause } from "../../base/clock.js";
+import { ask } from "../redis/inline-command.js";
+import type { Place } from "./paths.js";
+
+const gone = "";
+const readOr = (reading: Promise<string>): Promise<string> => reading.catch(() => gone);
+
+/** The process that a pid file names, if it still is the Redis of that directory: its working directory says so. */
+async function findLeftover(place: Place): Promise<number | undefined> {
+  const pid = Number.parseInt(await readOr(readFile(place.pidFile, "utf8")), 10);
+  if (!(pid > 1)) return undefined;
+  const [name, directory, own] = await Promise.all([
+    readOr(readFile(`/proc/${pid}/comm`, "utf8")),
+    readOr(readlink(`/proc/${pid}/cwd`)),
+    readOr(realpath(place.directory)),
+  ]);
+  return name.startsWith("redis") && directory !== gone && directory === own ? pid : undefined;
+}
+
+async function awaitGone(place: Place, clock: Clock, limitMs: Millis): Promise<boolean> {
+  const deadline = clock.monotonic() + limitMs;
+  while ((await findLeftover(place)) !== undefined) {
+    if (clock.monotonic() > deadline) return false;
+    await pause(clock, 10);
+  }
+  return true;
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // ESRCH: it ended first.
+  }
+}
+
+type Limit = { readonly clock: Clock; readonly limitMs: Millis };
+
+async function endByPid(place: Place, { clock, limitMs }: Limit): Promise<void> {
+  for (const name of ["SIGTERM", "SIGKILL"] as const) {
+    const pid = await findLeftover(place);
+    if (pid === undefined) return;
+    signal(pid, name);
+    if (await awaitGone(place, clock, limitMs)) return;
+  }
+  throw new Error(`the Redis of ${place.directory} cannot be ended`);
+}
+
+/** For systems without /proc, where a pid file alone proves nothing. */
+async function endBySocket(place: Place, { clock, limitMs }: Limit): Promise<void> {
+  const deadline = clock.monotonic() + limitMs;
+  while ((await ask(place.socket, "SHUTDOWN", clock)) !== undefined || (await ask(place.socket, "PING", clock)) !== undefined) {
+    if (clock.monotonic() > deadline) throw new Error(`the Redis at ${place.socket} does not shut down`);
+    await pause(clock, 50);
+  }
+}
+
+/**
+ * Ends a Redis that a killed daemon left, gently and then by force. Ended rather than adopted: one that was told to exit
+ * by its parent's death may be about to.
+ */
+export const endLeftover = (place: Place, limit: Limit): Promise<void> =>
+  process.platform === "linux" ? endByPid(place, limit) : endBySocket(place, limit);

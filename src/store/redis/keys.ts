@@ -1,0 +1,53 @@
+import type { ExtensionId, Home, NodeId, ProfileId, ProjectId, ProxyId } from "../../base/ids.js";
+
+/** The parts of a home: all share its hash tag, so one script may touch them all (design.md 4). */
+export const homeParts = [
+  "pool", "configs", "browsers", "launching", "idle", "leased", "resetting", "retiring", "leases", "waiters", "waiting",
+  "provisional", "controls", "worn", "graves", "spent", "events",
+  "places", "generations", "ages", "served", "changed",
+] as const;
+export type HomePart = (typeof homeParts)[number];
+
+const root = "remuda";
+
+export const homeKey = (project: ProjectId, home: Home, part: HomePart): string => `${root}:${project}:{${home}}:${part}`;
+export type HomeKeys = Readonly<Record<HomePart, string>>;
+export const homeKeys = (project: ProjectId, home: Home): HomeKeys =>
+  Object.fromEntries(homeParts.map((part) => [part, homeKey(project, home, part)])) as HomeKeys;
+/** The first answer to a request: kept a few seconds, for a command that was sent again. */
+export const answerKey = (project: ProjectId, home: Home, asked: { script: string; request: string }): string =>
+  `${root}:${project}:{${home}}:answer:${asked.script}:${asked.request}`;
+/** What an `Idempotency-Key` was given; `digest` never is the key itself. */
+export const idempotencyKey = (project: ProjectId, home: Home, digest: string): string =>
+  `${root}:${project}:{${home}}:idempotency:${digest}`;
+
+export const projectParts = ["pools", "names", "sizes", "tombstones", "tombs", "tombNames", "proxies", "proxyNames", "profiles", "profileNames", "extensions", "extensionNames"] as const;
+export type ProjectPart = (typeof projectParts)[number];
+export const projectKey = (project: ProjectId, part: ProjectPart): string => `${root}:{project-${project}}:${part}`;
+export const proxyKey = (project: ProjectId, id: ProxyId): string => `${root}:{project-${project}}:proxy:${id}`;
+export const profileKey = (project: ProjectId, id: ProfileId): string => `${root}:{project-${project}}:profile:${id}`;
+export const extensionKey = (project: ProjectId, id: ExtensionId): string => `${root}:{project-${project}}:extension:${id}`;
+export const projectIdempotencyKey = (project: ProjectId, digest: string): string =>
+  `${root}:{project-${project}}:idempotency:${digest}`;
+
+/**
+ * What stands in a node's own slot. `room`: which browsers have a place on it, a map of browser to bytes and deadline. Of one that fails
+ * launches: `rest` while it is given none, `trial` while the one is under way that is to show whether it launches again.
+ */
+export const nodeParts = ["room", "rest", "trial"] as const;
+export type NodePart = (typeof nodeParts)[number];
+export const nodeKey = (node: NodeId, part: NodePart): string => `${root}:{node-${node}}:${part}`;
+/** What spans nodes: when each has beaten, what it is, and those that are lost and not cleared yet. */
+export type NodesPart = "beats" | "facts" | "lost";
+export const nodesKey = (part: NodesPart): string => `${root}:{nodes}:${part}`;
+/** The number of the layout of all these keys. */
+export const schemaKey = `${root}:schema`;
+export const controlsKey = `${root}:{nodes}:controls`;
+/** When each schedule last ran: a map of schedule to instant. */
+export const ticksKey = `${root}:{nodes}:ticks`;
+
+/** BullMQ builds its keys under this; the tag keeps a queue in one slot. */
+export const queuePrefix = `${root}:{queue}`;
+
+export const nodeChannel = (node: NodeId): string => `${root}:node:${node}`;
+export const controlChannel = (control: string): string => `${root}:control:${control}`;

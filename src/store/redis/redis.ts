@@ -1,0 +1,253 @@
+import { Cluster, Redis } from "ioredis";
+import { type Clock, type Millis, pause, systemClock } from "../../base/clock.js";
+import { type Log, textOf } from "../../base/log.js";
+import { isConnectionFault, refusalWord, storeFault } from "../../base/store-fault.js";
+import { type Client, keepAlive } from "./connect.js";
+import { loadScripts, type Script } from "./scripts.js";
+
+/** What a script answered: its word, its payload, Redis's time in ms, and what is left to be done. */
+export interface Reply {
+  readonly kind: string;
+  readonly payload: string;
+  readonly at: Millis;
+  readonly effects: string;
+}
+
+export interface Member {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The answer to ROLE: of a master its replicas, of a replica its master. */
+function membersIn(role: unknown): readonly Member[] {
+  const [kind, second, third] = role as [string, unknown, unknown];
+  if (kind === "slave") return [{ host: String(second), port: Number(third) }];
+  return Array.isArray(third) ? third.map(([host, port]: [unknown, unknown]) => ({ host: String(host), port: Number(port) })) : [];
+}
+
+/** Whom its name has led to. */
+function peerOf({ stream }: Redis): readonly Member[] {
+  const { remoteAddress: host, remotePort: port } = stream as { readonly remoteAddress?: string; readonly remotePort?: number };
+  return host !== undefined && port !== undefined ? [{ host, port }] : [];
+}
+
+/** What a script is given, by the names in its header. */
+export type Args = Readonly<Record<string, string | number>>;
+
+/** What had been heard on a connection when something was asked on it. */
+interface Asked {
+  readonly stream: Redis["stream"];
+  readonly bytes: number;
+  readonly at: Millis;
+}
+
+const openAgainMs = 200;
+/** Timers are not exact. */
+const wholeTime = 0.9;
+
+/** One connection for commands, with our scripts; trouble of Redis and of the way to it becomes `store_unavailable`. */
+export class Store {
+  readonly #scripts: ReadonlyMap<string, Script> = loadScripts();
+  readonly #stopWatch: () => void;
+  readonly #limitMs: Millis;
+  #hasContact = false;
+  #gathering: Redis["stream"] | undefined;
+  #contact: Promise<void> | undefined;
+
+  constructor(readonly redis: Client, private readonly log: Log, private readonly clock: Clock = systemClock) {
+    redis.on("error", (error: Error) => log.warn({ error: error.message }, "redis connection failed"));
+    redis.on("ready", () => {
+      this.#hasContact = true;
+    });
+    this.#limitMs = limitOf(redis);
+    this.#stopWatch = keepAlive(redis, { clock, log, limitMs: this.#limitMs });
+  }
+
+  /** Whether Redis was ever reached. */
+  get hasContact(): boolean {
+    return this.#hasContact;
+  }
+
+  /** Whether there is a connection, as far as is known: one that has died without a word is found out within seconds. */
+  get isConnected(): boolean {
+    return this.redis.status === "ready";
+  }
+
+  /** Waits until Redis answers, however long it takes: a daemon may start before it does. Throws when `stopping` aborts. */
+  async open(stopping: AbortSignal): Promise<void> {
+    const ready = new Promise<void>((resolve, reject) => {
+      this.redis.once("ready", resolve);
+      stopping.addEventListener("abort", () => reject(new Error("stopped before Redis was reached")), { once: true });
+    });
+    // The first attempt's failure is logged as every other; the client goes on trying.
+    this.redis.connect().catch(() => {});
+    await ready;
+    // Loaded ahead, so that no request pays for it; a Redis that forgot them is told again.
+    while (!(await this.#load())) {
+      if (stopping.aborted) throw new Error("stopped before Redis had its scripts");
+      await pause(this.clock, openAgainMs, stopping);
+    }
+  }
+
+  /** Where else the data is, or will be after a failover: nodes of the cluster, else the master or its replicas. */
+  async members(): Promise<readonly Member[]> {
+    const { redis } = this;
+    if (redis instanceof Cluster) return redis.nodes("all").flatMap(({ options: { host, port } }) => (host && port ? [{ host, port }] : []));
+    return [...membersIn(await redis.call("ROLE")), ...peerOf(redis)];
+  }
+
+  async close(): Promise<void> {
+    this.#stopWatch();
+    // One that does not answer is left without a word.
+    if (this.redis.status === "ready") await this.redis.quit().catch(() => {});
+    this.redis.disconnect();
+  }
+
+  async #load(): Promise<boolean> {
+    try {
+      await Promise.all([...this.#scripts.values()].map((script) => this.redis.script("LOAD", script.text)));
+      return true;
+    } catch (error) {
+      this.log.warn({ error: textOf(error) }, "redis did not take the scripts");
+      return false;
+    }
+  }
+
+  /**
+   * What one turn of the event loop asks leaves in one write: each write may have to wake Redis, which costs more than most commands.
+   * A cluster's client has a connection for each node and is left to itself.
+   */
+  #gather(): void {
+    if (!(this.redis instanceof Redis) || this.#gathering === this.redis.stream) return;
+    const { stream } = this.redis;
+    this.#gathering = stream;
+    stream.cork();
+    setImmediate(() => {
+      this.#gathering = undefined;
+      stream.uncork();
+    });
+  }
+
+  /** Runs a plain command; again where it may have run without our hearing of it, which has to be harmless. */
+  ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value> {
+    return this.#persist(() => command(this.redis));
+  }
+
+  /** Runs a plain command of which a second run would answer otherwise. */
+  async askOnce<Value>(command: (redis: Client) => Promise<Value>): Promise<Value> {
+    try {
+      return await this.#watched(() => command(this.redis));
+    } catch (error) {
+      throw storeFault(error);
+    }
+  }
+
+  /**
+   * Runs a script with the arguments its header names, each from the first source that has it. Its request's id makes a second run
+   * harmless.
+   */
+  async run(name: string, keyOf: (key: string) => string, ...sources: readonly Args[]): Promise<Reply> {
+    const script = this.#scripts.get(name);
+    if (!script) throw new Error(`there is no script ${name}`);
+    const parts = [...script.keys.map(keyOf), ...script.args.map((arg) => argumentOf(script, sources, arg))];
+    const reply = (await this.#persist(() => this.#evaluate(script, parts))) as string[];
+    const [kind = "", payload = "", at = "0", effects = ""] = reply;
+    return { kind, payload, at: Number(at), effects };
+  }
+
+  /** Where the connection broke under it, or led to a Redis that is no master any more, it is tried once more on the next. */
+  async #persist<Value>(work: () => Promise<Value>): Promise<Value> {
+    try {
+      return await this.#watched(work);
+    } catch (error) {
+      if (!isConnectionFault(error) && refusalWord(error) !== "READONLY") throw storeFault(error);
+      await this.#nextContact();
+      return await this.#watched(work).catch((again: unknown) => {
+        throw storeFault(again);
+      });
+    }
+  }
+
+  async #watched<Value>(work: () => Promise<Value>): Promise<Value> {
+    const asked = this.#note();
+    this.#gather();
+    try {
+      return await work();
+    } catch (error) {
+      if (asked && isConnectionFault(error)) await this.#doubt(asked);
+      throw error;
+    }
+  }
+
+  /** Undefined for a cluster: it is not known which of its connections is asked. */
+  #note(): Asked | undefined {
+    if (!(this.redis instanceof Redis) || this.redis.status !== "ready") return undefined;
+    const { stream } = this.redis;
+    return { stream, bytes: stream.bytesRead, at: this.clock.monotonic() };
+  }
+
+  /** A connection that has said nothing at all while a command waited for its whole time is given up at once. */
+  async #doubt({ stream, bytes, at }: Asked): Promise<void> {
+    if (this.clock.monotonic() - at < this.#limitMs * wholeTime) return;
+    // Where this process has stood still, the answers have come and are read before it goes on.
+    await new Promise((resolve) => void setImmediate(resolve));
+    if (stream.destroyed || stream.bytesRead !== bytes) return;
+    this.log.warn({ limitMs: this.#limitMs }, "redis connection closed that answered nothing");
+    const closed = new Promise((resolve) => void stream.once("close", resolve));
+    stream.destroy();
+    await closed;
+  }
+
+  /**
+   * Resolves when the connection stands, when one more attempt at it has failed, or when that lasts longer than a command may: an
+   * attempt at a Redis whose sentinels are away ends only when one of them is back. All who wait share one look at it.
+   */
+  #nextContact(): Promise<void> {
+    const { redis } = this;
+    if (redis.status === "end" || redis.status === "ready" && !isEnding(redis)) return Promise.resolve();
+    this.#contact ??= this.#attempt().finally(() => (this.#contact = undefined));
+    return this.#contact;
+  }
+
+  #attempt(): Promise<void> {
+    const { redis } = this;
+    return new Promise((resolve) => {
+      let isTried = redis.status === "connecting";
+      const onConnecting = (): void => void (isTried = true);
+      const onClose = (): void => {
+        if (isTried) finish();
+      };
+      const finish = (): void => {
+        cancel();
+        redis.off("connecting", onConnecting).off("close", onClose).off("ready", finish).off("end", finish);
+        resolve();
+      };
+      const cancel = this.clock.after(this.#limitMs, finish);
+      redis.on("connecting", onConnecting).on("close", onClose).on("ready", finish).on("end", finish);
+    });
+  }
+
+  async #evaluate(script: Script, parts: readonly (string | number)[]): Promise<unknown> {
+    try {
+      return await this.redis.evalsha(script.sha, script.keys.length, ...parts);
+    } catch (error) {
+      if (refusalWord(error) !== "NOSCRIPT") throw error;
+      return await this.redis.eval(script.text, script.keys.length, ...parts);
+    }
+  }
+}
+
+const limitOf = (redis: Client): Millis =>
+  (redis instanceof Cluster ? redis.options.redisOptions?.commandTimeout : redis.options.commandTimeout) ?? defaultLimitMs;
+const defaultLimitMs = 2000;
+
+/** Its other end has not yet been heard to close. */
+const isEnding = (redis: Client): boolean => redis instanceof Redis && !redis.stream.writable;
+
+function argumentOf(script: Script, sources: readonly Args[], arg: string): string | number {
+  for (const source of sources) {
+    const value = source[arg];
+    if (value !== undefined) return value;
+  }
+  throw new Error(`script ${script.name} was not given ${arg}`);
+}

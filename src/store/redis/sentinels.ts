@@ -1,0 +1,44 @@
+import type { Millis } from "../../base/clock.js";
+
+/** `redis+sentinel://[user:password@]host[:port][,host[:port]…]/name`; `rediss+sentinel` speaks TLS to all of them. */
+const form = /^(rediss?)\+sentinel:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^@/]+)\/([^/?#]+)$/;
+const sentinelPort = 26_379;
+
+export const isSentinelUrl = (url: string): boolean => form.test(url);
+
+export interface SentinelPlace {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface Asking {
+  readonly url: string;
+  readonly connectTimeoutMs: Millis;
+  readonly commandTimeoutMs: Millis;
+  readonly sentinelPassword?: string;
+}
+
+function partsOf(url: string) {
+  const [, scheme = "", username = "", password = "", hosts = "", name = ""] = form.exec(url) ?? [];
+  const [user, secret, master] = [username, password, name].map(decodeURIComponent) as [string, string, string];
+  return { isSecure: scheme === "rediss", username: user, password: secret, hosts, name: master };
+}
+
+/** A name or address, in brackets where it is of version 6, and a port. */
+function placeIn(text: string): SentinelPlace {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/.exec(text) ?? [];
+  return { host: bracketed ?? plain ?? text, port: Number(port ?? sentinelPort) };
+}
+
+export const sentinelPlaces = (url: string): readonly SentinelPlace[] => partsOf(url).hosts.split(",").map(placeIn);
+
+/** How ioredis is told of sentinels. One that does not answer is passed over like one that cannot be reached. */
+export function sentinelsIn({ url, connectTimeoutMs, commandTimeoutMs, sentinelPassword }: Asking) {
+  const { isSecure, username, password, name } = partsOf(url);
+  return {
+    sentinels: sentinelPlaces(url).map((place) => ({ ...place })), name,
+    sentinelCommandTimeout: commandTimeoutMs, connectTimeout: connectTimeoutMs,
+    ...(username && { username }), ...(password && { password }), ...(sentinelPassword !== undefined && { sentinelPassword }),
+    ...(isSecure && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+  };
+}

@@ -1,0 +1,28 @@
+import { ticksKey } from "./redis/keys.js";
+import type { Store } from "./redis/redis.js";
+
+/** When each schedule last ran, by Redis's clock. */
+export class RedisTicks {
+  constructor(private readonly store: Store) {}
+
+  async ran(name: string): Promise<void> {
+    await this.store.ask(async (redis) => redis.hset(ticksKey, name, String(await this.#now())));
+  }
+
+  async ageMs(name: string): Promise<number> {
+    const text = await this.store.ask((redis) => redis.hget(ticksKey, name));
+    const ageMs = (await this.#now()) - Number(text ?? -Infinity);
+    // It ran in what is still to come by a clock that has gone back since, so that nothing is known.
+    return ageMs < 0 ? Infinity : ageMs;
+  }
+
+  /** Says that the ticks listen, and for how long (ms) they have done so without a gap: over an outage nobody was heard. */
+  async steadyMs(gapMs: number): Promise<number> {
+    return Number((await this.store.run("steady", () => ticksKey, { gapMs })).payload);
+  }
+
+  async #now(): Promise<number> {
+    const [seconds = 0, micros = 0] = await this.store.ask((redis) => redis.time());
+    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  }
+}

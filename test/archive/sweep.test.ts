@@ -1,0 +1,61 @@
+import { mkdir, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeEach, expect, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import type { Digest } from "../../src/base/ids.js";
+import { DirectoryArchives } from "../../src/archive/directory-archives.js";
+import { makeSweep } from "../../src/archive/sweep.js";
+import { allOf, filesBelow, newDirectory, newFile, type SomeFile } from "../support/archive/archive-bed.js";
+import { silentLog } from "../support/browser/chromium-host.js";
+
+const hourMs = 3_600_000;
+let directory: string;
+let archives: DirectoryArchives;
+beforeEach(async () => {
+  directory = await newDirectory();
+  archives = new DirectoryArchives(directory, systemClock);
+});
+
+const sweepWith = (named: () => Promise<ReadonlySet<Digest>>): (() => Promise<void>) =>
+  makeSweep({ archives, named, unusedMs: hourMs, clock: systemClock, log: silentLog });
+const age = (path: string): Promise<void> => utimes(path, Date.now() / 1000 - 7200, Date.now() / 1000 - 7200);
+const digests = async (): Promise<Digest[]> => (await allOf(archives.list())).map(({ digest }) => digest).toSorted();
+
+async function keptLongAgo(): Promise<SomeFile> {
+  const file = await newFile(1000);
+  await archives.put(file.digest, file.path);
+  await age(join(directory, file.digest.slice(0, 2), file.digest.slice(2, 4), file.digest));
+  return file;
+}
+
+test("what nothing names goes once it is old; what is named or new stays", async () => {
+  const [unused, named, fresh] = [await keptLongAgo(), await keptLongAgo(), await newFile(1000)];
+  await archives.put(fresh.digest, fresh.path);
+  await sweepWith(() => Promise.resolve(new Set([named.digest])))();
+  expect(await digests()).toEqual([named.digest, fresh.digest].toSorted());
+  expect(await digests()).not.toContain(unused.digest);
+});
+
+test("what is put and named while the sweep reads the names stays", async () => {
+  const file = await keptLongAgo();
+  await sweepWith(async () => {
+    const names = new Set<Digest>();
+    await archives.put(file.digest, file.path);
+    return names;
+  })();
+  expect(await digests()).toEqual([file.digest]);
+});
+
+test("registries that cannot be read delete nothing", async () => {
+  const file = await keptLongAgo();
+  await expect(sweepWith(() => Promise.reject(new Error("Redis is away")))()).rejects.toThrow("Redis is away");
+  expect(await digests()).toEqual([file.digest]);
+});
+
+test("what interrupted puts have left goes once it is old", async () => {
+  await mkdir(join(directory, "coming"));
+  await Promise.all(["old", "new"].map((name) => writeFile(join(directory, "coming", name), "half")));
+  await age(join(directory, "coming", "old"));
+  await sweepWith(() => Promise.resolve(new Set()))();
+  expect(await filesBelow(directory)).toEqual(["coming/new"]);
+});

@@ -1,0 +1,65 @@
+import { access, mkdir, readFile, rmdir } from "node:fs/promises";
+import { join } from "node:path";
+import { pause, systemClock } from "../../../src/base/clock.js";
+
+/** A cgroup in which one side of a comparison runs, with all it starts: also what nobody waits for is counted. */
+export interface CpuGroup {
+  /** The file that says how much processor time was used. */
+  readonly usageFile: string;
+  /** What starts a program inside. */
+  within(command: readonly string[]): string[];
+  /** When nothing runs in it any more. */
+  close(): Promise<void>;
+}
+
+/** Microseconds in cgroup v2's cpu.stat, nanoseconds in v1's cpuacct.usage. */
+const kinds = [
+  { mount: "/sys/fs/cgroup/cpuacct", membership: /^\d+:(?:[^:]*,)?cpuacct(?:,[^:]*)?:(.*)$/m, file: "cpuacct.usage" },
+  { mount: "/sys/fs/cgroup", membership: /^0::(.*)$/m, file: "cpu.stat" },
+] as const;
+
+/** Undefined where this process may make none. */
+export async function openCpuGroup(name: string): Promise<CpuGroup | undefined> {
+  const memberships = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
+  for (const { mount, membership, file } of kinds) {
+    const path = join(mount, membership.exec(memberships)?.[1] ?? "/", `remuda-bench-${process.pid}-${name}`);
+    const usageFile = join(path, file);
+    const isMade = await mkdir(path).then(() => access(usageFile)).then(() => true, () => false);
+    if (isMade) return groupAt(path, usageFile);
+    await rmdir(path).catch(() => {});
+  }
+  return undefined;
+}
+
+const enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"';
+const removalTries = 200;
+
+const groupAt = (path: string, usageFile: string): CpuGroup => ({
+  usageFile,
+  within: (command) => ["/bin/sh", "-c", enter, path, ...command],
+  async close() {
+    // A process is counted as the group's a moment longer than it lives.
+    for (let tries = 1; tries < removalTries; tries += 1) {
+      if (await rmdir(path).then(() => true, () => false)) return;
+      await pause(systemClock, 10);
+    }
+    await rmdir(path);
+  },
+});
+
+/** Seconds of processor time that a group has used so far. */
+export async function groupSeconds(usageFile: string): Promise<number> {
+  const text = await readFile(usageFile, "utf8");
+  const micros = /^usage_usec (\d+)$/m.exec(text)?.[1];
+  return micros === undefined ? Number(text) / 1e9 : Number(micros) / 1e6;
+}
+
+/** Of the kernel's clock (proc(5)); 100 on every architecture that Node.js runs on. */
+const ticksPerSecond = 100;
+
+/** Seconds that one process has used so far, without its children. */
+export async function processSeconds(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/stat`, "latin1");
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}

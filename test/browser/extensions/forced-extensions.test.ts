@@ -1,0 +1,168 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { Chromium, LaunchSpec, Room } from "../../../src/browser/chromium.js";
+import { findForced } from "../../../src/browser/extensions/forced-extensions.js";
+import type { Host } from "../../../src/browser/host.js";
+import { launchChromium } from "../../../src/browser/launch.js";
+import { localRules, openTestEgress, type TestDoor, tiers } from "../../support/browser/browser-egress.js";
+import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
+import { PipeClient } from "../../support/browser/chromium-client.js";
+import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
+import { withoutPrivateRoot } from "../../support/browser/rungs.js";
+import { makeLauncher } from "../../support/browser/chromium-launcher.js";
+import { openSite, type Site } from "../../support/browser/chromium-site.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { marks, writeExtension } from "../../support/archive/extension-files.js";
+import { packExtension, placeExtension } from "../../support/archive/packed-extension.js";
+
+let host: Host;
+let site: Site;
+let packed: { path: string; remove(): Promise<void> };
+const opened: TestDoor[] = [];
+const { launch, killAll } = makeLauncher(() => host);
+beforeAll(async () => {
+  [host, site] = await Promise.all([openTestHost(), openSite()]);
+  packed = await packExtension({ chromium: chromium() });
+});
+afterEach(async () => {
+  await killAll();
+  await Promise.all(opened.splice(0).map(({ egress }) => egress.close()));
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual(nothing);
+});
+afterAll(() => Promise.all([host.close(), site.close(), packed.remove()]));
+
+const chromium = (): string => host.executables.chromium ?? "";
+const limitMs = 20_000;
+const modes = [["headless", true], ["headful", false]] as const;
+const given = (headless: boolean): Pick<LaunchSpec, "engine" | "headless"> => ({ engine: "chromium", headless });
+const both = async ({ directories: { extensions } }: Room) => [await writeExtension(extensions, "plain"), await placeExtension(extensions, "stops", packed.path)];
+const alone = (path: string) => async ({ directories: { extensions } }: Room) => [await placeExtension(extensions, "stops", path)];
+
+/** What a page finds: whose content scripts ran, and what became of a request that the extension stops. */
+async function effectIn(browser: Chromium, mayStop = true): Promise<{ client: PipeClient; session: string; marked: unknown; stopped: string | undefined }> {
+  const client = new PipeClient(browser);
+  const session = await client.attach();
+  await client.open(`${site.origin}/`, session);
+  const marked = await client.evaluate(marks, session);
+  const ask = (): Promise<unknown> => client.evaluate("fetch('/stopped').then(() => 'reached', String)", session);
+  // Its worker runs, and may not have come to its listener yet.
+  const stopped = mayStop ? await until("the request to be stopped", async () => { const found = await ask(); return found !== "reached" && found; }) : await ask();
+  return { client, session, marked, stopped: stopped as string };
+}
+
+describe.each(modes)("%s", (_, headless) => {
+  test("an extension that may stop requests by policy alone acts from the first page on, beside one loaded unpacked", async () => {
+    site.requests.splice(0);
+    const browser = await launch({ ...given(headless), furnish: both });
+    expect(browser.extensions.map(({ name }) => name)).toEqual(["plain", "stops"]);
+    const { client, session, ...effect } = await effectIn(browser);
+    expect(effect).toEqual({ marked: "packed,plain", stopped: "TypeError: Failed to fetch" });
+    site.requests.splice(0);
+    expect(await client.evaluate("fetch('/stopped').then(() => 'reached', String)", session)).toBe("TypeError: Failed to fetch");
+    expect(site.requests).toEqual([]);
+    // What no extension is given, it does not get by asking either.
+    const click = { type: "mousePressed", x: 5, y: 5, button: "left", clickCount: 1 };
+    for (const type of ["mousePressed", "mouseReleased"]) await client.send("Input.dispatchMouseEvent", { ...click, type }, session);
+    const answer = await until("the answer", () => client.evaluate("document.documentElement.dataset.asked", session));
+    const blocked = "Error: Permissions are blocked by enterprise policy.";
+    expect(answer).toBe(`true, ${blocked}, ${blocked}`);
+    expect(await browser.reset(limitMs)).toEqual({ differences: ["extensions: one is installed by policy"] });
+  });
+
+  test("given to a running browser it changes nothing until a restart, and stays through the next", async () => {
+    const spec = launchSpec(given(headless));
+    const first = await launch(spec);
+    const added = await placeExtension(first.directories.extensions, "stops", packed.path);
+    expect(await first.load([added], limitMs)).toEqual({ kind: "needs-restart", why: "the extension stops has to be installed by policy" });
+    expect(first.extensions).toEqual([]);
+    expect((await effectIn(first, false)).stopped).toBe("reached");
+    site.requests.splice(0);
+
+    const left = await first.leave(limitMs);
+    const second = await launchChromium({ ...spec, furnish: async () => [added] }, host, { adopt: left });
+    expect(await effectIn(second)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
+    const again = await second.leave(limitMs);
+    expect(again.extensions).toEqual([added]);
+    const third = await launchChromium({ ...spec, furnish: async () => again.extensions }, host, { adopt: again });
+    expect(await effectIn(third)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
+    const without = await third.leave(limitMs);
+    const fourth = await launchChromium({ ...spec, furnish: async () => [] }, host, { adopt: without });
+    expect(await effectIn(fourth, false)).toMatchObject({ marked: "", stopped: "reached" });
+    await fourth.close(limitMs);
+  }, 60_000);
+});
+
+test.each(tiers)("it needs no way out: with egress by %s nothing but the page's own requests is carried", async (tier) => {
+  const door = await openTestEgress(tier, localRules, host);
+  opened.push(door);
+  const browser = await launch({ ...given(true), furnish: alone(packed.path), egress: door.door });
+  site.requests.splice(0);
+  expect(await effectIn(browser)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
+  expect(site.requests.filter((path) => !["/favicon.ico", "/stopped"].includes(path))).toEqual(["/"]);
+});
+
+test("loaded as others are, it would stop nothing: that is why it is installed by policy", async () => {
+  const { path, remove } = await packExtension({ chromium: chromium() });
+  const furnish = async ({ directories: { extensions } }: Room) => {
+    const placed = await placeExtension(extensions, "stops", path);
+    await writeFile(join(placed.path, "update.xml"), "");
+    return [await placeExtension(extensions, "plain", join(path, "../source"))];
+  };
+  const browser = await launch({ ...given(true), furnish });
+  expect(await effectIn(browser, false)).toMatchObject({ marked: "packed", stopped: "reached" });
+  site.requests.splice(0);
+  await remove();
+});
+
+describe("what is not installed fails the launch", () => {
+  const impatient = (): Host => ({ ...host, launchLimitMs: 6_000 });
+  const app = { manifest_version: 2, name: "App", version: "1.2", app: { background: { scripts: ["worker.js"] } }, sockets: { udp: { send: "*" } } };
+
+  test.each([
+    ["asks for what is kept from extensions", { manifest: { permissions: ["webRequest", "webRequestBlocking", "proxy"] } }],
+    ["asks for a program of the host", { manifest: { permissions: ["webRequest", "nativeMessaging"] } }],
+    ["is an app, packed", { packed: app }],
+  ])("it %s", async (_, packing) => {
+    const { path, remove } = await packExtension({ chromium: chromium(), ...packing });
+    const launching = launchChromium({ ...launchSpec(given(true)), furnish: alone(path) }, impatient());
+    await expect(launching).rejects.toThrow("Chromium refuses the extension stops: it was not installed by policy");
+    await remove();
+  });
+
+  test.each([
+    ["no .crx", "Cr23........", "its .crx is none of version 3"],
+    ["cut short", "Cr24\u0003\0\0\0\u0010\0\0\0", "its .crx is cut short"], ["shorter still", "Cr24", "its .crx is cut short"],
+    ["without an id", "Cr24\u0003\0\0\0\0\0\0\0", "its .crx names no id"],
+    ["of an absurd length", "Cr24\u0003\0\0\0\u00ff\u00ff\u00ff\u00ff", "its .crx is none of version 3"],
+    ["of a header without end", "Cr24\u0003\0\0\0\u0002\0\0\0\u00ff\u00ff", "its .crx has a header that cannot be read"],
+  ])("its .crx is %s", async (_, text, reason) => {
+    const furnish = async (room: Room) => {
+      const [placed] = await alone(packed.path)(room);
+      await writeFile(join(placed?.path ?? "", "stops.crx"), Buffer.from(text, "latin1"));
+      return placed ? [placed] : [];
+    };
+    await expect(launch({ ...given(true), furnish })).rejects.toThrow(`the extension stops demands to be installed by policy, and ${reason}`);
+  });
+
+  test("two of the same key", async () => {
+    const furnish = async ({ directories: { extensions } }: Room) => [await placeExtension(extensions, "one", packed.path), await placeExtension(extensions, "two", packed.path)];
+    await expect(launch({ ...given(true), furnish })).rejects.toThrow("another extension of this browser has the same key");
+  });
+
+  test("no policy reaches browsers here", async () => {
+    const bare = makeLauncher(() => withoutPrivateRoot(host));
+    await expect(bare.launch({ ...given(true), furnish: alone(packed.path) })).rejects.toThrow("an extension has to be installed by policy");
+  });
+});
+
+test("only one that asks for requests, and brings update.xml and .crx, demands policy", async () => {
+  const found = await findForced({ name: "stops", path: packed.path });
+  expect(found).toMatchObject({ id: expect.stringMatching(/^[a-p]{32}$/), version: "1.2", hasWorker: true, crx: join(packed.path, "stops.crx") });
+  expect(await findForced({ name: "source", path: join(packed.path, "../source") })).toBeUndefined();
+  await writeFile(join(packed.path, "../source/update.xml"), "");
+  await writeFile(join(packed.path, "../source/x.crx"), "");
+  await writeFile(join(packed.path, "../source/manifest.json"), JSON.stringify({ permissions: ["storage"] }));
+  expect(await findForced({ name: "source", path: join(packed.path, "../source") })).toBeUndefined();
+  expect(await findForced({ name: "none", path: "/nowhere" })).toBeUndefined();
+});

@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+import { buffer } from "node:stream/consumers";
+import { Readable } from "node:stream";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { Chromium, Furnish, LaunchSpec } from "../../../src/browser/chromium.js";
+import type { Host } from "../../../src/browser/host.js";
+import { launchChromium } from "../../../src/browser/launch.js";
+import { packProfile } from "../../../src/browser/profile/pack-profile.js";
+import { isLiving, treeOf } from "../../../src/browser/resources/processes.js";
+import { unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
+import { PipeClient } from "../../support/browser/chromium-client.js";
+import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
+import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
+import { kinds } from "../../support/browser/chromium-kinds.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { type LoginSite, openLoginSite } from "../../support/browser/login-site.js";
+
+let host: Host;
+let site: LoginSite;
+const started: Chromium[] = [];
+beforeAll(async () => {
+  [host, site] = await Promise.all([openTestHost(), openLoginSite()]);
+});
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((chromium) => chromium.kill()));
+});
+afterAll(async () => {
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual(nothing);
+  await Promise.all([host.close(), site.close()]);
+});
+
+async function start(spec: LaunchSpec): Promise<Chromium> {
+  const chromium = await launchChromium(spec, host);
+  started.push(chromium);
+  return chromium;
+}
+
+async function openIn(chromium: Chromium): Promise<(expression: string) => Promise<unknown>> {
+  const client = new PipeClient(chromium);
+  const session = await client.attach();
+  await client.open(`${site.origin}/`, session);
+  return (expression) => client.evaluate(expression, session);
+}
+
+async function findProcesses({ pid }: Chromium, word: string): Promise<number[]> {
+  const tree = await treeOf(pid);
+  return tree.filter((each) => readFileSync(`/proc/${each}/cmdline`, "latin1").includes(word));
+}
+
+test.each(kinds)("%s: what a page stored is kept however slow the process is that writes it down", async (_, given) => {
+  const first = await start(launchSpec(given));
+  await (await openIn(first))(`localStorage.setItem("held", "stored")`);
+  const renderers = await findProcesses(first, "--type=renderer");
+  const writers = await findProcesses(first, "storage.mojom.StorageService");
+  for (const writer of writers) process.kill(writer, "SIGSTOP");
+  const leaving = first.leave(20_000);
+  await until("the pages' processes gone", async () => !(await Promise.all(renderers.map(isLiving))).includes(true));
+  // It answers for as long as it has not been asked to exit.
+  for (let probes = 0; probes < 20; probes += 1) await first.probe(10_000).catch(() => first.exited);
+  for (const writer of writers) if (await isLiving(writer)) process.kill(writer, "SIGCONT");
+  const left = await leaving;
+  const tar = await buffer(packProfile(left));
+  await left.discard();
+  const furnish: Furnish = async (room) => {
+    await unpackProfile(Readable.from([tar]), room, { maxBytes: 2 ** 30, maxFiles: 10_000 });
+    return [];
+  };
+  const second = await start(launchSpec({ ...given, furnish }));
+  expect(await (await openIn(second))(`localStorage.getItem("held")`)).toBe("stored");
+});

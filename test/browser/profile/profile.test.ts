@@ -1,0 +1,289 @@
+import { createHash } from "node:crypto";
+import { linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, statSync, writeFileSync, chownSync, lstatSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { extract, pack } from "tar-stream";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { Chromium, Furnish, LaunchSpec, Left, Room } from "../../../src/browser/chromium.js";
+import { directoriesOf, makeDirectories } from "../../../src/browser/directories.js";
+import type { Host } from "../../../src/browser/host.js";
+import { launchChromium } from "../../../src/browser/launch.js";
+import { mendProfile } from "../../../src/browser/profile/mend-profile.js";
+import { packProfile } from "../../../src/browser/profile/pack-profile.js";
+import { ProfileRejected, unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
+import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
+import { PipeClient } from "../../support/browser/chromium-client.js";
+import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
+import { kinds } from "../../support/browser/chromium-kinds.js";
+import { writeExtension } from "../../support/archive/extension-files.js";
+import { type LoginSite, lookAround, moveIn, openLoginSite } from "../../support/browser/login-site.js";
+
+let host: Host;
+let site: LoginSite;
+const started: Chromium[] = [];
+const lefts: Left[] = [];
+beforeAll(async () => {
+  [host, site] = await Promise.all([openTestHost(), openLoginSite()]);
+});
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((chromium) => chromium.kill()));
+  await Promise.all(lefts.splice(0).map((left) => left.discard()));
+});
+afterAll(async () => {
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual(nothing);
+  await Promise.all([host.close(), site.close()]);
+});
+
+const limitMs = 20_000;
+const limits = { maxBytes: 2 ** 30, maxFiles: 10_000 };
+const from = (tar: Buffer): Furnish => async (room) => {
+  await unpackProfile(Readable.from([tar]), room, limits);
+  return [];
+};
+
+async function start(spec: LaunchSpec): Promise<Chromium> {
+  const chromium = await launchChromium(spec, host);
+  started.push(chromium);
+  return chromium;
+}
+
+async function open(chromium: Chromium, path: string): Promise<{ client: PipeClient; session: string }> {
+  const client = new PipeClient(chromium);
+  const session = await client.attach();
+  await client.open(`${site.origin}${path}`, session);
+  return { client, session };
+}
+
+async function leave(chromium: Chromium): Promise<Left> {
+  const left = await chromium.leave(limitMs);
+  lefts.push(left);
+  return left;
+}
+
+async function namesIn(tar: Buffer): Promise<string[]> {
+  const entries = extract();
+  entries.end(tar);
+  const names: string[] = [];
+  for await (const entry of entries) {
+    names.push(entry.header.name);
+    entry.resume();
+  }
+  return names;
+}
+
+/** The profile of somebody who has logged in and moved in. */
+async function livedIn(spec: LaunchSpec): Promise<{ tar: Buffer; uid: number | null }> {
+  const chromium = await start(spec);
+  const { client, session } = await open(chromium, "/login");
+  await client.evaluate(moveIn, session);
+  const left = await leave(chromium);
+  return { tar: await buffer(packProfile(left)), uid: left.uid };
+}
+
+describe.each(kinds)("%s", (_, given) => {
+  test("a profile that was packed is logged in when another browser, as another uid, starts from it", async () => {
+    const { tar, uid } = await livedIn(launchSpec(given));
+    const second = await start(launchSpec({ ...given, furnish: from(tar) }));
+    if (uid !== null) expect(second.isolation.uid).not.toBe(uid);
+    expect(await new PipeClient(second).targets()).toMatchObject([{ url: "about:blank" }]);
+    const { client, session } = await open(second, "/");
+    expect(await client.evaluate(lookAround, session)).toBe("welcome back, stored, kept");
+    await second.close(limitMs);
+  });
+
+  test("a login for as long as the browser ran is in the packed profile too", async () => {
+    const first = await start(launchSpec(given));
+    await open(first, "/login-for-now");
+    const tar = await buffer(packProfile(await leave(first)));
+    const second = await start(launchSpec({ ...given, furnish: from(tar) }));
+    const { client, session } = await open(second, "/");
+    expect(await client.evaluate("document.title", session)).toBe("welcome back");
+  });
+
+  test("a login is in it also where Chromium's process ended before its cookies were written down", async () => {
+    const first = await start(launchSpec(given));
+    await open(first, "/login");
+    const left = await leave(first);
+    await Promise.all(["Cookies", "Cookies-journal"].map((name) => rm(join(left.directories.profile, "Default", name), { force: true })));
+    const tar = await buffer(packProfile(left));
+    const second = await start(launchSpec({ ...given, furnish: from(tar) }));
+    const { client, session } = await open(second, "/");
+    expect(await client.evaluate("document.title", session)).toBe("welcome back");
+    const { cookies } = (await client.send("Storage.getCookies")) as { cookies: { expires: number; session: boolean }[] };
+    expect(cookies).toMatchObject([{ session: false }]);
+    expect(cookies[0]?.expires).toBeGreaterThan(Date.now() / 1000);
+  });
+
+  test("caches, locks and what else is no state are left out, and it is small", async () => {
+    const { tar } = await livedIn(launchSpec(given));
+    const names = await namesIn(tar);
+    expect(names).toEqual(expect.arrayContaining(["Default/Cookies", expect.stringMatching(/Local Storage\/leveldb\/.+log$/), expect.stringMatching(/CacheStorage/)]));
+    const parts = new Set(names.flatMap((name) => name.split("/")));
+    for (const left of ["Cache", "Code Cache", "GPUCache", "DawnGraphiteCache", "SingletonLock", "LOCK", "Sessions", "Crashpad"]) expect(parts).not.toContain(left);
+    expect(tar.length).toBeLessThan(1_500_000);
+  });
+});
+
+test("a site that works offline does so from the packed profile", async () => {
+  const own = await openLoginSite();
+  const first = await start(launchSpec({ engine: "chromium" }));
+  const client = new PipeClient(first);
+  const session = await client.attach();
+  await client.open(`${own.origin}/`, session);
+  await client.evaluate(moveIn, session);
+  const tar = await buffer(packProfile(await leave(first)));
+  own.goOffline();
+  const second = await start(launchSpec({ engine: "chromium", furnish: from(tar) }));
+  const later = new PipeClient(second);
+  const again = await later.attach();
+  await later.open(`${own.origin}/`, again);
+  expect(await later.evaluate("document.title", again)).toBe("from the cache");
+  await own.close();
+});
+
+test("the start URL is opened, and no extension of the browser that was packed comes along", async () => {
+  const furnish: Furnish = async ({ directories }) => [await writeExtension(directories.extensions, "theirs")];
+  const { tar } = await livedIn(launchSpec({ engine: "chromium", headless: false, furnish }));
+  const second = await start(launchSpec({ engine: "chromium", headless: false, furnish: from(tar), startUrl: `${site.origin}/start` }));
+  const client = new PipeClient(second);
+  await expect.poll(async () => (await client.targets()).map(({ url }) => url)).toEqual([`${site.origin}/start`]);
+  expect(await client.send("Extensions.getExtensions")).toEqual({ extensions: [] });
+});
+
+describe("by hand", () => {
+  const uid = process.getuid?.() === 0 ? 300_123 : null;
+  let room: Room;
+  let scratch: string;
+  beforeAll(async () => {
+    scratch = await mkdtemp(join(tmpdir(), "remuda-profile-"));
+  });
+  afterAll(() => rm(scratch, { recursive: true, force: true }));
+  const newRoom = async (signal: AbortSignal = new AbortController().signal): Promise<Room> => {
+    const directories = directoriesOf(scratch, newBrowserId(onDemandHome));
+    await makeDirectories(directories, uid);
+    room = { directories, uid, signal };
+    return room;
+  };
+  const put = (path: string, bytes: string | Buffer = "held"): void => {
+    mkdirSync(join(path, ".."), { recursive: true });
+    writeFileSync(path, bytes);
+    if (uid !== null) for (let at = path; at !== room.directories.profile; at = join(at, "..")) chownSync(at, uid, uid);
+  };
+  const found = (): string[] => readdirSync(room.directories.profile, { recursive: true }).map((name) => `${name}`).toSorted();
+
+  test("only plain files of the browser's own are packed: no link, no file that is elsewhere too, none of another's", async () => {
+    const { directories } = await newRoom();
+    const { profile } = directories;
+    put(join(profile, "Default/Cookies"));
+    put(join(profile, "Default/linked"));
+    linkSync(join(profile, "Default/linked"), join(scratch, "elsewhere"));
+    symlinkSync("/etc/passwd", join(profile, "Default/link"));
+    symlinkSync("/etc", join(profile, "Default/links"));
+    if (uid !== null) writeFileSync(join(profile, "Default/ours"), "the daemon's");
+    put(join(profile, "Default/Web Data-journal"), "");
+    put(join(profile, "Default/History-journal"), "hot");
+    expect((await namesIn(await buffer(packProfile(room)))).toSorted()).toEqual(["Default/Cookies", "Default/History-journal"]);
+  });
+
+  test("what was packed is unpacked byte for byte, for the uid alone", async () => {
+    await newRoom();
+    const large = Buffer.alloc(3_000_001, "large");
+    put(join(room.directories.profile, "Default/File System/large"), large);
+    put(join(room.directories.profile, `Default/${"n".repeat(200)}/${"ü".repeat(100)}`), "deep");
+    put(join(room.directories.profile, "empty"), "");
+    const tar = await buffer(packProfile(room));
+    const before = found();
+    await newRoom();
+    put(join(room.directories.profile, "old"));
+    await unpackProfile(Readable.from([tar]), room, limits);
+    expect(found()).toEqual(before);
+    const { size, mode, uid: owner } = statSync(join(room.directories.profile, "Default/File System/large"));
+    expect({ size, mode: mode & 0o777, owner }).toEqual({ size: large.length, mode: 0o600, owner: uid ?? process.getuid?.() });
+    expect(createHash("sha256").update(await buffer(packProfile(room))).digest("hex")).toBe(createHash("sha256").update(tar).digest("hex"));
+  });
+
+  const tarOf = async (...entries: readonly { name: string; type?: "symlink" | "link" | "fifo" | "directory"; size?: number; linkname?: string; body?: string }[]): Promise<Buffer> => {
+    const tar = pack();
+    for (const { body, ...header } of entries) {
+      if (header.type) tar.entry(header).end(undefined);
+      else tar.entry(header, body ?? "held");
+    }
+    tar.finalize();
+    return await buffer(Readable.from(tar));
+  };
+
+  test.each([
+    ["a name that climbs", [{ name: "../out" }]],
+    ["a name that climbs within", [{ name: "Default/../../out" }]],
+    ["an absolute name", [{ name: "/etc/remuda-out" }]],
+    ["an empty part", [{ name: "Default//x" }]],
+    ["a symbolic link", [{ name: "Default", type: "symlink", linkname: "/etc" }]],
+    ["a hard link", [{ name: "Default/x", type: "link", linkname: "/etc/passwd" }]],
+    ["a pipe", [{ name: "Default/x", type: "fifo" }]],
+    ["a name of too many parts", [{ name: Array.from({ length: 40 }, () => "d").join("/") }]],
+    ["too many files", [1, 2, 3, 4].map((at) => ({ name: `${at}` }))],
+    ["too many bytes", [{ name: "x", body: "x".repeat(101) }]],
+  ] as const)("%s is refused", async (__, entries) => {
+    const tar = await tarOf(...entries);
+    await newRoom();
+    await expect(unpackProfile(Readable.from([tar]), room, { maxBytes: 100, maxFiles: 3 })).rejects.toThrow(ProfileRejected);
+    expect(() => lstatSync(join(room.directories.root, "out"))).toThrow("ENOENT");
+  });
+
+  test("what a crash and another browser have written down is mended: how it ended, its locks, its tabs, its extensions", async () => {
+    const { directories } = await newRoom();
+    const { profile } = directories;
+    const kept = { name: "kept", path: join(directories.extensions, "kept") };
+    const settings = { kept: { location: 4, path: kept.path }, foreign: { location: 4, path: "/elsewhere" }, own: { location: 5, path: "/usr/lib" } };
+    const preferences = join(profile, "Default/Preferences");
+    put(preferences, JSON.stringify({ profile: { exit_type: "Crashed", name: "held" }, extensions: { settings } }));
+    put(join(profile, "Local State"), JSON.stringify({ profile: { last_used: "Profile 1" } }));
+    put(join(profile, "Default/Sessions/Session_1"));
+    put(join(profile, "Default/Secure Preferences"), "no JSON");
+    symlinkSync("elsewhere-1", join(profile, "SingletonLock"));
+    await mendProfile({ ...room, discard: async () => {} }, [kept]);
+    expect(JSON.parse(readFileSync(preferences, "utf8"))).toEqual({
+      profile: { exit_type: "Normal", exited_cleanly: true, name: "held" }, extensions: { settings: { kept: settings.kept, own: settings.own } },
+    });
+    expect(JSON.parse(readFileSync(join(profile, "Local State"), "utf8"))).toMatchObject({ profile: { last_used: "Default" } });
+    expect(statSync(preferences).uid).toBe(uid ?? process.getuid?.());
+    expect(found()).toEqual(["Default", "Default/Preferences", "Default/Secure Preferences", "Local State"]);
+  });
+
+  test("experiments of a profile become no switches", async () => {
+    const tampered = JSON.stringify({ browser: { enabled_labs_experiments: ["enable-quic@1"] } });
+    const chromium = await start(launchSpec({ engine: "chromium", headless: true, furnish: from(await tarOf({ name: "Local State", body: tampered })) }));
+    const { commandLine } = await new PipeClient(chromium).send("SystemInfo.getInfo");
+    expect(commandLine).toContain("--remote-debugging-pipe");
+    expect(commandLine).not.toContain("--enable-quic");
+  });
+
+  test("a file twice, and a file where a directory is needed, are refused", async () => {
+    await newRoom();
+    await expect(unpackProfile(Readable.from([await tarOf({ name: "a" }, { name: "a" })]), room, limits)).rejects.toThrow();
+    await newRoom();
+    await expect(unpackProfile(Readable.from([await tarOf({ name: "a" }, { name: "a/b" })]), room, limits)).rejects.toThrow();
+  });
+
+  test("what is no state is not unpacked either, such as programs that Chromium would start for an extension", async () => {
+    await newRoom();
+    await unpackProfile(Readable.from([await tarOf({ name: "NativeMessagingHosts/x.json" }, { name: "SingletonLock" }, { name: "Default/Cookies" })]), room, limits);
+    expect(found()).toEqual(["Default", "Default/Cookies"]);
+  });
+
+  test("a tar that is cut, one that fails and one that is given up are errors, and nothing hangs", async () => {
+    const tar = await tarOf({ name: "a", body: "a".repeat(5_000) });
+    await newRoom();
+    await expect(unpackProfile(Readable.from([tar.subarray(0, 2_000)]), room, limits)).rejects.toThrow("Unexpected end");
+    const failing = new Readable({ read: () => void failing.destroy(new Error("the archive is gone")) });
+    await expect(unpackProfile(failing, await newRoom(), limits)).rejects.toThrow("the archive is gone");
+    const abort = new AbortController();
+    const waiting = unpackProfile(new Readable({ read: () => {} }), await newRoom(abort.signal), limits);
+    setImmediate(() => abort.abort(new Error("given up")));
+    await expect(waiting).rejects.toThrow("given up");
+  });
+});

@@ -1,0 +1,84 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { makeOwn } from "../../src/egress/reserved-endpoints.js";
+import { OwnPlaces, redisPlaces } from "../../src/daemon/reserved-endpoints.js";
+import { connect } from "../../src/store/redis/connect.js";
+import { Store } from "../../src/store/redis/redis.js";
+import { until } from "../support/browser/chromium-until.js";
+import { DrivenClock } from "../support/driven-clock.js";
+import { makeLogBook } from "../support/http/http-server.js";
+import { silentLog } from "../support/browser/chromium-host.js";
+
+const clock = new DrivenClock();
+const { log } = makeLogBook();
+
+test("an address that a failover gives to Redis's name is closed at the next look, and the former one stays so", async () => {
+  let addresses = ["10.0.0.1"];
+  const own = new OwnPlaces({ clock, log, sources: [], addressesOf: async () => addresses });
+  await own.add(redisPlaces("redis://redis.example:6380")[0]);
+  const { isOwn } = makeOwn(own.places);
+  expect([isOwn("10.0.0.1", 6380), isOwn("10.0.0.2", 6380), isOwn("10.0.0.1", 6379)]).toEqual([true, false, false]);
+  addresses = ["10.0.0.2", "fd00::2"];
+  await own.refresh();
+  expect([isOwn("10.0.0.1", 6380), isOwn("10.0.0.2", 6380), isOwn("fd00::2", 6380)]).toEqual([true, true, true]);
+});
+
+test("what the deployment tells of is closed by its addresses; a source or a name that fails opens nothing, and nothing grows without end", async () => {
+  let told = [{ host: "node.example", port: 4700 }];
+  const own = new OwnPlaces({
+    clock, log, sources: [async () => told, () => Promise.reject(new Error("no Redis"))],
+    addressesOf: async (host) => (host === "gone.example" ? Promise.reject(new Error("ENOTFOUND")) : ["10.1.0.1"]),
+  });
+  await own.add({ host: "gone.example", port: 1 });
+  await own.refresh();
+  expect(makeOwn(own.places).isOwn("10.1.0.1", 4700)).toBe(true);
+  told = [];
+  await own.refresh();
+  expect(makeOwn(own.places).isOwn("10.1.0.1", 4700)).toBe(true);
+  told = Array.from({ length: 3000 }, (_, i) => ({ host: "node.example", port: 10_000 + i }));
+  await own.refresh();
+  expect(own.places.length).toBeLessThanOrEqual(1000);
+  expect(makeOwn(own.places).isOwn("10.1.0.1", 12_999)).toBe(true);
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
+
+async function startRedisAt(...args: string[]): Promise<number> {
+  const [port, folder] = [await freePort(), await mkdtemp(join(tmpdir(), "remuda-redis-"))];
+  const child = spawn("redis-server", ["--port", `${port}`, "--bind", "127.0.0.1", "--dir", folder, "--save", "", ...args], { stdio: "ignore" });
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    await rm(folder, { recursive: true });
+  });
+  return port;
+}
+
+test("a master tells of its replicas and a replica of its master, so that a failover finds the other closed already", async () => {
+  const master = await startRedisAt();
+  const replica = await startRedisAt("--replicaof", "127.0.0.1", `${master}`, "--repl-diskless-sync-delay", "0");
+  const storeAt = async (port: number): Promise<Store> => {
+    const store = new Store(connect({ url: `redis://127.0.0.1:${port}`, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 2000 }), silentLog);
+    onTestFinished(() => store.close());
+    await store.open(new AbortController().signal);
+    return store;
+  };
+  const at = await storeAt(master);
+  const found = await until("the replica", async () => {
+    const members = await at.members();
+    return members.some(({ port }) => port === replica) && members;
+  });
+  expect(found).toEqual(expect.arrayContaining([{ host: "127.0.0.1", port: replica }, { host: "127.0.0.1", port: master }]));
+  expect(await (await storeAt(replica)).members()).toEqual(expect.arrayContaining([{ host: "127.0.0.1", port: master }]));
+});

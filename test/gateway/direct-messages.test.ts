@@ -1,0 +1,139 @@
+import { createServer, type Server } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import { type LeaseId, newBrowserId, newControlId, newRequestId, onDemandHome } from "../../src/base/ids.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+import { sign } from "../../src/base/crypto/signature.js";
+import { makeDirectWay, makeTellDirectly } from "../../src/gateway/relay/direct-messages.js";
+import type { Outcome } from "../../src/gateway/relay/command-result.js";
+import { makeAskNode } from "../../src/lease/ask-node.js";
+import type { Browser } from "../../src/pool/browser.js";
+import type { NodeMessage, Wire } from "../../src/pool/ports/pool-store.js";
+import { silentLog } from "../support/browser/chromium-host.js";
+import { nodeA } from "../support/store/pool-bed.js";
+
+const secret = new Secret("the_cluster_secret_of_this_suite");
+const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandHome), lease: "lease" as LeaseId, why: "over" };
+
+let server: Server;
+let heard: NodeMessage[];
+let outcome: Outcome | undefined;
+beforeEach(async () => {
+  heard = [];
+  outcome = { isDone: true };
+  const way = makeDirectWay({
+    secret, clock: systemClock, log: silentLog,
+    hear: async (given) => {
+      heard.push(given);
+      return outcome;
+    },
+  });
+  server = createServer((request, response) => {
+    if (!way.request(request, response)) response.writeHead(418).end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  server.close();
+  await once(server, "close");
+});
+
+const portOf = (): number => (server.address() as AddressInfo).port;
+const tell = (more: { secret?: Secret; port?: number; suspected?: number[]; findNode?: () => Promise<undefined> } = {}) => makeTellDirectly({
+  secret: more.secret ?? secret, clock: systemClock, log: silentLog, unreachable: ({ port }) => void more.suspected?.push(port),
+  findNode: more.findNode ?? (async () => ({ host: "127.0.0.1", port: more.port ?? portOf() })),
+});
+const post = (body: string, signature?: string) =>
+  fetch(`http://127.0.0.1:${portOf()}/node/messages`, { method: "POST", body, headers: signature === undefined ? {} : { "x-remuda-signature": signature } });
+
+test("a message that is signed is heard, and its outcome is the answer", async () => {
+  expect(await tell()(nodeA, message, 2000)).toEqual({ kind: "done" });
+  expect(heard).toEqual([message]);
+  outcome = { isDone: false, text: "it would not" };
+  expect(await tell()(nodeA, message, 2000)).toEqual({ kind: "failed", text: "it would not" });
+});
+
+test("one that is not signed by this deployment, changed or old is not heard", async () => {
+  const body = JSON.stringify(message);
+  const old = sign(secret, body, Date.now() - 120_000);
+  for (const signature of [undefined, "", old, sign(new Secret("another_secret_altogether"), body, Date.now()), sign(secret, `${body} `, Date.now())]) {
+    expect((await post(body, signature)).status).toBe(401);
+  }
+  expect((await post("x".repeat(300_000), "1.a")).status).toBe(400);
+  expect(heard).toEqual([]);
+  expect(await tell({ secret: new Secret("another_secret_altogether") })(nodeA, message, 2000)).toBeUndefined();
+});
+
+test("a node that does not have the browser, is not there or does not answer in time has not been told", async () => {
+  outcome = undefined;
+  expect(await tell()(nodeA, message, 2000)).toBeUndefined();
+  const silent = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  expect(await tell({ port: (silent.address() as AddressInfo).port })(nodeA, message, 100)).toBeUndefined();
+  silent.closeAllConnections();
+  silent.close();
+  await once(silent, "close");
+  expect(await tell({ port: 1 })(nodeA, message, 2000)).toBeUndefined();
+});
+
+test("only a node that takes no connection, or does not answer in time, is suspected", async () => {
+  const suspected: number[] = [];
+  outcome = undefined;
+  await tell({ suspected })(nodeA, message, 2000);
+  await tell({ suspected, secret: new Secret("another_secret_altogether") })(nodeA, message, 2000);
+  await tell({ suspected, findNode: async () => undefined })(nodeA, message, 2000);
+  await tell({ suspected, findNode: () => Promise.reject(new Error("Redis is away")) })(nodeA, message, 2000);
+  expect(suspected).toEqual([]);
+  const silent = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as AddressInfo;
+  await tell({ suspected, port })(nodeA, message, 100);
+  silent.closeAllConnections();
+  silent.close();
+  await once(silent, "close");
+  await tell({ suspected, port })(nodeA, message, 2000);
+  expect(suspected).toEqual([port, port]);
+});
+
+test("other paths and methods are not its own", async () => {
+  expect((await fetch(`http://127.0.0.1:${portOf()}/node/messages`)).status).toBe(418);
+  expect((await fetch(`http://127.0.0.1:${portOf()}/node`, { method: "POST" })).status).toBe(418);
+});
+
+const browser = { id: message.browser, node: nodeA, lease: { id: message.lease } } as Browser;
+const wireThat = (toNode: Wire["toNode"]): Wire => ({ toNode, toControl: async () => {} });
+
+test("a question that Redis does not bring is answered directly", async () => {
+  const lost = makeAskNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
+  expect(await lost.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
+  const away = makeAskNode(newControlId(), { wire: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell() });
+  expect(await away.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
+  expect(heard).toMatchObject([{ kind: "ask", lease: message.lease }, { kind: "ask" }]);
+});
+
+test("one that Redis brings is not asked twice", async () => {
+  const asking = makeAskNode(newControlId(), {
+    clock: systemClock, tellDirectly: tell(),
+    wire: wireThat(async (_, asked) => {
+      if (asked.kind === "ask") asking.hear({ kind: "answer", question: asked.question, ok: true });
+    }),
+  });
+  expect(await asking.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
+  expect(heard).toEqual([]);
+});
+
+test("a node that hears neither way is silent; where Redis is away as well, that is what is told", async () => {
+  const deaf = makeAskNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell({ port: 1 }) });
+  expect(await deaf.ask(browser, { kind: "navigate", url: "about:blank" }, 700)).toEqual({ kind: "silent" });
+  const away = makeAskNode(newControlId(), { wire: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell({ port: 1 }) });
+  await expect(away.ask(browser, { kind: "navigate", url: "about:blank" })).rejects.toThrow("Redis is away");
+});
+
+test("a lease that there is not has nothing to be asked about", async () => {
+  const asking = makeAskNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
+  const { lease: _, ...idle } = browser;
+  expect(await asking.ask(idle as Browser, { kind: "navigate", url: `about:blank?${newRequestId()}` })).toEqual({ kind: "failed" });
+});

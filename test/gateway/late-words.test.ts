@@ -1,0 +1,132 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { CurlFailure } from "../../src/egress/egress.js";
+import type { NodeMessage } from "../../src/pool/ports/pool-store.js";
+import type { Slot } from "../../src/node/slot.js";
+import { openSite, type Site } from "../support/browser/chromium-site.js";
+import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { type Held, PoolBed } from "../support/store/pool-bed.js";
+import { request } from "../support/store/store-bed.js";
+
+let node: NodeBed;
+let site: Site;
+let count = 0;
+beforeEach(async () => {
+  [node, site] = await Promise.all([openNodeBed(`late${(count += 1)}`), openSite()]);
+});
+afterEach(async () => {
+  await node.close();
+  await site.close();
+});
+
+/** A pool of one, its browser idle and running here. */
+async function one(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<{ pool: PoolBed; slot: Slot }> {
+  const pool = await PoolBed.create(node.bed, { size: 1, ...over });
+  await node.bed.projects.addPool(pool.id);
+  const [browser] = await pool.claim(1);
+  if (!browser) throw new Error("nothing was claimed");
+  await node.launch(browser);
+  const slot = node.slots.find(browser.id);
+  if (!slot) throw new Error("it did not start");
+  return { pool, slot };
+}
+
+async function leased(): Promise<{ pool: PoolBed; slot: Slot; held: Held }> {
+  const { pool, slot } = await one();
+  return { pool, slot, held: await pool.lend() };
+}
+
+/** A client of a lease, as the gateway seats it. */
+async function comes(slot: Slot, { lease }: Held): Promise<boolean> {
+  const visit = slot.activity.enter(lease, { cut: async () => {} });
+  const { kind } = await node.bed.reports.connect(slot.id, lease);
+  if (kind !== "connected" || !(await node.succession.begin(slot, lease))) return false;
+  return visit?.confirm() ?? false;
+}
+
+/** All that Redis holds, to be put back as a failover does. */
+async function snapshot(): Promise<() => Promise<void>> {
+  const { redis } = node.bed;
+  const keys = await redis.keys("*");
+  const dumps = await Promise.all(keys.map(async (key) => [key, await redis.dumpBuffer(key)] as const));
+  return async () => {
+    await redis.flushall();
+    for (const [key, dump] of dumps) if (dump) await redis.restore(key, 0, dump);
+  };
+}
+
+const ask = (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string }) =>
+  node.bed.homes.touch(pool.home, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
+
+/** The word that a lease is over, as it goes to the node. */
+async function fenceOf(pool: PoolBed, { id, lease }: Held, mode: "none" | "state"): Promise<NodeMessage> {
+  const { claim } = await pool.record(id);
+  if (!claim) throw new Error("it is not being fenced");
+  return { kind: "fence", browser: id, lease, claim, mode };
+}
+
+/** What a request through the browser's way out comes to: `200`, or which rule denies it. */
+async function reach(slot: Slot): Promise<unknown> {
+  const asked = { url: site.origin, method: "GET", headers: {}, timeoutMs: 5000 };
+  return await slot.curl(asked, new AbortController().signal).then(({ status }) => status, (error: unknown) => (error instanceof CurlFailure ? error.by : error));
+}
+
+test("the end of a lease, heard a second time, takes nothing from the next holder", async () => {
+  const { pool, slot, held } = await leased();
+  await comes(slot, held);
+  await pool.release(held);
+  const fence = await fenceOf(pool, held, "none");
+  await node.fence.hearDirectly(fence);
+  const next = await pool.lend();
+  expect([next.id, await comes(slot, next)]).toEqual([held.id, true]);
+  await ask(pool, next, { allowedHosts: '["a.example"]' });
+  expect(await node.networks.sync(slot, 1)).toBe(true);
+  expect(await reach(slot)).toBe("allowed_hosts");
+  await node.fence.hearDirectly(fence);
+  expect(await reach(slot)).toBe("allowed_hosts");
+});
+
+test("a change is in force only when it is, also where a failover has forgotten an earlier one that was", async () => {
+  const { pool, slot, held } = await leased();
+  await comes(slot, held);
+  const restore = await snapshot();
+  await ask(pool, held, { allowedHosts: "null" });
+  expect(await node.networks.sync(slot, (await pool.record(held.id)).lease?.networkWanted?.revision)).toBe(true);
+  await restore();
+  await ask(pool, held, { allowedHosts: '["a.example"]' });
+  const change = (await pool.record(held.id)).lease?.networkWanted;
+  if (!change) throw new Error("nothing was asked for");
+  node.broken.add("findBrowser");
+  expect(await node.networks.sync(slot, change.revision, { lease: held.lease, change, isWanted: () => true })).toBe(true);
+  expect(await reach(slot)).toBe("allowed_hosts");
+  node.broken.clear();
+});
+
+test.each(["state", "relaunch"] as const)("where a pool resets by %s, a browser is nobody else's whose lease Redis forgot together with its end", async (reset_on_release) => {
+  const { pool, slot } = await one({ reset_on_release });
+  const restore = await snapshot();
+  const held = await pool.lend();
+  await comes(slot, held);
+  await pool.release(held);
+  await node.fence.hearDirectly(reset_on_release === "state"
+    ? await fenceOf(pool, held, "state") : { kind: "cut", browser: held.id, lease: held.lease, why: "released" });
+  await restore();
+  const next = await pool.lend();
+  expect([next.id, await comes(slot, next)]).toEqual([held.id, false]);
+  expect(await pool.state(held.id)).toBe("gone");
+});
+
+test("a browser that was reset is the next holder's, whatever Redis has forgotten", async () => {
+  const { pool, slot } = await one({ reset_on_release: "state" });
+  const restore = await snapshot();
+  const held = await pool.lend();
+  await comes(slot, held);
+  await pool.release(held);
+  const { claim } = await pool.record(held.id);
+  if (!claim) throw new Error("it is not being reset");
+  await node.fence.hearDirectly(await fenceOf(pool, held, "state"));
+  await node.fence.reset({ browser: held.id, claim });
+  expect(await pool.state(held.id)).toBe("idle");
+  await restore();
+  const next = await pool.lend();
+  expect([next.id, await comes(slot, next)]).toEqual([held.id, true]);
+});

@@ -1,0 +1,115 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { newRequestId, onDemandHome } from "../../src/base/ids.js";
+import { until } from "../support/browser/chromium-until.js";
+import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
+import { homeKeys } from "../../src/store/redis/keys.js";
+import { nodeA, PoolBed } from "../support/store/pool-bed.js";
+
+let control: ControlBed;
+let count = 0;
+beforeEach(async () => {
+  control = await openControlBed(`rejoining${(count += 1)}`);
+});
+afterEach(() => control.close());
+
+async function waiting(pool: PoolBed, body = {}, over: Parameters<typeof callerOf>[0] = {}) {
+  const before = (await pool.counts()).waiting;
+  const answer = control.acquire(pool.id, { acquire_timeout_seconds: 30, ...body }, callerOf(over));
+  answer.catch(() => {});
+  await until("a waiter", async () => (await pool.counts()).waiting > before);
+  return { answer };
+}
+
+/** What the ticks of other controls do while this one stands still for longer than it may be silent. */
+async function taken(pool: PoolBed): Promise<void> {
+  await pool.age(10_000);
+  await control.bed.homes.reap(pool.home);
+  expect((await pool.counts()).waiting).toBe(0);
+}
+const passing = (what: string, holds: () => Promise<boolean> | boolean) =>
+  until(what, async () => {
+    await control.clock.advance(500);
+    return await holds();
+  });
+
+test("callers of a control that stood still wait on at their rank, and are served in order", async () => {
+  const pool = await PoolBed.filled(control.bed, { size: 1 });
+  const held = await pool.lend();
+  const [first, second] = [await waiting(pool), await waiting(pool)];
+  await taken(pool);
+  await passing("both in line", async () => (await pool.counts()).waiting === 2);
+  await pool.release(held);
+  const served = await first.answer;
+  expect(served).toMatchObject({ kind: "granted" });
+  expect((await pool.counts()).waiting).toBe(1);
+  if (served.kind === "granted") served.settle("lost");
+  expect(await second.answer).toMatchObject({ kind: "granted" });
+});
+
+test("those whom Redis has lost are answered at once, so that they ask again: they may have been served", async () => {
+  const pool = await PoolBed.filled(control.bed, { size: 1 });
+  await pool.lend();
+  const { answer } = await waiting(pool);
+  const { waiters, waiting: texts } = homeKeys(control.bed.project, pool.home);
+  await control.bed.redis.del(waiters, texts);
+  let outcome: unknown;
+  void answer.then((given) => (outcome = given));
+  await passing("its answer", () => outcome !== undefined);
+  expect(outcome).toEqual({ kind: "timed-out" });
+});
+
+test("one whose name was taken meanwhile is answered at once, so that it asks again", async () => {
+  const pool = await PoolBed.filled(control.bed, { size: 1 });
+  await pool.lend();
+  const { answer } = await waiting(pool, { name: "mine" });
+  await taken(pool);
+  await control.bed.projects.reserveName({ kind: "session", name: "mine", owner: newRequestId(), home: pool.home });
+  let outcome: unknown;
+  void answer.then((given) => (outcome = given));
+  await passing("its answer", () => outcome !== undefined);
+  expect(outcome).toEqual({ kind: "timed-out" });
+});
+
+test("one whose pool is gone by then hears that", async () => {
+  const pool = await PoolBed.filled(control.bed, { size: 1 });
+  await pool.lend();
+  const { answer } = await waiting(pool);
+  await taken(pool);
+  await control.bed.homes.deletePool(pool.home, { force: true, request: newRequestId() });
+  let outcome: unknown;
+  void answer.then((given) => (outcome = given));
+  await passing("its answer", () => outcome !== undefined);
+  expect(outcome).toMatchObject({ kind: "refused", code: "pool_not_found" });
+});
+
+test("one whose caller goes as it is put back keeps no place and no browser", async () => {
+  const pool = await PoolBed.filled(control.bed, { size: 1 });
+  const held = await pool.lend();
+  const going = new AbortController();
+  const { answer } = await waiting(pool, {}, { gone: going.signal });
+  await taken(pool);
+  const { rejoin } = control.bed.homes;
+  let isBack = false;
+  control.bed.homes.rejoin = async (...given) => {
+    going.abort();
+    await answer;
+    const words = await rejoin.apply(control.bed.homes, given);
+    isBack = true;
+    return words;
+  };
+  await passing("its way through", async () => isBack && (await pool.counts()).waiting === 0);
+  await pool.release(held);
+  expect((await pool.counts()).idle).toBe(1);
+});
+
+test("a caller for whom a browser was to be launched is told to ask again", async () => {
+  await control.bed.nodes.beat({ id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: ["chromium"] });
+  const answer = control.createSession({ headless: true }, callerOf());
+  const { waiting: texts } = homeKeys(control.bed.project, onDemandHome);
+  await until("its launch", async () => (await control.bed.redis.hlen(texts)) === 1);
+  await control.bed.redis.del(texts);
+  let outcome: unknown;
+  void answer.then((given) => (outcome = given));
+  await passing("its answer", () => outcome !== undefined);
+  expect(outcome).toMatchObject({ kind: "refused", code: "unavailable", retryAfterSeconds: 1 });
+});

@@ -1,0 +1,132 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import { newPoolId, type NodeId } from "../../src/base/ids.js";
+import { makeUpkeep, type UpkeepPorts } from "../../src/pool/maintenance.js";
+import { silentLog } from "../support/browser/chromium-host.js";
+import { ageKeys } from "../support/store/age.js";
+import { type Broken, failing } from "../support/failing.js";
+import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
+import { claimOf, openStoreBed, request, type StoreBed } from "../support/store/store-bed.js";
+
+let server: TestRedis;
+let bed: StoreBed;
+let broken: Broken;
+let dropped: NodeId[];
+beforeEach(async () => {
+  server = await startRedis();
+  bed = await openStoreBed(server, { project: "upkeep" });
+  broken = new Set();
+  dropped = [];
+});
+afterEach(async () => {
+  await bed.close();
+  await server.stop();
+});
+
+const upkeepWith = (over: Partial<UpkeepPorts> = {}): ReturnType<typeof makeUpkeep> => makeUpkeep({
+  homes: bed.homes, projects: failing(bed.projects, broken), nodes: bed.nodes, jobs: { add: async () => {} }, clock: systemClock, log: silentLog,
+  fill: async () => {}, refresh: async () => {}, queues: { drop: async (node) => void dropped.push(node), keep: async () => {} },
+  maxLeases: null, listensMs: async () => 60_000, lostAfterMs: { node: 15_000, control: 5000 }, ...over,
+});
+const factsOf = (id: NodeId) => ({ id, host: "h", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: ["chromium"] });
+
+async function openPool(size: number): Promise<PoolBed> {
+  const pool = await PoolBed.create(bed, { size });
+  await bed.projects.addPool(pool.id);
+  await bed.projects.openPool(pool.id);
+  return pool;
+}
+const silenceBeats = async (): Promise<void> => ageKeys(bed.redis, await bed.redis.keys("*beats*"), 20_000);
+
+test("a part of the reap that fails keeps none of the others from their work", async () => {
+  await bed.nodes.beat(factsOf(nodeA));
+  const room = { id: `${"0".repeat(12)}${"1".repeat(12)}` as never, bytes: 1 };
+  await bed.nodes.reserveRoom(factsOf(nodeA), room);
+  const pool = newPoolId();
+  await bed.projects.addPool(pool);
+  await bed.projects.dropPool(pool);
+  await ageKeys(bed.redis, await bed.redis.keys("*room*"), 100_000);
+  broken.add("sweepGraves").add("sweepNames");
+  await upkeepWith().reap();
+  expect(await bed.redis.keys("*pools*")).toEqual([]);
+  expect(await bed.nodes.occupancy(nodeA)).toMatchObject({ browsers: 0 });
+});
+
+test("a node that beats again while what it held is cleared counts as living when that is done", async () => {
+  const pool = await openPool(2);
+  await pool.launch(2);
+  await bed.nodes.beat(factsOf(nodeA));
+  await silenceBeats();
+  expect(await bed.nodes.lost()).toEqual([nodeA]);
+  expect(await bed.nodes.beat(factsOf(nodeA))).toEqual({ kind: "lost" });
+  expect(await bed.nodes.living()).toEqual([]);
+  await upkeepWith().reap();
+  expect(await pool.browsers()).toEqual([]);
+  await upkeepWith().reap();
+  expect(await bed.nodes.beat(factsOf(nodeA))).toEqual({ kind: "beaten" });
+});
+
+test("a node that has started anew meanwhile keeps what it has from then on", async () => {
+  // More than are cleared side by side.
+  const pools = await Promise.all(Array.from({ length: 80 }, () => openPool(1)));
+  await bed.nodes.beat(factsOf(nodeA));
+  await silenceBeats();
+  const order = (await bed.projects.homes()).slice(1);
+  const last = pools.find(({ home }) => home === order.at(-1)) as PoolBed;
+  const homes = new Proxy(bed.homes, {
+    get: (target, name) => name !== "clearNode" ? Reflect.get(target, name).bind(target) : async (...given: Parameters<typeof bed.homes.clearNode>) => {
+      const found = await target.clearNode(...given);
+      if (given[0] !== order[0]) return found;
+      // It clears up after itself, and is filled again.
+      await bed.nodes.forget(nodeA);
+      await bed.nodes.beat(factsOf(nodeA));
+      await last.launch(1);
+      return found;
+    },
+  });
+  await upkeepWith({ homes }).reap();
+  expect(await last.counts()).toMatchObject({ idle: 1 });
+});
+
+test("a control that dies while it drops a lost node's queue leaves the rest to the next look", async () => {
+  await bed.nodes.beat(factsOf(nodeB));
+  await silenceBeats();
+  const dies = { drop: async (): Promise<void> => { throw new Error("killed"); }, keep: async () => {} };
+  await upkeepWith({ queues: dies }).reap();
+  // Its node goes on with a queue that may be paused, but counts as living only when that is gone.
+  expect(await bed.nodes.beat(factsOf(nodeB))).toEqual({ kind: "lost" });
+  await upkeepWith().reap();
+  expect(dropped).toEqual([nodeB]);
+  expect(await bed.nodes.beat(factsOf(nodeB))).toEqual({ kind: "beaten" });
+});
+
+test("a walk that takes too long goes on where it stopped", async () => {
+  for (let i = 0; i < 150; i += 1) await openPool(1);
+  const visited = new Set<string>();
+  let now = 0;
+  const clock = { ...systemClock, monotonic: () => now };
+  const upkeep = upkeepWith({ clock, fill: async (home) => {
+    visited.add(home);
+    now += 100;
+  } });
+  await upkeep.fill();
+  expect(visited.size).toBeLessThan(120);
+  for (let ticks = 0; ticks < 3; ticks += 1) await upkeep.fill();
+  expect(visited.size).toBe(151);
+});
+
+test.each([["with browsers left", 2], ["with none", 0]])("a delete whose control dies on the way leaves no name and no entry (%s)", async (_, size) => {
+  const pool = await PoolBed.create(bed, { size: 2, name: "herd" });
+  await bed.projects.addPool(pool.id);
+  await bed.projects.reserveName({ kind: "pool", name: "herd", owner: pool.id, home: pool.home });
+  await bed.projects.openPool(pool.id);
+  await pool.launch(size);
+  await bed.homes.deletePool(pool.home, { force: false, request: request() });
+  await upkeepWith().reap();
+  expect(await bed.projects.findName("pool", "herd")).toBeUndefined();
+  expect(await bed.projects.pools()).toEqual([]);
+  for (const browser of await pool.browsers()) await bed.reports.gone(browser.id, claimOf(browser));
+  await upkeepWith().reap();
+  expect(await bed.redis.keys("*pools")).toEqual([]);
+});

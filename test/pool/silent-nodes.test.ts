@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import { Silence } from "../../src/pool/silent-nodes.js";
+import { silentLog } from "../support/browser/chromium-host.js";
+import { onBoth } from "../support/store/on-both.js";
+import { nodeA, PoolBed } from "../support/store/pool-bed.js";
+
+onBoth("silent nodes", ({ bed }) => {
+  test("however many clients could not be sent on to a node, it is asked once, and once more for those who came meanwhile", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const address = { host: "a.example", port: 9000 };
+    await bed().nodes.beat({ id: nodeA, ...address, memoryBytes: 2 ** 30, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: [] });
+    const asked: ((isThere: boolean) => void)[] = [];
+    let hasAsked = (): void => {};
+    const silence = new Silence({
+      ...bed(), projects: { homes: () => Promise.resolve([pool.home]) }, clock: systemClock, log: silentLog, keptMs: 60_000, lookEveryMs: 60_000,
+      answers: () => new Promise((resolve) => {
+        asked.push(resolve);
+        hasAsked();
+      }),
+    });
+    const nextAsk = (): Promise<void> => new Promise((resolve) => (hasAsked = resolve));
+    const first = nextAsk();
+    silence.suspect(address);
+    const firstLook = silence.look();
+    await first;
+    for (let client = 0; client < 50; client += 1) silence.suspect(address);
+    const second = nextAsk();
+    const last = silence.look();
+    asked[0]?.(false);
+    await firstLook;
+    expect((await pool.ask()).reply.kind).toBe("waiting");
+    await second;
+    asked[1]?.(true);
+    await last;
+    expect(asked).toHaveLength(2);
+    expect(await pool.counts()).toMatchObject({ leased: 1, waiting: 0 });
+  });
+});

@@ -1,0 +1,63 @@
+import type { Dns } from "../../../support/egress/dns-server.js";
+import type { Sink } from "../../../support/egress/egress-sink.js";
+import type { RawCdp } from "../../../support/gateway/raw-cdp.js";
+import { unreachable } from "../../../support/egress/egress-world.js";
+import { allowedZone, deniedZone, type Door, type Ground } from "../door.js";
+import type { Work } from "./attempt.js";
+import { Page } from "./page.js";
+
+type Zone = Parameters<Work["name"]>[0];
+
+const hostIn = (nonce: string, zone: Zone): string =>
+  zone === "local" ? `${nonce}.local` : `${zone}.${nonce}.${zone === "outside" ? deniedZone : allowedZone}`;
+
+/** Makes the names of one attempt known. The last is public when it is asked for first, and this machine ever after. */
+export function nameHosts(nonce: string, { dns, world }: Ground & { readonly dns: readonly Dns[] }): void {
+  const node = world.node ?? "127.0.0.1";
+  for (const server of dns) {
+    server.set(hostIn(nonce, "outside"), [world.denied]);
+    server.set(hostIn(nonce, "private"), [node]);
+    server.set(hostIn(nonce, "loopback"), ["127.0.0.1"]);
+    server.set(hostIn(nonce, "mixed"), [unreachable, node]);
+    server.set(hostIn(nonce, "rebinding"), { turns: [[unreachable], ["127.0.0.1"]] });
+  }
+}
+
+interface Given {
+  readonly nonce: string;
+  readonly sink: Sink;
+  readonly ground: Ground;
+  readonly door: Door;
+  readonly cdp: RawCdp;
+  readonly ownPorts: readonly number[];
+  readonly dns: readonly Dns[];
+  /** How many questions of each server are of those that were tried before. */
+  readonly askedBefore: readonly number[];
+  /** Pages that the attempt opened. */
+  readonly opened: Page[];
+}
+
+export function workOf({ nonce, sink, ground: { world, site }, door, cdp, ownPorts, dns, askedBefore, opened }: Given): Work {
+  const serve: Work["serve"] = (path, served) => site.serve(`/${nonce}${path}`, served);
+  return {
+    nonce, port: sink.port, world, site, serve, cdp, cdpUrl: door.cdpUrl, ownPorts,
+    url: ({ scheme = "http", host = world.denied, path = "" } = {}) =>
+      `${scheme}://${host.includes(":") && !/[[@]/.test(host) ? `[${host}]` : host}:${sink.port}/${nonce}${path}`,
+    name: (zone) => hostIn(nonce, zone),
+    async open(url = serve("/page", { body: "<!doctype html><title>allowed</title><body>allowed" }), context) {
+      const page = await Page.open(cdp, url, context);
+      opened.push(page);
+      return page;
+    },
+    async upload(files) {
+      if (!door.upload) throw new Error("there is nowhere to upload to");
+      return await door.upload(files);
+    },
+    async extend(files) {
+      const { result } = await cdp.send("Extensions.loadUnpacked", { path: await door.upload?.(files), enableInIncognito: true });
+      return result?.id !== undefined || (await door.extend?.(files)) === true;
+    },
+    namesAsked: () => dns.flatMap(({ queries }, at) => queries.slice(askedBefore[at])),
+    saw: (what) => sink.record({ what, at: "Remuda" }),
+  };
+}

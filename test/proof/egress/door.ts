@@ -1,0 +1,38 @@
+import type { Engine } from "../../../src/browser/chromium.js";
+import type { World } from "../../support/egress/egress-world.js";
+import type { AllowedSite } from "../../support/egress/egress-site.js";
+
+/** A browser and a client's way to it. */
+export interface Door {
+  readonly cdpUrl: string;
+  /** A new directory of its session where a client's files can lie, and the way to hand it over; absent where there is none. */
+  upload?(files: Readonly<Record<string, string>>): Promise<string>;
+  /** Gives the browser an extension of these files as its holder may; false where that is refused. Absent: over CDP alone. */
+  extend?(files: Readonly<Record<string, string>>): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/**
+ * What a browser may reach: `listed`, the allowed site and the zone `inside.test`; `opened`, everything public and all of
+ * loopback. `proxied` is `listed`, and for a browser without a guard it is a proxy that leads nowhere.
+ */
+export type Reach = "listed" | "proxied" | "opened";
+
+/** Where doors come from. */
+export interface House {
+  readonly engine: Engine;
+  readonly hasUploads: boolean;
+  readonly hasOwnPorts: boolean;
+  open(reach: Reach): Promise<Door>;
+  /** Ports of Remuda itself that listen now. */
+  ownPorts(): Promise<readonly number[]>;
+  close(): Promise<void>;
+}
+
+export interface Ground {
+  readonly world: World;
+  readonly site: AllowedSite;
+}
+
+export const allowedZone = "inside.test";
+export const deniedZone = "outside.test";

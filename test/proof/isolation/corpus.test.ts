@@ -1,0 +1,71 @@
+import { execFile } from "node:child_process";
+import { chmod, cp, readFile, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { compileSources } from "../../support/compiled.js";
+import { corpus } from "./corpus/all.js";
+import { isRoot } from "./programs.js";
+import type { Part } from "./report.js";
+import type { Outcome } from "./run.js";
+
+const root = join(import.meta.dirname, "../../..");
+/** Of one run of the most dangerous attempts, on a machine that is busy with other tests. */
+const limitMs = 300_000;
+const quick = corpus.filter(({ isQuick }) => isQuick === true);
+
+let proof: { directory: string; remove(): Promise<void> };
+beforeAll(async () => {
+  proof = await compileSources("tsconfig.prove.json");
+  const others = ["src/store/lua", "test/proof/isolation/intruder.pl", "test/proof/isolation/bystander.mjs"];
+  await Promise.all(others.map((path) => cp(join(root, path), join(proof.directory, path), { recursive: true })));
+  // The daemon of an ordinary user has to read it too.
+  await chmod(proof.directory, 0o755);
+  await symlink(join(root, "package.json"), join(proof.directory, "package.json"));
+});
+afterAll(() => proof.remove());
+
+/** `npm run prove:isolation -- --quick` with these options, in a process of its own. */
+async function prove(options: readonly string[]): Promise<Part> {
+  const results = join(proof.directory, `results-${options.join("")}.json`);
+  const args = ["--enable-source-maps", join(proof.directory, "test/proof/isolation/prove.js"), "--quick", "--json", results, ...options];
+  // The exit code says what the results say.
+  const said = await new Promise<string>((resolve) => void execFile(process.execPath, args, (_, output, errors) => resolve(output + errors)));
+  const [part] = JSON.parse(await readFile(results, "utf8").catch(() => { throw new Error(said); })) as Part[];
+  if (!part) throw new Error(said);
+  return part;
+}
+
+const outcomeIn = (part: Part, name: string): Outcome | undefined => part.outcomes.find((outcome) => outcome.name === name);
+
+test("attempts have names of their own", () => {
+  expect(new Set(corpus.map(({ name }) => name)).size).toBe(corpus.length);
+});
+
+describe("without walls", () => {
+  let part: Part;
+  beforeAll(async () => {
+    part = await prove(["--tier", "none", "--browser", "headless"]);
+  }, limitMs);
+
+  const able = quick.filter(({ succeedsPlain }) => succeedsPlain === true || (isRoot && succeedsPlain === "as root"));
+  test.for(able.map(({ name }) => name))("%s: succeeds", (name) => {
+    expect(outcomeIn(part, name)).toMatchObject({ verdict: "leaked" });
+  });
+});
+
+const walled = [
+  { title: "headless Chromium, the daemon root", options: ["--tier", "root", "--browser", "headless"], needsRoot: true },
+  { title: "headless-shell, the daemon an ordinary user", options: ["--tier", "user", "--browser", "headless-shell"], needsRoot: false },
+];
+
+describe.each(walled.filter(({ needsRoot }) => isRoot || !needsRoot))("$title", ({ options }) => {
+  let part: Part;
+  beforeAll(async () => {
+    part = await prove(["--no-control", ...options]);
+  }, limitMs);
+
+  test.for(quick.map(({ name }) => name))("%s: gets nothing", (name) => {
+    const outcome = outcomeIn(part, name);
+    expect(["held", "not tried"], JSON.stringify(outcome ?? part)).toContain(outcome?.verdict);
+  });
+});

@@ -1,0 +1,14 @@
+import type { Attempt } from "./attempt.js";
+import { appetites } from "./appetites.js";
+import { archives } from "./archives.js";
+import { commands } from "./commands.js";
+import { walks } from "./domains.js";
+import { extensions } from "./extensions.js";
+import { floods } from "./floods.js";
+import { outside } from "./outside.js";
+import { ownPages } from "./internal-pages.js";
+import { pages } from "./pages.js";
+import { processes } from "./processes.js";
+
+/** Every attempt that is known against one browser. */
+export const corpus: readonly Attempt[] = [...outside, ...pages, ...commands, ...walks, ...processes, ...extensions, ...archives, ...ownPages, ...floods, ...appetites];

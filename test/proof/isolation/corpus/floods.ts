@@ -1,0 +1,115 @@
+import { readdir, readFile } from "node:fs/promises";
+import { request } from "node:http";
+import { basename } from "node:path";
+import { connectRaw } from "../../../support/gateway/raw-cdp.js";
+import { frame, openRawClient } from "../../../support/gateway/raw-frames.js";
+import type { ClientAttempt, Work } from "./attempt.js";
+
+const mebibyte = 2 ** 20;
+const farId = 7_000_001;
+const times = (count: number): readonly number[] => Array.from({ length: count }, (_, place) => place);
+const flood = (name: string, run: ClientAttempt["run"], other: Partial<ClientAttempt> = {}): ClientAttempt => ({
+  name: `flood: ${name}`, door: "CDP", succeedsPlain: true, ...other, run,
+});
+
+/** Sends a command with that in its params; gives the error's words, or nothing where the client was closed for it. */
+async function answerTo({ cdp }: Work, given: string): Promise<string | undefined> {
+  cdp.socket.send(`{"id":${farId},"method":"Browser.getVersion","params":{"given":${given}}}`);
+  const answer = cdp.message(({ id }) => id === farId).then(({ error }) => error?.message ?? "answered");
+  return await Promise.race([answer, cdp.closed.then(() => undefined)]);
+}
+
+async function takesLong(work: Work): Promise<void> {
+  if ((await answerTo(work, `"${"x".repeat(20 * mebibyte)}"`)) !== undefined) work.saw("a message of 20 MiB was taken");
+}
+
+async function takesMany(work: Work): Promise<void> {
+  const answer = await answerTo(work, `[${"{},".repeat(300_000)}{}]`);
+  if (answer !== undefined && !answer.includes("keys and elements")) work.saw("a message of 300,000 values was parsed");
+}
+
+async function opensMany({ browser, saw }: Work): Promise<void> {
+  const opened = await Promise.allSettled(times(40).map(() => connectRaw(browser.cdpUrl)));
+  const clients = opened.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  if (clients.length === opened.length) saw(`${opened.length} clients at once`);
+  for (const { socket } of clients) socket.terminate();
+}
+
+/** Together more than a browser's clients may hold, each less than a message may have. */
+async function finishesNothing({ browser, saw }: Work): Promise<void> {
+  const clients = await Promise.all(times(8).map(() => openRawClient(browser.cdpUrl)));
+  const part = frame(Buffer.alloc(12 * mebibyte, "x"), { isLast: false });
+  for (const { socket } of clients) socket.write(part);
+  const cut = Promise.race(clients.map(({ closed }) => closed.then(() => true)));
+  const taken = Promise.all(clients.map(async ({ socket }) => {
+    while (socket.writableLength > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  })).then(() => new Promise<false>((resolve) => setTimeout(() => resolve(false), 1000)));
+  if (!(await Promise.race([cut, taken]))) saw("96 MiB of unfinished messages are held");
+  for (const { socket } of clients) socket.destroy();
+}
+
+async function attachesMany({ cdp, saw }: Work): Promise<void> {
+  const wanted = 1200;
+  const { result } = await cdp.send("Target.createTarget", { url: "about:blank" });
+  let got = 0;
+  const all = new Promise<void>((resolve) => {
+    let answers = 0;
+    cdp.socket.on("message", (data: Buffer) => {
+      const { id = 0, result: given } = JSON.parse(data.toString()) as { id?: number; result?: object };
+      if (id < farId) return;
+      answers += 1;
+      if (given !== undefined) got += 1;
+      if (answers === wanted) resolve();
+    });
+  });
+  for (const each of times(wanted)) cdp.socket.send(JSON.stringify({ id: farId + each, method: "Target.attachToTarget", params: { targetId: result?.["targetId"], flatten: true } }));
+  await all;
+  if (got === wanted) saw(`${wanted} CDP sessions of one client`);
+}
+
+async function asksForDenied({ ground, open, saw }: Work): Promise<void> {
+  const before = ground.log().split("\n").length;
+  const page = await open();
+  await page.evaluate(`await soon(Promise.all(Array.from({ length: 1000 }, (_, at) => fetch("http://10.0." + (at >> 8) + "." + (at & 255) + "/", { mode: "no-cors" }).catch(() => {}))), 8000);`);
+  const lines = ground.log().split("\n").length - before;
+  if (lines > 200) saw(`${lines} lines in the log for 1000 denied requests`);
+}
+
+const statusOf = (port: number, host: string): Promise<number> => new Promise((resolve, reject) => {
+  request({ port, host: "127.0.0.1", path: "/metrics", headers: { host } }, (reply) => {
+    reply.resume();
+    resolve(reply.statusCode ?? 0);
+  }).once("error", reject).end();
+});
+
+async function asksUnderAnotherName({ ground: { port }, saw }: Work): Promise<void> {
+  if ((await statusOf(port, `127.0.0.1:${port}`)) !== 200) throw new Error("its own name is refused too, so nothing is proved");
+  for (const host of ["attacker.example", `attacker.example:${port}`, "127.0.0.1.attacker.example"]) {
+    if ((await statusOf(port, host)) === 200) saw(`/metrics as ${JSON.stringify(host)}`);
+  }
+}
+
+/** Every user of a machine may read them. */
+async function commandLines(): Promise<readonly string[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  return await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")));
+}
+
+async function readsCommandLines({ browser, saw }: Work): Promise<void> {
+  const session = /\/browsers\/([^/?]+)/.exec(browser.cdpUrl)?.[1] ?? basename(browser.root);
+  if ((await commandLines()).some((line) => line.includes(session))) saw("what names a session in a command line");
+}
+
+const quick = { isQuick: true } as const;
+
+/** What one tenant could cost all the others, or tell them. */
+export const floods: readonly ClientAttempt[] = [
+  flood("a message of 20 MiB", takesLong, quick),
+  flood("a message of 300,000 values", takesMany, quick),
+  flood("40 clients of one browser", opensMany, quick),
+  flood("96 MiB of messages that are not finished", finishesNothing, quick),
+  flood("1200 CDP sessions of one client", attachesMany),
+  flood("1000 denied requests and the log", asksForDenied, { ...quick, door: "page", succeedsPlain: { because: "without a way out of its own nothing is denied, and nobody logs it" } }),
+  flood("/metrics under another name", asksUnderAnotherName, { ...quick, door: "outside", succeedsPlain: { because: "the daemon is the same without walls; its own name is the control" } }),
+  flood("sessions in command lines", readsCommandLines, { door: "outside", ...quick }),
+];

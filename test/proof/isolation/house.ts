@@ -1,0 +1,68 @@
+import type { Engine } from "../../../src/browser/chromium.js";
+import type { ZipPart } from "../../support/archive/zip-bytes.js";
+import type { Place } from "./intrude.js";
+import type { Target, Victims } from "./victims.js";
+
+/** How a browser is run. */
+export interface Kind {
+  readonly engine: Engine;
+  readonly headless: boolean;
+}
+
+/** A browser and the ways in that its holder has. */
+export interface Browser {
+  readonly cdpUrl: string;
+  /** Its directory of directories, by the same path inside and out. */
+  readonly root: string;
+  readonly isPlain: boolean;
+  /** What keeps it apart, as it says itself. */
+  readonly isolation?: string;
+  /** Gives it an extension of these files as its holder may; false where that is refused. */
+  extend(files: Readonly<Record<string, string | Buffer>>): Promise<boolean>;
+  /** The same with an archive of these entries, true or not. */
+  unpack(entries: readonly ZipPart[]): Promise<boolean>;
+  /** Where programs run that have taken over its process. */
+  places(): Promise<readonly Place[]>;
+  /** Its first process, seen from outside. */
+  mainPid(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** A machine with something to steal, and where browsers of one kind come from there. */
+export interface House {
+  readonly kind: Kind;
+  /** Without any wall: what no attempt gets here proves nothing elsewhere. */
+  readonly isPlain: boolean;
+  readonly ground: Ground;
+  open(): Promise<Browser>;
+  /** One whose profile its holder keeps. */
+  openKeeping(): Promise<KeepingBrowser>;
+}
+
+export interface KeepingBrowser extends Browser {
+  /** Ends it; gives the archive of its profile, as its holder can have it. */
+  save(): Promise<Buffer>;
+}
+
+/** One daemon's machine. */
+export interface Ground {
+  readonly victims: Victims;
+  /** Every file that no browser may read: the victims', the daemon's and those of a browser beside. */
+  readonly targets: readonly Target[];
+  /** What each words stand for. */
+  readonly words: ReadonlyMap<string, string>;
+  /** A directory that only this run has, readable and writable for the daemon's user. */
+  readonly directory: string;
+  readonly uid: number;
+  /** Seen from outside, and in its own process namespace. */
+  readonly daemonPid: number;
+  readonly daemonPidInside: number;
+  /** Of the daemon: where its Redis and the API answer. */
+  readonly sockets: readonly string[];
+  readonly port: number;
+  readonly scratchDirectory: string;
+  /** What the daemon has said. */
+  log(): string;
+  /** Seen from outside: what a path of the daemon's machine is here. */
+  seen(path: string): string;
+}

@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, chown, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { systemClock } from "../../../src/base/clock.js";
+import { within } from "../../../src/base/deadline.js";
+import { findExecutable } from "../../../src/browser/executable.js";
+import { connectRaw } from "../../support/gateway/raw-cdp.js";
+import type { ZipPart } from "../../support/archive/zip-bytes.js";
+import type { Browser, Ground, House, KeepingBrowser, Kind } from "./house.js";
+import type { Place } from "./intrude.js";
+import { asUser, isRoot } from "./programs.js";
+import { archiveAnything, partsOf, unpackAnything } from "./unpack-anything.js";
+
+/** Chromium as one would start it oneself, beside the ground's daemon and as its user: no root of its own, no gate, no policy. */
+export async function openPlain(ground: Ground, kind: Kind): Promise<House> {
+  const executable = await findExecutable(kind.engine);
+  if (executable === undefined) throw new Error(`${kind.engine} is not installed`);
+  const open = (): Promise<Browser> => launch(executable, ground, kind);
+  const openKeeping = async (): Promise<KeepingBrowser> => {
+    const browser = await open();
+    return { ...browser, save: () => archiveAnything(join(browser.root, "profile"), ground.uid).finally(() => browser.close()) };
+  };
+  return { kind, ground, isPlain: true, open, openKeeping };
+}
+
+const switches = ["--disable-gpu", "--no-first-run", "--disable-quic", "--password-store=basic", "--remote-debugging-port=0", "--enable-unsafe-extension-debugging"];
+
+/** With the directories that a browser of the daemon has, all its user's. */
+async function makeRoot({ directory, uid }: Ground): Promise<string> {
+  const root = await mkdtemp(join(directory, "plain-"));
+  const inner = ["profile", "Downloads", "uploads", "extensions", "tmp"].map((name) => join(root, name));
+  await Promise.all(inner.map((path) => mkdir(path)));
+  for (const path of [root, ...inner]) {
+    await chmod(path, 0o755);
+    if (isRoot) await chown(path, uid, uid);
+  }
+  return root;
+}
+
+async function launch(executable: string, ground: Ground, { engine, headless }: Kind): Promise<Browser> {
+  const root = await makeRoot(ground);
+  const mode = engine === "chromium" && headless ? ["--headless=new"] : [];
+  const words = [...asUser(ground.uid), executable, ...switches, ...mode, ...(ground.uid === 0 ? ["--no-sandbox"] : []), `--user-data-dir=${root}/profile`, "about:blank"];
+  const [program = "", ...args] = words;
+  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], detached: true, env: { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: join(root, "tmp") } });
+  const close = async (): Promise<void> => {
+    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
+      const ended = once(child, "exit");
+      process.kill(-child.pid, "SIGKILL");
+      await ended;
+    }
+    await rm(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  };
+  const listening = new Promise<string>((resolve, reject) => {
+    child.once("error", reject).once("exit", (code) => reject(new Error(`Chromium ended with ${code}`)));
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      const url = /DevTools listening on (ws:\S+)/.exec(line)?.[1];
+      if (url !== undefined) resolve(url);
+    });
+  });
+  try {
+    const cdpUrl = await within(systemClock, { what: "starting Chromium", limitMs: 30_000 }, listening);
+    const places: Place[] = [{ kind: "user", uid: ground.uid }, ...(isRoot ? [{ kind: "root" } as const] : [])];
+    return {
+      cdpUrl, root, close, isPlain: true, places: async () => places, mainPid: async () => pidOf(child),
+      extend: (files) => extend(cdpUrl, root, partsOf(files)), unpack: (entries) => extend(cdpUrl, root, entries),
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function pidOf({ pid, exitCode, signalCode }: ChildProcess): number {
+  if (pid === undefined || exitCode !== null || signalCode !== null) throw new Error("the browser has ended");
+  return pid;
+}
+
+/** Loads it over CDP, as it lies there. */
+async function extend(cdpUrl: string, root: string, entries: readonly ZipPart[]): Promise<boolean> {
+  const path = await mkdtemp(join(root, "extensions/e-"));
+  await chmod(path, 0o755);
+  await unpackAnything(entries, path);
+  const cdp = await connectRaw(cdpUrl);
+  try {
+    return (await cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true })).result?.["id"] !== undefined;
+  } finally {
+    cdp.socket.close();
+  }
+}

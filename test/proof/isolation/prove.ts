@@ -1,0 +1,141 @@
+import { appendFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { findContexts, whyNoContainers } from "./container.js";
+import type { Attempt } from "./corpus/attempt.js";
+import { corpus } from "./corpus/all.js";
+import type { Tier } from "./daemon.js";
+import { openGround, type OpenGround } from "./machine.js";
+import type { House, Kind } from "./house.js";
+import { tryLeftovers, tryLeftoversPlain } from "./leftovers.js";
+import { type Options, readOptions, usage } from "./options.js";
+import { openPlain } from "./plain.js";
+import { isRoot } from "./programs.js";
+import { lineOf, type Part, partOf, summaryOf } from "./report.js";
+import { runCorpus } from "./run.js";
+import { openSite, type Site } from "./site.js";
+import { openWalled } from "./walled.js";
+
+/** Of the repository, beside the build that this is part of. */
+const manifests = join(import.meta.dirname, "../../../../k8s");
+
+/** The first signal lets what is under way end and clears up; the second ends it at once. */
+const stopping = new AbortController();
+
+/** The proof as an operator runs it: `npm run prove:isolation`. Gives the exit code. */
+async function main(args: readonly string[]): Promise<number> {
+  if (args.includes("--help")) {
+    console.log(usage);
+    return 0;
+  }
+  const options = readOptions(args);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort());
+  const site = await openSite();
+  const parts = await runAll(options, site).finally(() => site.close());
+  if (options.json !== undefined) await writeFile(options.json, JSON.stringify(parts));
+  console.log(summaryOf(parts));
+  return parts.every(({ isGood }) => isGood) && !stopping.signal.aborted ? 0 : 1;
+}
+
+async function runAll(options: Options, site: Site): Promise<readonly Part[]> {
+  const parts: Part[] = [];
+  const controlled = options.control ? ["user", "root"].find((name) => isRoot || name === "user") : undefined;
+  if (controlled !== undefined) {
+    parts.push(...(await runTier({ name: controlled }, { options, site, isPlain: true })));
+    if (hasLeftovers(options)) parts.push(await reported("no walls, leftovers", tryLeftoversPlain));
+  }
+  for (const name of options.tiers) {
+    if (stopping.signal.aborted) break;
+    parts.push(...(await runTiers(name, { options, site, isPlain: false })));
+  }
+  return parts;
+}
+
+async function runTiers(name: string, running: Running): Promise<readonly Part[]> {
+  const lacking = await whyNot(name);
+  if (lacking !== undefined) return [absent(name, lacking)];
+  const parts: Part[] = [];
+  for (const tier of await tiersOf(name)) {
+    parts.push(...(await runTier(tier, running)));
+    const { options } = running;
+    if (hasLeftovers(options) && tier.context === undefined) parts.push(await reported(`leftovers, ${tier.name}`, () => tryLeftovers(tier, options.kinds)));
+  }
+  return parts;
+}
+
+const hasLeftovers = ({ isQuick, only }: Options): boolean => !isQuick && (only === undefined || "leftovers".includes(only));
+
+async function reported(title: string, attempt: () => Promise<Part>): Promise<Part> {
+  const part = await attempt().catch((error: unknown) => failed(title, error));
+  console.error(`\n${title}\n${"=".repeat(title.length)}`);
+  for (const each of part.outcomes) console.error(lineOf(each));
+  return part;
+}
+
+async function whyNot(name: string): Promise<string | undefined> {
+  if (name === "root" && !isRoot) return "it takes root";
+  return name === "container" ? await whyNoContainers() : undefined;
+}
+
+const tiersOf = async (name: string): Promise<readonly Tier[]> =>
+  name === "container" ? (await findContexts(manifests)).map((context) => ({ name: `container, ${context.name}`, context })) : [{ name }];
+
+/** No fault: what is not there cannot be tried, and the table says so. */
+const absent = (title: string, why: string): Part => ({ title, isPlain: false, outcomes: [], faults: [], notes: [`not tried here: ${why}`], isGood: true });
+
+interface Running {
+  readonly options: Options;
+  readonly site: Site;
+  readonly isPlain: boolean;
+}
+
+/** In a container a display of one's own tells nothing that headless browsers do not; without a wall it takes one of the machine's. */
+const kindsOf = ({ kinds }: Options, { context }: Tier, isPlain: boolean): readonly Kind[] => kinds.filter(({ headless }) => headless || (!isPlain && context === undefined));
+
+async function runTier(tier: Tier, running: Running): Promise<readonly Part[]> {
+  const { options, isPlain } = running;
+  let ground: OpenGround | undefined;
+  try {
+    ground = await openGround(tier);
+    const parts: Part[] = [];
+    for (const kind of kindsOf(options, tier, isPlain)) parts.push(await runKind(kind, { tier, ground, running }));
+    return parts;
+  } catch (error) {
+    // Without a browser nothing leaks; where a wall is promised that is a fault all the same.
+    return [tier.context?.isBare ? absent(tier.name, `launches nothing: ${textOf(error)}`) : failed(tier.name, error)];
+  } finally {
+    if (options.log !== undefined && ground) await appendFile(options.log, ground.daemon.log());
+    await ground?.close();
+  }
+}
+
+async function runKind(kind: Kind, { tier, ground, running }: { tier: Tier; ground: OpenGround; running: Running }): Promise<Part> {
+  const title = `${running.isPlain ? "no walls" : tier.name}, ${nameOf(kind)}`;
+  try {
+    return await run(title, running.isPlain ? await openPlain(ground, kind) : openWalled(ground, kind), { ...running, isShort: isShortIn(tier, running.options) });
+  } catch (error) {
+    return failed(title, error);
+  }
+}
+
+const nameOf = ({ engine, headless }: Kind): string => (engine === "chromium" ? `${headless ? "headless" : "headful"} Chromium` : engine);
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 600);
+const failed = (title: string, error: unknown): Part => ({ title, isPlain: false, outcomes: [], faults: [`could not be run: ${textOf(error)}`], notes: [], isGood: false });
+
+/** Containers differ in what their kernel lets a daemon build; what a browser can do within that the other tiers have tried. */
+const isShortIn = ({ context }: Tier, { isQuick, only }: Options): boolean => isQuick || (context !== undefined && only === undefined);
+
+async function run(title: string, house: House, { options, site, isPlain, isShort }: Running & { readonly isShort: boolean }): Promise<Part> {
+  const wanted = corpus.filter(({ name, isQuick }: Attempt) => (options.only === undefined || name.includes(options.only)) && (!isShort || isQuick === true));
+  const startedAt = performance.now();
+  console.error(`\n${title}\n${"=".repeat(title.length)}`);
+  const outcomes = await runCorpus(wanted, { house, site, signal: stopping.signal, onOutcome: (outcome) => console.error(lineOf(outcome)) });
+  console.error(`${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+  return partOf(title, { isPlain, outcomes, corpus: wanted, hasRoot: isRoot });
+}
+
+const code = await main(process.argv.slice(2)).catch((error: unknown) => {
+  console.error(error instanceof Error ? error.stack : error);
+  return 2;
+});
+// A client's browser that is just being left goes with the process.
+process.exit(code);

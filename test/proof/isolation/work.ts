@@ -1,0 +1,96 @@
+import { randomBytes } from "node:crypto";
+import { systemClock } from "../../../src/base/clock.js";
+import { within } from "../../../src/base/deadline.js";
+import { Page } from "../egress/corpus/page.js";
+import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
+import type { Work } from "./corpus/attempt.js";
+import type { Browser, Ground, House } from "./house.js";
+import type { Site } from "./site.js";
+import type { Target } from "./victims.js";
+
+interface Given {
+  readonly house: House;
+  readonly browser: Browser;
+  readonly site: Site;
+  saw(what: string): void;
+}
+
+const connectLimitMs = 10_000;
+
+/** What one attempt works with, and its end: pages that it opened are closed. */
+export async function openWork({ house, browser, site, saw }: Given): Promise<{ work: Work; close(): Promise<void> }> {
+  const { ground } = house;
+  const nonce = `n${randomBytes(6).toString("hex")}`;
+  const cdp = await reconnecting(browser);
+  const before = new Set((await infosOf(cdp)).map(({ targetId }) => targetId));
+  const renewed: (() => Promise<void>)[] = [];
+  const serve: Work["serve"] = (path, served) => site.serve(`/${nonce}${path}`, served);
+  const open: Work["open"] = async (url = serve("/page", { body: "<!doctype html><title>allowed</title><body>allowed" })) => await Page.open(cdp, url);
+  const work: Work = {
+    nonce, engine: house.kind.engine, ground, browser, cdp, site, targets: ground.targets, few: fewOf(ground), serve, saw, open,
+    readFiles: (paths) => readFiles(work, paths),
+    shown: () => shown(cdp),
+    openKeeping: () => house.openKeeping(),
+    async renewed() {
+      const next = await openWork({ house, browser, site, saw });
+      renewed.push(next.close);
+      return { ...next.work, nonce };
+    },
+  };
+  return {
+    work,
+    async close() {
+      await Promise.all(renewed.map((end) => end()));
+      const leave = async (): Promise<void> => {
+        const opened = (await infosOf(cdp)).filter(({ targetId, type }) => !before.has(targetId) && type === "page");
+        await Promise.all(opened.map(({ targetId }) => cdp.send("Target.closeTarget", { targetId })));
+      };
+      await within(systemClock, { what: "closing pages", limitMs: 3000 }, leave()).catch(() => {});
+      cdp.socket.close();
+    },
+  };
+}
+
+const sorts = ["/etc/passwd", "the cluster secret", "a file in /tmp", "a file in /dev/shm", "the profile of another browser", "the daemon's environment"];
+const fewOf = ({ targets }: Ground): readonly Target[] => targets.filter(({ what }) => sorts.includes(what));
+
+/** A browser that restarts for an extension is away for a moment. */
+async function reconnecting({ cdpUrl }: Browser): Promise<RawCdp> {
+  return await within(systemClock, { what: "connecting", limitMs: connectLimitMs }, connectRaw(cdpUrl));
+}
+
+interface Info {
+  readonly targetId: string;
+  readonly type: string;
+}
+
+async function infosOf(cdp: RawCdp): Promise<Info[]> {
+  const { result } = await cdp.send("Target.getTargets");
+  return (result?.["targetInfos"] ?? []) as Info[];
+}
+
+/** One file at a time: a browser that is refused one of many is refused them all. */
+async function readFiles({ open, serve }: Work, paths: readonly string[]): Promise<unknown> {
+  const page = await open(serve("/files", { body: "<!doctype html><input type=file multiple>" }));
+  const { result } = await page.command("Runtime.evaluate", { expression: "document.querySelector('input')" });
+  const { objectId } = (result?.["result"] ?? {}) as { objectId?: string };
+  const got: unknown[] = [];
+  for (const path of paths) {
+    got.push((await page.command("DOM.setFileInputFiles", { files: [path], objectId })).error);
+    got.push(await page.evaluate("return await soon(document.querySelector('input').files[0]?.text().catch(String), 1000)"));
+  }
+  return got;
+}
+
+/** Everything that pages, frames and workers show by now. */
+async function shown(cdp: RawCdp): Promise<string> {
+  const kinds = ["page", "iframe", "background_page", "webview"];
+  const infos = (await infosOf(cdp)).filter(({ type }) => kinds.includes(type));
+  const texts = await Promise.all(infos.map(async ({ targetId }) => await within(systemClock, { what: "a page's text", limitMs: 1500 }, textOf(cdp, targetId)).catch(() => "")));
+  return texts.join("\n");
+}
+
+const textOf = async (cdp: RawCdp, targetId: string): Promise<string> => {
+  const session = await cdp.attach(targetId);
+  return String(await cdp.evaluate("location.href + '\\n' + (document.documentElement?.outerHTML ?? '') + '\\n' + (document.body?.innerText ?? '')", session));
+};

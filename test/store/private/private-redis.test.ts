@@ -1,0 +1,146 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.js";
+import { type PrivateRedis, type PrivateRedisOptions, startPrivateRedis } from "../../../src/store/private/private-redis.js";
+import { compileSources } from "../../support/compiled.js";
+import { isLiving } from "../../support/living.js";
+
+let compiled: Awaited<ReturnType<typeof compileSources>>;
+beforeAll(async () => {
+  compiled = await compileSources();
+});
+afterAll(() => compiled.remove());
+
+let root: string;
+let started: PrivateRedis[] = [];
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), "remuda-test-redis-"));
+});
+afterEach(async () => {
+  await Promise.all(started.map((redis) => redis.stop()));
+  const leaked = started.filter(({ pid }) => isLiving(pid));
+  started = [];
+  await rm(root, { recursive: true });
+  expect(leaked).toEqual([]);
+});
+
+async function start(options: Partial<PrivateRedisOptions> = {}): Promise<PrivateRedis> {
+  const redis = await startPrivateRedis({
+    dataDir: join(root, "data"), executable: "redis-server", startLimitMs: 10_000, stopLimitMs: 5000,
+    environment: { PATH: "/usr/bin:/bin" }, clock: systemClock, onDeath: () => {}, ...options,
+  });
+  started.push(redis);
+  return redis;
+}
+async function using<T>(redis: PrivateRedis, work: (client: Redis) => Promise<T>): Promise<T> {
+  const client = new Redis({ path: redis.socket });
+  try {
+    return await work(client);
+  } finally {
+    client.disconnect();
+  }
+}
+
+test("what was written is there after a stop and a start", async () => {
+  const first = await start();
+  await using(first, (client) => client.set("horse", "grey"));
+  await first.stop();
+  const second = await start();
+  expect(await using(second, (client) => client.get("horse"))).toBe("grey");
+});
+
+test("it listens on a socket only its owner may use, and on no port", async () => {
+  const redis = await start();
+  expect((await stat(redis.socket)).mode & 0o777).toBe(0o700);
+  expect((await stat(join(root, "data", "redis"))).mode & 0o777).toBe(0o700);
+  const config = await using(redis, (client) => client.config("GET", "port", "maxmemory-policy", "appendonly", "save") as Promise<string[]>);
+  expect(config.join(" ")).toContain("port 0");
+  expect(config.join(" ")).toContain("noeviction");
+  expect(config.join(" ")).toContain("appendonly yes");
+});
+
+test("after the stop nothing of it is left but its data", async () => {
+  const redis = await start();
+  await redis.stop();
+  expect(isLiving(redis.pid)).toBe(false);
+  expect(await readdir(join(root, "data", "redis"))).toEqual(["appendonlydir"]);
+});
+
+test("a data directory too long for a socket's address gets a socket elsewhere, removed with it", async () => {
+  const dataDir = join(root, "long ".repeat(15), "long ".repeat(10));
+  const redis = await start({ dataDir });
+  expect(redis.socket.length).toBeLessThan(100);
+  expect((await stat(join(redis.socket, ".."))).mode & 0o777).toBe(0o700);
+  await redis.stop();
+  expect(existsSync(join(redis.socket, ".."))).toBe(false);
+});
+
+test("its death is told once, with why; a stop is not told", async () => {
+  const deaths: string[] = [];
+  const died = new Promise<void>((resolve) => {
+    const onDeath = (why: string): void => void (deaths.push(why), resolve());
+    void start({ onDeath }).then(({ pid }) => process.kill(pid, "SIGKILL"));
+  });
+  await died;
+  const second = await start({ onDeath: (why) => deaths.push(why) });
+  await second.stop();
+  expect(deaths).toHaveLength(1);
+  expect(deaths[0]).toContain("SIGKILL");
+});
+
+test("a stop in a hurry ends one that does not answer", async () => {
+  const redis = await start({ stopLimitMs: 60_000 });
+  process.kill(redis.pid, "SIGSTOP");
+  const hurry = new AbortController();
+  const stopped = redis.stop(hurry.signal);
+  hurry.abort();
+  await stopped;
+  expect(isLiving(redis.pid)).toBe(false);
+});
+
+test("one that does not stop within its limit is killed", async () => {
+  const redis = await start({ stopLimitMs: 200 });
+  process.kill(redis.pid, "SIGSTOP");
+  await redis.stop();
+  expect(isLiving(redis.pid)).toBe(false);
+});
+
+test("one that cannot read its file says why", async () => {
+  await mkdir(join(root, "data", "redis", "appendonlydir"), { recursive: true });
+  await writeFile(join(root, "data", "redis", "appendonlydir", "appendonly.aof.manifest"), "nonsense");
+  await expect(start()).rejects.toThrow(/ended while starting.*manifest/s);
+});
+
+test("an executable that is absent is named", async () => {
+  await expect(start({ executable: "no-such-redis" })).rejects.toThrow("no-such-redis");
+});
+
+async function forkHolder(dataDir: string): Promise<{ holder: ChildProcess; pid: number }> {
+  const holder = fork(join(import.meta.dirname, "../../support/store/redis-holder.mjs"), [compiled.directory, dataDir], {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  const [pid] = (await once(holder, "message")) as [number];
+  return { holder, pid };
+}
+
+test("a killed daemon's Redis ends by itself", async () => {
+  const { holder, pid } = await forkHolder(join(root, "data"));
+  holder.kill("SIGKILL");
+  await expect.poll(() => isLiving(pid), { timeout: 5000 }).toBe(false);
+});
+
+test("a killed daemon's Redis that hangs is ended by the next start, and its data is there", async () => {
+  const { holder, pid } = await forkHolder(join(root, "data"));
+  process.kill(pid, "SIGSTOP");
+  holder.kill("SIGKILL");
+  await once(holder, "exit");
+  const redis = await start({ stopLimitMs: 300 });
+  expect(redis.pid).not.toBe(pid);
+  expect(await using(redis, (client) => client.get("horse"))).toBe("bay");
+});

@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.js";
+import { newBrowserId, newRequestId, onDemandHome } from "../../../src/base/ids.js";
+import type { ClaimId, LeaseId } from "../../../src/base/ids.js";
+import type { Job, NodeMessage } from "../../../src/pool/ports/pool-store.js";
+import { Queues, startWorker } from "../../../src/schedule/queues.js";
+import { connectAlone, connectForMessages, connectForQueues, keepAlive } from "../../../src/store/redis/connect.js";
+import { queuePrefix } from "../../../src/store/redis/keys.js";
+import { Store } from "../../../src/store/redis/redis.js";
+import { listenAsNode, RedisWire } from "../../../src/store/messages.js";
+import { silentLog } from "../../support/browser/chromium-host.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { nodeA } from "../../support/store/pool-bed.js";
+import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
+import { startRedis, type TestRedis } from "../../support/store/redis.js";
+
+let redis: TestRedis;
+let proxy: RedisProxy;
+beforeEach(async () => {
+  redis = await startRedis();
+  proxy = await openRedisProxy(redis.url);
+});
+afterEach(async () => {
+  await proxy.close();
+  await redis.stop();
+});
+
+const limitMs = 400;
+const options = () => ({ url: proxy.url, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs });
+
+async function openStore(): Promise<Store> {
+  const store = new Store(connectAlone(options()), silentLog);
+  onTestFinished(() => store.close());
+  await store.open(new AbortController().signal);
+  return store;
+}
+const nameKey = () => "remuda:{test}:names";
+const reserve = (store: Store, request = newRequestId()) =>
+  store.run("reserve-name", nameKey, { field: `pool:${request}`, owner: "one", home: "000000000000", graceMs: 60_000 });
+const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandHome), lease: "lease" as LeaseId, why: "over" };
+
+test("a script asked on a connection that has died without a word is answered on the next one", async () => {
+  const store = await openStore();
+  proxy.freeze();
+  expect((await reserve(store)).kind).toBe("reserved");
+});
+
+test("so is a plain command, and all who asked meanwhile", async () => {
+  const store = await openStore();
+  proxy.freeze();
+  const asked = Array.from({ length: 20 }, (_, at) => store.ask((client) => client.set(`remuda:{test}:${at}`, "x")));
+  expect(await Promise.all(asked)).toEqual(asked.map(() => "OK"));
+});
+
+test("a mistake of ours is neither taken for trouble of Redis nor tried again", async () => {
+  const store = await openStore();
+  let times = 0;
+  const wrong = (): Promise<never> => {
+    times += 1;
+    return Promise.reject(new TypeError("ours"));
+  };
+  await expect(store.ask(wrong)).rejects.toBeInstanceOf(TypeError);
+  await expect(store.askOnce(wrong)).rejects.toBeInstanceOf(TypeError);
+  expect(times).toBe(2);
+});
+
+test("an idle connection that has died is replaced before anybody asks", async () => {
+  const store = await openStore();
+  const { stream } = store.redis as ReturnType<typeof connectAlone>;
+  proxy.freeze();
+  await until("another connection", () => stream.destroyed && store.isConnected, 5000);
+});
+
+test("a connection that is slow but answers is kept", async () => {
+  const store = await openStore();
+  const { stream } = store.redis as ReturnType<typeof connectAlone>;
+  proxy.delay(limitMs * 0.3);
+  for (let times = 0; times < 6; times += 1) await reserve(store);
+  expect([stream.destroyed, (store.redis as ReturnType<typeof connectAlone>).stream === stream]).toEqual([false, true]);
+});
+
+test("a subscription whose connection has died hears again, and says that it may have missed something", async () => {
+  const store = await openStore();
+  const heard: NodeMessage[] = [];
+  let agains = 0;
+  const parts = { store, clock: systemClock, log: silentLog, limitMs, connect: () => connectForMessages(options()) };
+  const ears = await listenAsNode(parts, nodeA, { onMessage: (given) => void heard.push(given), onAgain: () => (agains += 1) });
+  onTestFinished(() => ears.close());
+  const wire = new RedisWire(store);
+  await wire.toNode(nodeA, message);
+  await until("the first", () => heard.length === 1);
+  proxy.freeze("subscriptions");
+  await until("it listens again", () => agains === 1);
+  await wire.toNode(nodeA, message);
+  await until("the second", () => heard.length === 2);
+});
+
+test("a subscription on a Redis that nobody speaks to any more follows those who speak", async () => {
+  const other = await startRedis();
+  onTestFinished(() => other.stop());
+  const store = await openStore();
+  const heard: NodeMessage[] = [];
+  let place = other.url;
+  const connect = () => connectForMessages({ ...options(), url: place });
+  const ears = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs, connect }, nodeA, { onMessage: (given) => void heard.push(given) });
+  onTestFinished(() => ears.close());
+  place = proxy.url;
+  const wire = new RedisWire(store);
+  await until("it hears", async () => {
+    await wire.toNode(nodeA, message);
+    return heard.length > 0;
+  });
+});
+
+const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandHome), claim: claim as ClaimId });
+
+test("queues and workers whose connections have died carry jobs again", async () => {
+  const connection = connectForQueues(options(), silentLog);
+  const stopWatch = keepAlive(connection, { clock: systemClock, log: silentLog, limitMs });
+  const queueOptions = { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs };
+  const queues = new Queues(queueOptions);
+  const taken: string[] = [];
+  const worker = await startWorker(queueOptions, nodeA, async ({ claim }) => void taken.push(claim));
+  await queues.add([job("before")]);
+  await until("the first job", () => taken.includes("before"));
+  proxy.freeze();
+  await until("a job taken in", () => queues.add([job("after")]).then(() => true, () => false));
+  await until("the job", () => taken.includes("after"), 20_000);
+  await worker.close();
+  await queues.close();
+  stopWatch();
+  connection.disconnect();
+});

@@ -1,0 +1,30 @@
+import { existsSync, mkdtempSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../../src/base/clock.js";
+import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import type { Log } from "../../../src/base/log.js";
+import type { LaunchSpec } from "../../../src/browser/chromium.js";
+import { type Host, type HostSettings, openHost } from "../../../src/browser/host.js";
+
+export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silentLog };
+
+/** A scratch directory that no other test has. */
+export const newScratchDirectory = (): string =>
+  mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : "/tmp", "remuda-test-"));
+
+export function openTestHost(settings: Partial<HostSettings> = {}): Promise<Host> {
+  const scratchDirectory = settings.scratchDirectory ?? newScratchDirectory();
+  return openHost({ launchLimitMs: 20_000, ...settings, scratchDirectory }, { clock: systemClock, log: silentLog });
+}
+
+/** A small headless browser, but for what is said. */
+export const launchSpec = (given: Partial<LaunchSpec> = {}): LaunchSpec => ({
+  browser: newBrowserId(onDemandHome),
+  engine: "headless-shell",
+  headless: true,
+  stealth: false,
+  kioskMode: false,
+  viewport: { width: 1280, height: 720 },
+  memoryBytes: 2 ** 30,
+  ...given,
+});

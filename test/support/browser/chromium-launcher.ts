@@ -1,0 +1,19 @@
+import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
+import type { Host } from "../../../src/browser/host.js";
+import { launchChromium } from "../../../src/browser/launch.js";
+import { launchSpec } from "./chromium-host.js";
+
+/** Launches browsers and, for `afterEach`, kills those that a failing test has left. */
+export function makeLauncher(host: () => Host): { launch(given: Partial<LaunchSpec>): Promise<Chromium>; killAll(): Promise<void> } {
+  const launched: Chromium[] = [];
+  return {
+    async launch(given) {
+      const chromium = await launchChromium(launchSpec(given), host());
+      launched.push(chromium);
+      return chromium;
+    },
+    async killAll() {
+      await Promise.all(launched.splice(0).map((chromium) => chromium.kill()));
+    },
+  };
+}

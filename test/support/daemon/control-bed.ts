@@ -1,0 +1,97 @@
+import type { NodeAnswer } from "../../../src/lease/ask-node.js";
+import { newControlId, newRequestId, type PoolId, homeOf } from "../../../src/base/ids.js";
+import { makeAcquire } from "../../../src/lease/acquire.js";
+import type { Browser } from "../../../src/pool/browser.js";
+import { Configs } from "../../../src/pool/launch-templates.js";
+import { deliver } from "../../../src/daemon/control.js";
+import { Desk } from "../../../src/lease/waiters.js";
+import { Grants } from "../../../src/lease/grants.js";
+import type { Caller } from "../../../src/pool/operations.js";
+import { makeCreatePool, makeGetPool, makeRemovePool, makeUpdatePool } from "../../../src/pool/pool-operations.js";
+import type { ControlMessage, Homes, Jobs, NodeReports, Projects } from "../../../src/pool/ports/pool-store.js";
+import type { References } from "../../../src/registry/references.js";
+import { makeRelease, makeRemoveSession } from "../../../src/lease/release.js";
+import { makeCreateSession } from "../../../src/lease/create-session.js";
+import { makeGetSession, makeUpdateSession } from "../../../src/lease/update-session.js";
+import { makeListSessions } from "../../../src/lease/list-sessions.js";
+import { listenAsControl } from "../../../src/store/messages.js";
+import { connectForMessages } from "../../../src/store/redis/connect.js";
+import { systemClock } from "../../../src/base/clock.js";
+import { silentLog } from "../browser/chromium-host.js";
+import { DrivenClock } from "../driven-clock.js";
+import { startRedis } from "../store/redis.js";
+import { openStoreBed, type StoreBed } from "../store/store-bed.js";
+import { type Broken, failing } from "../failing.js";
+import { patternsOf } from "../../../src/base/net/hosts.js";
+
+const maxWaitMs = 50_000;
+
+/** Everything a control does over a real store, without HTTP and on a driven clock; a test says which calls of the store fail. */
+export type ControlBed = Awaited<ReturnType<typeof openControlBed>>;
+
+export async function openControlBed(project: string, options: { maxSessions?: number | null } = {}) {
+  const server = await startRedis();
+  const bed: StoreBed = await openStoreBed(server, { project, limits: { maxSessions: options.maxSessions ?? null } });
+  const broken: Broken = new Set();
+  const homes = failing<Homes>(bed.homes, broken);
+  const projects = failing<Projects>(bed.projects, broken);
+  const jobs = failing<Jobs>({ add: async (more) => void bed.jobs.push(...more) }, broken);
+  const control = newControlId();
+  const clock = new DrivenClock();
+  const desk = new Desk(clock);
+  const grants = new Grants(control, { homes, projects, desk, clock, log: silentLog, beatPeriodMs: 1000 });
+  const messages: ControlMessage[] = [];
+  const connect = () => connectForMessages({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 });
+  const ears = await listenAsControl({ store: bed.store, clock: systemClock, log: silentLog, limitMs: 10_000, connect }, control, {
+    onMessage: (message) => {
+      messages.push(message);
+      if (message.kind !== "answer") deliver({ desk, grants }, message);
+    },
+  });
+  const refs: References = { proxies: bed.proxies, profiles: bed.profiles, extensions: bed.extensions };
+  const configs = new Configs(homes, refs);
+  const lending = { homes, projects, desk, grants, configs, control };
+  const defaults = { fillRatePerMinute: 6000, maxFillRatePerMinute: null, engine: "chromium" as const, privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
+  const poolPorts = { homes, projects, ...refs, defaults, region: "us-east", maxPoolSize: 1000, pooledSessions: 20, maxPools: 10, kick() {} };
+  const asked: unknown[] = [];
+  let nodeAnswer: NodeAnswer["kind"] = "done";
+  let nodeText: string | undefined;
+  let whileAsked: (browser: Browser) => Promise<unknown> = async () => {};
+  const sessionPorts = {
+    homes, projects, configs, reports: failing<NodeReports>(bed.reports, broken), ...refs, restartLimitMs: 35_000,
+    askNode: async (browser: Browser, what: unknown) => {
+      asked.push(what);
+      await whileAsked(browser);
+      return nodeAnswer === "failed" && nodeText !== undefined ? { kind: nodeAnswer, text: nodeText } : { kind: nodeAnswer };
+    },
+  };
+  const ending = { homes, projects, retryWindowMs: 120_000, clock, saveWaitMs: 30_000 };
+  return {
+    bed, broken, clock, desk, grants, messages, asked, control,
+    answerOfNode: (answer: typeof nodeAnswer, text?: string) => {
+      nodeAnswer = answer;
+      nodeText = text;
+    },
+    /** What happens between a question to the node and its answer. */
+    whileNodeWorks: (work: typeof whileAsked) => void (whileAsked = work),
+    acquire: makeAcquire({ ...lending, maxWaitMs }),
+    createSession: makeCreateSession({ ...lending, ...refs, nodes: bed.nodes, jobs, defaults, region: "us-east", launchWaitMs: maxWaitMs }),
+    release: makeRelease(ending), remove: makeRemoveSession(ending),
+    createPool: makeCreatePool(poolPorts), updatePool: makeUpdatePool(poolPorts), removePool: makeRemovePool(poolPorts), getPool: makeGetPool(poolPorts),
+    updateSession: makeUpdateSession(sessionPorts), getSession: makeGetSession(sessionPorts),
+    listSessions: makeListSessions({ homes, projects, configs, profiles: bed.profiles, region: "us-east" }),
+    waiting: async (pool: PoolId) => (await bed.homes.findPool(homeOf(pool)))?.counts.waiting ?? 0,
+    async close() {
+      desk.close();
+      broken.clear();
+      await grants.close();
+      ears.close();
+      await bed.close();
+      await server.stop();
+    },
+  };
+}
+
+export const callerOf = (over: Partial<Caller> = {}): Caller => ({
+  request: newRequestId(), gone: new AbortController().signal, retryCount: 0, ...over,
+});

@@ -1,0 +1,75 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { newScratchDirectory } from "../browser/chromium-host.js";
+import { key } from "../http/http-server.js";
+
+export interface Wishes {
+  /** Put over the settings of tests, section by section: as in a configuration file. */
+  readonly file?: Readonly<Record<string, unknown>>;
+  /** A Redis shared with others; without it the daemon has a private one. */
+  readonly redisUrl?: string;
+  readonly role?: "all" | "control" | "node";
+  /** Known before it listens; drawn by the kernel otherwise. */
+  readonly port?: number;
+  /** It draws its key and secret itself and keeps them in files, instead of being given the suite's. */
+  readonly drawsKeys?: boolean;
+}
+
+export const clusterSecret = "the_cluster_secret_of_this_suite";
+export const encryptionKey = "the_encryption_key_of_this_suite";
+
+/** Everything happens soon, so that a test waits for little. */
+const quick = {
+  browser: { engine: "headless-shell" },
+  // As config/default.json: the sites of tests are on this machine.
+  egress: { private_hosts: ["127.0.0.0/8", "[::1]", "localhost"] },
+  fill: { default_rate_per_minute: 6000, backoff_initial_ms: 200 },
+  periods: { fill_ms: 100, reap_ms: 300, recycle_ms: 300 },
+  node: { beat_period_ms: 200, lost_after_ms: 2500, expire_period_seconds: 1, probe_period_seconds: 1, probe_limit_seconds: 5 },
+  acquire: { control_beat_period_ms: 200, control_lost_after_ms: 2000, provisional_seconds: 3 },
+  stop: { step_seconds: 15, limit_seconds: 40, hurried_seconds: 8 },
+  log: { level: "debug", format: "json" },
+};
+
+/** A place of one daemon: its directories stay the same over restarts, and go with the test. */
+export class DaemonPlace {
+  readonly directory = mkdtempSync(join(tmpdir(), "remuda-test-daemon-"));
+  readonly dataDir = join(this.directory, "data");
+  readonly scratchDirectory = newScratchDirectory();
+  readonly #file = join(this.directory, "config.json");
+
+  constructor(private readonly wishes: Wishes) {
+    const own = { node: { scratch_dir: this.scratchDirectory } };
+    writeFileSync(this.#file, JSON.stringify([quick, own, wishes.file ?? {}].reduce(merge, {})));
+  }
+
+  get environment(): Record<string, string> {
+    const { role, redisUrl, drawsKeys, port = 0 } = this.wishes;
+    return {
+      PATH: process.env["PATH"] ?? "/usr/bin:/bin",
+      REMUDA_CONFIG: this.#file, REMUDA_DATA_DIR: this.dataDir, REMUDA_PORT: String(port),
+      ...(!drawsKeys && { REMUDA_API_KEY: key, REMUDA_CLUSTER_SECRET: clusterSecret, REMUDA_ENCRYPTION_KEY: encryptionKey }),
+      ...(role && { REMUDA_ROLE: role }), ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+    };
+  }
+
+  /** What it answers to; a drawn one is there once the daemon is. */
+  get apiKey(): string {
+    return this.wishes.drawsKeys ? readFileSync(join(this.dataDir, "api-key"), "utf8").trim() : key;
+  }
+
+  remove(): void {
+    for (const path of [this.directory, this.scratchDirectory]) rmSync(path, { recursive: true, force: true });
+  }
+}
+
+type Sections = Record<string, unknown>;
+const isSection = (value: unknown): value is Sections => typeof value === "object" && value !== null && !Array.isArray(value);
+const merge = (base: Sections, over: Sections): Sections => ({
+  ...base,
+  ...Object.fromEntries(Object.entries(over).map(([name, value]) => {
+    const under = base[name];
+    return [name, isSection(value) && isSection(under) ? merge(under, value) : value];
+  })),
+});

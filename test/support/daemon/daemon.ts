@@ -1,0 +1,146 @@
+import Kernel from "@onkernel/sdk";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { vi } from "vitest";
+import { type Clock, systemClock } from "../../../src/base/clock.js";
+import { openConfig } from "../../../src/config/config.js";
+import { startOnGround } from "../../../src/daemon/boot.js";
+import { roles } from "../../../src/daemon/roles.js";
+import { makeLog } from "../../../src/observe/log.js";
+import { nothing, takeCensus } from "../browser/chromium-census.js";
+import { until } from "../browser/chromium-until.js";
+import { isLiving } from "../living.js";
+import { clusterSecret, DaemonPlace, encryptionKey, type Wishes } from "./daemon-settings.js";
+import { type Got, key, send, type Sent } from "../http/http-server.js";
+
+// Limits here are there to end what hangs; a machine may be busy with other tests.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+/** What a test does to a daemon, wherever that runs. */
+export class DaemonClient {
+  constructor(readonly url: string, readonly apiKey: string = key) {}
+
+  /** An operation of the API, as `POST /browser_pools`. */
+  call(operation: string, body?: unknown, headers: Record<string, string> = {}): Promise<Got> {
+    const [method = "", path = ""] = operation.split(" ");
+    const sent: Sent = { method, headers: { authorization: `Bearer ${this.apiKey}`, ...headers }, ...(body !== undefined && { body }) };
+    return send(this.url + path, sent);
+  }
+
+  kernel(options: { baseURL?: string; maxRetries?: number; apiKey?: string } = {}): Kernel {
+    return new Kernel({ apiKey: this.apiKey, baseURL: this.url, ...options });
+  }
+
+  /** The pool as soon as it looks so. */
+  poolWhen(pool: string, looks: (pool: PoolState) => boolean, limitMs = 30_000): Promise<PoolState> {
+    return until(`pool ${pool}`, async () => {
+      const { body } = await this.call(`GET /browser_pools/${pool}`);
+      return looks(body) ? (body as PoolState) : undefined;
+    }, limitMs);
+  }
+
+  browsersOf(pool: string): Promise<readonly PoolBrowser[]> {
+    return this.call(`GET /browser_pools/${pool}/browsers`).then(({ body }) => body as PoolBrowser[]);
+  }
+
+  /** A pool of small headless browsers, filled. */
+  async makePool(config: { readonly name: string; readonly size?: number; readonly [field: string]: unknown }): Promise<PoolState> {
+    const { status, text } = await this.call("POST /browser_pools", { size: 1, headless: true, ...config });
+    if (status !== 201) throw new Error(`pool ${config.name} was not created: ${text}`);
+    return await this.poolWhen(config.name, (pool) => pool.available_count === (config.size ?? 1));
+  }
+}
+
+export interface PoolState {
+  readonly id: string;
+  readonly name?: string;
+  readonly available_count: number;
+  readonly acquired_count: number;
+  readonly launching_count: number;
+  readonly resetting_count: number;
+  readonly stale_count: number;
+  readonly waiting_count: number;
+  readonly fill?: { readonly reason: string; readonly fields?: readonly string[]; readonly last_error?: string };
+  readonly browser_pool_config: Readonly<Record<string, unknown>>;
+}
+export interface PoolBrowser {
+  readonly session_id: string;
+  readonly state: string;
+  readonly node: string;
+  readonly leases_served: number;
+  readonly stale: boolean;
+  readonly generation: number;
+  readonly last_error?: string;
+}
+export interface Lease {
+  readonly session_id: string;
+  readonly lease_id: string;
+  readonly cdp_ws_url: string;
+}
+
+/** A daemon in the test's own process, on real Redis and real browsers. */
+export class Daemon extends DaemonClient {
+  constructor(url: string, readonly place: DaemonPlace, private readonly parts: { log: () => string; stop: () => Promise<void> }) {
+    super(url, place.apiKey);
+  }
+
+  /** All it has logged so far, at its most talkative. */
+  get log(): string {
+    return this.parts.log();
+  }
+
+  /** Stops it and fails where anything of it is left (processes, displays, directories, cgroups, the private Redis) or its log tells a secret. */
+  async stop(): Promise<void> {
+    await this.parts.stop();
+    await assertNothingLeft(this.place, this.log);
+    this.place.remove();
+  }
+}
+
+/** The uids its browsers had, as its log tells. */
+export const uidsIn = (log: string): ReadonlySet<number> => new Set([...log.matchAll(/"uid":(\d+)/g)].map(([, uid]) => Number(uid)));
+
+/** An API key, the cluster secret, the encryption key, or the token of a lease; the log is at its most talkative. */
+const secretIn = (log: string): boolean => [key, clusterSecret, encryptionKey].some((secret) => log.includes(secret)) || /[0-9a-z]{24}\.[\w-]{43}/.test(log);
+
+export async function assertNothingLeft(place: DaemonPlace, log: string): Promise<void> {
+  if (secretIn(log)) throw new Error(`a secret was logged: ${log.split("\n").find(secretIn)}`);
+  const left = await takeCensus(place.scratchDirectory, uidsIn(log));
+  if (JSON.stringify(left) !== JSON.stringify(nothing)) throw new Error(`left behind: ${JSON.stringify(left)}`);
+  if (existsSync(join(place.dataDir, "redis", "redis.sock"))) throw new Error("the private Redis is left behind");
+}
+
+export async function startDaemon(wishes: Wishes & { clock?: Clock } = {}): Promise<Daemon> {
+  const place = new DaemonPlace(wishes);
+  const opened = openConfig({ packageRoot: place.directory, env: place.environment });
+  if (opened.kind === "refused") throw new Error(opened.faults.join("; "));
+  const { config } = opened;
+  const lines: string[] = [];
+  const log = makeLog({ level: "debug" }, { write: (line) => void lines.push(line) });
+  const stopping = new AbortController();
+  const stops = await startOnGround(roles[config.role], config, {
+    log, clock: wishes.clock ?? systemClock, stopping: stopping.signal, hurry: new AbortController().signal,
+    fail: (error) => log.error({ error }, "daemon failed"),
+  });
+  // Of a failing test: its browsers end with this process, its Redis would not.
+  process.once("exit", () => killRedis(lines.join("")));
+  return new Daemon(urlIn(lines.join("")) ?? "", place, {
+    log: () => lines.join(""),
+    async stop() {
+      stopping.abort();
+      await stops.run();
+    },
+  });
+}
+
+function killRedis(log: string): void {
+  const pid = redisPidIn(log);
+  if (isLiving(pid)) process.kill(pid, "SIGKILL");
+}
+
+/** The private Redis that a daemon has said it started. */
+export const redisPidIn = (log: string): number => Number(/"redisPid":(\d+)/.exec(log)?.[1]);
+
+/** The address it has said that it listens on. */
+export const urlIn = (log: string): string | undefined =>
+  /"url":"([^"]+)"[^\n]*"msg":"listening"/.exec(log)?.[1];

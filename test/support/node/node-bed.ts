@@ -1,0 +1,138 @@
+import { expect } from "vitest";
+import { systemClock } from "../../../src/base/clock.js";
+import type { Host } from "../../../src/browser/host.js";
+import { launchChromium } from "../../../src/browser/launch.js";
+import type { Chromium } from "../../../src/browser/chromium.js";
+import { Bridge } from "../../../src/gateway/cdp/bridge.js";
+import { makeOwn } from "../../../src/egress/reserved-endpoints.js";
+import { openPort } from "../../../src/egress/port.js";
+import { makeResolve } from "../../../src/egress/resolve.js";
+import { packProfile } from "../../../src/browser/profile/pack-profile.js";
+import { unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
+import { unpackExtension } from "../../../src/archive/formats/unzip.js";
+import { Changing } from "../../../src/node/change-session.js";
+import { Attaching } from "../../../src/node/attach-profile.js";
+import { Contact } from "../../../src/node/redis-contact.js";
+import { Door } from "../../../src/node/browser-egress.js";
+import { Networks } from "../../../src/node/network-sync.js";
+import { Keeping } from "../../../src/node/reconciler.js";
+import { Fence } from "../../../src/node/lease-commands.js";
+import { Succession } from "../../../src/node/lease-handover.js";
+import { Furnishing } from "../../../src/node/browser-assets.js";
+import { Restarts } from "../../../src/node/restarts.js";
+import { type SaveOutcome, Saving } from "../../../src/node/profile-saver.js";
+import { type SlotPorts, Slots } from "../../../src/node/slots.js";
+import { Uploads } from "../../../src/node/extension-uploads.js";
+import type { Browser } from "../../../src/pool/browser.js";
+import type { Homes, NodeReports } from "../../../src/pool/ports/pool-store.js";
+import { nothing, takeCensus } from "../browser/chromium-census.js";
+import { type FakeChromium, makeFakeChromium, readableByFakes } from "../browser/chromium-fake.js";
+import { openTestHost, silentLog } from "../browser/chromium-host.js";
+import { type Broken, failing } from "../failing.js";
+import { DrivenClock } from "../driven-clock.js";
+import { type MakingsBed, openMakingsBed } from "./assets-bed.js";
+import { nodeA } from "../store/pool-bed.js";
+import { startRedis, type TestRedis } from "../store/redis.js";
+import { claimOf, openStoreBed, type StoreBed } from "../store/store-bed.js";
+
+/** A node's slots over a real store and fake Chromium processes, unless real ones are asked for; a test says which calls of the store fail. */
+export interface NodeBed {
+  readonly makings: MakingsBed;
+  readonly fence: Fence;
+  readonly succession: Succession;
+  readonly keeping: Keeping;
+  readonly uploads: Uploads;
+  readonly changing: Changing;
+  readonly host: Host;
+  readonly saves: { readonly outcomes: SaveOutcome[]; readonly told: string[] };
+  readonly bed: StoreBed;
+  readonly broken: Broken;
+  readonly slots: Slots;
+  readonly networks: Networks;
+  readonly launched: Chromium[];
+  readonly fake: FakeChromium;
+  /** Moves the time on by which the node looks after its browsers. */
+  readonly clock: DrivenClock;
+  readonly homes: Homes;
+  launch(browser: Browser): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Options extends Partial<Pick<SlotPorts, "maxBrowsers" | "maxBytes" | "parallelLaunches" | "launchLimitMs">> {
+  /** What holds a launch up before Chromium is started. */
+  readonly before?: () => Promise<void>;
+  readonly isReal?: boolean;
+  readonly saveLimitMs?: number;
+}
+
+export async function openNodeBed(project: string, { isReal = false, saveLimitMs = 30_000, before = async () => {}, ...limits }: Options = {}): Promise<NodeBed> {
+  const server: TestRedis = await startRedis();
+  const bed = await openStoreBed(server, { project });
+  const fake = await makeFakeChromium();
+  const host: Host = await openTestHost(isReal ? {} : { named: { chromium: fake.executable, "headless-shell": fake.executable }, readablePaths: readableByFakes });
+  const broken: Broken = new Set();
+  const launched: Chromium[] = [];
+  const homes = failing<Homes>(bed.homes, broken);
+  const reports = failing<NodeReports>(bed.reports, broken);
+  const clock = new DrivenClock();
+  const networks = new Networks({ homes, reports, clock, log: silentLog });
+  const own = makeOwn([{ host: "127.0.0.1", port: host.canary.port }]);
+  const makings = await openMakingsBed(bed);
+  const saves: { outcomes: SaveOutcome[]; told: string[] } = { outcomes: [], told: [] };
+  const saving = new Saving({
+    profiles: failing(makings.archives, broken), pack: packProfile, saved: async (profile) => void saves.told.push(profile), clock: systemClock, log: silentLog,
+    meter: { profileSaved: (outcome) => void saves.outcomes.push(outcome) }, limitMs: saveLimitMs, hurriedMs: 5000, hurry: new AbortController().signal, parallelSaves: 2,
+  });
+  const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, { maxFiles: 100, maxUnpackedBytes: 2 ** 20 });
+  const furnishing = new Furnishing({
+    ...makings, log: silentLog, unpackExtension: unpack,
+    unpackProfile: (tar, room) => unpackProfile(tar, room, { maxBytes: 2 ** 30, maxFiles: 10_000 }),
+  });
+  const slots = new Slots({
+    saving, furnishing: (config) => furnishing.of(config),
+    openDoor: (browser, config) => Door.open(browser, config, {
+      privateHosts: ["127.0.0.0/8"], privateHostsCeiling: [], allowedProbeUrl: null, log: silentLog, meter: { opened() {}, closed() {} }, openUpstream: async () => undefined,
+      openListener: async () => openPort(),
+      egress: {
+        settings: { connectMs: 2000, idleMs: 60_000, maxConnections: 100, bytesPerSecond: null, headerBytes: 65_536 },
+        resolve: makeResolve({ clock: systemClock, limitMs: 2000 }), own, clock: systemClock, log: silentLog, meter: { request() {}, carried() {} },
+      },
+    }),
+    homes, reports, clock: systemClock, log: silentLog, parallelLaunches: 4, launchLimitMs: 90_000, maxBrowsers: 10, maxBytes: 2 ** 40, ...limits,
+    async launch(spec, { onAnswer, ...options }) {
+      await before();
+      const chromium = await launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) });
+      launched.push(chromium);
+      return chromium;
+    },
+    makeBridge: (chromium) => new Bridge(chromium.pipe, systemClock),
+    meter: { launched() {}, failed() {} }, health: { launched() {}, failed() {} },
+  });
+  const restarts = new Restarts({ slots, clock: systemClock, log: silentLog });
+  const uploads = new Uploads({ homes, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });
+  const changing = new Changing({ attaching: new Attaching({ furnishing, restarts, log: silentLog }), networks, log: silentLog });
+  const succession = new Succession({ slots, homes, reports, networks, log: silentLog });
+  const fence = new Fence({ slots, homes, reports, log: silentLog, networks, succession, uploads, changing, resetLimitMs: 5000, answer: async () => {} });
+  const contact = new Contact({ node: nodeA, slots, homes, networks, clock, log: silentLog, limitMs: 4000, isolatedMs: 120_000 });
+  const keeping = new Keeping({
+    node: nodeA, nodes: bed.nodes, slots, homes, projects: failing(bed.projects, broken), reports, succession, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
+  });
+  const stopKeeping = keeping.start();
+  return {
+    makings, fence, succession, keeping, uploads, changing, host, saves, bed, broken, slots, networks, launched, fake, clock, homes,
+    launch: (browser) => slots.launch({ kind: "launch", node: nodeA, browser: browser.id, claim: claimOf(browser) }),
+    async close() {
+      contact.close();
+      stopKeeping();
+      await slots.close();
+      const left = await takeCensus(host.scratchDirectory, new Set(launched.map(({ isolation }) => isolation.uid ?? -1)));
+      await host.close();
+      expect(left).toEqual(nothing);
+      await fake.remove();
+      await makings.close();
+      await bed.close();
+      await server.stop();
+    },
+  };
+}
+

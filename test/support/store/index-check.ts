@@ -1,0 +1,32 @@
+import type { Home } from "../../../src/base/ids.js";
+import type { Browser } from "../../../src/pool/browser.js";
+import { homeKey, type HomePart } from "../../../src/store/redis/keys.js";
+import type { StoreBed } from "./store-bed.js";
+
+type Indexed = Browser & { readonly worn?: boolean; readonly recycleAt?: number };
+
+/** What of the index is not as the records say; undefined where all is. */
+export async function indexFault({ redis, project }: Pick<StoreBed, "redis" | "project">, home: Home, browsers: readonly Browser[]): Promise<string | undefined> {
+  const key = (part: HomePart): string => homeKey(project, home, part);
+  const inService = (browsers as readonly Indexed[]).filter(({ state }) => state !== "retiring");
+  const fresh = inService.filter(({ worn }) => !worn);
+  const [places, generations, ages, changed] = await Promise.all([
+    redis.zrange(key("places"), "0", "-1"), redis.zrange(key("generations"), "0", "-1", "WITHSCORES"), redis.zrange(key("ages"), "0", "-1"), redis.hkeys(key("changed")),
+  ]);
+  const served = new Set(await redis.zrange(key("served"), "0", "-1", "WITHSCORES"));
+  const scores = new Map(generations.flatMap((id, place) => (place % 2 === 0 ? [[id, Number(generations[place + 1])] as const] : [])));
+  const differ = (what: string, is: readonly string[], should: readonly string[]): string | undefined => {
+    const [one, other] = [is.toSorted().join(), should.toSorted().join()];
+    return one === other ? undefined : `${what}: ${one} in place of ${other}`;
+  };
+  return differ("places", places, browsers.map(({ node, id }) => `${node} ${id}`))
+    ?? differ("generations", [...scores].map(String), inService.map(({ id, generation }) => `${id},${generation}`))
+    ?? differ("ages", ages, fresh.filter(({ recycleAt }) => recycleAt !== undefined).map(({ id }) => id))
+    ?? differ("served", fresh.filter(({ id }) => served.has(id)).map(({ id }) => id), fresh.filter(({ served: count }) => count > 0).map(({ id }) => id))
+    ?? differ("changed", changed.filter((field) => field !== "moves made"), [...new Set(browsers.map(({ node }) => node))]);
+}
+
+export async function checkIndex(bed: Pick<StoreBed, "redis" | "project">, home: Home, browsers: readonly Browser[]): Promise<void> {
+  const fault = await indexFault(bed, home, browsers);
+  if (fault !== undefined) throw new Error(`the index of ${home} is not what the records say: ${fault}`);
+}

@@ -1,0 +1,176 @@
+import {
+  type BrowserId, type ControlId, type Home, homeOf, type LeaseId, newLeaseId, newPoolId, type NodeId, type PoolId, type RequestId,
+} from "../../../src/base/ids.js";
+import type { Browser, RetireReason } from "../../../src/pool/browser.js";
+import type { PoolConfig } from "../../../src/spec/launch-template.js";
+import type { Pool } from "../../../src/pool/pool.js";
+import type { ReleaseRequest, Waiter } from "../../../src/pool/ports/pool-store.js";
+import type { AcquireReply } from "../../../src/pool/ports/store-replies.js";
+import { homeKey, type HomePart } from "../../../src/store/redis/keys.js";
+import { age } from "./age.js";
+import { pictureOf } from "../browser/picture.js";
+import { candidateOn, claimOf, poolConfig, request, type StoreBed, writeOf } from "./store-bed.js";
+
+export const nodeA = "node-a" as NodeId;
+export const nodeB = "node-b" as NodeId;
+export const controlA = "controlaaaaa" as ControlId;
+export const controlB = "controlbbbbb" as ControlId;
+
+export interface Asked {
+  readonly waiter: Waiter;
+  readonly reply: AcquireReply;
+}
+export interface Held {
+  readonly browser: Browser;
+  readonly id: BrowserId;
+  readonly lease: LeaseId;
+}
+interface AskOptions extends Partial<Waiter> {
+  readonly body?: string;
+  readonly mayWait?: boolean;
+}
+
+/** One pool, seen as a test wants to see it. */
+export class PoolBed {
+  readonly home: Home;
+  revision = 1;
+
+  private constructor(readonly bed: StoreBed, readonly id: PoolId, public config: PoolConfig) {
+    this.home = homeOf(id);
+  }
+
+  static async create(bed: StoreBed, over: Partial<PoolConfig> = {}, unsupported: readonly string[] = []): Promise<PoolBed> {
+    const pool = new PoolBed(bed, newPoolId(), poolConfig(over));
+    await bed.homes.createPool(pool.home, { id: pool.id, write: writeOf(pool.config, unsupported), request: request() });
+    return pool;
+  }
+
+  /** A pool whose browsers are all idle. */
+  static async filled(bed: StoreBed, over: Partial<PoolConfig> = {}): Promise<PoolBed> {
+    const pool = await PoolBed.create(bed, over);
+    await pool.launch(pool.config.size);
+    return pool;
+  }
+
+  claim(count: number, options: { node?: NodeId; recycleAt?: number } = {}): Promise<readonly Browser[]> {
+    const candidates = Array.from({ length: count }, () => candidateOn(this.home, options.node ?? nodeA, options.recycleAt));
+    return this.bed.homes.claimLaunches(this.home, { candidates, request: request() });
+  }
+
+  /** Claims launches and reports them healthy, in order. */
+  async launch(count: number, options: { node?: NodeId; recycleAt?: number } = {}): Promise<readonly BrowserId[]> {
+    const claimed = await this.claim(count, options);
+    for (const browser of claimed) await this.bed.reports.launched(browser.id, claimOf(browser), "{}");
+    return claimed.map((browser) => browser.id);
+  }
+
+  async ask(options: AskOptions = {}): Promise<Asked> {
+    const { body, mayWait = true, ...over } = options;
+    const id = request();
+    const waiter: Waiter = { id, lease: newLeaseId(), control: controlA, connection: id, ...over };
+    const keyed = waiter.key === undefined ? {} : { keyed: { key: waiter.key, body: body ?? "body" } };
+    return { waiter, reply: await this.bed.homes.acquire(this.home, { pool: this.id, waiter, mayWait, ...keyed }) };
+  }
+
+  async lend(options: AskOptions = {}): Promise<Held> {
+    return heldOf((await this.ask(options)).reply);
+  }
+
+  release(held: Held, over: Partial<ReleaseRequest> = {}): Promise<string> {
+    return this.bed.homes.release(this.home, {
+      browser: held.id, lease: held.lease, reuse: true, why: "released", isRetry: false, request: request(), ...over,
+    });
+  }
+
+  /** As the official client releases: it names no lease. */
+  releaseUnnamed(id: BrowserId, over: { isRetry?: boolean; request?: RequestId } = {}): Promise<string> {
+    return this.bed.homes.release(this.home, { browser: id, reuse: true, why: "released", isRetry: false, request: request(), ...over });
+  }
+
+  async update(change: Partial<PoolConfig>, flags: { isNewLaunch?: boolean; isNewNetwork?: boolean; discard?: boolean; request?: RequestId } = {}): Promise<string> {
+    const config = { ...this.config, ...change };
+    const outcome = await this.bed.homes.updatePool(this.home, {
+      revision: this.revision, write: writeOf(config), isNewLaunch: false, isNewNetwork: false, discard: false, request: request(), ...flags,
+    });
+    if (outcome === "updated") {
+      this.config = config;
+      this.revision = (await this.found()).revision;
+    }
+    return outcome;
+  }
+
+  async found(): Promise<Pool> {
+    const pool = await this.bed.homes.findPool(this.home);
+    if (!pool) throw new Error("the pool is gone");
+    return pool;
+  }
+
+  async counts(): Promise<Pool["counts"]> {
+    return (await this.found()).counts;
+  }
+
+  async browsers(): Promise<readonly Browser[]> {
+    return (await this.bed.homes.browsers(this.home)).browsers;
+  }
+
+  async record(id: BrowserId): Promise<Browser & { why?: RetireReason }> {
+    const found = await this.bed.homes.findBrowser(id);
+    if (!found) throw new Error(`${id} is gone`);
+    return found.browser;
+  }
+
+  async state(id: BrowserId): Promise<string> {
+    return (await this.bed.homes.findBrowser(id))?.browser.state ?? "gone";
+  }
+
+  connect(held: Held): ReturnType<StoreBed["reports"]["connect"]> {
+    return this.bed.reports.connect(held.id, held.lease);
+  }
+
+  async freed(id: BrowserId): Promise<string> {
+    return this.bed.reports.freed(id, claimOf(await this.record(id)));
+  }
+
+  /** The nodes end all that is retiring. */
+  async clear(): Promise<void> {
+    for (const browser of await this.browsers()) {
+      if (browser.state === "retiring") await this.bed.reports.gone(browser.id, claimOf(browser));
+    }
+  }
+
+  age(ms: number): Promise<void> {
+    return age(this.bed.redis, `remuda:*{${this.home}}:*`, ms);
+  }
+
+  beat(control: ControlId = controlA): Promise<void> {
+    return this.bed.homes.beat(this.home, control);
+  }
+
+  key(part: HomePart): string {
+    return homeKey(this.bed.project, this.home, part);
+  }
+
+  async field(name: string): Promise<number> {
+    return Number(await this.bed.redis.hget(this.key("pool"), name));
+  }
+
+  /** The moves of the pool as `from to why`, oldest first. */
+  async moves(): Promise<readonly string[]> {
+    const events = await this.bed.redis.xrange(this.key("events"), "-", "+");
+    return events.map(([, fields]) => {
+      const field = (name: string): string => fields[fields.indexOf(name) + 1] ?? "";
+      return `${field("from")} ${field("to")} ${field("why")}`;
+    });
+  }
+
+  /** All there is of the pool in Redis, but for kept answers. */
+  async dump(): Promise<Record<string, string>> {
+    const keys = (await this.bed.redis.keys(`remuda:*{${this.home}}:*`)).filter((key) => !key.includes(":answer:")).toSorted();
+    return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await pictureOf(this.bed.redis, key)] as const)));
+  }
+}
+
+export function heldOf(reply: AcquireReply): Held {
+  if (reply.kind !== "granted" || !reply.browser.lease) throw new Error(`nothing was granted: ${reply.kind}`);
+  return { browser: reply.browser, id: reply.browser.id, lease: reply.browser.lease.id };
+}

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { makeFakeChromium, standIn } from "../../support/browser/chromium-fake.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemon.js";
+import { askForever } from "../../support/egress/egress-traffic.js";
+import { askThroughProxy } from "../../support/egress/proxy-client.js";
+import { connectRaw } from "../../support/gateway/raw-cdp.js";
+import { openTimingSite, type TimingSite, wallMs } from "../../support/browser/timing-site.js";
+
+let kept: TimingSite;
+let lost: TimingSite;
+beforeAll(async () => {
+  [kept, lost] = await Promise.all([openTimingSite(), openTimingSite()]);
+});
+afterAll(() => Promise.all([kept.close(), lost.close()]));
+
+const of = (site: TimingSite, { session_id: session }: Lease) => site.requests.filter(({ path }) => path === `/${session}`);
+const acquire = async (daemon: Daemon): Promise<Lease> =>
+  (await daemon.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 30 })).body as Lease;
+
+/** Takes `lost` away from all of them at once; when each reply came. */
+const narrow = (daemon: Daemon, leases: readonly Lease[]): Promise<readonly number[]> => Promise.all(leases.map(async ({ session_id: session }) => {
+  const { status } = await daemon.call(`PATCH /browsers/${session}`, { network: { allowed_hosts: [kept.host] } });
+  const at = wallMs();
+  expect(status).toBe(200);
+  return at;
+}));
+
+async function proveNarrowed(daemon: Daemon, leases: readonly Lease[]): Promise<void> {
+  await until("traffic of all", () => leases.every((lease) => of(lost, lease).length > 3 && of(kept, lease).length > 3), 30_000);
+  const repliedAt = await narrow(daemon, leases);
+  const after = leases.map((lease) => of(kept, lease).length);
+  await until("traffic of all after it", () => leases.every((lease, at) => of(kept, lease).length > (after[at] ?? 0) + 3), 30_000);
+  const late = leases.map((lease, at) => of(lost, lease).filter((request) => request.at > (repliedAt[at] ?? 0)).length);
+  expect(late).toEqual(leases.map(() => 0));
+}
+
+test("under the load of a hundred clients no request that a PATCH has closed arrives after its reply", async () => {
+  const fake = await makeFakeChromium();
+  const daemon = await startDaemon({ file: { ...standIn(fake), egress: { isolation: "proxy" } } });
+  await daemon.makePool({ name: "herd", size: 20 });
+  const leases = await Promise.all(Array.from({ length: 20 }, () => acquire(daemon)));
+  const { scratchDirectory } = daemon.place;
+  const hosts = [lost, lost, lost, kept, kept].map(({ host }) => host);
+  const stops = await Promise.all(leases.map(({ session_id: session }) => askThroughProxy({ scratchDirectory, session }, { path: `/${session}`, hosts })));
+  await proveNarrowed(daemon, leases);
+  await Promise.all(stops.map((stop) => stop()));
+  await daemon.stop();
+  await fake.remove();
+});
+
+test("nor does one of real browsers", async () => {
+  const daemon = await startDaemon();
+  await daemon.makePool({ name: "herd", size: 3 });
+  const leases = await Promise.all(Array.from({ length: 3 }, () => acquire(daemon)));
+  for (const { session_id: session, cdp_ws_url: url } of leases) {
+    const client = await connectRaw(url);
+    await askForever(client, await client.attach(), [kept, lost].map(({ host }) => `http://${host}/${session}`));
+  }
+  await proveNarrowed(daemon, leases);
+  await daemon.stop();
+});
