@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { Check } from "typebox/schema";
 import { CurlFailure } from "../egress/curl.js";
-import { CurlBody, type CurlReply } from "../lease/curl.js";
+import { CurlBody, type CurlReply } from "../spec/curl.js";
 import type { Refused } from "./refusals.js";
 import type { LocalBrowser } from "./ports.js";
 

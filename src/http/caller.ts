@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
-import type { Caller } from "../pool/operations.js";
+import type { Caller } from "../spec/paging.js";
 import { InvalidInput } from "./invalid-input.js";
 import { ownRequestId } from "./request-id.js";
 

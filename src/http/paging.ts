@@ -1,4 +1,4 @@
-import type { Paging } from "../pool/operations.js";
+import type { Paging } from "../spec/paging.js";
 
 /** The contract's defaults (wire-facts.md 2.1). */
 export const pagingOf = ({ limit = 20, offset = 0 }: Asked): Paging => ({ limit, offset });

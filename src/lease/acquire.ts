@@ -1,12 +1,13 @@
 import type { Millis } from "../base/clock.js";
-import { type Detail, type Refusal, refusal } from "../base/errors.js";
+import { type Detail, refusal, type Refusal } from "../base/errors.js";
 import type { Home } from "../base/ids.js";
 import type { AcquireBody } from "../spec/bodies.js";
 import { checkStartHost, checkStartUrl } from "../spec/field-checks.js";
 import { type PoolCandidate, PoolNames } from "../pool/lookup.js";
 import { keyedOf } from "../pool/idempotency.js";
-import { type Asked, answered, lend, type LendingPorts, waiterOf, type Wish } from "./lend.js";
-import type { Caller, Granted, TimedOut } from "../pool/operations.js";
+import { answered, type Asked, lend, type LendingPorts, waiterOf, type Wish } from "./lend.js";
+import type { Granted, TimedOut } from "../pool/operations.js";
+import type { Caller } from "../spec/paging.js";
 import { notSupported, unsupportedOfAcquire } from "../spec/unsupported-fields.js";
 
 export interface AcquirePorts extends LendingPorts {

@@ -1,31 +1,18 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
-import { type Detail, type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { type Detail, done, type Done, refusal, type Refusal } from "../base/errors.js";
 import type { Digest } from "../base/ids.js";
-import type { NodeAnswer } from "./ask-node.js";
+import type { NodeAnswer, NodeQuestion } from "../pool/ports/messages.js";
 import type { Browser } from "../pool/browser.js";
 import { bounds } from "../spec/bodies.js";
 import type { Configs } from "../pool/launch-templates.js";
 import { fault } from "../spec/field-checks.js";
 import { findSession } from "../pool/lookup.js";
-import type { Caller } from "../pool/operations.js";
-import type { Homes, NodeQuestion, Projects } from "../pool/ports/pool-store.js";
+import type { Caller } from "../spec/paging.js";
+import type { Homes } from "../pool/ports/pool-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
 import type { Session } from "../pool/session.js";
-
-/** An extension whose archive has arrived whole and lies in a file of ours. */
-export interface SentExtension {
-  readonly name: string;
-  readonly path: string;
-  readonly digest: Digest;
-}
-/** In load order; at least one, none named as another. */
-export interface SentExtensions {
-  readonly items: readonly SentExtension[];
-  /** Removes the files. */
-  discard(): Promise<void>;
-}
-/** Reads what a caller sends; where it refuses or throws nothing is kept. */
-export type ReceiveExtensions = () => Promise<Done<SentExtensions> | Refusal>;
+import type { ReceiveExtensions, SentExtension } from "../pool/ports/sent-extensions.js";
 
 interface Ports {
   readonly homes: Homes;

@@ -1,18 +1,9 @@
 import type { Clock, Millis } from "../base/clock.js";
-import type { ErrorCode } from "../base/errors.js";
 import { type ControlId, newRequestId, type NodeId, type RequestId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
-import type { ControlMessage, NodeMessage, NodeQuestion, Wire } from "../pool/ports/pool-store.js";
+import type { ControlMessage, NodeAnswer, NodeMessage, NodeQuestion, TellDirectly, Wire } from "../pool/ports/messages.js";
 
 type Answer = Extract<ControlMessage, { kind: "answer" }>;
-
-/** `text`: why it failed, for people; `code`: what that is answered as, where the node can tell whose fault it is. */
-export type NodeAnswer =
-  | { readonly kind: "done" | "silent" }
-  | { readonly kind: "failed"; readonly text?: string; readonly code?: ErrorCode };
-
-/** Tells a node a message without Redis, over HTTP. Never throws: undefined where the node could not be told. */
-export type TellDirectly = (node: NodeId, message: NodeMessage, limitMs: Millis) => Promise<NodeAnswer | undefined>;
 
 /** A node has so long to answer where the question names no limit; then the caller is told that it was silent. */
 const answerLimitMs: Millis = 5000;

@@ -1,11 +1,11 @@
 import type { Millis } from "../base/clock.js";
-import { type Refusal, refusal } from "../base/errors.js";
+import { refusal, type Refusal } from "../base/errors.js";
 import { homeOf, newRequestId } from "../base/ids.js";
-import type { NodeAnswer } from "./ask-node.js";
+import type { NodeAnswer, NodeQuestion, RunningChange } from "../pool/ports/messages.js";
 import type { Browser } from "../pool/browser.js";
-import type { Caller } from "../pool/operations.js";
-import type { Homes, NodeQuestion, RunningChange } from "../pool/ports/pool-store.js";
-import type { LoadedProfile } from "../registry/profiles/selectors.js";
+import type { Caller } from "../spec/paging.js";
+import type { Homes } from "../pool/ports/pool-store.js";
+import type { LoadedProfile } from "../pool/session-profile.js";
 import type { Session } from "../pool/session.js";
 
 interface Ports {

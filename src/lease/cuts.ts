@@ -1,16 +1,10 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
-import type { BrowserId, Home, NodeId } from "../base/ids.js";
+import type { BrowserId, Home } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { TellDirectly } from "./ask-node.js";
-import type { Homes, NodeMessage } from "../pool/ports/pool-store.js";
-
-/** The end of a lease as its node has to hear of it. */
-export interface Cut {
-  readonly home: Home;
-  readonly node: NodeId;
-  readonly message: Extract<NodeMessage, { kind: "fence" | "cut" }>;
-}
+import type { TellDirectly } from "../pool/ports/messages.js";
+import type { Homes } from "../pool/ports/pool-store.js";
+import type { Cut } from "../pool/ports/signals.js";
 
 interface CutPorts {
   readonly homes: Pick<Homes, "unfinished">;

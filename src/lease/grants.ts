@@ -2,10 +2,11 @@ import { LRUCache } from "lru-cache";
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import { type BrowserId, type ControlId, type Home, homeOf, type LeaseId, newRequestId, onDemandHome, type RequestId } from "../base/ids.js";
 import { groupBy } from "../base/group-by.js";
-import { textOf, type Log } from "../base/log.js";
+import { type Log, textOf } from "../base/log.js";
 import type { Desk } from "./waiters.js";
 import type { Wish } from "./lend.js";
-import type { Homes, Projects } from "../pool/ports/pool-store.js";
+import type { Homes } from "../pool/ports/pool-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
 
 interface Waiting {
   readonly home: Home;

@@ -1,12 +1,15 @@
 import type { Millis } from "../base/clock.js";
-import { RemudaError, type Refusal, refusal } from "../base/errors.js";
+import { refusal, type Refusal, RemudaError } from "../base/errors.js";
 import { type ControlId, type Home, type LeaseId, newLeaseId, type RequestId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
 import type { Configs } from "../pool/launch-templates.js";
 import type { Desk, Place, WaitEnd } from "./waiters.js";
 import type { Grants } from "./grants.js";
-import type { Caller, Granted } from "../pool/operations.js";
-import type { ControlMessage, Homes, Keyed, Projects, Waiter } from "../pool/ports/pool-store.js";
+import type { Granted } from "../pool/operations.js";
+import type { Caller } from "../spec/paging.js";
+import type { Homes, Keyed, Waiter } from "../pool/ports/pool-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
+import type { ControlMessage } from "../pool/ports/messages.js";
 import type { PlaceReply } from "../pool/ports/store-replies.js";
 
 /** What acquire and POST /browsers share: a name and a place are held for the lease to be, which is waited for and granted. */

@@ -2,11 +2,13 @@ import { type BrowserId, type Home, homeOf, type ProfileId } from "../base/ids.j
 import { groupBy } from "../base/group-by.js";
 import { type Browser, factsOf } from "../pool/browser.js";
 import type { Configs } from "../pool/launch-templates.js";
-import { folded } from "../pool/list-pools.js";
-import type { Page, SessionListQuery, SessionOrTombstone } from "../pool/operations.js";
+import { folded, type Page, type SessionListQuery } from "../spec/paging.js";
+import type { SessionOrTombstone } from "../pool/operations.js";
 import type { Leased } from "../pool/ports/partition-overview.js";
-import type { Homes, Projects } from "../pool/ports/pool-store.js";
-import type { LoadedProfile, ProfileRefs } from "../registry/profiles/selectors.js";
+import type { Homes } from "../pool/ports/pool-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
+import type { ProfileRefs } from "../registry/profiles/selectors.js";
+import type { LoadedProfile } from "../pool/session-profile.js";
 import type { Tombstone } from "../pool/session.js";
 
 interface Ports {

@@ -1,10 +1,11 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
-import { type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { type BrowserId, findBrowserId, findPoolId, type Home, homeOf } from "../base/ids.js";
 import type { ReleaseBody } from "../spec/bodies.js";
 import { findPool, findSessionId, findTombstone } from "../pool/lookup.js";
-import type { Caller } from "../pool/operations.js";
-import type { Homes, Projects, ReleaseRequest } from "../pool/ports/pool-store.js";
+import type { Caller } from "../spec/paging.js";
+import type { Homes, ReleaseRequest } from "../pool/ports/pool-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
 
 export interface ReleasePorts {
   readonly homes: Homes;

@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { RequestId } from "../base/ids.js";
-import type { ControlMessage } from "../pool/ports/pool-store.js";
+import type { ControlMessage } from "../pool/ports/messages.js";
 
 /** How a wait ended: by a message, by its time, by its caller's going, or because this control stops. */
 export type WaitEnd =

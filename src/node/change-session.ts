@@ -1,7 +1,7 @@
 import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Viewport } from "../spec/bodies.js";
-import type { RunningChange } from "../pool/ports/pool-store.js";
+import type { RunningChange } from "../pool/ports/messages.js";
 import type { Attaching } from "./attach-profile.js";
 import type { Networks } from "./network-sync.js";
 import { done, failed, type Outcome } from "../gateway/relay/command-result.js";

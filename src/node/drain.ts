@@ -4,7 +4,8 @@ import { type Log, textOf } from "../base/log.js";
 import { sideBySide } from "../base/concurrently.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
 import type { Nodes } from "../pool/ports/node-store.js";
-import type { Homes, Projects } from "../pool/ports/pool-store.js";
+import type { Homes } from "../pool/ports/pool-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
 import type { Slots } from "./slots.js";
 
 export interface DrainPorts {

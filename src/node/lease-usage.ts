@@ -1,6 +1,6 @@
 import type { LeaseId } from "../base/ids.js";
 import type { Usage } from "../pool/browser.js";
-import type { LeaseUsage } from "../pool/ports/pool-store.js";
+import type { LeaseUsage } from "../pool/ports/node-reports.js";
 
 const minus = (now: Usage, before: Usage): Usage => ({
   requests: now.requests - before.requests, denied: now.denied - before.denied,

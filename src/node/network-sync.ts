@@ -5,7 +5,8 @@ import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Rules } from "../egress/rules.js";
 import type { Lease, NetworkChange, NetworkSettings } from "../pool/browser.js";
-import type { Homes, NodeReports } from "../pool/ports/pool-store.js";
+import type { Homes } from "../pool/ports/pool-store.js";
+import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Slot } from "./slot.js";
 
 export interface NetworkPorts {

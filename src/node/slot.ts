@@ -4,7 +4,7 @@ import type { Chromium, Left } from "../browser/chromium.js";
 import type { NetworkSettings, RetireReason } from "../pool/browser.js";
 import type { Viewport } from "../spec/bodies.js";
 import type { LaunchConfig } from "../spec/launch-template.js";
-import type { UploadedExtension } from "../pool/ports/pool-store.js";
+import type { UploadedExtension } from "../pool/ports/messages.js";
 import { Activity } from "../gateway/activity.js";
 import type { Bridge } from "../gateway/cdp/bridge.js";
 import type { Door } from "./browser-egress.js";

@@ -5,7 +5,8 @@ import type { Log } from "../base/log.js";
 import { PoolCreate } from "../spec/bodies.js";
 import type { PoolConfig } from "../spec/launch-template.js";
 import { createConfig, type Defaults, mergeConfig } from "./merge-spec.js";
-import type { Caller, PoolOperations } from "./operations.js";
+import type { PoolOperations } from "./operations.js";
+import type { Caller } from "../spec/paging.js";
 import { clearsProfile } from "../registry/profiles/selectors.js";
 import { type References, type Resolved, resolveReferences } from "../registry/references.js";
 

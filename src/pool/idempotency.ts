@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Caller } from "./operations.js";
+import type { Caller } from "../spec/paging.js";
 import type { Keyed } from "./ports/pool-store.js";
 
 const digest = (text: string): string => createHash("sha256").update(text).digest("base64url");

@@ -1,10 +1,10 @@
 import { LRUCache } from "lru-cache";
 import { type Home, homeOf } from "../base/ids.js";
-import { factsOf, type Browser } from "./browser.js";
+import { type Browser, factsOf } from "./browser.js";
 import type { LaunchConfig } from "../spec/launch-template.js";
 import { proxyOf } from "./network.js";
 import type { Homes } from "./ports/pool-store.js";
-import { profileOf } from "../registry/profiles/selectors.js";
+import { profileOf } from "./session-profile.js";
 import type { References } from "../registry/references.js";
 import type { Session } from "./session.js";
 

@@ -1,20 +1,13 @@
 import { homeOf } from "../base/ids.js";
-import type { Page, Paging, PoolListQuery } from "./operations.js";
+import { isWanted, type Page, pageOf, type PoolListQuery } from "../spec/paging.js";
 import type { Pool } from "./pool.js";
-import type { Homes, Projects } from "./ports/pool-store.js";
+import type { Homes } from "./ports/pool-store.js";
+import type { Projects } from "./ports/project-store.js";
 
 interface Ports {
   readonly homes: Homes;
   readonly projects: Projects;
   readonly region: string;
-}
-
-/** Without regard to case and accents (wire-facts.md 2.1). */
-export const folded = (text: string): string => text.normalize("NFD").replaceAll(/\p{M}/gu, "").toLowerCase();
-
-export function pageOf<Item>(all: readonly Item[], { limit, offset }: Paging): Page<Item> {
-  const items = all.slice(offset, offset + limit);
-  return { items, hasMore: offset + limit < all.length, nextOffset: offset + items.length };
 }
 
 /** GET /browser_pools, newest first. Configurations, which may have megabytes, are read of the page only. */
@@ -27,10 +20,3 @@ export const makeListPools = ({ homes, projects, region }: Ports) => async (quer
   const items = pools.flatMap((pool) => pool ?? []);
   return { ...page, items, nextOffset: query.offset + items.length };
 };
-
-/** Whether a named thing is one that a list was asked for: `name` is all of its name, `query` a part of it or the id. */
-export function isWanted(thing: { readonly id: string; readonly name?: string }, { name, query }: Pick<PoolListQuery, "name" | "query">): boolean {
-  const ownName = folded(thing.name ?? "");
-  if (name !== undefined && ownName !== folded(name)) return false;
-  return query === undefined || thing.id === query || ownName.includes(folded(query));
-}

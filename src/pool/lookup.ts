@@ -2,7 +2,8 @@ import { LRUCache } from "lru-cache";
 import { type BrowserId, findBrowserId, findPoolId, type Home, homeOf, type LeaseId, type PoolId } from "../base/ids.js";
 import type { Browser } from "./browser.js";
 import type { Pool } from "./pool.js";
-import type { Homes, Projects } from "./ports/pool-store.js";
+import type { Homes } from "./ports/pool-store.js";
+import type { Projects } from "./ports/project-store.js";
 import type { Tombstone } from "./session.js";
 
 interface Ports {

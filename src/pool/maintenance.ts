@@ -1,11 +1,12 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { type Home, type NodeId, newRequestId, onDemandHome } from "../base/ids.js";
+import { type Home, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { sideBySide } from "../base/concurrently.js";
 import { type Fill, launchJob } from "./fill.js";
 import type { Nodes } from "./ports/node-store.js";
 import { Fleet } from "./placement.js";
-import type { Homes, Jobs, Projects } from "./ports/pool-store.js";
+import type { Homes, Jobs } from "./ports/pool-store.js";
+import type { Projects } from "./ports/project-store.js";
 import { Walk } from "./rounds.js";
 
 export interface UpkeepPorts {

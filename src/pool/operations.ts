@@ -1,22 +1,10 @@
 import type { Done, Refusal } from "../base/errors.js";
-import type { LeaseId, RequestId } from "../base/ids.js";
 import type { AcquireBody, PoolCreate, PoolPatch, ReleaseBody, SessionCreate, SessionPatch } from "../spec/bodies.js";
-import type { CurlBody, CurlReply } from "../lease/curl.js";
+import type { CurlBody, CurlReply } from "../spec/curl.js";
 import type { Pool, PoolBrowser } from "./pool.js";
-import type { ReceiveExtensions } from "../lease/add-extensions.js";
+import type { ReceiveExtensions } from "./ports/sent-extensions.js";
 import type { Session, Tombstone } from "./session.js";
-
-/** Who asks and how: what an operation needs of a request. */
-export interface Caller {
-  readonly request: RequestId;
-  /** Aborts when the caller's connection has gone. */
-  readonly gone: AbortSignal;
-  readonly idempotencyKey?: string;
-  /** `X-Stainless-Retry-Count`: 0 for a first attempt. */
-  readonly retryCount: number;
-  /** `X-Remuda-Lease-Id` or the body's `lease_id`. */
-  readonly lease?: LeaseId;
-}
+import type { Caller, Page, PoolListQuery, SessionListQuery } from "../spec/paging.js";
 
 /**
  * A lease that was granted but whose caller may not know it yet. The HTTP layer says how the reply fared: `delivered` once it
@@ -31,29 +19,6 @@ export interface Granted {
 /** Nothing became free in time: 204 with `Retry-After: 0`. */
 export interface TimedOut {
   readonly kind: "timed-out";
-}
-
-export interface Page<Item> {
-  readonly items: readonly Item[];
-  readonly hasMore: boolean;
-  readonly nextOffset: number;
-}
-export interface Paging {
-  readonly limit: number;
-  readonly offset: number;
-}
-export interface PoolListQuery extends Paging {
-  /** Exact, without regard to case and accents. */
-  readonly name?: string;
-  /** Part of the name, or the exact id. */
-  readonly query?: string;
-  readonly region?: string;
-}
-export interface SessionListQuery extends Paging {
-  readonly status: "active" | "deleted" | "all";
-  readonly query?: string;
-  readonly tags?: Readonly<Record<string, string>>;
-  readonly region?: string;
 }
 export type SessionOrTombstone = { readonly kind: "session"; readonly session: Session } | { readonly kind: "deleted"; readonly tombstone: Tombstone };
 

@@ -1,13 +1,14 @@
-import { type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { homeOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
 import type { PoolCreate, PoolPatch } from "../spec/bodies.js";
 import { findPool } from "./lookup.js";
 import { keyedOf } from "./idempotency.js";
 import type { PoolConfig } from "../spec/launch-template.js";
 import { createConfig, type Defaults, isExpectedNetwork, isNewLaunch, isNewNetwork, isNewRefresh, launchConfigOf, mergeConfig } from "./merge-spec.js";
-import type { Caller } from "./operations.js";
+import type { Caller } from "../spec/paging.js";
 import type { Pool, PoolBrowser } from "./pool.js";
-import type { Homes, Keyed, PoolBounds, PoolWrite, Projects } from "./ports/pool-store.js";
+import type { Homes, Keyed, PoolWrite } from "./ports/pool-store.js";
+import type { PoolBounds, Projects } from "./ports/project-store.js";
 import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import { unsupportedFields } from "../spec/unsupported-fields.js";

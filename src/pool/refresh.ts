@@ -1,5 +1,6 @@
 import { type Home, homeOf, newRequestId, type ProfileId } from "../base/ids.js";
-import type { Homes, Projects } from "./ports/pool-store.js";
+import type { Homes } from "./ports/pool-store.js";
+import type { Projects } from "./ports/project-store.js";
 import type { ProfileRefs } from "../registry/profiles/selectors.js";
 
 interface HomePorts {

@@ -2,7 +2,8 @@ import type { Millis } from "../base/clock.js";
 import type { BrowserId, LeaseId, PoolId, ProfileId } from "../base/ids.js";
 import type { Browser, RetireReason, Usage } from "./browser.js";
 import type { LaunchConfig } from "../spec/launch-template.js";
-import type { LoadedProfile, ProfileFacts } from "../registry/profiles/selectors.js";
+import type { ProfileFacts } from "../registry/profiles/selectors.js";
+import type { LoadedProfile } from "./session-profile.js";
 
 /** A leased browser as the contract's session object is made from (interface.md 2.7). */
 export interface Session {

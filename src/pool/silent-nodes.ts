@@ -3,7 +3,8 @@ import { type Log, textOf } from "../base/log.js";
 import type { NodeId } from "../base/ids.js";
 import { sideBySide } from "../base/concurrently.js";
 import type { LivingNode, Nodes } from "./ports/node-store.js";
-import type { Homes, Projects } from "./ports/pool-store.js";
+import type { Homes } from "./ports/pool-store.js";
+import type { Projects } from "./ports/project-store.js";
 
 export interface SilencePorts {
   readonly homes: Pick<Homes, "silenceNode">;

@@ -1,7 +1,8 @@
-import { type Refusal, refusal } from "../base/errors.js";
+import { refusal, type Refusal } from "../base/errors.js";
 import { type Home, homeOf } from "../base/ids.js";
 import type { PoolTerms } from "../pool/ports/partition-overview.js";
-import type { Homes, Projects } from "../pool/ports/pool-store.js";
+import type { Homes } from "../pool/ports/pool-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
 import { namedBy } from "./references.js";
 
 interface Ports {

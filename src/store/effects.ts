@@ -1,9 +1,8 @@
 import type { BrowserId, ClaimId, Home, LeaseId, NodeId } from "../base/ids.js";
 import type { Events } from "../base/events.js";
-import { textOf, type Log } from "../base/log.js";
-import type { Cut } from "../lease/cuts.js";
+import { type Log, textOf } from "../base/log.js";
+import type { Cut, PoolSignals } from "../pool/ports/signals.js";
 import type { Job, Jobs } from "../pool/ports/pool-store.js";
-import type { PoolSignals } from "../pool/ports/signals.js";
 
 /** What a script leaves to be done in other slots; each is repeated by a tick when this process dies before. */
 interface Effects {

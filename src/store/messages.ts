@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { ControlId, NodeId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
-import type { ControlMessage, NodeMessage, Wire } from "../pool/ports/pool-store.js";
+import type { ControlMessage, NodeMessage, Wire } from "../pool/ports/messages.js";
 import type { Client } from "./redis/connect.js";
 import { controlChannel, nodeChannel } from "./redis/keys.js";
 import type { Store } from "./redis/redis.js";

@@ -1,6 +1,6 @@
-import { homeOf, newRequestId, type BrowserId, type ClaimId, type LeaseId } from "../base/ids.js";
+import { type BrowserId, type ClaimId, homeOf, type LeaseId, newRequestId } from "../base/ids.js";
 import type { Browser, RetireReason, Strayed, Usage } from "../pool/browser.js";
-import type { LeaseUsage, NodeReports } from "../pool/ports/pool-store.js";
+import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 import { Gathered } from "./redis/batcher.js";
 import type { RedisHomes } from "./pool-store.js";
 import { parseBrowser } from "./records.js";

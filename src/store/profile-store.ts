@@ -1,7 +1,7 @@
 import { type Digest, findProfileId, type ProfileId, type ProjectId } from "../base/ids.js";
-import type { Page, Paging } from "../pool/operations.js";
+import type { Page, Paging } from "../spec/paging.js";
 import type { Profile, ProfileStore } from "../registry/profiles/profile.js";
-import { profileKey, type ProjectPart, projectKey } from "./redis/keys.js";
+import { profileKey, projectKey, type ProjectPart } from "./redis/keys.js";
 import type { Args, Reply, Store } from "./redis/redis.js";
 
 /** In this order they are read. */

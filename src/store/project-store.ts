@@ -2,9 +2,10 @@ import { type BrowserId, findPoolId, type Home, homeOf, onDemandHome, type PoolI
 import { sideBySide } from "../base/concurrently.js";
 import { groupBy } from "../base/group-by.js";
 import type { Lease } from "../pool/browser.js";
-import type { Keyed, PoolBounds, Projects, Reservation, Waiter } from "../pool/ports/pool-store.js";
+import type { Keyed, Waiter } from "../pool/ports/pool-store.js";
+import type { PoolBounds, Projects, Reservation } from "../pool/ports/project-store.js";
 import type { Tombstone } from "../pool/session.js";
-import { homeKey, type HomePart, type ProjectPart, projectIdempotencyKey, projectKey } from "./redis/keys.js";
+import { homeKey, type HomePart, projectIdempotencyKey, projectKey, type ProjectPart } from "./redis/keys.js";
 import type { Limits } from "./limits.js";
 import { isPending } from "./pending.js";
 import { isHome, parseBrowser } from "./records.js";

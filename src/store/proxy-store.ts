@@ -1,9 +1,9 @@
 import { findProxyId, type ProjectId, type ProxyId } from "../base/ids.js";
 import type { Selector } from "../spec/bodies.js";
-import type { Page, Paging } from "../pool/operations.js";
+import type { Page, Paging } from "../spec/paging.js";
 import type { ProxyRef, ProxyRefs } from "../registry/proxies/selectors.js";
 import type { Proxy, ProxyFinding, ProxyRecord, ProxyStore } from "../registry/proxies/proxy.js";
-import { type ProjectPart, projectKey, proxyKey } from "./redis/keys.js";
+import { projectKey, type ProjectPart, proxyKey } from "./redis/keys.js";
 import type { Reply, Store } from "./redis/redis.js";
 
 /** In this order they are read; the sealed secrets only where they are asked for. */

@@ -51,19 +51,21 @@ describe("the rules themselves", () => {
     ["a file of base that reaches out", source("base/ids.ts", { files: ["pool/lease.ts"] })],
     ["a domain file that knows its caller", source("pool/acquire.ts", { files: ["http/server.ts"] })],
     ["a route that knows the store", source("http/routes/pools.ts", { files: ["store/redis.ts"] })],
-    ["a route that knows the node", source("http/server.ts", { files: ["node/gateway.ts"] })],
-    ["a gateway that knows the API", source("node/gateway.ts", { files: ["http/errors.ts"] })],
-    ["a part that knows its composition root", source("node/gateway.ts", { files: ["agent.ts"] })],
+    ["a route that knows the gateway", source("http/server.ts", { files: ["gateway/gateway.ts"] })],
+    ["a gateway that knows the API", source("gateway/gateway.ts", { files: ["http/errors.ts"] })],
+    ["a gateway that knows its node", source("gateway/gateway.ts", { files: ["node/slots.ts"] })],
+    ["a part that knows its composition root", source("gateway/gateway.ts", { files: ["daemon/node.ts"] })],
     ["Redis outside the store", source("schedule/tick.ts", { packages: ["ioredis"] })],
     ["a process started by a route", source("http/server.ts", { packages: ["node:child_process"] })],
     ["I/O in the domain", source("pool/acquire.ts", { packages: ["node:fs"] })],
-    ["an environment variable read on the way", source("node/gateway.ts", { code: "const a = process.env.A;" })],
-    ["an exit", source("control.ts", { code: "process.exit(1)" })],
+    ["an environment variable read on the way", source("gateway/gateway.ts", { code: "const a = process.env.A;" })],
+    ["a folder without a wall", source("vault/keys.ts", {})],
+    ["an exit", source("daemon/control.ts", { code: "process.exit(1)" })],
     ["a timer of its own", source("node/beat.ts", { code: "setInterval(beat, 1000)" })],
     ["a barrel", source("pool/all.ts", { code: 'export * from "./lease.js";' })],
   ])("%s is an offence, and is told with the reason", (_, offender) => {
     const faults = faultsOf(all, [offender]);
     expect(faults).toHaveLength(1);
-    expect(faults[0]).toMatch(/^\S+ (imports|says) .+: .{20,}/);
+    expect(faults[0]).toMatch(/^\S+ (imports|says|has) .+: .{20,}/);
   });
 });

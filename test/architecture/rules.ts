@@ -1,7 +1,7 @@
 import { folderOf, type Source } from "./sources.js";
 
-/** Whatever stands directly in src/ wires the roles; it imports everybody, and nobody in a folder imports it. */
-const isRoot = (path: string): boolean => !path.includes("/") && path !== "config.ts";
+/** The composition roots: they import everybody, and nobody imports them. */
+const isRoot = (path: string): boolean => path === "main.ts" || path.startsWith("daemon/");
 
 interface Rule {
   readonly because: string;
@@ -12,12 +12,36 @@ interface Rule {
 const imports = (source: Source, isForbidden: (file: string) => boolean): string[] =>
   source.files.filter(isForbidden).map((file) => `imports ${file}`);
 
-/** Sources in `folder` import only from the folders named. */
-const only = (folder: string, allowed: readonly string[], because: string): Rule => ({
-  because,
-  findFaults: (source) =>
-    folderOf(source.path) === folder ? imports(source, (file) => ![folder, ...allowed].includes(folderOf(file))) : [],
-});
+const isIn = (places: readonly string[], file: string): boolean =>
+  places.some((place) => file === place || file.startsWith(place.endsWith(".ts") ? place : `${place}/`));
+
+/** What each folder may import besides itself: folders, or files of them. */
+const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly because: string }>> = {
+  base: { may: [], because: "base/ imports nothing of ours: everything stands on it" },
+  spec: { may: ["base"], because: "spec/ says what callers may ask for: requests, templates and their rules" },
+  registry: { may: ["base", "spec", "pool/ports"], because: "registry/ is domain: named things, no I/O" },
+  pool: { may: ["base", "spec", "registry"], because: "pool/ is the domain: it knows its ports, not who implements them" },
+  lease: { may: ["base", "spec", "registry", "pool"], because: "lease/ lends what pool/ keeps, through the same ports" },
+  config: { may: ["base", "spec", "pool/declared-pools.ts"], because: "the configuration is read before anything is made" },
+  browser: { may: ["base", "spec"], because: "browser/ is one Chromium: who lends it out is not its business" },
+  egress: { may: ["base", "registry"], because: "egress/ is the way out of one browser" },
+  archive: { may: ["base", "registry"], because: "archive/ keeps archives; others decide which" },
+  gateway: {
+    may: ["base", "spec", "pool/ports", "browser", "egress"],
+    because: "gateway/ carries clients' frames: it knows one browser, not the node around it nor the API",
+  },
+  node: {
+    may: ["base", "spec", "registry", "pool", "browser", "archive", "egress", "gateway"],
+    because: "node/ runs browsers; whom they are lent to is decided elsewhere, and the API may run in another process",
+  },
+  http: {
+    may: ["base", "spec", "registry", "pool", "lease", "archive/archives.ts"],
+    because: "http/ is the API: it runs operations, and browsers may be in another process",
+  },
+  store: { may: ["base", "spec", "registry", "pool", "config/resolve.ts"], because: "store/ implements ports; nobody but the daemon knows it" },
+  schedule: { may: ["base", "pool/ports"], because: "schedule/ carries work, and does not know what for" },
+  observe: { may: ["base"], because: "observe/ listens; it calls nobody" },
+};
 
 /** Only the folders or files named may use a package. */
 const belongs = (packages: RegExp, places: readonly string[], because: string): Rule => ({
@@ -36,36 +60,18 @@ const confined = (pattern: RegExp, places: readonly string[], because: string): 
 });
 
 export const folderRules: readonly Rule[] = [
-  only("base", [], "base/ imports nothing of ours: everything stands on it"),
-  only("pool", ["base"], "pool/ is the domain: it knows its ports, not who implements them"),
-  only("registry", ["base", "pool"], "registry/ is domain too: named things, no I/O"),
-  only("config", ["base", "pool", "config.ts"], "the configuration is read before anything is made"),
-  only("browser", ["base", "pool"], "browser/ is one Chromium: who lends it out is not its business"),
-  only("egress", ["base", "pool", "registry"], "egress/ is the way out of one browser"),
-  only("blob", ["base", "pool", "registry"], "blob/ keeps archives; others decide which"),
-  only("telemetry", ["base", "pool", "config.ts"], "telemetry/ listens; it calls nobody"),
+  ...Object.entries(walls).map(([folder, { may, because }]) => ({
+    because,
+    findFaults: (source: Source) =>
+      folderOf(source.path) === folder ? imports(source, (file) => !isIn([folder, ...may], file)) : [],
+  })),
   {
-    because: "store, schedule and telemetry are imported by the composition roots only (design.md 3): others are given ports",
-    findFaults: (source) =>
-      imports(source, (file) => {
-        const folder = folderOf(file);
-        return ["store", "schedule", "telemetry"].includes(folder) && folderOf(source.path) !== folder && !isRoot(source.path);
-      }),
+    because: "each folder has a wall: a new one says here what it may import",
+    findFaults: ({ path }) => (isRoot(path) || walls[folderOf(path)] ? [] : ["has no wall"]),
   },
   {
-    because: "http and node never import each other: they may run in different processes",
-    findFaults: (source) => {
-      const other = { http: "node", node: "http" }[folderOf(source.path)];
-      return imports(source, (file) => folderOf(file) === other);
-    },
-  },
-  {
-    because: "a composition root is the outermost page: what it wires does not know it",
-    findFaults: (source) => (isRoot(source.path) ? [] : imports(source, isRoot)),
-  },
-  {
-    because: "the bootstrap runs before anything is built and is part of nothing",
-    findFaults: (source) => imports(source, (file) => file.startsWith("bootstrap")),
+    because: "scripts/ runs before anything is built and is part of nothing",
+    findFaults: (source) => imports(source, (file) => file.startsWith("..")),
   },
 ];
 
@@ -76,28 +82,28 @@ export const packageRules: readonly Rule[] = [
   belongs(/^ioredis$/, ["store/"], "ioredis belongs to store/: Redis is reached through scripts"),
   belongs(/^bullmq$/, ["schedule/"], "bullmq belongs to schedule/: it carries work, never acquire"),
   belongs(/^(fastify|@fastify\/.*|ajv|ajv-formats)$/, ["http/"], "fastify belongs to http/"),
-  belongs(/^playwright-core$/, ["browser/", "banner.ts"], "playwright-core belongs to browser/ (banner.ts prints a script that uses it)"),
-  belongs(/^tar-stream$/, ["browser/pack-profile.ts", "browser/unpack-profile.ts"], "tar-stream is for profiles on their way out of and into a browser's directory"),
+  belongs(/^playwright-core$/, ["browser/", "daemon/banner.ts"], "playwright-core belongs to browser/ (daemon/banner.ts prints a script that uses it)"),
+  belongs(/^tar-stream$/, ["browser/profile/pack-profile.ts", "browser/profile/unpack-profile.ts"], "tar-stream is for profiles on their way out of and into a browser's directory"),
   belongs(/^p-queue$/, ["node/"], "p-queue belongs to node/: it bounds what one node does"),
-  belongs(/^ws$/, ["node/"], "ws belongs to node/: the gateway is the only WebSocket server"),
-  belongs(/^yauzl$/, ["blob/"], "yauzl belongs to blob/: archives are read nowhere else"),
+  belongs(/^ws$/, ["gateway/"], "ws belongs to gateway/: the gateway is the only WebSocket server"),
+  belongs(/^yauzl$/, ["archive/"], "yauzl belongs to archive/: archives are read nowhere else"),
   belongs(/^socks$/, ["egress/"], "socks belongs to egress/: the way out of a browser"),
   belongs(
-    /^koffi$/, ["http/hung-up.ts", "browser/mounts.ts", "time-slice.ts"],
-    "koffi is for the few calls of the C library that Node.js does not offer: http/hung-up.ts, browser/mounts.ts, time-slice.ts and egress/namespace-helper.mjs",
+    /^koffi$/, ["http/hung-up.ts", "browser/resources/mounts.ts"],
+    "koffi is for the few calls of the C library that Node.js does not offer: http/hung-up.ts, browser/resources/mounts.ts and egress/namespace/helper.mjs",
   ),
-  belongs(/^(@aws-sdk\/.*|@mongodb-js\/zstd)$/, ["blob/"], "S3 and zstd belong to blob/: others are given archives and streams"),
-  belongs(/^(pino|prom-client)$/, ["telemetry/"], "pino and prom-client belong to telemetry/: others are given a Log and counters"),
+  belongs(/^(@aws-sdk\/.*|@mongodb-js\/zstd)$/, ["archive/"], "S3 and zstd belong to archive/: others are given archives and streams"),
+  belongs(/^(pino|prom-client)$/, ["observe/"], "pino and prom-client belong to observe/: others are given a Log and counters"),
   belongs(
     /^(node:)?child_process$/,
     // The lock on the data directory is the private Redis's: flock(1) is how Node.js reaches the kernel's.
-    ["browser/", "store/private-redis.ts", "store/directory-lock.ts", "egress/namespace"],
+    ["browser/", "store/private/", "egress/namespace/"],
     "processes are started by browser/, the private Redis of store/ and the namespace tier of egress/ only",
   ),
   {
-    because: "pool/ and registry/ do no I/O: rules take values and return values",
+    because: "spec/, pool/, lease/ and registry/ do no I/O: rules take values and return values",
     findFaults: (source) =>
-      ["pool", "registry"].includes(folderOf(source.path))
+      ["spec", "pool", "lease", "registry"].includes(folderOf(source.path))
         ? source.packages.filter((name) => name.startsWith("node:") && !pureBuiltIns.includes(name)).map((name) => `imports ${name}`)
         : [],
   },
@@ -109,7 +115,7 @@ export const packageRules: readonly Rule[] = [
 ];
 
 export const wordRules: readonly Rule[] = [
-  confined(/\bprocess\.env\b|\benv\b.*\bfrom\s+"node:process"/g, ["config.ts", "banner.ts"], "the environment is read by config.ts only, validated (banner.ts prints a script that reads it)"),
+  confined(/\bprocess\.env\b|\benv\b.*\bfrom\s+"node:process"/g, ["config/config.ts", "daemon/banner.ts"], "the environment is read by config/config.ts only, validated (daemon/banner.ts prints a script that reads it)"),
   confined(/\bprocess\.exit\s*\(/g, ["main.ts"], "main.ts ends the process, after one shutdown"),
   confined(
     /\bDate\.now\b|\bnew Date\(\s*\)|\bperformance\.now\b|(?<![.\w])setTimeout\s*\(|(?<![.\w])setInterval\s*\(|"node:timers[^"]*"/g,

@@ -10,7 +10,7 @@ import { makeDirectWay, makeTellDirectly } from "../../src/gateway/relay/direct-
 import type { Outcome } from "../../src/gateway/relay/command-result.js";
 import { makeAskNode } from "../../src/lease/ask-node.js";
 import type { Browser } from "../../src/pool/browser.js";
-import type { NodeMessage, Wire } from "../../src/pool/ports/pool-store.js";
+import type { NodeMessage, Wire } from "../../src/pool/ports/messages.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { nodeA } from "../support/store/pool-bed.js";
 

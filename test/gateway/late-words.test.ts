@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { CurlFailure } from "../../src/egress/egress.js";
-import type { NodeMessage } from "../../src/pool/ports/pool-store.js";
+import type { NodeMessage } from "../../src/pool/ports/messages.js";
 import type { Slot } from "../../src/node/slot.js";
 import { openSite, type Site } from "../support/browser/chromium-site.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";

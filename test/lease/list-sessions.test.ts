@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { SessionListQuery } from "../../src/pool/operations.js";
+import type { SessionListQuery } from "../../src/spec/paging.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { PoolBed } from "../support/store/pool-bed.js";
 

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Done, done, refusal, type Refusal } from "../../src/base/errors.js";
+import { done, type Done, refusal, type Refusal } from "../../src/base/errors.js";
 import { type Digest, newExtensionId, newLeaseId } from "../../src/base/ids.js";
-import type { NodeAnswer } from "../../src/lease/ask-node.js";
+import type { NodeAnswer } from "../../src/pool/ports/messages.js";
 import { Configs } from "../../src/pool/launch-templates.js";
 import type { PoolConfig } from "../../src/spec/launch-template.js";
-import { makeAddExtensions, type ReceiveExtensions, type SentExtension } from "../../src/lease/add-extensions.js";
+import { makeAddExtensions } from "../../src/lease/add-extensions.js";
+import type { ReceiveExtensions, SentExtension } from "../../src/pool/ports/sent-extensions.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { type Held, PoolBed } from "../support/store/pool-bed.js";
 

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { UploadedExtension } from "../../src/pool/ports/pool-store.js";
+import type { UploadedExtension } from "../../src/pool/ports/messages.js";
 import type { Slot } from "../../src/node/slot.js";
 import { killProcess, treeOf } from "../../src/browser/resources/processes.js";
 import { until } from "../support/browser/chromium-until.js";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, newRequestId, type NodeId, onDemandHome } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { keyedOf } from "../../src/pool/idempotency.js";
-import { pageOf } from "../../src/pool/list-pools.js";
+import { pageOf } from "../../src/spec/paging.js";
 import { metered } from "../../src/lease/metered-acquire.js";
 import { burstOf, shortfall } from "../../src/pool/pool.js";
 import { byPreference } from "../../src/pool/placement.js";

@@ -1,5 +1,6 @@
 import { type BrowserId, type ClaimId, homeOf, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
-import type { ControlMessage, Job, NodeMessage } from "../../src/pool/ports/pool-store.js";
+import type { Job } from "../../src/pool/ports/pool-store.js";
+import type { ControlMessage, NodeMessage } from "../../src/pool/ports/messages.js";
 import type { Browser } from "../../src/pool/browser.js";
 import { launchAgain, served } from "./controls.js";
 import { begin, clear, cut, newSlot, type Slot } from "./begin.js";

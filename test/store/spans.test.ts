@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { homeOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from "../../src/base/ids.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
-import type { PoolBounds } from "../../src/pool/ports/pool-store.js";
+import type { PoolBounds } from "../../src/pool/ports/project-store.js";
 import { RedisProjects } from "../../src/store/project-store.js";
 import { age } from "../support/store/age.js";
 import { onBoth } from "../support/store/on-both.js";

@@ -1,9 +1,10 @@
-import { done, type ErrorCode, errors, type Done, type Refusal, refusal } from "../../base/errors.js";
+import { done, type Done, type ErrorCode, errors, refusal, type Refusal } from "../../base/errors.js";
 import type { Clock, Millis } from "../../base/clock.js";
 import type { BrowserId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Secret } from "../../base/crypto/secret.js";
-import type { AskCurl, CurlReply } from "../../lease/curl.js";
+import type { AskCurl } from "../../pool/ports/messages.js";
+import type { CurlReply } from "../../spec/curl.js";
 import { tokenOf } from "../../base/crypto/lease-token.js";
 import { Budget, type BudgetLimits } from "../../base/budget.js";
 import type { NodeAddress } from "../ports.js";

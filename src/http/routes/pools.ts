@@ -1,6 +1,7 @@
 import type { Static } from "typebox";
 import { AcquireBody, PoolCreate, PoolPatch, ReleaseBody } from "../../spec/bodies.js";
-import type { PoolListQuery, PoolOperations } from "../../pool/operations.js";
+import type { PoolOperations } from "../../pool/operations.js";
+import type { PoolListQuery } from "../../spec/paging.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import { answerDone, refuse } from "../errors.js";

@@ -1,7 +1,8 @@
 import type { Static } from "typebox";
 import { SessionCreate, SessionPatch } from "../../spec/bodies.js";
-import { CurlBody } from "../../lease/curl.js";
-import type { SessionListQuery, SessionOperations } from "../../pool/operations.js";
+import { CurlBody } from "../../spec/curl.js";
+import type { SessionOperations } from "../../pool/operations.js";
+import type { SessionListQuery } from "../../spec/paging.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import { answerDone, refuse } from "../errors.js";

@@ -1,8 +1,8 @@
-import { Type, type Static } from "typebox";
+import { type Static, Type } from "typebox";
 import { errors } from "../../base/errors.js";
 import { retireReasons, states } from "../../pool/browser.js";
-import { CurlReply } from "../../lease/curl.js";
-import { engines, memoryClasses, Network, PoolCreate, Policy, regions, Telemetry, Viewport } from "../../spec/bodies.js";
+import { CurlReply } from "../../spec/curl.js";
+import { engines, memoryClasses, Network, Policy, PoolCreate, regions, Telemetry, Viewport } from "../../spec/bodies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
 const Instant = Type.String({ format: "date-time" });

@@ -1,7 +1,7 @@
-import { type Detail, type Done, done, type Refusal, refusal } from "../../base/errors.js";
+import { type Detail, done, type Done, refusal, type Refusal } from "../../base/errors.js";
 import { type Staged, type Staging, TooLarge } from "../../archive/archives.js";
 import { bounds } from "../../spec/bodies.js";
-import type { SentExtensions } from "../../lease/add-extensions.js";
+import type { SentExtensions } from "../../pool/ports/sent-extensions.js";
 import { type Arrived, faultOf, findPlace, pairParts, parseNames, type Place } from "./extension-parts.js";
 import { InvalidInput } from "../invalid-input.js";
 import type { FilePart, Part } from "./part-queue.js";

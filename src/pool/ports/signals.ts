@@ -1,6 +1,6 @@
 import type { Millis } from "../../base/clock.js";
-import type { BrowserId, Home, LeaseId } from "../../base/ids.js";
-import type { Cut } from "../../lease/cuts.js";
+import type { BrowserId, Home, LeaseId, NodeId } from "../../base/ids.js";
+import type { NodeMessage } from "./messages.js";
 
 /** What became known through effects of scripts: for metrics and logs. */
 export interface PoolSignals {
@@ -11,4 +11,11 @@ export interface PoolSignals {
   "browser.retiring": { readonly home: Home };
   /** The room it had on its node is free. */
   "browser.gone": { readonly home: Home; readonly browser: BrowserId };
+}
+
+/** The end of a lease as its node has to hear of it. */
+export interface Cut {
+  readonly home: Home;
+  readonly node: NodeId;
+  readonly message: Extract<NodeMessage, { kind: "fence" | "cut" }>;
 }

@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import type { Millis } from "../../base/clock.js";
 import type { Done, Refusal } from "../../base/errors.js";
 import type { Digest, ExtensionId } from "../../base/ids.js";
-import type { Page, Paging } from "../../pool/operations.js";
+import type { Page, Paging } from "../../spec/paging.js";
 
 /** An archive of an unpacked extension that pools and sessions can name. It never changes under its id. */
 export interface Extension {

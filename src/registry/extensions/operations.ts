@@ -1,8 +1,9 @@
 import type { Readable } from "node:stream";
-import { type Done, done, type Refusal, refusal } from "../../base/errors.js";
+import { done, type Done, refusal, type Refusal } from "../../base/errors.js";
 import { type Digest, findExtensionId, newExtensionId } from "../../base/ids.js";
-import { isWanted, pageOf } from "../../pool/list-pools.js";
-import type { Homes, Projects } from "../../pool/ports/pool-store.js";
+import { isWanted, pageOf } from "../../spec/paging.js";
+import type { Homes } from "../../pool/ports/pool-store.js";
+import type { Projects } from "../../pool/ports/project-store.js";
 import type { Extension, ExtensionOperations, ExtensionStore } from "./extension.js";
 import { refuseInUse } from "../in-use.js";
 

@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import type { Millis } from "../../base/clock.js";
 import type { Done, Refusal } from "../../base/errors.js";
 import type { Digest, ProfileId } from "../../base/ids.js";
-import type { Page, Paging } from "../../pool/operations.js";
+import type { Page, Paging } from "../../spec/paging.js";
 import type { NamedQuery } from "../extensions/extension.js";
 
 /** A user-data directory that sessions start from; without an archive until its first save. */

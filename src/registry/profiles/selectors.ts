@@ -1,10 +1,8 @@
 import type { Millis } from "../../base/clock.js";
 import { findProfileId, type ProfileId } from "../../base/ids.js";
-import type { Lease } from "../../pool/browser.js";
 import type { Selector } from "../../spec/bodies.js";
 import { calledBy } from "../extensions/selectors.js";
 import { fault, type Faults } from "../../spec/field-checks.js";
-import type { LaunchConfig } from "../../spec/launch-template.js";
 
 /** What of a profile is shown, and when it was saved last. */
 export interface ProfileFacts {
@@ -22,12 +20,6 @@ export interface ProfileRefs {
   findNamed(name: string): Promise<ProfileId | undefined>;
 }
 
-/** A profile that a browser runs with, and whether its end saves it. */
-export interface LoadedProfile {
-  readonly id: ProfileId;
-  readonly save: boolean;
-}
-
 /** An empty id or name clears; an empty object is at fault (interface.md 4.4). */
 export const clearsProfile = ({ id, name }: Selector): boolean => !id && !name && (id !== undefined || name !== undefined);
 
@@ -40,10 +32,4 @@ export async function resolveProfile(refs: ProfileRefs, selector: Selector): Pro
   const faults: Faults = [];
   fault(faults, "profile", `there is no profile ${calledBy(selector)}`);
   return { faults };
-}
-
-/** Of a lease: what a PATCH has attached, else what its browser was launched from. */
-export function profileOf({ profile_id, profile }: LaunchConfig, lease: Lease | undefined): LoadedProfile | undefined {
-  if (lease?.profile !== undefined) return JSON.parse(lease.profile) as LoadedProfile;
-  return profile_id && { id: profile_id, save: profile?.save_changes ?? false };
 }

@@ -1,11 +1,12 @@
-import { type Done, done, RemudaError, type Refusal, refusal } from "../../base/errors.js";
+import { done, type Done, refusal, type Refusal, RemudaError } from "../../base/errors.js";
 import { findProxyId, newProxyId, type ProxyId } from "../../base/ids.js";
 import type { Log } from "../../base/log.js";
 import type { Seal } from "../../base/crypto/seal.js";
 import { Secret } from "../../base/crypto/secret.js";
 import type { Faults } from "../../spec/field-checks.js";
 import { parseHostPattern } from "../../base/net/hosts.js";
-import type { Homes, Projects } from "../../pool/ports/pool-store.js";
+import type { Homes } from "../../pool/ports/pool-store.js";
+import type { Projects } from "../../pool/ports/project-store.js";
 import { refuseInUse } from "../in-use.js";
 import type { Proxy, ProxyFinding, ProxyOperations, ProxySecrets, ProxyStore, Upstream } from "./proxy.js";
 import { checkText, parseProxy } from "./fields.js";

@@ -4,7 +4,7 @@ import type { Done, Refusal } from "../../base/errors.js";
 import type { ProxyId } from "../../base/ids.js";
 import type { Secret } from "../../base/crypto/secret.js";
 import type { HostPattern } from "../../base/net/hosts.js";
-import type { Page, Paging } from "../../pool/operations.js";
+import type { Page, Paging } from "../../spec/paging.js";
 
 export const proxyBounds = {
   nameLength: 255,

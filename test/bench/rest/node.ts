@@ -1,4 +1,4 @@
-import { type NodeId, newNodeId } from "../../../src/base/ids.js";
+import { newNodeId, type NodeId } from "../../../src/base/ids.js";
 import type { Config } from "../../../src/config/config.js";
 import { makeOwn } from "../../../src/egress/reserved-endpoints.js";
 import type { Surroundings } from "../../../src/daemon/boot.js";
@@ -11,7 +11,7 @@ import { Networks } from "../../../src/node/network-sync.js";
 import { Saving } from "../../../src/node/profile-saver.js";
 import { Succession } from "../../../src/node/lease-handover.js";
 import { Slots } from "../../../src/node/slots.js";
-import type { NodeMessage } from "../../../src/pool/ports/pool-store.js";
+import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { startWorker } from "../../../src/schedule/queues.js";
 import { openState, type State } from "../../../src/daemon/state.js";
 import { listenAsNode } from "../../../src/store/messages.js";

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { type ClaimId, type LeaseId, newBrowserId, onDemandHome } from "../../../src/base/ids.js";
-import type { Job, NodeMessage } from "../../../src/pool/ports/pool-store.js";
+import type { Job } from "../../../src/pool/ports/pool-store.js";
+import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
 import { connect, connectForMessages, connectForQueues, keepAlive } from "../../../src/store/redis/connect.js";
 import { queuePrefix } from "../../../src/store/redis/keys.js";

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import { newBrowserId, newRequestId, onDemandHome } from "../../../src/base/ids.js";
-import type { ClaimId, LeaseId } from "../../../src/base/ids.js";
-import type { Job, NodeMessage } from "../../../src/pool/ports/pool-store.js";
+import { type ClaimId, type LeaseId, newBrowserId, newRequestId, onDemandHome } from "../../../src/base/ids.js";
+import type { Job } from "../../../src/pool/ports/pool-store.js";
+import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
 import { connectAlone, connectForMessages, connectForQueues, keepAlive } from "../../../src/store/redis/connect.js";
 import { queuePrefix } from "../../../src/store/redis/keys.js";

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
-import { type ClaimId, newBrowserId, onDemandHome, type LeaseId } from "../../../src/base/ids.js";
+import { type ClaimId, type LeaseId, newBrowserId, onDemandHome } from "../../../src/base/ids.js";
 import { redisPlaces } from "../../../src/daemon/reserved-endpoints.js";
-import type { NodeMessage } from "../../../src/pool/ports/pool-store.js";
+import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
 import { connectAlone, connectForMessages, connectForQueues } from "../../../src/store/redis/connect.js";
 import { queuePrefix } from "../../../src/store/redis/keys.js";

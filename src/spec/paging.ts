@@ -1,0 +1,54 @@
+import type { LeaseId, RequestId } from "../base/ids.js";
+
+/** Who asks and how: what an operation needs of a request. */
+export interface Caller {
+  readonly request: RequestId;
+  /** Aborts when the caller's connection has gone. */
+  readonly gone: AbortSignal;
+  readonly idempotencyKey?: string;
+  /** `X-Stainless-Retry-Count`: 0 for a first attempt. */
+  readonly retryCount: number;
+  /** `X-Remuda-Lease-Id` or the body's `lease_id`. */
+  readonly lease?: LeaseId;
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly hasMore: boolean;
+  readonly nextOffset: number;
+}
+
+export interface Paging {
+  readonly limit: number;
+  readonly offset: number;
+}
+
+export interface PoolListQuery extends Paging {
+  /** Exact, without regard to case and accents. */
+  readonly name?: string;
+  /** Part of the name, or the exact id. */
+  readonly query?: string;
+  readonly region?: string;
+}
+
+export interface SessionListQuery extends Paging {
+  readonly status: "active" | "deleted" | "all";
+  readonly query?: string;
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly region?: string;
+}
+
+/** Without regard to case and accents (wire-facts.md 2.1). */
+export const folded = (text: string): string => text.normalize("NFD").replaceAll(/\p{M}/gu, "").toLowerCase();
+
+export function pageOf<Item>(all: readonly Item[], { limit, offset }: Paging): Page<Item> {
+  const items = all.slice(offset, offset + limit);
+  return { items, hasMore: offset + limit < all.length, nextOffset: offset + items.length };
+}
+
+/** Whether a named thing is one that a list was asked for: `name` is all of its name, `query` a part of it or the id. */
+export function isWanted(thing: { readonly id: string; readonly name?: string }, { name, query }: Pick<PoolListQuery, "name" | "query">): boolean {
+  const ownName = folded(thing.name ?? "");
+  if (name !== undefined && ownName !== folded(name)) return false;
+  return query === undefined || thing.id === query || ownName.includes(folded(query));
+}
