@@ -3,7 +3,7 @@ import { systemClock } from "./base/clock.js";
 import { type Config, openConfig } from "./config/config.js";
 import { parseArguments } from "./config/arguments.js";
 import { helpText } from "./config/table.js";
-import { startOnGround } from "./daemon/boot.js";
+import { boot } from "./daemon/boot.js";
 import { runDaemon } from "./daemon/shutdown.js";
 import { openLog } from "./observe/log.js";
 import { shortenSlices } from "./daemon/time-slice.js";
@@ -28,7 +28,7 @@ async function serve(config: Config): Promise<number> {
   if (!(await shortenSlices())) log.info({}, "time slices stay as they are");
   const limits = { stopMs: config.drain.limitMs + config.stop.limitMs, hurriedMs: config.stop.hurriedMs };
   try {
-    return await runDaemon((lifetime) => startOnGround(role, config, lifetime), { log, clock: systemClock, signals: process, limits });
+    return await runDaemon((lifetime) => boot(role, config, lifetime), { log, clock: systemClock, signals: process, limits });
   } finally {
     await close(config.log.flushLimitMs);
   }

@@ -3,7 +3,7 @@ import type { Millis } from "../base/clock.js";
 import type { Digest } from "../base/ids.js";
 
 /** An archive that is kept. */
-export interface Kept {
+export interface ArchiveEntry {
   readonly digest: Digest;
   readonly sizeBytes: number;
   /** When it was put last, as the store tells (ms since 1970). */
@@ -21,11 +21,11 @@ export interface Archives {
   open(digest: Digest): Promise<Readable>;
   /** One that is not kept is fine. */
   remove(digest: Digest): Promise<void>;
-  list(): AsyncIterable<Kept>;
+  list(): AsyncIterable<ArchiveEntry>;
 }
 
 /** A file of our own that was written to its end, on the way into the archives. */
-export interface Staged {
+export interface StagedArchive {
   readonly path: string;
   readonly digest: Digest;
   readonly sizeBytes: number;
@@ -39,7 +39,7 @@ export interface Staging {
    * Takes a stream to its end. Rejects with `TooLarge` beyond `maxBytes`, with the stream's own error, or with the signal's
    * reason; then nothing of it is left on disk.
    */
-  take(source: Readable, options: { readonly maxBytes: number; readonly signal?: AbortSignal }): Promise<Staged>;
+  take(source: Readable, options: { readonly maxBytes: number; readonly signal?: AbortSignal }): Promise<StagedArchive>;
   /** A directory of our own for one piece of work. */
   directory(): Promise<{ readonly path: string; discard(): Promise<void> }>;
 }

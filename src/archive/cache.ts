@@ -4,12 +4,12 @@ import { join } from "node:path";
 import type { Digest } from "../base/ids.js";
 import type { ArchiveCache } from "./archives.js";
 import { directoryMode } from "./durable-files.js";
-import type { KeptArchives } from "./kept-archives.js";
+import type { ArchiveBackend } from "./kept-archives.js";
 
 export interface CacheOptions {
   readonly directory: string;
   readonly maxBytes: number;
-  readonly archives: Pick<KeptArchives, "place">;
+  readonly archives: Pick<ArchiveBackend, "place">;
   /** A file that could not be removed costs room, nothing else. */
   onFault(error: unknown): void;
 }

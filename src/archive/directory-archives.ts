@@ -7,10 +7,10 @@ import { pipeline } from "node:stream/promises";
 import type { Clock, Millis } from "../base/clock.js";
 import { RemudaError } from "../base/errors.js";
 import { findDigest, type Digest } from "../base/ids.js";
-import type { Kept } from "./archives.js";
+import type { ArchiveEntry } from "./archives.js";
 import { cannotLink, fileMode, isMissing, makeDurableDirectory, syncDirectory, syncFile, unlessMissing } from "./durable-files.js";
-import type { KeptArchives } from "./kept-archives.js";
-import { verified } from "./verified.js";
+import type { ArchiveBackend } from "./kept-archives.js";
+import { verifyDigest } from "./verified.js";
 
 /** Beside the archives, so that a rename is enough: files on their way in, and those being removed. */
 const coming = "coming";
@@ -20,14 +20,14 @@ const going = "going";
  * Archives as files: `<directory>/ab/cd/abcd…`, the file's time telling when it was put last. A file gets that name by a
  * rename once it is whole and durable, so whatever has it is an archive. Several daemons may share the directory.
  */
-export class DirectoryArchives implements KeptArchives {
+export class DirectoryArchives implements ArchiveBackend {
   constructor(private readonly directory: string, private readonly clock: Clock) {}
 
   async open(digest: Digest): Promise<Readable> {
     const handle = await unlessMissing(open(this.#pathOf(digest)));
     if (!handle) throw new RemudaError("archive_missing");
     // What goes wrong reaches the reader through the last stream; the first is closed with it.
-    return piped(handle.createReadStream(), verified(digest), () => {});
+    return piped(handle.createReadStream(), verifyDigest(digest), () => {});
   }
 
   async put(digest: Digest, path: string): Promise<void> {
@@ -35,7 +35,7 @@ export class DirectoryArchives implements KeptArchives {
     const to = this.#pathOf(digest);
     const beside = await this.#beside(coming, digest);
     try {
-      await pipeline(createReadStream(path), verified(digest), createWriteStream(beside, { flags: "wx", mode: fileMode }));
+      await pipeline(createReadStream(path), verifyDigest(digest), createWriteStream(beside, { flags: "wx", mode: fileMode }));
       await syncFile(beside);
       await makeDurableDirectory(dirname(to));
       await rename(beside, to);
@@ -68,7 +68,7 @@ export class DirectoryArchives implements KeptArchives {
     return "removed";
   }
 
-  async *list(): AsyncIterable<Kept> {
+  async *list(): AsyncIterable<ArchiveEntry> {
     for await (const path of filesIn(this.directory, [/^[0-9a-f]{2}$/, /^[0-9a-f]{2}$/])) {
       const digest = findDigest(basename(path));
       const found = digest && path === this.#pathOf(digest) ? await unlessMissing(stat(path)) : undefined;
@@ -90,7 +90,7 @@ export class DirectoryArchives implements KeptArchives {
       if (!cannotLink(error)) throw error;
       return await pipeline(await this.open(digest), createWriteStream(path, { flags: "wx", mode: fileMode }));
     }
-    await pipeline(createReadStream(path), verified(digest), nowhere());
+    await pipeline(createReadStream(path), verifyDigest(digest), nowhere());
   }
 
   #pathOf(digest: Digest): string {

@@ -3,7 +3,7 @@ import type { Digest } from "../base/ids.js";
 import type { Archives } from "./archives.js";
 
 /** What a store of archives can do beside what all may ask of it. */
-export interface KeptArchives extends Archives {
+export interface ArchiveBackend extends Archives {
   /** Removes it unless it was put, again, at or after `before`. */
   removeStale(digest: Digest, before: Millis): Promise<"removed" | "fresh">;
   /** Removes what puts that never ended have left before that instant; none of it counts as an archive. */

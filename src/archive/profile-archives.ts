@@ -5,9 +5,9 @@ import { RemudaError } from "../base/errors.js";
 import type { Digest, ProfileId } from "../base/ids.js";
 import type { ProfileArchives, ProfileStore } from "../registry/profiles/profile.js";
 import type { ArchiveCache, Archives, Staging } from "./archives.js";
-import type { Step } from "./chunks.js";
+import type { StreamStep } from "./chunks.js";
 import type { StreamSeal } from "./stream-seal.js";
-import { atMost, through } from "./pipe-through.js";
+import { limitBytes, pipeThrough } from "./pipe-through.js";
 import { compress, decompress } from "./formats/zstd.js";
 
 export interface ProfileArchivePorts {
@@ -33,8 +33,8 @@ export const openFrom = (cache: ArchiveCache) => async (digest: Digest): Promise
 };
 
 export function makeProfileArchives(ports: ProfileArchivePorts): KeptProfiles {
-  const openAs = (id: ProfileId, ...steps: readonly Step[]): Promise<Readable | undefined> =>
-    openLatest(ports, { id }, async (digest) => begun(through(await ports.open(digest), ports.seal.open(id), ...steps)));
+  const openAs = (id: ProfileId, ...steps: readonly StreamStep[]): Promise<Readable | undefined> =>
+    openLatest(ports, { id }, async (digest) => begun(pipeThrough(await ports.open(digest), ports.seal.open(id), ...steps)));
   return {
     open: (id) => openAs(id, decompress),
     openCompressed: (id) => openAs(id),
@@ -68,7 +68,7 @@ async function save(
   { profiles, archives, staging, seal, maxBytes }: ProfileArchivePorts,
   { id, tar, signal }: { readonly id: ProfileId; readonly tar: Readable; readonly signal: AbortSignal },
 ): Promise<"committed" | "missing"> {
-  const sealed = through(tar, atMost(maxBytes), compress, seal.close(id));
+  const sealed = pipeThrough(tar, limitBytes(maxBytes), compress, seal.close(id));
   // The tar is bounded; what becomes of it is hardly larger.
   const staged = await staging.take(sealed, { maxBytes: Number.MAX_SAFE_INTEGER, signal });
   try {

@@ -11,11 +11,11 @@ import type { Millis } from "../base/clock.js";
 import { RemudaError } from "../base/errors.js";
 import { findDigest, type Digest } from "../base/ids.js";
 import type { Secret } from "../base/crypto/secret.js";
-import type { Kept } from "./archives.js";
+import type { ArchiveEntry } from "./archives.js";
 import { fileMode } from "./durable-files.js";
-import type { KeptArchives } from "./kept-archives.js";
+import type { ArchiveBackend } from "./kept-archives.js";
 import { isNotBuilt, isNotFound, s3Fault } from "./s3-faults.js";
-import { verified, WrongDigest } from "./verified.js";
+import { verifyDigest, WrongDigest } from "./verified.js";
 
 export interface S3Settings {
   readonly bucket: string;
@@ -49,7 +49,7 @@ const clientOf = ({ region, endpoint, isPathStyle, credentials, limitMs }: S3Set
   });
 
 /** Archives as objects `<prefix><digest>`. An object is there once it is whole, and its time tells when it was put last. */
-export class S3Archives implements KeptArchives {
+export class S3Archives implements ArchiveBackend {
   readonly #client: S3Client;
 
   constructor(private readonly settings: S3Settings) {
@@ -63,7 +63,7 @@ export class S3Archives implements KeptArchives {
   /** One that is kept is put again: that is how an object's time becomes now. */
   async put(digest: Digest, path: string): Promise<void> {
     const { size } = await stat(path);
-    const body = piped(createReadStream(path), verified(digest), () => {});
+    const body = piped(createReadStream(path), verifyDigest(digest), () => {});
     try {
       await new Upload({
         client: this.#client, params: { ...this.#at(digest), Body: body, ContentType: "application/octet-stream" },
@@ -79,7 +79,7 @@ export class S3Archives implements KeptArchives {
   async open(digest: Digest): Promise<Readable> {
     const { Body } = await this.#ask(this.#client.send(new GetObjectCommand(this.#at(digest))));
     if (!(Body instanceof Readable)) throw new RemudaError("archive_missing");
-    return piped(Body, verified(digest), () => {});
+    return piped(Body, verifyDigest(digest), () => {});
   }
 
   async remove(digest: Digest): Promise<void> {
@@ -94,7 +94,7 @@ export class S3Archives implements KeptArchives {
     return "removed";
   }
 
-  async *list(): AsyncIterable<Kept> {
+  async *list(): AsyncIterable<ArchiveEntry> {
     const pages = paginateListObjectsV2({ client: this.#client }, this.#all)[Symbol.asyncIterator]();
     for (let page = await this.#ask(pages.next()); !page.done; page = await this.#ask(pages.next())) {
       yield* (page.value.Contents ?? []).flatMap((object) => this.#keptOf(object));
@@ -114,7 +114,7 @@ export class S3Archives implements KeptArchives {
     await pipeline(await this.open(digest), createWriteStream(path, { flags: "wx", mode: fileMode }));
   }
 
-  #keptOf({ Key = "", Size = 0, LastModified }: _Object): Kept[] {
+  #keptOf({ Key = "", Size = 0, LastModified }: _Object): ArchiveEntry[] {
     const digest = this.#digestIn(Key);
     return digest && LastModified ? [{ digest, sizeBytes: Size, putAt: LastModified.getTime() }] : [];
   }

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { type Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { findDigest, type Digest } from "../base/ids.js";
-import type { Staged, Staging } from "./archives.js";
+import type { StagedArchive, Staging } from "./archives.js";
 import { directoryMode, fileMode } from "./durable-files.js";
-import { atMost } from "./pipe-through.js";
+import { limitBytes } from "./pipe-through.js";
 
 const emptied = async (directory: string): Promise<void> => {
   await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
@@ -28,12 +28,12 @@ export async function openStaging(directory: string): Promise<Staging> {
   };
 }
 
-async function takeInto(path: string, source: Readable, { maxBytes, signal }: Parameters<Staging["take"]>[1]): Promise<Staged> {
+async function takeInto(path: string, source: Readable, { maxBytes, signal }: Parameters<Staging["take"]>[1]): Promise<StagedArchive> {
   const discard = (): Promise<void> => rm(path, { force: true });
   const summed = sum();
   try {
     const file = createWriteStream(path, { flags: "wx", mode: fileMode });
-    await pipeline(source, atMost(maxBytes), summed.stream, file, signal ? { signal } : {});
+    await pipeline(source, limitBytes(maxBytes), summed.stream, file, signal ? { signal } : {});
     return { path, ...summed.result(), discard };
   } catch (error) {
     source.destroy();

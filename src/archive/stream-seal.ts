@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { RemudaError } from "../base/errors.js";
 import type { Secret } from "../base/crypto/secret.js";
-import { pieces, type Step } from "./chunks.js";
+import { inChunks, type StreamStep } from "./chunks.js";
 
 const cipher = "aes-256-gcm";
 const magic = Buffer.from("rmdseal1");
@@ -33,7 +33,7 @@ export class StreamSeal {
   }
 
   /** `owner` is what the bytes belong to, such as an id: they open for no other. */
-  close(owner: string): Step {
+  close(owner: string): StreamStep {
     const header = Buffer.concat([magic, this.#keyId, randomBytes(saltBytes)]);
     const key = this.#keyOf(header);
     const seal = (content: Buffer, nonce: Buffer): Buffer => {
@@ -43,7 +43,7 @@ export class StreamSeal {
     return async function* (source) {
       yield header;
       let isEmpty = true;
-      for await (const { piece, nonce } of numbered(pieces(source, contentBytes))) {
+      for await (const { piece, nonce } of numbered(inChunks(source, contentBytes))) {
         isEmpty = false;
         yield seal(piece, nonce);
       }
@@ -52,13 +52,13 @@ export class StreamSeal {
   }
 
   /** Throws `secret_unreadable` for another key's, `DamagedSeal` for what does not open; what it yields was sealed so. */
-  open(owner: string): Step {
+  open(owner: string): StreamStep {
     const keyOf = (header: Buffer): Buffer => this.#check(header) && this.#keyOf(header);
     return async function* (source) {
       const { header, rest } = await split(source);
       const key = keyOf(header);
       let isEmpty = true;
-      for await (const { piece, nonce } of numbered(pieces(rest, contentBytes + tagBytes))) {
+      for await (const { piece, nonce } of numbered(inChunks(rest, contentBytes + tagBytes))) {
         isEmpty = false;
         yield open(piece, { key, nonce, aad: aad(header, owner) });
       }

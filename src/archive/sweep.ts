@@ -1,10 +1,10 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { Digest } from "../base/ids.js";
 import type { Log } from "../base/log.js";
-import type { KeptArchives } from "./kept-archives.js";
+import type { ArchiveBackend } from "./kept-archives.js";
 
 export interface SweepPorts {
-  readonly archives: Pick<KeptArchives, "list" | "removeStale" | "tidy">;
+  readonly archives: Pick<ArchiveBackend, "list" | "removeStale" | "tidy">;
   /** Every digest that a registry names. */
   named(): Promise<ReadonlySet<Digest>>;
   readonly unusedMs: Millis;

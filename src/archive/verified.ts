@@ -11,7 +11,7 @@ export class WrongDigest extends Error {
 }
 
 /** Passes bytes on and fails instead of ending where they are not the digest's. */
-export function verified(digest: Digest): Transform {
+export function verifyDigest(digest: Digest): Transform {
   const hash = createHash("sha256");
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {

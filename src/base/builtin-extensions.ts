@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
  * Extensions that are part of Chromium, which its policy does not close: users see PDFs by the viewer. A test asks the
  * installed Chromium for all that it has (156: the viewer alone).
  */
-export const ownExtensions: ReadonlySet<string> = new Set(["mhjfbmdgcfjbbpaeojofohoefgiehjai"]);
+export const builtinExtensions: ReadonlySet<string> = new Set(["mhjfbmdgcfjbbpaeojofohoefgiehjai"]);
 
 /** What an extension of this key is called: the head of the hash, in the letters a to p. */
 export const extensionIdOf = (key: Buffer): string =>

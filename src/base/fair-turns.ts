@@ -20,13 +20,13 @@ interface Waiting {
  * enough the rest waits, in the order in which it came, until the turn comes again. Whoever uses it all the time has a quarter
  * of the event loop, so that it leaves processor time to others also where nobody else waits.
  */
-export class Turn {
+export class FairTurn {
   readonly #waiting: Waiting[] = [];
   #usedMs: Millis = 0;
   #creditMs: Millis = burstMs;
   #creditAt: Millis;
 
-  constructor(private readonly turns: Pick<Turns, "used" | "queue">, private readonly clock: Pick<Clock, "monotonic">) {
+  constructor(private readonly turns: Pick<FairTurns, "used" | "queue">, private readonly clock: Pick<Clock, "monotonic">) {
     this.#creditAt = clock.monotonic();
   }
 
@@ -92,26 +92,26 @@ export class Turn {
 }
 
 /** Whoever waits is served one after the other, as many in a round of the event loop as it has room for, and one at least. */
-export class Turns {
-  readonly #queue = new Set<Turn>();
-  #used = new Set<Turn>();
+export class FairTurns {
+  readonly #queue = new Set<FairTurn>();
+  #used = new Set<FairTurn>();
   #isCounting = false;
   #timer: { readonly at: Millis; readonly cancel: () => void } | undefined;
 
   constructor(private readonly clock: Pick<Clock, "monotonic" | "after">) {}
 
-  open(): Turn {
-    return new Turn(this, this.clock);
+  open(): FairTurn {
+    return new FairTurn(this, this.clock);
   }
 
   /** For its turns. */
-  used(turn: Turn): void {
+  used(turn: FairTurn): void {
     this.#used.add(turn);
     this.#count();
   }
 
   /** For its turns: at its end, unless it waits there already. */
-  queue(turn: Turn): void {
+  queue(turn: FairTurn): void {
     this.#queue.add(turn);
     this.#count();
   }
@@ -155,4 +155,4 @@ export class Turns {
 }
 
 /** Those of this process, which has one event loop. */
-export const turns = new Turns(systemClock);
+export const turns = new FairTurns(systemClock);

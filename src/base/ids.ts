@@ -4,7 +4,7 @@ declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };
 
 /** Everything that belongs together in Redis: one pool, or the on-demand sessions of a project. 12 lower-case alphanumerics. */
-export type Home = Branded<"Home">;
+export type Partition = Branded<"Home">;
 /** 24 lower-case alphanumerics; the first 12 are its home. */
 export type PoolId = Branded<"PoolId">;
 /** The contract's `session_id`: 24 lower-case alphanumerics; the first 12 are its home. */
@@ -54,10 +54,10 @@ const randomText = (length: number): string => {
 /** The one project there is until projects are built; part of every key from the start. */
 export const defaultProject = "default" as ProjectId;
 /** Where the on-demand sessions of a project live. */
-export const onDemandHome = "0".repeat(homeLength) as Home;
+export const onDemandHome = "0".repeat(homeLength) as Partition;
 
 export const newPoolId = (): PoolId => randomText(idLength) as PoolId;
-export const newBrowserId = (home: Home): BrowserId => (home + randomText(idLength - homeLength)) as BrowserId;
+export const newBrowserId = (home: Partition): BrowserId => (home + randomText(idLength - homeLength)) as BrowserId;
 export const newLeaseId = (): LeaseId => randomText(idLength) as LeaseId;
 export const newNodeId = (): NodeId => randomText(homeLength) as NodeId;
 export const newControlId = (): ControlId => randomText(homeLength) as ControlId;
@@ -67,7 +67,7 @@ export const newExtensionId = (): ExtensionId => randomText(idLength) as Extensi
 export const newProfileId = (): ProfileId => randomText(idLength) as ProfileId;
 export const newClaimId = (): ClaimId => randomText(homeLength) as ClaimId;
 
-export const homeOf = (id: PoolId | BrowserId): Home => id.slice(0, homeLength) as Home;
+export const homeOf = (id: PoolId | BrowserId): Partition => id.slice(0, homeLength) as Partition;
 
 const isId = (text: string): boolean => /^[0-9a-z]{24}$/.test(text);
 export const findBrowserId = (text: string): BrowserId | undefined => (isId(text) ? (text as BrowserId) : undefined);

@@ -4,7 +4,7 @@ import type { Canary } from "./canary.js";
 import type { Cdp } from "./cdp/cdp.js";
 
 /** What an attestation is made with: given by who holds the browser's egress. */
-export interface Attesting {
+export interface AttestationParts {
   /** The counts of the browser's egress: how often each rule has denied. */
   usage(): { readonly denied: Readonly<Record<string, number | undefined>> };
   /** A URL that the present rules deny. `metadataUrl` unless given; to be given where that is named as open. */
@@ -24,7 +24,7 @@ export interface Attestation {
 }
 
 /** The browser that is asked, from inside. */
-export interface Attested {
+export interface AttestedBrowser {
   readonly cdp: Cdp;
   readonly clock: Clock;
   /** An open page, which is neither navigated nor told. */
@@ -60,7 +60,7 @@ const mostTries = 3;
  * The requests are `Network.loadNetworkResource`: they leave no history, cache, cookie or target behind. Throws
  * `NotAttested`, or what stopped the question (`TimeLimitReached`, `PipeClosed`).
  */
-export async function attest(attested: Attested, asking: Attesting, limitMs: Millis): Promise<Attestation> {
+export async function attest(attested: AttestedBrowser, asking: AttestationParts, limitMs: Millis): Promise<Attestation> {
   const { cdp, clock, page, canary } = attested;
   await checkNamespace(attested);
   const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true }, { limitMs });
@@ -94,13 +94,13 @@ interface Answer {
 }
 
 /** Both are links whose text is the namespace's kind and inode. */
-async function checkNamespace({ pid, namespace }: Attested): Promise<void> {
+async function checkNamespace({ pid, namespace }: AttestedBrowser): Promise<void> {
   if (namespace === undefined) return;
   const [wanted, found] = await Promise.all([namespace, `/proc/${pid}/ns/net`].map((path) => readlink(path)));
   if (wanted !== found) throw new NotAttested("it is not in its network namespace");
 }
 
-const denials = (asking: Attesting): number =>
+const denials = (asking: AttestationParts): number =>
   Object.values(asking.usage().denied).reduce<number>((sum, count) => sum + (count ?? 0), 0);
 
 const isDenied = (answer: Answer): boolean => answer.httpStatusCode === 403 && egressHeader(answer) === "denied";

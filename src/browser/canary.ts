@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** One path of the canary that nobody else knows. */
-export interface Perch {
+export interface CanaryPath {
   readonly url: string;
   /** Has a request come? */
   wasTouched(): boolean;
@@ -17,7 +17,7 @@ export interface Perch {
  */
 export interface Canary {
   readonly port: number;
-  perch(): Perch;
+  perch(): CanaryPath;
   close(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import type { BrowserId } from "../base/ids.js";
 import type { Millis } from "../base/clock.js";
 import type { RungName } from "../spec/bodies.js";
-import type { Attestation, Attesting } from "./attestation.js";
+import type { Attestation, AttestationParts } from "./attestation.js";
 import type { Sandbox } from "./isolation/sandbox.js";
 import type { LimitsInForce } from "./resources/limits.js";
 import type { Pipe } from "./cdp/pipe.js";
@@ -22,15 +22,15 @@ export interface LaunchSpec {
   /** Enterprise policy of its own, merged over our defaults and below what is pinned. */
   readonly policy?: Readonly<Record<string, unknown>>;
   /** Puts into its directories what it is made of, before Chromium starts. */
-  readonly furnish?: Furnish;
+  readonly furnish?: FillWorkspace;
   /** It ends with its first holder: nobody will ask whether it is again as it was after its launch, so that is not looked at. */
   readonly isForOne?: true;
   /** Its one way out. Absent in tests and benches only: then nothing is closed to it. */
-  readonly egress?: EgressDoor;
+  readonly egress?: BrowserProxy;
 }
 
 /** The directories of a browser that is about to start, and whom files in them are for (null: ourselves). */
-export interface Room {
+export interface StartDirectories {
   readonly directories: Directories;
   readonly uid: number | null;
   readonly signal: AbortSignal;
@@ -39,7 +39,7 @@ export interface Room {
  * Fills the profile's directory, where it starts from a state, and says which extensions lie below `directories.extensions`,
  * in load order. Throws, with a text for people, where it cannot.
  */
-export type Furnish = (room: Room) => Promise<readonly ExtensionDirectory[]>;
+export type FillWorkspace = (room: StartDirectories) => Promise<readonly ExtensionDirectory[]>;
 
 /** An unpacked extension that the browser may read and not write. */
 export interface ExtensionDirectory {
@@ -57,7 +57,7 @@ export type Loading =
   | { readonly kind: "needs-restart"; readonly why: string };
 
 /** What a browser leaves that has ended and will be started again, or saved: its directories and its uid are still its own. */
-export interface Left {
+export interface KeptWorkspace {
   readonly directories: Directories;
   readonly uid: number | null;
   readonly extensions: readonly ExtensionDirectory[];
@@ -68,7 +68,7 @@ export interface Left {
 }
 
 /** Where a browser finds the proxy that is its way out. */
-export interface EgressDoor {
+export interface BrowserProxy {
   /** For `--proxy-server`: no credentials, which Chromium refuses there. */
   readonly proxyUrl: string;
   /** The network namespace it is put into, as a path that nsenter(1) can open. */
@@ -76,7 +76,7 @@ export interface EgressDoor {
   /** The user namespace that owns it, where it was made without root: to be entered first, likewise. */
   readonly userNamespace?: string;
   /** Has the launch prove it, and fail where it cannot be proved. Absent: nothing is proved. */
-  readonly attesting?: Attesting;
+  readonly attesting?: AttestationParts;
 }
 
 /** The directories of one browser, removed with it. Nothing else of the host is its own. */
@@ -137,7 +137,7 @@ export interface Chromium {
   /** A CDP round trip on the held pipe; throws when there is no answer within the limit. */
   probe(limitMs: Millis): Promise<void>;
   /** Proves once more that its egress holds it, as after a change of its rules. Throws `NotAttested`: it must not be handed out then. */
-  attest(asking: Attesting, limitMs: Millis): Promise<Attestation>;
+  attest(asking: AttestationParts, limitMs: Millis): Promise<Attestation>;
   /** Brings the browser back to its state after launch; says what still differs (empty when clean). */
   reset(limitMs: Millis): Promise<{ readonly differences: readonly string[] }>;
   /** Navigates the first page. Fire and forget: resolves when the command was sent. */
@@ -149,7 +149,7 @@ export interface Chromium {
   /** Loads all of them or none, while clients and pages go on; a page has them from its next navigation. */
   load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading>;
   /** Asks Chromium to exit, kills what has not ended within the limit, and keeps its directories; to be launched again with `adopt`, or discarded. */
-  leave(limitMs: Millis): Promise<Left>;
+  stopAndKeep(limitMs: Millis): Promise<KeptWorkspace>;
   /** Asks Chromium to exit, kills what has not ended within the limit, and clears up. Resolves when nothing is left. */
   close(limitMs: Millis): Promise<void>;
   /** Ends all its processes at once and clears up. Resolves when nothing is left. */

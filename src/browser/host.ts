@@ -6,7 +6,7 @@ import { type Log, textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
 import type { RungName } from "../spec/bodies.js";
 import { type Canary, openCanary } from "./canary.js";
-import { type Cgroups, findCgroups } from "./resources/cgroup.js";
+import { type DaemonCgroup, findCgroups } from "./resources/cgroup.js";
 import type { Engine } from "./chromium.js";
 import { findExecutable, findTool } from "./executable.js";
 import { longestFrameBytes } from "./cdp/frame-assembly.js";
@@ -16,7 +16,7 @@ import type { IsolationTools, Walls } from "./isolation/walls.js";
 import { type BrowserLimits, findPrlimit, type Prlimit, usualLimits } from "./resources/limits.js";
 import { configurationOf, findMachinePolicies, type MachinePolicies } from "./policy/policy-files.js";
 import { cgroupNameOf, cgroupTopsOf, keepCgroupTops, makeScratchDirectory } from "./resources/scratch.js";
-import { killStrays } from "./stray-processes.js";
+import { killStrayProcesses } from "./stray-processes.js";
 import { findSizedScratch, type SizedScratch } from "./resources/sized-scratch.js";
 import { areUidsMapped, openUids, type Uids } from "./resources/uids.js";
 import { type FindMajorVersion, makeFindMajorVersion } from "./version.js";
@@ -45,7 +45,7 @@ export interface HostSettings {
 }
 
 /** What this machine has for browsers and lets us do to them: found out once per daemon. */
-export interface Host extends HostSettings {
+export interface BrowserHost extends HostSettings {
   readonly clock: Clock;
   readonly log: Log;
   readonly executables: Readonly<Partial<Record<Engine, string>>>;
@@ -60,7 +60,7 @@ export interface Host extends HostSettings {
   /** Absent where the daemon may not give uids. */
   readonly uids?: Uids;
   /** Absent where none may be made. */
-  readonly cgroups?: Cgroups;
+  readonly cgroups?: DaemonCgroup;
   /** Absent where browsers' directories need or get no file system of their own. */
   readonly sizedScratch?: SizedScratch;
   readonly machinePolicies: MachinePolicies;
@@ -83,7 +83,7 @@ interface Opening {
   readonly log: Log;
 }
 
-export async function openHost(settings: HostSettings, { clock, log }: Opening): Promise<Host> {
+export async function openHost(settings: HostSettings, { clock, log }: Opening): Promise<BrowserHost> {
   const stops = new Stops(clock, stopLimitMs);
   try {
     await makeScratchDirectory(settings.scratchDirectory);
@@ -98,7 +98,7 @@ export async function openHost(settings: HostSettings, { clock, log }: Opening):
 
 const removeScratch = (path: string): Promise<void> => rm(path, { recursive: true, force: true });
 
-async function examine(settings: HostSettings, { clock, log }: Opening, stops: Stops): Promise<Omit<Host, "close">> {
+async function examine(settings: HostSettings, { clock, log }: Opening, stops: Stops): Promise<Omit<BrowserHost, "close">> {
   const installed = await findInstalled(settings);
   const uids = await findUids(settings.uidBase ?? defaultUidBase, log);
   if (uids) stops.add("uids", () => uids.close());
@@ -127,7 +127,7 @@ async function examine(settings: HostSettings, { clock, log }: Opening, stops: S
 /** Between two looks at who is busy. */
 const yieldPeriodMs: Millis = 200;
 
-function startYielding({ yielding }: Cgroups, { busyCpuPercent }: BrowserLimits, { clock, log }: Opening): () => void {
+function startYielding({ yielding }: DaemonCgroup, { busyCpuPercent }: BrowserLimits, { clock, log }: Opening): () => void {
   if (busyCpuPercent === null) return () => {};
   if (yielding) return clock.every(yieldPeriodMs, () => void yielding.look(clock.monotonic(), busyCpuPercent));
   log.warn({}, "busy browsers are not put behind others: the kernel does not let them");
@@ -142,11 +142,11 @@ async function findUids(base: number, log: Log): Promise<Uids | undefined> {
   return undefined;
 }
 
-const isolationOf = (ladder: Ladder): Pick<Host, "walls" | "refusal"> =>
+const isolationOf = (ladder: Ladder): Pick<BrowserHost, "walls" | "refusal"> =>
   ladder.kind === "holds" ? { walls: ladder.walls } : { refusal: ladder.why };
 
-interface Told extends Pick<Host, "log"> {
-  readonly cgroups: Cgroups | undefined;
+interface Told extends Pick<BrowserHost, "log"> {
+  readonly cgroups: DaemonCgroup | undefined;
   readonly sizedScratch: SizedScratch | undefined;
   readonly ownUids: boolean;
 }
@@ -160,8 +160,8 @@ function tellIsolation(ladder: Ladder, facts: Told): void {
   if (!hasPrivateRoot(rung)) log.warn({ rung }, "browsers see the host's files: one tenant only");
 }
 
-const census = (host: Pick<Host, "clock" | "log"> & { uids: Uids }): Promise<void> =>
-  killStrays(host).catch((error: unknown) => host.log.error({ error: textOf(error) }, "processes without a browser stay"));
+const census = (host: Pick<BrowserHost, "clock" | "log"> & { uids: Uids }): Promise<void> =>
+  killStrayProcesses(host).catch((error: unknown) => host.log.error({ error: textOf(error) }, "processes without a browser stay"));
 
 interface Found {
   readonly installed: Installed;
@@ -193,7 +193,7 @@ async function rememberTops(scratch: string, tops: readonly string[]): Promise<v
   await keepCgroupTops(scratch, [...new Set([...earlier, ...tops])]);
 }
 
-type Installed = Pick<Host, "executables" | "tools" | "xvfb" | "prlimit">;
+type Installed = Pick<BrowserHost, "executables" | "tools" | "xvfb" | "prlimit">;
 
 async function findInstalled({ named = {} }: HostSettings): Promise<Installed> {
   const [chromium, shell, xvfb, bwrap, setpriv, nsenter, prlimit] = await Promise.all([

@@ -2,14 +2,14 @@ import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached } from "../base/deadline.js";
 import { textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
-import type { Left } from "./chromium.js";
-import type { Home } from "./workspace.js";
+import type { KeptWorkspace } from "./chromium.js";
+import type { Workspace } from "./workspace.js";
 
 /** How far a launch has come; what fails it, fails it at one of these. */
-export type Stage = "preparing" | "furnishing" | "display" | "spawn" | "answer" | "page" | "extensions" | "egress" | "ready";
+export type LaunchStage = "preparing" | "furnishing" | "display" | "spawn" | "answer" | "page" | "extensions" | "egress" | "ready";
 
 export class LaunchFailed extends Error {
-  constructor(readonly stage: Stage, readonly lastLines: readonly string[], cause: unknown) {
+  constructor(readonly stage: LaunchStage, readonly lastLines: readonly string[], cause: unknown) {
     super(`Chromium failed to launch (${stage}): ${textOf(cause)}`, { cause });
     this.name = "LaunchFailed";
   }
@@ -18,20 +18,20 @@ export class LaunchFailed extends Error {
 export interface LaunchOptions {
   /** Gives the launch up; what it had made is removed before `launchChromium` throws. */
   readonly signal?: AbortSignal;
-  readonly onStage?: (stage: Stage) => void;
+  readonly onStage?: (stage: LaunchStage) => void;
   /** Starts again what has ended, in its directories and as its uid; where the launch fails, they stay the caller's. */
-  readonly adopt?: Left;
+  readonly adopt?: KeptWorkspace;
 }
 
 const stopLimitMs = 15_000;
 
 /** One launch under way: its stage, what ends it early, and what it has made so far. */
-export class Attempt {
+export class LaunchAttempt {
   readonly stops: Stops;
   readonly #halt = new AbortController();
   readonly #unlisten: () => void;
-  #owned: Home | undefined;
-  #stage: Stage = "preparing";
+  #owned: Workspace | undefined;
+  #stage: LaunchStage = "preparing";
 
   constructor(clock: Clock, limitMs: Millis, private readonly options: LaunchOptions) {
     this.stops = new Stops(clock, stopLimitMs);
@@ -46,12 +46,12 @@ export class Attempt {
   }
 
   /** What is started again, if anything. */
-  get adopted(): Home | undefined {
+  get adopted(): Workspace | undefined {
     return this.options.adopt;
   }
 
   /** What the launch has taken for the browser goes with it where the launch fails. */
-  own(home: Home): Home {
+  own(home: Workspace): Workspace {
     this.#owned = home;
     return home;
   }
@@ -61,7 +61,7 @@ export class Attempt {
     await this.stops.run().finally(() => this.#owned?.discard());
   }
 
-  get stage(): Stage {
+  get stage(): LaunchStage {
     return this.#stage;
   }
 
@@ -74,7 +74,7 @@ export class Attempt {
     this.#halt.abort(reason);
   }
 
-  enter(stage: Stage): void {
+  enter(stage: LaunchStage): void {
     this.halted.throwIfAborted();
     this.#stage = stage;
     this.options.onStage?.(stage);

@@ -2,17 +2,17 @@ import type { ChildProcess } from "node:child_process";
 import { basename, join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { attest, type Attestation } from "./attestation.js";
-import { Attempt, LaunchFailed, type LaunchOptions } from "./launch-attempt.js";
+import { LaunchAttempt, LaunchFailed, type LaunchOptions } from "./launch-attempt.js";
 import { Cdp, PipeClosed } from "./cdp/cdp.js";
 import type { Cgroup } from "./resources/cgroup.js";
 import type { Chromium, Directories, Exit, ExtensionDirectory, Isolation, LaunchSpec } from "./chromium.js";
 import { type Display, startDisplay } from "./display/display.js";
-import { Extensions, reasonOf } from "./extensions/extensions.js";
+import { BrowserExtensions, reasonOf } from "./extensions/extensions.js";
 import { closeFiles } from "./extensions/file-access.js";
 import { takeFingerprint } from "./reset/fingerprint.js";
-import { type Wanted, withForced } from "./extensions/forced-extensions.js";
-import { furnishHome, type Home, makeHome, mendHome, takeHome } from "./workspace.js";
-import type { Host } from "./host.js";
+import { type LaunchExtensions, withForced } from "./extensions/forced-extensions.js";
+import { fillWorkspace, type Workspace, makeWorkspace, repairWorkspace, takeWorkspace } from "./workspace.js";
+import type { BrowserHost } from "./host.js";
 import { etcDirectory } from "./isolation/ladder.js";
 import { Pages } from "./cdp/pages.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
@@ -25,19 +25,19 @@ import { configurationOf, type PolicyWanted, putPolicy, refusePolicy } from "./p
 import { exitOf, RunningChromium } from "./running.js";
 import { giveCookies } from "./profile/kept-cookies.js";
 import { type SwitchFacts, switchesOf } from "./switches.js";
-import { tailOf } from "./tail.js";
-import { endTree, removeCgroup } from "./resources/process-tree.js";
+import { lastLinesOf } from "./tail.js";
+import { endProcessTree, removeCgroup } from "./resources/process-tree.js";
 
 /** What is ready before any process of the browser starts. */
 interface Place {
   readonly spec: LaunchSpec;
   readonly executable: string;
   readonly walls: Walls;
-  readonly home: Home;
+  readonly home: Workspace;
   readonly uid: number | null;
   readonly directories: Directories;
   /** To be loaded before it is ready. */
-  readonly extensions: readonly Wanted[];
+  readonly extensions: readonly LaunchExtensions[];
   /** Ids of extensions that have no access to files. */
   readonly withoutFiles: Set<string>;
   readonly cgroup?: Cgroup;
@@ -55,14 +55,14 @@ interface Started {
  * Starts one browser and waits until it has answered on its pipe, its first page is open and it has its extensions. Throws
  * `LaunchFailed` with the stage and the last lines Chromium wrote; then nothing of it is left but what was adopted.
  */
-export async function launchChromium(spec: LaunchSpec, host: Host, options: LaunchOptions = {}): Promise<Chromium> {
-  const attempt = new Attempt(host.clock, host.launchLimitMs, options);
+export async function launchChromium(spec: LaunchSpec, host: BrowserHost, options: LaunchOptions = {}): Promise<Chromium> {
+  const attempt = new LaunchAttempt(host.clock, host.launchLimitMs, options);
   let lastLines: () => readonly string[] = () => [];
   try {
     const place = await prepare(spec, host, attempt);
     attempt.enter("spawn");
     const child = spawnChromium(place, host, await factsOf(place, host));
-    lastLines = tailOf(child.stderr as Readable);
+    lastLines = lastLinesOf(child.stderr as Readable);
     const started = watch(child, { place, host, attempt, lastLines });
     return await greet(started, place, { host, attempt });
   } catch (error) {
@@ -73,16 +73,16 @@ export async function launchChromium(spec: LaunchSpec, host: Host, options: Laun
   }
 }
 
-async function prepare(spec: LaunchSpec, host: Host, attempt: Attempt): Promise<Place> {
+async function prepare(spec: LaunchSpec, host: BrowserHost, attempt: LaunchAttempt): Promise<Place> {
   attempt.enter("preparing");
   const executable = host.executables[spec.engine];
   if (executable === undefined) throw new Error(`no executable of ${spec.engine} is installed`);
   const { walls } = host;
   if (walls === undefined) throw new Error(`no isolation that node.require_isolation allows holds here: ${host.refusal ?? ""}`);
-  const home = attempt.adopted ?? attempt.own(takeHome(host));
+  const home = attempt.adopted ?? attempt.own(takeWorkspace(host));
   const { directories, uid } = home;
   const [made, grouped] = await Promise.allSettled([
-    Promise.all([attempt.adopted ? mendHome(home) : makeHome(home, spec, host), makeEtcFor(uid, host)]),
+    Promise.all([attempt.adopted ? repairWorkspace(home) : makeWorkspace(home, spec, host), makeEtcFor(uid, host)]),
     host.cgroups?.make(basename(directories.root), { memoryBytes: spec.memoryBytes, tasks: host.limits.maxTasks }),
   ]);
   if (grouped.status === "rejected") throw grouped.reason;
@@ -96,29 +96,29 @@ async function prepare(spec: LaunchSpec, host: Host, attempt: Attempt): Promise<
   return isHeadful(spec) ? { ...place, display: await openDisplay(place, host, attempt) } : place;
 }
 
-async function makeEtcFor(uid: number | null, { scratchDirectory }: Host): Promise<void> {
+async function makeEtcFor(uid: number | null, { scratchDirectory }: BrowserHost): Promise<void> {
   const own = uid ?? process.getuid?.() ?? 0;
   await makeEtc(etcDirectory(scratchDirectory, own), own);
 }
 
-async function givePolicy(wanted: PolicyWanted, { directories: { root } }: Home, { executables, machinePolicies, walls }: Host): Promise<void> {
+async function givePolicy(wanted: PolicyWanted, { directories: { root } }: Workspace, { executables, machinePolicies, walls }: BrowserHost): Promise<void> {
   if (walls === undefined || !hasPrivateRoot(walls.rung)) return refusePolicy(wanted);
   const shownAt = join(configurationOf(executables.chromium ?? ""), "policies");
   await putPolicy({ root, shownAt, machine: machinePolicies }, wanted);
 }
 
 /** Where the launch is given up meanwhile, its directories are not removed before the furnishing has ended. */
-async function furnish(spec: LaunchSpec, home: Home, attempt: Attempt): Promise<readonly ExtensionDirectory[]> {
+async function furnish(spec: LaunchSpec, home: Workspace, attempt: LaunchAttempt): Promise<readonly ExtensionDirectory[]> {
   if (spec.furnish === undefined && attempt.adopted === undefined) return [];
   attempt.enter("furnishing");
-  const furnishing = furnishHome(spec, home, attempt.halted);
+  const furnishing = fillWorkspace(spec, home, attempt.halted);
   attempt.stops.add("furnishing", () => furnishing.then(() => {}, () => {}));
   return await attempt.untilHalted(furnishing);
 }
 
 const isHeadful = (spec: LaunchSpec): boolean => spec.engine === "chromium" && !spec.headless;
 
-async function openDisplay(place: Place, host: Host, attempt: Attempt): Promise<Display> {
+async function openDisplay(place: Place, host: BrowserHost, attempt: LaunchAttempt): Promise<Display> {
   attempt.enter("display");
   if (host.xvfb === undefined) throw new Error("Xvfb is not installed, and a headful browser needs it");
   const { cgroup, spec, walls } = place;
@@ -132,14 +132,14 @@ const insideOf = ({ directories, uid, spec, display }: Place): WalledIn => ({
   directories, uid, egress: spec.egress, hasPolicies: spec.engine === "chromium", hasDisplay: display !== undefined,
 });
 
-async function factsOf({ spec, executable, walls, directories, extensions }: Place, host: Host): Promise<SwitchFacts> {
+async function factsOf({ spec, executable, walls, directories, extensions }: Place, host: BrowserHost): Promise<SwitchFacts> {
   const hasForced = extensions.some(({ forced }) => forced);
   const facts = { profile: directories.profile, sandbox: walls.sandbox, hasForced, lacksPolicy: !hasPrivateRoot(walls.rung) };
   const majorVersion = spec.stealth ? await host.findMajorVersion(executable) : undefined;
   return majorVersion === undefined ? facts : { ...facts, majorVersion };
 }
 
-function spawnChromium(place: Place, host: Host, facts: SwitchFacts): ChildProcess {
+function spawnChromium(place: Place, host: BrowserHost, facts: SwitchFacts): ChildProcess {
   const { cgroup, spec, executable, walls, directories, display } = place;
   const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: countsAlone(place) });
   const command = [...limits, executable, ...switchesOf(spec, facts)];
@@ -172,14 +172,14 @@ const environmentOf = ({ root, temporary, cache, configuration, data }: Director
 
 interface Watching {
   readonly place: Place;
-  readonly host: Host;
-  readonly attempt: Attempt;
+  readonly host: BrowserHost;
+  readonly attempt: LaunchAttempt;
   readonly lastLines: () => readonly string[];
 }
 
 function watch(child: ChildProcess, { place, host, attempt, lastLines }: Watching): Started {
   const exited = exitOf(child, lastLines, host.clock);
-  attempt.stops.add("processes", () => endTree({ pid: child.pid, exited }, host.clock));
+  attempt.stops.add("processes", () => endProcessTree({ pid: child.pid, exited }, host.clock));
   child.once("error", (error) => attempt.halt(error));
   void exited.then(({ code, signal }) => attempt.halt(new Error(`it ended ${signal ? `by ${signal}` : `with code ${code}`}`)));
   if (child.pid === undefined) throw new Error(`${place.executable} could not be started`);
@@ -187,7 +187,7 @@ function watch(child: ChildProcess, { place, host, attempt, lastLines }: Watchin
   return { child, pid: child.pid, pipe: openPipe(input as Writable, output as Readable, { counting: (cut) => host.received.open(place.spec.browser, cut) }), exited };
 }
 
-async function greet(started: Started, place: Place, { host, attempt }: { host: Host; attempt: Attempt }): Promise<Chromium> {
+async function greet(started: Started, place: Place, { host, attempt }: { host: BrowserHost; attempt: LaunchAttempt }): Promise<Chromium> {
   const { spec, directories, home } = place;
   const { clock } = host;
   const log = host.log.child({ browser: spec.browser });
@@ -205,7 +205,7 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   attempt.enter("page");
   if (wasUsed(place, attempt)) await attempt.untilHalted(giveCookies(home, cdp).catch(awaitExit));
   const baseline = spec.isForOne || attempt.adopted ? undefined : await attempt.untilHalted(takeFingerprint({ cdp, directories }, page).catch(awaitExit));
-  const extensions = new Extensions(cdp, clock, place.withoutFiles);
+  const extensions = new BrowserExtensions(cdp, clock, place.withoutFiles);
   if (place.extensions.length > 0) {
     attempt.enter("extensions");
     const loading = await attempt.untilHalted(extensions.start(place.extensions, { profile: directories.profile, limitMs }).catch(awaitExit));
@@ -226,10 +226,10 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
 }
 
 /** May there be something of an earlier browser in its directories? */
-const wasUsed = ({ spec }: Place, { adopted }: Attempt): boolean => adopted !== undefined || spec.furnish !== undefined;
+const wasUsed = ({ spec }: Place, { adopted }: LaunchAttempt): boolean => adopted !== undefined || spec.furnish !== undefined;
 
 async function attestLaunched(
-  { pid }: Started, { cdp, page, spec }: { cdp: Cdp; page: string; spec: LaunchSpec }, { host, attempt }: { host: Host; attempt: Attempt },
+  { pid }: Started, { cdp, page, spec }: { cdp: Cdp; page: string; spec: LaunchSpec }, { host, attempt }: { host: BrowserHost; attempt: LaunchAttempt },
 ): Promise<Attestation | undefined> {
   const { attesting, namespace } = spec.egress ?? {};
   if (!attesting) return undefined;
@@ -245,7 +245,7 @@ async function awaitExit(error: unknown): Promise<never> {
   return new Promise(() => {});
 }
 
-function isolationOf(place: Place, host: Host): Isolation {
+function isolationOf(place: Place, host: BrowserHost): Isolation {
   const { spec, uid, walls: { rung, sandbox } } = place;
   return {
     rung,

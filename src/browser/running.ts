@@ -7,16 +7,16 @@ import { within } from "../base/deadline.js";
 import type { Readable } from "node:stream";
 import { type Log, textOf } from "../base/log.js";
 import type { Stops } from "../base/stops.js";
-import { attest, type Attestation, type Attesting, NotAttested } from "./attestation.js";
+import { attest, type Attestation, type AttestationParts, NotAttested } from "./attestation.js";
 import type { Canary } from "./canary.js";
 import { type Cdp, PipeClosed } from "./cdp/cdp.js";
-import { type Chromium, type Directories, type Exit, type ExtensionDirectory, type Isolation, type LaunchSpec, type Left, type Loading } from "./chromium.js";
+import { type Chromium, type Directories, type Exit, type ExtensionDirectory, type Isolation, type LaunchSpec, type KeptWorkspace, type Loading } from "./chromium.js";
 import type { Display } from "./display/display.js";
-import type { Extensions } from "./extensions/extensions.js";
-import type { Wanted } from "./extensions/forced-extensions.js";
+import type { BrowserExtensions } from "./extensions/extensions.js";
+import type { LaunchExtensions } from "./extensions/forced-extensions.js";
 import { flushStorage } from "./profile/flush-storage.js";
 import type { Fingerprint } from "./reset/fingerprint.js";
-import type { Home } from "./workspace.js";
+import type { Workspace } from "./workspace.js";
 import type { Pages } from "./cdp/pages.js";
 import type { Pipe } from "./cdp/pipe.js";
 import { resetBrowser } from "./reset/reset.js";
@@ -31,10 +31,10 @@ export interface Launched {
   readonly pipe: Pipe;
   readonly cdp: Cdp;
   readonly pages: Pages;
-  readonly home: Home;
-  readonly extensions: Extensions;
+  readonly home: Workspace;
+  readonly extensions: BrowserExtensions;
   /** Those it was launched with. */
-  readonly given: readonly Wanted[];
+  readonly given: readonly LaunchExtensions[];
   readonly isAdopted: boolean;
   /** Of a headful browser. */
   readonly display?: Display;
@@ -75,7 +75,7 @@ export class RunningChromium implements Chromium {
     await this.launched.cdp.send("Browser.getVersion", {}, { limitMs });
   }
 
-  async attest(asking: Attesting, limitMs: Millis): Promise<Attestation> {
+  async attest(asking: AttestationParts, limitMs: Millis): Promise<Attestation> {
     const { cdp, clock, pages, pid, canary, spec } = this.launched;
     const page = pages.oldest();
     if (page === undefined) throw new NotAttested("it has no page open");
@@ -113,7 +113,7 @@ export class RunningChromium implements Chromium {
     return this.launched.extensions.load(extensions, limitMs);
   }
 
-  async leave(limitMs: Millis): Promise<Left> {
+  async stopAndKeep(limitMs: Millis): Promise<KeptWorkspace> {
     if (this.#end !== undefined) throw new Error("the browser has ended, and nothing of it is left");
     const { home } = this.launched;
     const extensions = this.extensions;

@@ -16,7 +16,7 @@ const limitMs = 20_000;
  * Ends processes whose uid is this daemon's to give, which no browser holds now and whose starter has ended. There should
  * be none. Those of a living daemon are left, which in another network namespace may have been given the same uids.
  */
-export async function killStrays({ clock, log, uids }: Around): Promise<void> {
+export async function killStrayProcesses({ clock, log, uids }: Around): Promise<void> {
   if (uids === undefined) return;
   const isOurs = (uid: number): boolean => uids.owns(uid) && !uids.isTaken(uid);
   const find = async (): Promise<number[]> => {

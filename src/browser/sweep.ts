@@ -5,12 +5,12 @@ import { cgroupsIn } from "./resources/cgroup.js";
 import { daemonLeaf } from "./resources/cgroup-hierarchy.js";
 import { isWorkspaceName, removeDirectory } from "./directories.js";
 import { sweepSharedSockets } from "./display/display-sockets.js";
-import type { Host } from "./host.js";
+import type { BrowserHost } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
-import { isBubblewrap, killAll, processesOf, treeOf } from "./resources/processes.js";
+import { isBubblewrap, killAll, processesOf, processTreeOf } from "./resources/processes.js";
 import { besideWorkspaces, cgroupTopsOf, isOurs, keepCgroupTops } from "./resources/scratch.js";
 import { unmountBelow } from "./resources/mounts.js";
-import { killStrays } from "./stray-processes.js";
+import { killStrayProcesses } from "./stray-processes.js";
 import { removeCgroup } from "./resources/process-tree.js";
 
 /**
@@ -19,8 +19,8 @@ import { removeCgroup } from "./resources/process-tree.js";
  * it is left over; another daemon's browsers are in another directory and are never looked at. Processes end with their
  * daemon, by their process namespace; those that had none are found by their cgroup or by their uid.
  */
-export async function sweepLeftovers(host: Host): Promise<number> {
-  await killStrays(host);
+export async function sweepLeftovers(host: BrowserHost): Promise<number> {
+  await killStrayProcesses(host);
   if (host.uids === undefined) await killNamespaces(host);
   await sweepCgroups(host);
   if (!hasPrivateRoot(host.walls?.rung ?? "none")) {
@@ -33,7 +33,7 @@ export async function sweepLeftovers(host: Host): Promise<number> {
  * Clears scratch directories that this daemon's forerunners have used, as far as their cgroups tell the processes. To be
  * called before one of them is chosen: what is left in memory takes the room by which it is chosen.
  */
-export async function sweepEarlier(paths: readonly string[], around: Pick<Host, "clock" | "log">): Promise<void> {
+export async function sweepEarlier(paths: readonly string[], around: Pick<BrowserHost, "clock" | "log">): Promise<void> {
   for (const scratchDirectory of paths) {
     if (!(await isOurs(scratchDirectory))) continue;
     try {
@@ -66,10 +66,10 @@ const limitMs = 10_000;
  * bwrap 0.8.0 asks to end with its parent only after it has started: one whose daemon was killed within that moment goes on.
  * It is known by the path of a browser's directory on its command line.
  */
-async function killNamespaces({ clock, scratchDirectory }: Host): Promise<void> {
+async function killNamespaces({ clock, scratchDirectory }: BrowserHost): Promise<void> {
   const find = async (): Promise<number[]> => {
     const own = await processesOf((uid) => uid === process.getuid?.());
-    const found = await Promise.all(own.map(async (pid) => ((await isBubblewrapOf(pid, scratchDirectory)) ? await treeOf(pid) : [])));
+    const found = await Promise.all(own.map(async (pid) => ((await isBubblewrapOf(pid, scratchDirectory)) ? await processTreeOf(pid) : [])));
     return [...new Set(found.flat())];
   };
   await killAll(clock, find, limitMs);
@@ -84,7 +84,7 @@ async function removeTop(top: string): Promise<void> {
 }
 
 /** A restarted daemon may run in another cgroup than before, and then its browsers' are elsewhere too. */
-async function sweepCgroups({ cgroups, clock, scratchDirectory }: Pick<Host, "cgroups" | "clock" | "scratchDirectory">): Promise<void> {
+async function sweepCgroups({ cgroups, clock, scratchDirectory }: Pick<BrowserHost, "cgroups" | "clock" | "scratchDirectory">): Promise<void> {
   const own = cgroups?.tops ?? [];
   for (const top of await cgroupTopsOf(scratchDirectory)) {
     for (const cgroup of await cgroupsIn(top)) await removeCgroup(cgroup, clock);

@@ -6,7 +6,7 @@ const lineLimitBytes = 2_000;
 const noise = /dbus\/(bus|object_proxy)\.cc|media\/gpu\/vaapi|bluez_dbus_manager|sandbox_linux\.cc.*multiple threads/;
 
 /** The last lines a stream has carried. */
-export function tailOf(stream: Readable): () => readonly string[] {
+export function lastLinesOf(stream: Readable): () => readonly string[] {
   let lines: string[] = [];
   let rest = "";
   const keep = (text: string): void => {

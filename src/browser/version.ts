@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { run } from "./run-program.js";
+import { runProgram } from "./run-program.js";
 
 const limitMs = 10_000;
 
@@ -19,6 +19,6 @@ export function makeFindMajorVersion(): FindMajorVersion {
 }
 
 async function askMajorVersion(executable: string): Promise<string | undefined> {
-  const { output } = await run(executable, ["--version"], limitMs);
+  const { output } = await runProgram(executable, ["--version"], limitMs);
   return / (\d+)\.\d/.exec(output)?.[1];
 }

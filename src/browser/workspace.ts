@@ -1,13 +1,13 @@
 import { lstat, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Stops } from "../base/stops.js";
-import type { ExtensionDirectory, LaunchSpec, Left } from "./chromium.js";
+import type { ExtensionDirectory, LaunchSpec, KeptWorkspace } from "./chromium.js";
 import { directoriesOf, emptyDirectory, makeDirectories, makeExtensionDirectory, newWorkspaceName, removeRoot } from "./directories.js";
-import type { Host } from "./host.js";
+import type { BrowserHost } from "./host.js";
 import { mendProfile } from "./profile/mend-profile.js";
 
 /** What of the host is one browser's own. It outlives the browser's processes where the browser is to be started again. */
-export type Home = Pick<Left, "directories" | "uid" | "discard">;
+export type Workspace = Pick<KeptWorkspace, "directories" | "uid" | "discard">;
 
 const stopLimitMs = 15_000;
 
@@ -15,7 +15,7 @@ const stopLimitMs = 15_000;
 const sessionFile = "session";
 
 /** Takes a uid and names the directories, which `makeHome` makes. */
-export function takeHome({ clock, scratchDirectory, sizedScratch, uids }: Host): Home {
+export function takeWorkspace({ clock, scratchDirectory, sizedScratch, uids }: BrowserHost): Workspace {
   const stops = new Stops(clock, stopLimitMs);
   const uid = uids?.take() ?? null;
   if (uid !== null) stops.add("uid", () => uids?.give(uid));
@@ -24,7 +24,7 @@ export function takeHome({ clock, scratchDirectory, sizedScratch, uids }: Host):
   return { directories, uid, discard: () => stops.runAgain() };
 }
 
-export async function makeHome({ directories, uid }: Home, { browser }: LaunchSpec, { sizedScratch }: Host): Promise<void> {
+export async function makeWorkspace({ directories, uid }: Workspace, { browser }: LaunchSpec, { sizedScratch }: BrowserHost): Promise<void> {
   await makeDirectories(directories, uid, sizedScratch);
   await writeFile(join(directories.root, sessionFile), `${browser}\n`, { mode: 0o600 });
 }
@@ -33,7 +33,7 @@ export async function makeHome({ directories, uid }: Home, { browser }: LaunchSp
  * Makes what an ended browser has left ready for its next start. Its root belongs to the browser, which may have put
  * something else in the place of what is ours there, such as a link that we would write through.
  */
-export async function mendHome({ directories }: Home): Promise<void> {
+export async function repairWorkspace({ directories }: Workspace): Promise<void> {
   const { root, extensions, authority: _, ...inner } = directories;
   const { temporary } = directories;
   await Promise.all([rm(join(root, "policy"), { recursive: true, force: true }), ...Object.values(inner).map(checkDirectory)]);
@@ -44,7 +44,7 @@ export async function mendHome({ directories }: Home): Promise<void> {
 }
 
 /** Puts into them what the browser starts from, and says which extensions it gets. */
-export async function furnishHome(spec: LaunchSpec, home: Home, signal: AbortSignal): Promise<readonly ExtensionDirectory[]> {
+export async function fillWorkspace(spec: LaunchSpec, home: Workspace, signal: AbortSignal): Promise<readonly ExtensionDirectory[]> {
   const { directories, uid } = home;
   const extensions = await spec.furnish?.({ directories, uid, signal }) ?? [];
   await mendProfile(home, extensions);

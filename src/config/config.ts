@@ -7,7 +7,7 @@ import { type Settled, settle } from "./resolve.js";
 import type { ConfigFile } from "./schema.js";
 import { type Environment, validate } from "./validate.js";
 import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
-import { type Deciding, faultsOfDeclared } from "../pool/declared-pools.js";
+import { type DeclaredPoolBounds, declaredPoolFaults } from "../pool/declared-pools.js";
 import { parseHostPattern, patternsOf } from "../base/net/hosts.js";
 
 /** The whole configuration: frozen, complete, every duration in ms (`compile.ts` says how names follow from the file's). */
@@ -60,10 +60,10 @@ function contradictions(file: ConfigFile): string[] {
   demand(bucket === null && endpoint !== null, "archives.s3_endpoint: needs archives.s3_bucket");
   demand((signer === null) !== (signing === null), "archives.s3_access_key_id, archives.s3_secret_access_key: need each other");
   const ofHosts = faultsOfHosts(file);
-  return [...faults, ...ofHosts, ...faultsOfDeclared(file.pools, ofHosts.length > 0 ? anything : decidingOf(file))];
+  return [...faults, ...ofHosts, ...declaredPoolFaults(file.pools, ofHosts.length > 0 ? anything : decidingOf(file))];
 }
 
-const decidingOf = ({ fill, browser, egress, region, limits }: ConfigFile): Deciding => ({
+const decidingOf = ({ fill, browser, egress, region, limits }: ConfigFile): DeclaredPoolBounds => ({
   defaults: {
     fillRatePerMinute: fill.default_rate_per_minute, maxFillRatePerMinute: fill.max_rate_per_minute, engine: browser.engine,
     privateHostsCeiling: patternsOf(egress.private_hosts_ceiling ?? egress.private_hosts),
@@ -72,14 +72,14 @@ const decidingOf = ({ fill, browser, egress, region, limits }: ConfigFile): Deci
 });
 
 /** Where other settings are at fault: only what is wrong with a pool whatever they are. */
-const anything: Deciding = {
+const anything: DeclaredPoolBounds = {
   defaults: { fillRatePerMinute: 1, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) },
   region: "", maxPoolSize: Infinity, maxPools: Infinity, pooledSessions: null,
 };
 
 function faultsOfPools(content: unknown): readonly string[] {
   const pools = typeof content === "object" && content !== null && "pools" in content ? content.pools : [];
-  return Array.isArray(pools) ? faultsOfDeclared(pools, anything) : [];
+  return Array.isArray(pools) ? declaredPoolFaults(pools, anything) : [];
 }
 
 function faultsOfHosts({ egress }: ConfigFile): string[] {

@@ -4,7 +4,7 @@ import {
   bytes, bytesOr, count, countOr, hours, millis, millisOr, minutes, minutesOr, oneOf, ratio, seconds, secondsOr, secretOr, switched, text, textOr, texts, textsOr,
 } from "./kinds.js";
 
-export const roles = ["all", "control", "node"] as const;
+export const roleNames = ["all", "control", "node"] as const;
 export const logFormats = ["auto", "json", "text"] as const;
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 
@@ -235,7 +235,7 @@ const log = Type.Object({
 
 /** The whole configuration as the file states it: snake_case, the unit at the end of the key. */
 export const ConfigFile = Type.Object({
-  role: oneOf("all: everything in one process; control: API and schedules; node: browsers", roles)("all", { env: "REMUDA_ROLE" }),
+  role: oneOf("all: everything in one process; control: API and schedules; node: browsers", roleNames)("all", { env: "REMUDA_ROLE" }),
   region: oneOf("region of this deployment; sessions for others are refused", regions)("us-east", { env: "REMUDA_REGION" }),
   data_dir: textOr("keys, the private Redis and what else outlives the process")(".remuda beside package.json", { env: "REMUDA_DATA_DIR" }),
   api_key: secretOr("the root API key")("drawn once, kept in the data directory", { env: "REMUDA_API_KEY", ...key }),

@@ -3,10 +3,10 @@ import { textOf } from "../base/log.js";
 import { banner } from "./banner.js";
 import type { Config } from "../config/config.js";
 import { apiKeyFile } from "../config/kept.js";
-import type { Surroundings } from "./boot.js";
+import type { DaemonContext } from "./boot.js";
 import type { PoolOperations } from "../pool/operations.js";
 
-interface Announcing extends Pick<Surroundings, "clock" | "log" | "stopping"> {
+interface Announcing extends Pick<DaemonContext, "clock" | "log" | "stopping"> {
   readonly config: Config;
   readonly url: string;
   readonly installRoot: string;

@@ -6,18 +6,18 @@ import { Stops } from "../base/stops.js";
 import type { ArchiveCache, Staging } from "../archive/archives.js";
 import { openCache } from "../archive/cache.js";
 import { DirectoryArchives } from "../archive/directory-archives.js";
-import type { KeptArchives } from "../archive/kept-archives.js";
+import type { ArchiveBackend } from "../archive/kept-archives.js";
 import { openStaging } from "../archive/staging.js";
 import { makeSweep } from "../archive/sweep.js";
 import type { Config } from "../config/config.js";
-import type { Surroundings } from "./boot.js";
+import type { DaemonContext } from "./boot.js";
 import type { Tick } from "../schedule/ticks.js";
-import type { State } from "./state.js";
+import type { Stores } from "./state.js";
 
-type Around = Pick<Surroundings, "clock" | "log">;
+type Around = Pick<DaemonContext, "clock" | "log">;
 
 export interface ArchivesPart {
-  readonly archives: KeptArchives;
+  readonly archives: ArchiveBackend;
   readonly staging: Staging;
   /** A node's. */
   readonly cache: ArchiveCache;
@@ -25,7 +25,7 @@ export interface ArchivesPart {
 }
 
 /** Deletes what neither an extension nor a profile names. */
-export function archivesTick(config: Config, { clock, log }: Around, { archives, state }: { archives: KeptArchives; state: State }): Tick {
+export function archivesTick(config: Config, { clock, log }: Around, { archives, state }: { archives: ArchiveBackend; state: Stores }): Tick {
   const named = async (): Promise<ReadonlySet<Digest>> => {
     const [extensions, profiles] = await Promise.all([state.extensions.all(), state.profiles.all()]);
     return new Set([...extensions.map(({ digest }) => digest), ...profiles.flatMap(({ archive }) => archive?.digest ?? [])]);
@@ -51,7 +51,7 @@ export async function openArchives(config: Config, { clock, log }: Around): Prom
 const isOwnAlone = ({ role, dataDir, archives }: Config): boolean =>
   role !== "all" && archives.s3Bucket === null && archives.directory === join(dataDir, "archives");
 
-async function openKept({ archives }: Config, clock: Clock, stops: Stops): Promise<KeptArchives> {
+async function openKept({ archives }: Config, clock: Clock, stops: Stops): Promise<ArchiveBackend> {
   const { s3Bucket: bucket, s3Endpoint: endpoint, s3AccessKeyId: accessKeyId, s3SecretAccessKey: secretAccessKey } = archives;
   if (bucket === null) return new DirectoryArchives(archives.directory, clock);
   // Large, and of no use to a deployment that keeps archives in a directory.

@@ -3,18 +3,18 @@ import { Secret } from "../base/crypto/secret.js";
 import { Stops } from "../base/stops.js";
 import type { Config } from "../config/config.js";
 import { closeToOthers } from "../config/private-files.js";
-import type { Lifetime } from "./shutdown.js";
+import type { ProcessContext } from "./shutdown.js";
 import { lockDirectory } from "../store/private/directory-lock.js";
 import { startPrivateRedis } from "../store/private/private-redis.js";
 
 /** What every role is given beside its configuration. */
-export interface Surroundings extends Lifetime {
+export interface DaemonContext extends ProcessContext {
   /** The configured Redis, or the socket of the private one: a URL or an absolute path. */
   readonly redisUrl: Secret;
 }
 
 /** What a role's module exports. One that throws has stopped what it had started. */
-export type Role = (config: Config, surroundings: Surroundings) => Promise<Stops>;
+export type Role = (config: Config, surroundings: DaemonContext) => Promise<Stops>;
 
 /** Someone else holds the data directory: said to the user as it is, without a stack. */
 export class DirectoryHeld extends Error {
@@ -27,13 +27,13 @@ export class DirectoryHeld extends Error {
   }
 }
 
-async function holdDirectory({ dataDir }: Config, { clock }: Lifetime): Promise<() => Promise<void>> {
+async function holdDirectory({ dataDir }: Config, { clock }: ProcessContext): Promise<() => Promise<void>> {
   const lock = await lockDirectory(dataDir, clock);
   if (lock.kind === "held") throw new DirectoryHeld(dataDir, lock.pid);
   return lock.release;
 }
 
-async function openRedis(config: Config, lifetime: Lifetime, stops: Stops): Promise<Secret> {
+async function openRedis(config: Config, lifetime: ProcessContext, stops: Stops): Promise<Secret> {
   if (config.redis.url) return config.redis.url;
   const { executable, startLimitMs, stopLimitMs } = config.redis;
   const redis = await startPrivateRedis({
@@ -47,7 +47,7 @@ async function openRedis(config: Config, lifetime: Lifetime, stops: Stops): Prom
 }
 
 /** A role on its ground: the data directory held and Redis there before it starts, given up after it has stopped. */
-export async function startOnGround(role: Role, config: Config, lifetime: Lifetime): Promise<Stops> {
+export async function boot(role: Role, config: Config, lifetime: ProcessContext): Promise<Stops> {
   // The role bounds its own stop, drain included; this only keeps one that hangs from holding up the rest.
   const stops = new Stops(lifetime.clock, config.drain.limitMs + config.stop.limitMs);
   try {

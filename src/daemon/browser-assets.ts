@@ -7,23 +7,23 @@ import { unpackProfile } from "../browser/profile/unpack-profile.js";
 import type { Config } from "../config/config.js";
 import { encryptionKey } from "../config/kept.js";
 import { extensionLimits } from "./extensions.js";
-import type { Surroundings } from "./boot.js";
-import { Attaching } from "../node/attach-profile.js";
-import { Changing } from "../node/change-session.js";
-import type { Networks } from "../node/network-sync.js";
-import type { FencePorts } from "../node/lease-commands.js";
-import { Furnishing } from "../node/browser-assets.js";
+import type { DaemonContext } from "./boot.js";
+import { AttachProfile } from "../node/attach-profile.js";
+import { ChangeSession } from "../node/change-session.js";
+import type { NetworkSync } from "../node/network-sync.js";
+import type { LeaseCommandPorts } from "../node/lease-commands.js";
+import { BrowserAssets } from "../node/browser-assets.js";
 import { Restarts } from "../node/restarts.js";
-import { Saving } from "../node/profile-saver.js";
+import { ProfileSaver } from "../node/profile-saver.js";
 import type { Slots } from "../node/slots.js";
-import { Uploads } from "../node/extension-uploads.js";
+import { ExtensionUploads } from "../node/extension-uploads.js";
 import { makeRefresh } from "../pool/refresh.js";
 import type { ProfileArchives } from "../registry/profiles/profile.js";
-import type { State } from "./state.js";
+import type { Stores } from "./state.js";
 import type { Metrics } from "../observe/metrics.js";
 
 interface Wiring {
-  readonly state: State;
+  readonly state: Stores;
   readonly metrics: Metrics;
   readonly archives: Omit<ArchivesPart, "stops">;
   /** Without a private root, browsers do. */
@@ -31,35 +31,35 @@ interface Wiring {
 }
 
 /** What browsers of a node are made from, and where what they become is kept. */
-export interface Makings {
-  readonly furnishing: Furnishing;
-  readonly saving: Saving;
+export interface AssetsPart {
+  readonly furnishing: BrowserAssets;
+  readonly saving: ProfileSaver;
   /** What makes of running browsers something else. */
-  changing(slots: Slots, networks: Networks): Pick<FencePorts, "uploads" | "changing">;
+  changing(slots: Slots, networks: NetworkSync): Pick<LeaseCommandPorts, "uploads" | "changing">;
 }
 
 /** Of a step of the stop; the rest is for browsers that could not be saved in time. */
 const savingShare = 2 / 3;
 
 /** Wired by hand. */
-export async function openMakings(config: Config, { log, clock, hurry }: Surroundings, { state, metrics, archives, seesHostFiles }: Wiring): Promise<Makings> {
+export async function openBrowserAssets(config: Config, { log, clock, hurry }: DaemonContext, { state, metrics, archives, seesHostFiles }: Wiring): Promise<AssetsPart> {
   const profiles = await openProfileArchives(config, { state, archives });
   const { cache } = archives;
   const rules = { ...extensionLimits(config), seesHostFiles };
   const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, rules);
-  const furnishing = new Furnishing({
+  const furnishing = new BrowserAssets({
     extensions: state.extensions, profiles: state.profiles, archives: profiles, cache, log,
     unpackExtension: unpack, unpackProfile: (tar, room) => unpackProfile(tar, room, config.profiles),
   });
-  const saving = new Saving({
+  const saving = new ProfileSaver({
     profiles, pack: packProfile, saved: makeRefresh(state), meter: metrics, clock, log, hurry, limitMs: config.profiles.saveLimitMs,
     hurriedMs: config.stop.stepMs * savingShare, parallelSaves: config.node.parallelLaunches,
   });
-  const changing: Makings["changing"] = (slots, networks) => {
+  const changing: AssetsPart["changing"] = (slots, networks) => {
     const restarts = new Restarts({ slots, clock, log });
     return {
-      uploads: new Uploads({ homes: state.homes, restarts, cache, unpack, loadLimitMs: config.extensions.loadLimitMs, log }),
-      changing: new Changing({ attaching: new Attaching({ furnishing, restarts, log }), networks, log }),
+      uploads: new ExtensionUploads({ homes: state.homes, restarts, cache, unpack, loadLimitMs: config.extensions.loadLimitMs, log }),
+      changing: new ChangeSession({ attaching: new AttachProfile({ furnishing, restarts, log }), networks, log }),
     };
   };
   return { furnishing, saving, changing };

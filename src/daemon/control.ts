@@ -1,4 +1,4 @@
-import { type ControlId, type Home, homeOf, newControlId, newRequestId, onDemandHome, type PoolId } from "../base/ids.js";
+import { type ControlId, type Partition, homeOf, newControlId, newRequestId, onDemandHome, type PoolId } from "../base/ids.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { textOf } from "../base/log.js";
 import type { Secret } from "../base/crypto/secret.js";
@@ -7,47 +7,47 @@ import type { Config } from "../config/config.js";
 import { apiKey } from "../config/kept.js";
 import { type ArchivesPart, archivesTick } from "./archives.js";
 import { extensionUploads, openExtensions, uploadPorts } from "./extensions.js";
-import { findNode, findNodeAddress, limitsOf } from "./gateway.js";
-import type { Surroundings } from "./boot.js";
+import { findNode, findNodeAddress, gatewayLimitsOf } from "./gateway.js";
+import type { DaemonContext } from "./boot.js";
 import type { HttpDeps } from "../http/deps.js";
 import type { Front } from "../http/front.js";
 import { makeAskCurl } from "../gateway/relay/remote-curl.js";
-import { makeTellDirectly } from "../gateway/relay/direct-messages.js";
+import { makeSendDirectly } from "../gateway/relay/direct-messages.js";
 import { listen, type Listening } from "../http/server.js";
 import { declarePools } from "../pool/declared-pools.js";
 import { makeAcquire } from "../lease/acquire.js";
-import { makeAskNode } from "../lease/ask-node.js";
+import { makeRequestNode } from "../lease/ask-node.js";
 import { makeCurl } from "../lease/curl.js";
 import type { AskCurl, ControlMessage } from "../pool/ports/messages.js";
-import { Configs } from "../pool/launch-templates.js";
-import { Cuts } from "../lease/cuts.js";
+import { SessionReader } from "../pool/launch-templates.js";
+import { PendingCuts } from "../lease/cuts.js";
 import type { Browser } from "../pool/browser.js";
-import { Desk } from "../lease/waiters.js";
-import { makeFill, makeKick } from "../pool/fill.js";
+import { Waiters } from "../lease/waiters.js";
+import { makeFill, makeFillSoon } from "../pool/fill.js";
 import { Grants } from "../lease/grants.js";
 import { patternsOf } from "../base/net/hosts.js";
-import { Labels } from "../pool/pool-labels.js";
-import { type AcquireMeter, metered } from "../lease/metered-acquire.js";
-import { Directory } from "../lease/node-directory.js";
+import { PoolLabels } from "../pool/pool-labels.js";
+import { type AcquireMeter, meterAcquire } from "../lease/metered-acquire.js";
+import { NodeDirectory } from "../lease/node-directory.js";
 import { makeListPools } from "../pool/list-pools.js";
-import type { Defaults } from "../pool/merge-spec.js";
-import type { Nodes } from "../pool/ports/node-store.js";
+import type { SpecDefaults } from "../pool/merge-spec.js";
+import type { NodeStore } from "../pool/ports/node-store.js";
 import type { PoolOperations, SessionOperations } from "../pool/operations.js";
 import { makeCreatePool, makeFlushPool, makeGetPool, makePoolBrowsers, makeRemovePool, makeUpdatePool } from "../pool/pool-operations.js";
 import type { References } from "../registry/references.js";
-import { makeRefreshHome } from "../pool/refresh.js";
-import type { Silence } from "../pool/silent-nodes.js";
+import { makeRefreshPartition } from "../pool/refresh.js";
+import type { SilentNodes } from "../pool/silent-nodes.js";
 import { makeRelease, makeRemoveSession } from "../lease/release.js";
 import { makeCreateSession } from "../lease/create-session.js";
 import { makeListSessions } from "../lease/list-sessions.js";
 import { makeAddExtensions } from "../lease/add-extensions.js";
 import { makeGetSession, makeUpdateSession } from "../lease/update-session.js";
 import { tokenOf } from "../base/crypto/lease-token.js";
-import { makeUpkeep, type Upkeep } from "../pool/maintenance.js";
+import { makeMaintenance, type Maintenance } from "../pool/maintenance.js";
 import { openProfiles } from "./profiles.js";
 import { openProxies } from "./proxies.js";
 import { startTicks, type Tick } from "../schedule/ticks.js";
-import { type State, whyUnready } from "./state.js";
+import { type Stores, whyUnready } from "./state.js";
 import { listenAsControl } from "../store/messages.js";
 import type { Metrics } from "../observe/metrics.js";
 
@@ -56,7 +56,7 @@ export interface ControlParts {
   readonly metrics: Metrics;
   readonly front: Front;
   readonly archives: Pick<ArchivesPart, "archives" | "staging">;
-  readonly silence: Silence;
+  readonly silence: SilentNodes;
   readonly version: string;
   publicUrl(): string;
   /** Of the node in this process, if there is one: why it cannot serve. */
@@ -73,32 +73,32 @@ export interface Control {
 }
 
 interface Wiring {
-  readonly state: State;
+  readonly state: Stores;
   readonly parts: ControlParts;
 }
 
 /** The control role, wired by hand. */
-export async function openControl(config: Config, surroundings: Surroundings, wiring: Wiring): Promise<{ control: Control; stops: Stops }> {
+export async function openControl(config: Config, surroundings: DaemonContext, wiring: Wiring): Promise<{ control: Control; stops: Stops }> {
   const { log, clock, stopping } = surroundings;
   const { state, parts } = wiring;
   const { homes, projects, nodes, queues, wire } = state;
   const stops = new Stops(clock, config.stop.stepMs);
   const control = newControlId();
 
-  const desk = new Desk(clock);
+  const desk = new Waiters(clock);
   const grants = new Grants(control, { homes, projects, desk, clock, log, beatPeriodMs: config.acquire.controlBeatPeriodMs });
   stops.add("grants", () => grants.close());
   const directory = openDirectory(config, surroundings, nodes);                     stops.add("directory", () => directory?.close());
-  const tellDirectly = makeTellDirectly({ secret: parts.secret, clock, log, findNode: findNode(state), unreachable: (address) => parts.silence.suspect(address) });
-  const cuts = new Cuts({ homes, clock, log, tellDirectly });
+  const tellDirectly = makeSendDirectly({ secret: parts.secret, clock, log, findNode: findNode(state), unreachable: (address) => parts.silence.suspect(address) });
+  const cuts = new PendingCuts({ homes, clock, log, tellDirectly });
   state.signals.on("lease.cut", (cut) => cuts.watch(cut));                          stops.add("cuts", () => cuts.close());
-  const asking = makeAskNode(control, { wire, clock, tellDirectly });
+  const asking = makeRequestNode(control, { wire, clock, tellDirectly });
   const onMessage = (message: ControlMessage): void => (message.kind === "answer" ? asking.hear(message) : deliver({ desk, grants }, message));
   const fill = makeFill({ homes, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
-  const kickHome = makeKick(fill, (home, error) => log.warn({ home, error: textOf(error) }, "fill left to the tick"));
+  const kickHome = makeFillSoon(fill, (home, error) => log.warn({ home, error: textOf(error) }, "fill left to the tick"));
   const hearing = listeningOf(config, state);
   const kick = (pool: PoolId): void => kickHome(homeOf(pool));
-  const askCurl = makeAskCurl({ secret: parts.secret, clock, log, limits: limitsOf(config).curl, findAddress: findNodeAddress(state, undefined), unreachable: (address) => parts.silence.suspect(address) });
+  const askCurl = makeAskCurl({ secret: parts.secret, clock, log, limits: gatewayLimitsOf(config).curl, findAddress: findNodeAddress(state, undefined), unreachable: (address) => parts.silence.suspect(address) });
   const { pools, sessions } = wireOperations(config, { state, desk, grants, control, kick, askNode: asking.ask, askCurl, clock, metrics: parts.metrics, archives: parts.archives.archives });
 
   const proxies = await openProxies(config, surroundings, state);
@@ -116,8 +116,8 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
     await declarePools(config.pools, { pools, ...referencesOf(state), log, defaults: defaultsOf(config), request: newRequestId });
     // By a timer of its own: a tick may take its time.
     stops.add("listening", clock.every(config.periods.fillMs, () => void hearing.listensMs().catch((error: unknown) => log.warn({ error: textOf(error) }, "listening was not noted"))));
-    const upkeep = makeUpkeep({
-      homes, projects, nodes, jobs: queues, clock, log, fill, refresh: makeRefreshHome(state), queues, maxLeases: config.recycle.maxLeases,
+    const upkeep = makeMaintenance({
+      homes, projects, nodes, jobs: queues, clock, log, fill, refresh: makeRefreshPartition(state), queues, maxLeases: config.recycle.maxLeases,
       ...hearing,
     });
     const sweep = archivesTick(config, surroundings, { state, archives: parts.archives.archives });
@@ -132,33 +132,33 @@ export async function openControl(config: Config, surroundings: Surroundings, wi
 }
 
 /** Exported for tests. */
-export function deliver({ desk, grants }: { desk: Desk; grants: Grants }, message: Exclude<ControlMessage, { kind: "answer" }>): void {
+export function deliver({ desk, grants }: { desk: Waiters; grants: Grants }, message: Exclude<ControlMessage, { kind: "answer" }>): void {
   if (desk.deliver(message.connection, message) || message.kind !== "granted") return;
   const { id, lease } = JSON.parse(message.browser) as Browser;
   if (lease) grants.unwanted(lease.id, id);
 }
 
 /** What runs in this process need not wait for a tick: a browser is replaced as soon as it is over, or as there is room. */
-function kickWhereLacking({ signals }: State, kick: (home: Home) => void): () => void {
-  const hear = ({ home }: { home: Home }): void => void (home !== onDemandHome && kick(home));
+function kickWhereLacking({ signals }: Stores, kick: (home: Partition) => void): () => void {
+  const hear = ({ home }: { home: Partition }): void => void (home !== onDemandHome && kick(home));
   const deaf = [signals.on("browser.retiring", hear), signals.on("browser.gone", hear)];
   return () => deaf.forEach((stop) => stop());
 }
 
 /** A control that has noted nothing for several periods of the fill has left a gap in which nobody was heard. */
-const listeningOf = ({ acquire, node, periods }: Config, { ticks }: State): Pick<Parameters<typeof makeUpkeep>[0], "listensMs" | "lostAfterMs"> => ({
+const listeningOf = ({ acquire, node, periods }: Config, { ticks }: Stores): Pick<Parameters<typeof makeMaintenance>[0], "listensMs" | "lostAfterMs"> => ({
   listensMs: () => ticks.steadyMs(Math.max(3 * periods.fillMs, acquire.controlLostAfterMs / 2)),
   lostAfterMs: { node: node.lostAfterMs, control: acquire.controlLostAfterMs },
 });
 
 interface OperationParts {
-  readonly state: State;
-  readonly desk: Desk;
+  readonly state: Stores;
+  readonly desk: Waiters;
   readonly grants: Grants;
   readonly control: ControlId;
   readonly clock: Clock;
   readonly metrics: Metrics;
-  readonly askNode: ReturnType<typeof makeAskNode>["ask"];
+  readonly askNode: ReturnType<typeof makeRequestNode>["ask"];
   readonly askCurl: AskCurl;
   readonly archives: ArchivesPart["archives"];
   kick(pool: PoolId): void;
@@ -169,7 +169,7 @@ function wireOperations(config: Config, parts: OperationParts): { pools: PoolOpe
   const { homes, projects, nodes, queues } = state;
   const { region } = config;
   const refs = referencesOf(state);
-  const configs = new Configs(homes, refs);
+  const configs = new SessionReader(homes, refs);
   const defaults = defaultsOf(config);
   const ending = { homes, projects, retryWindowMs: config.acquire.retryWindowMs, clock, saveWaitMs: config.profiles.saveWaitMs };
   const poolPorts = { homes, projects, ...refs, defaults, region, kick, ...config.limits };
@@ -177,7 +177,7 @@ function wireOperations(config: Config, parts: OperationParts): { pools: PoolOpe
   const pools: PoolOperations = {
     create: makeCreatePool(poolPorts), list: makeListPools({ homes, projects, region }), get: makeGetPool(poolPorts),
     update: makeUpdatePool(poolPorts), remove: makeRemovePool(poolPorts), flush: makeFlushPool(poolPorts), browsers: makePoolBrowsers(poolPorts),
-    acquire: metered(acquire, { clock, meter: acquireMeter(new Labels(homes), metrics) }), release: makeRelease(ending),
+    acquire: meterAcquire(acquire, { clock, meter: acquireMeter(new PoolLabels(homes), metrics) }), release: makeRelease(ending),
   };
   const launchWaitMs = Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs);
   const asked = { homes, projects, reports: state.reports, ...refs, configs, askNode, restartLimitMs: config.node.launchLimitMs + answerMarginMs };
@@ -196,33 +196,33 @@ const loadWaitOf = ({ extensions, node }: Config): Millis => Math.min(extensions
 /** A restart takes a launch, the end of what runs before it, and the answer's way. */
 const answerMarginMs = 5000;
 
-const referencesOf = ({ proxies, profiles, extensions }: State): References => ({ proxies, profiles, extensions });
+const referencesOf = ({ proxies, profiles, extensions }: Stores): References => ({ proxies, profiles, extensions });
 
-const defaultsOf = ({ fill, browser, egress }: Config): Defaults => ({
+const defaultsOf = ({ fill, browser, egress }: Config): SpecDefaults => ({
   fillRatePerMinute: fill.defaultRatePerMinute, maxFillRatePerMinute: fill.maxRatePerMinute, engine: browser.engine,
   privateHostsCeiling: patternsOf(egress.privateHostsCeiling),
 });
 
-const ticksOf = ({ periods }: Config, { fill, reap, recycle }: Upkeep): readonly Tick[] => [
+const ticksOf = ({ periods }: Config, { fill, reap, recycle }: Maintenance): readonly Tick[] => [
   { name: "fill", periodMs: periods.fillMs, run: fill },
   { name: "reap", periodMs: periods.reapMs, run: reap },
   { name: "recycle", periodMs: periods.recycleMs, run: recycle },
 ];
 
 /** Only where URLs are to name nodes themselves. */
-const openDirectory = ({ node }: Config, { clock, log }: Surroundings, nodes: Nodes): Directory | undefined =>
+const openDirectory = ({ node }: Config, { clock, log }: DaemonContext, nodes: NodeStore): NodeDirectory | undefined =>
   node.handOutOwnAddress
-    ? new Directory(nodes, { clock, periodMs: node.beatPeriodMs, onFault: (error) => log.warn({ error: textOf(error) }, "nodes could not be read") })
+    ? new NodeDirectory(nodes, { clock, periodMs: node.beatPeriodMs, onFault: (error) => log.warn({ error: textOf(error) }, "nodes could not be read") })
     : undefined;
 
-const makeLinks = (parts: ControlParts, directory: Directory | undefined): HttpDeps["links"] => (browser, lease, node) => {
+const makeLinks = (parts: ControlParts, directory: NodeDirectory | undefined): HttpDeps["links"] => (browser, lease, node) => {
   const own = node && directory?.find(node);
   const at = `${(own ?? parts.publicUrl()).replace(/^http/, "ws")}/browsers/${browser}`;
   const token = tokenOf(parts.secret, browser, lease);
   return { cdp_ws_url: `${at}/cdp?token=${token}`, webdriver_ws_url: `${at}/webdriver/session?token=${token}` };
 };
 
-const acquireMeter = (labels: Labels, metrics: Metrics): AcquireMeter => ({
+const acquireMeter = (labels: PoolLabels, metrics: Metrics): AcquireMeter => ({
   acquired: (ref, outcome, waitedMs) => void labels.ofRef(ref).then((pool) => metrics.acquired(pool, outcome, waitedMs), () => {}),
 });
 

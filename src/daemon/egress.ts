@@ -3,31 +3,31 @@ import { Seal } from "../base/crypto/seal.js";
 import { Stops } from "../base/stops.js";
 import type { BrowserId } from "../base/ids.js";
 import { findTool } from "../browser/executable.js";
-import type { Host } from "../browser/host.js";
+import type { BrowserHost } from "../browser/host.js";
 import { hasPrivateRoot } from "../browser/isolation/rungs.js";
 import type { Config } from "../config/config.js";
 import { encryptionKey } from "../config/kept.js";
 import { findNamespaces } from "../egress/namespace/namespace.js";
-import { makeOwn } from "../egress/reserved-endpoints.js";
+import { makeReservedEndpoints } from "../egress/reserved-endpoints.js";
 import type { EgressSettings, Listener } from "../egress/parts.js";
 import { canFindPeerUid } from "../egress/peer.js";
 import { openPort } from "../egress/port.js";
 import { makeResolve } from "../egress/resolve.js";
-import type { Surroundings } from "./boot.js";
-import { OwnPlaces, redisPlaces } from "./reserved-endpoints.js";
-import { Door, type DoorPorts } from "../node/browser-egress.js";
+import type { DaemonContext } from "./boot.js";
+import { EndpointWatch, redisEndpoints } from "./reserved-endpoints.js";
+import { BrowserEgress, type BrowserEgressPorts } from "../node/browser-egress.js";
 import type { NodeAddress } from "../gateway/ports.js";
-import { Tally } from "../node/traffic-counters.js";
+import { TrafficCounters } from "../node/traffic-counters.js";
 import { openUpstream } from "../registry/proxies/operations.js";
 import { patternsOf } from "../base/net/hosts.js";
-import { Labels } from "../pool/pool-labels.js";
-import type { LaunchConfig } from "../spec/launch-template.js";
-import type { State } from "./state.js";
+import { PoolLabels } from "../pool/pool-labels.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
+import type { Stores } from "./state.js";
 import type { Metrics } from "../observe/metrics.js";
 
 /** How the browsers of a node are let out. */
-export interface Ways {
-  open(browser: BrowserId, config: LaunchConfig): Promise<Door>;
+export interface EgressPart {
+  open(browser: BrowserId, config: LaunchTemplate): Promise<BrowserEgress>;
   /** Why no browser can be let out as the settings demand. */
   readonly unready: string | undefined;
   /** Where this daemon listens, closed to browsers from now on. */
@@ -35,9 +35,9 @@ export interface Ways {
 }
 
 interface Wiring {
-  readonly state: State;
+  readonly state: Stores;
   readonly metrics: Metrics;
-  readonly host: Host;
+  readonly host: BrowserHost;
 }
 
 /** Longest head of a request: what Chromium sends with every cookie it may have. */
@@ -47,27 +47,27 @@ const tellEveryMs = 1000;
 const ownPlacesMs = 5000;
 
 /** The egress of a node, wired by hand. */
-export async function openWays(config: Config, { log, clock, redisUrl }: Surroundings, { state, metrics, host }: Wiring): Promise<{ ways: Ways; stops: Stops }> {
+export async function openEgress(config: Config, { log, clock, redisUrl }: DaemonContext, { state, metrics, host }: Wiring): Promise<{ ways: EgressPart; stops: Stops }> {
   const stops = new Stops(clock, config.stop.stepMs);
   const tier = await findTier(config, { host, clock, log });
   if (tier.close) stops.add("network namespaces", tier.close);
   const seal = new Seal(await encryptionKey(config));
-  const own = new OwnPlaces({ clock, log, sources: [state.redisMembers, () => state.nodes.living()] });
-  await Promise.all([own.add({ host: "127.0.0.1", port: host.canary.port }), ...redisPlaces(redisUrl.reveal()).map((place) => own.add(place))]);
+  const own = new EndpointWatch({ clock, log, sources: [state.redisMembers, () => state.nodes.living()] });
+  await Promise.all([own.add({ host: "127.0.0.1", port: host.canary.port }), ...redisEndpoints(redisUrl.reveal()).map((place) => own.add(place))]);
   stops.add("own places", clock.every(ownPlacesMs, () => void own.refresh()));
-  const tally = new Tally();
-  const labels = new Labels(state.homes);
+  const tally = new TrafficCounters();
+  const labels = new PoolLabels(state.homes);
   stops.add("tally", clock.every(tellEveryMs, () => void tally.tell((home) => labels.ofHome(home), metrics)));
   const { connectLimitMs, resolvers, privateHosts, privateHostsCeiling } = config.egress;
-  const ports: DoorPorts = {
+  const ports: BrowserEgressPorts = {
     privateHosts, privateHostsCeiling: patternsOf(privateHostsCeiling), allowedProbeUrl: config.egress.allowedProbeUrl, log, meter: metrics, openListener: tier.openListener, openUpstream: (id) => openUpstream({ store: state.proxies, seal }, id),
     egress: {
-      settings: settingsOf(config), own: makeOwn(own.places), clock, log, meter: tally,
+      settings: settingsOf(config), own: makeReservedEndpoints(own.places), clock, log, meter: tally,
       resolve: makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) }),
     },
   };
-  const ways: Ways = {
-    open: (browser, launch) => Door.open(browser, launch, ports),
+  const ways: EgressPart = {
+    open: (browser, launch) => BrowserEgress.open(browser, launch, ports),
     unready: tier.unready,
     async close(place) {
       await own.add(place);
@@ -82,7 +82,7 @@ const settingsOf = ({ egress }: Config): EgressSettings => ({
   headerBytes, curlBodyBytes: egress.curlBodyBytes,
 });
 
-type TierParts = Pick<Surroundings, "clock" | "log"> & { readonly host: Host };
+type TierParts = Pick<DaemonContext, "clock" | "log"> & { readonly host: BrowserHost };
 
 interface Tier {
   openListener(): Promise<Listener>;
@@ -93,7 +93,7 @@ interface Tier {
 const peerLimitMs = 2000;
 
 /** Whose connections may be a browser's: of root's uids for them, else our own. undefined where this machine does not tell whose one is. */
-async function findPeerRule({ uids, clock }: Host, log: Surroundings["log"]): Promise<((uid: number) => boolean) | undefined> {
+async function findPeerRule({ uids, clock }: BrowserHost, log: DaemonContext["log"]): Promise<((uid: number) => boolean) | undefined> {
   const isTold = await within(clock, { what: "finding whose a connection is", limitMs: peerLimitMs }, canFindPeerUid()).catch(() => false);
   if (isTold) return (uid) => (uids ? uids.owns(uid) : uid === process.geteuid?.());
   log.warn({}, "proxies of browsers take connections of every user of this machine: whose one is cannot be found out here");

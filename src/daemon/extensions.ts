@@ -4,21 +4,21 @@ import { checkExtension } from "../archive/formats/check-extension.js";
 import { makeFromStore } from "../archive/formats/web-store.js";
 import { blockedPermissions } from "../browser/policy/managed-policy.js";
 import type { Config } from "../config/config.js";
-import type { Surroundings } from "./boot.js";
+import type { DaemonContext } from "./boot.js";
 import type { UploadLimits } from "../http/deps.js";
 import type { makeAddExtensions } from "../lease/add-extensions.js";
 import { type ExtensionPorts, makeExtensionOperations } from "../registry/extensions/operations.js";
 import type { ExtensionOperations } from "../registry/extensions/extension.js";
-import type { State } from "./state.js";
+import type { Stores } from "./state.js";
 
 interface Parts {
-  readonly state: Pick<State, "homes" | "projects" | "extensions">;
+  readonly state: Pick<Stores, "homes" | "projects" | "extensions">;
   readonly archives: Archives;
   readonly staging: Staging;
 }
 
 /** The registry of extensions, wired by hand. */
-export function openExtensions(config: Config, { clock }: Pick<Surroundings, "clock">, { state, archives, staging }: Parts): ExtensionOperations {
+export function openExtensions(config: Config, { clock }: Pick<DaemonContext, "clock">, { state, archives, staging }: Parts): ExtensionOperations {
   const { maxBytes, storeUrl, storeLimitMs } = config.extensions;
   return makeExtensionOperations({
     homes: state.homes, projects: state.projects, store: state.extensions, archives, maxExtensions: config.limits.maxExtensions,

@@ -1,18 +1,18 @@
 import type { Config } from "../config/config.js";
 import { urlOf } from "../config/resolve.js";
-import type { Surroundings } from "./boot.js";
+import type { DaemonContext } from "./boot.js";
 import type { BrowserId, LeaseId, NodeId } from "../base/ids.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { defaultGate } from "../gateway/gates/default-gate.js";
 import { Gateway } from "../gateway/gateway.js";
-import { defaultLimits, type Limits } from "../gateway/limits.js";
+import { defaultGatewayLimits, type GatewayLimits } from "../gateway/limits.js";
 import type { GatewayMetrics, GatewayPorts, NodeAddress } from "../gateway/ports.js";
-import { answers } from "../gateway/relay/reachability.js";
-import { Silence } from "../pool/silent-nodes.js";
-import { lateAfterMs, type State } from "./state.js";
+import { isReachable } from "../gateway/relay/reachability.js";
+import { SilentNodes } from "../pool/silent-nodes.js";
+import { lateAfterMs, type Stores } from "./state.js";
 import type { Metrics } from "../observe/metrics.js";
 
-export interface GatewayWiring {
+export interface GatewayContext {
   readonly secret: Secret;
   readonly metrics: Metrics;
   publicUrl(): string;
@@ -23,13 +23,13 @@ export interface GatewayWiring {
 }
 
 /** A gateway over the browsers of this process; a control alone has none and sends every client on. */
-export function wireGateway(
+export function makeGateway(
   config: Config,
-  { clock, log }: Surroundings,
-  { wiring, local }: { wiring: GatewayWiring; local: Pick<GatewayPorts, "findBrowser" | "connect"> },
+  { clock, log }: DaemonContext,
+  { wiring, local }: { wiring: GatewayContext; local: Pick<GatewayPorts, "findBrowser" | "connect"> },
 ): Gateway {
   return new Gateway({
-    clock, log, secret: wiring.secret, gate: defaultGate, limits: limitsOf(config),
+    clock, log, secret: wiring.secret, gate: defaultGate, limits: gatewayLimitsOf(config),
     judgeScript: new URL("../gateway/gates/judge-worker.js", import.meta.url),
     get publicUrl() {
       return wiring.publicUrl();
@@ -38,8 +38,8 @@ export function wireGateway(
   });
 }
 
-export const limitsOf = ({ gateway, egress }: Config): Limits => ({
-  ...defaultLimits, messageBytes: gateway.maxMessageBytes, clients: gateway.maxClients, cutBytes: gateway.maxBufferedBytes, holdMs: gateway.stalledMs,
+export const gatewayLimitsOf = ({ gateway, egress }: Config): GatewayLimits => ({
+  ...defaultGatewayLimits, messageBytes: gateway.maxMessageBytes, clients: gateway.maxClients, cutBytes: gateway.maxBufferedBytes, holdMs: gateway.stalledMs,
   sessions: { client: gateway.maxSessions, browser: gateway.maxBrowserSessions },
   unfinished: { browserBytes: gateway.maxUnfinishedBytes, daemonBytes: gateway.maxTotalUnfinishedBytes },
   unread: { browserBytes: gateway.maxBrowserBufferedBytes, daemonBytes: gateway.maxTotalBufferedBytes },
@@ -55,27 +55,27 @@ const meterOf = (metrics: Metrics): GatewayMetrics => ({
   refused: (method) => metrics.refused(method),
 });
 
-export const openSilence = (config: Config, { clock, log }: Surroundings, { homes, projects, nodes }: State): Silence =>
-  new Silence({
+export const openSilentNodes = (config: Config, { clock, log }: DaemonContext, { homes, projects, nodes }: Stores): SilentNodes =>
+  new SilentNodes({
     homes, projects, nodes, clock, log, lookEveryMs: config.node.beatPeriodMs, keptMs: config.node.lostAfterMs,
-    answers: (node) => answers(node, { clock, limitMs: lateAfterMs(config.node) }),
+    answers: (node) => isReachable(node, { clock, limitMs: lateAfterMs(config.node) }),
   });
 
 /** Where the node of a session is reached, by its record and the node's own beat; never this node itself. */
-export const findNodeAddress = ({ homes, nodes }: State, own: string | undefined) => async (browser: BrowserId): Promise<NodeAddress | undefined> => {
+export const findNodeAddress = ({ homes, nodes }: Stores, own: string | undefined) => async (browser: BrowserId): Promise<NodeAddress | undefined> => {
   const found = await homes.findBrowser(browser);
   if (!found || found.browser.node === own) return undefined;
   return await findNode({ nodes })(found.browser.node);
 };
 
 /** Where a node is reached, by its own beat. */
-export const findNode = ({ nodes }: Pick<State, "nodes">) => async (id: NodeId): Promise<NodeAddress | undefined> => {
+export const findNode = ({ nodes }: Pick<Stores, "nodes">) => async (id: NodeId): Promise<NodeAddress | undefined> => {
   const facts = (await nodes.living()).find((node) => node.id === id);
   return facts && { host: facts.host, port: facts.port, ...(facts.isSecure && { isSecure: true }) };
 };
 
 /** Why a lease is over: its browser's record tells, or its tombstone, where the session ended with it; else it was released. */
-export const findLeaseEnd = ({ homes, projects }: Pick<State, "homes" | "projects">) => async (browser: BrowserId, lease: LeaseId): Promise<string | undefined> => {
+export const findLeaseEnd = ({ homes, projects }: Pick<Stores, "homes" | "projects">) => async (browser: BrowserId, lease: LeaseId): Promise<string | undefined> => {
   // The record first: what it no longer tells has become a tombstone by then.
   const reason = await homes.findLeaseEnd(browser, lease);
   if (reason !== undefined) return reason;

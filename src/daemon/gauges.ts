@@ -1,13 +1,13 @@
-import { type Home, homeOf, onDemandHome } from "../base/ids.js";
+import { type Partition, homeOf, onDemandHome } from "../base/ids.js";
 import { onDemandLabel } from "../pool/pool-labels.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
-import type { State } from "./state.js";
-import type { PoolReading, Readings } from "../observe/metrics.js";
+import type { Stores } from "./state.js";
+import type { PoolGauge, Gauges } from "../observe/metrics.js";
 
 /** What a control shows of the store at each scrape. */
-export const readingsOf = ({ homes, projects, nodes }: Pick<State, "homes" | "projects" | "nodes">): Readings => ({
+export const gaugesOf = ({ homes, projects, nodes }: Pick<Stores, "homes" | "projects" | "nodes">): Gauges => ({
   async pools() {
-    const readingOf = async (pool: string, home: Home): Promise<PoolReading> => {
+    const readingOf = async (pool: string, home: Partition): Promise<PoolGauge> => {
       const { waiting, stale: _stale, ...states } = await homes.counts(home);
       return { pool, states, waiting };
     };

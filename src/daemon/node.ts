@@ -3,42 +3,42 @@ import { within } from "../base/deadline.js";
 import { textOf } from "../base/log.js";
 import { type BrowserId, type LeaseId, newRequestId, type NodeId } from "../base/ids.js";
 import { Stops } from "../base/stops.js";
-import { type Host, openHost } from "../browser/host.js";
+import { type BrowserHost, openHost } from "../browser/host.js";
 import { launchChromium } from "../browser/launch.js";
 import type { ArchivesPart } from "./archives.js";
 import { memoryOf } from "../browser/resources/memory-usage.js";
 import { guardReadable } from "../browser/readable-paths.js";
 import { findScratchDirectory, keepScratchDirectory, scratchDirectoriesOf } from "../browser/resources/scratch.js";
-import { countStored, fullness, storedInMount } from "../browser/resources/scratch-usage.js";
+import { measureStorage, fullness, measureMount } from "../browser/resources/scratch-usage.js";
 import { sweepEarlier, sweepLeftovers } from "../browser/sweep.js";
 import type { Config } from "../config/config.js";
-import { openWays, type Ways } from "./egress.js";
-import { type GatewayWiring, limitsOf, wireGateway } from "./gateway.js";
-import type { Surroundings } from "./boot.js";
-import { openMakings } from "./browser-assets.js";
+import { openEgress, type EgressPart } from "./egress.js";
+import { type GatewayContext, gatewayLimitsOf, makeGateway } from "./gateway.js";
+import type { DaemonContext } from "./boot.js";
+import { openBrowserAssets } from "./browser-assets.js";
 import { hasPrivateRoot } from "../browser/isolation/rungs.js";
 import { Bridge } from "../gateway/cdp/bridge.js";
 import { Drain } from "../node/drain.js";
-import { Contact } from "../node/redis-contact.js";
-import { Fence } from "../node/lease-commands.js";
+import { RedisContact } from "../node/redis-contact.js";
+import { LeaseCommands } from "../node/lease-commands.js";
 import type { Gateway } from "../gateway/gateway.js";
-import { Health } from "../node/launch-health.js";
-import { Keeping } from "../node/reconciler.js";
-import { NameTaken, takeName } from "../node/node-name.js";
-import { Networks } from "../node/network-sync.js";
-import type { NodeAddress, Registered } from "../gateway/ports.js";
+import { LaunchHealth } from "../node/launch-health.js";
+import { Reconciler } from "../node/reconciler.js";
+import { NodeNameTaken, claimNodeName } from "../node/node-name.js";
+import { NetworkSync } from "../node/network-sync.js";
+import type { NodeAddress, RegistrationReply } from "../gateway/ports.js";
 import { type SlotPorts, Slots } from "../node/slots.js";
-import { Succession } from "../node/lease-handover.js";
-import { startWatch } from "../node/resource-watch.js";
-import { Labels } from "../pool/pool-labels.js";
-import type { Beaten, NodeFacts, Nodes } from "../pool/ports/node-store.js";
+import { LeaseHandover } from "../node/lease-handover.js";
+import { startResourceWatch } from "../node/resource-watch.js";
+import { PoolLabels } from "../pool/pool-labels.js";
+import type { BeatResult, NodeFacts, NodeStore } from "../pool/ports/node-store.js";
 import type { Job } from "../pool/ports/pool-store.js";
 import { startWorker } from "../schedule/queues.js";
-import { launchTurns, type State, whyUnready } from "./state.js";
+import { launchTurns, type Stores, whyUnready } from "./state.js";
 import { listenAsNode } from "../store/messages.js";
 import type { Metrics } from "../observe/metrics.js";
 
-export interface AgentParts extends GatewayWiring {
+export interface NodeParts extends GatewayContext {
   readonly node: NodeId;
   /** The same for all daemons of one data directory. */
   readonly origin: string;
@@ -46,17 +46,17 @@ export interface AgentParts extends GatewayWiring {
 }
 
 /** A node's agent: opened, then begun once its address is known. */
-export interface Agent {
+export interface NodeRole {
   readonly gateway: Gateway;
   /** Takes what Redis may not bring. */
-  readonly hearDirectly: Fence["hearDirectly"];
+  readonly hearDirectly: LeaseCommands["hearDirectly"];
   /** Takes work and says that it is alive. `listening`: where this daemon does listen; others may reach it by another `address`. */
   begin(address: NodeAddress, listening: NodeAddress): Promise<void>;
   unready(): string | undefined;
 }
 
 /** The node role, wired by hand. */
-export async function openAgent(config: Config, surroundings: Surroundings, { state, parts }: Wiring): Promise<{ agent: Agent; stops: Stops }> {
+export async function openNode(config: Config, surroundings: DaemonContext, { state, parts }: Wiring): Promise<{ agent: NodeRole; stops: Stops }> {
   const { log, clock, stopping } = surroundings;
   const { homes, reports, projects, nodes } = state;
   const { node } = parts;
@@ -65,33 +65,33 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
 
   const host = await openHost(await hostSettings(config, { clock, log }), { clock, log });          stops.add("browser host", () => host.close());
   await sweepLeftovers(host);
-  const { ways, stops: egress } = await openWays(config, surroundings, { state, metrics: parts.metrics, host }); stops.add("egress", () => egress.run());
+  const { ways, stops: egress } = await openEgress(config, surroundings, { state, metrics: parts.metrics, host }); stops.add("egress", () => egress.run());
   const seesHostFiles = !hasPrivateRoot(host.walls?.rung ?? "none");
-  const { furnishing, saving, changing } = await openMakings(config, surroundings, { state, metrics: parts.metrics, archives: parts.archives, seesHostFiles });
+  const { furnishing, saving, changing } = await openBrowserAssets(config, surroundings, { state, metrics: parts.metrics, archives: parts.archives, seesHostFiles });
   let beatNow = (): void => {};
   const health = openHealth(config, surroundings, { node, nodes, changed: () => beatNow() });
   const slots = new Slots({
     homes, reports, clock, log, saving, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches, launchLimitMs: config.node.launchLimitMs * launchTurns,
     furnishing: (launch) => furnishing.of(launch),
     launch: (spec, { onAnswer, ...options }) => launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
-    makeBridge: (chromium) => new Bridge(chromium.pipe, clock, limitsOf(config).sessions),
+    makeBridge: (chromium) => new Bridge(chromium.pipe, clock, gatewayLimitsOf(config).sessions),
     meter: slotMeter(state, parts.metrics), health,
   });
-  const watch = startWatch({
+  const watch = startResourceWatch({
     slots, clock, log, meter: parts.metrics, limits: config.browser, maxFullness: config.node.maxScratchPercent / 100,
     memoryPeriodMs: config.node.memoryWatchPeriodMs, storagePeriodMs: config.node.storageWatchPeriodMs,
-    usage: { memory: memoryOf, stored: countStored, storedInMount, fullness: (inMounts) => fullness(host.scratchDirectory, inMounts) },
+    usage: { memory: memoryOf, stored: measureStorage, storedInMount: measureMount, fullness: (inMounts) => fullness(host.scratchDirectory, inMounts) },
   });
   stops.add("watch", () => watch.stop());
-  const networks = new Networks({ homes, reports, clock, log });
-  const succession = new Succession({ slots, homes, reports, networks, log });
-  const fence = new Fence({
+  const networks = new NetworkSync({ homes, reports, clock, log });
+  const succession = new LeaseHandover({ slots, homes, reports, networks, log });
+  const fence = new LeaseCommands({
     slots, homes, reports, networks, succession, log, ...changing(slots, networks), resetLimitMs: config.node.resetLimitMs,
     answer: ({ control, question }, { isDone: ok, ...why }) => state.wire.toControl(control, { kind: "answer", question, ok, ...why }),
   });
   const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
   const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
-  const keeping = new Keeping({ node, nodes, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
+  const keeping = new Reconciler({ node, nodes, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
   const gateway = openGateway({ config, surroundings, parts }, { reports, slots, fence, succession, keeping });
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
     await Promise.all([ways.close(address), ways.close(listening)]);
@@ -103,22 +103,22 @@ export async function openAgent(config: Config, surroundings: Surroundings, { st
 }
 
 interface Used {
-  readonly reports: State["reports"];
+  readonly reports: Stores["reports"];
   readonly slots: Slots;
-  readonly fence: Fence;
-  readonly succession: Succession;
-  readonly keeping: Keeping;
+  readonly fence: LeaseCommands;
+  readonly succession: LeaseHandover;
+  readonly keeping: Reconciler;
 }
 
 function openGateway(
-  { config, surroundings, parts }: { config: Config; surroundings: Surroundings; parts: AgentParts }, used: Used,
+  { config, surroundings, parts }: { config: Config; surroundings: DaemonContext; parts: NodeParts }, used: Used,
 ): Gateway {
   const findAddress = async (browser: BrowserId): Promise<NodeAddress | undefined> => {
     const address = await parts.findAddress(browser);
     if (!address) void used.keeping.lookFor(browser);
     return address;
   };
-  return wireGateway(config, surroundings, {
+  return makeGateway(config, surroundings, {
     wiring: { ...parts, findAddress },
     local: {
       findBrowser: (browser) => used.slots.find(browser),
@@ -129,8 +129,8 @@ function openGateway(
 
 /** Whoever else is on the browser is cut before; the first client of a lease waits for the dispatch of its start page. */
 async function register(
-  { reports, slots, fence, succession }: Used, { findEnd }: AgentParts, { browser, lease }: { browser: BrowserId; lease: LeaseId },
-): Promise<Registered> {
+  { reports, slots, fence, succession }: Used, { findEnd }: NodeParts, { browser, lease }: { browser: BrowserId; lease: LeaseId },
+): Promise<RegistrationReply> {
   const reply = await reports.connect(browser, lease);
   if (reply.kind === "over") return { kind: "gone", reason: (await findEnd(browser, lease)) ?? reply.why };
   const slot = slots.find(browser);
@@ -141,46 +141,46 @@ async function register(
 }
 
 interface Wiring {
-  readonly state: State;
-  readonly parts: AgentParts;
+  readonly state: Stores;
+  readonly parts: NodeParts;
 }
 interface Around {
   readonly config: Config;
-  readonly surroundings: Surroundings;
-  readonly state: State;
+  readonly surroundings: DaemonContext;
+  readonly state: Stores;
   readonly stops: Stops;
 }
 interface Begun {
   readonly node: NodeId;
   readonly slots: Slots;
-  readonly fence: Fence;
-  readonly networks: Networks;
-  readonly keeping: Keeping;
+  readonly fence: LeaseCommands;
+  readonly networks: NetworkSync;
+  readonly keeping: Reconciler;
   readonly drain: Drain;
   readonly gateway: Gateway;
   facts(): NodeFacts;
 }
 
 /** A node that was taken for lost goes on when what it held is cleared. One whose name another has taken meanwhile ends. */
-function heed(beaten: Beaten, { log, fail }: Surroundings): void {
+function heed(beaten: BeatResult, { log, fail }: DaemonContext): void {
   if (beaten.kind === "lost") log.warn({}, "node was taken for lost: it waits until what it held is cleared");
-  if (beaten.kind === "taken") fail(new NameTaken(beaten.by));
+  if (beaten.kind === "taken") fail(new NodeNameTaken(beaten.by));
 }
 
-const openHealth = ({ fill }: Config, { clock, log }: Surroundings, { node, nodes, changed }: { node: NodeId; nodes: Nodes; changed(): void }): Health =>
-  new Health({
+const openHealth = ({ fill }: Config, { clock, log }: DaemonContext, { node, nodes, changed }: { node: NodeId; nodes: NodeStore; changed(): void }): LaunchHealth =>
+  new LaunchHealth({
     clock, log, changed, backoff: { initialMs: fill.backoffInitialMs, maxMs: fill.backoffMaxMs },
     rest: (ms) => nodes.rest(node, ms), wake: () => nodes.wake(node),
   });
 
-const failingOf = ({ failing }: Health): Pick<NodeFacts, "failing"> => (failing ? { failing } : {});
+const failingOf = ({ failing }: LaunchHealth): Pick<NodeFacts, "failing"> => (failing ? { failing } : {});
 
 /** Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what beats out of turn. */
 async function beginAgent({ config, surroundings, state, stops }: Around, { node, slots, fence, networks, keeping, drain, gateway, facts }: Begun): Promise<() => void> {
   const { log, clock, hurry, stopping } = surroundings;
   const { homes, nodes } = state;
   // Nothing is placed here before what an earlier run has left is gone.
-  await takeName({ ...config.node, clock, log, stopping, beat: () => nodes.beat({ ...facts(), canLaunch: false }), clear: () => drain.finishEarlierRun() });
+  await claimNodeName({ ...config.node, clock, log, stopping, beat: () => nodes.beat({ ...facts(), canLaunch: false }), clear: () => drain.finishEarlierRun() });
   await drain.forgetEarlierRun();
   await state.queues.drop(node);
   // Last of all: whoever is killed before has its queue dropped as a lost node.
@@ -195,7 +195,7 @@ async function beginAgent({ config, surroundings, state, stops }: Around, { node
   stops.add("messages", () => ears.close());
   const worker = await startWorker(state.queueOptions, node, (job) => workOn({ slots, fence }, job));
   stops.add("worker", () => worker.close());
-  const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
+  const contact = new RedisContact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
   stops.add("contact", () => contact.close());
   stops.add("keeping", keeping.start());
   stops.add("browsers", () => drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"));
@@ -225,7 +225,7 @@ function makeBeat({ node: { lostAfterMs: limitMs } }: Config, { clock, beat, loo
   };
 }
 
-function workOn({ slots, fence }: { slots: Slots; fence: Fence }, job: Job): Promise<void> {
+function workOn({ slots, fence }: { slots: Slots; fence: LeaseCommands }, job: Job): Promise<void> {
   switch (job.kind) {
     case "launch": return slots.launch(job);
     case "retire": return slots.retire(job);
@@ -239,8 +239,8 @@ interface Facts {
   readonly node: NodeId;
   readonly address: NodeAddress;
   readonly stopping: AbortSignal;
-  readonly host: Host;
-  readonly ways: Ways;
+  readonly host: BrowserHost;
+  readonly ways: EgressPart;
 }
 
 function factsOf(config: Config, { node, address, stopping, host, ways }: Facts): NodeFacts {
@@ -252,7 +252,7 @@ function factsOf(config: Config, { node, address, stopping, host, ways }: Facts)
 }
 
 /** Clears the scratch directories of earlier starts first, so that what they left does not decide where this one's is. */
-async function scratchOf({ node, dataDir }: Config, around: Pick<Host, "clock" | "log">): Promise<string> {
+async function scratchOf({ node, dataDir }: Config, around: Pick<BrowserHost, "clock" | "log">): Promise<string> {
   const earlier = await scratchDirectoriesOf(dataDir);
   await sweepEarlier(earlier.filter((path) => path !== node.scratchDir), around);
   const path = node.scratchDir ?? (await findScratchDirectory(dataDir));
@@ -260,7 +260,7 @@ async function scratchOf({ node, dataDir }: Config, around: Pick<Host, "clock" |
   return path;
 }
 
-async function hostSettings(config: Config, around: Pick<Host, "clock" | "log">): Promise<Parameters<typeof openHost>[0]> {
+async function hostSettings(config: Config, around: Pick<BrowserHost, "clock" | "log">): Promise<Parameters<typeof openHost>[0]> {
   const scratchDirectory = await scratchOf(config, around);
   await guardReadable(config.browser.readablePaths, [config.dataDir, config.archives.directory, scratchDirectory]);
   return settingsOf(config, scratchDirectory);
@@ -275,16 +275,16 @@ const settingsOf = ({ node, browser, gateway }: Config, scratchDirectory: string
   },
 });
 
-const refusalOf = ({ refusal = "" }: Host, { node }: Config): string =>
+const refusalOf = ({ refusal = "" }: BrowserHost, { node }: Config): string =>
   `no isolation that node.require_isolation (${node.requireIsolation}) allows holds here: ${refusal}`;
 
-function whyNot(host: Host, config: Config, ways: Ways): string | undefined {
+function whyNot(host: BrowserHost, config: Config, ways: EgressPart): string | undefined {
   if (Object.keys(host.executables).length === 0) return "no Chromium is installed";
   return host.walls === undefined ? refusalOf(host, config) : ways.unready;
 }
 
-function slotMeter({ homes }: State, metrics: Metrics): SlotPorts["meter"] {
-  const labels = new Labels(homes);
+function slotMeter({ homes }: Stores, metrics: Metrics): SlotPorts["meter"] {
+  const labels = new PoolLabels(homes);
   // A label that cannot be read costs a count, never a launch.
   const count = (browser: BrowserId, add: (pool: string) => void): void => void labels.ofBrowser(browser).then(add, () => {});
   return {

@@ -5,10 +5,10 @@ import type { Config } from "../config/config.js";
 import { encryptionKey } from "../config/kept.js";
 import { makeProfileOperations } from "../registry/profiles/operations.js";
 import type { ProfileOperations } from "../registry/profiles/profile.js";
-import type { State } from "./state.js";
+import type { Stores } from "./state.js";
 
 interface Wiring extends Pick<ArchivesPart, "archives" | "staging"> {
-  readonly state: State;
+  readonly state: Stores;
 }
 
 /** The registry of profiles, wired by hand. */

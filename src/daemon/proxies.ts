@@ -1,29 +1,29 @@
 import { Seal } from "../base/crypto/seal.js";
 import type { Config } from "../config/config.js";
 import { encryptionKey } from "../config/kept.js";
-import { makeOwn, type OwnPlace } from "../egress/reserved-endpoints.js";
+import { makeReservedEndpoints, type Endpoint } from "../egress/reserved-endpoints.js";
 import { makeProbe } from "../egress/proxy-check.js";
 import { makeResolve } from "../egress/resolve.js";
-import type { Surroundings } from "./boot.js";
-import { OwnPlaces, redisPlaces } from "./reserved-endpoints.js";
+import type { DaemonContext } from "./boot.js";
+import { EndpointWatch, redisEndpoints } from "./reserved-endpoints.js";
 import type { ProxyOperations } from "../registry/proxies/proxy.js";
 import { makeProxyOperations } from "../registry/proxies/operations.js";
-import type { State } from "./state.js";
+import type { Stores } from "./state.js";
 
 export interface Proxies {
   readonly operations: ProxyOperations;
   /** Where this daemon listens: no check goes there from now on. */
-  close(place: OwnPlace): Promise<void>;
+  close(place: Endpoint): Promise<void>;
 }
 
 /** The registry of proxies, wired by hand. */
-export async function openProxies(config: Config, { clock, log, redisUrl }: Surroundings, state: State): Promise<Proxies> {
+export async function openProxies(config: Config, { clock, log, redisUrl }: DaemonContext, state: Stores): Promise<Proxies> {
   const { homes, projects, proxies } = state;
   const { connectLimitMs, resolvers, checkUrl, checkLimitMs } = config.egress;
-  const own = new OwnPlaces({ clock, log, sources: [state.redisMembers, () => state.nodes.living()] });
-  await Promise.all(redisPlaces(redisUrl.reveal()).map((place) => own.add(place)));
+  const own = new EndpointWatch({ clock, log, sources: [state.redisMembers, () => state.nodes.living()] });
+  await Promise.all(redisEndpoints(redisUrl.reveal()).map((place) => own.add(place)));
   const resolve = makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) });
-  const probe = makeProbe({ clock, resolve, own: makeOwn(own.places), defaultUrl: checkUrl, limitMs: checkLimitMs });
+  const probe = makeProbe({ clock, resolve, own: makeReservedEndpoints(own.places), defaultUrl: checkUrl, limitMs: checkLimitMs });
   const operations = makeProxyOperations({
     homes, projects, store: proxies, seal: new Seal(await encryptionKey(config)), maxProxies: config.limits.maxProxies, log,
     probe: async (...asked) => {

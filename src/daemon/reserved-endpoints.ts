@@ -2,11 +2,11 @@ import { lookup } from "node:dns/promises";
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import { type Log, textOf } from "../base/log.js";
-import type { OwnPlace } from "../egress/reserved-endpoints.js";
+import type { Endpoint } from "../egress/reserved-endpoints.js";
 import { isSentinelUrl, sentinelPlaces } from "../store/redis/sentinels.js";
 
 /** A socket has no port that could be reached; of sentinels the URL names several. */
-export function redisPlaces(url: string): readonly OwnPlace[] {
+export function redisEndpoints(url: string): readonly Endpoint[] {
   if (url.startsWith("/")) return [];
   if (isSentinelUrl(url)) return sentinelPlaces(url);
   const { hostname, port } = new URL(url);
@@ -17,7 +17,7 @@ interface OwnPlacesParts {
   readonly clock: Clock;
   readonly log: Log;
   /** Who tells of further places now and then, such as Redis of its replicas. */
-  readonly sources: readonly (() => Promise<readonly OwnPlace[]>)[];
+  readonly sources: readonly (() => Promise<readonly Endpoint[]>)[];
   /** Every address of a name; left out: the system's. */
   readonly addressesOf?: (host: string) => Promise<readonly string[]>;
 }
@@ -29,17 +29,17 @@ const mostPlaces = 1000;
 const systemAddresses = async (host: string): Promise<readonly string[]> => (await lookup(host, { all: true })).map(({ address }) => address);
 
 /** Where Remuda and its Redis listen, by every address: looked up again and again, since failovers and new nodes change them. */
-export class OwnPlaces {
-  readonly #given: OwnPlace[] = [];
-  readonly #found = new Map<string, OwnPlace>();
+export class EndpointWatch {
+  readonly #given: Endpoint[] = [];
+  readonly #found = new Map<string, Endpoint>();
   /** Always the present ones: whoever holds it sees what is found later. */
-  readonly places: OwnPlace[] = [];
+  readonly places: Endpoint[] = [];
   #refreshing: Promise<void> | undefined;
 
   constructor(private readonly parts: OwnPlacesParts) {}
 
   /** Closed when it resolves, by the addresses that its name has now. */
-  async add(place: OwnPlace | undefined): Promise<void> {
+  async add(place: Endpoint | undefined): Promise<void> {
     if (!place) return;
     this.#given.push(place);
     await this.#resolve(place);
@@ -57,7 +57,7 @@ export class OwnPlaces {
   }
 
   /** A name without an address now is left to the rules, which know it by none either. */
-  async #resolve({ host, port }: OwnPlace): Promise<void> {
+  async #resolve({ host, port }: Endpoint): Promise<void> {
     this.#keep({ host, port });
     const find = this.parts.addressesOf ?? systemAddresses;
     for (const address of await this.#limited(`addresses of ${host}`, find(host))) this.#keep({ host: address, port });
@@ -71,7 +71,7 @@ export class OwnPlaces {
     });
   }
 
-  #keep(place: OwnPlace): void {
+  #keep(place: Endpoint): void {
     const key = `${place.host} ${place.port}`;
     // Those seen last are the last to be forgotten.
     this.#found.delete(key);

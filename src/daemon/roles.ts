@@ -1,22 +1,22 @@
-import { type Agent, openAgent } from "./node.js";
+import { type NodeRole, openNode } from "./node.js";
 import { announce } from "./announce.js";
 import { openArchives } from "./archives.js";
 import type { Config } from "../config/config.js";
 import { apiKey, clusterSecret, nodeId, nodeOrigin } from "../config/kept.js";
 import { urlOf } from "../config/resolve.js";
 import { openControl } from "./control.js";
-import { findLeaseEnd, findNodeAddress, nodeAddressOf, openSilence, wireGateway } from "./gateway.js";
-import type { Role, Surroundings } from "./boot.js";
+import { findLeaseEnd, findNodeAddress, nodeAddressOf, openSilentNodes, makeGateway } from "./gateway.js";
+import type { Role, DaemonContext } from "./boot.js";
 import { makeHostCheck } from "../base/net/host-check.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { Stops } from "../base/stops.js";
-import { makeDirectWay } from "../gateway/relay/direct-messages.js";
+import { makeDirectMessages } from "../gateway/relay/direct-messages.js";
 import type { Gateway } from "../gateway/gateway.js";
 import { listenAsNodeServer } from "../node/server.js";
-import { Labels } from "../pool/pool-labels.js";
-import { readingsOf } from "./gauges.js";
-import { openState, type State } from "./state.js";
-import { Metrics, type Readings } from "../observe/metrics.js";
+import { PoolLabels } from "../pool/pool-labels.js";
+import { gaugesOf } from "./gauges.js";
+import { openStores, type Stores } from "./state.js";
+import { Metrics, type Gauges } from "../observe/metrics.js";
 import { packageRootOf, versionOf } from "./version.js";
 
 const packageRoot = packageRootOf(import.meta.dirname);
@@ -28,7 +28,7 @@ const take = <Part extends { readonly stops: Stops }>(stops: Stops, name: string
 };
 
 /** Opens what a role needs, in order; where a part cannot be opened the others are stopped again. */
-async function opened(config: Config, { clock }: Surroundings, open: (stops: Stops) => Promise<void>): Promise<Stops> {
+async function opened(config: Config, { clock }: DaemonContext, open: (stops: Stops) => Promise<void>): Promise<Stops> {
   const stops = new Stops(clock, config.drain.limitMs + config.stop.limitMs);
   try {
     await open(stops);
@@ -51,8 +51,8 @@ class PublicUrl {
   }
 }
 
-type DirectWay = ReturnType<typeof makeDirectWay>;
-const directWay = ({ log, clock }: Surroundings, secret: Secret, { hearDirectly: hear }: Agent): DirectWay => makeDirectWay({ secret, clock, log, hear });
+type DirectWay = ReturnType<typeof makeDirectMessages>;
+const directWay = ({ log, clock }: DaemonContext, secret: Secret, { hearDirectly: hear }: NodeRole): DirectWay => makeDirectMessages({ secret, clock, log, hear });
 
 const frontOf = (gateway: Gateway, direct?: DirectWay) => ({
   request: (...[request, response]: Parameters<Gateway["request"]>): boolean => direct?.request(request, response) || gateway.request(request, response),
@@ -63,23 +63,23 @@ const frontOf = (gateway: Gateway, direct?: DirectWay) => ({
 });
 
 /** Metrics of this process; a lease is counted where the script ran that ended it. */
-function openMetrics({ log, clock }: Surroundings, state: State, readings?: Readings): Metrics {
+function openMetrics({ log, clock }: DaemonContext, state: Stores, readings?: Gauges): Metrics {
   const metrics = new Metrics({ clock, log, reachStore: state.ping, ...(readings && { readings }) });
-  const labels = new Labels(state.homes);
+  const labels = new PoolLabels(state.homes);
   state.signals.on("lease.ended", ({ home, why }) => void labels.ofHome(home).then((pool) => metrics.leaseEnded(pool, why), () => {}));
   return metrics;
 }
 
 /** Everything in one process. */
 const all: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
-  const { state } = take(stops, "state", openState(config, surroundings));
+  const { state } = take(stops, "state", openStores(config, surroundings));
   const [secret, node, origin] = await Promise.all([clusterSecret(config), nodeId(config), nodeOrigin(config)]);
-  const metrics = openMetrics(surroundings, state, readingsOf(state));
+  const metrics = openMetrics(surroundings, state, gaugesOf(state));
   const url = new PublicUrl(config);
-  const silence = openSilence(config, surroundings, state);
+  const silence = openSilentNodes(config, surroundings, state);
   const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, node), findEnd: findLeaseEnd(state), unreachable: silence.suspect.bind(silence) };
   const archives = take(stops, "archives", await openArchives(config, surroundings));
-  const agentPart = await openAgent(config, surroundings, { state, parts: { ...wiring, node, origin, archives } });
+  const agentPart = await openNode(config, surroundings, { state, parts: { ...wiring, node, origin, archives } });
   const { agent } = agentPart;
   const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway, directWay(surroundings, secret, agent)), archives, silence, version: versionOf(packageRoot), unready: agent.unready };
   stops.add("agent", () => agentPart.stops.run());
@@ -97,13 +97,13 @@ const all: Role = (config, surroundings) => opened(config, surroundings, async (
 
 /** HTTP and schedules; every client of a browser is sent on to its node. */
 const control: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
-  const { state } = take(stops, "state", openState(config, surroundings));
+  const { state } = take(stops, "state", openStores(config, surroundings));
   const secret = await clusterSecret(config);
-  const metrics = openMetrics(surroundings, state, readingsOf(state));
+  const metrics = openMetrics(surroundings, state, gaugesOf(state));
   const url = new PublicUrl(config);
-  const silence = openSilence(config, surroundings, state);
+  const silence = openSilentNodes(config, surroundings, state);
   const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, undefined), findEnd: findLeaseEnd(state), unreachable: silence.suspect.bind(silence) };
-  const gateway = wireGateway(config, surroundings, {
+  const gateway = makeGateway(config, surroundings, {
     wiring, local: { findBrowser: () => undefined, connect: () => Promise.resolve({ kind: "gone", reason: "no browser is here" }) },
   });
   const archives = take(stops, "archives", await openArchives(config, surroundings));
@@ -120,13 +120,13 @@ const control: Role = (config, surroundings) => opened(config, surroundings, asy
 /** Browsers only. */
 const node: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
   const { log } = surroundings;
-  const { state } = take(stops, "state", openState(config, surroundings));
+  const { state } = take(stops, "state", openStores(config, surroundings));
   const [secret, id, origin] = await Promise.all([clusterSecret(config), nodeId(config), nodeOrigin(config)]);
   const metrics = openMetrics(surroundings, state);
   const url = new PublicUrl(config);
   const archives = take(stops, "archives", await openArchives(config, surroundings));
   const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, id), findEnd: findLeaseEnd(state), node: id, origin, archives };
-  const { agent, stops: agentStops } = await openAgent(config, surroundings, { state, parts: wiring });
+  const { agent, stops: agentStops } = await openNode(config, surroundings, { state, parts: wiring });
   const { host, port, requestTimeoutMs, publicUrl } = config.server;
   const server = await listenAsNodeServer({ host, port, requestTimeoutMs }, {
     gateway: agent.gateway, direct: directWay(surroundings, secret, agent), log, unready: agent.unready, hasStore: state.isConnected, metrics, key: await apiKey(config),

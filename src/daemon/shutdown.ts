@@ -3,7 +3,7 @@ import type { Log } from "../base/log.js";
 import type { Stops } from "../base/stops.js";
 
 /** What whatever is started in this daemon is given. */
-export interface Lifetime {
+export interface ProcessContext {
   readonly log: Log;
   readonly clock: Clock;
   /** Aborted when the daemon begins to stop: start nothing new, answer who waits. */
@@ -15,7 +15,7 @@ export interface Lifetime {
 }
 
 /** One that throws has stopped what it had started. */
-export type Start = (lifetime: Lifetime) => Promise<Stops>;
+export type Start = (lifetime: ProcessContext) => Promise<Stops>;
 
 /** `process`, or what a test puts in its place. */
 export interface SignalSource {

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { BrowserId } from "../base/ids.js";
-import { wireOf } from "./dial.js";
+import { rawSocketOf } from "./dial.js";
 import type { EgressUsage, Meter } from "./parts.js";
 import type { DeniedBy } from "./rules.js";
 
@@ -10,7 +10,7 @@ interface Seen {
 }
 
 /** The counts of one browser. Bytes are read off the outer sockets when they close and whenever somebody asks, not as they pass. */
-export class Counts {
+export class TrafficCounts {
   #requests = 0;
   readonly #denied: Partial<Record<DeniedBy, number>> = {};
   readonly #total: Seen = { sent: 0, received: 0 };
@@ -33,7 +33,7 @@ export class Counts {
 
   /** Counts what an outer socket carries from its beginning to its end. */
   track(outer: Socket): void {
-    const socket = wireOf(outer);
+    const socket = rawSocketOf(outer);
     this.#sockets.set(socket, { sent: 0, received: 0 });
     socket.once("close", () => {
       this.#read(socket);

@@ -5,45 +5,45 @@ import type { BrowserId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { Denials } from "./denials.js";
 import { RateLimit } from "../base/rate-limit.js";
-import { cut, wireOf } from "./dial.js";
-import type { Counts } from "./byte-counts.js";
+import { destroySocket, rawSocketOf } from "./dial.js";
+import type { TrafficCounts } from "./byte-counts.js";
 import type { EgressParts } from "./parts.js";
 import { denialDelayMs, promptDenials } from "./limits.js";
-import { closedRules, type DeniedBy, isStillAllowed, judge, type Rules, type Target, type Way } from "./rules.js";
+import { closedRules, type DeniedBy, isStillAllowed, judgeTarget, type Rules, type TargetHost, type Route } from "./rules.js";
 
-export type OpenWay = Exclude<Way, { readonly kind: "denied" }>;
+export type OpenRoute = Exclude<Route, { readonly kind: "denied" }>;
 
 /** What reaches the target: `address` where it was dialled directly, else the upstream of the way carries it. */
-export interface Connection {
+export interface TargetSocket {
   readonly socket: Socket;
   readonly address?: string | undefined;
 }
 
 /** For one attempt at reaching a target; `signal` aborts when the rules change meanwhile. */
-export interface Attempt {
+export interface ConnectAttempt {
   readonly until: Millis;
   readonly signal: AbortSignal;
   readonly generation: number;
 }
 
-export type Connect = (way: OpenWay, attempt: Attempt) => Promise<Connection>;
+export type Connect = (way: OpenRoute, attempt: ConnectAttempt) => Promise<TargetSocket>;
 
-export type Entry =
-  | { readonly kind: "open"; readonly passage: Passage }
+export type EntryResult =
+  | { readonly kind: "open"; readonly passage: OpenConnection }
   | { readonly kind: "denied"; readonly by: DeniedBy; readonly message: string }
   /** `message` tells no secret. */
   | { readonly kind: "failed"; readonly message: string };
 
 interface Held {
-  readonly target: Target;
-  readonly way: OpenWay;
-  readonly connection: Connection;
+  readonly target: TargetHost;
+  readonly way: OpenRoute;
+  readonly connection: TargetSocket;
   readonly clock: Clock;
-  readonly forget: (passage: Passage) => void;
+  readonly forget: (passage: OpenConnection) => void;
 }
 
 /** A tunnel or a request that is open: until whoever uses it ends it, or it is cut. */
-export class Passage {
+export class OpenConnection {
   /** Of what it carried when the bytes were last looked at, and since when that has not changed. */
   #bytes = 0;
   #quietSince: Millis;
@@ -55,11 +55,11 @@ export class Passage {
     this.#quietSince = held.clock.monotonic();
   }
 
-  get way(): OpenWay {
+  get way(): OpenRoute {
     return this.held.way;
   }
 
-  get connection(): Connection {
+  get connection(): TargetSocket {
     return this.held.connection;
   }
 
@@ -83,7 +83,7 @@ export class Passage {
   /** From its return on nothing more leaves through it. */
   cut(): void {
     this.#isCut = true;
-    if (!this.#isReleased) cut(this.connection.socket);
+    if (!this.#isReleased) destroySocket(this.connection.socket);
     this.end();
     this.#onCut();
   }
@@ -96,7 +96,7 @@ export class Passage {
 
   /** How long nothing has moved. */
   quietMs(now: Millis): Millis {
-    const { bytesRead, bytesWritten } = wireOf(this.connection.socket);
+    const { bytesRead, bytesWritten } = rawSocketOf(this.connection.socket);
     if (bytesRead + bytesWritten !== this.#bytes) this.#quietSince = now;
     this.#bytes = bytesRead + bytesWritten;
     return now - this.#quietSince;
@@ -106,18 +106,18 @@ export class Passage {
 interface PassagesParts extends Pick<EgressParts, "settings" | "resolve" | "own" | "clock"> {
   readonly browser: BrowserId;
   readonly log: Log;
-  readonly counts: Counts;
+  readonly counts: TrafficCounts;
 }
 
 /** Everything one browser has open, and the rules under which it may be: the only way to a connection outwards. */
-export class Passages {
+export class EgressConnections {
   #rules: Rules = closedRules;
   /** Raised by every change of the rules: what was judged under an older one is judged again. */
   #generation = 0;
   /** Requests on their way to a connection. */
   #entering = 0;
   #changing = newController();
-  readonly #open = new Set<Passage>();
+  readonly #open = new Set<OpenConnection>();
   readonly #denials: Denials;
   readonly #promptDenials: RateLimit;
 
@@ -142,7 +142,7 @@ export class Passages {
   }
 
   /** Judges the target, connects to it and holds it open until it is ended or cut. */
-  async enter(target: Target, connect: Connect): Promise<Entry> {
+  async enter(target: TargetHost, connect: Connect): Promise<EntryResult> {
     const { counts, settings } = this.parts;
     counts.request();
     if (this.size >= settings.maxConnections) return await this.#deny(target, "limit", "The browser has too many connections open");
@@ -168,7 +168,7 @@ export class Passages {
     }
   }
 
-  async #enter(target: Target, connect: Connect): Promise<Entry> {
+  async #enter(target: TargetHost, connect: Connect): Promise<EntryResult> {
     const { clock, settings } = this.parts;
     const until = clock.monotonic() + settings.connectMs;
     while (clock.monotonic() < until) {
@@ -179,40 +179,40 @@ export class Passages {
   }
 
   /** undefined: the rules were changed meanwhile, and what was found out is void. */
-  async #attempt(target: Target, connect: Connect, until: Millis): Promise<Entry | undefined> {
+  async #attempt(target: TargetHost, connect: Connect, until: Millis): Promise<EntryResult | undefined> {
     const { clock, counts } = this.parts;
     const generation = this.#generation;
     // The resolver has a limit of its own.
-    const way = await judge(this.#rules, target, this.parts);
+    const way = await judgeTarget(this.#rules, target, this.parts);
     if (generation !== this.#generation) return undefined;
     if (way.kind === "denied") return await this.#deny(target, way.by, way.message);
     const reached = await reach(connect, way, { until, signal: this.#changing.signal, generation });
     if (generation !== this.#generation) {
-      if ("socket" in reached) cut(reached.socket);
+      if ("socket" in reached) destroySocket(reached.socket);
       return undefined;
     }
     counts.passed(way.kind);
     if (!("socket" in reached)) return this.#fail(target, reached.failure);
-    const passage = new Passage({ target, way, connection: reached, clock, forget: (ended) => this.#open.delete(ended) });
+    const passage = new OpenConnection({ target, way, connection: reached, clock, forget: (ended) => this.#open.delete(ended) });
     this.#open.add(passage);
     return { kind: "open", passage };
   }
 
   /** A page that asks again as soon as it is denied would be everybody's load: beyond a number it waits for the answer. */
-  async #deny(target: Target, by: DeniedBy, message: string): Promise<Entry> {
+  async #deny(target: TargetHost, by: DeniedBy, message: string): Promise<EntryResult> {
     this.parts.counts.denied(by);
     this.#denials.add(by, target);
     if (!this.#promptDenials.admits("denied")) await pause(this.parts.clock, denialDelayMs);
     return { kind: "denied", by, message };
   }
 
-  #fail({ host, port }: Target, message: string): Entry {
+  #fail({ host, port }: TargetHost, message: string): EntryResult {
     this.parts.log.debug({ browser: this.parts.browser, host, port, message }, "egress failed");
     return { kind: "failed", message };
   }
 }
 
-async function reach(connect: Connect, way: OpenWay, attempt: Attempt): Promise<Connection | { readonly failure: string }> {
+async function reach(connect: Connect, way: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket | { readonly failure: string }> {
   try {
     return await connect(way, attempt);
   } catch (error) {

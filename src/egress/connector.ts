@@ -1,37 +1,37 @@
-import type { Counts } from "./byte-counts.js";
+import type { TrafficCounts } from "./byte-counts.js";
 import { dial } from "./dial.js";
 import type { EgressParts } from "./parts.js";
-import type { Attempt, Connection, OpenWay } from "./connections.js";
-import type { Target, Upstream } from "./rules.js";
+import type { ConnectAttempt, TargetSocket, OpenRoute } from "./connections.js";
+import type { TargetHost, Upstream } from "./rules.js";
 import { dialThrough, dialUpstream } from "./upstream.js";
 
-type Parts = Pick<EgressParts, "resolve" | "own" | "clock"> & { readonly counts: Counts };
+type Parts = Pick<EgressParts, "resolve" | "own" | "clock"> & { readonly counts: TrafficCounts };
 
 /** Makes the connections of one browser, once they are judged, and has their bytes counted. */
-export class Outward {
+export class Connector {
   constructor(private readonly parts: Parts) {}
 
   /** To the target itself, whatever carries it. */
-  async tunnel(target: Target, way: OpenWay, attempt: Attempt): Promise<Connection> {
+  async tunnel(target: TargetHost, way: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {
     if (way.kind === "direct") return await this.direct(way.addresses, target.port, attempt);
     return this.#counted({ socket: await dialThrough(way.upstream, target, this.#options(attempt)) });
   }
 
-  async direct(addresses: readonly string[], port: number, { until, signal }: Attempt): Promise<Connection> {
+  async direct(addresses: readonly string[], port: number, { until, signal }: ConnectAttempt): Promise<TargetSocket> {
     return this.#counted(await dial(addresses, port, { clock: this.parts.clock, until, signal }));
   }
 
   /** To an HTTP proxy, which is then asked in absolute form. */
-  async upstream(upstream: Upstream, attempt: Attempt): Promise<Connection> {
+  async upstream(upstream: Upstream, attempt: ConnectAttempt): Promise<TargetSocket> {
     return this.#counted({ socket: await dialUpstream(upstream, this.#options(attempt)) });
   }
 
-  #options({ until, signal }: Attempt) {
+  #options({ until, signal }: ConnectAttempt) {
     const { clock, resolve, own } = this.parts;
     return { connectMs: until - clock.monotonic(), clock, signal, resolve, own };
   }
 
-  #counted(connection: Connection): Connection {
+  #counted(connection: TargetSocket): TargetSocket {
     // Whoever takes it over listens too; until then a reset must not end the process.
     connection.socket.on("error", () => {});
     this.parts.counts.track(connection.socket);

@@ -5,10 +5,10 @@ import { connect as connectTls } from "node:tls";
 import type { Clock } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import type { CurlAnswer, CurlRequest, EgressSettings } from "./parts.js";
-import type { DeniedBy, Target } from "./rules.js";
+import type { DeniedBy, TargetHost } from "./rules.js";
 import { hostHeaderOf, parseAuthority } from "./target.js";
-import type { Passage } from "./connections.js";
-import type { Doors } from "./tunnel.js";
+import type { OpenConnection } from "./connections.js";
+import type { TunnelParts } from "./tunnel.js";
 
 /** Why `fetch` has no answer of the origin's. */
 export class CurlFailure extends Error {
@@ -18,7 +18,7 @@ export class CurlFailure extends Error {
   }
 }
 
-interface CurlParts extends Doors {
+interface CurlParts extends TunnelParts {
   readonly settings: Pick<EgressSettings, "headerBytes" | "curlBodyBytes">;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -30,7 +30,7 @@ const reserved = new Set(["host", "connection", "keep-alive", "transfer-encoding
 
 interface Asked {
   readonly url: URL;
-  readonly target: Target;
+  readonly target: TargetHost;
 }
 
 /** One request over HTTP/1.1, http or https; redirects are not followed. Throws `CurlFailure`. */
@@ -66,7 +66,7 @@ function parse(text: string): Asked {
   return { url, target };
 }
 
-async function ask(asked: CurlRequest, { url, target }: Asked, parts: CurlParts & { readonly passage: Passage }): Promise<Omit<CurlAnswer, "durationMs">> {
+async function ask(asked: CurlRequest, { url, target }: Asked, parts: CurlParts & { readonly passage: OpenConnection }): Promise<Omit<CurlAnswer, "durationMs">> {
   const { passage, settings } = parts;
   const isSecure = url.protocol === "https:";
   const socket = isSecure ? await secure(passage.connection.socket, target.host) : passage.connection.socket;
@@ -117,7 +117,7 @@ async function bodyOf(answer: IncomingMessage, most: number, kept: (bytes: numbe
   return Buffer.concat(pieces);
 }
 
-function failureOf(error: unknown, passage: Passage): CurlFailure {
+function failureOf(error: unknown, passage: OpenConnection): CurlFailure {
   if (error instanceof CurlFailure) return error;
   if (error instanceof TimeLimitReached) return new CurlFailure("failed", "There was no whole answer in time");
   if (passage.isCut) return new CurlFailure("failed", "The request was given up, or the rules have changed meanwhile");

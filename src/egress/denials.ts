@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { BrowserId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
-import type { DeniedBy, Target } from "./rules.js";
+import type { DeniedBy, TargetHost } from "./rules.js";
 
 interface DenialParts {
   readonly browser: BrowserId;
@@ -14,12 +14,12 @@ const periodMs: Millis = 1000;
 /** What one browser was denied: the first at once, then at most one line a second, with how many by each rule and one of their hosts. */
 export class Denials {
   #counts: Partial<Record<DeniedBy, number>> = {};
-  #sample: Target | undefined;
+  #sample: TargetHost | undefined;
   #cancel: (() => void) | undefined;
 
   constructor(private readonly parts: DenialParts) {}
 
-  add(by: DeniedBy, target: Target): void {
+  add(by: DeniedBy, target: TargetHost): void {
     this.#counts[by] = (this.#counts[by] ?? 0) + 1;
     this.#sample ??= target;
     if (!this.#cancel) this.#tell();
@@ -39,7 +39,7 @@ export class Denials {
     this.#cancel = this.parts.clock.after(periodMs, () => this.#tell());
   }
 
-  #write({ host, port }: Target): void {
+  #write({ host, port }: TargetHost): void {
     const by = this.#counts;
     const count = Object.values(by).reduce((sum, more) => sum + more, 0);
     this.#counts = {};

@@ -8,13 +8,13 @@ export interface DialLimits {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Dialled {
+export interface DialledSocket {
   readonly socket: Socket;
   readonly address: string;
 }
 
 /** Connects to the first address that answers, in their order; each is given its share of the time that is left. */
-export async function dial(addresses: readonly string[], port: number, limits: DialLimits): Promise<Dialled> {
+export async function dial(addresses: readonly string[], port: number, limits: DialLimits): Promise<DialledSocket> {
   let failed: Failed | undefined;
   for (const [place, address] of addresses.entries()) {
     const limitMs = (limits.until - limits.clock.monotonic()) / (addresses.length - place);
@@ -57,12 +57,12 @@ function dialOne({ address, port, limitMs }: { address: string; port: number; li
 /** The TCP socket under a TLS one. */
 const wires = new WeakMap<Socket, Socket>();
 
-export const wireOf = (socket: Socket): Socket => wires.get(socket) ?? socket;
-export const setWire = (socket: Socket, wire: Socket): void => void wires.set(socket, wire);
+export const rawSocketOf = (socket: Socket): Socket => wires.get(socket) ?? socket;
+export const setRawSocket = (socket: Socket, wire: Socket): void => void wires.set(socket, wire);
 
 /** Ends a connection at once; what the kernel has not sent yet is thrown away with it. */
-export function cut(socket: Socket): void {
-  const wire = wireOf(socket);
+export function destroySocket(socket: Socket): void {
+  const wire = rawSocketOf(socket);
   const isEnding = wire.writableEnded && !wire.writableFinished;
   // A reset is refused while connecting, and while the end is being sent.
   if (!wire.destroyed && !wire.connecting && !isEnding) wire.resetAndDestroy();

@@ -6,15 +6,15 @@ import type { BrowserId } from "../base/ids.js";
 import { textOf } from "../base/log.js";
 import { turns } from "../base/fair-turns.js";
 import { fetchThrough } from "./curl.js";
-import { type Exchange, forward, type ForwardDoors } from "./forward.js";
+import { type ProxyExchange, forward, type ForwardParts } from "./forward.js";
 import { Bucket, headersMs, keepAliveMs, spareConnections } from "./limits.js";
-import { Counts } from "./byte-counts.js";
+import { TrafficCounts } from "./byte-counts.js";
 import { Origins } from "./origins.js";
-import { Outward } from "./connector.js";
+import { Connector } from "./connector.js";
 import type { CurlAnswer, CurlRequest, EgressParts, EgressUsage, Listener } from "./parts.js";
-import { Passages } from "./connections.js";
+import { EgressConnections } from "./connections.js";
 import { closedRules, type Rules } from "./rules.js";
-import { type Asking, tunnel, upgrade } from "./tunnel.js";
+import { type TunnelRequest, tunnel, upgrade } from "./tunnel.js";
 
 export type { CurlAnswer, CurlRequest, EgressParts, EgressSettings, EgressUsage, Listener, Meter } from "./parts.js";
 export { CurlFailure } from "./curl.js";
@@ -36,10 +36,10 @@ export class Egress {
   readonly #inner = new Set<Socket>();
   /** Of connections that may be a stranger's: whether they are the browser's. */
   readonly #admissions = new WeakMap<Socket, Promise<boolean>>();
-  readonly #passages: Passages;
-  readonly #counts: Counts;
+  readonly #passages: EgressConnections;
+  readonly #counts: TrafficCounts;
   readonly #origins = new Origins();
-  readonly #doors: ForwardDoors;
+  readonly #doors: ForwardParts;
   readonly #stopSweeping: () => void;
   #closing: Promise<void> | undefined;
 
@@ -57,13 +57,13 @@ export class Egress {
 
   private constructor(private readonly ask: Ask, private readonly parts: EgressParts) {
     const { settings, clock } = parts;
-    this.#counts = new Counts(ask.browser, parts.meter);
+    this.#counts = new TrafficCounts(ask.browser, parts.meter);
     const around = { ...parts, browser: ask.browser, counts: this.#counts };
-    this.#passages = new Passages(around);
+    this.#passages = new EgressConnections(around);
     this.#passages.apply(ask.rules);
     const bucket = settings.bytesPerSecond === null ? undefined : new Bucket(settings.bytesPerSecond, clock);
     this.#doors = {
-      passages: this.#passages, outward: new Outward(around), origins: this.#origins, pace: { clock, bucket, turn: turns.open() }, headerBytes: settings.headerBytes,
+      passages: this.#passages, outward: new Connector(around), origins: this.#origins, pace: { clock, bucket, turn: turns.open() }, headerBytes: settings.headerBytes,
     };
     this.#server = this.#makeServer();
     this.#stopSweeping = clock.every(sweepMs(settings.idleMs), () => this.#sweep());
@@ -152,7 +152,7 @@ export class Egress {
       socket.once("close", () => this.#inner.delete(socket));
     });
     server.on("request", (request, response) => this.#run(request, () => forward({ request, response }, this.#doors)));
-    server.on("checkContinue", (...[request, response]: [Exchange["request"], Exchange["response"]]) =>
+    server.on("checkContinue", (...[request, response]: [ProxyExchange["request"], ProxyExchange["response"]]) =>
       this.#run(request, () => forward({ request, response }, this.#doors)));
     server.on("connect", (request, socket, head) => this.#run(request, () => tunnel(asking(request, socket, head), this.#doors)));
     server.on("upgrade", (request, socket, head) => this.#run(request, () => upgrade(asking(request, socket, head), this.#doors)));
@@ -175,4 +175,4 @@ export class Egress {
 }
 
 /** The server is a plain one, so what it hands over is a TCP socket. */
-const asking = (request: IncomingMessage, socket: unknown, head: Buffer): Asking => ({ request, socket: socket as Socket, head });
+const asking = (request: IncomingMessage, socket: unknown, head: Buffer): TunnelRequest => ({ request, socket: socket as Socket, head });

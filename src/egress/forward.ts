@@ -1,33 +1,33 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { breakOff, malformed, refusalOf, refuse } from "./refusals.js";
-import { cut } from "./dial.js";
+import { abortResponse, malformed, egressRefusalOf, refuseProxied } from "./refusals.js";
+import { destroySocket } from "./dial.js";
 import { backwardHeaders, onwardHeaders } from "./headers.js";
 import type { Origins } from "./origins.js";
-import type { Attempt, Connection, OpenWay, Passage } from "./connections.js";
+import type { ConnectAttempt, TargetSocket, OpenRoute, OpenConnection } from "./connections.js";
 import { basicAuthorization, UpstreamFailure } from "./upstream.js";
-import { flow } from "./join-sockets.js";
+import { pipeBytes } from "./join-sockets.js";
 import { type AbsoluteTarget, authorityOf, hostHeaderOf, parseAbsoluteTarget } from "./target.js";
-import type { Doors } from "./tunnel.js";
+import type { TunnelParts } from "./tunnel.js";
 
-export interface ForwardDoors extends Doors {
+export interface ForwardParts extends TunnelParts {
   readonly origins: Origins;
   readonly headerBytes: number;
 }
 
 /** One plain request of a browser. */
-export interface Exchange {
+export interface ProxyExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
 
 /** Sends a plain request on and its answer back, both as they come. */
-export async function forward(exchange: Exchange, doors: ForwardDoors): Promise<void> {
+export async function forward(exchange: ProxyExchange, doors: ForwardParts): Promise<void> {
   const { request, response } = exchange;
   const asked = parseAbsoluteTarget(request.url ?? "");
-  if (!asked) return refuse(response, malformed("A proxy is asked for an absolute http URL"));
+  if (!asked) return refuseProxied(response, malformed("A proxy is asked for an absolute http URL"));
   const { headers, fault } = onwardHeaders(request.rawHeaders, { host: hostHeaderOf(asked.target) });
-  if (fault !== undefined) return refuse(response, malformed(fault));
+  if (fault !== undefined) return refuseProxied(response, malformed(fault));
   const hasBody = request.headers["transfer-encoding"] !== undefined || (request.headers["content-length"] ?? "0") !== "0";
   await new Forwarding(exchange, { asked, headers, doors, hasBody }).run();
 }
@@ -36,7 +36,7 @@ interface Parts {
   readonly asked: AbsoluteTarget;
   readonly headers: readonly string[];
   readonly hasBody: boolean;
-  readonly doors: ForwardDoors;
+  readonly doors: ForwardParts;
 }
 
 /** One exchange; it is repeated where the first attempt cannot have reached the origin, or its rules are gone. */
@@ -46,7 +46,7 @@ class Forwarding {
   /** A kept connection may have been given up by its origin; what cannot be sent again gets a new one. */
   #needsFresh: boolean;
 
-  constructor(private readonly exchange: Exchange, private readonly parts: Parts) {
+  constructor(private readonly exchange: ProxyExchange, private readonly parts: Parts) {
     this.#needsFresh = parts.hasBody;
   }
 
@@ -54,7 +54,7 @@ class Forwarding {
     const { response } = this.exchange;
     const { passages } = this.parts.doors;
     const entry = await passages.enter(this.parts.asked.target, (way, attempt) => this.#connect(way, attempt));
-    if (entry.kind !== "open") return refuse(response, refusalOf(entry));
+    if (entry.kind !== "open") return refuseProxied(response, egressRefusalOf(entry));
     const { passage } = entry;
     // The rules may have changed since it was entered, and the browser may have gone.
     if (passage.isCut || response.destroyed) return passage.cut();
@@ -66,7 +66,7 @@ class Forwarding {
     }
   }
 
-  async #connect(way: OpenWay, attempt: Attempt): Promise<Connection> {
+  async #connect(way: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {
     const { asked: { target }, doors: { outward } } = this.parts;
     if (way.kind === "upstream") {
       const isAbsolute = way.upstream.protocol !== "socks5";
@@ -83,12 +83,12 @@ class Forwarding {
     return made;
   }
 
-  #idle(address?: string): Connection | undefined {
+  #idle(address?: string): TargetSocket | undefined {
     const socket = this.#needsFresh ? undefined : this.parts.doors.origins.findIdle(this.#key);
     return socket && { socket, address };
   }
 
-  #send(passage: Passage): void {
+  #send(passage: OpenConnection): void {
     const { request, response } = this.exchange;
     const { origins, headerBytes, pace } = this.parts.doors;
     const onward = origins.ask(this.#key, passage.connection.socket, {
@@ -96,14 +96,14 @@ class Forwarding {
     });
     passage.onCut(() => {
       onward.destroy();
-      if (response.headersSent) breakOff(response);
+      if (response.headersSent) abortResponse(response);
     });
     onward.once("continue", () => response.writeContinue());
     onward.once("response", (answer) => this.#answer(answer, passage));
     onward.on("error", () => this.#fail(onward, passage));
     // Nobody asked for another protocol.
     onward.once("upgrade", (_, socket: Socket) => {
-      cut(socket);
+      destroySocket(socket);
       this.#fail(onward, passage);
     });
     onward.once("close", () => {
@@ -117,15 +117,15 @@ class Forwarding {
     if (!this.parts.hasBody) return void onward.end();
     onward.flushHeaders();
     request.once("end", () => addTrailers(onward, request.rawTrailers));
-    flow(request, onward, pace);
+    pipeBytes(request, onward, pace);
   }
 
-  #path({ way }: Passage): string {
+  #path({ way }: OpenConnection): string {
     const { target, path } = this.parts.asked;
     return way.kind === "upstream" && way.upstream.protocol !== "socks5" ? `http://${hostHeaderOf(target)}${path}` : path;
   }
 
-  #headers({ way }: Passage): readonly string[] {
+  #headers({ way }: OpenConnection): readonly string[] {
     const { headers, hasBody } = this.parts;
     const authorization = way.kind === "upstream" && way.upstream.protocol !== "socks5" ? basicAuthorization(way.upstream) : undefined;
     return [
@@ -136,11 +136,11 @@ class Forwarding {
     ];
   }
 
-  #answer(answer: IncomingMessage, { way }: Passage): void {
+  #answer(answer: IncomingMessage, { way }: OpenConnection): void {
     const { response } = this.exchange;
     if (way.kind === "upstream" && answer.statusCode === 407) {
       answer.destroy();
-      return refuse(response, refusalOf({ kind: "failed", message: new UpstreamFailure(way.upstream.id, "answered 407").message }));
+      return refuseProxied(response, egressRefusalOf({ kind: "failed", message: new UpstreamFailure(way.upstream.id, "answered 407").message }));
     }
     response.sendDate = false;
     try {
@@ -148,20 +148,20 @@ class Forwarding {
     } catch {
       // Such as status 099, which the parser lets pass.
       answer.destroy();
-      return refuse(response, refusalOf({ kind: "failed", message: "The answer is not valid HTTP" }));
+      return refuseProxied(response, egressRefusalOf({ kind: "failed", message: "The answer is not valid HTTP" }));
     }
     answer.once("end", () => addTrailers(response, answer.rawTrailers));
-    answer.once("error", () => breakOff(response));
-    flow(answer, response, this.parts.doors.pace);
+    answer.once("error", () => abortResponse(response));
+    pipeBytes(answer, response, this.parts.doors.pace);
   }
 
-  #fail({ reusedSocket }: ClientRequest, passage: Passage): void {
+  #fail({ reusedSocket }: ClientRequest, passage: OpenConnection): void {
     const { response } = this.exchange;
     passage.end();
-    if (response.destroyed || response.headersSent) return breakOff(response);
+    if (response.destroyed || response.headersSent) return abortResponse(response);
     if (!this.parts.hasBody && (reusedSocket || passage.isCut)) return this.#again();
-    if (!passage.isCut) return refuse(response, refusalOf({ kind: "failed", message: "The connection broke before there was an answer" }));
-    refuse(response, refusalOf({ kind: "denied", by: "closed", message: "The rules were changed while the request was sent" }));
+    if (!passage.isCut) return refuseProxied(response, egressRefusalOf({ kind: "failed", message: "The connection broke before there was an answer" }));
+    refuseProxied(response, egressRefusalOf({ kind: "denied", by: "closed", message: "The rules were changed while the request was sent" }));
   }
 
   #again(): void {

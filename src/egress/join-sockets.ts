@@ -1,21 +1,21 @@
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import type { Clock, Millis } from "../base/clock.js";
-import type { Turn } from "../base/fair-turns.js";
-import { cut } from "./dial.js";
+import type { FairTurn } from "../base/fair-turns.js";
+import { destroySocket } from "./dial.js";
 import { type Bucket, throttle } from "./limits.js";
-import type { Passage } from "./connections.js";
+import type { OpenConnection } from "./connections.js";
 
 /** What limits the bytes of a browser. */
 export interface Pace {
   readonly clock: Clock;
   readonly bucket?: Bucket | undefined;
   /** Of the event loop, which all browsers of the daemon share. */
-  readonly turn: Turn;
+  readonly turn: FairTurn;
 }
 
 /** Lets bytes flow from one to the other, at the pace of the browser, and its end too. */
-export function flow(from: Readable, to: Writable, { clock, bucket, turn }: Pace): void {
+export function pipeBytes(from: Readable, to: Writable, { clock, bucket, turn }: Pace): void {
   if (!bucket) return carry(from, to, turn);
   const slow = throttle(bucket, clock);
   to.once("close", () => slow.destroy());
@@ -30,7 +30,7 @@ const costOf = (bytes: number): Millis => (chunkMs * bytes) / 65_536;
  * As `pipe` does, in turns: Node.js reads up to 32 times from one socket before it looks at any other, so that a few downloads
  * keep everybody waiting for 10 ms and more.
  */
-function carry(from: Readable, to: Writable, turn: Turn): void {
+function carry(from: Readable, to: Writable, turn: FairTurn): void {
   let isWaiting = false;
   let isOver = false;
   const goOn = (): void => {
@@ -63,19 +63,19 @@ function carry(from: Readable, to: Writable, turn: Turn): void {
 }
 
 /** Joins a browser's socket to what its passage reached, each direction until its end, and ends the passage when both are closed. */
-export function splice(inner: Socket, passage: Passage, pace: Pace): void {
+export function joinSockets(inner: Socket, passage: OpenConnection, pace: Pace): void {
   const outer = passage.connection.socket;
   const onClose = (other: Socket) => (): void => {
     // What was received is still handed on.
     other.destroySoon();
     if (other.destroyed) passage.end();
   };
-  passage.onCut(() => cut(inner));
+  passage.onCut(() => destroySocket(inner));
   // A broken connection is to look broken on the other side too, not ended.
-  outer.on("error", () => cut(inner));
-  inner.on("error", () => cut(outer));
+  outer.on("error", () => destroySocket(inner));
+  inner.on("error", () => destroySocket(outer));
   outer.once("close", onClose(inner));
   inner.once("close", onClose(outer));
-  flow(inner, outer, pace);
-  flow(outer, inner, pace);
+  pipeBytes(inner, outer, pace);
+  pipeBytes(outer, inner, pace);
 }

@@ -3,7 +3,7 @@ import type { Clock, Millis } from "../base/clock.js";
 import type { BrowserId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { Resolve } from "./resolve.js";
-import type { DeniedBy, Own } from "./rules.js";
+import type { DeniedBy, ReservedEndpoints } from "./rules.js";
 
 export interface EgressSettings {
   /** For reaching one target, from the dialling to the end of an upstream's handshake, all its addresses together. */
@@ -38,7 +38,7 @@ export interface Meter {
 export interface EgressParts {
   readonly settings: EgressSettings;
   readonly resolve: Resolve;
-  readonly own: Own;
+  readonly own: ReservedEndpoints;
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: Meter;

@@ -6,16 +6,16 @@ import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import { parseHost } from "../base/net/hosts.js";
 import type { ProxyFinding, Upstream } from "../registry/proxies/proxy.js";
-import type { Probed } from "../registry/proxies/operations.js";
+import type { ProbeReply } from "../registry/proxies/operations.js";
 import type { Resolve } from "./resolve.js";
-import { judge, type Own, type Rules, type Target } from "./rules.js";
+import { judgeTarget, type ReservedEndpoints, type Rules, type TargetHost } from "./rules.js";
 import { hostHeaderOf, parseAuthority } from "./target.js";
 import { basicAuthorization, dialThrough, dialUpstream } from "./upstream.js";
 
 export interface ProbeParts {
   readonly clock: Clock;
   readonly resolve: Resolve;
-  readonly own: Own;
+  readonly own: ReservedEndpoints;
   /** Asked for where a caller names no URL. The operator's own choice: it may be private. */
   readonly defaultUrl: string;
   /** A whole check takes at most so long. */
@@ -24,7 +24,7 @@ export interface ProbeParts {
 
 interface Asked {
   readonly url: URL;
-  readonly target: Target;
+  readonly target: TargetHost;
 }
 interface Trial extends Asked {
   readonly upstream: Upstream;
@@ -39,7 +39,7 @@ const readBytes = 4096;
 const isPlain = ({ protocol }: URL): boolean => protocol === "http:";
 
 /** Sends one GET request through a proxy, as a browser's would go. Available: the server of the URL has answered, whatever it said. */
-export const makeProbe = (parts: ProbeParts) => async (upstream: Upstream, url: string | undefined, signal: AbortSignal): Promise<Probed> => {
+export const makeProbe = (parts: ProbeParts) => async (upstream: Upstream, url: string | undefined, signal: AbortSignal): Promise<ProbeReply> => {
   const until = parts.clock.monotonic() + parts.limitMs;
   const asked = parse(url ?? parts.defaultUrl);
   if ("fault" in asked) return { kind: "forbidden", message: asked.fault };
@@ -56,8 +56,8 @@ function parse(text: string): Asked | { readonly fault: string } {
 }
 
 /** A name that only the proxy can resolve is the proxy's to answer for. */
-async function isPublic(target: Target, { resolve, own }: ProbeParts): Promise<boolean> {
-  const way = await judge(publicOnly, target, { resolve, own });
+async function isPublic(target: TargetHost, { resolve, own }: ProbeParts): Promise<boolean> {
+  const way = await judgeTarget(publicOnly, target, { resolve, own });
   return way.kind !== "denied" || way.by === "unresolved";
 }
 

@@ -1,10 +1,10 @@
 import { networkInterfaces } from "node:os";
 import { isIPv4 } from "node:net";
 import { isProxyAddress, proxyPorts } from "./port.js";
-import type { Own } from "./rules.js";
+import type { ReservedEndpoints } from "./rules.js";
 
 /** A place where Remuda itself listens. */
-export interface OwnPlace {
+export interface Endpoint {
   readonly host: string;
   readonly port: number;
 }
@@ -24,8 +24,8 @@ const isThisMachine = (address: string): boolean => isLoopback(address) || isUns
  * those of other daemons on this machine included.
  * A place on this machine is closed on all of its addresses; hosts are given as addresses (`localhost` for loopback).
  */
-export function makeOwn(places: readonly OwnPlace[]): Own {
-  const isAt = (place: OwnPlace, address: string): boolean => {
+export function makeReservedEndpoints(places: readonly Endpoint[]): ReservedEndpoints {
+  const isAt = (place: Endpoint, address: string): boolean => {
     const host = place.host === "localhost" ? "127.0.0.1" : place.host;
     return host === address || ((isWild(host) || isThisMachine(host)) && isThisMachine(address));
   };

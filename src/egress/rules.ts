@@ -22,7 +22,7 @@ export const closedRules: Rules = { allowed: [], privates: [], routes: [] };
 
 export type DeniedBy = "allowed_hosts" | "private" | "metadata" | "remuda" | "unresolved" | "closed" | "limit";
 
-export type Way =
+export type Route =
   /** `message` is for the page that asked: it tells no address that the page did not name. */
   | { readonly kind: "denied"; readonly by: DeniedBy; readonly message: string }
   /** `addresses`: checked, in order to dial. */
@@ -30,17 +30,17 @@ export type Way =
   | { readonly kind: "upstream"; readonly upstream: Upstream };
 
 /** Ports of Remuda itself (API, gateway, Redis, proxies), always closed. `address` in canonical form. */
-export interface Own {
+export interface ReservedEndpoints {
   isOwn(address: string, port: number): boolean;
 }
 
-export interface Target {
+export interface TargetHost {
   readonly host: string;
   readonly port: number;
 }
 
 /** An open tunnel: `address` where it was dialled directly, `upstreamId` where an upstream carries it. */
-export interface Dialled extends Target {
+export interface DialledTarget extends TargetHost {
   readonly address?: string;
   readonly upstreamId?: string;
 }
@@ -55,14 +55,14 @@ const messages = {
   limit: "The browser has reached a limit",
 } as const satisfies Record<DeniedBy, string>;
 
-const denied = (by: DeniedBy): Way => ({ kind: "denied", by, message: messages[by] });
+const denied = (by: DeniedBy): Route => ({ kind: "denied", by, message: messages[by] });
 
 /**
  * Judges one target: the name by the rules, then every address it has, resolved once, here. Where an upstream carries it the
  * name is not resolved here: what it reaches is then the upstream's to judge. A closed address, `localhost` and a host that
  * `privates` names never go upstream.
  */
-export async function judge(rules: Rules, target: Target, { resolve, own }: { resolve: Resolve; own: Own }): Promise<Way> {
+export async function judgeTarget(rules: Rules, target: TargetHost, { resolve, own }: { resolve: Resolve; own: ReservedEndpoints }): Promise<Route> {
   const read = parseHost(target.host);
   if (!read) return denied("unresolved");
   const asked = { host: read.host, port: target.port };
@@ -79,21 +79,21 @@ export async function judge(rules: Rules, target: Target, { resolve, own }: { re
 /** A resolver's answer that is no address is judged as one that is never open. */
 const canonical = (address: string): string => parseHost(address)?.host ?? "::";
 
-function judgeName({ allowed }: Rules, asked: Target): DeniedBy | undefined {
+function judgeName({ allowed }: Rules, asked: TargetHost): DeniedBy | undefined {
   if (allowed === null || names(allowed, asked)) return undefined;
   return allowed.length === 0 ? "closed" : "allowed_hosts";
 }
 
-const names = (patterns: readonly HostPattern[], target: Target): boolean => patterns.some((pattern) => matchesHost(pattern, target));
+const names = (patterns: readonly HostPattern[], target: TargetHost): boolean => patterns.some((pattern) => matchesHost(pattern, target));
 
 /** The first route that names the host decides; what is private, and what the chosen upstream's bypass names, goes directly. */
-function upstreamFor(rules: Rules, asked: Target): Upstream | undefined {
+function upstreamFor(rules: Rules, asked: TargetHost): Upstream | undefined {
   const chosen = rules.routes.find(({ hosts }) => names(hosts, asked))?.upstream ?? rules.upstream;
   if (!chosen || names(chosen.bypass, asked) || names(rules.privates, asked) || loopbackOf(asked.host)) return undefined;
   return isIP(asked.host) === 0 || judgeAddress(rules, asked, asked.host) === "public" ? chosen : undefined;
 }
 
-function judgeAddresses({ rules, asked, own }: { rules: Rules; asked: Target; own: Own }, addresses: readonly string[]): Way {
+function judgeAddresses({ rules, asked, own }: { rules: Rules; asked: TargetHost; own: ReservedEndpoints }, addresses: readonly string[]): Route {
   if (addresses.length === 0) return denied("unresolved");
   if (addresses.some((address) => own.isOwn(address, asked.port))) return denied("remuda");
   const judged = addresses.map((address) => ({ address, is: judgeAddress(rules, asked, address) }));
@@ -106,7 +106,7 @@ function judgeAddresses({ rules, asked, own }: { rules: Rules; asked: Target; ow
 }
 
 /** `opened`: named by `privates`, whether it is closed otherwise or not. */
-function judgeAddress({ privates }: Rules, asked: Target, address: string): "public" | "opened" | "metadata" | "private" {
+function judgeAddress({ privates }: Rules, asked: TargetHost, address: string): "public" | "opened" | "metadata" | "private" {
   if (isUnspecified(address)) return "private";
   const dialled = { host: address, port: asked.port };
   const naming = privates.filter((pattern) => matchesHost(pattern, asked) || matchesHost(pattern, dialled));
@@ -116,7 +116,7 @@ function judgeAddress({ privates }: Rules, asked: Target, address: string): "pub
 }
 
 /** Judges an open tunnel again after a swap of rules: by its name, and by the address or the upstream it was dialled through. */
-export function isStillAllowed(rules: Rules, { host, port, address, upstreamId }: Dialled): boolean {
+export function isStillAllowed(rules: Rules, { host, port, address, upstreamId }: DialledTarget): boolean {
   const read = parseHost(host);
   if (!read) return false;
   const asked = { host: read.host, port };

@@ -1,10 +1,10 @@
 import { isIPv6 } from "node:net";
 import { parseHost } from "../base/net/hosts.js";
-import type { Target } from "./rules.js";
+import type { TargetHost } from "./rules.js";
 
 /** A plain request as a proxy gets it. */
 export interface AbsoluteTarget {
-  readonly target: Target;
+  readonly target: TargetHost;
   /** Path and query, as they were sent. */
   readonly path: string;
 }
@@ -15,7 +15,7 @@ const absolute = /^http:\/\/([^/?]*)(.*)$/i;
 const ambiguous = /[\\#\s\p{Cc}]/u;
 
 /** `host[:port]`; without a port, and without a default, it is none. */
-export function parseAuthority(text: string, defaultPort: number | undefined): Target | undefined {
+export function parseAuthority(text: string, defaultPort: number | undefined): TargetHost | undefined {
   const [, name = "", digits = ""] = authority.exec(text) ?? [];
   const port = digits === "" ? defaultPort : Number(digits);
   const parsed = name === "" ? undefined : parseHost(name);
@@ -23,7 +23,7 @@ export function parseAuthority(text: string, defaultPort: number | undefined): T
 }
 
 /** `host:port` of a CONNECT; the port is not optional (RFC 9110 9.3.6). */
-export const parseConnectTarget = (text: string): Target | undefined => parseAuthority(text, undefined);
+export const parseConnectTarget = (text: string): TargetHost | undefined => parseAuthority(text, undefined);
 
 /** `http://host[:port]/path?query`; undefined for every other form and for URLs with user information. */
 export function parseAbsoluteTarget(url: string): AbsoluteTarget | undefined {
@@ -35,8 +35,8 @@ export function parseAbsoluteTarget(url: string): AbsoluteTarget | undefined {
 
 const bracketed = (host: string): string => (isIPv6(host) ? `[${host}]` : host);
 
-export const authorityOf = ({ host, port }: Target): string => `${bracketed(host)}:${port}`;
+export const authorityOf = ({ host, port }: TargetHost): string => `${bracketed(host)}:${port}`;
 
 /** As a Host header names it. */
-export const hostHeaderOf = ({ host, port }: Target, defaultPort = 80): string =>
+export const hostHeaderOf = ({ host, port }: TargetHost, defaultPort = 80): string =>
   port === defaultPort ? bracketed(host) : `${bracketed(host)}:${port}`;

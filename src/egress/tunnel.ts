@@ -1,21 +1,21 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { malformed, refusalOf, refuseTunnel } from "./refusals.js";
+import { malformed, egressRefusalOf, refuseTunnel } from "./refusals.js";
 import { onwardHeaders } from "./headers.js";
-import type { Outward } from "./connector.js";
-import type { Passages } from "./connections.js";
-import { type Pace, splice } from "./join-sockets.js";
+import type { Connector } from "./connector.js";
+import type { EgressConnections } from "./connections.js";
+import { type Pace, joinSockets } from "./join-sockets.js";
 import { hostHeaderOf, parseAbsoluteTarget, parseConnectTarget } from "./target.js";
-import type { Target } from "./rules.js";
+import type { TargetHost } from "./rules.js";
 
-export interface Doors {
-  readonly passages: Passages;
-  readonly outward: Outward;
+export interface TunnelParts {
+  readonly passages: EgressConnections;
+  readonly outward: Connector;
   readonly pace: Pace;
 }
 
 /** A browser's request for a tunnel, with what it has sent after it. */
-export interface Asking {
+export interface TunnelRequest {
   readonly request: IncomingMessage;
   readonly socket: Socket;
   readonly head: Buffer;
@@ -24,14 +24,14 @@ export interface Asking {
 const established = "HTTP/1.1 200 Connection established\r\n\r\n";
 
 /** CONNECT: everything after the 200 passes unread. */
-export async function tunnel(asking: Asking, doors: Doors): Promise<void> {
+export async function tunnel(asking: TunnelRequest, doors: TunnelParts): Promise<void> {
   const target = parseConnectTarget(asking.request.url ?? "");
   if (!target) return refuseTunnel(asking.socket, malformed("CONNECT needs a host and a port"));
   await join(asking, target, { doors, toInner: established, toOuter: "" });
 }
 
 /** A plain request that asks for another protocol: a tunnel whose first bytes are its head. */
-export async function upgrade(asking: Asking, doors: Doors): Promise<void> {
+export async function upgrade(asking: TunnelRequest, doors: TunnelParts): Promise<void> {
   const { request } = asking;
   const asked = parseAbsoluteTarget(request.url ?? "");
   if (!asked) return refuseTunnel(asking.socket, malformed("A proxy is asked for an absolute http URL"));
@@ -43,22 +43,22 @@ export async function upgrade(asking: Asking, doors: Doors): Promise<void> {
 }
 
 interface Joining {
-  readonly doors: Doors;
+  readonly doors: TunnelParts;
   readonly toInner: string;
   readonly toOuter: string;
 }
 
-async function join({ socket, head }: Asking, target: Target, { doors, toInner, toOuter }: Joining): Promise<void> {
+async function join({ socket, head }: TunnelRequest, target: TargetHost, { doors, toInner, toOuter }: Joining): Promise<void> {
   const { passages, outward, pace } = doors;
   // Until it is spliced, a reset must not end the process.
   socket.on("error", () => socket.destroy());
   const entry = await passages.enter(target, (way, attempt) => outward.tunnel(target, way, attempt));
-  if (entry.kind !== "open") return refuseTunnel(socket, refusalOf(entry));
+  if (entry.kind !== "open") return refuseTunnel(socket, egressRefusalOf(entry));
   const { passage } = entry;
   if (socket.destroyed) return passage.cut();
   // The rules may have changed since it was entered.
   if (passage.isCut) return void socket.destroy();
-  splice(socket, passage, pace);
+  joinSockets(socket, passage, pace);
   if (toInner !== "") socket.write(toInner, "latin1");
   if (toOuter !== "") passage.connection.socket.write(toOuter, "latin1");
   if (head.length > 0) socket.unshift(head);

@@ -6,9 +6,9 @@ import { connect as connectTls, createSecureContext, type SecureContext } from "
 import { SocksClient } from "socks";
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
-import { cut, dial, setWire } from "./dial.js";
+import { destroySocket, dial, setRawSocket } from "./dial.js";
 import type { Resolve } from "./resolve.js";
-import type { Own, Target, Upstream } from "./rules.js";
+import type { ReservedEndpoints, TargetHost, Upstream } from "./rules.js";
 import { authorityOf } from "./target.js";
 
 export interface UpstreamOptions {
@@ -19,7 +19,7 @@ export interface UpstreamOptions {
   /** Of the upstream's own name; left out: the system's. */
   readonly resolve?: Resolve;
   /** What is not dialled even if an upstream is said to be there. */
-  readonly own?: Own;
+  readonly own?: ReservedEndpoints;
 }
 
 /** `message` names the upstream by its id and tells no secret. There is no cause: errors of libraries carry what these were given. */
@@ -31,7 +31,7 @@ export class UpstreamFailure extends Error {
 }
 
 /** A connection to the target through the upstream, which also resolves the name. Throws `UpstreamFailure`. */
-export const dialThrough = (upstream: Upstream, target: Target, options: UpstreamOptions): Promise<Socket> =>
+export const dialThrough = (upstream: Upstream, target: TargetHost, options: UpstreamOptions): Promise<Socket> =>
   reach(upstream, options, async (socket) => {
     if (upstream.protocol === "socks5") await askSocks(socket, upstream, target);
     else await askConnect(socket, upstream, target);
@@ -70,7 +70,7 @@ async function reachUntil(upstream: Upstream, options: UpstreamOptions & { reado
   const addresses = await addressesOf(upstream, options);
   const { socket: plain } = await dial(addresses, upstream.port, { clock, until: clock.monotonic() + connectMs, signal });
   let socket = plain;
-  const end = (): void => cut(socket);
+  const end = (): void => destroySocket(socket);
   signal.addEventListener("abort", end);
   try {
     if (upstream.protocol === "https") socket = await secure(plain, upstream);
@@ -105,13 +105,13 @@ async function secure(plain: Socket, upstream: Upstream): Promise<Socket> {
   const context = contexts.get(upstream) ?? createSecureContext(caBundle === undefined ? {} : { ca: caBundle });
   contexts.set(upstream, context);
   const socket = connectTls({ socket: plain, host, secureContext: context, ...(isIP(host) ? {} : { servername: host }) });
-  setWire(socket, plain);
+  setRawSocket(socket, plain);
   socket.on("error", () => {});
   await once(socket, "secureConnect");
   return socket;
 }
 
-function askConnect(socket: Socket, upstream: Upstream, target: Target): Promise<void> {
+function askConnect(socket: Socket, upstream: Upstream, target: TargetHost): Promise<void> {
   const path = authorityOf(target);
   const authorization = basicAuthorization(upstream);
   const headers = { Host: path, ...(authorization !== undefined && { "Proxy-Authorization": authorization }) };
@@ -127,7 +127,7 @@ function askConnect(socket: Socket, upstream: Upstream, target: Target): Promise
   });
 }
 
-async function askSocks(socket: Socket, upstream: Upstream, target: Target): Promise<void> {
+async function askSocks(socket: Socket, upstream: Upstream, target: TargetHost): Promise<void> {
   const { host, port, username, password } = upstream;
   const credentials = username === undefined ? {} : { userId: username, password: password?.reveal() ?? "" };
   await SocksClient.createConnection({ proxy: { host, port, type: 5, ...credentials }, command: "connect", destination: target, existing_socket: socket });

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.js";
 import type { Pipe } from "../browser/cdp/pipe.js";
 import type { Account } from "../base/budget.js";
-import type { Limits } from "./limits.js";
+import type { GatewayLimits } from "./limits.js";
 
 /** What stands still while a client does not read: its browser, and itself. */
 interface Held {
@@ -13,7 +13,7 @@ interface Held {
 
 interface FlowRules {
   readonly clock: Clock;
-  readonly limits: Limits;
+  readonly limits: GatewayLimits;
   readonly unread: Account;
   readonly cut: (reason: string) => void;
 }
@@ -26,7 +26,7 @@ const countedBytes = 64 * 1024;
  * more is read of the client, which would be answered; one that keeps the others waiting for too long, or is too far behind,
  * is cut.
  */
-export class Flow {
+export class Backpressure {
   #release: (() => void) | undefined;
   #isCounted = false;
   #isOver = false;

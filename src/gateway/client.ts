@@ -4,17 +4,17 @@ import type { Clock, Millis } from "../base/clock.js";
 import type { BrowserId } from "../base/ids.js";
 import type { Pipe } from "../browser/cdp/pipe.js";
 import { bytesOf, type Frame } from "../browser/cdp/frame.js";
-import type { Member, Seat, SeatEnd } from "./cdp/connection.js";
+import type { BridgeClient, BridgeConnection, BridgeEndReason } from "./cdp/connection.js";
 import type { Account, Budget } from "../base/budget.js";
 import { codes, type Command, errorReply, resultReply } from "./cdp/command.js";
-import { Flow } from "./backpressure.js";
-import type { Gate, Judgement, Surroundings } from "./gates/gate.js";
+import { Backpressure } from "./backpressure.js";
+import type { Gate, Judgement, GateContext } from "./gates/gate.js";
 import { Inbox } from "./inbox.js";
-import { Incoming } from "./incoming-frames.js";
+import { IncomingFrames } from "./incoming-frames.js";
 import type { Judged } from "./gates/judge.js";
-import type { Judges } from "./gates/judge-threads.js";
-import type { Limits } from "./limits.js";
-import type { Turn } from "../base/fair-turns.js";
+import type { JudgeThreads } from "./gates/judge-threads.js";
+import type { GatewayLimits } from "./limits.js";
+import type { FairTurn } from "../base/fair-turns.js";
 
 /** Close codes: those of RFC 6455, and 4410 for a lease that is over. */
 export const closeCodes = {
@@ -22,13 +22,13 @@ export const closeCodes = {
 } as const;
 
 /** Counted for the metrics. */
-export interface Traffic {
+export interface TrafficMeter {
   received(bytes: number): void;
   sent(bytes: number): void;
   refused(method: string): void;
 }
 
-const closeCodeOf: Readonly<Record<SeatEnd, number>> = {
+const closeCodeOf: Readonly<Record<BridgeEndReason, number>> = {
   target_closed: closeCodes.goingAway, browser_gone: closeCodes.browserGone, too_many_sessions: closeCodes.tooMany,
 };
 
@@ -44,8 +44,8 @@ const longChunkBytes = 16 * 1024;
 const chunkMs: Millis = 0.15;
 
 /** What the clients of a daemon share, so that none takes it all. */
-export interface Shared {
-  readonly judges: Pick<Judges, "judge">;
+export interface SharedParts {
+  readonly judges: Pick<JudgeThreads, "judge">;
   /** Bytes of messages that are not whole or not yet judged. */
   readonly unfinished: Budget;
   /** Bytes that clients have not read. */
@@ -54,31 +54,31 @@ export interface Shared {
 
 export interface ClientParts {
   readonly browser: BrowserId;
-  readonly shared: Shared;
-  readonly turn: Turn;
+  readonly shared: SharedParts;
+  readonly turn: FairTurn;
   readonly socket: Duplex;
   readonly pipe: Pick<Pipe, "hold" | "resume">;
   readonly clock: Clock;
-  readonly limits: Limits;
+  readonly limits: GatewayLimits;
   readonly gate: Gate;
-  readonly surroundings: Surroundings;
-  readonly traffic: Traffic;
+  readonly surroundings: GateContext;
+  readonly traffic: TrafficMeter;
   /** Once, when nothing of the client is left. */
   readonly onGone: () => void;
 }
 
 /** One client's WebSocket: its commands go past the gate to its seat on the bridge, frames come back unread. */
-export class Client implements Member {
-  readonly #flow: Flow;
+export class CdpClient implements BridgeClient {
+  readonly #flow: Backpressure;
   readonly #inbox: Inbox;
-  readonly #incoming = new Incoming();
+  readonly #incoming = new IncomingFrames();
   readonly #unfinished: Account;
   readonly #unread: Account;
   #keptBytes = 0;
   /** When the long chunk came that ws is reading. */
   #longSince: Millis | undefined;
   #pauses = 0;
-  #seat: Seat | undefined;
+  #seat: BridgeConnection | undefined;
   #webSocket: WebSocket | undefined;
   #stopPings = (): void => {};
   #unansweredPings = 0;
@@ -90,7 +90,7 @@ export class Client implements Member {
     this.#unfinished = shared.unfinished.open(browser, () => this.#drop("too much is sent and not finished"));
     this.#unread = shared.unread.open(browser, () => this.#drop("too much is unread"));
     const member = { wait: () => this.wait(), proceed: () => this.proceed() };
-    this.#flow = new Flow(socket, { ...member, pipe }, {
+    this.#flow = new Backpressure(socket, { ...member, pipe }, {
       clock, limits, unread: this.#unread, cut: (reason) => this.#cut(closeCodes.tooSlow, reason),
     });
     this.#inbox = new Inbox({
@@ -102,7 +102,7 @@ export class Client implements Member {
   }
 
   /** The upgrade was accepted. */
-  start(webSocket: WebSocket, seat: Seat): void {
+  start(webSocket: WebSocket, seat: BridgeConnection): void {
     this.#seat = seat;
     this.#webSocket = webSocket;
     // Before ws and after it, which reads the same bytes.
@@ -141,7 +141,7 @@ export class Client implements Member {
     for (const part of parts) this.parts.socket.write(part);
   }
 
-  ended(reason: SeatEnd): void {
+  ended(reason: BridgeEndReason): void {
     this.#cut(closeCodeOf[reason], reason);
   }
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { Check } from "typebox/schema";
 import { CurlFailure } from "../egress/curl.js";
 import { CurlBody, type CurlReply } from "../spec/curl.js";
-import type { Refused } from "./refusals.js";
+import type { GatewayRefusal } from "./refusals.js";
 import type { LocalBrowser } from "./ports.js";
 
 /** A body of the largest text, every character of it escaped, and its headers. */
@@ -11,9 +11,9 @@ const defaultTimeoutMs = 30_000;
 /** They ask for a tunnel, or for what came to be shown to whoever asked. */
 const refusedMethods = new Set(["CONNECT", "TRACE"]);
 
-const badRequest = (message: string): Refused => ({ code: "bad_request", message });
+const badRequest = (message: string): GatewayRefusal => ({ code: "bad_request", message });
 
-export interface Curling extends Pick<LocalBrowser, "curl"> {
+export interface CurlContext extends Pick<LocalBrowser, "curl"> {
   /** Aborted when nobody waits for the answer. */
   readonly gone: AbortSignal;
   /** Told how much is held for it by now. */
@@ -21,7 +21,7 @@ export interface Curling extends Pick<LocalBrowser, "curl"> {
 }
 
 /** Reads the request and sends it through the browser's way out. Ends when `gone` aborts. */
-export async function runCurl(request: IncomingMessage, { curl, gone, kept }: Curling): Promise<CurlReply | Refused> {
+export async function runCurl(request: IncomingMessage, { curl, gone, kept }: CurlContext): Promise<CurlReply | GatewayRefusal> {
   if (request.method !== "POST") return { code: "method_not_allowed", message: "This path takes POST" };
   const text = await read(request, kept);
   const asked = parse(text);
@@ -41,7 +41,7 @@ export async function runCurl(request: IncomingMessage, { curl, gone, kept }: Cu
   }
 }
 
-function refusedFor({ kind, message, by }: CurlFailure): Refused {
+function refusedFor({ kind, message, by }: CurlFailure): GatewayRefusal {
   switch (kind) {
     case "malformed": return badRequest(message);
     // More of its requests are open than may be: later there are fewer.

@@ -3,14 +3,14 @@ import type { TargetInfo } from "./cdp/last-page.js";
 import { clientUrl } from "./paths.js";
 import type { LocalBrowser } from "./ports.js";
 
-export interface Discovering {
+export interface DiscoveryContext {
   readonly publicUrl: string;
   readonly browser: BrowserId;
   readonly token: string;
 }
 
 /** `/json/version` as Chromium's own port gives it, with our URL. */
-export const versionPage = (at: Discovering, { version }: LocalBrowser["chromium"]): object => ({
+export const versionPage = (at: DiscoveryContext, { version }: LocalBrowser["chromium"]): object => ({
   Browser: version.product,
   "Protocol-Version": version.protocolVersion,
   "User-Agent": version.userAgent,
@@ -18,7 +18,7 @@ export const versionPage = (at: Discovering, { version }: LocalBrowser["chromium
 });
 
 /** `/json/list`: every target with a URL of its own, under the same token. */
-export const listPage = (at: Discovering, targets: readonly TargetInfo[]): object[] =>
+export const listPage = (at: DiscoveryContext, targets: readonly TargetInfo[]): object[] =>
   targets.map(({ targetId, type, title, url }) => ({
     description: "",
     id: targetId,

@@ -8,17 +8,17 @@ import { type Log, textOf } from "../base/log.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { leaseOfToken } from "../base/crypto/lease-token.js";
 import type { Visit } from "./activity.js";
-import { answerJson, goneFor, isRefused, overFor, type Refused, refuseRequest, refuseUpgrade } from "./refusals.js";
+import { answerJson, goneBecause, isGatewayRefusal, overBecause, type GatewayRefusal, refuseRequest, refuseUpgrade } from "./refusals.js";
 import { Budget } from "../base/budget.js";
-import { closeCodes, type Shared } from "./client.js";
-import { Clients } from "./client-counts.js";
+import { closeCodes, type SharedParts } from "./client.js";
+import { ClientCounts } from "./client-counts.js";
 import { runCurl } from "./curl.js";
 import { listPage, versionPage } from "./discovery.js";
-import { forwardRequest, forwardUpgrade, wasForwarded, type Way } from "./relay/forward.js";
+import { forwardRequest, forwardUpgrade, wasForwarded, type RelayRoute } from "./relay/forward.js";
 import type { Gate } from "./gates/gate.js";
-import { Judges } from "./gates/judge-threads.js";
-import type { Limits } from "./limits.js";
-import { awaitRestart, Opening, type Upgrade } from "./handshake.js";
+import { JudgeThreads } from "./gates/judge-threads.js";
+import type { GatewayLimits } from "./limits.js";
+import { awaitRestart, Handshake, type UpgradeRequest } from "./handshake.js";
 import { findPath, type Path } from "./paths.js";
 import type { GatewayPorts, LocalBrowser, NodeAddress } from "./ports.js";
 
@@ -30,7 +30,7 @@ export interface GatewayParts {
   /** `http(s)://…` as clients reach any daemon. */
   readonly publicUrl: string;
   readonly gate: Gate;
-  readonly limits: Limits;
+  readonly limits: GatewayLimits;
   /** judge-worker.js, which judges by the default gate. */
   readonly judgeScript: URL;
 }
@@ -47,7 +47,7 @@ interface Exchange {
 }
 
 const longestCurlMs = 60_000;
-const notWebSocket: Refused = { code: "bad_request", message: "This address is for WebSocket clients" };
+const notWebSocket: GatewayRefusal = { code: "bad_request", message: "This address is for WebSocket clients" };
 /** Some clients send their message in parts; 16 MiB need no more. */
 const mostFragments = 1024;
 /** Pieces in which what is not whole of a message may come. */
@@ -55,12 +55,12 @@ const mostPieces = 64 * 1024;
 
 /** Checks tokens, serves discovery, seats clients on the bridge of their browser, or sends them on to its node. */
 export class Gateway {
-  readonly #openings = new Set<Opening>();
+  readonly #openings = new Set<Handshake>();
   readonly #forwards = new Set<() => void>();
   readonly #webSockets: WebSocketServer;
-  readonly #clients: Clients;
-  readonly #judges: Judges;
-  readonly #shared: Shared;
+  readonly #clients: ClientCounts;
+  readonly #judges: JudgeThreads;
+  readonly #shared: SharedParts;
   readonly #curls: Budget;
 
   constructor(private readonly parts: GatewayParts) {
@@ -71,8 +71,8 @@ export class Gateway {
       // One message of each client in a round of the event loop, however many came at once.
       allowSynchronousEvents: false,
     });
-    this.#clients = new Clients(limits.clients);
-    this.#judges = new Judges({ script: parts.judgeScript, clock, log });
+    this.#clients = new ClientCounts(limits.clients);
+    this.#judges = new JudgeThreads({ script: parts.judgeScript, clock, log });
     this.#shared = { judges: this.#judges, unfinished: new Budget(limits.unfinished), unread: new Budget(limits.unread) };
     this.#curls = new Budget(limits.curl, "asking");
     this.#webSockets.on("wsClientError", (_, socket) => refuseUpgrade(socket, notWebSocket));
@@ -100,12 +100,12 @@ export class Gateway {
     await this.#judges.close();
   }
 
-  async #open(upgrade: Upgrade): Promise<void> {
+  async #open(upgrade: UpgradeRequest): Promise<void> {
     const path = findPath(upgrade.request.url ?? "/");
     if (!path) return refuseUpgrade(upgrade.socket, { code: "route_not_found" });
     const found = await this.#find(path, upgrade.request);
     if (upgrade.socket.destroyed) return;
-    if (isRefused(found)) return refuseUpgrade(upgrade.socket, found);
+    if (isGatewayRefusal(found)) return refuseUpgrade(upgrade.socket, found);
     if (found.kind === "here" && (path.wanted.kind !== "client" || !isWebSocket(upgrade.request))) return refuseUpgrade(upgrade.socket, notWebSocket);
     const turn = this.#clients.enter(found.lease);
     if (!turn) return refuseUpgrade(upgrade.socket, { code: "too_many_clients" });
@@ -114,22 +114,22 @@ export class Gateway {
     if (path.wanted.kind !== "client") return;
     const wish = { id: path.browser, lease: found.lease, browser: found.browser, root: path.wanted.root };
     this.#judges.open();
-    const opening = new Opening(upgrade, wish, { ...this.parts, turn, shared: this.#shared, webSockets: this.#webSockets });
+    const opening = new Handshake(upgrade, wish, { ...this.parts, turn, shared: this.#shared, webSockets: this.#webSockets });
     this.#openings.add(opening);
     upgrade.socket.once("close", () => this.#openings.delete(opening));
   }
 
-  #forward(upgrade: Upgrade, address: NodeAddress): void {
+  #forward(upgrade: UpgradeRequest, address: NodeAddress): void {
     const end = forwardUpgrade(upgrade, { ...this.parts, ...this.#wayTo(address) });
     this.#forwards.add(end);
     upgrade.socket.once("close", () => this.#forwards.delete(end));
   }
 
-  #wayTo(address: NodeAddress): Pick<Way, "address" | "unreachable"> {
+  #wayTo(address: NodeAddress): Pick<RelayRoute, "address" | "unreachable"> {
     return { address, unreachable: () => this.parts.ports.unreachable?.(address) };
   }
 
-  async #find(path: Path, request: IncomingMessage): Promise<Found | Refused> {
+  async #find(path: Path, request: IncomingMessage): Promise<Found | GatewayRefusal> {
     const { ports, clock, limits, secret } = this.parts;
     const lease = leaseOfToken(secret, path.browser, path.token);
     if (lease === undefined) return { code: "unauthorized", message: "The token is missing or not valid" };
@@ -142,26 +142,26 @@ export class Gateway {
     return address ? { kind: "elsewhere", lease, address } : await this.#over(path.browser, lease);
   }
 
-  async #over(browser: BrowserId, lease: LeaseId, local?: LocalBrowser): Promise<Refused> {
+  async #over(browser: BrowserId, lease: LeaseId, local?: LocalBrowser): Promise<GatewayRefusal> {
     const { ports, clock, limits } = this.parts;
-    if (local?.activity.whyOver(lease) !== undefined) return overFor(local, lease);
+    if (local?.activity.whyOver(lease) !== undefined) return overBecause(local, lease);
     const asking = ports.findEnd(browser, lease);
-    return goneFor((await within(clock, { what: "finding why a lease is over", limitMs: limits.connectMs }, asking)) ?? "the lease is over");
+    return goneBecause((await within(clock, { what: "finding why a lease is over", limitMs: limits.connectMs }, asking)) ?? "the lease is over");
   }
 
   async #answer(path: Path, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const found = await this.#find(path, request);
-    if (isRefused(found)) return refuseRequest(response, found);
+    if (isGatewayRefusal(found)) return refuseRequest(response, found);
     if (found.kind === "elsewhere") return forwardRequest(request, response, { ...this.parts, ...this.#wayTo(found.address), limits: this.#limitsOf(path) });
     if (path.wanted.kind === "client") return refuseRequest(response, notWebSocket);
     const gone = new AbortController();
     response.once("close", () => gone.abort());
     const cut = async (reason: string): Promise<void> => {
-      refuseRequest(response, goneFor(reason));
+      refuseRequest(response, goneBecause(reason));
       gone.abort();
     };
     const visit = found.browser.activity.enter(found.lease, { cut });
-    if (!visit) return refuseRequest(response, overFor(found.browser, found.lease));
+    if (!visit) return refuseRequest(response, overBecause(found.browser, found.lease));
     try {
       const refused = await this.#register(path, found, visit);
       if (refused) return refuseRequest(response, refused);
@@ -182,22 +182,22 @@ export class Gateway {
     const kept = (bytes: number): void => void (signal.aborted || account.set(bytes));
     const answer = await runCurl(request, { curl: browser.curl, gone: signal, kept });
     if (response.headersSent) return;
-    if (isRefused(answer)) refuseRequest(response, answer);
+    if (isGatewayRefusal(answer)) refuseRequest(response, answer);
     else answerJson(response, answer);
   }
 
   /** A request through the browser's way out may itself take a minute. */
-  #limitsOf({ wanted }: Path): Limits {
+  #limitsOf({ wanted }: Path): GatewayLimits {
     const { limits } = this.parts;
     return wanted.kind === "curl" ? { ...limits, answerMs: limits.answerMs + longestCurlMs } : limits;
   }
 
-  async #register(path: Path, { lease, browser }: Extract<Found, { kind: "here" }>, visit: Visit): Promise<Refused | undefined> {
+  async #register(path: Path, { lease, browser }: Extract<Found, { kind: "here" }>, visit: Visit): Promise<GatewayRefusal | undefined> {
     const { ports, clock, limits } = this.parts;
     const asking = ports.connect({ browser: path.browser, lease, kind: "request" });
     const registered = await within(clock, { what: "registration of a request", limitMs: limits.connectMs }, asking);
-    if (registered.kind === "gone") return goneFor(registered.reason);
-    return visit.confirm() ? undefined : overFor(browser, lease);
+    if (registered.kind === "gone") return goneBecause(registered.reason);
+    return visit.confirm() ? undefined : overBecause(browser, lease);
   }
 
   async #page(path: Path, browser: LocalBrowser): Promise<object> {
@@ -207,7 +207,7 @@ export class Gateway {
     return path.wanted.kind === "list" ? listPage(at, await bridge.targets()) : versionPage(at, chromium);
   }
 
-  #failed(error: unknown): Refused {
+  #failed(error: unknown): GatewayRefusal {
     this.parts.log.warn({ error: textOf(error) }, "gateway request failed");
     return { code: "unavailable" };
   }

@@ -6,37 +6,37 @@ import { TimeLimitReached, within } from "../base/deadline.js";
 import type { BrowserId, LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Visit, Visitor } from "./activity.js";
-import { goneFor, overFor, type Refused, refuseUpgrade } from "./refusals.js";
-import type { Root, Seat } from "./cdp/connection.js";
-import { Client, closeCodes, type Shared } from "./client.js";
+import { goneBecause, overBecause, type GatewayRefusal, refuseUpgrade } from "./refusals.js";
+import type { RootTarget, BridgeConnection } from "./cdp/connection.js";
+import { CdpClient, closeCodes, type SharedParts } from "./client.js";
 import type { Gate } from "./gates/gate.js";
-import type { Limits } from "./limits.js";
+import type { GatewayLimits } from "./limits.js";
 import type { GatewayPorts, LocalBrowser } from "./ports.js";
-import type { Turn } from "../base/fair-turns.js";
+import type { FairTurn } from "../base/fair-turns.js";
 
-export interface Upgrade {
+export interface UpgradeRequest {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
   readonly head: Buffer;
 }
 
-export interface Wish {
+export interface HandshakeTarget {
   readonly id: BrowserId;
   readonly lease: LeaseId;
   readonly browser: LocalBrowser;
-  readonly root: Root;
+  readonly root: RootTarget;
 }
 
-export interface OpeningParts {
+export interface HandshakeParts {
   readonly ports: Pick<GatewayPorts, "connect" | "metrics">;
   readonly webSockets: WebSocketServer;
-  readonly shared: Shared;
+  readonly shared: SharedParts;
   /** That of the browser. */
-  readonly turn: Turn;
+  readonly turn: FairTurn;
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: Gate;
-  readonly limits: Limits;
+  readonly limits: GatewayLimits;
 }
 
 /** More restarts than this in one upgrade are none of a browser that works. */
@@ -46,15 +46,15 @@ const mostSeatings = 3;
  * One client from its upgrade to its end. Registered in Redis, then seated in Chromium, then accepted: whatever fails before
  * is still an HTTP answer. The fence may cut it at any of these points. One that meets a restart of the browser waits for it.
  */
-export class Opening implements Visitor {
-  #client: Client | undefined;
+export class Handshake implements Visitor {
+  #client: CdpClient | undefined;
   #visit: Visit | undefined;
   /** From when Chromium is asked for a session of the client until that is settled: the fence waits for it. */
   #seating: Promise<boolean> | undefined;
   #cutReason: string | undefined;
   #isOpen = false;
 
-  constructor(private readonly upgrade: Upgrade, private readonly wish: Wish, private readonly parts: OpeningParts) {
+  constructor(private readonly upgrade: UpgradeRequest, private readonly wish: HandshakeTarget, private readonly parts: HandshakeParts) {
     void this.#open();
   }
 
@@ -70,7 +70,7 @@ export class Opening implements Visitor {
   /** Ends it at once, at whatever point it is; resolves when Chromium has detached it. */
   async end(code: number, reason: string): Promise<void> {
     this.#cutReason ??= reason;
-    if (!this.#isOpen) refuseUpgrade(this.upgrade.socket, goneFor(reason));
+    if (!this.#isOpen) refuseUpgrade(this.upgrade.socket, goneBecause(reason));
     await this.#seating?.catch(() => {});
     await this.#client?.end(code, reason);
   }
@@ -78,7 +78,7 @@ export class Opening implements Visitor {
   async #open(): Promise<void> {
     const { wish } = this;
     this.#visit = wish.browser.activity.enter(wish.lease, this);
-    if (!this.#visit) return this.#refuse(overFor(wish.browser, wish.lease));
+    if (!this.#visit) return this.#refuse(overBecause(wish.browser, wish.lease));
     try {
       const refused = await this.#register();
       if (refused) return this.#refuse(refused);
@@ -89,12 +89,12 @@ export class Opening implements Visitor {
     }
   }
 
-  async #register(): Promise<Refused | undefined> {
+  async #register(): Promise<GatewayRefusal | undefined> {
     const { wish, parts } = this;
     const asking = parts.ports.connect({ browser: wish.id, lease: wish.lease, kind: "client" });
     const registered = await within(parts.clock, { what: "registration of a client", limitMs: parts.limits.connectMs }, asking);
-    if (registered.kind === "gone") return goneFor(registered.reason);
-    if (!this.#visit?.confirm()) return overFor(wish.browser, wish.lease);
+    if (registered.kind === "gone") return goneBecause(registered.reason);
+    if (!this.#visit?.confirm()) return overBecause(wish.browser, wish.lease);
     await this.#ready(registered.ready);
     return undefined;
   }
@@ -110,7 +110,7 @@ export class Opening implements Visitor {
   async #seat(): Promise<void> {
     for (let seatings = 0; seatings < mostSeatings; seatings += 1) {
       await awaitRestart(this.wish.browser, this.parts);
-      if (this.#cutReason !== undefined) return this.#refuse(goneFor(this.#cutReason));
+      if (this.#cutReason !== undefined) return this.#refuse(goneBecause(this.#cutReason));
       this.#seating = this.#takeSeat();
       if (await this.#seating) return;
     }
@@ -138,15 +138,15 @@ export class Opening implements Visitor {
     return true;
   }
 
-  #makeClient(): Client {
+  #makeClient(): CdpClient {
     const { upgrade: { socket }, wish: { id: browser, browser: { chromium } }, parts } = this;
-    return new Client({
+    return new CdpClient({
       browser, shared: parts.shared, turn: parts.turn, socket, pipe: chromium.pipe, clock: parts.clock, limits: parts.limits, gate: parts.gate,
       surroundings: { directories: chromium.directories }, traffic: parts.ports.metrics, onGone: () => this.#gone(),
     });
   }
 
-  async #accept(client: Client, seat: Seat): Promise<void> {
+  async #accept(client: CdpClient, seat: BridgeConnection): Promise<void> {
     const { request, socket, head } = this.upgrade;
     const isWanted = this.#cutReason === undefined && !socket.destroyed;
     if (isWanted) {
@@ -161,7 +161,7 @@ export class Opening implements Visitor {
     await seat.leave();
   }
 
-  #refuse(refused: Refused): void {
+  #refuse(refused: GatewayRefusal): void {
     refuseUpgrade(this.upgrade.socket, refused);
     this.#leave();
   }
@@ -178,6 +178,6 @@ export class Opening implements Visitor {
 }
 
 /** Throws where the restart takes longer than a client should wait. */
-export async function awaitRestart({ restarting }: LocalBrowser, { clock, limits }: Pick<OpeningParts, "clock" | "limits">): Promise<void> {
+export async function awaitRestart({ restarting }: LocalBrowser, { clock, limits }: Pick<HandshakeParts, "clock" | "limits">): Promise<void> {
   if (restarting) await within(clock, { what: "a restart of the browser", limitMs: limits.restartMs }, restarting);
 }

@@ -1,10 +1,10 @@
 import { shapeLimits, guessAddressee } from "./cdp/command.js";
-import { judge, type Judged, type Judging, unjudged } from "./gates/judge.js";
+import { judgeMessage, type Judged, type JudgeContext, unjudged } from "./gates/judge.js";
 import { measure, type Shape } from "./cdp/json-shape.js";
-import type { Turn } from "../base/fair-turns.js";
+import type { FairTurn } from "../base/fair-turns.js";
 
-export interface InboxParts extends Judging {
-  readonly turn: Turn;
+export interface InboxParts extends JudgeContext {
+  readonly turn: FairTurn;
   /** Judges in another thread; undefined where it could not. */
   judgeElsewhere(message: Buffer): Promise<Judged | undefined>;
   act(judged: Judged): void;
@@ -90,7 +90,7 @@ export class Inbox {
 
   #judge(message: Buffer, shape: Shape | "too deep" | "too many"): Judged {
     try {
-      return judge(message, this.parts, shape);
+      return judgeMessage(message, this.parts, shape);
     } catch {
       // What a client sends ends nothing but its own command.
       return unjudged(guessAddressee(message), "The message cannot be processed");

@@ -9,7 +9,7 @@ const longestHead = 14;
  * message that is not whole, and unmasks long frames piece by piece, in place, with a mask of zeros left for ws. What is
  * wrong with a frame is for ws to say.
  */
-export class Incoming {
+export class IncomingFrames {
   readonly #head = new Uint8Array(longestHead);
   readonly #chunks: Buffer[] = [];
   readonly #places: number[] = [];

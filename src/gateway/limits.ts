@@ -3,7 +3,7 @@ import type { BudgetLimits } from "../base/budget.js";
 import { type SessionLimits, usualSessions } from "./cdp/session-quotas.js";
 
 /** The gateway's limits; each is a setting or a constant of the contract. */
-export interface Limits {
+export interface GatewayLimits {
   /** Largest message of a client; a longer one closes it with 1009. */
   readonly messageBytes: number;
   /** Clients of one browser at once, those included whose upgrade is not settled. */
@@ -37,7 +37,7 @@ export interface Limits {
 
 const mebibyte = 1024 * 1024;
 
-export const defaultLimits: Limits = {
+export const defaultGatewayLimits: GatewayLimits = {
   messageBytes: 16 * mebibyte,
   clients: 32,
   sessions: usualSessions,

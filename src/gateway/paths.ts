@@ -1,9 +1,9 @@
 import { type BrowserId, findBrowserId } from "../base/ids.js";
-import type { Root } from "./cdp/connection.js";
+import type { RootTarget } from "./cdp/connection.js";
 
 /** What a URL of the gateway asks for. */
-export type Wanted =
-  | { readonly kind: "client"; readonly root: Root }
+export type GatewayEndpoint =
+  | { readonly kind: "client"; readonly root: RootTarget }
   | { readonly kind: "version" }
   | { readonly kind: "list" }
   | { readonly kind: "webdriver" }
@@ -13,7 +13,7 @@ export type Wanted =
 export interface Path {
   readonly browser: BrowserId;
   readonly token: string;
-  readonly wanted: Wanted;
+  readonly wanted: GatewayEndpoint;
 }
 
 const ours = /^\/browsers\/([^/]+)\/(cdp|webdriver|curl)(\/.*)?$/;
@@ -30,13 +30,13 @@ export function findPath(url: string): Path | undefined {
   return { browser, token: searchParams.get("token") ?? "", wanted: wantedIn(protocol, rest.replace(/\/$/, "")) };
 }
 
-function wantedIn(protocol: string, rest: string): Wanted {
+function wantedIn(protocol: string, rest: string): GatewayEndpoint {
   if (protocol === "webdriver") return { kind: "webdriver" };
   if (protocol === "cdp") return wantedOf(rest);
   return rest === "" ? { kind: "curl" } : { kind: "unknown" };
 }
 
-function wantedOf(rest: string): Wanted {
+function wantedOf(rest: string): GatewayEndpoint {
   if (rest === "/json/version") return { kind: "version" };
   if (rest === "/json" || rest === "/json/list") return { kind: "list" };
   const page = target.exec(rest)?.[1];

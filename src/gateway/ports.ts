@@ -3,7 +3,7 @@ import type { Chromium } from "../browser/chromium.js";
 import type { CurlAnswer, CurlRequest } from "../egress/parts.js";
 import type { Activity } from "./activity.js";
 import type { Bridge } from "./cdp/bridge.js";
-import type { Traffic } from "./client.js";
+import type { TrafficMeter } from "./client.js";
 
 /** A browser of this node. */
 export interface LocalBrowser {
@@ -17,13 +17,13 @@ export interface LocalBrowser {
 }
 
 /** What is to be registered in Redis before it may touch the browser. */
-export interface Visiting {
+export interface Registration {
   readonly browser: BrowserId;
   readonly lease: LeaseId;
   readonly kind: "client" | "request";
 }
 
-export type Registered =
+export type RegistrationReply =
   | {
     readonly kind: "connected";
     /** Settles when the acquire's start_url was dispatched; absent where there is none. */
@@ -42,7 +42,7 @@ export interface NodeAddress {
 export interface GatewayPorts {
   findBrowser(browser: BrowserId): LocalBrowser | undefined;
   /** Registers a client or request, or says that its lease is over. Throws when Redis cannot be asked. */
-  connect(visiting: Visiting): Promise<Registered>;
+  connect(visiting: Registration): Promise<RegistrationReply>;
   /** Why a lease is over, as far as that is remembered. */
   findEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined>;
   /** Where another node serves the session; `undefined` where none does. */
@@ -52,7 +52,7 @@ export interface GatewayPorts {
   readonly metrics: GatewayMetrics;
 }
 
-export interface GatewayMetrics extends Traffic {
+export interface GatewayMetrics extends TrafficMeter {
   clientOpened(): void;
   clientClosed(): void;
 }

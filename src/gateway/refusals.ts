@@ -6,21 +6,21 @@ import { securityHeaders } from "../base/net/security-headers.js";
 import type { LocalBrowser } from "./ports.js";
 
 /** Why a request or an upgrade is not served. */
-export interface Refused {
+export interface GatewayRefusal {
   readonly code: ErrorCode;
   /** More exact than the table's. */
   readonly message?: string;
 }
 
 /** 410 with the reason; that a pool was deleted under its holders has a code of its own (design.md 5, Deleting a pool). */
-export const goneFor = (reason: string): Refused =>
+export const goneBecause = (reason: string): GatewayRefusal =>
   reason === "pool_deleted" ? { code: "pool_deleted" } : { code: "browser_gone", message: `The browser is gone: ${reason}` };
 
 /** As far as this node has heard. */
-export const overFor = (local: Pick<LocalBrowser, "activity"> | undefined, lease: LeaseId): Refused =>
-  goneFor(local?.activity.whyOver(lease) ?? "the lease is over");
+export const overBecause = (local: Pick<LocalBrowser, "activity"> | undefined, lease: LeaseId): GatewayRefusal =>
+  goneBecause(local?.activity.whyOver(lease) ?? "the lease is over");
 
-export const isRefused = (value: object): value is Refused => "code" in value;
+export const isGatewayRefusal = (value: object): value is GatewayRefusal => "code" in value;
 
 const json = "application/json; charset=utf-8";
 
@@ -34,10 +34,10 @@ function headersFor(body: string, status: number): Record<string, string> {
   };
 }
 
-const bodyOf = ({ code, message }: Refused): string => JSON.stringify({ code, message: message ?? errors[code].message });
+const bodyOf = ({ code, message }: GatewayRefusal): string => JSON.stringify({ code, message: message ?? errors[code].message });
 
 /** Answers an upgrade as HTTP, flat JSON, and ends the socket. */
-export function refuseUpgrade(socket: Duplex, refused: Refused): void {
+export function refuseUpgrade(socket: Duplex, refused: GatewayRefusal): void {
   if (socket.destroyed || socket.writableEnded) return;
   const { status } = errors[refused.code];
   const body = bodyOf(refused);
@@ -47,7 +47,7 @@ export function refuseUpgrade(socket: Duplex, refused: Refused): void {
   socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`, ...lines, "", body].join("\r\n"));
 }
 
-export function refuseRequest(response: ServerResponse, refused: Refused): void {
+export function refuseRequest(response: ServerResponse, refused: GatewayRefusal): void {
   if (response.headersSent) return void response.destroy();
   const { status } = errors[refused.code];
   const body = bodyOf(refused);

@@ -7,7 +7,7 @@ import { makeKeyCheck } from "../base/crypto/key-check.js";
 import { securityHeaders } from "../base/net/security-headers.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { acceptBodies, wrongType } from "./body.js";
-import { refusalOf, refuse } from "./errors.js";
+import { refusalOfError, sendRefusal } from "./errors.js";
 import { refuseMalformed } from "./raw-reply.js";
 import { parseQuery } from "./query.js";
 import { requestIdOf } from "./request-id.js";
@@ -66,7 +66,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
   acceptBodies(app);
   for (const component of components) app.addSchema(component);
   const routes = collectRoutes(app);
-  app.setNotFoundHandler((request, reply) => refuse(reply, notFound(routes, request)));
+  app.setNotFoundHandler((request, reply) => sendRefusal(reply, notFound(routes, request)));
   addFirstHook(app, more.state);
   if (options.logsRequests) addRequestLog(app, deps);
   more.prepare?.(app);
@@ -121,14 +121,14 @@ function addRequestLog(app: App, { log }: HttpDeps): void {
 const pathOf = (url: string): string => url.split("?", 1)[0] ?? "";
 
 function fail({ log }: HttpDeps, error: unknown, { request, reply }: Exchange): FastifyReply {
-  const told = refusalOf(error);
-  const refused = told.code === "unsupported_media_type" ? refusalOf(wrongType(request)) : told;
+  const told = refusalOfError(error);
+  const refused = told.code === "unsupported_media_type" ? refusalOfError(wrongType(request)) : told;
   if (errors[refused.code].status >= 500) {
     const fields = { request: request.id, method: request.method, path: pathOf(request.url), code: refused.code, error };
     if (refused.code === "internal") log.error(fields, "request failed");
     else log.warn(fields, "request refused");
   }
-  return refuse(reply, refused);
+  return sendRefusal(reply, refused);
 }
 
 interface KnownRoute {

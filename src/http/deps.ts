@@ -7,7 +7,7 @@ import type { ExtensionOperations } from "../registry/extensions/extension.js";
 import type { ProfileOperations } from "../registry/profiles/profile.js";
 import type { ProxyOperations } from "../registry/proxies/proxy.js";
 import type { Front } from "./front.js";
-import type { Surroundings } from "./views/views.js";
+import type { ViewContext } from "./views/views.js";
 
 /** How much one upload may send, and how long it may take; in place of the limits for ordinary bodies. */
 export interface UploadLimits {
@@ -25,7 +25,7 @@ export interface HttpOptions {
   readonly publicUrl?: string;
   /** How other daemons reach it, where that is not by the same name. */
   readonly nodeUrl?: string;
-  readonly region: Surroundings["region"];
+  readonly region: ViewContext["region"];
   readonly version: string;
   /** Of bodies that may carry an enterprise policy (up to 5 MiB); all others have a small limit of their own. */
   readonly bodyLimitBytes: number;
@@ -59,7 +59,7 @@ export interface HttpDeps {
   readonly proxies: ProxyOperations;
   readonly extensions: ExtensionOperations;
   readonly profiles: ProfileOperations;
-  readonly links: Surroundings["links"];
+  readonly links: ViewContext["links"];
   readonly readiness: Readiness;
   readonly metrics: MetricsPage;
   readonly front: Front;

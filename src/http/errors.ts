@@ -27,16 +27,16 @@ export function errorHeaders(refused: Refusal): Record<string, string> {
   return headers;
 }
 
-export const refuse = (reply: FastifyReply, refused: Refusal): FastifyReply =>
+export const sendRefusal = (reply: FastifyReply, refused: Refusal): FastifyReply =>
   // The type is named since that of a stream which has failed is set by then.
   reply.code(errors[refused.code].status).headers(errorHeaders(refused)).type("application/json; charset=utf-8").send(errorBody(refused));
 
 /** 204, or why not. */
-export const answerDone = (reply: FastifyReply, got: Done<null> | Refusal): FastifyReply =>
-  got.kind === "refused" ? refuse(reply, got) : reply.code(204).send();
+export const sendDone = (reply: FastifyReply, got: Done<null> | Refusal): FastifyReply =>
+  got.kind === "refused" ? sendRefusal(reply, got) : reply.code(204).send();
 
 /** Anything thrown, as the failure it is answered as. Nothing of an unexpected error's text goes out. */
-export function refusalOf(thrown: unknown): Refusal {
+export function refusalOfError(thrown: unknown): Refusal {
   if (thrown instanceof InvalidInput) return refusal("bad_request", { details: thrown.details });
   if (thrown instanceof RemudaError) return refusal(thrown.code, { message: thrown.message });
   const { code, statusCode } = partsOf(thrown);

@@ -1,16 +1,16 @@
 import type { Millis } from "../base/clock.js";
 import { type Detail, refusal, type Refusal } from "../base/errors.js";
-import type { Home } from "../base/ids.js";
+import type { Partition } from "../base/ids.js";
 import type { AcquireBody } from "../spec/bodies.js";
 import { checkStartHost, checkStartUrl } from "../spec/field-checks.js";
-import { type PoolCandidate, PoolNames } from "../pool/lookup.js";
-import { keyedOf } from "../pool/idempotency.js";
-import { answered, type Asked, lend, type LendingPorts, waiterOf, type Wish } from "./lend.js";
+import { type PoolCandidate, PoolNameCache } from "../pool/lookup.js";
+import { idempotencyKeyOf } from "../pool/idempotency.js";
+import { finalAnswer, type AskReply, lend, type LendPorts, waiterOf, type LeaseRequest } from "./lend.js";
 import type { Granted, TimedOut } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
 import { notSupported, unsupportedOfAcquire } from "../spec/unsupported-fields.js";
 
-export interface AcquirePorts extends LendingPorts {
+export interface AcquirePorts extends LendPorts {
   readonly maxWaitMs: Millis;
 }
 
@@ -25,7 +25,7 @@ interface Ask {
 
 /** Lends a browser of a pool, or waits for one; design.md 5, Acquire. */
 export const makeAcquire = (ports: AcquirePorts) => {
-  const names = new PoolNames(ports.projects);
+  const names = new PoolNameCache(ports.projects);
   return async (ref: string, body: AcquireBody, caller: Caller): Promise<Outcome> => {
     const fault = refusedBody(body);
     if (fault) return fault;
@@ -60,17 +60,17 @@ async function acquireIn(ports: AcquirePorts, ask: Ask): Promise<Outcome> {
   const { pool, body, caller } = ask;
   const refused = await refusedStart(ports, ask);
   if (refused) return refused;
-  const keyed = keyedOf(caller, `acquire ${pool.id}`, body);
+  const keyed = idempotencyKeyOf(caller, `acquire ${pool.id}`, body);
   const asker = keyed ? { caller, keyed } : { caller };
   const waiter = waiterOf(ports, { name: body.name, tags: body.tags, startUrl: body.start_url }, asker);
-  const wish: Wish = keyed ? { caller, keyed, home: pool.home, waiter } : { caller, home: pool.home, waiter };
+  const wish: LeaseRequest = keyed ? { caller, keyed, home: pool.home, waiter } : { caller, home: pool.home, waiter };
   const lent = await lend(ports, wish, { ask: () => askFor(ports, wish, ask), limitMs: () => limitOf(ports, wish.home, body) });
   if (lent.kind === "refused" && lent.code === "name_taken" && !(await isThere(ports, pool))) return refusal("pool_not_found");
   if (lent.kind !== "unserved") return lent;
   return lent.why === "deleted" ? refusal("pool_not_found", { message: "The pool was deleted" }) : timedOut;
 }
 
-async function askFor({ homes }: AcquirePorts, { home, waiter, keyed }: Wish, { pool, body }: Ask): Promise<Asked<TimedOut | Refusal>> {
+async function askFor({ homes }: AcquirePorts, { home, waiter, keyed }: LeaseRequest, { pool, body }: Ask): Promise<AskReply<TimedOut | Refusal>> {
   const reply = await homes.acquire(home, {
     pool: pool.id, waiter, mayWait: body.acquire_timeout_seconds !== 0,
     ...(pool.name === undefined ? {} : { name: pool.name }), ...(keyed ? { keyed } : {}),
@@ -78,12 +78,12 @@ async function askFor({ homes }: AcquirePorts, { home, waiter, keyed }: Wish, { 
   switch (reply.kind) {
     case "granted": return reply;
     case "waiting": return reply;
-    case "none": return answered(timedOut);
-    case "missing": return answered(refusal("pool_not_found"));
-    case "full": return answered(refusal("too_many_waiters", { retryAfterSeconds: 1 }));
-    case "mismatch": return answered(refusal("idempotency_mismatch"));
-    case "over": return answered(refusal("lease_ended"));
-    case "unsupported": return answered(notSupported(reply.fields));
+    case "none": return finalAnswer(timedOut);
+    case "missing": return finalAnswer(refusal("pool_not_found"));
+    case "full": return finalAnswer(refusal("too_many_waiters", { retryAfterSeconds: 1 }));
+    case "mismatch": return finalAnswer(refusal("idempotency_mismatch"));
+    case "over": return finalAnswer(refusal("lease_ended"));
+    case "unsupported": return finalAnswer(notSupported(reply.fields));
   }
 }
 
@@ -93,7 +93,7 @@ async function isThere({ homes }: AcquirePorts, { id, home, name }: PoolCandidat
   return found?.id === id && (name === undefined || found.name === name);
 }
 
-async function limitOf(ports: AcquirePorts, home: Home, body: AcquireBody): Promise<Millis> {
+async function limitOf(ports: AcquirePorts, home: Partition, body: AcquireBody): Promise<Millis> {
   if (body.acquire_timeout_seconds !== undefined) return Math.min(body.acquire_timeout_seconds * 1000, ports.maxWaitMs);
   const rate = (await ports.homes.findTerms(home))?.fillRatePerMinute ?? 0;
   // The time in which the whole pool fills at its rate, which is a percentage of the pool per minute.

@@ -2,27 +2,27 @@ import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { type Detail, done, type Done, refusal, type Refusal } from "../base/errors.js";
 import type { Digest } from "../base/ids.js";
-import type { NodeAnswer, NodeQuestion } from "../pool/ports/messages.js";
+import type { NodeReply, NodeRequest } from "../pool/ports/messages.js";
 import type { Browser } from "../pool/browser.js";
 import { bounds } from "../spec/bodies.js";
-import type { Configs } from "../pool/launch-templates.js";
-import { fault } from "../spec/field-checks.js";
+import type { SessionReader } from "../pool/launch-templates.js";
+import { fieldFault } from "../spec/field-checks.js";
 import { findSession } from "../pool/lookup.js";
 import type { Caller } from "../spec/paging.js";
-import type { Homes } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { Session } from "../pool/session.js";
 import type { ReceiveExtensions, SentExtension } from "../pool/ports/sent-extensions.js";
 
 interface Ports {
-  readonly homes: Homes;
-  readonly projects: Projects;
-  readonly configs: Configs;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
+  readonly configs: SessionReader;
   /** Why no browser could load the archive: none where one could. */
   faultsOf(path: string): Promise<readonly string[]>;
   /** Keeps the file where every node finds it. */
   keep(digest: Digest, path: string): Promise<void>;
-  askNode(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
+  askNode(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
   /** From the last byte of the archives to the reply, a restart of Chromium included; clients give up at 60 s. */
   readonly answerLimitMs: Millis;
   readonly clock: Clock;
@@ -98,7 +98,7 @@ async function prepare(ports: Ports, meant: Session, items: readonly SentExtensi
 function countFaults({ launch }: Session, items: readonly SentExtension[]): readonly Detail[] {
   const faults: Detail[] = [];
   const total = (launch.extension_ids?.length ?? 0) + items.length;
-  if (total > bounds.extensions) fault(faults, "extensions", `the browser would have ${total} of them, and may have ${bounds.extensions}`);
+  if (total > bounds.extensions) fieldFault(faults, "extensions", `the browser would have ${total} of them, and may have ${bounds.extensions}`);
   return faults;
 }
 
@@ -106,12 +106,12 @@ function countFaults({ launch }: Session, items: readonly SentExtension[]): read
 async function archiveFaults(ports: Ports, items: readonly SentExtension[]): Promise<readonly Detail[]> {
   const faults: Detail[] = [];
   for (const { name, path } of items) {
-    for (const found of await ports.faultsOf(path)) fault(faults, name, found);
+    for (const found of await ports.faultsOf(path)) fieldFault(faults, name, found);
   }
   return faults;
 }
 
-function answered(answer: NodeAnswer): Done<null> | Refusal {
+function answered(answer: NodeReply): Done<null> | Refusal {
   switch (answer.kind) {
     case "done": return done(null);
     case "silent": return refusal("node_silent", { retryAfterSeconds: 1 });

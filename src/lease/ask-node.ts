@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type ControlId, newRequestId, type NodeId, type RequestId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
-import type { ControlMessage, NodeAnswer, NodeMessage, NodeQuestion, TellDirectly, Wire } from "../pool/ports/messages.js";
+import type { ControlMessage, NodeReply, NodeMessage, NodeRequest, SendDirectly, Messages } from "../pool/ports/messages.js";
 
 type Answer = Extract<ControlMessage, { kind: "answer" }>;
 
@@ -11,17 +11,17 @@ const answerLimitMs: Millis = 5000;
 const directAfterMs: Millis = 400;
 
 interface Ports {
-  readonly wire: Wire;
+  readonly wire: Messages;
   readonly clock: Clock;
-  readonly tellDirectly: TellDirectly;
+  readonly tellDirectly: SendDirectly;
 }
 
 /** Questions of this control to nodes, each about one lease: asked over Redis and directly, and the first answer counts. */
-export function makeAskNode(control: ControlId, ports: Ports): {
-  ask(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
+export function makeRequestNode(control: ControlId, ports: Ports): {
+  ask(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
   hear(answer: Answer): void;
 } {
-  const open = new Map<RequestId, (answer: NodeAnswer) => void>();
+  const open = new Map<RequestId, (answer: NodeReply) => void>();
   return {
     hear: ({ question, ok, text, code }) =>
       open.get(question)?.(ok ? { kind: "done" } : { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) }),
@@ -32,7 +32,7 @@ export function makeAskNode(control: ControlId, ports: Ports): {
       const message: NodeMessage = { kind: "ask", question, control, browser: browser.id, lease: lease.id, what };
       const cancels: (() => void)[] = [];
       try {
-        return await new Promise<NodeAnswer>((resolve, reject) => {
+        return await new Promise<NodeReply>((resolve, reject) => {
           open.set(question, resolve);
           cancels.push(...askBothWays(ports, { node: browser.node, message, limitMs }, { resolve, reject }));
         });
@@ -51,14 +51,14 @@ interface Asking {
 }
 
 interface Settling {
-  resolve(answer: NodeAnswer): void;
+  resolve(answer: NodeReply): void;
   reject(error: unknown): void;
 }
 
 /** Gives what cancels its timers. */
 function askBothWays(ports: Ports, { node, message, limitMs }: Asking, { resolve, reject }: Settling): (() => void)[] {
   const { wire, clock, tellDirectly } = ports;
-  let directly: Promise<NodeAnswer | undefined> | undefined;
+  let directly: Promise<NodeReply | undefined> | undefined;
   const askDirectly = async (): Promise<boolean> => {
     directly ??= tellDirectly(node, message, limitMs);
     const answer = await directly;

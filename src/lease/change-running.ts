@@ -1,18 +1,18 @@
 import type { Millis } from "../base/clock.js";
 import { refusal, type Refusal } from "../base/errors.js";
 import { homeOf, newRequestId } from "../base/ids.js";
-import type { NodeAnswer, NodeQuestion, RunningChange } from "../pool/ports/messages.js";
+import type { NodeReply, NodeRequest, RunningChange } from "../pool/ports/messages.js";
 import type { Browser } from "../pool/browser.js";
 import type { Caller } from "../spec/paging.js";
-import type { Homes } from "../pool/ports/pool-store.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
 import type { Session } from "../pool/session.js";
 
 interface Ports {
-  readonly homes: Homes;
+  readonly homes: PoolStore;
   /** The browser's node ends Chromium and starts it again within. */
   readonly restartLimitMs: Millis;
-  askNode(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
+  askNode(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
 }
 
 /** What a PATCH asks for is in force: its first attempt was answered, and the answer lost. */
@@ -40,7 +40,7 @@ export async function changeRunning(ports: Ports, { id, lease, ...browser }: Bro
   }
 }
 
-function refused({ code, text }: Extract<NodeAnswer, { kind: "failed" }>, { profile }: RunningChange): Refusal {
+function refused({ code, text }: Extract<NodeReply, { kind: "failed" }>, { profile }: RunningChange): Refusal {
   if (profile) return refusal(code ?? "launch_failed", { message: text ?? "The browser could not be started from the profile" });
   return refusal(code ?? "not_supported", { message: text ?? "The browser could not take this viewport" });
 }

@@ -1,27 +1,27 @@
 import type { Millis } from "../base/clock.js";
 import { refusal, type Refusal } from "../base/errors.js";
 import { newBrowserId, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
-import type { Facts } from "../pool/browser.js";
+import type { LaunchFacts } from "../pool/browser.js";
 import { memoryBytes, type SessionCreate } from "../spec/bodies.js";
 import { launchJob } from "../pool/fill.js";
-import { keyedOf } from "../pool/idempotency.js";
-import type { LaunchConfig } from "../spec/launch-template.js";
-import { answered, type Asked, type Failure, lend, type LendingPorts, type Unserved, waiterOf, type Wish } from "./lend.js";
-import { type Defaults, sessionConfig } from "../pool/merge-spec.js";
+import { idempotencyKeyOf } from "../pool/idempotency.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
+import { finalAnswer, type AskReply, type LaunchFailure, lend, type LendPorts, type NotServed, waiterOf, type LeaseRequest } from "./lend.js";
+import { type SpecDefaults, createSessionTemplate } from "../pool/merge-spec.js";
 import type { Granted } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
-import { type Fleet, makeLook, Placement } from "../pool/placement.js";
-import type { Nodes } from "../pool/ports/node-store.js";
-import type { Candidate, Jobs } from "../pool/ports/pool-store.js";
+import { type NodeCapacities, makeLook, Placement } from "../pool/placement.js";
+import type { NodeStore } from "../pool/ports/node-store.js";
+import type { LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
 import { profileOf } from "../pool/session-profile.js";
 import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import { notSupported, unsupportedFields, unsupportedOfCreate } from "../spec/unsupported-fields.js";
 
-export interface SessionPorts extends LendingPorts, References {
-  readonly nodes: Nodes;
+export interface SessionPorts extends LendPorts, References {
+  readonly nodes: NodeStore;
   readonly jobs: Jobs;
-  readonly defaults: Defaults;
+  readonly defaults: SpecDefaults;
   readonly region: string;
   /** How long a launch may take in all, the wait for its turn included. */
   readonly launchWaitMs: Millis;
@@ -37,20 +37,20 @@ export function makeCreateSession(ports: SessionPorts): (body: SessionCreate, ca
 }
 
 interface Creating extends SessionPorts {
-  look(): Promise<Fleet>;
+  look(): Promise<NodeCapacities>;
 }
 
 async function create(ports: Creating, body: SessionCreate, caller: Caller): Promise<Granted | Refusal> {
   const resolved = await resolveReferences(ports, body);
-  const config = withFaults(sessionConfig(resolved.body, ports.defaults), resolved.faults);
+  const config = withFaults(createSessionTemplate(resolved.body, ports.defaults), resolved.faults);
   if (config.kind === "refused") return config;
   const refused = refusedHere(ports, body, config.value);
   if (refused) return refused;
-  const keyed = keyedOf(caller, "create session", body);
+  const keyed = idempotencyKeyOf(caller, "create session", body);
   const asker = { caller, ...(keyed ? { keyed } : {}) };
   const waiter = { ...waiterOf(ports, body, asker), timeoutSeconds: body.timeout_seconds ?? defaultTimeoutSeconds };
-  const wish: Wish = { ...asker, home, waiter };
-  const failures: Failure[] = [];
+  const wish: LeaseRequest = { ...asker, home, waiter };
+  const failures: LaunchFailure[] = [];
   const lent = await lend(ports, wish, {
     ask: () => claim(ports, wish, config.value), limitMs: async () => ports.launchWaitMs,
     again: (standing, failed) => claimElsewhere(ports, standing, { config: config.value, failures: (failures.push(failed), failures) }),
@@ -58,7 +58,7 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   return lent.kind === "unserved" ? refusedLaunch(lent, failures) : lent;
 }
 
-function refusedHere(ports: SessionPorts, body: SessionCreate, config: LaunchConfig): Refusal | undefined {
+function refusedHere(ports: SessionPorts, body: SessionCreate, config: LaunchTemplate): Refusal | undefined {
   if (body.region !== undefined && body.region !== ports.region) {
     return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
   }
@@ -71,10 +71,10 @@ const noRoom = (obstacle: string): Refusal => refusal("capacity_exhausted", {
   retryAfterSeconds: 5, ...(obstacle && { details: [{ code: "capacity_exhausted", message: obstacle }] }),
 });
 
-async function claim(ports: Creating, { waiter, keyed }: Wish, config: LaunchConfig): Promise<Asked<Refusal>> {
+async function claim(ports: Creating, { waiter, keyed }: LeaseRequest, config: LaunchTemplate): Promise<AskReply<Refusal>> {
   const { homes, nodes, jobs, look } = ports;
   const { candidate, obstacle } = await placed(look, config);
-  if (!candidate && !keyed) return answered(noRoom(obstacle));
+  if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
   const reply = await homes.createSession(home, { waiter, config, ...(candidate ? { candidate } : {}), ...(keyed ? { keyed } : {}) });
   if (candidate && reply.kind !== "claimed") await nodes.freeRoom(candidate.node, candidate.id);
   switch (reply.kind) {
@@ -83,11 +83,11 @@ async function claim(ports: Creating, { waiter, keyed }: Wish, config: LaunchCon
     case "claimed":
       await jobs.add(launchJob(reply.browser));
       return { kind: "waiting", waiter: reply.waiter, lease: reply.lease };
-    case "none": return answered(noRoom(obstacle));
-    case "full": return answered(refusal("too_many_sessions", { retryAfterSeconds: 5 }));
-    case "mismatch": return answered(refusal("idempotency_mismatch"));
-    case "over": return answered(refusal("lease_ended"));
-    case "superseded": return answered(supersededRefusal());
+    case "none": return finalAnswer(noRoom(obstacle));
+    case "full": return finalAnswer(refusal("too_many_sessions", { retryAfterSeconds: 5 }));
+    case "mismatch": return finalAnswer(refusal("idempotency_mismatch"));
+    case "over": return finalAnswer(refusal("lease_ended"));
+    case "superseded": return finalAnswer(supersededRefusal());
   }
 }
 
@@ -95,7 +95,7 @@ async function claim(ports: Creating, { waiter, keyed }: Wish, config: LaunchCon
 const mostLaunches = 3;
 
 async function claimElsewhere(
-  { homes, nodes, jobs, look }: Creating, { waiter }: Wish, { config, failures }: { config: LaunchConfig; failures: readonly Failure[] },
+  { homes, nodes, jobs, look }: Creating, { waiter }: LeaseRequest, { config, failures }: { config: LaunchTemplate; failures: readonly LaunchFailure[] },
 ): Promise<boolean> {
   if (failures.length >= mostLaunches) return false;
   const { candidate } = await placed(look, config, failures.map(({ node }) => node));
@@ -107,20 +107,20 @@ async function claimElsewhere(
 }
 
 /** A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not. */
-async function placed(look: () => Promise<Fleet>, config: LaunchConfig, resting: readonly NodeId[] = []): Promise<{ candidate?: Candidate; obstacle: string }> {
+async function placed(look: () => Promise<NodeCapacities>, config: LaunchTemplate, resting: readonly NodeId[] = []): Promise<{ candidate?: LaunchCandidate; obstacle: string }> {
   const { headless, stealth, kiosk_mode, memory, engine } = config;
   const id = newBrowserId(home);
   const fleet = await look();
   const placement = new Placement(fleet, { engine, ofPool: new Map(), resting });
   const node = await placement.reserve(id, memoryBytes(memory));
   const profile = profileOf(config, undefined);
-  const facts: Facts = { headless, stealth, kiosk_mode, memory, ...(profile && { profileId: profile.id }), ...(profile?.save && { saves: true }) };
+  const facts: LaunchFacts = { headless, stealth, kiosk_mode, memory, ...(profile && { profileId: profile.id }), ...(profile?.save && { saves: true }) };
   return { obstacle: fleet.obstacle, ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }) };
 }
 
 const supersededRefusal = (): Refusal => refusal("conflict", { message: "A retry has taken this request's place" });
 
-function refusedLaunch({ why }: Unserved, failures: readonly Failure[]): Refusal {
+function refusedLaunch({ why }: NotServed, failures: readonly LaunchFailure[]): Refusal {
   switch (why) {
     case "failed": return refusal("launch_failed", { details: failures.map(({ node, error }) => ({ code: "launch_failed", message: `${node}: ${error}` })) });
     case "stopping": return refusal("draining");

@@ -1,14 +1,14 @@
 import { type Done, refusal, type Refusal } from "../base/errors.js";
 import { findSession } from "../pool/lookup.js";
 import type { Caller } from "../spec/paging.js";
-import type { Homes } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { CurlBody, CurlReply } from "../spec/curl.js";
 import type { AskCurl } from "../pool/ports/messages.js";
 
 interface Ports {
-  readonly homes: Homes;
-  readonly projects: Projects;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
   readonly askCurl: AskCurl;
 }
 

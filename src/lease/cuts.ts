@@ -1,19 +1,19 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
-import type { BrowserId, Home } from "../base/ids.js";
+import type { BrowserId, Partition } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { TellDirectly } from "../pool/ports/messages.js";
-import type { Homes } from "../pool/ports/pool-store.js";
-import type { Cut } from "../pool/ports/signals.js";
+import type { SendDirectly } from "../pool/ports/messages.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { LeaseCut } from "../pool/ports/signals.js";
 
 interface CutPorts {
-  readonly homes: Pick<Homes, "unfinished">;
+  readonly homes: Pick<PoolStore, "unfinished">;
   readonly clock: Clock;
   readonly log: Log;
-  readonly tellDirectly: TellDirectly;
+  readonly tellDirectly: SendDirectly;
 }
 
-interface Watched extends Cut {
+interface Watched extends LeaseCut {
   readonly at: Millis;
 }
 
@@ -26,7 +26,7 @@ const tellLimitMs: Millis = 3000;
  * Looks after the ends of leases that this control has decided: where the browser's node has not taken one up soon, because Redis
  * did not bring it the message, it is told directly. In health no look finds anything, and each is one short command per pool.
  */
-export class Cuts {
+export class PendingCuts {
   #watched: Watched[] = [];
   readonly #telling = new Set<BrowserId>();
   readonly #stop: () => void;
@@ -35,7 +35,7 @@ export class Cuts {
     this.#stop = ports.clock.every(lookEveryMs, () => void this.#look());
   }
 
-  watch(cut: Cut): void {
+  watch(cut: LeaseCut): void {
     this.#watched.push({ ...cut, at: this.ports.clock.monotonic() });
   }
 
@@ -52,13 +52,13 @@ export class Cuts {
     await Promise.all([...groupBy(due, ({ home }) => home)].map(([home, cuts]) => this.#lookAt(home, cuts)));
   }
 
-  async #lookAt(home: Home, cuts: readonly Watched[]): Promise<void> {
+  async #lookAt(home: Partition, cuts: readonly Watched[]): Promise<void> {
     const unfinished = new Set(await this.#unfinished(home, cuts));
     for (const cut of cuts.filter(({ message }) => unfinished.has(message.browser))) void this.#tell(cut);
   }
 
   /** Where Redis cannot be asked all may be. */
-  async #unfinished(home: Home, cuts: readonly Watched[]): Promise<readonly BrowserId[]> {
+  async #unfinished(home: Partition, cuts: readonly Watched[]): Promise<readonly BrowserId[]> {
     const ids = cuts.map(({ message }) => message.browser);
     return await this.ports.homes.unfinished(home, ids).catch((error: unknown) => {
       this.ports.log.debug({ home, error: textOf(error) }, "ends of leases could not be looked after");

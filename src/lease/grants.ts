@@ -1,15 +1,15 @@
 import { LRUCache } from "lru-cache";
 import { type Clock, type Millis, pause } from "../base/clock.js";
-import { type BrowserId, type ControlId, type Home, homeOf, type LeaseId, newRequestId, onDemandHome, type RequestId } from "../base/ids.js";
+import { type BrowserId, type ControlId, type Partition, homeOf, type LeaseId, newRequestId, onDemandHome, type RequestId } from "../base/ids.js";
 import { groupBy } from "../base/group-by.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Desk } from "./waiters.js";
-import type { Wish } from "./lend.js";
-import type { Homes } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
+import type { Waiters } from "./waiters.js";
+import type { LeaseRequest } from "./lend.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 
 interface Waiting {
-  readonly home: Home;
+  readonly home: Partition;
   readonly lease: LeaseId;
   readonly connection: RequestId;
   readonly waiter: RequestId;
@@ -20,14 +20,14 @@ interface Waiting {
 
 /** A grant to be undone; the request makes every further try a repeat of the first. */
 interface Lost {
-  readonly home: Home;
+  readonly home: Partition;
   readonly request: RequestId;
 }
 
 interface GrantPorts {
-  readonly homes: Homes;
-  readonly projects: Pick<Projects, "freeName" | "reserveName">;
-  readonly desk: Desk;
+  readonly homes: PoolStore;
+  readonly projects: Pick<ProjectStore, "freeName" | "reserveName">;
+  readonly desk: Waiters;
   readonly clock: Clock;
   readonly log: Log;
   readonly beatPeriodMs: Millis;
@@ -44,13 +44,13 @@ const confirmEveryMs: Millis = 50;
  * each beat: as this control lives, nobody else takes it back.
  */
 export class Grants {
-  readonly #delivered = new Map<Home, LeaseId[]>();
-  readonly #open = new Map<LeaseId, Home>();
+  readonly #delivered = new Map<Partition, LeaseId[]>();
+  readonly #open = new Map<LeaseId, Partition>();
   /** Which browser each lease had of which a request here was told: a message of the same that comes late says nothing new. */
   readonly #told = new LRUCache<LeaseId, BrowserId>({ max: 10_000 });
   readonly #waiting = new Map<RequestId, Waiting>();
   readonly #lost = new Map<LeaseId, Lost>();
-  readonly #abandoned = new Map<RequestId, Wish>();
+  readonly #abandoned = new Map<RequestId, LeaseRequest>();
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #stops: (() => void)[];
   readonly #closing = new AbortController();
@@ -66,12 +66,12 @@ export class Grants {
   }
 
   /** A lease whose reply is on its way. */
-  opened(home: Home, lease: LeaseId, browser: BrowserId): void {
+  opened(home: Partition, lease: LeaseId, browser: BrowserId): void {
     this.#open.set(lease, home);
     this.#told.set(lease, browser);
   }
 
-  settle(home: Home, lease: LeaseId, outcome: "delivered" | "lost"): void {
+  settle(home: Partition, lease: LeaseId, outcome: "delivered" | "lost"): void {
     this.#open.delete(lease);
     if (outcome === "delivered") {
       this.#deliveredAt(home).push(lease);
@@ -87,7 +87,7 @@ export class Grants {
   }
 
   /** A wish whose caller was answered with a fault, while a script may have granted it or put it in line. */
-  abandon(wish: Wish): void {
+  abandon(wish: LeaseRequest): void {
     this.#abandoned.set(wish.caller.request, wish);
     this.#background("abandoned wish taken back", this.#takeBack(wish));
   }
@@ -119,7 +119,7 @@ export class Grants {
     this.#lost.delete(lease);
   }
 
-  async #takeBack({ home, waiter, keyed, caller }: Wish): Promise<void> {
+  async #takeBack({ home, waiter, keyed, caller }: LeaseRequest): Promise<void> {
     const { homes, projects } = this.ports;
     // A retry under a key is given its first attempt's lease or place.
     const stands = (keyed && (await homes.findKeyed(home, keyed.key))) ?? { waiter: waiter.id, lease: waiter.lease };
@@ -130,7 +130,7 @@ export class Grants {
     this.#abandoned.delete(caller.request);
   }
 
-  #deliveredAt(home: Home): LeaseId[] {
+  #deliveredAt(home: Partition): LeaseId[] {
     const leases = this.#delivered.get(home) ?? [];
     this.#delivered.set(home, leases);
     return leases;
@@ -156,7 +156,7 @@ export class Grants {
   }
 
   /** The message of a grant may have been lost, and the place of whoever waits; the record is the truth. */
-  async #look(home: Home, waiting: readonly Waiting[]): Promise<void> {
+  async #look(home: Partition, waiting: readonly Waiting[]): Promise<void> {
     const [held, missing] = await this.#find(home, waiting);
     for (const one of held) await this.#deliver(home, one);
     if (missing.length === 0) return;
@@ -169,7 +169,7 @@ export class Grants {
   }
 
   /** Who has a browser, and who has neither that nor a place. */
-  async #find(home: Home, waiting: readonly Waiting[]): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
+  async #find(home: Partition, waiting: readonly Waiting[]): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
     if (waiting.length === 0) return [[], []];
     const { homes } = this.ports;
     const standing = new Set(await homes.standingAmong(home, waiting.map(({ waiter }) => waiter)));
@@ -178,7 +178,7 @@ export class Grants {
     return [others.filter(({ lease }) => held.has(lease)), others.filter(({ lease }) => !held.has(lease))];
   }
 
-  async #deliver(home: Home, { lease, connection, waiter }: Waiting): Promise<void> {
+  async #deliver(home: Partition, { lease, connection, waiter }: Waiting): Promise<void> {
     const found = await this.ports.homes.findHeld(home, lease);
     if (!found) return;
     const { browser, at } = found;
@@ -186,7 +186,7 @@ export class Grants {
   }
 
   /** They were taken for a dead control's, since this one stood still: they get their places back, as far as those are remembered. */
-  async #rejoin(home: Home, lost: readonly Waiting[]): Promise<void> {
+  async #rejoin(home: Partition, lost: readonly Waiting[]): Promise<void> {
     const { homes, log } = this.ports;
     const named = await Promise.all(lost.map(async (one) => ((await this.#reserve(one)) ? one : this.#forget(one))));
     const able = named.flatMap((one) => (one?.stored === undefined ? [] : [{ ...one, stored: one.stored }]));
@@ -196,7 +196,7 @@ export class Grants {
     await Promise.all(able.map((one, at) => this.#settleRejoined(one, words[at])));
   }
 
-  async #settleRejoined(one: Waiting, word: Awaited<ReturnType<Homes["rejoin"]>>[number] | undefined): Promise<void> {
+  async #settleRejoined(one: Waiting, word: Awaited<ReturnType<PoolStore["rejoin"]>>[number] | undefined): Promise<void> {
     const { home, lease, connection, waiter } = one;
     if (word === "deleted" || word === "superseded") this.ports.desk.deliver(connection, { kind: word, waiter, connection });
     if (word === "over") this.#forget(one);

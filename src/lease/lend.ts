@@ -1,33 +1,33 @@
 import type { Millis } from "../base/clock.js";
 import { refusal, type Refusal, RemudaError } from "../base/errors.js";
-import { type ControlId, type Home, type LeaseId, newLeaseId, type RequestId } from "../base/ids.js";
+import { type ControlId, type Partition, type LeaseId, newLeaseId, type RequestId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
-import type { Configs } from "../pool/launch-templates.js";
-import type { Desk, Place, WaitEnd } from "./waiters.js";
+import type { SessionReader } from "../pool/launch-templates.js";
+import type { Waiters, WaitHandle, WaitResult } from "./waiters.js";
 import type { Grants } from "./grants.js";
 import type { Granted } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
-import type { Homes, Keyed, Waiter } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
+import type { PoolStore, IdempotencyKey, Waiter } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { ControlMessage } from "../pool/ports/messages.js";
-import type { PlaceReply } from "../pool/ports/store-replies.js";
+import type { WaitingReply } from "../pool/ports/store-replies.js";
 
 /** What acquire and POST /browsers share: a name and a place are held for the lease to be, which is waited for and granted. */
-export interface LendingPorts {
-  readonly homes: Homes;
-  readonly projects: Projects;
-  readonly desk: Desk;
+export interface LendPorts {
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
+  readonly desk: Waiters;
   readonly grants: Grants;
-  readonly configs: Configs;
+  readonly configs: SessionReader;
   readonly control: ControlId;
 }
 
 /** A lease that a caller asks for. */
-export interface Wish {
-  readonly home: Home;
+export interface LeaseRequest {
+  readonly home: Partition;
   readonly waiter: Waiter;
   readonly caller: Caller;
-  readonly keyed?: Keyed;
+  readonly keyed?: IdempotencyKey;
 }
 
 interface Held {
@@ -35,30 +35,30 @@ interface Held {
   readonly at: Millis;
 }
 /** What the script said: a browser, a place in line, or an answer that is final. */
-export type Asked<Answer> =
+export type AskReply<Answer> =
   | ({ readonly kind: "granted" } & Held)
-  | PlaceReply
+  | WaitingReply
   | { readonly kind: "answered"; readonly answer: Answer };
 
 /** A wait that gave no browser, and why. The place is given up, or kept for a retry under its key. */
-export interface Unserved {
+export interface NotServed {
   readonly kind: "unserved";
   readonly why: "timeout" | "gone" | "stopping" | "superseded" | "deleted" | "failed" | "forgotten";
 }
-type Lent<Answer> = Granted | Unserved | Extract<Asked<Answer>, { kind: "answered" }>;
+type Lent<Answer> = Granted | NotServed | Extract<AskReply<Answer>, { kind: "answered" }>;
 
 /** How a kind of lease is asked for, and how long its caller waits. */
-export interface Way<Answer> {
-  ask(): Promise<Asked<Answer>>;
+export interface LeaseSource<Answer> {
+  ask(): Promise<AskReply<Answer>>;
   limitMs(): Promise<Millis>;
   /** A launch for the wish has failed: has it tried elsewhere; false where nothing is left to try. */
-  again?(wish: Wish, failed: Failure): Promise<boolean>;
+  again?(wish: LeaseRequest, failed: LaunchFailure): Promise<boolean>;
 }
 
 /** A launch that failed on a node, and what Chromium said. */
-export type Failure = Extract<ControlMessage, { kind: "failed" }>;
+export type LaunchFailure = Extract<ControlMessage, { kind: "failed" }>;
 
-export const answered = <Answer>(answer: Answer): Asked<Answer> => ({ kind: "answered", answer });
+export const finalAnswer = <Answer>(answer: Answer): AskReply<Answer> => ({ kind: "answered", answer });
 
 interface Said {
   readonly name?: string | undefined;
@@ -67,7 +67,7 @@ interface Said {
 }
 
 /** Assigned, not spread: every acquire makes one. */
-export function waiterOf({ control }: Pick<LendingPorts, "control">, { name, tags, startUrl }: Said, { caller, keyed }: Pick<Wish, "caller" | "keyed">): Waiter {
+export function waiterOf({ control }: Pick<LendPorts, "control">, { name, tags, startUrl }: Said, { caller, keyed }: Pick<LeaseRequest, "caller" | "keyed">): Waiter {
   const waiter: { -readonly [Field in keyof Waiter]: Waiter[Field] } = { id: caller.request, lease: newLeaseId(), control, connection: caller.request };
   if (keyed) waiter.key = keyed.key;
   if (name !== undefined) waiter.name = name;
@@ -77,7 +77,7 @@ export function waiterOf({ control }: Pick<LendingPorts, "control">, { name, tag
 }
 
 /** Reserves the name, if there is one, then asks and waits. */
-export async function lend<Answer>(ports: LendingPorts, wish: Wish, way: Way<Answer>): Promise<Granted | Unserved | Refusal | Answer> {
+export async function lend<Answer>(ports: LendPorts, wish: LeaseRequest, way: LeaseSource<Answer>): Promise<Granted | NotServed | Refusal | Answer> {
   const { home, waiter: { name, lease } } = wish;
   const reserved = name === undefined || (await ports.projects.reserveName({ kind: "session", name, owner: lease, home }));
   if (!reserved && !(await isRepeat(ports, wish))) return refusal("name_taken");
@@ -87,7 +87,7 @@ export async function lend<Answer>(ports: LendingPorts, wish: Wish, way: Way<Ans
 }
 
 /** The name may be taken by this very request's first attempt: then its key finds that lease or place. */
-async function isRepeat({ projects, homes }: LendingPorts, { home, keyed, waiter }: Wish): Promise<boolean> {
+async function isRepeat({ projects, homes }: LendPorts, { home, keyed, waiter }: LeaseRequest): Promise<boolean> {
   const held = keyed && (await projects.findName("session", waiter.name ?? ""));
   const earlier = held && (await homes.findKeyed(home, keyed.key));
   return earlier !== undefined && earlier.lease === held?.owner;
@@ -99,8 +99,8 @@ function isNameUnused(lent: Lent<unknown>, lease: LeaseId): boolean {
   return lent.kind === "answered";
 }
 
-async function stand<Answer>(ports: LendingPorts, wish: Wish, way: Way<Answer>): Promise<Lent<Answer>> {
-  const place = ports.desk.take(wish.caller.request);
+async function stand<Answer>(ports: LendPorts, wish: LeaseRequest, way: LeaseSource<Answer>): Promise<Lent<Answer>> {
+  const place = ports.desk.open(wish.caller.request);
   try {
     const asked = await way.ask();
     switch (asked.kind) {
@@ -118,15 +118,15 @@ async function stand<Answer>(ports: LendingPorts, wish: Wish, way: Way<Answer>):
 }
 
 /** A retry under its key has its first attempt's place. */
-const standingAt = (wish: Wish, { waiter: id, lease }: { waiter: RequestId; lease: LeaseId }): Wish => ({ ...wish, waiter: { ...wish.waiter, id, lease } });
+const standingAt = (wish: LeaseRequest, { waiter: id, lease }: { waiter: RequestId; lease: LeaseId }): LeaseRequest => ({ ...wish, waiter: { ...wish.waiter, id, lease } });
 
 interface Waited {
-  readonly place: Place;
-  readonly way: Way<unknown>;
-  readonly asked: PlaceReply;
+  readonly place: WaitHandle;
+  readonly way: LeaseSource<unknown>;
+  readonly asked: WaitingReply;
 }
 
-async function waitAt(ports: LendingPorts, wish: Wish, { place, way, asked }: Waited): Promise<Granted | Unserved> {
+async function waitAt(ports: LendPorts, wish: LeaseRequest, { place, way, asked }: Waited): Promise<Granted | NotServed> {
   const { home, waiter, caller } = wish;
   const { stored } = asked;
   const stopWaiting = ports.grants.waits({
@@ -144,14 +144,14 @@ async function waitAt(ports: LendingPorts, wish: Wish, { place, way, asked }: Wa
 }
 
 /** A launch that fails does not end the wait as long as there is another to try. */
-async function endOf(wish: Wish, way: Way<unknown>, wait: () => Promise<WaitEnd>): Promise<WaitEnd> {
+async function endOf(wish: LeaseRequest, way: LeaseSource<unknown>, wait: () => Promise<WaitResult>): Promise<WaitResult> {
   const end = await wait();
   return isFailure(end) && (await way.again?.(wish, end.message)) ? await endOf(wish, way, wait) : end;
 }
 
-const isFailure = (end: WaitEnd): end is { readonly kind: "message"; readonly message: Failure } => end.kind === "message" && end.message.kind === "failed";
+const isFailure = (end: WaitResult): end is { readonly kind: "message"; readonly message: LaunchFailure } => end.kind === "message" && end.message.kind === "failed";
 
-async function ended(ports: LendingPorts, home: Home, message: ControlMessage): Promise<Granted | Unserved> {
+async function ended(ports: LendPorts, home: Partition, message: ControlMessage): Promise<Granted | NotServed> {
   switch (message.kind) {
     case "granted": return await granted(ports, home, { browser: JSON.parse(message.browser) as Browser, at: message.at });
     case "deleted": return { kind: "unserved", why: "deleted" };
@@ -162,7 +162,7 @@ async function ended(ports: LendingPorts, home: Home, message: ControlMessage): 
   }
 }
 
-async function withdraw(ports: LendingPorts, { home, waiter, caller }: Wish, why: "timeout" | "gone" | "stopping" | "failed"): Promise<Granted | Unserved> {
+async function withdraw(ports: LendPorts, { home, waiter, caller }: LeaseRequest, why: "timeout" | "gone" | "stopping" | "failed"): Promise<Granted | NotServed> {
   const reply = await ports.homes.withdraw(home, { waiter: waiter.id, connection: caller.request, lease: waiter.lease });
   if (reply.kind !== "granted") return { kind: "unserved", why };
   const late = await granted(ports, home, reply);
@@ -171,7 +171,7 @@ async function withdraw(ports: LendingPorts, { home, waiter, caller }: Wish, why
   return { kind: "unserved", why };
 }
 
-async function granted({ configs, grants }: LendingPorts, home: Home, { browser, at }: Held): Promise<Granted> {
+async function granted({ configs, grants }: LendPorts, home: Partition, { browser, at }: Held): Promise<Granted> {
   const session = await configs.findSession(browser, at);
   const lease = browser.lease?.id;
   if (!session || !lease) throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });

@@ -1,20 +1,20 @@
-import { type BrowserId, type Home, homeOf, type ProfileId } from "../base/ids.js";
+import { type BrowserId, type Partition, homeOf, type ProfileId } from "../base/ids.js";
 import { groupBy } from "../base/group-by.js";
-import { type Browser, factsOf } from "../pool/browser.js";
-import type { Configs } from "../pool/launch-templates.js";
+import { type Browser, launchFactsOf } from "../pool/browser.js";
+import type { SessionReader } from "../pool/launch-templates.js";
 import { folded, type Page, type SessionListQuery } from "../spec/paging.js";
 import type { SessionOrTombstone } from "../pool/operations.js";
-import type { Leased } from "../pool/ports/partition-overview.js";
-import type { Homes } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
+import type { LeasedBrowser } from "../pool/ports/partition-overview.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { ProfileRefs } from "../registry/profiles/selectors.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
 import type { Tombstone } from "../pool/session.js";
 
 interface Ports {
-  readonly homes: Homes;
-  readonly projects: Projects;
-  readonly configs: Configs;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
+  readonly configs: SessionReader;
   readonly profiles: ProfileRefs;
   readonly region: string;
 }
@@ -44,7 +44,7 @@ export const makeListSessions = (ports: Ports) => async (query: SessionListQuery
 };
 
 async function sourcesOf(ports: Ports, { status }: SessionListQuery): Promise<readonly Source[]> {
-  const live = status === "deleted" ? [] : [new LiveRows(ports.homes, await ports.projects.homes())];
+  const live = status === "deleted" ? [] : [new LiveRows(ports.homes, await ports.projects.partitions())];
   return status === "active" ? live : [...live, new OverRows(ports.projects)];
 }
 
@@ -68,20 +68,20 @@ async function rowsOf(sources: readonly Source[], { limit, offset }: SessionList
 }
 
 interface Stream {
-  readonly home: Home;
-  readonly heads: Leased[];
+  readonly home: Partition;
+  readonly heads: LeasedBrowser[];
   from: number;
   isOver: boolean;
 }
 
-const isBefore = (one: Leased, other: Leased): boolean => one.createdAt > other.createdAt || (one.createdAt === other.createdAt && one.id > other.id);
+const isBefore = (one: LeasedBrowser, other: LeasedBrowser): boolean => one.createdAt > other.createdAt || (one.createdAt === other.createdAt && one.id > other.id);
 
 /** The leased browsers of all homes: of each only its first few, and their ids only, until it is known which come first. */
 class LiveRows implements Source {
   readonly #streams: readonly Stream[];
   readonly #seen = new Set<BrowserId>();
 
-  constructor(private readonly homes: Homes, all: readonly Home[]) {
+  constructor(private readonly homes: PoolStore, all: readonly Partition[]) {
     this.#streams = all.map((home) => ({ home, heads: [], from: 0, isOver: false }));
   }
 
@@ -141,7 +141,7 @@ function isAhead({ heads: [one] }: Stream, first: Stream | undefined): boolean {
 class OverRows implements Source {
   #from = 0;
 
-  constructor(private readonly projects: Projects) {}
+  constructor(private readonly projects: ProjectStore) {}
 
   async skip(count: number): Promise<number> {
     const skipped = Math.min(count, await this.projects.countTombstones());
@@ -176,7 +176,7 @@ function makeMatches({ profiles }: Ports, query: SessionListQuery): Matches {
 function profileIdOf(row: Row): ProfileId | undefined {
   if (!("browser" in row)) return row.profileId;
   const { lease } = row.browser;
-  return lease?.profile === undefined ? factsOf(row.browser).profileId : (JSON.parse(lease.profile) as LoadedProfile).id;
+  return lease?.profile === undefined ? launchFactsOf(row.browser).profileId : (JSON.parse(lease.profile) as LoadedProfile).id;
 }
 
 interface Searchable {
@@ -192,7 +192,7 @@ function searchable(row: Row): Searchable {
   const profileId = profileIdOf(row);
   if (!("browser" in row)) return { id: row.id, name: row.name, tags: row.tags, pool: row.pool?.name, poolId: row.pool?.id, profileId };
   const { id, lease } = row.browser;
-  return { id, name: lease?.name, tags: lease?.tags, pool: lease?.pool, poolId: factsOf(row.browser).poolId, profileId };
+  return { id, name: lease?.name, tags: lease?.tags, pool: lease?.pool, poolId: launchFactsOf(row.browser).poolId, profileId };
 }
 
 function isFound(row: Searchable, { query, tags }: SessionListQuery, profiles: ReadonlyMap<ProfileId, string | undefined>): boolean {

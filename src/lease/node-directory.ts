@@ -1,13 +1,13 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { NodeId } from "../base/ids.js";
-import type { Nodes } from "../pool/ports/node-store.js";
+import type { NodeStore } from "../pool/ports/node-store.js";
 
 /** Where nodes are reached, as their last beats said: kept for URLs, which any daemon can serve all the same. */
-export class Directory {
+export class NodeDirectory {
   readonly #urls = new Map<NodeId, string>();
   readonly #stop: () => void;
 
-  constructor(private readonly nodes: Nodes, { clock, periodMs, onFault }: { clock: Clock; periodMs: Millis; onFault: (error: unknown) => void }) {
+  constructor(private readonly nodes: NodeStore, { clock, periodMs, onFault }: { clock: Clock; periodMs: Millis; onFault: (error: unknown) => void }) {
     this.#stop = clock.every(periodMs, () => void this.refresh().catch(onFault));
   }
 

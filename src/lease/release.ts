@@ -1,15 +1,15 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { type BrowserId, findBrowserId, findPoolId, type Home, homeOf } from "../base/ids.js";
+import { type BrowserId, findBrowserId, findPoolId, type Partition, homeOf } from "../base/ids.js";
 import type { ReleaseBody } from "../spec/bodies.js";
 import { findPool, findSessionId, findTombstone } from "../pool/lookup.js";
 import type { Caller } from "../spec/paging.js";
-import type { Homes, ReleaseRequest } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
+import type { PoolStore, ReleaseRequest } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 
 export interface ReleasePorts {
-  readonly homes: Homes;
-  readonly projects: Projects;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
   /** A retry of the official client after its session's lease has ended ends nothing within this time (design.md 5, Release). */
   readonly retryWindowMs: Millis;
   readonly clock: Clock;
@@ -47,7 +47,7 @@ const notFound = async (ports: ReleasePorts, ref: string): Promise<Refusal> =>
   (await findPool(ports, ref)) ? refusal("browser_not_found") : refusal("pool_not_found");
 
 /** The browser's id tells its home, so a pool's name need not be looked up: the script compares it. */
-function nameIn(home: Home, ref: string): { name?: string } {
+function nameIn(home: Partition, ref: string): { name?: string } {
   const id = findPoolId(ref);
   return id && homeOf(id) === home ? {} : { name: ref };
 }

@@ -1,18 +1,18 @@
 import type { Millis } from "../base/clock.js";
 import { type Detail, done, type Done, refusal, type Refusal, RemudaError } from "../base/errors.js";
 import { homeOf, newRequestId } from "../base/ids.js";
-import type { NodeAnswer, NodeQuestion, RunningChange } from "../pool/ports/messages.js";
+import type { NodeReply, NodeRequest, RunningChange } from "../pool/ports/messages.js";
 import type { Browser } from "../pool/browser.js";
 import type { ProxyChoice, SessionPatch } from "../spec/bodies.js";
-import type { Configs } from "../pool/launch-templates.js";
-import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fault, normaliseNetwork } from "../spec/field-checks.js";
+import type { SessionReader } from "../pool/launch-templates.js";
+import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fieldFault, normaliseNetwork } from "../spec/field-checks.js";
 import { findSession, findTombstone } from "../pool/lookup.js";
 import { refreshRateOf } from "../spec/launch-template.js";
 import type { SessionOrTombstone } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
 import { allowedHostsOf } from "../pool/network.js";
-import type { Homes, Touch } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
+import type { PoolStore, LeaseChange } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
 import { checkWebRtc } from "../spec/policies/policy-checks.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
@@ -22,14 +22,14 @@ import { changeRunning, refusedProfile } from "./change-running.js";
 import { notSupported, unsupportedOfPatch } from "../spec/unsupported-fields.js";
 
 interface Ports extends References {
-  readonly homes: Homes;
-  readonly projects: Projects;
-  readonly configs: Configs;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
+  readonly configs: SessionReader;
   readonly reports: Pick<NodeReports, "applied">;
   /** The browser's node ends Chromium and starts it again within. */
   readonly restartLimitMs: Millis;
   /** Asks the browser's node to do something for this lease; waits for its answer within a limit. */
-  askNode(browser: Browser, what: NodeQuestion, limitMs?: Millis): Promise<NodeAnswer>;
+  askNode(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
 }
 
 /** GET /browsers/{id_or_name}: leased browsers; what is kept of those that are over only where asked for. */
@@ -71,7 +71,7 @@ function refusedPatch(patch: SessionPatch, named: readonly Detail[]): Refusal | 
   checkNetwork(faults, listed(patch.network));
   if (patch.profile) checkSelector(faults, "profile", patch.profile);
   if (patch.proxy) checkProxy(faults, patch.proxy);
-  if (patch.proxy && patch.proxy_id) fault(faults, "proxy", "cannot be combined with proxy_id");
+  if (patch.proxy && patch.proxy_id) fieldFault(faults, "proxy", "cannot be combined with proxy_id");
   if (faults.length > 0) return refusal("bad_request", { details: faults });
   const unsupported = unsupportedOfPatch(patch);
   return unsupported.length > 0 ? notSupported(unsupported) : undefined;
@@ -147,7 +147,7 @@ async function changeBrowser(ports: Ports, ask: Ask): Promise<Done<Session> | Re
 interface Recorded {
   readonly attached: LoadedProfile | undefined;
   /** What the record has still to ask for, and the node to put in force. */
-  readonly network: Touch["network"];
+  readonly network: LeaseChange["network"];
 }
 
 async function changeRecord(ports: Ports, { session: { browser }, patch, caller }: Ask, { attached, network }: Recorded): Promise<Done<Session> | Refusal> {
@@ -171,7 +171,7 @@ async function shown({ configs }: Ports, found: { readonly browser: Browser; rea
 const runningOf = ({ viewport }: SessionPatch): RunningChange => (viewport ? { viewport: { width: viewport.width, height: viewport.height } } : {});
 
 /** The record says first what is asked, so that a node which the question does not reach finds it there. In force is what the node says is. */
-async function changeNetwork(ports: Ports, browser: Browser, network: Touch["network"]): Promise<Refusal | undefined> {
+async function changeNetwork(ports: Ports, browser: Browser, network: LeaseChange["network"]): Promise<Refusal | undefined> {
   if (!network || !browser.lease) return undefined;
   const reply = await ports.homes.touch(homeOf(browser.id), {
     browser: browser.id, lease: browser.lease.id, change: { set: {}, clear: [], touched: true, network }, request: newRequestId(),
@@ -205,7 +205,7 @@ function chosenBy(id: string | undefined): ProxyChoice | undefined {
   return id === "" ? { mode: "direct" } : { id };
 }
 
-function networkOf({ network, proxy, proxy_id }: SessionPatch): Touch["network"] {
+function networkOf({ network, proxy, proxy_id }: SessionPatch): LeaseChange["network"] {
   const allowed = network?.allowed_hosts;
   const chosen = proxy ?? chosenBy(proxy_id);
   if (allowed === undefined && chosen === undefined) return undefined;
@@ -215,7 +215,7 @@ function networkOf({ network, proxy, proxy_id }: SessionPatch): Touch["network"]
   };
 }
 
-function touchOf({ name, tags, start_url, viewport }: SessionPatch, profile: LoadedProfile | undefined, network: Touch["network"]): Touch {
+function touchOf({ name, tags, start_url, viewport }: SessionPatch, profile: LoadedProfile | undefined, network: LeaseChange["network"]): LeaseChange {
   const hasTags = tags !== undefined && Object.keys(tags).length > 0;
   const rate = viewport && { width: viewport.width, height: viewport.height, refresh_rate: refreshRateOf(viewport) };
   return {

@@ -3,44 +3,44 @@ import type { RequestId } from "../base/ids.js";
 import type { ControlMessage } from "../pool/ports/messages.js";
 
 /** How a wait ended: by a message, by its time, by its caller's going, or because this control stops. */
-export type WaitEnd =
+export type WaitResult =
   | { readonly kind: "message"; readonly message: ControlMessage }
   | { readonly kind: "timeout" | "gone" | "stopping" };
 
 /** One place where a request of this control waits for messages. */
-export interface Place {
+export interface WaitHandle {
   /** Resolves at the first message that was not waited for yet, `limitMs` after the place was taken, when `gone` aborts, or when the desk closes. */
-  wait(limitMs: Millis, gone: AbortSignal): Promise<WaitEnd>;
+  wait(limitMs: Millis, gone: AbortSignal): Promise<WaitResult>;
   leave(): void;
 }
 
 /** The ends that have come for one place, one waiter at a time taking them. */
 class Ends {
-  readonly #come: WaitEnd[] = [];
-  #wake: ((end: WaitEnd) => void) | undefined;
+  readonly #come: WaitResult[] = [];
+  #wake: ((end: WaitResult) => void) | undefined;
 
-  put(end: WaitEnd): void {
+  put(end: WaitResult): void {
     const wake = this.#wake;
     this.#wake = undefined;
     if (wake) wake(end);
     else this.#come.push(end);
   }
 
-  next(): Promise<WaitEnd> {
+  next(): Promise<WaitResult> {
     const [end] = this.#come.splice(0, 1);
     return end ? Promise.resolve(end) : new Promise((resolve) => (this.#wake = resolve));
   }
 }
 
 /** The requests of this control that wait; a message is for one of them, or for nobody. */
-export class Desk {
+export class Waiters {
   readonly #places = new Map<RequestId, Ends>();
   #isClosed = false;
 
   constructor(private readonly clock: Clock) {}
 
   /** Taken before the script runs, since its message may come before its reply. */
-  take(connection: RequestId): Place {
+  open(connection: RequestId): WaitHandle {
     const ends = new Ends();
     const takenAt = this.clock.monotonic();
     this.#places.set(connection, ends);

@@ -1,15 +1,15 @@
 import { chown, mkdir, rename, rm } from "node:fs/promises";
 import type { ProfileId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Left, Room } from "../browser/chromium.js";
+import type { KeptWorkspace, StartDirectories } from "../browser/chromium.js";
 import { removeTree } from "../browser/directories.js";
-import type { Furnishing } from "./browser-assets.js";
-import { done, failed, failedBy, type Outcome } from "../gateway/relay/command-result.js";
+import type { BrowserAssets } from "./browser-assets.js";
+import { succeeded, failed, resultOfError, type CommandResult } from "../gateway/relay/command-result.js";
 import type { Restarts } from "./restarts.js";
 import type { Slot } from "./slot.js";
 
-export interface AttachingPorts {
-  readonly furnishing: Pick<Furnishing, "profile">;
+export interface AttachProfilePorts {
+  readonly furnishing: Pick<BrowserAssets, "profile">;
   readonly restarts: Restarts;
   readonly log: Log;
 }
@@ -17,23 +17,23 @@ export interface AttachingPorts {
 type Attached = NonNullable<Slot["profile"]>;
 
 /** Gives a running browser that has no profile the state of one: it restarts from it. Its record says before that nobody else gets it. */
-export class Attaching {
-  constructor(private readonly ports: AttachingPorts) {}
+export class AttachProfile {
+  constructor(private readonly ports: AttachProfilePorts) {}
 
   /** In the slot's turn only. */
-  async attach(slot: Slot, profile: Attached): Promise<Outcome> {
+  async attach(slot: Slot, profile: Attached): Promise<CommandResult> {
     const had = slot.profile;
     // It was attached by a request whose answer was lost.
-    if (had?.id === profile.id && had.isSaved === profile.isSaved) return done;
+    if (had?.id === profile.id && had.isSaved === profile.isSaved) return succeeded;
     if (had) return failed("The browser has a profile already", "profile_loaded");
     try {
       await this.#restart(slot, profile.id);
     } catch (error) {
       this.ports.log.info({ browser: slot.id, profile: profile.id, error: textOf(error) }, "profile not attached");
-      return failedBy(error);
+      return resultOfError(error);
     }
     slot.profile = profile;
-    return done;
+    return succeeded;
   }
 
   async #restart(slot: Slot, profile: ProfileId): Promise<void> {
@@ -50,7 +50,7 @@ export class Attaching {
     await removeTree(asideOf(slot.chromium)).catch(() => {});
   }
 
-  async #fill(profile: ProfileId, room: Room): Promise<void> {
+  async #fill(profile: ProfileId, room: StartDirectories): Promise<void> {
     const { directories, uid } = room;
     await mkdir(directories.profile, { mode: 0o700 });
     if (uid !== null) await chown(directories.profile, uid, uid);
@@ -59,14 +59,14 @@ export class Attaching {
 }
 
 /** While no process of the browser runs, nothing in its directories is put in the place of anything. */
-const asideOf = ({ directories }: Pick<Left, "directories">): string => `${directories.profile}-before`;
+const asideOf = ({ directories }: Pick<KeptWorkspace, "directories">): string => `${directories.profile}-before`;
 
-async function putAside(left: Left): Promise<void> {
+async function putAside(left: KeptWorkspace): Promise<void> {
   await rm(asideOf(left), { recursive: true, force: true });
   await rename(left.directories.profile, asideOf(left));
 }
 
-async function putBack(left: Left): Promise<void> {
+async function putBack(left: KeptWorkspace): Promise<void> {
   const { profile } = left.directories;
   const isAside = await rename(asideOf(left), `${profile}-back`).then(() => true, () => false);
   if (!isAside) return;

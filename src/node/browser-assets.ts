@@ -3,12 +3,12 @@ import type { Readable } from "node:stream";
 import type { ExtensionId, ProfileId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { ArchiveCache } from "../archive/archives.js";
-import type { ExtensionDirectory, Furnish, Room } from "../browser/chromium.js";
-import type { LaunchConfig } from "../spec/launch-template.js";
+import type { ExtensionDirectory, FillWorkspace, StartDirectories } from "../browser/chromium.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { ExtensionStore } from "../registry/extensions/extension.js";
 import type { ProfileArchives, ProfileStore } from "../registry/profiles/profile.js";
 
-export interface FurnishingPorts {
+export interface BrowserAssetPorts {
   readonly extensions: Pick<ExtensionStore, "find" | "noteUse">;
   readonly profiles: Pick<ProfileStore, "find" | "noteUse">;
   readonly archives: Pick<ProfileArchives, "open">;
@@ -16,15 +16,15 @@ export interface FurnishingPorts {
   /** `into` is not there yet; nothing of it is where it throws. */
   unpackExtension(path: string, into: string): Promise<void>;
   /** Into the room's profile, which is empty, as files of the browser's own. */
-  unpackProfile(tar: Readable, room: Room): Promise<void>;
+  unpackProfile(tar: Readable, room: StartDirectories): Promise<void>;
   readonly log: Log;
 }
 
 /** Puts into browsers what they are made of. A browser that lacks any of it is not started. */
-export class Furnishing {
-  constructor(private readonly ports: FurnishingPorts) {}
+export class BrowserAssets {
+  constructor(private readonly ports: BrowserAssetPorts) {}
 
-  of({ extension_ids: extensions = [], profile_id: profile }: LaunchConfig): Furnish | undefined {
+  of({ extension_ids: extensions = [], profile_id: profile }: LaunchTemplate): FillWorkspace | undefined {
     if (extensions.length === 0 && profile === undefined) return undefined;
     return async (room) => {
       if (profile !== undefined) await this.profile(profile, room);
@@ -35,7 +35,7 @@ export class Furnishing {
   }
 
   /** The state of the profile's last save; nothing where there is none. Throws where there is no such profile. */
-  async profile(id: ProfileId, room: Room): Promise<void> {
+  async profile(id: ProfileId, room: StartDirectories): Promise<void> {
     const { profiles, archives } = this.ports;
     if (!(await profiles.find(id))) throw new Error(`the profile ${id} does not exist any more`);
     const tar = await archives.open(id);
@@ -49,7 +49,7 @@ export class Furnishing {
     this.#note(profiles.noteUse(id));
   }
 
-  async #extension(id: ExtensionId, { directories, signal }: Room): Promise<ExtensionDirectory> {
+  async #extension(id: ExtensionId, { directories, signal }: StartDirectories): Promise<ExtensionDirectory> {
     const { extensions, cache, unpackExtension } = this.ports;
     const extension = await extensions.find(id);
     if (!extension) throw new Error(`the extension ${id} does not exist any more`);

@@ -1,17 +1,17 @@
 import type { BrowserId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Attesting } from "../browser/attestation.js";
-import type { EgressDoor } from "../browser/chromium.js";
+import type { AttestationParts } from "../browser/attestation.js";
+import type { BrowserProxy } from "../browser/chromium.js";
 import { Egress } from "../egress/egress.js";
 import type { EgressParts, Listener } from "../egress/parts.js";
 import type { Rules } from "../egress/rules.js";
-import type { NetworkChange, Usage } from "../pool/browser.js";
+import type { NetworkChange, TrafficUsage } from "../pool/browser.js";
 import { matchesHost, parseHost } from "../base/net/hosts.js";
-import type { LaunchConfig } from "../spec/launch-template.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
 import { type RuleSources, rulesOf } from "./network-rules.js";
 
 /** How browsers of this node are let out. */
-export interface DoorPorts extends RuleSources {
+export interface BrowserEgressPorts extends RuleSources {
   /** Of the tier in force. */
   openListener(): Promise<Listener>;
   readonly egress: EgressParts;
@@ -28,8 +28,8 @@ interface Use {
 
 interface Base {
   readonly rules: Rules;
-  readonly config: LaunchConfig;
-  readonly ports: DoorPorts;
+  readonly config: LaunchTemplate;
+  readonly ports: BrowserEgressPorts;
   readonly use: Use;
 }
 
@@ -52,7 +52,7 @@ function partsInUse(parts: EgressParts, use: Use): EgressParts {
 const deniedHosts = ["169.254.169.254", "100.100.100.200", "168.63.129.16"];
 
 /** What the proof asks for: a destination that the rules deny, and the operator's, where they allow it. */
-function probesOf({ allowed, privates }: Rules, probeUrl: string | null): Pick<Attesting, "denied" | "allowed"> {
+function probesOf({ allowed, privates }: Rules, probeUrl: string | null): Pick<AttestationParts, "denied" | "allowed"> {
   const isNamed = (host: string): boolean => privates.some((pattern) => pattern.kind === "address" && pattern.address === host);
   const denied = deniedHosts.find((host) => !isNamed(host)) ?? deniedHosts[0];
   const target = probeUrl === null ? undefined : targetOf(probeUrl);
@@ -70,7 +70,7 @@ function targetOf(url: string): { host: string; port: number } | undefined {
  * The one way out of one browser: open before its launch, closed after its end. Its rules are those of the launch until a lease
  * changes them. Shut, it lets nothing pass until rules are applied again.
  */
-export class Door {
+export class BrowserEgress {
   #present: Rules;
   #isShut = false;
   #closing: Promise<void> | undefined;
@@ -80,14 +80,14 @@ export class Door {
   }
 
   /** Throws, with a text for people, where there can be none; then nothing of it is left. */
-  static async open(browser: BrowserId, config: LaunchConfig, ports: DoorPorts): Promise<Door> {
+  static async open(browser: BrowserId, config: LaunchTemplate, ports: BrowserEgressPorts): Promise<BrowserEgress> {
     const rules = await rulesOf(config, ports);
     const listener = await ports.openListener();
     const use: Use = { isBegun: false };
     try {
       const egress = await Egress.open({ browser, rules, listener }, partsInUse(ports.egress, use));
       ports.meter.opened(egress.tier);
-      return new Door(egress, { rules, config, ports, use });
+      return new BrowserEgress(egress, { rules, config, ports, use });
     } catch (error) {
       listener.close();
       throw error;
@@ -95,7 +95,7 @@ export class Door {
   }
 
   /** For a launch; that of a restart is held to what is in force then. */
-  get spec(): EgressDoor {
+  get spec(): BrowserProxy {
     const { proxyUrl, namespace, userNamespace } = this.egress;
     const { allowedProbeUrl } = this.base.ports;
     const probes = probesOf(this.#present, this.#isShut ? null : allowedProbeUrl);
@@ -136,7 +136,7 @@ export class Door {
   }
 
   /** Since it was opened. */
-  used(): Usage {
+  used(): TrafficUsage {
     const { requests, denied, bytesSent, bytesReceived } = this.egress.usage();
     return { requests, denied: Object.values(denied).reduce((sum, count) => sum + count, 0), bytesSent, bytesReceived };
   }

@@ -2,30 +2,30 @@ import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Viewport } from "../spec/bodies.js";
 import type { RunningChange } from "../pool/ports/messages.js";
-import type { Attaching } from "./attach-profile.js";
-import type { Networks } from "./network-sync.js";
-import { done, failed, type Outcome } from "../gateway/relay/command-result.js";
+import type { AttachProfile } from "./attach-profile.js";
+import type { NetworkSync } from "./network-sync.js";
+import { succeeded, failed, type CommandResult } from "../gateway/relay/command-result.js";
 import type { Slot } from "./slot.js";
-import { workFor } from "./exclusive.js";
+import { runExclusively } from "./exclusive.js";
 
-export interface ChangingPorts {
-  readonly attaching: Attaching;
-  readonly networks: Pick<Networks, "prepare">;
+export interface ChangeSessionPorts {
+  readonly attaching: AttachProfile;
+  readonly networks: Pick<NetworkSync, "prepare">;
   readonly log: Log;
 }
 
 /** What a PATCH asks of a running browser: all of it is in force, or it is as before. */
-export class Changing {
-  constructor(private readonly ports: ChangingPorts) {}
+export class ChangeSession {
+  constructor(private readonly ports: ChangeSessionPorts) {}
 
   /** What can be refused without a trace comes first, the profile's restart last. */
-  change(slot: Slot, lease: LeaseId, { viewport, profile, network }: RunningChange): Promise<Outcome> {
-    return workFor(slot, lease, async () => {
+  change(slot: Slot, lease: LeaseId, { viewport, profile, network }: RunningChange): Promise<CommandResult> {
+    return runExclusively(slot, lease, async () => {
       const isReady = !network || (await this.ports.networks.prepare(slot, lease, network));
       if (!isReady) return failed("The browser's node could not put this network in force", "conflict");
       const before = slot.viewport;
       if (viewport && !(await this.#resize(slot, viewport))) return failed("The browser could not take this viewport", "not_supported");
-      const attached = profile ? await this.ports.attaching.attach(slot, { id: profile.id, isSaved: profile.save }) : done;
+      const attached = profile ? await this.ports.attaching.attach(slot, { id: profile.id, isSaved: profile.save }) : succeeded;
       if (!attached.isDone && viewport) await this.#resizeBack(slot, before);
       return attached;
     });

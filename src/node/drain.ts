@@ -1,18 +1,18 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
-import { type Home, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
+import { type Partition, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import { sideBySide } from "../base/concurrently.js";
+import { forEachConcurrently } from "../base/concurrently.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
-import type { Nodes } from "../pool/ports/node-store.js";
-import type { Homes } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
+import type { NodeStore } from "../pool/ports/node-store.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { Slots } from "./slots.js";
 
 export interface DrainPorts {
   readonly node: NodeId;
-  readonly homes: Homes;
-  readonly projects: Projects;
-  readonly nodes: Nodes;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
+  readonly nodes: NodeStore;
   readonly slots: Slots;
   readonly clock: Clock;
   readonly log: Log;
@@ -31,7 +31,7 @@ interface Time {
 /** Empties a node: leases may end within the limit, replacements are warmed elsewhere first, then the rest is retired. */
 export class Drain {
   /** Where the browsers of this node are marked, so that they are not lent. */
-  readonly #marked = new Set<Home>();
+  readonly #marked = new Set<Partition>();
 
   constructor(private readonly ports: DrainPorts) {}
 
@@ -90,28 +90,28 @@ export class Drain {
     const { homes, node } = this.ports;
     const losers = new Set(homesWith(own, isUnmarked).filter((home) => home !== onDemandHome));
     const unmarked = [...own.keys()].filter((home) => !this.#marked.has(home) || losers.has(home));
-    const failures = await sideBySide(unmarked, homesAtOnce, async (home) => {
+    const failures = await forEachConcurrently(unmarked, homesAtOnce, async (home) => {
       await homes.recycle(home, { maxLeases: null, drains: { node, ms: leftMs }, request: newRequestId() });
       this.#marked.add(home);
     });
     if (failures.length > 0) throw failures[0];
   }
 
-  async #clear(which: "idle" | "all" | "lost", why: RetireReason, only?: readonly Home[]): Promise<void> {
+  async #clear(which: "idle" | "all" | "lost", why: RetireReason, only?: readonly Partition[]): Promise<void> {
     const { homes, projects, node } = this.ports;
-    const failures = await sideBySide(only ?? (await projects.homes()), homesAtOnce, (home) => homes.clearNode(home, { node, why, which, request: newRequestId() }));
+    const failures = await forEachConcurrently(only ?? (await projects.partitions()), homesAtOnce, (home) => homes.clearNode(home, { node, why, which, request: newRequestId() }));
     if (failures.length > 0) throw failures[0];
   }
 
   async #own(): Promise<Own> {
-    const homes = await this.ports.projects.homes();
+    const homes = await this.ports.projects.partitions();
     const reads = await Promise.all(homes.map((home) => this.ports.homes.browsersOf(home, this.ports.node)));
     return new Map(homes.map((home, place) => [home, reads[place]?.browsers ?? []]));
   }
 }
 
-type Own = ReadonlyMap<Home, readonly Browser[]>;
+type Own = ReadonlyMap<Partition, readonly Browser[]>;
 
-const homesWith = (own: Own, fits: (browser: Browser) => boolean): readonly Home[] => [...own].flatMap(([home, browsers]) => (browsers.some(fits) ? [home] : []));
+const homesWith = (own: Own, fits: (browser: Browser) => boolean): readonly Partition[] => [...own].flatMap(([home, browsers]) => (browsers.some(fits) ? [home] : []));
 
 const isUnmarked = ({ state, worn }: Browser): boolean => state !== "launching" && state !== "retiring" && !worn;

@@ -7,15 +7,15 @@ import { PipeClosed } from "../browser/cdp/cdp.js";
 import type { ExtensionDirectory, Loading } from "../browser/chromium.js";
 import { removeTree } from "../browser/directories.js";
 import { uploadDirectories } from "../browser/extensions/file-access.js";
-import type { Homes } from "../pool/ports/pool-store.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { UploadedExtension } from "../pool/ports/messages.js";
-import { done, failed, type Failed, failedBy, type Outcome, Refused } from "../gateway/relay/command-result.js";
+import { succeeded, failed, type CommandFailure, resultOfError, type CommandResult, CommandRefused } from "../gateway/relay/command-result.js";
 import { closeReason, type Restarts } from "./restarts.js";
 import type { Slot } from "./slot.js";
-import { workFor } from "./exclusive.js";
+import { runExclusively } from "./exclusive.js";
 
-export interface UploadPorts {
-  readonly homes: Pick<Homes, "touch">;
+export interface ExtensionUploadPorts {
+  readonly homes: Pick<PoolStore, "touch">;
   readonly restarts: Restarts;
   readonly cache: ArchiveCache;
   /** `into` is not there yet; nothing of it is where it throws. */
@@ -34,21 +34,21 @@ interface Asked {
 }
 
 /** Extensions that a holder gives a running browser: all of them are in force, or it is as before. */
-export class Uploads {
+export class ExtensionUploads {
   /** How many directories each browser's have had, those that are gone again included. */
   readonly #tried = new WeakMap<Slot, number>();
 
-  constructor(private readonly ports: UploadPorts) {}
+  constructor(private readonly ports: ExtensionUploadPorts) {}
 
-  add(slot: Slot, lease: LeaseId, items: readonly UploadedExtension[]): Promise<Outcome> {
-    return workFor(slot, lease, async (signal) => {
+  add(slot: Slot, lease: LeaseId, items: readonly UploadedExtension[]): Promise<CommandResult> {
+    return runExclusively(slot, lease, async (signal) => {
       // They were added by a request whose answer was lost.
-      if (items.every((item) => has(slot, item))) return done;
+      if (items.every((item) => has(slot, item))) return succeeded;
       return whyNot(slot, items) ?? (await this.#add(slot, { lease, items, signal }));
     });
   }
 
-  async #add(slot: Slot, { lease, items, signal }: Asked): Promise<Outcome> {
+  async #add(slot: Slot, { lease, items, signal }: Asked): Promise<CommandResult> {
     const unpacked: ExtensionDirectory[] = [];
     try {
       await checkOurs(slot.chromium.directories.extensions);
@@ -59,10 +59,10 @@ export class Uploads {
     } catch (error) {
       this.ports.log.info({ browser: slot.id, lease, error: textOf(error) }, "upload of extensions failed; the browser has none of them");
       await removeAll(unpacked);
-      return failedBy(error);
+      return resultOfError(error);
     }
     slot.uploads = [...slot.uploads, ...items];
-    return done;
+    return succeeded;
   }
 
   async #unpack(slot: Slot, { name, digest }: UploadedExtension, signal: AbortSignal): Promise<ExtensionDirectory> {
@@ -94,12 +94,12 @@ export class Uploads {
   async #note({ id }: Slot, lease: LeaseId): Promise<void> {
     const change = { set: {}, clear: [], touched: true, uploaded: true };
     const { kind } = await this.ports.homes.touch(homeOf(id), { browser: id, lease, change, request: newRequestId() });
-    if (kind !== "touched") throw new Refused("browser_gone", "The lease is over");
+    if (kind !== "touched") throw new CommandRefused("browser_gone", "The lease is over");
   }
 
   async #activate(slot: Slot, unpacked: readonly ExtensionDirectory[]): Promise<void> {
     const loading = await this.#load(slot, unpacked);
-    if (loading.kind === "refused") throw new Refused("bad_request", `${loading.name}: ${loading.message}`);
+    if (loading.kind === "refused") throw new CommandRefused("bad_request", `${loading.name}: ${loading.message}`);
     if (loading.kind === "loaded") return;
     await this.ports.restarts.restart(slot, {
       why: closeReason(`the browser restarts: ${loading.why}`),
@@ -115,7 +115,7 @@ export class Uploads {
   async #load({ chromium, ending }: Slot, unpacked: readonly ExtensionDirectory[]): Promise<Loading> {
     const loading = chromium.load(unpacked, this.ports.loadLimitMs)
       .catch((error: unknown): Loading => {
-        if (error instanceof PipeClosed) throw new Refused("browser_gone", "The browser has ended");
+        if (error instanceof PipeClosed) throw new CommandRefused("browser_gone", "The browser has ended");
         return { kind: "needs-restart", why: textOf(error) };
       });
     return await unlessAborted(ending, loading);
@@ -134,7 +134,7 @@ function unlessAborted<Result>(signal: AbortSignal, work: Promise<Result>): Prom
 const has = ({ uploads }: Slot, { name, digest }: UploadedExtension): boolean =>
   uploads.some((upload) => upload.name === name && upload.digest === digest);
 
-function whyNot({ chromium, config }: Slot, items: readonly UploadedExtension[]): Failed | undefined {
+function whyNot({ chromium, config }: Slot, items: readonly UploadedExtension[]): CommandFailure | undefined {
   if (config.engine !== "chromium") return failed(`${config.engine} has no extensions`, "not_supported");
   const total = chromium.extensions.length + items.length;
   if (total > mostExtensions) return failed(`The browser would have ${total} extensions, and may have ${mostExtensions}`, "bad_request");

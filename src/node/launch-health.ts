@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
 
-export interface HealthPorts {
+export interface LaunchHealthPorts {
   readonly clock: Clock;
   readonly log: Log;
   /** The pause after a failure: doubled with each further one, up to a maximum. */
@@ -15,12 +15,12 @@ export interface HealthPorts {
 }
 
 /** Whether launches of this node come to anything; whoever places browsers spares one whose launches do not. */
-export class Health {
+export class LaunchHealth {
   #failures = 0;
   #error = "";
   #failedAt: Millis = -Infinity;
 
-  constructor(private readonly ports: HealthPorts) {}
+  constructor(private readonly ports: LaunchHealthPorts) {}
 
   get failing(): { readonly failures: number; readonly error: string } | undefined {
     return this.#failures === 0 ? undefined : { failures: this.#failures, error: this.#error };

@@ -2,34 +2,34 @@ import PQueue from "p-queue";
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import type { BrowserId } from "../base/ids.js";
-import type { Chromium, Furnish, LaunchSpec, Left } from "../browser/chromium.js";
+import type { Chromium, FillWorkspace, LaunchSpec, KeptWorkspace } from "../browser/chromium.js";
 import { memoryBytes } from "../spec/bodies.js";
-import type { LaunchConfig } from "../spec/launch-template.js";
-import type { Door } from "./browser-egress.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
+import type { BrowserEgress } from "./browser-egress.js";
 import type { Slot } from "./slot.js";
 
-export interface LaunchOptions {
+export interface StartOptions {
   readonly signal: AbortSignal;
   /** Chromium has given its first answer. */
   readonly onAnswer: () => void;
   /** Starts again what has left; where that fails it stays ours. */
-  readonly adopt?: Left;
+  readonly adopt?: KeptWorkspace;
 }
 
 /** A browser's first start. */
-export interface First {
-  readonly config: LaunchConfig;
+export interface FirstStart {
+  readonly config: LaunchTemplate;
   /** It ends with its first holder. */
   readonly isForOne: boolean;
   readonly signal: AbortSignal;
 }
 
-export interface LaunchingPorts {
+export interface LauncherPorts {
   /** Throws, with a text for people, where the browser cannot be let out. */
-  openDoor(browser: BrowserId, config: LaunchConfig): Promise<Door>;
-  launch(spec: LaunchSpec, options: LaunchOptions): Promise<Chromium>;
+  openDoor(browser: BrowserId, config: LaunchTemplate): Promise<BrowserEgress>;
+  launch(spec: LaunchSpec, options: StartOptions): Promise<Chromium>;
   /** What a browser of this configuration is made of; undefined where it is nothing but itself. */
-  furnishing(config: LaunchConfig): Furnish | undefined;
+  furnishing(config: LaunchTemplate): FillWorkspace | undefined;
   readonly parallelLaunches: number;
   /** A launch that takes longer, its turn included, has failed; what becomes of it is ended when it comes. */
   readonly launchLimitMs: Millis;
@@ -40,15 +40,15 @@ export interface LaunchingPorts {
 const restartPriority = 1;
 
 /** Starts Chromium, no more at once than this node may. */
-export class Launching {
+export class Launcher {
   readonly #queue: PQueue;
 
-  constructor(private readonly ports: LaunchingPorts) {
+  constructor(private readonly ports: LauncherPorts) {
     this.#queue = new PQueue({ concurrency: ports.parallelLaunches });
   }
 
   /** Opens the browser's door and starts it; where it throws, nothing of either is left, or is ended when it comes. */
-  async first(id: BrowserId, first: First): Promise<{ chromium: Chromium; door: Door }> {
+  async first(id: BrowserId, first: FirstStart): Promise<{ chromium: Chromium; door: BrowserEgress }> {
     const { clock, launchLimitMs: limitMs } = this.ports;
     const late = new AbortController();
     const launch = this.#first(id, { ...first, signal: AbortSignal.any([first.signal, late.signal]) });
@@ -61,7 +61,7 @@ export class Launching {
     }
   }
 
-  #first(id: BrowserId, { config, isForOne, signal }: First): Promise<{ chromium: Chromium; door: Door }> {
+  #first(id: BrowserId, { config, isForOne, signal }: FirstStart): Promise<{ chromium: Chromium; door: BrowserEgress }> {
     return this.#inTurn(0, async (onAnswer) => {
       signal.throwIfAborted();
       const door = await this.ports.openDoor(id, config);
@@ -79,7 +79,7 @@ export class Launching {
   }
 
   /** Starts a browser of this node again, in what it has left and behind the same door. */
-  again({ id, config, door, ending: signal }: Slot, adopt: Left, furnish: Furnish): Promise<Chromium> {
+  again({ id, config, door, ending: signal }: Slot, adopt: KeptWorkspace, furnish: FillWorkspace): Promise<Chromium> {
     return this.#inTurn(restartPriority, async (onAnswer) => {
       signal.throwIfAborted();
       return await this.ports.launch({ ...specOf(id, config, door), furnish }, { signal, onAnswer, adopt });
@@ -105,7 +105,7 @@ export class Launching {
   }
 }
 
-const specOf = (browser: BrowserId, config: LaunchConfig, { spec: egress }: Door): LaunchSpec => ({
+const specOf = (browser: BrowserId, config: LaunchTemplate, { spec: egress }: BrowserEgress): LaunchSpec => ({
   browser, egress, engine: config.engine, headless: config.headless, stealth: config.stealth, kioskMode: config.kiosk_mode,
   viewport: { width: config.viewport.width, height: config.viewport.height }, memoryBytes: memoryBytes(config.memory),
   ...(config.browser_policy && { policy: config.browser_policy }),

@@ -2,38 +2,38 @@ import { LRUCache } from "lru-cache";
 import type { Millis } from "../base/clock.js";
 import type { ClaimId, LeaseId, RequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Homes, Job } from "../pool/ports/pool-store.js";
+import type { PoolStore, Job } from "../pool/ports/pool-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
-import type { NodeMessage, NodeQuestion } from "../pool/ports/messages.js";
-import type { Changing } from "./change-session.js";
-import type { Networks } from "./network-sync.js";
-import { done, failed, type Outcome } from "../gateway/relay/command-result.js";
+import type { NodeMessage, NodeRequest } from "../pool/ports/messages.js";
+import type { ChangeSession } from "./change-session.js";
+import type { NetworkSync } from "./network-sync.js";
+import { succeeded, failed, type CommandResult } from "../gateway/relay/command-result.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
-import type { Succession } from "./lease-handover.js";
-import type { Uploads } from "./extension-uploads.js";
-import { visitFor } from "./exclusive.js";
+import type { LeaseHandover } from "./lease-handover.js";
+import type { ExtensionUploads } from "./extension-uploads.js";
+import { runAsVisitor } from "./exclusive.js";
 
 type Asked = Extract<NodeMessage, { kind: "ask" }>;
 
-export interface FencePorts {
+export interface LeaseCommandPorts {
   readonly slots: Slots;
-  readonly homes: Homes;
+  readonly homes: PoolStore;
   readonly reports: NodeReports;
   readonly log: Log;
-  readonly networks: Networks;
-  readonly succession: Succession;
-  readonly uploads: Uploads;
-  readonly changing: Changing;
+  readonly networks: NetworkSync;
+  readonly succession: LeaseHandover;
+  readonly uploads: ExtensionUploads;
+  readonly changing: ChangeSession;
   readonly resetLimitMs: Millis;
-  answer(message: Asked, outcome: Outcome): Promise<void>;
+  answer(message: Asked, outcome: CommandResult): Promise<void>;
 }
 
 /** What a node does for a lease between its grant and its end: start page, questions, the fence, the reset. */
-export class Fence {
-  readonly #outcomes = new LRUCache<RequestId, Promise<Outcome>>({ max: 1000 });
+export class LeaseCommands {
+  readonly #outcomes = new LRUCache<RequestId, Promise<CommandResult>>({ max: 1000 });
 
-  constructor(private readonly ports: FencePorts) {}
+  constructor(private readonly ports: LeaseCommandPorts) {}
 
   /** A message is a hint: one that comes late or twice changes nothing. */
   hear(message: NodeMessage): void {
@@ -44,14 +44,14 @@ export class Fence {
   }
 
   /** The same for what comes without Redis; undefined where there is no such browser here. */
-  async hearDirectly(message: NodeMessage): Promise<Outcome | undefined> {
+  async hearDirectly(message: NodeMessage): Promise<CommandResult | undefined> {
     const slot = this.ports.slots.find(message.browser);
     if (!slot) return undefined;
     if (message.kind === "ask") return await this.#outcomeOf(slot, message);
     // The browser is over, and whoever ends it may not have heard: from now on nothing leaves it.
     if (message.kind === "cut") await slot.door.close();
     await this.#act(slot, message);
-    return done;
+    return succeeded;
   }
 
   async #act(slot: Slot, message: NodeMessage): Promise<void> {
@@ -73,7 +73,7 @@ export class Fence {
   start(slot: Slot, lease: LeaseId, url: string): Promise<void> {
     if (slot.started?.lease === lease) return slot.started.dispatched;
     if (slot.activity.isOver(lease) || slot.activity.registrations > 0) return Promise.resolve();
-    const dispatched = visitFor(slot, lease, (signal) => navigate(slot, url, signal)).then(() => {}, (error: unknown) => {
+    const dispatched = runAsVisitor(slot, lease, (signal) => navigate(slot, url, signal)).then(() => {}, (error: unknown) => {
       this.ports.log.debug({ browser: slot.id, error: textOf(error) }, "start page not dispatched");
     });
     slot.started = { lease, dispatched };
@@ -81,7 +81,7 @@ export class Fence {
   }
 
   /** A question that comes both ways is carried out once. */
-  #outcomeOf(slot: Slot, message: Asked): Promise<Outcome> {
+  #outcomeOf(slot: Slot, message: Asked): Promise<CommandResult> {
     const { question } = message;
     const outcome = this.#outcomes.get(question) ?? this.#find(slot, message);
     this.#outcomes.set(question, outcome);
@@ -90,21 +90,21 @@ export class Fence {
     return outcome;
   }
 
-  async #find(slot: Slot, { lease, what }: Asked): Promise<Outcome> {
+  async #find(slot: Slot, { lease, what }: Asked): Promise<CommandResult> {
     if (!(await this.ports.succession.begin(slot, lease))) return failed();
     // Where it cannot be known whether the change is in force, no answer is one: the caller is told so.
-    if (what.kind === "network") return (await this.#changeNetwork(slot, lease, what)) ? done : failed();
+    if (what.kind === "network") return (await this.#changeNetwork(slot, lease, what)) ? succeeded : failed();
     return await this.#carryOut(slot, lease, what).catch((error: unknown) => {
       this.ports.log.info({ browser: slot.id, what: what.kind, error: textOf(error) }, "question refused by the browser");
       return failed();
     });
   }
 
-  #changeNetwork(slot: Slot, lease: LeaseId, { revision, change }: Extract<NodeQuestion, { kind: "network" }>): Promise<boolean> {
+  #changeNetwork(slot: Slot, lease: LeaseId, { revision, change }: Extract<NodeRequest, { kind: "network" }>): Promise<boolean> {
     return this.ports.networks.sync(slot, revision, change && { lease, change, isWanted: () => !slot.activity.isOver(lease) });
   }
 
-  async #carryOut(slot: Slot, lease: LeaseId, what: Exclude<NodeQuestion, { kind: "network" }>): Promise<Outcome> {
+  async #carryOut(slot: Slot, lease: LeaseId, what: Exclude<NodeRequest, { kind: "network" }>): Promise<CommandResult> {
     switch (what.kind) {
       case "extensions": return await this.ports.uploads.add(slot, lease, what.items);
       case "navigate": return await this.#navigate(slot, lease, what.url);
@@ -112,12 +112,12 @@ export class Fence {
     }
   }
 
-  async #navigate(slot: Slot, lease: LeaseId, url: string): Promise<Outcome> {
+  async #navigate(slot: Slot, lease: LeaseId, url: string): Promise<CommandResult> {
     // From now on the acquire's own start page is no longer wanted.
     slot.started = { lease, dispatched: Promise.resolve() };
-    const outcome = await visitFor(slot, lease, async (signal) => {
+    const outcome = await runAsVisitor(slot, lease, async (signal) => {
       await navigate(slot, url, signal);
-      return done;
+      return succeeded;
     });
     return outcome ?? failed();
   }
@@ -159,7 +159,7 @@ export class Fence {
     } catch (error) {
       return await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
     }
-    if (slot.stray === record.fence) slot.stray = undefined;
+    if (slot.unknownLease === record.fence) slot.unknownLease = undefined;
     await this.ports.reports.freed(id, claim);
   }
 }

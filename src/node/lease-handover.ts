@@ -2,17 +2,17 @@ import type { Millis } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Browser } from "../pool/browser.js";
-import type { Homes } from "../pool/ports/pool-store.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
-import type { Networks } from "./network-sync.js";
+import type { NetworkSync } from "./network-sync.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 
-export interface SuccessionPorts {
+export interface LeaseHandoverPorts {
   readonly slots: Pick<Slots, "endUnder" | "retireNow">;
-  readonly homes: Pick<Homes, "findBrowser">;
+  readonly homes: Pick<PoolStore, "findBrowser">;
   readonly reports: Pick<NodeReports, "strayed">;
-  readonly networks: Pick<Networks, "restore" | "sync">;
+  readonly networks: Pick<NetworkSync, "restore" | "sync">;
   readonly log: Log;
 }
 
@@ -21,10 +21,10 @@ export interface SuccessionPorts {
  * what it has acknowledged, and then it lends a browser that somebody uses. So before a lease begins here, every other lease that
  * this node knows is cut, by the record's word, and what it has left is restored or retired, as its release would have.
  */
-export class Succession {
+export class LeaseHandover {
   readonly #underWay = new WeakMap<Slot, Promise<unknown>>();
 
-  constructor(private readonly ports: SuccessionPorts) {}
+  constructor(private readonly ports: LeaseHandoverPorts) {}
 
   /** The lease begins, and is the only one. False where it is over, or the browser is. Throws where Redis has to be asked and cannot. */
   async begin(slot: Slot, lease: LeaseId, agoMs: Millis = 0): Promise<boolean> {
@@ -44,7 +44,7 @@ export class Succession {
    */
   leave(slot: Slot, lease: LeaseId): void {
     const isKnown = slot.activity.rivalsOf(undefined).includes(lease);
-    if (isKnown && hasUsed(slot, lease)) slot.stray ??= lease;
+    if (isKnown && hasUsed(slot, lease)) slot.unknownLease ??= lease;
   }
 
   async #isSole(slot: Slot, lease: LeaseId | undefined, isMeant: (record: Browser | undefined) => boolean): Promise<boolean> {
@@ -67,13 +67,13 @@ export class Succession {
       await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
       return false;
     }
-    return slot.stray === undefined || (await this.#settle(slot, slot.stray));
+    return slot.unknownLease === undefined || (await this.#settle(slot, slot.unknownLease));
   }
 
   /** What one of them has done to the browser is noted on the slot until it is settled: nobody gets it before, whatever fails. */
   async #cut(slot: Slot, lease: LeaseId | undefined): Promise<void> {
     const rivals = slot.activity.rivalsOf(lease);
-    slot.stray ??= rivals.find((rival) => hasUsed(slot, rival));
+    slot.unknownLease ??= rivals.find((rival) => hasUsed(slot, rival));
     for (const rival of rivals) this.ports.log.warn({ browser: slot.id, lease: rival }, "lease cut that its record does not name");
     await Promise.all(rivals.map((rival) => slot.activity.cutLease(rival, "superseded")));
   }
@@ -98,12 +98,12 @@ export class Succession {
       await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
       return false;
     }
-    slot.stray = undefined;
+    slot.unknownLease = undefined;
     return true;
   }
 }
 
-const isClear = (slot: Slot, lease: LeaseId | undefined): boolean => slot.stray === undefined && slot.activity.rivalsOf(lease).length === 0;
+const isClear = (slot: Slot, lease: LeaseId | undefined): boolean => slot.unknownLease === undefined && slot.activity.rivalsOf(lease).length === 0;
 
 /** A lease that nobody came under has changed nothing. */
 function hasUsed({ activity, started, viewport, network }: Slot, lease: LeaseId): boolean {

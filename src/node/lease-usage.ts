@@ -1,8 +1,8 @@
 import type { LeaseId } from "../base/ids.js";
-import type { Usage } from "../pool/browser.js";
+import type { TrafficUsage } from "../pool/browser.js";
 import type { LeaseUsage } from "../pool/ports/node-reports.js";
 
-const minus = (now: Usage, before: Usage): Usage => ({
+const minus = (now: TrafficUsage, before: TrafficUsage): TrafficUsage => ({
   requests: now.requests - before.requests, denied: now.denied - before.denied,
   bytesSent: now.bytesSent - before.bytesSent, bytesReceived: now.bytesReceived - before.bytesReceived,
 });
@@ -11,13 +11,13 @@ const minus = (now: Usage, before: Usage): Usage => ({
  * What the present lease of a browser has used, or the last one. Counted from when this node first hears of the lease: what the
  * browser did between two leases is no holder's.
  */
-export class Using {
+export class LeaseUsageCount {
   #lease: LeaseId | undefined;
-  #before: Usage;
+  #before: TrafficUsage;
   #told = "";
 
   /** With `fromNow`, for a session on demand, its first lease counts from the beginning. */
-  constructor(private readonly count: () => Usage, private readonly fromNow: boolean) {
+  constructor(private readonly count: () => TrafficUsage, private readonly fromNow: boolean) {
     this.#before = count();
   }
 
@@ -41,4 +41,4 @@ export class Using {
   }
 }
 
-const isNothing = (usage: Usage): boolean => Object.values(usage).every((count) => count === 0);
+const isNothing = (usage: TrafficUsage): boolean => Object.values(usage).every((count) => count === 0);

@@ -3,7 +3,7 @@ import type { Rules, Upstream } from "../egress/rules.js";
 import type { NetworkChange } from "../pool/browser.js";
 import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
 import { type HostPattern, patternsOf } from "../base/net/hosts.js";
-import type { LaunchConfig } from "../spec/launch-template.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
 import { allowedHostsOf, proxyOf } from "../pool/network.js";
 
 /** What rules are made from beside the configuration. */
@@ -17,7 +17,7 @@ export interface RuleSources {
 }
 
 /** The rules of a browser: those of its launch, with what its lease has changed. Throws where a proxy cannot be opened, or more is asked for than the operator lets be opened. */
-export async function rulesOf(config: LaunchConfig, sources: RuleSources, change?: NetworkChange): Promise<Rules> {
+export async function rulesOf(config: LaunchTemplate, sources: RuleSources, change?: NetworkChange): Promise<Rules> {
   const lease = change && { network: change };
   const allowed = allowedHostsOf(config, lease);
   // The modes `direct` and `default` are one here: there is no default proxy, in stealth neither.

@@ -5,12 +5,12 @@ import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Rules } from "../egress/rules.js";
 import type { Lease, NetworkChange, NetworkSettings } from "../pool/browser.js";
-import type { Homes } from "../pool/ports/pool-store.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Slot } from "./slot.js";
 
-export interface NetworkPorts {
-  readonly homes: Homes;
+export interface NetworkSyncPorts {
+  readonly homes: PoolStore;
   readonly reports: NodeReports;
   readonly clock: Clock;
   readonly log: Log;
@@ -26,7 +26,7 @@ const shutAfterMs: Millis = 1000;
 const readLimitMs: Millis = 1500;
 
 /** A change as it was asked for, for where the record cannot be read. */
-export interface Unread {
+export interface PendingChange {
   readonly lease: LeaseId;
   readonly change: NetworkChange;
   /** Whether its lease is not over yet, as far as is known. */
@@ -35,7 +35,7 @@ export interface Unread {
 
 interface Asked {
   readonly revision: number;
-  readonly unread?: Unread;
+  readonly unread?: PendingChange;
 }
 
 interface Changing {
@@ -51,21 +51,21 @@ interface Closing {
 }
 
 /** Brings what browsers may reach in line with what their records say; one step at a time for each browser. */
-export class Networks {
+export class NetworkSync {
   readonly #last = new WeakMap<Slot, Promise<unknown>>();
   /** Rules of a change that the record does not ask for yet. */
   readonly #prepared = new WeakMap<Slot, { readonly asked: NetworkSettings; readonly rules: Rules }>();
   /** Browsers whose record has still to be read, or told. */
   readonly #behind = new WeakSet<Slot>();
 
-  constructor(private readonly ports: NetworkPorts) {}
+  constructor(private readonly ports: NetworkSyncPorts) {}
 
   /**
    * Puts in force what the record says of the lease's network, asked for or in force already. Resolves with whether the change
    * `revision`, or a later one, is. Where Redis cannot be asked it puts in force what it was told, or throws. A browser with a change
    * that is known and not in force is closed; one of which nothing is known goes on.
    */
-  sync(slot: Slot, revision = 0, unread?: Unread): Promise<boolean> {
+  sync(slot: Slot, revision = 0, unread?: PendingChange): Promise<boolean> {
     return this.#inTurn(slot, async () => {
       let cancel: (() => void) | undefined;
       const arm = (): void => void (cancel ??= this.ports.clock.after(shutAfterMs, () => slot.door.shut()));

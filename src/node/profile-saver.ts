@@ -3,7 +3,7 @@ import PQueue from "p-queue";
 import type { Clock, Millis } from "../base/clock.js";
 import type { ProfileId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Left } from "../browser/chromium.js";
+import type { KeptWorkspace } from "../browser/chromium.js";
 import type { RetireReason } from "../pool/browser.js";
 import type { ProfileArchives } from "../registry/profiles/profile.js";
 import type { Slot } from "./slot.js";
@@ -11,10 +11,10 @@ import type { Slot } from "./slot.js";
 /** `missing`: the profile was deleted; `broken`: Chromium did not come to its own end, so its state may be half written. */
 export type SaveOutcome = "saved" | "missing" | "broken" | "failed";
 
-export interface SavingPorts {
+export interface ProfileSaverPorts {
   readonly profiles: Pick<ProfileArchives, "save">;
   /** The tar of what a browser has left; fails where it is more than a profile may be. */
-  pack(left: Left): Readable;
+  pack(left: KeptWorkspace): Readable;
   /** The profile has another state now: browsers that were started from the last one are old. */
   saved(profile: ProfileId): Promise<void>;
   readonly meter: { profileSaved(outcome: SaveOutcome): void };
@@ -40,12 +40,12 @@ const disorderly: ReadonlySet<RetireReason> = new Set([
 export const isOrderly = (why: RetireReason | undefined): boolean => why !== undefined && !disorderly.has(why);
 
 /** Ends browsers whose state is to be kept, and keeps it. */
-export class Saving {
+export class ProfileSaver {
   readonly #late = new AbortController();
   readonly #queue: PQueue;
   #latest: Millis | undefined;
 
-  constructor(private readonly ports: SavingPorts) {
+  constructor(private readonly ports: ProfileSaverPorts) {
     this.#queue = new PQueue({ concurrency: ports.parallelSaves });
   }
 
@@ -79,7 +79,7 @@ export class Saving {
   async #keep(slot: Slot, profile: ProfileId, signal: AbortSignal): Promise<SaveOutcome> {
     const { profiles, pack } = this.ports;
     signal.throwIfAborted();
-    const left = slot.left ?? (await slot.leave(this.#leaveMs()));
+    const left = slot.left ?? (await slot.stopAndKeep(this.#leaveMs()));
     if (!left.isWhole) return "broken";
     signal.throwIfAborted();
     const outcome = await this.#queue.add(async () => {

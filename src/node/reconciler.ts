@@ -1,26 +1,26 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { groupBy } from "../base/group-by.js";
-import { type BrowserId, type Home, homeOf, type NodeId } from "../base/ids.js";
+import { type BrowserId, type Partition, homeOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Browser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
-import type { Nodes } from "../pool/ports/node-store.js";
-import type { Homes } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
+import type { NodeStore } from "../pool/ports/node-store.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
-import type { Succession } from "./lease-handover.js";
+import type { LeaseHandover } from "./lease-handover.js";
 
-export interface KeepingPorts {
+export interface ReconcilerPorts {
   readonly node: NodeId;
   readonly slots: Slots;
-  readonly homes: Homes;
-  readonly projects: Pick<Projects, "homes">;
-  readonly nodes: Pick<Nodes, "holdRoom" | "freeRoom">;
+  readonly homes: PoolStore;
+  readonly projects: Pick<ProjectStore, "partitions">;
+  readonly nodes: Pick<NodeStore, "holdRoom" | "freeRoom">;
   readonly reports: NodeReports;
-  readonly succession: Succession;
+  readonly succession: LeaseHandover;
   readonly clock: Clock;
   readonly log: Log;
   readonly expirePeriodMs: Millis;
@@ -35,15 +35,15 @@ const othersPerLook = 32;
  * Holds the browsers of this node and the records that name it against each other, both ways: a failover may take from Redis what it has
  * acknowledged. Ends inactive leases, probes idle browsers, ends browsers that no record knows, and records without a browser.
  */
-export class Keeping {
+export class Reconciler {
   readonly #lastProbe = new WeakMap<Slot, Millis>();
   #looking: Promise<void> | undefined;
   /** Homes that this round has still to look at. */
-  #others: Home[] = [];
+  #others: Partition[] = [];
   /** Browsers that an earlier look is still about. */
   readonly #busy = new WeakSet<Slot>();
 
-  constructor(private readonly ports: KeepingPorts) {}
+  constructor(private readonly ports: ReconcilerPorts) {}
 
   /** Looks from now on; the result stops that. */
   start(): () => void {
@@ -88,14 +88,14 @@ export class Keeping {
   }
 
   /** Further homes in which this node may have a record: with many pools only some are asked at a time. */
-  async #othersWith(known: ReadonlySet<Home>): Promise<readonly Home[]> {
+  async #othersWith(known: ReadonlySet<Partition>): Promise<readonly Partition[]> {
     const { homes, projects, node } = this.ports;
-    if (this.#others.length === 0) this.#others = [...(await projects.homes())];
+    if (this.#others.length === 0) this.#others = [...(await projects.partitions())];
     const next = this.#others.splice(0, othersPerLook);
     return await homes.homesOf(node, next.filter((home) => !known.has(home)));
   }
 
-  async #keepHome(home: Home, slots: readonly Slot[]): Promise<void> {
+  async #keepHome(home: Partition, slots: readonly Slot[]): Promise<void> {
     const { browsers, at } = await this.ports.homes.browsersOf(home, this.ports.node);
     const records = new Map(browsers.map((browser) => [browser.id, browser]));
     for (const slot of slots) records.delete(slot.id);

@@ -1,18 +1,18 @@
 import { groupBy } from "../base/group-by.js";
 import type { Clock, Millis } from "../base/clock.js";
-import { type BrowserId, type Home, homeOf, type NodeId } from "../base/ids.js";
+import { type BrowserId, type Partition, homeOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Browser } from "../pool/browser.js";
-import type { Homes } from "../pool/ports/pool-store.js";
-import type { Networks } from "./network-sync.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { NetworkSync } from "./network-sync.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 
-export interface ContactPorts {
+export interface RedisContactPorts {
   readonly node: NodeId;
   readonly slots: Slots;
-  readonly homes: Homes;
-  readonly networks: Networks;
+  readonly homes: PoolStore;
+  readonly networks: NetworkSync;
   readonly clock: Clock;
   readonly log: Log;
   /** A node that could not look for so long closes the way out of its browsers: it may have missed a change. Null: never. */
@@ -29,15 +29,15 @@ const checkEveryMs: Millis = 250;
  * since the message that tells of one may be lost. Without contact sockets and traffic go on: whoever asks for a change that this
  * node has not said to be in force is told so. Only a node that was alone for long ends its browsers, which others may have replaced.
  */
-export class Contact {
-  readonly #seen = new Map<Home, string>();
+export class RedisContact {
+  readonly #seen = new Map<Partition, string>();
   readonly #stops: readonly (() => void)[];
   /** When the last look began that has succeeded (monotonic): both limits count from there. */
   #lookedAt: Millis;
   #isLooking = false;
   #isShut = false;
 
-  constructor(private readonly ports: ContactPorts) {
+  constructor(private readonly ports: RedisContactPorts) {
     const { clock } = ports;
     this.#lookedAt = clock.monotonic();
     this.#stops = [clock.every(lookEveryMs, () => void this.look()), clock.every(checkEveryMs, () => this.#checkShut())];
@@ -68,7 +68,7 @@ export class Contact {
     }
   }
 
-  async #lookAt(home: Home, slots: readonly Slot[]): Promise<void> {
+  async #lookAt(home: Partition, slots: readonly Slot[]): Promise<void> {
     const { homes, networks } = this.ports;
     const changes = await homes.networkChanges(home);
     const isNew = changes !== this.#seen.get(home);
@@ -77,7 +77,7 @@ export class Contact {
     this.#seen.set(home, changes);
   }
 
-  async #recordsOf(home: Home): Promise<ReadonlyMap<BrowserId, Browser>> {
+  async #recordsOf(home: Partition): Promise<ReadonlyMap<BrowserId, Browser>> {
     const { browsers } = await this.ports.homes.browsersOf(home, this.ports.node);
     return new Map(browsers.map((browser) => [browser.id, browser]));
   }
@@ -121,7 +121,7 @@ export class Contact {
 }
 
 /** Networks change under a lease; one that this node has not heard of is found by its keeping, with what it asks for. */
-const mayChange = (networks: Networks) => (slot: Slot): boolean => slot.activity.lease !== undefined || slot.network !== undefined || networks.isBehind(slot);
+const mayChange = (networks: NetworkSync) => (slot: Slot): boolean => slot.activity.lease !== undefined || slot.network !== undefined || networks.isBehind(slot);
 
 /** Whether a record asks for another network than the one that is in force. */
 const isOther = ({ network }: Slot, record: Browser | undefined): boolean =>

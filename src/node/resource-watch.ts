@@ -1,25 +1,25 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
 import type { BrowserLimits } from "../browser/resources/limits.js";
-import type { Stored } from "../browser/resources/scratch-usage.js";
+import type { StorageUse } from "../browser/resources/scratch-usage.js";
 import { memoryBytes } from "../spec/bodies.js";
 import type { Slot } from "./slot.js";
 import type { LimitPassed, Slots } from "./slots.js";
 
 /** How much the browsers of this node have, in the words of browser/. */
-export interface Usage {
+export interface ResourceUsage {
   /** By the pid of a browser's first process; exact only above its limit. */
   memory(leaders: readonly number[], limitOf: (leader: number) => number): Promise<ReadonlyMap<number, number>>;
   /** By root; null where counting took too long. */
-  stored(roots: readonly string[]): Promise<ReadonlyMap<string, Stored | null>>;
-  storedInMount(root: string): Promise<Stored>;
+  stored(roots: readonly string[]): Promise<ReadonlyMap<string, StorageUse | null>>;
+  storedInMount(root: string): Promise<StorageUse>;
   /** Of the file system they all lie in, from 0 to 1. */
-  fullness(inMounts: readonly Stored[]): Promise<number>;
+  fullness(inMounts: readonly StorageUse[]): Promise<number>;
 }
 
-export interface WatchPorts {
+export interface ResourceWatchPorts {
   readonly slots: Pick<Slots, "all" | "retireNow">;
-  readonly usage: Usage;
+  readonly usage: ResourceUsage;
   readonly limits: Pick<BrowserLimits, "maxScratchBytes" | "maxScratchFiles">;
   readonly maxFullness: number;
   readonly memoryPeriodMs: Millis;
@@ -38,7 +38,7 @@ interface Seen {
 }
 
 /** Retires the browsers that have more than they may, where nothing else holds them to it. */
-export function startWatch(ports: WatchPorts): { stop(): void } {
+export function startResourceWatch(ports: ResourceWatchPorts): { stop(): void } {
   const { clock, memoryPeriodMs, storagePeriodMs } = ports;
   const seen: Seen = { uncounted: new WeakSet(), fullness: 0 };
   const stops = [
@@ -51,7 +51,7 @@ export function startWatch(ports: WatchPorts): { stop(): void } {
   return { stop: () => stops.forEach((stop) => stop()) };
 }
 
-function oneAtATime({ log }: WatchPorts, look: () => Promise<void>): () => void {
+function oneAtATime({ log }: ResourceWatchPorts, look: () => Promise<void>): () => void {
   let isLooking = false;
   return () => {
     if (isLooking) return;
@@ -63,9 +63,9 @@ function oneAtATime({ log }: WatchPorts, look: () => Promise<void>): () => void 
 }
 
 /** A browser between two Chromiums has no processes, and what it stores is just being changed by us. */
-const running = ({ slots }: WatchPorts): readonly Slot[] => slots.all().filter((slot) => !slot.isEnding && !slot.restarting);
+const running = ({ slots }: ResourceWatchPorts): readonly Slot[] => slots.all().filter((slot) => !slot.isEnding && !slot.restarting);
 
-async function watchMemory(ports: WatchPorts): Promise<void> {
+async function watchMemory(ports: ResourceWatchPorts): Promise<void> {
   const watched = running(ports).filter((slot) => slot.chromium.isolation.limits.memory === "watch");
   if (watched.length === 0) return;
   const mosts = new Map(watched.map((slot) => [slot.chromium.pid, memoryBytes(slot.config.memory)]));
@@ -77,7 +77,7 @@ async function watchMemory(ports: WatchPorts): Promise<void> {
   }));
 }
 
-async function watchStorage(ports: WatchPorts, { uncounted }: Seen): Promise<void> {
+async function watchStorage(ports: ResourceWatchPorts, { uncounted }: Seen): Promise<void> {
   const watched = running(ports).filter((slot) => !hasMount(slot));
   const stored = await ports.usage.stored(watched.map(rootOf));
   await Promise.all(watched.map(async (slot) => {
@@ -88,7 +88,7 @@ async function watchStorage(ports: WatchPorts, { uncounted }: Seen): Promise<voi
   }));
 }
 
-function whyTooMuch({ limits }: WatchPorts, stored: Stored | null | undefined, wasUncounted: boolean): string | undefined {
+function whyTooMuch({ limits }: ResourceWatchPorts, stored: StorageUse | null | undefined, wasUncounted: boolean): string | undefined {
   if (stored === undefined) return undefined;
   if (stored === null) return wasUncounted ? "its files take too long to count" : undefined;
   if (stored.bytes > limits.maxScratchBytes) return `it stores ${inMebibytes(stored.bytes)}`;
@@ -101,7 +101,7 @@ const muchBytes = 128 * 2 ** 20;
 const fullnessStep = 0.01;
 
 /** Retires the browser that stores most; one at a time, for its end makes room. */
-async function watchFullness(ports: WatchPorts, seen: Seen): Promise<void> {
+async function watchFullness(ports: ResourceWatchPorts, seen: Seen): Promise<void> {
   const all = running(ports);
   const mounted = await Promise.all(all.filter(hasMount).map(async (slot) => [slot, await ports.usage.storedInMount(rootOf(slot))] as const));
   const fullness = await ports.usage.fullness(mounted.map(([, stored]) => stored));
@@ -120,7 +120,7 @@ async function watchFullness(ports: WatchPorts, seen: Seen): Promise<void> {
   await retire(ports, most, { limit: "storage_exceeded", why: `its node is ${percent} % full, and it stores most: ${inMebibytes(bytesOf(most))}` });
 }
 
-async function retire({ slots, log, meter }: WatchPorts, slot: Slot, { limit, why }: { limit: LimitPassed; why: string }): Promise<void> {
+async function retire({ slots, log, meter }: ResourceWatchPorts, slot: Slot, { limit, why }: { limit: LimitPassed; why: string }): Promise<void> {
   if (slot.isEnding) return;
   log.warn({ browser: slot.id, limit, why }, "browser passed its limit");
   meter.limitPassed(limit);

@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Furnish, Left } from "../browser/chromium.js";
+import type { FillWorkspace, KeptWorkspace } from "../browser/chromium.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 
@@ -11,13 +11,13 @@ export interface RestartPorts {
 }
 
 /** What is to be another than before. */
-export interface Change {
+export interface RestartChange {
   /** For clients, who read it as the reason of their sockets' close: at most 123 bytes. */
   readonly why: string;
   /** Puts it in place and says which extensions are loaded then. */
-  furnish(left: Left): Furnish;
+  furnish(left: KeptWorkspace): FillWorkspace;
   /** Takes it away again. */
-  undo(left: Left): Promise<void>;
+  undo(left: KeptWorkspace): Promise<void>;
 }
 
 /** Chromium that takes longer to write its state hangs, and is killed. */
@@ -32,7 +32,7 @@ export class Restarts {
   constructor(private readonly ports: RestartPorts) {}
 
   /** In the slot's turn only. Throws where the change is not in force; the browser is then as before, but for its pages, or over. */
-  async restart(slot: Slot, change: Change): Promise<void> {
+  async restart(slot: Slot, change: RestartChange): Promise<void> {
     const { clock, log } = this.ports;
     const startedAt = clock.monotonic();
     slot.ending.throwIfAborted();
@@ -47,13 +47,13 @@ export class Restarts {
     }
   }
 
-  async #leave(slot: Slot, why: string): Promise<Left> {
+  async #leave(slot: Slot, why: string): Promise<KeptWorkspace> {
     const { log } = this.ports;
     // Their sockets are closed at once; Chromium forgets them with the rest.
     const told = slot.activity.interrupt(why);
     slot.bridge.close();
     await told;
-    const left = await slot.leave(leaveLimitMs).catch((error: unknown) => {
+    const left = await slot.stopAndKeep(leaveLimitMs).catch((error: unknown) => {
       this.#over(slot, `it did not leave for its restart: ${textOf(error)}`);
       throw error;
     });
@@ -61,7 +61,7 @@ export class Restarts {
     return left;
   }
 
-  async #startChanged(slot: Slot, left: Left, change: Change): Promise<void> {
+  async #startChanged(slot: Slot, left: KeptWorkspace, change: RestartChange): Promise<void> {
     const { log } = this.ports;
     try {
       await this.ports.slots.runAgain(slot, left, change.furnish(left));
@@ -73,7 +73,7 @@ export class Restarts {
     }
   }
 
-  async #startAsBefore(slot: Slot, left: Left, change: Change): Promise<void> {
+  async #startAsBefore(slot: Slot, left: KeptWorkspace, change: RestartChange): Promise<void> {
     try {
       await change.undo(left);
       await this.ports.slots.runAgain(slot, left, async () => left.extensions);

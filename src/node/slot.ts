@@ -1,24 +1,24 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type BrowserId, homeOf, type LeaseId, onDemandHome, type ProfileId } from "../base/ids.js";
-import type { Chromium, Left } from "../browser/chromium.js";
+import type { Chromium, KeptWorkspace } from "../browser/chromium.js";
 import type { NetworkSettings, RetireReason } from "../pool/browser.js";
 import type { Viewport } from "../spec/bodies.js";
-import type { LaunchConfig } from "../spec/launch-template.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { UploadedExtension } from "../pool/ports/messages.js";
 import { Activity } from "../gateway/activity.js";
 import type { Bridge } from "../gateway/cdp/bridge.js";
-import type { Door } from "./browser-egress.js";
+import type { BrowserEgress } from "./browser-egress.js";
 import type { LocalBrowser } from "../gateway/ports.js";
-import { Using } from "./lease-usage.js";
+import { LeaseUsageCount } from "./lease-usage.js";
 
 export interface SlotParts {
-  readonly config: LaunchConfig;
-  readonly door: Door;
+  readonly config: LaunchTemplate;
+  readonly door: BrowserEgress;
   readonly clock: Clock;
 }
 
 /** One Chromium and the clients on it; a restart puts another pair in its place. */
-export interface Running {
+export interface RunningPair {
   readonly chromium: Chromium;
   readonly bridge: Bridge;
 }
@@ -29,11 +29,11 @@ export interface Running {
  */
 export class Slot implements LocalBrowser {
   readonly id: BrowserId;
-  readonly config: LaunchConfig;
-  readonly door: Door;
+  readonly config: LaunchTemplate;
+  readonly door: BrowserEgress;
   readonly bornAtMs: Millis;
   readonly activity: Activity;
-  readonly using: Using;
+  readonly using: LeaseUsageCount;
   readonly #ending = new AbortController();
   #work: Promise<unknown> = Promise.resolve();
   #restarting: Promise<void> | undefined;
@@ -44,7 +44,7 @@ export class Slot implements LocalBrowser {
   /** What a PATCH has made of the viewport: a restart keeps it, the fence puts the launch's back. */
   viewport: Viewport | undefined;
   /** A lease that its record forgot and that has used it: what that has left is still to be settled (succession.ts). */
-  stray: LeaseId | undefined;
+  unknownLease: LeaseId | undefined;
   /** What holders have given it and it has, in load order. */
   uploads: readonly UploadedExtension[] = [];
   /** What it was started from, and whether its orderly end is saved there. */
@@ -52,19 +52,19 @@ export class Slot implements LocalBrowser {
   /** One that a restart has asked to leave: its exit is no crash. */
   leaving: Chromium | undefined;
   /** What the last Chromium has left, while there is no other. */
-  left: Left | undefined;
+  left: KeptWorkspace | undefined;
   /** Why it is over, as far as that is known here. */
   why: RetireReason | undefined;
   /** Its end, which is one. */
   ended: Promise<void> | undefined;
 
-  constructor(private running: Running, { config, door, clock }: SlotParts) {
+  constructor(private running: RunningPair, { config, door, clock }: SlotParts) {
     this.id = running.chromium.id;
     this.config = config;
     this.door = door;
     this.bornAtMs = clock.monotonic();
     const isOnDemand = homeOf(this.id) === onDemandHome;
-    const using = new Using(() => door.used(), isOnDemand);
+    const using = new LeaseUsageCount(() => door.used(), isOnDemand);
     this.using = using;
     this.activity = new Activity(clock, (lease) => using.begin(lease));
     const { profile_id: id, profile } = config;
@@ -81,17 +81,17 @@ export class Slot implements LocalBrowser {
   }
 
   /** Another Chromium of the same browser. */
-  runs(running: Running): void {
+  runs(running: RunningPair): void {
     this.running = running;
     this.left = undefined;
   }
 
   /** Asks its Chromium to leave. Where it throws, nothing is left but what is being removed. */
-  async leave(limitMs: Millis): Promise<Left> {
+  async stopAndKeep(limitMs: Millis): Promise<KeptWorkspace> {
     const { chromium } = this;
     this.leaving = chromium;
     try {
-      this.left = await chromium.leave(limitMs);
+      this.left = await chromium.stopAndKeep(limitMs);
       return this.left;
     } catch (error) {
       const discard = (): Promise<void> => chromium.kill().catch(() => {});
@@ -146,7 +146,7 @@ export class Slot implements LocalBrowser {
   }
 
   /** Resolves when what was asked for by now is done. */
-  async worked(): Promise<void> {
+  async runExclusive(): Promise<void> {
     await this.#work;
   }
 

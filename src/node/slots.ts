@@ -2,21 +2,21 @@ import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import { type BrowserId, type ClaimId, homeOf } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Chromium, Furnish, Left } from "../browser/chromium.js";
+import type { Chromium, FillWorkspace, KeptWorkspace } from "../browser/chromium.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
-import type { Homes, Job } from "../pool/ports/pool-store.js";
+import type { PoolStore, Job } from "../pool/ports/pool-store.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 import type { Bridge } from "../gateway/cdp/bridge.js";
-import type { Health } from "./launch-health.js";
-import { type First, Launching, type LaunchingPorts } from "./launcher.js";
-import { isOrderly, type Saving } from "./profile-saver.js";
-import { type Running, Slot } from "./slot.js";
+import type { LaunchHealth } from "./launch-health.js";
+import { type FirstStart, Launcher, type LauncherPorts } from "./launcher.js";
+import { isOrderly, type ProfileSaver } from "./profile-saver.js";
+import { type RunningPair, Slot } from "./slot.js";
 
-export interface SlotPorts extends LaunchingPorts {
-  readonly homes: Homes;
+export interface SlotPorts extends LauncherPorts {
+  readonly homes: PoolStore;
   readonly reports: NodeReports;
-  readonly saving: Saving;
+  readonly saving: ProfileSaver;
   readonly clock: Clock;
   readonly log: Log;
   makeBridge(chromium: Chromium): Bridge;
@@ -24,7 +24,7 @@ export interface SlotPorts extends LaunchingPorts {
   readonly maxBrowsers: number;
   readonly maxBytes: number;
   readonly meter: { launched(browser: Browser): void; failed(browser: Browser, reason: string): void };
-  readonly health: Pick<Health, "failed" | "launched">;
+  readonly health: Pick<LaunchHealth, "failed" | "launched">;
 }
 
 /** What a browser had more of than it may. */
@@ -51,11 +51,11 @@ export class Slots {
   readonly #admitted = new Map<BrowserId, number>();
   /** Ends that Redis could not be told: a record that names a browser which is no more would be handed out. */
   readonly #untold = new Map<BrowserId, End>();
-  readonly #launching: Launching;
+  readonly #launching: Launcher;
   #isClosed = false;
 
   constructor(private readonly ports: SlotPorts) {
-    this.#launching = new Launching(ports);
+    this.#launching = new Launcher(ports);
   }
 
   find(id: BrowserId): Slot | undefined {
@@ -144,7 +144,7 @@ export class Slots {
     this.ports.log.info({ browser: slot.id, isolation: slot.chromium.isolation }, "browser launched");
   }
 
-  async #seat({ id }: Browser, first: First): Promise<Slot> {
+  async #seat({ id }: Browser, first: FirstStart): Promise<Slot> {
     const { clock } = this.ports;
     const { config } = first;
     const { chromium, door } = await this.#launching.first(id, first);
@@ -155,12 +155,12 @@ export class Slots {
     return slot;
   }
 
-  #run(chromium: Chromium): Running {
+  #run(chromium: Chromium): RunningPair {
     return { chromium, bridge: this.ports.makeBridge(chromium) };
   }
 
   /** Starts what has left again, in its session: only a restart does (restarts.ts). */
-  async runAgain(slot: Slot, left: Left, furnish: Furnish): Promise<void> {
+  async runAgain(slot: Slot, left: KeptWorkspace, furnish: FillWorkspace): Promise<void> {
     const chromium = await this.#launching.again(slot, left, furnish);
     slot.runs(this.#run(chromium));
     this.#watch(slot, chromium);
@@ -253,7 +253,7 @@ export class Slots {
   async #comeToRest(slot: Slot): Promise<void> {
     const { clock, log } = this.ports;
     const cuts = slot.activity.rivalsOf(undefined).map((lease) => slot.activity.cutLease(lease, slot.why ?? "the browser is over"));
-    const rest = Promise.allSettled(cuts).then(() => slot.worked());
+    const rest = Promise.allSettled(cuts).then(() => slot.runExclusive());
     await within(clock, { what: "coming to rest", limitMs: restLimitMs }, rest)
       .catch((error: unknown) => log.warn({ browser: slot.id, error: textOf(error) }, "browser ended while something was at work on it"));
   }

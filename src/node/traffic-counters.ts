@@ -1,4 +1,4 @@
-import { type BrowserId, type Home, homeOf } from "../base/ids.js";
+import { type BrowserId, type Partition, homeOf } from "../base/ids.js";
 import type { Meter } from "../egress/parts.js";
 import type { DeniedBy } from "../egress/rules.js";
 
@@ -6,7 +6,7 @@ type Outcome = Parameters<Meter["request"]>[1];
 type Direction = Parameters<Meter["carried"]>[1];
 
 /** What counts under the labels of pools. */
-export interface EgressMeter {
+export interface PoolTrafficMeter {
   asked(pool: string, outcome: "direct" | "upstream" | "denied", count: number): void;
   denied(pool: string, reason: DeniedBy, count: number): void;
   passed(pool: string, direction: Direction, bytes: number): void;
@@ -32,8 +32,8 @@ interface Share {
 }
 
 /** Requests and bytes by pool. They are added up here and told now and then: a request waits for no label and costs no promise. */
-export class Tally implements Meter {
-  #shares = new Map<Home, Share>();
+export class TrafficCounters implements Meter {
+  #shares = new Map<Partition, Share>();
 
   request(browser: BrowserId, outcome: Outcome): void {
     this.#of(homeOf(browser)).outcomes.add(outcome, 1);
@@ -44,7 +44,7 @@ export class Tally implements Meter {
   }
 
   /** Tells what came since the last time. What has no label now is told the next time; never throws. */
-  async tell(labelOf: (home: Home) => Promise<string>, meter: EgressMeter): Promise<void> {
+  async tell(labelOf: (home: Partition) => Promise<string>, meter: PoolTrafficMeter): Promise<void> {
     const shares = this.#shares;
     this.#shares = new Map();
     await Promise.all([...shares].map(async ([home, share]) => {
@@ -54,20 +54,20 @@ export class Tally implements Meter {
     }));
   }
 
-  #giveBack(home: Home, { outcomes, bytes }: Share): void {
+  #giveBack(home: Partition, { outcomes, bytes }: Share): void {
     const share = this.#of(home);
     for (const [outcome, count] of outcomes) share.outcomes.add(outcome, count);
     for (const [direction, count] of bytes) share.bytes.add(direction, count);
   }
 
-  #of(home: Home): Share {
+  #of(home: Partition): Share {
     const share = this.#shares.get(home) ?? { outcomes: new Counts<Outcome>(), bytes: new Counts<Direction>() };
     this.#shares.set(home, share);
     return share;
   }
 }
 
-function tellShare(meter: EgressMeter, pool: string, { outcomes, bytes }: Share): void {
+function tellShare(meter: PoolTrafficMeter, pool: string, { outcomes, bytes }: Share): void {
   for (const [outcome, count] of outcomes) {
     meter.asked(pool, isWay(outcome) ? outcome : "denied", count);
     if (!isWay(outcome)) meter.denied(pool, outcome, count);

@@ -5,8 +5,8 @@ import type { Log } from "../base/log.js";
 import { RateLimit } from "../base/rate-limit.js";
 import { countDropped, LogWriter, openStream } from "./log-writer.js";
 
-export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
-export type LogLevel = (typeof logLevels)[number];
+export const pinoLevels = ["debug", "info", "warn", "error", "silent"] as const;
+export type LogLevel = (typeof pinoLevels)[number];
 
 export interface LogOptions {
   readonly level: LogLevel;

@@ -6,22 +6,22 @@ import { textOf } from "../base/log.js";
 import { processGauges } from "./process-gauges.js";
 
 /** The pool label of sessions that were created on demand; no pool can have this name. */
-export const onDemandLabel = "(on demand)";
+export const onDemandPoolLabel = "(on demand)";
 
-export interface PoolReading {
+export interface PoolGauge {
   /** The pool's name, else its id. */
   readonly pool: string;
   readonly states: Readonly<Record<string, number>>;
   readonly waiting: number;
 }
-export interface NodeReading {
+export interface NodeGauge {
   readonly state: string;
   readonly count: number;
 }
 /** What is read from the store at each scrape. */
-export interface Readings {
-  pools(): Promise<readonly PoolReading[]>;
-  nodes(): Promise<readonly NodeReading[]>;
+export interface Gauges {
+  pools(): Promise<readonly PoolGauge[]>;
+  nodes(): Promise<readonly NodeGauge[]>;
 }
 
 /** What the control counts. A reason is a word of a fixed set. */
@@ -55,10 +55,10 @@ export interface GatewayMeter {
   refused(reason: string): void;
 }
 
-export interface MetricsSurroundings {
+export interface MetricsContext {
   readonly clock: Clock;
   readonly log: Log;
-  readonly readings?: Readings;
+  readonly readings?: Gauges;
   /** Throws where the store does not answer. */
   reachStore(): Promise<unknown>;
 }
@@ -98,7 +98,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   readonly contentType = this.#registry.contentType;
 
   /** Without readings (a node's agent) only what this process counts itself is shown. */
-  constructor(private readonly surroundings: MetricsSurroundings) {
+  constructor(private readonly surroundings: MetricsContext) {
     for (const gauge of processGauges()) this.#registry.registerMetric(gauge);
   }
 
@@ -164,7 +164,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
       const both = Promise.all([readings.pools(), readings.nodes()]);
       const [pools, nodes] = await within(clock, { what: "reading for metrics", limitMs: readLimitMs }, both);
       this.#show(pools, nodes);
-      await this.#forgetAllBut(new Set([onDemandLabel, ...pools.map(({ pool }) => pool)]));
+      await this.#forgetAllBut(new Set([onDemandPoolLabel, ...pools.map(({ pool }) => pool)]));
     } catch (error) {
       log.debug({ reason: textOf(error) }, "metrics were not read from the store");
       this.#show([], []);
@@ -178,7 +178,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     this.#readable.set(isUp ? 1 : 0);
   }
 
-  #show(pools: readonly PoolReading[], nodes: readonly NodeReading[]): void {
+  #show(pools: readonly PoolGauge[], nodes: readonly NodeGauge[]): void {
     for (const gauge of [this.#browsers, this.#waiters, this.#nodes]) gauge.reset();
     for (const { pool, states, waiting } of pools) {
       this.#waiters.set({ pool }, waiting);

@@ -12,11 +12,11 @@ import type { BrowserId, ClaimId, LeaseId, NodeId, PoolId, ProfileId } from "../
  *
  * `launching`, `resetting` and `retiring` carry a claim and a deadline; past it the tick issues a new claim.
  */
-export const states = ["launching", "idle", "leased", "resetting", "retiring"] as const;
-export type State = (typeof states)[number];
+export const browserStates = ["launching", "idle", "leased", "resetting", "retiring"] as const;
+export type BrowserState = (typeof browserStates)[number];
 
 /** The table of moves; `store/lua/include/moves.lua` holds the same and refuses any other (a test compares them). */
-export const moves: Record<State, readonly (State | "gone")[]> = {
+export const browserMoves: Record<BrowserState, readonly (BrowserState | "gone")[]> = {
   launching: ["idle", "retiring"],
   idle: ["leased", "retiring"],
   leased: ["idle", "resetting", "retiring"],
@@ -46,13 +46,13 @@ export interface NetworkChange extends NetworkSettings {
 }
 
 /** What one lease has used, as its node counted it at most one tick ago. */
-export interface Usage {
+export interface TrafficUsage {
   readonly requests: number;
   readonly denied: number;
   readonly bytesSent: number;
   readonly bytesReceived: number;
 }
-export const noUsage: Usage = { requests: 0, denied: 0, bytesSent: 0, bytesReceived: 0 };
+export const noTraffic: TrafficUsage = { requests: 0, denied: 0, bytesSent: 0, bytesReceived: 0 };
 
 /** One holder's exclusive right to one browser, as its record tells. */
 export interface Lease {
@@ -71,7 +71,7 @@ export interface Lease {
   readonly networkWanted?: NetworkChange;
   /** JSON text of the `LoadedProfile` a PATCH has attached. */
   readonly profile?: string;
-  readonly usage?: Usage;
+  readonly usage?: TrafficUsage;
   /** The pool's name at the grant. */
   readonly pool?: string;
   /** How many clients or requests were ever registered; 0 means that nothing but the API has touched the browser. */
@@ -81,7 +81,7 @@ export interface Lease {
 /** A browser's record, as Redis holds it: the truth. All instants are Redis's `TIME` in ms. */
 export interface Browser {
   readonly id: BrowserId;
-  readonly state: State;
+  readonly state: BrowserState;
   readonly since: Millis;
   readonly createdAt: Millis;
   readonly node: NodeId;
@@ -111,10 +111,10 @@ export interface Browser {
 }
 
 /** What becomes of a browser whose node has cut a lease that the record does not name. `held`: the record does name it. */
-export type Strayed = "kept" | "retiring" | "already" | "held" | "unknown";
+export type UnknownLeaseOutcome = "kept" | "retiring" | "already" | "held" | "unknown";
 
 /** What a browser's record repeats of its launch, for the session object and the tombstone. */
-export interface Facts {
+export interface LaunchFacts {
   readonly headless: boolean;
   readonly stealth: boolean;
   readonly kiosk_mode: boolean;
@@ -125,4 +125,4 @@ export interface Facts {
   readonly saves?: boolean;
 }
 
-export const factsOf = (browser: Browser): Facts => JSON.parse(browser.facts) as Facts;
+export const launchFactsOf = (browser: Browser): LaunchFacts => JSON.parse(browser.facts) as LaunchFacts;

@@ -3,8 +3,8 @@ import { Compile } from "typebox/compile";
 import type { ExtensionId, ProfileId, RequestId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import { PoolCreate } from "../spec/bodies.js";
-import type { PoolConfig } from "../spec/launch-template.js";
-import { createConfig, type Defaults, mergeConfig } from "./merge-spec.js";
+import type { PoolSpec } from "../spec/launch-template.js";
+import { createPoolSpec, type SpecDefaults, mergePoolSpec } from "./merge-spec.js";
 import type { PoolOperations } from "./operations.js";
 import type { Caller } from "../spec/paging.js";
 import { clearsProfile } from "../registry/profiles/selectors.js";
@@ -13,8 +13,8 @@ import { type References, type Resolved, resolveReferences } from "../registry/r
 const check = Compile(PoolCreate);
 
 /** What of the configuration decides over its pools. */
-export interface Deciding {
-  readonly defaults: Defaults;
+export interface DeclaredPoolBounds {
+  readonly defaults: SpecDefaults;
   readonly region: string;
   readonly maxPoolSize: number;
   readonly maxPools: number;
@@ -22,23 +22,23 @@ export interface Deciding {
 }
 
 /** Every fault of declared pools that is theirs alone: what they refer to is known only when the daemon runs. */
-export function faultsOfDeclared(declared: readonly unknown[], deciding: Deciding): readonly string[] {
+export function declaredPoolFaults(declared: readonly unknown[], deciding: DeclaredPoolBounds): readonly string[] {
   const bodies = declared.map((body, index) => ({ body, where: `pools[${index}]` }));
   const valid = declared.filter((body): body is PoolCreate => check.Check(body));
   return [...bodies.flatMap(({ body, where }) => faultsOfOne(body, deciding).map((fault) => `${where}${fault}`)), ...faultsOfAll(valid, deciding)];
 }
 
-function faultsOfOne(body: unknown, { defaults, region, maxPoolSize }: Deciding): readonly string[] {
+function faultsOfOne(body: unknown, { defaults, region, maxPoolSize }: DeclaredPoolBounds): readonly string[] {
   if (!check.Check(body)) return [...check.Errors(body)].map(({ instancePath, message }) => `${instancePath.replaceAll("/", ".")}: ${message}`);
   const faults: string[] = [];
   if (body.name === undefined) faults.push(".name: has to be given, or the pool would be created at every start");
   if (body.size > maxPoolSize) faults.push(`.size: has to be at most limits.max_pool_size (${maxPoolSize}), and is ${body.size}`);
   if (region !== "" && body.region !== undefined && body.region !== region) faults.push(`.region: this deployment is in ${region}`);
-  const config = createConfig(asIfResolved(body), defaults);
+  const config = createPoolSpec(asIfResolved(body), defaults);
   return [...faults, ...(config.kind === "refused" ? (config.details ?? []) : []).map(({ message }) => `.${message}`)];
 }
 
-function faultsOfAll(bodies: readonly PoolCreate[], { maxPools, pooledSessions }: Deciding): readonly string[] {
+function faultsOfAll(bodies: readonly PoolCreate[], { maxPools, pooledSessions }: DeclaredPoolBounds): readonly string[] {
   const faults: string[] = [];
   const names = bodies.flatMap(({ name }) => name ?? []);
   for (const name of new Set(names.filter((one, index) => names.indexOf(one) !== index))) faults.push(`pools: two have the name ${JSON.stringify(name)}`);
@@ -60,7 +60,7 @@ function asIfResolved(body: PoolCreate): PoolCreate & Resolved {
 interface Ports extends References {
   readonly pools: PoolOperations;
   readonly log: Log;
-  readonly defaults: Defaults;
+  readonly defaults: SpecDefaults;
   request(): RequestId;
 }
 
@@ -95,14 +95,14 @@ async function declare(ports: Ports, body: PoolCreate, name: string): Promise<vo
 }
 
 /** The fields that the declaration would change; what it does not name is nobody's concern. */
-function differences({ region: _region, ...body }: PoolCreate & Resolved, config: PoolConfig, defaults: Defaults): readonly string[] {
-  const declared = mergeConfig(config, body, defaults);
+function differences({ region: _region, ...body }: PoolCreate & Resolved, config: PoolSpec, defaults: SpecDefaults): readonly string[] {
+  const declared = mergePoolSpec(config, body, defaults);
   if (declared.kind === "refused") return Object.keys(body);
   const [wanted, actual] = [meantBy(declared.value), meantBy(config)];
   return [...new Set([...wanted.keys(), ...actual.keys()])].filter((field) => !isDeepStrictEqual(wanted.get(field), actual.get(field)));
 }
 
 /** Each field's value; of extensions and the profile what they mean, whatever they are called by. */
-function meantBy({ extension_ids, profile_id, is_engine_named: _named, ...config }: PoolConfig): ReadonlyMap<string, unknown> {
+function meantBy({ extension_ids, profile_id, is_engine_named: _named, ...config }: PoolSpec): ReadonlyMap<string, unknown> {
   return new Map<string, unknown>([...Object.entries(config), ["extensions", extension_ids], ["profile", profile_id]]);
 }

@@ -1,16 +1,16 @@
 import type { Millis } from "../base/clock.js";
-import { type Home, homeOf, newBrowserId, newRequestId, type PoolId } from "../base/ids.js";
-import type { Browser, Facts } from "./browser.js";
+import { type Partition, homeOf, newBrowserId, newRequestId, type PoolId } from "../base/ids.js";
+import type { Browser, LaunchFacts } from "./browser.js";
 import { memoryBytes } from "../spec/bodies.js";
-import { LaunchConfigs } from "./launch-templates.js";
-import type { LaunchConfig } from "../spec/launch-template.js";
-import { type Fleet, makeLook, Placement } from "./placement.js";
-import type { Nodes } from "./ports/node-store.js";
-import type { Candidate, Homes, Job, Jobs, Wanted } from "./ports/pool-store.js";
+import { LaunchTemplates } from "./launch-templates.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
+import { type NodeCapacities, makeLook, Placement } from "./placement.js";
+import type { NodeStore } from "./ports/node-store.js";
+import type { LaunchCandidate, PoolStore, Job, Jobs, LaunchDemand } from "./ports/pool-store.js";
 
 export interface FillPorts {
-  readonly homes: Homes;
-  readonly nodes: Nodes;
+  readonly homes: PoolStore;
+  readonly nodes: NodeStore;
   readonly jobs: Jobs;
   /** When a browser counts as old; null means never. The jitter keeps those filled at once from ageing at once. */
   readonly recycle: { readonly maxAgeMs: Millis | null; readonly jitterRatio: number };
@@ -20,17 +20,17 @@ export interface FillPorts {
 /** Most launches one fill claims; the next tick goes on. */
 const mostAtOnce = 100;
 
-export type Fill = (home: Home, fleet?: () => Promise<Fleet>) => Promise<void>;
+export type FillPool = (home: Partition, fleet?: () => Promise<NodeCapacities>) => Promise<void>;
 
 /** Launches what the pool lacks and may have now. Idempotent; may overlap with itself. `fleet`: shared with other pools, or read anew. */
-export const makeFill = (ports: FillPorts): Fill => {
-  const configs = new LaunchConfigs(ports.homes);
+export const makeFill = (ports: FillPorts): FillPool => {
+  const configs = new LaunchTemplates(ports.homes);
   const look = makeLook(ports.nodes);
   return async (home, read = look) => {
     const lack = await ports.homes.lackOf(home);
     if (lack === "nothing") return;
-    let known: Promise<Fleet> | undefined;
-    const fleet = (): Promise<Fleet> => (known ??= read());
+    let known: Promise<NodeCapacities> | undefined;
+    const fleet = (): Promise<NodeCapacities> => (known ??= read());
     if (lack === "room" && (await fleet()).isFull) return;
     const wanted = await ports.homes.wanted(home, mostAtOnce);
     if (wanted.count === 0) return;
@@ -49,9 +49,9 @@ export const makeFill = (ports: FillPorts): Fill => {
  * Fills a home now rather than at the next tick, which is left what fails. One fill of a home at a time: whoever asks while
  * one is under way is given one more after it, however many ask.
  */
-export function makeKick(fill: (home: Home) => Promise<void>, onFault: (home: Home, error: unknown) => void): (home: Home) => void {
-  const asked = new Map<Home, boolean>();
-  const run = async (home: Home): Promise<void> => {
+export function makeFillSoon(fill: (home: Partition) => Promise<void>, onFault: (home: Partition, error: unknown) => void): (home: Partition) => void {
+  const asked = new Map<Partition, boolean>();
+  const run = async (home: Partition): Promise<void> => {
     while (asked.get(home)) {
       asked.set(home, false);
       await fill(home).catch((error: unknown) => onFault(home, error));
@@ -69,15 +69,15 @@ export const launchJob = (browser: Browser): readonly Job[] =>
   browser.claim ? [{ kind: "launch", node: browser.node, browser: browser.id, claim: browser.claim }] : [];
 
 async function candidatesFor(
-  ports: FillPorts, ask: { pool: PoolId; launch: LaunchConfig; wanted: Wanted; fleet: Fleet },
-): Promise<{ candidates: readonly Candidate[]; obstacle: string }> {
+  ports: FillPorts, ask: { pool: PoolId; launch: LaunchTemplate; wanted: LaunchDemand; fleet: NodeCapacities },
+): Promise<{ candidates: readonly LaunchCandidate[]; obstacle: string }> {
   const { pool: poolId, launch, wanted, fleet } = ask;
   const home = homeOf(poolId);
   const { ofNode: ofPool, at } = await ports.homes.spread(home);
   const placement = new Placement(fleet, { engine: launch.engine, ofPool, ...wanted });
   const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = launch;
-  const facts: Facts = { headless, stealth, kiosk_mode, memory, poolId, ...(profileId && { profileId }) };
-  const candidates: Candidate[] = [];
+  const facts: LaunchFacts = { headless, stealth, kiosk_mode, memory, poolId, ...(profileId && { profileId }) };
+  const candidates: LaunchCandidate[] = [];
   for (let i = 0; i < wanted.count; i += 1) {
     const id = newBrowserId(home);
     const node = await placement.reserve(id, memoryBytes(memory));

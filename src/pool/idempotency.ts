@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Caller } from "../spec/paging.js";
-import type { Keyed } from "./ports/pool-store.js";
+import type { IdempotencyKey } from "./ports/pool-store.js";
 
 const digest = (text: string): string => createHash("sha256").update(text).digest("base64url");
 
@@ -12,7 +12,7 @@ const canonical = (value: unknown): unknown => {
 };
 
 /** What an idempotency key is remembered by; `scope` keeps the keys of operations apart. */
-export const keyedOf = (caller: Caller, scope: string, body: unknown): Keyed | undefined =>
+export const idempotencyKeyOf = (caller: Caller, scope: string, body: unknown): IdempotencyKey | undefined =>
   caller.idempotencyKey === undefined
     ? undefined
     : { key: digest(`${scope}\n${caller.idempotencyKey}`), body: digest(JSON.stringify(canonical(body))) };

@@ -1,20 +1,20 @@
 import { LRUCache } from "lru-cache";
-import { type Home, homeOf } from "../base/ids.js";
-import { type Browser, factsOf } from "./browser.js";
-import type { LaunchConfig } from "../spec/launch-template.js";
+import { type Partition, homeOf } from "../base/ids.js";
+import { type Browser, launchFactsOf } from "./browser.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
 import { proxyOf } from "./network.js";
-import type { Homes } from "./ports/pool-store.js";
+import type { PoolStore } from "./ports/pool-store.js";
 import { profileOf } from "./session-profile.js";
 import type { References } from "../registry/references.js";
 import type { Session } from "./session.js";
 
 /** Launch configurations never change under their key, so keeping them decides nothing. */
-export class LaunchConfigs {
-  readonly #kept = new LRUCache<string, LaunchConfig>({ max: 500 });
+export class LaunchTemplates {
+  readonly #kept = new LRUCache<string, LaunchTemplate>({ max: 500 });
 
-  constructor(private readonly homes: Pick<Homes, "findLaunchConfig">) {}
+  constructor(private readonly homes: Pick<PoolStore, "findLaunchConfig">) {}
 
-  async find(home: Home, key: string): Promise<LaunchConfig | undefined> {
+  async find(home: Partition, key: string): Promise<LaunchTemplate | undefined> {
     const kept = this.#kept.get(`${home} ${key}`);
     if (kept) return kept;
     const found = await this.homes.findLaunchConfig(home, key);
@@ -25,14 +25,14 @@ export class LaunchConfigs {
 }
 
 /** What the objects that callers are shown are made from. */
-export class Configs {
-  readonly #launches: LaunchConfigs;
+export class SessionReader {
+  readonly #launches: LaunchTemplates;
 
-  constructor(homes: Homes, private readonly refs: Pick<References, "proxies" | "profiles">) {
-    this.#launches = new LaunchConfigs(homes);
+  constructor(homes: PoolStore, private readonly refs: Pick<References, "proxies" | "profiles">) {
+    this.#launches = new LaunchTemplates(homes);
   }
 
-  find(home: Home, key: string): Promise<LaunchConfig | undefined> {
+  find(home: Partition, key: string): Promise<LaunchTemplate | undefined> {
     return this.#launches.find(home, key);
   }
 
@@ -40,7 +40,7 @@ export class Configs {
   async findSession(browser: Browser, at: number): Promise<Session | undefined> {
     const launch = await this.find(homeOf(browser.id), browser.config);
     if (!launch) return undefined;
-    const { poolId } = factsOf(browser);
+    const { poolId } = launchFactsOf(browser);
     const [proxyName, profile] = await Promise.all([this.#proxyName(launch, browser), this.#profile(launch, browser)]);
     return {
       browser, launch, at, ...(proxyName === undefined ? {} : { proxyName }), ...(profile && { profile }),
@@ -49,14 +49,14 @@ export class Configs {
   }
 
   /** Not kept: a proxy may be renamed, and few sessions have one. */
-  async #proxyName(launch: LaunchConfig, { lease }: Browser): Promise<string | undefined> {
+  async #proxyName(launch: LaunchTemplate, { lease }: Browser): Promise<string | undefined> {
     const { proxy_id } = proxyOf(launch, lease);
     const found = proxy_id === undefined ? undefined : await this.refs.proxies.resolve({ id: proxy_id });
     return found?.kind === "found" ? found.name : undefined;
   }
 
   /** Not kept either: a save, a rename and each use change it. */
-  async #profile(launch: LaunchConfig, { lease }: Browser): Promise<Session["profile"]> {
+  async #profile(launch: LaunchTemplate, { lease }: Browser): Promise<Session["profile"]> {
     const loaded = profileOf(launch, lease);
     const facts = loaded && (await this.refs.profiles.find(loaded.id));
     return loaded && { ...loaded, ...(facts && { facts }) };

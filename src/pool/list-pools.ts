@@ -1,12 +1,12 @@
 import { homeOf } from "../base/ids.js";
 import { isWanted, type Page, pageOf, type PoolListQuery } from "../spec/paging.js";
 import type { Pool } from "./pool.js";
-import type { Homes } from "./ports/pool-store.js";
-import type { Projects } from "./ports/project-store.js";
+import type { PoolStore } from "./ports/pool-store.js";
+import type { ProjectStore } from "./ports/project-store.js";
 
 interface Ports {
-  readonly homes: Homes;
-  readonly projects: Projects;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
   readonly region: string;
 }
 

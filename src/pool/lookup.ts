@@ -1,14 +1,14 @@
 import { LRUCache } from "lru-cache";
-import { type BrowserId, findBrowserId, findPoolId, type Home, homeOf, type LeaseId, type PoolId } from "../base/ids.js";
+import { type BrowserId, findBrowserId, findPoolId, type Partition, homeOf, type LeaseId, type PoolId } from "../base/ids.js";
 import type { Browser } from "./browser.js";
 import type { Pool } from "./pool.js";
-import type { Homes } from "./ports/pool-store.js";
-import type { Projects } from "./ports/project-store.js";
+import type { PoolStore } from "./ports/pool-store.js";
+import type { ProjectStore } from "./ports/project-store.js";
 import type { Tombstone } from "./session.js";
 
 interface Ports {
-  readonly homes: Homes;
-  readonly projects: Projects;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
 }
 
 /** In `{id_or_name}` ids win (design.md 5). */
@@ -24,17 +24,17 @@ export async function findPool({ homes, projects }: Ports, ref: string): Promise
 /** A pool that a reference may mean; `name` where it was found by that. */
 export interface PoolCandidate {
   readonly id: PoolId;
-  readonly home: Home;
+  readonly home: Partition;
   readonly name?: string;
 }
 
 const calledBy = (name: string, id: PoolId): PoolCandidate => ({ id, home: homeOf(id), name });
 
 /** Which pool each name meant last. Kept only for scripts that compare the name with the pool's own: so keeping it decides nothing. */
-export class PoolNames {
+export class PoolNameCache {
   readonly #kept = new LRUCache<string, PoolId>({ max: 1000 });
 
-  constructor(private readonly projects: Projects) {}
+  constructor(private readonly projects: ProjectStore) {}
 
   /** Which pool an id or a name may mean, ids first. Ask for the next where the script says that this one is not meant. */
   *candidates(ref: string): Generator<PoolCandidate | Promise<PoolCandidate | undefined>, void> {
@@ -69,7 +69,7 @@ export async function findSessionId(ports: Ports, ref: string): Promise<BrowserI
 }
 
 /** What is kept of a session that is over, by its id or, of several that bore the name, the last. */
-export async function findTombstone(projects: Projects, ref: string): Promise<Tombstone | undefined> {
+export async function findTombstone(projects: ProjectStore, ref: string): Promise<Tombstone | undefined> {
   const id = findBrowserId(ref);
   const byId = id && (await projects.findTombstone(id));
   return byId ?? (await projects.findTombstoneNamed(ref));

@@ -1,24 +1,24 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { type Home, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
+import { type Partition, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import { sideBySide } from "../base/concurrently.js";
-import { type Fill, launchJob } from "./fill.js";
-import type { Nodes } from "./ports/node-store.js";
-import { Fleet } from "./placement.js";
-import type { Homes, Jobs } from "./ports/pool-store.js";
-import type { Projects } from "./ports/project-store.js";
-import { Walk } from "./rounds.js";
+import { forEachConcurrently } from "../base/concurrently.js";
+import { type FillPool, launchJob } from "./fill.js";
+import type { NodeStore } from "./ports/node-store.js";
+import { NodeCapacities } from "./placement.js";
+import type { PoolStore, Jobs } from "./ports/pool-store.js";
+import type { ProjectStore } from "./ports/project-store.js";
+import { PartitionRounds } from "./rounds.js";
 
-export interface UpkeepPorts {
-  readonly homes: Homes;
-  readonly projects: Projects;
-  readonly nodes: Nodes;
+export interface MaintenancePorts {
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
+  readonly nodes: NodeStore;
   readonly jobs: Jobs;
   readonly clock: Clock;
   readonly log: Log;
-  readonly fill: Fill;
+  readonly fill: FillPool;
   /** Flushes what a pool has of a profile that was saved since, where it asks for that. */
-  refresh(home: Home): Promise<void>;
+  refresh(home: Partition): Promise<void>;
   readonly queues: NodeQueues;
   readonly maxLeases: number | null;
   /** For how long some control has listened to beats without a gap, this look included. */
@@ -35,7 +35,7 @@ export interface NodeQueues {
 }
 
 /** The ticks: each looks at every home, goes past the failures of one, and may overlap with those of other controls. */
-export interface Upkeep {
+export interface Maintenance {
   fill(): Promise<void>;
   reap(): Promise<void>;
   recycle(): Promise<void>;
@@ -45,17 +45,17 @@ const homesAtOnce = 64;
 /** How long a walk may take at most: ticks come every second and more, and the next goes on where one has stopped. */
 const walkMs = { fill: 5000, reap: 10_000, recycle: 20_000 } as const;
 
-export function makeUpkeep(ports: UpkeepPorts): Upkeep {
+export function makeMaintenance(ports: MaintenancePorts): Maintenance {
   const { clock, homes, projects } = ports;
-  const walkOf = (limitMs: Millis): Walk => new Walk(clock, { atOnce: homesAtOnce, limitMs });
+  const walkOf = (limitMs: Millis): PartitionRounds => new PartitionRounds(clock, { atOnce: homesAtOnce, limitMs });
   const walks = { fill: walkOf(walkMs.fill), reap: walkOf(walkMs.reap), recycle: walkOf(walkMs.recycle) };
-  const walk = async (what: keyof typeof walks, visit: (home: Home) => Promise<unknown>): Promise<void> =>
-    walks[what].over(await projects.homes(), (home) => visit(home).catch((error: unknown) => {
+  const walk = async (what: keyof typeof walks, visit: (home: Partition) => Promise<unknown>): Promise<void> =>
+    walks[what].over(await projects.partitions(), (home) => visit(home).catch((error: unknown) => {
       ports.log.warn({ home, what, error: textOf(error) }, "tick failed on a home");
     }));
   return {
     async fill() {
-      const fleet = once(() => Fleet.read(ports.nodes));
+      const fleet = once(() => NodeCapacities.read(ports.nodes));
       await walk("fill", (home) => ports.fill(home, fleet));
     },
     async reap() {
@@ -66,7 +66,7 @@ export function makeUpkeep(ports: UpkeepPorts): Upkeep {
         homes: async () => void (listensMs >= ports.lostAfterMs.control && (await walk("reap", (home) => reapHome(ports, home)))),
         rooms: () => sweepRooms(ports),
         queues: async () => ports.queues.keep(await ports.nodes.known()),
-        graves: () => projects.sweepGraves(),
+        graves: () => projects.sweepPendingTombstones(),
         names: () => projects.sweepNames(),
         tombstones: () => projects.sweepTombstones(),
         pools: () => projects.sweepPools(),
@@ -83,7 +83,7 @@ export function makeUpkeep(ports: UpkeepPorts): Upkeep {
 }
 
 /** Does one part after the other, whichever of them fail. */
-async function inTurn({ log }: UpkeepPorts, parts: Readonly<Record<string, () => Promise<void>>>): Promise<void> {
+async function inTurn({ log }: MaintenancePorts, parts: Readonly<Record<string, () => Promise<void>>>): Promise<void> {
   for (const [part, work] of Object.entries(parts)) {
     await work().catch((error: unknown) => log.warn({ part, error: textOf(error) }, "part of a tick failed"));
   }
@@ -95,26 +95,26 @@ function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   return () => (asked ??= ask());
 }
 
-async function reapHome({ homes, projects, jobs }: UpkeepPorts, home: Home): Promise<void> {
+async function reapHome({ homes, projects, jobs }: MaintenancePorts, home: Partition): Promise<void> {
   const { launch, isOpen } = await homes.reap(home);
   await jobs.add(launch.flatMap(launchJob));
   if (!isOpen && home !== onDemandHome) await projects.settleHome(home);
 }
 
-async function sweepRooms({ nodes }: UpkeepPorts): Promise<void> {
-  const failures = await sideBySide(await nodes.living(), homesAtOnce, ({ id }) => nodes.sweepRooms(id));
+async function sweepRooms({ nodes }: MaintenancePorts): Promise<void> {
+  const failures = await forEachConcurrently(await nodes.living(), homesAtOnce, ({ id }) => nodes.sweepRooms(id));
   if (failures.length > 0) throw failures[0];
 }
 
-async function reapNodes(ports: UpkeepPorts): Promise<void> {
-  const failures = await sideBySide(await ports.nodes.lost(), homesAtOnce, (node) => reapNode(ports, node));
+async function reapNodes(ports: MaintenancePorts): Promise<void> {
+  const failures = await forEachConcurrently(await ports.nodes.lost(), homesAtOnce, (node) => reapNode(ports, node));
   if (failures.length > 0) throw failures[0];
 }
 
 /** What a lost node held is over: its leases end, its records go, since nobody is left to clear up. */
-async function reapNode({ homes, projects, nodes, log, queues }: UpkeepPorts, node: NodeId): Promise<void> {
+async function reapNode({ homes, projects, nodes, log, queues }: MaintenancePorts, node: NodeId): Promise<void> {
   let found = 0;
-  const failures = await sideBySide(await projects.homes(), homesAtOnce, async (home) => {
+  const failures = await forEachConcurrently(await projects.partitions(), homesAtOnce, async (home) => {
     // A node that starts anew clears up after itself, and what it has from then on is its own.
     if (!(await nodes.isLost(node))) return;
     found += await homes.clearNode(home, { node, why: "node_lost", which: "lost", request: newRequestId() });

@@ -1,6 +1,6 @@
 import type { BrowserId, NodeId } from "../base/ids.js";
 import { memoryBytes, memoryClasses } from "../spec/bodies.js";
-import type { LivingNode, NodeFacts, Nodes } from "./ports/node-store.js";
+import type { LivingNode, NodeFacts, NodeStore } from "./ports/node-store.js";
 
 const leastBytes = Math.min(...memoryClasses.map(memoryBytes));
 
@@ -29,17 +29,17 @@ const obstacleOf = ({ id, obstacle, failing }: NodeFacts): readonly string[] =>
  * The nodes and how full they are, read once and kept up with what is placed: for all pools of a tick. What it says is a hint that
  * spares useless questions; room is reserved in Redis.
  */
-export class Fleet {
+export class NodeCapacities {
   readonly #loaded: Map<NodeId, Loaded>;
 
-  private constructor(private readonly nodes: Nodes, private readonly living: readonly LivingNode[], loaded: readonly Loaded[]) {
+  private constructor(private readonly nodes: NodeStore, private readonly living: readonly LivingNode[], loaded: readonly Loaded[]) {
     this.#loaded = new Map(loaded.map((node) => [node.facts.id, node]));
   }
 
-  static async read(nodes: Nodes): Promise<Fleet> {
+  static async read(nodes: NodeStore): Promise<NodeCapacities> {
     const living = await nodes.living();
     const loaded = await Promise.all(living.filter(isAble).map(async (facts) => ({ facts, held: await nodes.occupancy(facts.id), refusedBytes: Infinity })));
-    return new Fleet(nodes, living, loaded);
+    return new NodeCapacities(nodes, living, loaded);
   }
 
   /** Nodes on which this may be launched, full ones too. */
@@ -75,12 +75,12 @@ export class Fleet {
 }
 
 /** Looks at the fleet, one after the other: whoever asks during one shares the next, so that many who ask at once cost two. */
-export function makeLook(nodes: Nodes): () => Promise<Fleet> {
+export function makeLook(nodes: NodeStore): () => Promise<NodeCapacities> {
   let last: Promise<unknown> = Promise.resolve();
-  let next: Promise<Fleet> | undefined;
-  const begin = (): Promise<Fleet> => {
+  let next: Promise<NodeCapacities> | undefined;
+  const begin = (): Promise<NodeCapacities> => {
     next = undefined;
-    return Fleet.read(nodes);
+    return NodeCapacities.read(nodes);
   };
   return () => {
     if (next) return next;
@@ -91,7 +91,7 @@ export function makeLook(nodes: Nodes): () => Promise<Fleet> {
   };
 }
 
-export interface PlacementAsk {
+export interface PlacementRequest {
   readonly engine: string;
   readonly ofPool: ReadonlyMap<NodeId, number>;
   /** Launches of whoever asks have failed there: nothing is placed on the former, one browser on each of the latter. */
@@ -107,7 +107,7 @@ export class Placement {
   /** Where all nodes fail launches, none is the sick one: then what is to be launched is at fault, and others may be well off. */
   readonly #isSomeWell: boolean;
 
-  constructor(private readonly fleet: Fleet, ask: PlacementAsk) {
+  constructor(private readonly fleet: NodeCapacities, ask: PlacementRequest) {
     const resting = new Set(ask.resting);
     const able = fleet.able(ask.engine).filter(({ id }) => !resting.has(id));
     this.#open = new Set(able.map(({ id }) => id));

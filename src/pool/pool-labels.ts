@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
-import { type BrowserId, findPoolId, type Home, homeOf, onDemandHome } from "../base/ids.js";
-import type { Homes } from "./ports/pool-store.js";
+import { type BrowserId, findPoolId, type Partition, homeOf, onDemandHome } from "../base/ids.js";
+import type { PoolStore } from "./ports/pool-store.js";
 
 /** Sessions on demand have a label of their own, which no pool can have. */
 export const onDemandLabel = "(on demand)";
@@ -9,12 +9,12 @@ export const onDemandLabel = "(on demand)";
 const keptMs = 30_000;
 
 /** The label of a pool in metrics: its name, else its id. */
-export class Labels {
-  readonly #kept = new LRUCache<Home, string>({ max: 10_000, ttl: keptMs });
+export class PoolLabels {
+  readonly #kept = new LRUCache<Partition, string>({ max: 10_000, ttl: keptMs });
 
-  constructor(private readonly homes: Homes) {}
+  constructor(private readonly homes: PoolStore) {}
 
-  async ofHome(home: Home): Promise<string> {
+  async ofHome(home: Partition): Promise<string> {
     if (home === onDemandHome) return onDemandLabel;
     const kept = this.#kept.get(home);
     if (kept !== undefined) return kept;

@@ -2,21 +2,21 @@ import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { homeOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
 import type { PoolCreate, PoolPatch } from "../spec/bodies.js";
 import { findPool } from "./lookup.js";
-import { keyedOf } from "./idempotency.js";
-import type { PoolConfig } from "../spec/launch-template.js";
-import { createConfig, type Defaults, isExpectedNetwork, isNewLaunch, isNewNetwork, isNewRefresh, launchConfigOf, mergeConfig } from "./merge-spec.js";
+import { idempotencyKeyOf } from "./idempotency.js";
+import type { PoolSpec } from "../spec/launch-template.js";
+import { createPoolSpec, type SpecDefaults, isExpectedNetwork, changesLaunch, changesNetwork, startsRefresh, launchTemplateOf, mergePoolSpec } from "./merge-spec.js";
 import type { Caller } from "../spec/paging.js";
 import type { Pool, PoolBrowser } from "./pool.js";
-import type { Homes, Keyed, PoolWrite } from "./ports/pool-store.js";
-import type { PoolBounds, Projects } from "./ports/project-store.js";
+import type { PoolStore, IdempotencyKey, PoolWrite } from "./ports/pool-store.js";
+import type { ProjectBounds, ProjectStore } from "./ports/project-store.js";
 import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import { unsupportedFields } from "../spec/unsupported-fields.js";
 
-export interface PoolPorts extends PoolBounds, References {
-  readonly homes: Homes;
-  readonly projects: Projects;
-  readonly defaults: Defaults;
+export interface PoolPorts extends ProjectBounds, References {
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
+  readonly defaults: SpecDefaults;
   readonly region: string;
   readonly maxPoolSize: number;
   /** Asks for a fill before the next tick. */
@@ -25,8 +25,8 @@ export interface PoolPorts extends PoolBounds, References {
 
 const updateTries = 10;
 
-const writeOf = (config: PoolConfig): PoolWrite => ({
-  config, launchConfig: launchConfigOf(config), unsupported: unsupportedFields(config),
+const writeOf = (config: PoolSpec): PoolWrite => ({
+  config, launchConfig: launchTemplateOf(config), unsupported: unsupportedFields(config),
 });
 
 const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined =>
@@ -35,20 +35,20 @@ const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined =>
 /** POST /browser_pools: name and size are reserved first, the record makes them final. */
 export const makeCreatePool = (ports: PoolPorts) => async (body: PoolCreate, caller: Caller): Promise<Done<Pool> | Refusal> => {
   const resolved = await resolveReferences(ports, body);
-  const config = withFaults(createConfig(resolved.body, ports.defaults), resolved.faults);
+  const config = withFaults(createPoolSpec(resolved.body, ports.defaults), resolved.faults);
   if (config.kind === "refused") return config;
   const tooLarge = sizeRefusal(ports, body.size);
   if (tooLarge) return tooLarge;
   if (body.region !== undefined && body.region !== ports.region) {
     return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
   }
-  return await createOnce(ports, config.value, keyedOf(caller, "create pool", body));
+  return await createOnce(ports, config.value, idempotencyKeyOf(caller, "create pool", body));
 };
 
 /** What a key remembers: the pool, and whether it was made. One that was made and is gone was deleted; any other is still to be made. */
 const unmade = "unmade ";
 
-async function createOnce(ports: PoolPorts, config: PoolConfig, keyed: Keyed | undefined): Promise<Done<Pool> | Refusal> {
+async function createOnce(ports: PoolPorts, config: PoolSpec, keyed: IdempotencyKey | undefined): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
   const id = newPoolId();
   if (!keyed) return (await writePool(ports, id, config)) ?? (await found(ports, id));
@@ -59,7 +59,7 @@ async function createOnce(ports: PoolPorts, config: PoolConfig, keyed: Keyed | u
 }
 
 /** An earlier attempt may have failed anywhere on its way: it is gone on with, under the same id. */
-async function makeKeyed(ports: PoolPorts, { id, config, keyed }: { id: PoolId; config: PoolConfig; keyed: Keyed }): Promise<Done<Pool> | Refusal> {
+async function makeKeyed(ports: PoolPorts, { id, config, keyed }: { id: PoolId; config: PoolSpec; keyed: IdempotencyKey }): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
   const refused = await writePool(ports, id, config);
   if (refused) await projects.forgetKey(keyed);
@@ -67,7 +67,7 @@ async function makeKeyed(ports: PoolPorts, { id, config, keyed }: { id: PoolId; 
   return refused ?? (await found(ports, id));
 }
 
-async function writePool(ports: PoolPorts, id: PoolId, config: PoolConfig): Promise<Refusal | undefined> {
+async function writePool(ports: PoolPorts, id: PoolId, config: PoolSpec): Promise<Refusal | undefined> {
   const { projects, homes } = ports;
   const { name } = config;
   // Noted before anything is reserved for it, so that what comes to nothing is found again.
@@ -116,14 +116,14 @@ export const makeUpdatePool = (ports: PoolPorts) => async (ref: string, patch: P
 };
 
 /** What a pool of an earlier release names, which had no extensions and profiles: resolved with its first change. */
-function unresolved({ extensions, extension_ids, profile, profile_id }: PoolConfig): Pick<PoolPatch, "extensions" | "profile"> {
+function unresolved({ extensions, extension_ids, profile, profile_id }: PoolSpec): Pick<PoolPatch, "extensions" | "profile"> {
   return { ...(extensions && !extension_ids && { extensions: [...extensions] }), ...(profile && !profile_id && { profile }) };
 }
 
 async function updateOnce(ports: PoolPorts, pool: Pool, patch: PoolPatch): Promise<Refusal | "written" | "changed"> {
   const { expected_network, ...fields } = patch;
   const resolved = await resolveReferences(ports, { ...unresolved(pool.config), ...fields });
-  const merged = withFaults(mergeConfig(pool.config, resolved.body, ports.defaults), resolved.faults);
+  const merged = withFaults(mergePoolSpec(pool.config, resolved.body, ports.defaults), resolved.faults);
   if (merged.kind === "refused") return merged;
   const tooLarge = sizeRefusal(ports, merged.value.size);
   if (tooLarge) return tooLarge;
@@ -132,8 +132,8 @@ async function updateOnce(ports: PoolPorts, pool: Pool, patch: PoolPatch): Promi
   if (refused) return refused;
   const written = await ports.homes.updatePool(homeOf(pool.id), {
     revision: pool.revision, write: writeOf(merged.value), request: newRequestId(), discard: patch.discard_all_idle ?? false,
-    isNewLaunch: isNewLaunch(pool.config, merged.value), isNewNetwork: isNewNetwork(pool.config, merged.value),
-    isNewRefresh: isNewRefresh(pool.config, merged.value),
+    isNewLaunch: changesLaunch(pool.config, merged.value), isNewNetwork: changesNetwork(pool.config, merged.value),
+    isNewRefresh: startsRefresh(pool.config, merged.value),
   });
   await giveBack(ports, pool, { after: merged.value, isWritten: written === "updated" });
   if (written === "missing") return refusal("pool_not_found");
@@ -141,7 +141,7 @@ async function updateOnce(ports: PoolPorts, pool: Pool, patch: PoolPatch): Promi
   return written === "updated" ? "written" : "changed";
 }
 
-async function reserve(ports: PoolPorts, pool: Pool, after: PoolConfig): Promise<Refusal | undefined> {
+async function reserve(ports: PoolPorts, pool: Pool, after: PoolSpec): Promise<Refusal | undefined> {
   const { projects } = ports;
   const owner = pool.id;
   const isRenamed = after.name !== undefined && after.name !== pool.name;
@@ -154,7 +154,7 @@ async function reserve(ports: PoolPorts, pool: Pool, after: PoolConfig): Promise
 }
 
 /** The old name after a change, the new one where the change was not written. */
-async function giveBack(ports: PoolPorts, pool: Pool, change: { after: PoolConfig; isWritten: boolean }): Promise<void> {
+async function giveBack(ports: PoolPorts, pool: Pool, change: { after: PoolSpec; isWritten: boolean }): Promise<void> {
   const { projects } = ports;
   const { after, isWritten } = change;
   const superfluous = isWritten ? pool.name : after.name;

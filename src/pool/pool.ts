@@ -1,10 +1,10 @@
 import type { Millis } from "../base/clock.js";
 import type { BrowserId, NodeId, PoolId } from "../base/ids.js";
-import type { State } from "./browser.js";
-import type { PoolConfig } from "../spec/launch-template.js";
+import type { BrowserState } from "./browser.js";
+import type { PoolSpec } from "../spec/launch-template.js";
 
 /** How many browsers are in each state; `stale` are those of an older generation than the pool's. */
-export interface Counts {
+export interface BrowserCounts {
   readonly launching: number;
   readonly idle: number;
   readonly leased: number;
@@ -29,8 +29,8 @@ export interface Pool {
   readonly revision: number;
   readonly generation: number;
   readonly networkGeneration: number;
-  readonly config: PoolConfig;
-  readonly counts: Counts;
+  readonly config: PoolSpec;
+  readonly counts: BrowserCounts;
   /** Absent when the pool is at its size or launches are under way. */
   readonly fill?: FillHold;
 }
@@ -38,7 +38,7 @@ export interface Pool {
 /** One row of GET /browser_pools/{x}/browsers. */
 export interface PoolBrowser {
   readonly id: BrowserId;
-  readonly state: State;
+  readonly state: BrowserState;
   readonly node: NodeId;
   readonly generation: number;
   readonly stale: boolean;
@@ -48,9 +48,9 @@ export interface PoolBrowser {
 }
 
 /** Launches still wanted so that `size` browsers exist, leased ones included. */
-export const shortfall = (size: number, have: Counts): number =>
+export const shortfall = (size: number, have: BrowserCounts): number =>
   Math.max(0, size - have.launching - have.idle - have.leased - have.resetting);
 
 /** At most one minute's worth of launches, and how full the bucket starts (design.md 5, Fill). */
-export const burstOf = (config: { size: number; fill_rate_per_minute: number }): number =>
+export const maxBurstOf = (config: { size: number; fill_rate_per_minute: number }): number =>
   Math.ceil((config.size * config.fill_rate_per_minute) / 100);

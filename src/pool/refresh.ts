@@ -1,10 +1,10 @@
-import { type Home, homeOf, newRequestId, type ProfileId } from "../base/ids.js";
-import type { Homes } from "./ports/pool-store.js";
-import type { Projects } from "./ports/project-store.js";
+import { type Partition, homeOf, newRequestId, type ProfileId } from "../base/ids.js";
+import type { PoolStore } from "./ports/pool-store.js";
+import type { ProjectStore } from "./ports/project-store.js";
 import type { ProfileRefs } from "../registry/profiles/selectors.js";
 
 interface HomePorts {
-  readonly homes: Homes;
+  readonly homes: PoolStore;
   readonly profiles: ProfileRefs;
 }
 
@@ -12,15 +12,15 @@ interface HomePorts {
  * After a save: flushes the idle browsers of every pool that asks for it and starts from this profile. A hint, so that they go
  * at once; the recycle tick does the same by the records.
  */
-export const makeRefresh = (ports: HomePorts & { readonly projects: Projects }) => async (profile: ProfileId): Promise<void> => {
+export const makeRefresh = (ports: HomePorts & { readonly projects: ProjectStore }) => async (profile: ProfileId): Promise<void> => {
   for (const id of await ports.projects.pools()) await refresh(ports, homeOf(id), profile);
 };
 
 /** Of one home, whatever its pool starts from. */
-export const makeRefreshHome = (ports: HomePorts) => (home: Home): Promise<void> => refresh(ports, home);
+export const makeRefreshPartition = (ports: HomePorts) => (home: Partition): Promise<void> => refresh(ports, home);
 
 /** Only browsers that were claimed before the save: those after it have its state, or what is yet newer (interface.md 4.4). */
-async function refresh({ homes, profiles }: HomePorts, home: Home, saved?: ProfileId): Promise<void> {
+async function refresh({ homes, profiles }: HomePorts, home: Partition, saved?: ProfileId): Promise<void> {
   const follows = await followedBy(homes, home);
   if (!follows || (saved && saved !== follows)) return;
   const savedAt = (await profiles.find(follows))?.archive?.savedAt;
@@ -28,7 +28,7 @@ async function refresh({ homes, profiles }: HomePorts, home: Home, saved?: Profi
 }
 
 /** Told in a word by the record, else by the configuration. */
-async function followedBy(homes: Homes, home: Home): Promise<ProfileId | null | undefined> {
+async function followedBy(homes: PoolStore, home: Partition): Promise<ProfileId | null | undefined> {
   const terms = await homes.findTerms(home);
   if (terms?.follows !== undefined) return terms.follows;
   const config = terms && (await homes.findPool(home))?.config;

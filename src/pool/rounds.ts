@@ -1,8 +1,8 @@
 import type { Clock, Millis } from "../base/clock.js";
-import type { Home } from "../base/ids.js";
-import { sideBySide } from "../base/concurrently.js";
+import type { Partition } from "../base/ids.js";
+import { forEachConcurrently } from "../base/concurrently.js";
 
-export interface WalkLimits {
+export interface RoundLimits {
   /** Homes looked at side by side: their round trips to Redis share the way. */
   readonly atOnce: number;
   /** A walk that takes longer leaves the rest to the next. */
@@ -13,24 +13,24 @@ export interface WalkLimits {
  * Goes round all homes: none waits for the round trips of another, and no walk lasts longer than its limit. The next one goes on
  * where this one stopped. One at a time: whoever asks for another meanwhile is told that nothing was done.
  */
-export class Walk {
-  #nextHome: Home | undefined;
+export class PartitionRounds {
+  #nextHome: Partition | undefined;
   #isUnderWay = false;
 
-  constructor(private readonly clock: Clock, private readonly limits: WalkLimits) {}
+  constructor(private readonly clock: Clock, private readonly limits: RoundLimits) {}
 
   /** `visit` must not throw. */
-  async over(homes: readonly Home[], visit: (home: Home) => Promise<unknown>): Promise<void> {
+  async over(homes: readonly Partition[], visit: (home: Partition) => Promise<unknown>): Promise<void> {
     if (this.#isUnderWay) return;
     this.#isUnderWay = true;
     try {
-      await sideBySide(this.#round(homes), this.limits.atOnce, visit);
+      await forEachConcurrently(this.#round(homes), this.limits.atOnce, visit);
     } finally {
       this.#isUnderWay = false;
     }
   }
 
-  *#round(homes: readonly Home[]): Iterable<Home> {
+  *#round(homes: readonly Partition[]): Iterable<Partition> {
     const until = this.clock.monotonic() + this.limits.limitMs;
     const start = Math.max(0, this.#nextHome === undefined ? 0 : homes.indexOf(this.#nextHome));
     for (const home of [...homes.slice(start), ...homes.slice(0, start)]) {

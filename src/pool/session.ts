@@ -1,14 +1,14 @@
 import type { Millis } from "../base/clock.js";
 import type { BrowserId, LeaseId, PoolId, ProfileId } from "../base/ids.js";
-import type { Browser, RetireReason, Usage } from "./browser.js";
-import type { LaunchConfig } from "../spec/launch-template.js";
+import type { Browser, RetireReason, TrafficUsage } from "./browser.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { ProfileFacts } from "../registry/profiles/selectors.js";
 import type { LoadedProfile } from "./session-profile.js";
 
 /** A leased browser as the contract's session object is made from (interface.md 2.7). */
 export interface Session {
   readonly browser: Browser;
-  readonly launch: LaunchConfig;
+  readonly launch: LaunchTemplate;
   readonly pool?: { readonly id: PoolId; readonly name?: string };
   /** What the proxy in force is called now; absent where there is none, or it has no name. */
   readonly proxyName?: string;
@@ -28,13 +28,13 @@ export interface Tombstone {
   readonly headless: boolean;
   readonly stealth: boolean;
   readonly kiosk_mode: boolean;
-  readonly memory: LaunchConfig["memory"];
+  readonly memory: LaunchTemplate["memory"];
   readonly timeoutSeconds: number;
   readonly name?: string;
   /** JSON text; left out where it would not fit. */
   readonly tags?: string;
   /** Absent where nothing was counted. */
-  readonly usage?: Usage;
+  readonly usage?: TrafficUsage;
   readonly pool?: { readonly id: PoolId; readonly name?: string };
   readonly profileId?: ProfileId;
 }

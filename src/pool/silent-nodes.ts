@@ -1,15 +1,15 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
 import type { NodeId } from "../base/ids.js";
-import { sideBySide } from "../base/concurrently.js";
-import type { LivingNode, Nodes } from "./ports/node-store.js";
-import type { Homes } from "./ports/pool-store.js";
-import type { Projects } from "./ports/project-store.js";
+import { forEachConcurrently } from "../base/concurrently.js";
+import type { LivingNode, NodeStore } from "./ports/node-store.js";
+import type { PoolStore } from "./ports/pool-store.js";
+import type { ProjectStore } from "./ports/project-store.js";
 
-export interface SilencePorts {
-  readonly homes: Pick<Homes, "silenceNode">;
-  readonly projects: Pick<Projects, "homes">;
-  readonly nodes: Pick<Nodes, "living">;
+export interface SilentNodePorts {
+  readonly homes: Pick<PoolStore, "silenceNode">;
+  readonly projects: Pick<ProjectStore, "partitions">;
+  readonly nodes: Pick<NodeStore, "living">;
   readonly clock: Clock;
   readonly log: Log;
   /** Whether the node's server answers. Never throws. */
@@ -28,7 +28,7 @@ const placeOf = ({ host, port }: Address): string => `${host} ${port}`;
  * Nodes that do not answer: their browsers are lent to nobody until they do. A node is suspected where a client could not be sent on
  * to it, or where its beat is late; only the time after which it is lost ends its leases.
  */
-export class Silence {
+export class SilentNodes {
   /** When each was last said to be silent (monotonic). */
   readonly #silent = new Map<NodeId, Millis>();
   /** Where clients could not be sent on to since the last look began. */
@@ -37,7 +37,7 @@ export class Silence {
   /** The look after that, which nobody has begun. */
   #next: Promise<void> | undefined;
 
-  constructor(private readonly ports: SilencePorts) {}
+  constructor(private readonly ports: SilentNodePorts) {}
 
   /** Looks again and again; gives what ends that. */
   begin(): () => void {
@@ -99,7 +99,7 @@ export class Silence {
 
   async #tell(node: NodeId, silentMs: Millis): Promise<void> {
     const { homes, projects } = this.ports;
-    const failures = await sideBySide(await projects.homes(), homesAtOnce, (home) => homes.silenceNode(home, node, silentMs));
+    const failures = await forEachConcurrently(await projects.partitions(), homesAtOnce, (home) => homes.silenceNode(home, node, silentMs));
     if (failures.length > 0) throw failures[0];
   }
 }

@@ -1,13 +1,13 @@
 import { refusal, type Refusal } from "../base/errors.js";
-import { type Home, homeOf } from "../base/ids.js";
-import type { PoolTerms } from "../pool/ports/partition-overview.js";
-import type { Homes } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
+import { type Partition, homeOf } from "../base/ids.js";
+import type { PoolSummary } from "../pool/ports/partition-overview.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 import { namedBy } from "./references.js";
 
 interface Ports {
-  readonly homes: Pick<Homes, "findPool" | "findTerms">;
-  readonly projects: Pick<Projects, "pools">;
+  readonly homes: Pick<PoolStore, "findPool" | "findTerms">;
+  readonly projects: Pick<ProjectStore, "pools">;
 }
 
 /** Why a named thing cannot be deleted, with each pool whose configuration names its id; undefined where none does. */
@@ -20,10 +20,10 @@ export async function refuseInUse({ homes, projects }: Ports, message: string, i
 }
 
 /** The pool, where it names the id. Its configuration, which may have megabytes, is read only where nothing is noted of it. */
-async function findUser(homes: Ports["homes"], home: Home, id: string): Promise<PoolTerms | undefined> {
+async function findUser(homes: Ports["homes"], home: Partition, id: string): Promise<PoolSummary | undefined> {
   const terms = await homes.findTerms(home);
   const uses = terms?.uses ?? (terms && namedIn(await homes.findPool(home)));
   return uses?.includes(id) ? terms : undefined;
 }
 
-const namedIn = (pool: Awaited<ReturnType<Homes["findPool"]>>): readonly string[] => (pool ? namedBy(pool.config) : []);
+const namedIn = (pool: Awaited<ReturnType<PoolStore["findPool"]>>): readonly string[] => (pool ? namedBy(pool.config) : []);

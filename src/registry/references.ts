@@ -1,9 +1,9 @@
 import type { ExtensionId, ProfileId } from "../base/ids.js";
 import type { Network, ProxyChoice, Selector } from "../spec/bodies.js";
 import { type ExtensionRefs, resolveExtensions } from "./extensions/selectors.js";
-import type { Faults } from "../spec/field-checks.js";
+import type { FieldFaults } from "../spec/field-checks.js";
 import { type ProfileRefs, resolveProfile } from "./profiles/selectors.js";
-import type { PoolConfig } from "../spec/launch-template.js";
+import type { PoolSpec } from "../spec/launch-template.js";
 import { namedProxies, type ProxyRefs, resolveProxies } from "./proxies/selectors.js";
 
 /** The registries that configurations refer to. */
@@ -20,7 +20,7 @@ export interface Resolved {
 }
 
 /** Ids of all that a configuration names in the registries. */
-export const namedBy = (config: PoolConfig): readonly string[] =>
+export const namedBy = (config: PoolSpec): readonly string[] =>
   [...(config.extension_ids ?? []), ...(config.profile_id ? [config.profile_id] : []), ...namedProxies(config)];
 
 interface Referring {
@@ -34,7 +34,7 @@ interface Referring {
 /** `body` with each proxy named by its id, and the ids of its extensions and profile beside their selectors; a fault for each that is not there. */
 export async function resolveReferences<Body extends Referring>(
   refs: References, body: Body,
-): Promise<{ body: Body & Resolved; faults: Faults }> {
+): Promise<{ body: Body & Resolved; faults: FieldFaults }> {
   const { extensions, profile } = body;
   const [proxied, loaded, owned] = await Promise.all([
     resolveProxies(refs.proxies, body),

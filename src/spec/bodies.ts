@@ -21,10 +21,10 @@ export const bounds = {
 } as const;
 
 export const memoryClasses = ["1GiB", "2GiB", "4GiB", "8GiB", "16GiB"] as const;
-export type Memory = (typeof memoryClasses)[number];
-export const headlessMemory: readonly Memory[] = ["1GiB", "2GiB", "4GiB"];
-export const headfulMemory: readonly Memory[] = ["8GiB", "16GiB"];
-export const memoryBytes = (memory: Memory): number => Number.parseInt(memory, 10) * 1024 ** 3;
+export type MemoryClass = (typeof memoryClasses)[number];
+export const headlessMemory: readonly MemoryClass[] = ["1GiB", "2GiB", "4GiB"];
+export const headfulMemory: readonly MemoryClass[] = ["8GiB", "16GiB"];
+export const memoryBytes = (memory: MemoryClass): number => Number.parseInt(memory, 10) * 1024 ** 3;
 
 export const regions = ["us-east", "us-west", "eu-west", "ap-southeast"] as const;
 export const engines = ["chromium", "headless-shell"] as const;
@@ -32,7 +32,7 @@ export const engines = ["chromium", "headless-shell"] as const;
 export const rungNames = ["root-mounts", "user-namespace", "shared-proc", "no-sandbox", "none"] as const;
 export type RungName = (typeof rungNames)[number];
 export const resets = ["none", "state", "relaunch"] as const;
-export type Reset = (typeof resets)[number];
+export type ResetMode = (typeof resets)[number];
 
 const closed = { additionalProperties: false } as const;
 const text = (maxLength: number) => Type.String({ maxLength });
@@ -106,7 +106,7 @@ export type Telemetry = Static<typeof Telemetry>;
 export type Network = Static<typeof Network>;
 export type Viewport = Static<typeof Viewport>;
 
-export const Policy = Type.Record(Type.String(), Type.Unknown());
+export const BrowserPolicy = Type.Record(Type.String(), Type.Unknown());
 export const Name = Type.String({ pattern: bounds.namePattern });
 export const StartUrl = Type.String({ maxLength: bounds.startUrlLength });
 export const TimeoutSeconds = Type.Integer(bounds.timeoutSeconds);
@@ -116,14 +116,14 @@ export const Tags = Type.Record(
   // Typebox keeps no bounds of a record's keys.
   { maxProperties: bounds.tags, propertyNames: { minLength: 1, maxLength: bounds.tagKeyLength } },
 );
-export const Extensions = Type.Array(Selector, { maxItems: bounds.extensions });
+export const ExtensionSelectors = Type.Array(Selector, { maxItems: bounds.extensions });
 
 /** What the browsers of a pool and those created on demand have in common, as a caller may send it. */
 const browserFields = {
-  browser_policy: Type.Optional(Policy),
-  chrome_policy: Type.Optional(Policy),
+  browser_policy: Type.Optional(BrowserPolicy),
+  chrome_policy: Type.Optional(BrowserPolicy),
   engine: Type.Optional(Type.Enum([...engines])),
-  extensions: Type.Optional(Extensions),
+  extensions: Type.Optional(ExtensionSelectors),
   headless: Type.Optional(Type.Boolean()),
   kiosk_mode: Type.Optional(Type.Boolean()),
   memory: Type.Optional(Type.Enum([...memoryClasses])),

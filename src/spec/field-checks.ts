@@ -2,32 +2,32 @@ import type { Detail } from "../base/errors.js";
 import type { Network, ProxyChoice, Selector } from "./bodies.js";
 import { matchesHost, parseHost, parseHostPattern } from "../base/net/hosts.js";
 
-export type Faults = Detail[];
-export const fault = (faults: Faults, field: string, what: string): void => {
+export type FieldFaults = Detail[];
+export const fieldFault = (faults: FieldFaults, field: string, what: string): void => {
   faults.push({ code: "invalid_input", message: `${field}: ${what}` });
 };
 
-export function checkSelector(faults: Faults, field: string, selector: Selector): void {
-  if (Boolean(selector.id) === Boolean(selector.name)) fault(faults, field, "must have exactly one of id and name");
+export function checkSelector(faults: FieldFaults, field: string, selector: Selector): void {
+  if (Boolean(selector.id) === Boolean(selector.name)) fieldFault(faults, field, "must have exactly one of id and name");
 }
 
-export function checkProxy(faults: Faults, proxy: ProxyChoice): void {
-  if (Object.values(proxy).filter(Boolean).length !== 1) fault(faults, "proxy", "must have exactly one of mode, id and name");
+export function checkProxy(faults: FieldFaults, proxy: ProxyChoice): void {
+  if (Object.values(proxy).filter(Boolean).length !== 1) fieldFault(faults, "proxy", "must have exactly one of mode, id and name");
 }
 
 /** A browser must not be sent to the host's files or its own settings. */
 const startSchemes = new Set(["http:", "https:", "data:"]);
 
-export function checkStartUrl(faults: Faults, url: string): void {
+export function checkStartUrl(faults: FieldFaults, url: string): void {
   if (url === "") return;
-  if (!URL.canParse(url)) return fault(faults, "start_url", "is not a URL");
+  if (!URL.canParse(url)) return fieldFault(faults, "start_url", "is not a URL");
   const { protocol, href } = new URL(url);
   // about:settings and its like are the browser's own pages.
-  if (!startSchemes.has(protocol) && href !== "about:blank") fault(faults, "start_url", "must be an http, https or data URL, or about:blank");
+  if (!startSchemes.has(protocol) && href !== "about:blank") fieldFault(faults, "start_url", "must be an http, https or data URL, or about:blank");
 }
 
 /** A start page that the browser could not load: about:blank and data: URLs need no host. */
-export function checkStartHost(faults: Faults, startUrl: string | undefined, network: Network | undefined): void {
+export function checkStartHost(faults: FieldFaults, startUrl: string | undefined, network: Network | undefined): void {
   const allowed = (network?.allowed_hosts ?? []).map((host) => parseHostPattern(host, { withRanges: false }));
   const patterns = allowed.flatMap((parsed) => (parsed.kind === "pattern" ? [parsed.pattern] : []));
   // Entries at fault were told already, and might have been meant to match; so was what is not a URL.
@@ -37,11 +37,11 @@ export function checkStartHost(faults: Faults, startUrl: string | undefined, net
   if (protocol !== "http:" && protocol !== "https:") return;
   const target = host === undefined ? undefined : { host, port: Number(port) || (protocol === "http:" ? 80 : 443) };
   const isAllowed = target && patterns.some((pattern) => matchesHost(pattern, target));
-  if (!isAllowed) fault(faults, "start_url", "is outside network.allowed_hosts");
+  if (!isAllowed) fieldFault(faults, "start_url", "is outside network.allowed_hosts");
 }
 
-export function checkNetwork(faults: Faults, network: Network): void {
-  if (network.allowed_hosts?.length === 0) fault(faults, "network.allowed_hosts", "must not be empty when it is sent");
+export function checkNetwork(faults: FieldFaults, network: Network): void {
+  if (network.allowed_hosts?.length === 0) fieldFault(faults, "network.allowed_hosts", "must not be empty when it is sent");
   checkHosts(faults, "network.allowed_hosts", network.allowed_hosts);
   checkHosts(faults, "network.private_hosts", network.private_hosts);
   for (const { hosts: list, proxy } of network.proxy_routes ?? []) {
@@ -51,11 +51,11 @@ export function checkNetwork(faults: Faults, network: Network): void {
 }
 
 /** Every entry that is no pattern, each with its own fault. Only private hosts may be ranges. */
-function checkHosts(faults: Faults, field: string, list: readonly string[] = []): void {
+function checkHosts(faults: FieldFaults, field: string, list: readonly string[] = []): void {
   for (const host of list) {
     const parsed = parseHostPattern(host, { withRanges: field === "network.private_hosts" });
     // What stands before an @ may be a password.
-    if (parsed.kind === "fault") fault(faults, field, `${JSON.stringify(host.replace(/^.*@/s, "…@"))} ${parsed.message}`);
+    if (parsed.kind === "fault") fieldFault(faults, field, `${JSON.stringify(host.replace(/^.*@/s, "…@"))} ${parsed.message}`);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { ExtensionId, ProfileId } from "../base/ids.js";
-import type { Memory, Network, Reset, Selector, Telemetry, Viewport } from "./bodies.js";
+import type { MemoryClass, Network, ResetMode, Selector, Telemetry, Viewport } from "./bodies.js";
 
 /** The viewport in force: the contract's default is 1920x1080 at 25 (interface.md 4.6). */
 export const defaultViewport = { width: 1920, height: 1080 } as const;
@@ -13,12 +13,12 @@ export function refreshRateOf(viewport: Viewport): number {
 }
 
 /** Everything a browser is launched from; immutable, kept in Redis under a key that browsers name. */
-export interface LaunchConfig {
+export interface LaunchTemplate {
   readonly headless: boolean;
   readonly stealth: boolean;
   readonly kiosk_mode: boolean;
   readonly engine: "chromium" | "headless-shell";
-  readonly memory: Memory;
+  readonly memory: MemoryClass;
   readonly viewport: Required<Viewport>;
   readonly start_url?: string;
   readonly browser_policy?: Record<string, unknown>;
@@ -36,11 +36,11 @@ export interface LaunchConfig {
 }
 
 /** A pool's whole configuration: `browser_pool_config` with every default applied, clearing values gone. */
-export interface PoolConfig extends LaunchConfig {
+export interface PoolSpec extends LaunchTemplate {
   readonly size: number;
   readonly fill_rate_per_minute: number;
   readonly timeout_seconds: number;
-  readonly reset_on_release: Reset;
+  readonly reset_on_release: ResetMode;
   readonly name?: string;
   readonly refresh_on_profile_update?: boolean;
   /** A caller has named the engine: else it gives way where it cannot do what is asked for. Not shown. */
@@ -48,5 +48,5 @@ export interface PoolConfig extends LaunchConfig {
 }
 
 /** How its browsers are made ready for the next holder: clearing one that started from a profile would not bring that state back. */
-export const resetOf = ({ reset_on_release, profile_id }: Pick<PoolConfig, "reset_on_release" | "profile_id">): Reset =>
+export const resetModeOf = ({ reset_on_release, profile_id }: Pick<PoolSpec, "reset_on_release" | "profile_id">): ResetMode =>
   reset_on_release === "state" && profile_id !== undefined ? "relaunch" : reset_on_release;

@@ -1,5 +1,5 @@
 import { type Telemetry, telemetryCategories } from "./bodies.js";
-import { fault, type Faults } from "./field-checks.js";
+import { fieldFault, type FieldFaults } from "./field-checks.js";
 
 /** What `enabled: true` turns on (wire-facts.md 2.10). */
 const defaultSet = { control: { enabled: true }, connection: { enabled: true }, system: { enabled: true }, captcha: { enabled: true } };
@@ -16,10 +16,10 @@ export function captures(telemetry: Telemetry | undefined | null): boolean {
  * interface.md 4.4: omitted, null and `{}` leave it as it is; `enabled: true` enables the default set, besides what is there; `enabled: false`
  * clears; category settings are merged onto what is there.
  */
-export function mergeTelemetry(current: Telemetry | undefined, patch: Telemetry | null | undefined, faults: Faults): Telemetry | undefined {
+export function mergeTelemetry(current: Telemetry | undefined, patch: Telemetry | null | undefined, faults: FieldFaults): Telemetry | undefined {
   if (!patch || Object.keys(patch).length === 0) return current;
   if (patch.enabled === false) {
-    if (captures({ browser: patch.browser ?? {} })) fault(faults, "telemetry", "enabled false cannot be combined with enabled categories");
+    if (captures({ browser: patch.browser ?? {} })) fieldFault(faults, "telemetry", "enabled false cannot be combined with enabled categories");
     return undefined;
   }
   const base: Telemetry = patch.enabled ? { ...current, browser: mergeCategories(current?.browser, defaultSet) } : (current ?? {});

@@ -1,10 +1,10 @@
 import { type Refusal, refusal } from "../base/errors.js";
 import type { AcquireBody, SessionCreate, SessionPatch } from "./bodies.js";
-import type { LaunchConfig } from "./launch-template.js";
+import type { LaunchTemplate } from "./launch-template.js";
 import { captures } from "./telemetry.js";
 
 /** The fields of a configuration whose machinery is not built here; empty and clearing values count as absent. */
-export const unsupportedFields = (config: LaunchConfig): readonly string[] => (captures(config.telemetry) ? ["telemetry"] : []);
+export const unsupportedFields = (config: LaunchTemplate): readonly string[] => (captures(config.telemetry) ? ["telemetry"] : []);
 
 /** Of an acquire's body: what the lease would need. */
 export const unsupportedOfAcquire = (body: AcquireBody): readonly string[] => [

@@ -1,7 +1,7 @@
-import type { BrowserId, ClaimId, Home, LeaseId, NodeId } from "../base/ids.js";
+import type { BrowserId, ClaimId, Partition, LeaseId, NodeId } from "../base/ids.js";
 import type { Events } from "../base/events.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Cut, PoolSignals } from "../pool/ports/signals.js";
+import type { LeaseCut, PoolSignals } from "../pool/ports/signals.js";
 import type { Job, Jobs } from "../pool/ports/pool-store.js";
 
 /** What a script leaves to be done in other slots; each is repeated by a tick when this process dies before. */
@@ -10,7 +10,7 @@ interface Effects {
   readonly reset?: readonly { browser: BrowserId; node: NodeId; claim: ClaimId }[];
   readonly names?: readonly { name: string; owner: string }[];
   readonly ended?: readonly { lease: LeaseId; why: string; hadClient: boolean; heldMs: number }[];
-  readonly cuts?: readonly Omit<Cut, "home">[];
+  readonly cuts?: readonly Omit<LeaseCut, "home">[];
   readonly graves?: readonly string[];
   readonly gone?: readonly { browser: BrowserId; node: NodeId }[];
 }
@@ -21,7 +21,7 @@ export interface EffectPorts {
   readonly signals: Events<PoolSignals>;
   freeName(name: string, owner: string): Promise<void>;
   freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
-  moveGraves(home: Home): Promise<void>;
+  moveGraves(home: Partition): Promise<void>;
 }
 
 const list = <Item>(items: readonly Item[] = []): readonly Item[] => items;
@@ -33,7 +33,7 @@ export class EffectRunner {
   constructor(private readonly ports: EffectPorts) {}
 
   /** Resolves when names and tombstones are in place; jobs and rooms follow in the background. */
-  async carryOut(home: Home, text: string): Promise<void> {
+  async carryOut(home: Partition, text: string): Promise<void> {
     if (text === "") return;
     const effects = JSON.parse(text) as Effects;
     const ended = list(effects.ended);

@@ -1,14 +1,14 @@
 import { type Digest, type ExtensionId, findExtensionId, type ProjectId } from "../base/ids.js";
 import type { Extension, ExtensionStore } from "../registry/extensions/extension.js";
 import { extensionKey, type ProjectPart, projectKey } from "./redis/keys.js";
-import type { Args, Reply, Store } from "./redis/redis.js";
+import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
 
 /** In this order they are read. */
 const fields = ["createdAt", "name", "digest", "sizeBytes", "lastUsedAt"] as const;
 
 /** The extensions of one project: an index, newest last, who has which name, and a hash for each. */
-export class RedisExtensions implements ExtensionStore {
-  constructor(private readonly store: Store, private readonly project: ProjectId) {}
+export class RedisExtensionStore implements ExtensionStore {
+  constructor(private readonly store: ScriptStore, private readonly project: ProjectId) {}
 
   async create(ask: Parameters<ExtensionStore["create"]>[0]): Promise<"created" | "taken" | "many"> {
     const { id, name = "", digest, sizeBytes, most } = ask;
@@ -37,7 +37,7 @@ export class RedisExtensions implements ExtensionStore {
     return (await this.#run("remove-extension", id, {})).kind as "removed" | "missing";
   }
 
-  #run(script: string, id: ExtensionId, args: Args): Promise<Reply> {
+  #run(script: string, id: ExtensionId, args: ScriptArgs): Promise<ScriptReply> {
     return this.store.run(script, (key) => (key === "extension" ? this.#key(id) : this.#part(key as ProjectPart)), { id, ...args });
   }
 

@@ -1,7 +1,7 @@
 import type { Millis } from "../base/clock.js";
 
 /** The limits that scripts are given; all of them come from the configuration. */
-export interface Limits {
+export interface StoreLimits {
   readonly maxWaiters: number;
   /** On-demand sessions at once, null without a limit. */
   readonly maxSessions: number | null;

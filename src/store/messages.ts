@@ -1,15 +1,15 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { ControlId, NodeId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
-import type { ControlMessage, NodeMessage, Wire } from "../pool/ports/messages.js";
-import type { Client } from "./redis/connect.js";
+import type { ControlMessage, NodeMessage, Messages } from "../pool/ports/messages.js";
+import type { RedisClient } from "./redis/connect.js";
 import { controlChannel, nodeChannel } from "./redis/keys.js";
-import type { Store } from "./redis/redis.js";
+import type { ScriptStore } from "./redis/redis.js";
 import { Subscription, type SubscriptionParts } from "./redis/subscription.js";
 
 /** Messages between roles over pub/sub: hints, never the truth. */
-export class RedisWire implements Wire {
-  constructor(private readonly store: Store) {}
+export class RedisMessages implements Messages {
+  constructor(private readonly store: ScriptStore) {}
 
   async toNode(node: NodeId, message: NodeMessage): Promise<void> {
     await this.store.ask((redis) => redis.publish(nodeChannel(node), JSON.stringify(message)));
@@ -20,26 +20,26 @@ export class RedisWire implements Wire {
   }
 }
 
-export interface EarParts {
-  readonly store: Store;
+export interface ListenerParts {
+  readonly store: ScriptStore;
   readonly clock: Clock;
   readonly log: Log;
   readonly limitMs: Millis;
   /** A client for messages alone. */
-  connect(): Client;
+  connect(): RedisClient;
 }
 
 /** Who listens, and to what. `onAgain`: something may have been missed. */
-export type Hearing<Message> = Pick<SubscriptionParts<Message>, "onMessage" | "onAgain">;
+export type MessageListener<Message> = Pick<SubscriptionParts<Message>, "onMessage" | "onAgain">;
 
 type Ears = Promise<{ close(): void }>;
 
-const listenTo = <Message>(channel: string, { store, ...parts }: EarParts, hearing: Hearing<Message>): Ears =>
+const listenTo = <Message>(channel: string, { store, ...parts }: ListenerParts, hearing: MessageListener<Message>): Ears =>
   Subscription.open<Message>({
     ...parts, ...hearing, channel, publish: (to, text) => store.ask((redis) => redis.publish(to, text)),
   });
 
-export const listenAsNode = (parts: EarParts, node: NodeId, hearing: Hearing<NodeMessage>): Ears =>
+export const listenAsNode = (parts: ListenerParts, node: NodeId, hearing: MessageListener<NodeMessage>): Ears =>
   listenTo(nodeChannel(node), parts, hearing);
-export const listenAsControl = (parts: EarParts, control: ControlId, hearing: Hearing<ControlMessage>): Ears =>
+export const listenAsControl = (parts: ListenerParts, control: ControlId, hearing: MessageListener<ControlMessage>): Ears =>
   listenTo(controlChannel(control), parts, hearing);

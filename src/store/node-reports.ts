@@ -1,24 +1,24 @@
 import { type BrowserId, type ClaimId, homeOf, type LeaseId, newRequestId } from "../base/ids.js";
-import type { Browser, RetireReason, Strayed, Usage } from "../pool/browser.js";
+import type { Browser, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
-import { Gathered } from "./redis/batcher.js";
-import type { RedisHomes } from "./pool-store.js";
+import { Batcher } from "./redis/batcher.js";
+import type { RedisPoolStore } from "./pool-store.js";
 import { parseBrowser } from "./records.js";
-import type { Reply } from "./redis/redis.js";
+import type { ScriptReply } from "./redis/redis.js";
 
 /** What nodes report. Every call is a request of its own; the claim makes a repeat harmless. */
-export class RedisReports implements NodeReports {
-  readonly #freed = new Gathered<readonly [BrowserId, ClaimId], boolean>(async (home, freed) => {
+export class RedisNodeReports implements NodeReports {
+  readonly #freed = new Batcher<readonly [BrowserId, ClaimId], boolean>(async (home, freed) => {
     const reply = await this.homes.run({ home, request: newRequestId() }, "freed", { freed: JSON.stringify(freed) });
     return JSON.parse(reply.payload) as boolean[];
   });
 
-  readonly #used = new Gathered<readonly [BrowserId, LeaseId, Usage], void>(async (home, used) => {
+  readonly #used = new Batcher<readonly [BrowserId, LeaseId, TrafficUsage], void>(async (home, used) => {
     await this.homes.run({ home }, "used", { used: JSON.stringify(used) });
     return [];
   });
 
-  constructor(private readonly homes: RedisHomes) {}
+  constructor(private readonly homes: RedisPoolStore) {}
 
   async connect(browser: BrowserId, lease: LeaseId): Promise<{ kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }> {
     const reply = await this.homes.run({ home: homeOf(browser) }, "connect", { browser, lease });
@@ -58,9 +58,9 @@ export class RedisReports implements NodeReports {
     return { kind: reply.kind === "retiring" ? "retiring" : "already", claim: reply.payload as ClaimId };
   }
 
-  async strayed(browser: BrowserId, { lease, isAltered }: { lease: LeaseId; isAltered: boolean }): Promise<{ kind: Strayed; claim?: ClaimId }> {
+  async strayed(browser: BrowserId, { lease, isAltered }: { lease: LeaseId; isAltered: boolean }): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }> {
     const { kind, payload } = await this.#run(browser, "strayed", { browser, lease, altered: isAltered ? "1" : "0" });
-    return { kind: kind as Strayed, ...(payload !== "" && { claim: payload as ClaimId }) };
+    return { kind: kind as UnknownLeaseOutcome, ...(payload !== "" && { claim: payload as ClaimId }) };
   }
 
   async gone(browser: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void> {
@@ -75,7 +75,7 @@ export class RedisReports implements NodeReports {
     return (await this.homes.run({ home: homeOf(ask.browser) }, "applied", { ...ask })).kind === "applied" ? "applied" : "stale";
   }
 
-  #run(browser: BrowserId, name: string, args: Record<string, string | number>): Promise<Reply> {
+  #run(browser: BrowserId, name: string, args: Record<string, string | number>): Promise<ScriptReply> {
     return this.homes.run({ home: homeOf(browser), request: newRequestId() }, name, args);
   }
 }

@@ -1,21 +1,21 @@
 import type { Millis } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
-import { type BrowserId, findNodeId, type Home, homeOf, type NodeId, type ProjectId } from "../base/ids.js";
-import type { Beaten, LivingNode, NodeFacts, Nodes } from "../pool/ports/node-store.js";
+import { type BrowserId, findNodeId, type Partition, homeOf, type NodeId, type ProjectId } from "../base/ids.js";
+import type { BeatResult, LivingNode, NodeFacts, NodeStore } from "../pool/ports/node-store.js";
 import { homeKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./redis/keys.js";
-import type { Limits } from "./limits.js";
+import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
-import type { Args, Reply, Store } from "./redis/redis.js";
+import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
 
 /** Nodes, their beats, and who has a place on which. */
-export class RedisNodes implements Nodes {
+export class RedisNodeStore implements NodeStore {
   constructor(
-    private readonly store: Store,
+    private readonly store: ScriptStore,
     private readonly project: ProjectId,
-    private readonly options: { readonly limits: Limits; readonly overcommit: number },
+    private readonly options: { readonly limits: StoreLimits; readonly overcommit: number },
   ) {}
 
-  async beat(facts: NodeFacts): Promise<Beaten> {
+  async beat(facts: NodeFacts): Promise<BeatResult> {
     const args = { node: facts.id, facts: JSON.stringify(facts), lostMs: this.options.limits.nodeLostMs };
     const reply = await this.#run("beat-node", args);
     if (reply.kind === "taken") return { kind: "taken", by: JSON.parse(reply.payload) as NodeFacts };
@@ -96,7 +96,7 @@ export class RedisNodes implements Nodes {
     for (const browser of gone.flat()) await this.freeRoom(node, browser);
   }
 
-  async #goneOf(node: NodeId, home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
+  async #goneOf(node: NodeId, home: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
     const places = browsers.map((browser) => `${node} ${browser}`);
     const scores = await this.store.ask((redis) => redis.zmscore(homeKey(this.project, home, "places"), ...places));
     const unplaced = browsers.filter((_, index) => scores[index] === null);
@@ -105,7 +105,7 @@ export class RedisNodes implements Nodes {
     return unplaced.filter((_, index) => records[index] === 0);
   }
 
-  #run(name: string, args: Args): Promise<Reply> {
+  #run(name: string, args: ScriptArgs): Promise<ScriptReply> {
     return this.store.run(name, (key) => nodesKey(key as NodesPart), args);
   }
 

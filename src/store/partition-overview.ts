@@ -1,18 +1,18 @@
 import { LRUCache } from "lru-cache";
 import { type Millis, systemClock } from "../base/clock.js";
-import type { BrowserId, Home, NodeId, PoolId, ProfileId } from "../base/ids.js";
+import type { BrowserId, Partition, NodeId, PoolId, ProfileId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
-import type { Lack, Leased, Overview, PoolTerms, Read } from "../pool/ports/partition-overview.js";
-import type { Counts } from "../pool/pool.js";
-import type { Client } from "./redis/connect.js";
+import type { Lack, LeasedBrowser, PartitionOverview, PoolSummary, BrowsersRead } from "../pool/ports/partition-overview.js";
+import type { BrowserCounts } from "../pool/pool.js";
+import type { RedisClient } from "./redis/connect.js";
 import type { HomePart } from "./redis/keys.js";
 import { parseBrowser } from "./records.js";
-import type { Args, Reply } from "./redis/redis.js";
+import type { ScriptArgs, ScriptReply } from "./redis/redis.js";
 
 interface Ports {
-  run(home: Home, script: string, args: Args): Promise<Reply>;
-  ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value>;
-  keyOf(home: Home, part: HomePart): string;
+  run(home: Partition, script: string, args: ScriptArgs): Promise<ScriptReply>;
+  ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value>;
+  keyOf(home: Partition, part: HomePart): string;
 }
 
 /** As the script `own` says it. */
@@ -40,12 +40,12 @@ function parseOwn(text: string): Pick<Kept, "stamp" | "browsers"> {
 }
 
 /** Readers that go by the index of a home. */
-export class RedisOverview implements Overview {
+export class RedisPartitionOverview implements PartitionOverview {
   readonly #own = new LRUCache<string, Kept>({ max: 2000 });
 
   constructor(private readonly ports: Ports) {}
 
-  async browsersOf(home: Home, node: NodeId): Promise<Read> {
+  async browsersOf(home: Partition, node: NodeId): Promise<BrowsersRead> {
     const place = `${home} ${node}`;
     const kept = this.#own.get(place);
     const agoMs = kept ? systemClock.monotonic() - kept.readAt : Infinity;
@@ -58,16 +58,16 @@ export class RedisOverview implements Overview {
   }
 
   /** By a plain command: it is asked for each node and pool every few seconds, and a script costs several times as much. */
-  async #stampOf(home: Home, node: NodeId): Promise<string> {
+  async #stampOf(home: Partition, node: NodeId): Promise<string> {
     return (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(home, "changed"), node))) ?? noStamp;
   }
 
-  async homesOf(node: NodeId, homes: readonly Home[]): Promise<readonly Home[]> {
+  async homesOf(node: NodeId, homes: readonly Partition[]): Promise<readonly Partition[]> {
     const has = await Promise.all(homes.map((home) => this.ports.ask((redis) => redis.hexists(this.ports.keyOf(home, "changed"), node))));
     return homes.filter((_, place) => has[place] === 1);
   }
 
-  async lackOf(home: Home): Promise<Lack> {
+  async lackOf(home: Partition): Promise<Lack> {
     const { ask, keyOf } = this.ports;
     const [[size, state, hold, obstacle], worn, all, retiring] = await Promise.all([
       ask((redis) => redis.hmget(keyOf(home, "pool"), "size", "state", "hold", "obstacle")),
@@ -80,23 +80,23 @@ export class RedisOverview implements Overview {
     return isShort && hold === "capacity" && !obstacle ? "room" : "something";
   }
 
-  async spread(home: Home): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
+  async spread(home: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
     const { payload, at } = await this.ports.run(home, "spread", {});
     return { ofNode: new Map(Object.entries(JSON.parse(payload) as Record<NodeId, number>) as [NodeId, number][]), at };
   }
 
-  async leased(home: Home, from: number, count: number): Promise<readonly Leased[]> {
+  async leased(home: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> {
     const key = this.ports.keyOf(home, "leased");
     const rows = await this.ports.ask((redis) => redis.zrevrange(key, from, from + count - 1, "WITHSCORES"));
     return rows.flatMap((text, place) => (place % 2 === 0 ? [{ id: text as BrowserId, createdAt: Number(rows[place + 1]) }] : []));
   }
 
-  async records(home: Home, ids: readonly BrowserId[]): Promise<Read> {
+  async records(home: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> {
     const { payload, at } = await this.ports.run(home, "records", { ids: JSON.stringify(ids) });
     return { browsers: linesOf(payload).map(parseBrowser), at };
   }
 
-  async findTerms(home: Home): Promise<PoolTerms | undefined> {
+  async findTerms(home: Partition): Promise<PoolSummary | undefined> {
     const key = this.ports.keyOf(home, "pool");
     const [id, state, name, createdAt, generation, configKey, rate, follows, uses, revision] = await this.ports.ask((redis) =>
       redis.hmget(key, "id", "state", "name", "createdAt", "generation", "configKey", "fillRate", "follows", "uses", "revision"));
@@ -110,8 +110,8 @@ export class RedisOverview implements Overview {
     };
   }
 
-  async counts(home: Home): Promise<Counts> {
+  async counts(home: Partition): Promise<BrowserCounts> {
     const { payload } = await this.ports.run(home, "pool", { fields: JSON.stringify(["id"]) });
-    return (JSON.parse(payload) as { counts: Counts }).counts;
+    return (JSON.parse(payload) as { counts: BrowserCounts }).counts;
   }
 }

@@ -1,49 +1,49 @@
 import { LRUCache } from "lru-cache";
 import type { Millis } from "../base/clock.js";
-import type { BrowserId, ControlId, Home, LeaseId, NodeId, PoolId, ProjectId, RequestId } from "../base/ids.js";
+import type { BrowserId, ControlId, Partition, LeaseId, NodeId, PoolId, ProjectId, RequestId } from "../base/ids.js";
 import { homeOf, newRequestId } from "../base/ids.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
-import { type LaunchConfig, resetOf } from "../spec/launch-template.js";
-import type { Lack, Leased, PoolTerms, Read } from "../pool/ports/partition-overview.js";
-import type { Counts, Pool } from "../pool/pool.js";
-import type { Candidate, Homes, Keyed, PoolWrite, ReleaseRequest, Touch, Waiter, Wanted } from "../pool/ports/pool-store.js";
+import { type LaunchTemplate, resetModeOf } from "../spec/launch-template.js";
+import type { Lack, LeasedBrowser, PoolSummary, BrowsersRead } from "../pool/ports/partition-overview.js";
+import type { BrowserCounts, Pool } from "../pool/pool.js";
+import type { LaunchCandidate, PoolStore, IdempotencyKey, PoolWrite, ReleaseRequest, LeaseChange, Waiter, LaunchDemand } from "../pool/ports/pool-store.js";
 import { namedBy } from "../registry/references.js";
-import type { AcquireReply, CreateReply, PlaceReply, WithdrawReply } from "../pool/ports/store-replies.js";
-import type { Limits } from "./limits.js";
+import type { AcquireReply, CreateReply, WaitingReply, WithdrawReply } from "../pool/ports/store-replies.js";
+import type { StoreLimits } from "./limits.js";
 import type { EffectRunner } from "./effects.js";
 import { answerKey, homeKey, type HomeKeys, homeKeys, type HomePart, idempotencyKey } from "./redis/keys.js";
-import { RedisOverview } from "./partition-overview.js";
+import { RedisPartitionOverview } from "./partition-overview.js";
 import { parseBrowser, parsePool, poolFields } from "./records.js";
-import type { Client } from "./redis/connect.js";
-import type { Args, Reply, Store } from "./redis/redis.js";
+import type { RedisClient } from "./redis/connect.js";
+import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
 
 /** Where a script runs and under which request. */
 interface Place {
-  readonly home: Home;
+  readonly home: Partition;
   readonly request?: RequestId;
-  readonly keyed?: Keyed | undefined;
+  readonly keyed?: IdempotencyKey | undefined;
 }
 
 const flag = (value: boolean): string => (value ? "1" : "0");
-const word = <Kind extends string>(reply: Reply): Kind => reply.kind as Kind;
+const word = <Kind extends string>(reply: ScriptReply): Kind => reply.kind as Kind;
 
 /** The homes of one project, each in a slot of its own: one atomic script for each change of state. */
-export class RedisHomes implements Homes {
-  readonly #limits: Args;
-  readonly #keys = new LRUCache<Home, HomeKeys>({ max: 1000 });
-  readonly #overview = new RedisOverview({
+export class RedisPoolStore implements PoolStore {
+  readonly #limits: ScriptArgs;
+  readonly #keys = new LRUCache<Partition, HomeKeys>({ max: 1000 });
+  readonly #overview = new RedisPartitionOverview({
     run: (home, script, args) => this.run({ home }, script, args), ask: (command) => this.#ask(command), keyOf: (home, part) => this.#keysOf(home)[part],
   });
 
   constructor(
-    private readonly store: Store,
+    private readonly store: ScriptStore,
     private readonly effects: EffectRunner,
-    private readonly at: { readonly project: ProjectId; readonly limits: Limits },
+    private readonly at: { readonly project: ProjectId; readonly limits: StoreLimits },
   ) {
     this.#limits = limitArgs(at.limits);
   }
 
-  async acquire(home: Home, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: Keyed; mayWait: boolean }): Promise<AcquireReply> {
+  async acquire(home: Partition, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean }): Promise<AcquireReply> {
     const reply = await this.run({ home, request: ask.waiter.connection, keyed: ask.keyed }, "acquire", {
       pool: ask.pool, name: ask.name ?? "", waiter: JSON.stringify(ask.waiter), body: ask.keyed?.body ?? "", mayWait: flag(ask.mayWait),
     });
@@ -54,8 +54,8 @@ export class RedisHomes implements Homes {
   }
 
   async createSession(
-    home: Home,
-    ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed; again?: RequestId },
+    home: Partition,
+    ask: { candidate?: LaunchCandidate; waiter: Waiter; config: LaunchTemplate; keyed?: IdempotencyKey; again?: RequestId },
   ): Promise<CreateReply> {
     const { candidate } = ask;
     const browser = candidate && { ...candidate, config: candidate.id, generation: 1, networkGeneration: 1 };
@@ -69,41 +69,41 @@ export class RedisHomes implements Homes {
     return { kind: word<"mismatch" | "over" | "full" | "none" | "superseded">(reply) };
   }
 
-  async withdraw(home: Home, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply> {
+  async withdraw(home: Partition, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply> {
     const reply = await this.run({ home, request: ask.connection }, "withdraw", { ...ask });
     if (reply.kind === "granted") return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
     return { kind: word<"withdrawn" | "kept" | "superseded" | "unknown">(reply) };
   }
 
-  async findKeyed(home: Home, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined> {
+  async findKeyed(home: Partition, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined> {
     const text = await this.#ask((redis) => redis.get(idempotencyKey(this.at.project, home, key)));
     return text === null ? undefined : (JSON.parse(text) as { lease: LeaseId; waiter: RequestId });
   }
 
-  async heldAmong(home: Home, leases: readonly LeaseId[]): Promise<readonly LeaseId[]> {
+  async heldAmong(home: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]> {
     const browsers = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "leases"), ...leases));
     return leases.filter((_, index) => browsers[index] !== null);
   }
 
-  async findHeld(home: Home, lease: LeaseId): Promise<{ browser: Browser; at: number } | undefined> {
+  async findHeld(home: Partition, lease: LeaseId): Promise<{ browser: Browser; at: number } | undefined> {
     const reply = await this.run({ home }, "held", { lease });
     return reply.kind === "held" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
   }
 
-  async confirm(home: Home, leases: readonly LeaseId[]): Promise<void> {
+  async confirm(home: Partition, leases: readonly LeaseId[]): Promise<void> {
     await this.run({ home }, "confirm", { leases: JSON.stringify(leases) });
   }
 
-  async undo(home: Home, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over"> {
+  async undo(home: Partition, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over"> {
     return word(await this.run({ home, request }, "undo", { lease }));
   }
 
-  async release(home: Home, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
+  async release(home: Partition, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
     const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
     return word(await this.run({ home, request }, "release", { browser, name, lease, reuse: flag(reuse), why, isRetry: flag(isRetry) }));
   }
 
-  async touch(home: Home, ask: { browser: BrowserId; lease?: LeaseId; change: Touch; request: RequestId }): Promise<
+  async touch(home: Partition, ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId }): Promise<
     { kind: "touched"; browser: Browser; at: number } | { kind: "superseded" | "unknown" }
   > {
     const { browser, lease = "", change, request } = ask;
@@ -117,7 +117,7 @@ export class RedisHomes implements Homes {
     return kind === "ended" ? payload : undefined;
   }
 
-  async standingAmong(home: Home, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
+  async standingAmong(home: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
     const texts = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "waiting"), ...waiters));
     return waiters.filter((_, index) => {
       const text = texts[index];
@@ -125,41 +125,41 @@ export class RedisHomes implements Homes {
     });
   }
 
-  async rejoin(home: Home, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]> {
+  async rejoin(home: Partition, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]> {
     const reply = await this.run({ home }, "rejoin", { waiting: `[${stored.join(",")}]` });
     return JSON.parse(reply.payload) as ("waiting" | "held" | "superseded" | "over" | "deleted")[];
   }
 
-  async unfinished(home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
+  async unfinished(home: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
     const keys = (["resetting", "retiring"] as const).map((part) => homeKey(this.at.project, home, part));
     const scores = await Promise.all(keys.map((key) => this.#ask((redis) => redis.zmscore(key, ...browsers))));
     return browsers.filter((_, index) => scores.some((all) => all[index] !== null && all[index] !== undefined));
   }
 
-  async beat(home: Home, control: ControlId): Promise<void> {
+  async beat(home: Partition, control: ControlId): Promise<void> {
     await this.run({ home }, "beat", { control });
   }
 
-  async createPool(home: Home, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void> {
+  async createPool(home: Partition, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void> {
     await this.run({ home, request: ask.request }, "create-pool", { id: ask.id, ...writeArgs(ask.write, 1) });
   }
 
-  async updatePool(home: Home, ask: Parameters<Homes["updatePool"]>[1]): Promise<"updated" | "changed" | "missing"> {
+  async updatePool(home: Partition, ask: Parameters<PoolStore["updatePool"]>[1]): Promise<"updated" | "changed" | "missing"> {
     return word(await this.run({ home, request: ask.request }, "update-pool", {
       ...writeArgs(ask.write, ask.revision + 1), revision: String(ask.revision), isNewLaunch: flag(ask.isNewLaunch),
       isNewNetwork: flag(ask.isNewNetwork), isNewRefresh: flag(ask.isNewRefresh ?? false), discard: flag(ask.discard),
     }));
   }
 
-  async deletePool(home: Home, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing"> {
+  async deletePool(home: Partition, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing"> {
     return word(await this.run({ home, request: ask.request }, "delete-pool", { force: flag(ask.force) }));
   }
 
-  async flush(home: Home, request: RequestId, before?: number): Promise<"flushed" | "missing"> {
+  async flush(home: Partition, request: RequestId, before?: number): Promise<"flushed" | "missing"> {
     return word(await this.run({ home, request }, "flush", { why: "flushed", before: before ?? "" }));
   }
 
-  async findPool(home: Home): Promise<Pool | undefined> {
+  async findPool(home: Partition): Promise<Pool | undefined> {
     const reply = await this.run({ home }, "pool", { fields: JSON.stringify(poolFields) });
     const { values, counts } = JSON.parse(reply.payload) as { values: (string | null)[]; counts: Pool["counts"] };
     return parsePool(values, counts);
@@ -175,38 +175,38 @@ export class RedisHomes implements Homes {
     return reply.kind === "found" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
   }
 
-  async browsers(home: Home): Promise<{ browsers: readonly Browser[]; at: number }> {
+  async browsers(home: Partition): Promise<{ browsers: readonly Browser[]; at: number }> {
     const reply = await this.run({ home }, "browsers", {});
     return { browsers: Object.values(JSON.parse(reply.payload) as string[]).map(parseBrowser), at: reply.at };
   }
 
-  browsersOf = (home: Home, node: NodeId): Promise<Read> => this.#overview.browsersOf(home, node);
-  homesOf = (node: NodeId, homes: readonly Home[]): Promise<readonly Home[]> => this.#overview.homesOf(node, homes);
-  spread = (home: Home): ReturnType<RedisOverview["spread"]> => this.#overview.spread(home);
-  leased = (home: Home, from: number, count: number): Promise<readonly Leased[]> => this.#overview.leased(home, from, count);
-  records = (home: Home, ids: readonly BrowserId[]): Promise<Read> => this.#overview.records(home, ids);
-  findTerms = (home: Home): Promise<PoolTerms | undefined> => this.#overview.findTerms(home);
-  lackOf = (home: Home): Promise<Lack> => this.#overview.lackOf(home);
-  counts = (home: Home): Promise<Counts> => this.#overview.counts(home);
+  browsersOf = (home: Partition, node: NodeId): Promise<BrowsersRead> => this.#overview.browsersOf(home, node);
+  homesOf = (node: NodeId, homes: readonly Partition[]): Promise<readonly Partition[]> => this.#overview.homesOf(node, homes);
+  spread = (home: Partition): ReturnType<RedisPartitionOverview["spread"]> => this.#overview.spread(home);
+  leased = (home: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> => this.#overview.leased(home, from, count);
+  records = (home: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> => this.#overview.records(home, ids);
+  findTerms = (home: Partition): Promise<PoolSummary | undefined> => this.#overview.findTerms(home);
+  lackOf = (home: Partition): Promise<Lack> => this.#overview.lackOf(home);
+  counts = (home: Partition): Promise<BrowserCounts> => this.#overview.counts(home);
 
-  async networkChanges(home: Home): Promise<string> {
+  async networkChanges(home: Partition): Promise<string> {
     // A control of an earlier release writes no stamp.
     return (await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "pool"), "networkChanges", "networkStamp"))).join(" ");
   }
 
-  async findLaunchConfig(home: Home, key: string): Promise<LaunchConfig | undefined> {
+  async findLaunchConfig(home: Partition, key: string): Promise<LaunchTemplate | undefined> {
     const text = await this.#ask((redis) => redis.hget(homeKey(this.at.project, home, "configs"), key));
-    return text === null ? undefined : (JSON.parse(text) as LaunchConfig);
+    return text === null ? undefined : (JSON.parse(text) as LaunchTemplate);
   }
 
-  async wanted(home: Home, most: number): Promise<Wanted> {
-    const reply = JSON.parse((await this.run({ home }, "wanted", { most })).payload) as Partial<Wanted>;
+  async wanted(home: Partition, most: number): Promise<LaunchDemand> {
+    const reply = JSON.parse((await this.run({ home }, "wanted", { most })).payload) as Partial<LaunchDemand>;
     return { count: 0, resting: [], trying: [], ...reply };
   }
 
   async claimLaunches(
-    home: Home,
-    ask: { candidates: readonly Candidate[]; madeFor?: string; obstacle?: string; request: RequestId },
+    home: Partition,
+    ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },
   ): Promise<readonly Browser[]> {
     const reply = await this.run({ home, request: ask.request }, "claim-launches", {
       candidates: JSON.stringify(ask.candidates), madeFor: ask.madeFor ?? "", obstacle: ask.obstacle ?? "",
@@ -214,25 +214,25 @@ export class RedisHomes implements Homes {
     return reply.kind === "claimed" ? (JSON.parse(reply.payload) as Browser[]) : [];
   }
 
-  async reap(home: Home): Promise<{ launch: readonly Browser[]; isOpen: boolean }> {
+  async reap(home: Partition): Promise<{ launch: readonly Browser[]; isOpen: boolean }> {
     const reply = await this.run({ home }, "reap", {});
     if (reply.kind === "missing") return { launch: [], isOpen: false };
     const { launch, state } = JSON.parse(reply.payload) as { launch: Browser[]; state: string };
     return { launch: Object.values(launch), isOpen: state === "open" };
   }
 
-  async recycle(home: Home, ask: Parameters<Homes["recycle"]>[1]): Promise<number> {
+  async recycle(home: Partition, ask: Parameters<PoolStore["recycle"]>[1]): Promise<number> {
     const { maxLeases, drains, request } = ask;
     const args = { maxLeases: maxLeases ?? "", node: drains?.node ?? "", drainMs: drains?.ms ?? 0 };
     return Number((await this.run({ home, request }, "recycle", args)).payload);
   }
 
-  async silenceNode(home: Home, node: NodeId, silentMs: Millis): Promise<void> {
+  async silenceNode(home: Partition, node: NodeId, silentMs: Millis): Promise<void> {
     await this.run({ home, request: newRequestId() }, "silence-node", { node, silentMs });
   }
 
   async clearNode(
-    home: Home,
+    home: Partition,
     ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId },
   ): Promise<number> {
     const { node, why, which, request } = ask;
@@ -240,13 +240,13 @@ export class RedisHomes implements Homes {
   }
 
   /** Runs a script on a home and carries out what it leaves to be done. */
-  async run(place: Place, name: string, args: Args): Promise<Reply> {
+  async run(place: Place, name: string, args: ScriptArgs): Promise<ScriptReply> {
     const reply = await this.store.run(name, this.#keysIn(place, name), args, this.#limits);
     await this.effects.carryOut(place.home, reply.effects);
     return reply;
   }
 
-  #ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value> {
+  #ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value> {
     return this.store.ask(command);
   }
 
@@ -260,7 +260,7 @@ export class RedisHomes implements Homes {
     };
   }
 
-  #keysOf(home: Home): HomeKeys {
+  #keysOf(home: Partition): HomeKeys {
     const kept = this.#keys.get(home);
     if (kept) return kept;
     const made = homeKeys(this.at.project, home);
@@ -269,25 +269,25 @@ export class RedisHomes implements Homes {
   }
 }
 
-function parsePlace(stored: string): Omit<PlaceReply, "kind"> {
+function parsePlace(stored: string): Omit<WaitingReply, "kind"> {
   const { id, lease } = JSON.parse(stored) as Waiter;
   return { waiter: id, lease, stored };
 }
 
-const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite, revision: number): Args => ({
+const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite, revision: number): ScriptArgs => ({
   name: config.name ?? "",
   config: JSON.stringify(config),
   launchConfig: JSON.stringify(launchConfig),
   size: config.size,
   fillRate: config.fill_rate_per_minute,
   fields: JSON.stringify({
-    unsupported: unsupported.join(" "), timeoutSeconds: String(config.timeout_seconds), reset: resetOf(config),
+    unsupported: unsupported.join(" "), timeoutSeconds: String(config.timeout_seconds), reset: resetModeOf(config),
     follows: (config.refresh_on_profile_update && config.profile_id) || "", uses: [revision, ...namedBy(config)].join(" "),
   }),
 });
 
 /** The limits under the names by which the scripts' headers ask for them. */
-const limitArgs = (limits: Limits): Args => ({
+const limitArgs = (limits: StoreLimits): ScriptArgs => ({
   most: limits.maxSessions ?? "", keepMs: limits.idempotencyMs, maxWaiters: limits.maxWaiters, provisionalMs: limits.provisionalMs, controlLostMs: limits.controlLostMs,
   keyedMs: limits.keyedGraceMs, retryWindowMs: limits.retryWindowMs, claimMs: limits.launchPickupMs, launchMs: limits.launchClaimMs,
   initialMs: limits.backoffInitialMs, maxMs: limits.backoffMaxMs, earlyMs: limits.earlyDeathMs, eventsKept: limits.eventsKept, nodeLostMs: limits.nodeLostMs,

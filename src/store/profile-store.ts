@@ -2,7 +2,7 @@ import { type Digest, findProfileId, type ProfileId, type ProjectId } from "../b
 import type { Page, Paging } from "../spec/paging.js";
 import type { Profile, ProfileStore } from "../registry/profiles/profile.js";
 import { profileKey, projectKey, type ProjectPart } from "./redis/keys.js";
-import type { Args, Reply, Store } from "./redis/redis.js";
+import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
 
 /** In this order they are read. */
 const fields = ["createdAt", "name", "updatedAt", "lastUsedAt", "digest", "sizeBytes", "savedAt"] as const;
@@ -11,8 +11,8 @@ const batch = 500;
 type Texts = readonly (string | null | undefined)[];
 
 /** The profiles of one project: an index, newest last, who has which name, and a hash for each. */
-export class RedisProfiles implements ProfileStore {
-  constructor(private readonly store: Store, private readonly project: ProjectId) {}
+export class RedisProfileStore implements ProfileStore {
+  constructor(private readonly store: ScriptStore, private readonly project: ProjectId) {}
 
   async create({ id, name = "", most }: { id: ProfileId; name?: string; most: number }): Promise<"created" | "taken" | "many"> {
     return (await this.#run("create-profile", id, { name, most })).kind as "created" | "taken" | "many";
@@ -74,7 +74,7 @@ export class RedisProfiles implements ProfileStore {
     return (await Promise.all(ids.map((id) => this.find(id)))).flatMap((profile) => profile ?? []);
   }
 
-  #run(script: string, id: ProfileId, args: Args): Promise<Reply> {
+  #run(script: string, id: ProfileId, args: ScriptArgs): Promise<ScriptReply> {
     return this.store.run(script, (key) => (key === "profile" ? this.#key(id) : this.#part(key as ProjectPart)), { id, ...args });
   }
 

@@ -1,20 +1,20 @@
-import { type BrowserId, findPoolId, type Home, homeOf, onDemandHome, type PoolId, type ProjectId } from "../base/ids.js";
-import { sideBySide } from "../base/concurrently.js";
+import { type BrowserId, findPoolId, type Partition, homeOf, onDemandHome, type PoolId, type ProjectId } from "../base/ids.js";
+import { forEachConcurrently } from "../base/concurrently.js";
 import { groupBy } from "../base/group-by.js";
 import type { Lease } from "../pool/browser.js";
-import type { Keyed, Waiter } from "../pool/ports/pool-store.js";
-import type { PoolBounds, Projects, Reservation } from "../pool/ports/project-store.js";
+import type { IdempotencyKey, Waiter } from "../pool/ports/pool-store.js";
+import type { ProjectBounds, ProjectStore, Reservation } from "../pool/ports/project-store.js";
 import type { Tombstone } from "../pool/session.js";
 import { homeKey, type HomePart, projectIdempotencyKey, projectKey, type ProjectPart } from "./redis/keys.js";
-import type { Limits } from "./limits.js";
+import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
 import { isHome, parseBrowser } from "./records.js";
-import type { Reply, Store } from "./redis/redis.js";
+import type { ScriptReply, ScriptStore } from "./redis/redis.js";
 
 type NameKind = "pool" | "session";
 interface Held {
   readonly owner: string;
-  readonly home: Home;
+  readonly home: Partition;
   readonly deadline: number;
 }
 
@@ -28,10 +28,10 @@ const leastEvents = 100;
 const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;
 
 /** What spans the homes of one project, in a slot of its own. */
-export class RedisProjects implements Projects {
-  constructor(private readonly store: Store, private readonly project: ProjectId, private readonly limits: Limits) {}
+export class RedisProjectStore implements ProjectStore {
+  constructor(private readonly store: ScriptStore, private readonly project: ProjectId, private readonly limits: StoreLimits) {}
 
-  async reserveName(ask: { kind: NameKind; name: string; owner: string; home: Home }): Promise<Reservation | undefined> {
+  async reserveName(ask: { kind: NameKind; name: string; owner: string; home: Partition }): Promise<Reservation | undefined> {
     const reply = await this.#run("reserve-name", {
       field: fieldOf(ask.kind, ask.name), owner: ask.owner, home: ask.home, graceMs: nameGraceMs,
     });
@@ -43,12 +43,12 @@ export class RedisProjects implements Projects {
     await this.#run("free-name", { field: fieldOf(ask.kind, ask.name), owner: ask.owner, deadline: ask.only?.deadline ?? "" });
   }
 
-  async findName(kind: NameKind, name: string): Promise<{ owner: string; home: Home } | undefined> {
+  async findName(kind: NameKind, name: string): Promise<{ owner: string; home: Partition } | undefined> {
     const text = await this.store.ask((redis) => redis.hget(this.#key("names"), fieldOf(kind, name)));
     return text === null ? undefined : (JSON.parse(text) as Held);
   }
 
-  async reserveSize(pool: PoolId, size: number, most: PoolBounds): Promise<"reserved" | "over" | "many"> {
+  async reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<"reserved" | "over" | "many"> {
     const limit = most.pooledSessions ?? "";
     const reply = await this.#run("reserve-size", { pool, size, limit, mostPools: most.maxPools, graceMs: nameGraceMs });
     return reply.kind as "reserved" | "over" | "many";
@@ -78,7 +78,7 @@ export class RedisProjects implements Projects {
   }
 
   async forgetPool(pool: PoolId): Promise<void> {
-    await this.moveGraves(homeOf(pool));
+    await this.moveTombstones(homeOf(pool));
     await this.store.ask((redis) => redis.multi().hdel(this.#key("pools"), pool).hdel(this.#sizes(), pool).exec());
   }
 
@@ -87,7 +87,7 @@ export class RedisProjects implements Projects {
     return Object.entries(all).flatMap(([id, state]) => (state === "open" ? (findPoolId(id) ?? []) : []));
   }
 
-  async homes(): Promise<readonly Home[]> {
+  async partitions(): Promise<readonly Partition[]> {
     const all = await this.store.ask((redis) => redis.hkeys(this.#key("pools")));
     return [onDemandHome, ...all.map((id) => homeOf(id as PoolId)).filter(isHome)];
   }
@@ -102,7 +102,7 @@ export class RedisProjects implements Projects {
     await this.#sweepSizes(now);
   }
 
-  async settleHome(home: Home): Promise<void> {
+  async settleHome(home: Partition): Promise<void> {
     const all = Object.entries(await this.store.ask((redis) => redis.hgetall(this.#key("pools"))));
     for (const [pool] of all.filter(([id, noted]) => noted === "open" && homeOf(id as PoolId) === home)) {
       await this.#settlePool(pool as PoolId, "open");
@@ -110,21 +110,21 @@ export class RedisProjects implements Projects {
     }
   }
 
-  async sweepGraves(): Promise<void> {
-    const failures = await sideBySide(await this.homes(), homesAtOnce, (home) => this.moveGraves(home));
+  async sweepPendingTombstones(): Promise<void> {
+    const failures = await forEachConcurrently(await this.partitions(), homesAtOnce, (home) => this.moveTombstones(home));
     if (failures.length > 0) throw failures[0];
   }
 
-  async forgetKey(keyed: Keyed): Promise<void> {
+  async forgetKey(keyed: IdempotencyKey): Promise<void> {
     await this.store.ask((redis) => redis.del(projectIdempotencyKey(this.project, keyed.key)));
   }
 
-  async settleKey(keyed: Keyed, value: string): Promise<void> {
+  async settleKey(keyed: IdempotencyKey, value: string): Promise<void> {
     const text = JSON.stringify({ body: keyed.body, value });
     await this.store.ask((redis) => redis.set(projectIdempotencyKey(this.project, keyed.key), text, "KEEPTTL", "XX"));
   }
 
-  async remember(keyed: Keyed, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }> {
+  async remember(keyed: IdempotencyKey, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }> {
     const keyOf = (): string => projectIdempotencyKey(this.project, keyed.key);
     const reply = await this.store.run("remember", keyOf, { body: keyed.body, value, keepMs: this.limits.idempotencyMs });
     if (reply.kind === "same") return { kind: "same", value: reply.payload };
@@ -169,13 +169,13 @@ export class RedisProjects implements Projects {
   }
 
   async sweepEvents(): Promise<void> {
-    const homes = await this.homes();
+    const homes = await this.partitions();
     const share = Math.max(leastEvents, Math.floor(this.limits.eventsKeptInAll / homes.length));
     await Promise.all(homes.map((home) => this.store.ask((redis) => redis.xtrim(this.#in(home, "events"), "MAXLEN", share))));
   }
 
   /** Moves what a home has to bury into the project's slot; again is harmless. */
-  async moveGraves(home: Home): Promise<void> {
+  async moveTombstones(home: Partition): Promise<void> {
     const key = this.#in(home, "graves");
     const graves = await this.store.ask((redis) => redis.hgetall(key));
     const ids = Object.keys(graves);
@@ -184,13 +184,13 @@ export class RedisProjects implements Projects {
     await this.store.ask((redis) => redis.hdel(key, ...ids));
   }
 
-  #bury(graves: readonly string[]): Promise<Reply> {
+  #bury(graves: readonly string[]): Promise<ScriptReply> {
     const { maxTombstones: most, tombstoneMs: keepMs } = this.limits;
     return this.#run("bury", { graves: JSON.stringify(graves), most, keepMs });
   }
 
   /** A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have that lease. All of a home are looked for at once. */
-  async #borneIn(home: Home, held: readonly Held[]): Promise<(field: string, owner: string) => boolean> {
+  async #borneIn(home: Partition, held: readonly Held[]): Promise<(field: string, owner: string) => boolean> {
     const owners = held.map(({ owner }) => owner);
     // The waiter first: it becomes a lease, never the other way round.
     const waiting = await this.store.ask((redis) => redis.hvals(this.#in(home, "waiting")));
@@ -202,7 +202,7 @@ export class RedisProjects implements Projects {
     return (field, owner) => all.has(`${field} ${owner}`);
   }
 
-  async #leasesOf(home: Home, leases: readonly string[]): Promise<readonly Lease[]> {
+  async #leasesOf(home: Partition, leases: readonly string[]): Promise<readonly Lease[]> {
     const found: Lease[] = [];
     for (let from = 0; from < leases.length; from += mostAtOnce) {
       const part = leases.slice(from, from + mostAtOnce);
@@ -215,7 +215,7 @@ export class RedisProjects implements Projects {
   }
 
   /** What an open pool's record says; nothing of one that is deleted or never came to be. */
-  async #recordOf(home: Home): Promise<{ state?: string; id?: string; name?: string; size?: string }> {
+  async #recordOf(home: Partition): Promise<{ state?: string; id?: string; name?: string; size?: string }> {
     const key = this.#in(home, "pool");
     const [state, id, name, size] = await this.store.ask((redis) => redis.hmget(key, "state", "id", "name", "size"));
     if (!state) return {};
@@ -248,7 +248,7 @@ export class RedisProjects implements Projects {
     return Number(seconds) * 1000;
   }
 
-  #run(name: string, args: Record<string, string | number>): Promise<Reply> {
+  #run(name: string, args: Record<string, string | number>): Promise<ScriptReply> {
     return this.store.run(name, (key) => this.#key(key as ProjectPart), args);
   }
 
@@ -256,7 +256,7 @@ export class RedisProjects implements Projects {
     return projectKey(this.project, part);
   }
 
-  #in(home: Home, part: HomePart): string {
+  #in(home: Partition, part: HomePart): string {
     return homeKey(this.project, home, part);
   }
 

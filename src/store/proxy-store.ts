@@ -4,14 +4,14 @@ import type { Page, Paging } from "../spec/paging.js";
 import type { ProxyRef, ProxyRefs } from "../registry/proxies/selectors.js";
 import type { Proxy, ProxyFinding, ProxyRecord, ProxyStore } from "../registry/proxies/proxy.js";
 import { projectKey, type ProjectPart, proxyKey } from "./redis/keys.js";
-import type { Reply, Store } from "./redis/redis.js";
+import type { ScriptReply, ScriptStore } from "./redis/redis.js";
 
 /** In this order they are read; the sealed secrets only where they are asked for. */
 const shown = ["record", "name", "checked", "checkedAt"] as const;
 
 /** The proxies of one project: an index, newest last, their names, and a hash for each. */
-export class RedisProxies implements ProxyStore, ProxyRefs {
-  constructor(private readonly store: Store, private readonly project: ProjectId) {}
+export class RedisProxyStore implements ProxyStore, ProxyRefs {
+  constructor(private readonly store: ScriptStore, private readonly project: ProjectId) {}
 
   async create(ask: { id: ProxyId; record: ProxyRecord; name?: string; sealed?: string; most: number }): Promise<"created" | "many"> {
     const { id, record, name = "", sealed = "", most } = ask;
@@ -62,7 +62,7 @@ export class RedisProxies implements ProxyStore, ProxyRefs {
     return removed?.[0]?.[1] === 1 ? "removed" : "missing";
   }
 
-  #run(script: string, id: ProxyId, args: Record<string, string | number>): Promise<Reply> {
+  #run(script: string, id: ProxyId, args: Record<string, string | number>): Promise<ScriptReply> {
     return this.store.run(script, (key) => (key === "proxy" ? this.#key(id) : this.#part(key as ProjectPart)), { id, ...args });
   }
 

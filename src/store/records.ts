@@ -1,7 +1,7 @@
-import type { Home, PoolId } from "../base/ids.js";
+import type { Partition, PoolId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
-import type { PoolConfig } from "../spec/launch-template.js";
-import { type Counts, type FillHold, type FillReason, type Pool, shortfall } from "../pool/pool.js";
+import type { PoolSpec } from "../spec/launch-template.js";
+import { type BrowserCounts, type FillHold, type FillReason, type Pool, shortfall } from "../pool/pool.js";
 
 /** A browser's record as the scripts write it. */
 export const parseBrowser = (text: string): Browser => JSON.parse(text) as Browser;
@@ -12,10 +12,10 @@ const fields = [
 export const poolFields: readonly string[] = fields;
 
 /** A pool's record and counts, or `undefined` where there is none, or it is deleted. */
-export function parsePool(values: readonly (string | null)[], counts: Counts): Pool | undefined {
+export function parsePool(values: readonly (string | null)[], counts: BrowserCounts): Pool | undefined {
   const record = Object.fromEntries(fields.map((field, index) => [field, values[index] ?? ""])) as Record<(typeof fields)[number], string>;
   if (record.state !== "open" || record.id === "") return undefined;
-  const config = JSON.parse(record.config) as PoolConfig;
+  const config = JSON.parse(record.config) as PoolSpec;
   const fill = holdOf(record, config, counts);
   return {
     id: record.id as PoolId,
@@ -31,7 +31,7 @@ export function parsePool(values: readonly (string | null)[], counts: Counts): P
 }
 
 /** Why the pool is below its size, in the order in which a reader can do something about it. */
-function holdOf(record: Record<(typeof fields)[number], string>, config: PoolConfig, counts: Counts): FillHold | undefined {
+function holdOf(record: Record<(typeof fields)[number], string>, config: PoolSpec, counts: BrowserCounts): FillHold | undefined {
   if (record.unsupported !== "") return { reason: "not_supported", fields: record.unsupported.split(" ") };
   if (Number(record.failures) > 0 && counts.idle + counts.leased + counts.resetting < config.size) {
     return { reason: "launch_failing", last_error: record.lastError };
@@ -43,4 +43,4 @@ function holdOf(record: Record<(typeof fields)[number], string>, config: PoolCon
   return { reason: record.hold as FillReason, ...(isObstructed && { last_error: record.obstacle }) };
 }
 
-export const isHome = (text: string): text is Home => /^[0-9a-z]{12}$/.test(text);
+export const isHome = (text: string): text is Partition => /^[0-9a-z]{12}$/.test(text);

@@ -1,9 +1,9 @@
 import { ticksKey } from "./redis/keys.js";
-import type { Store } from "./redis/redis.js";
+import type { ScriptStore } from "./redis/redis.js";
 
 /** When each schedule last ran, by Redis's clock. */
-export class RedisTicks {
-  constructor(private readonly store: Store) {}
+export class RedisTickStore {
+  constructor(private readonly store: ScriptStore) {}
 
   async ran(name: string): Promise<void> {
     await this.store.ask(async (redis) => redis.hset(ticksKey, name, String(await this.#now())));

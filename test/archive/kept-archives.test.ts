@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { DirectoryArchives } from "../../src/archive/directory-archives.js";
-import type { KeptArchives } from "../../src/archive/kept-archives.js";
+import type { ArchiveBackend } from "../../src/archive/kept-archives.js";
 import { S3Archives } from "../../src/archive/s3-archives.js";
 import { allOf, bytesOf, digestOf, newDirectory, newFile } from "../support/archive/archive-bed.js";
 import { type S3Server, startS3Server } from "../support/archive/s3-server.js";
@@ -16,10 +16,10 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const inDirectory = async (): Promise<KeptArchives> => new DirectoryArchives(await newDirectory(), systemClock);
+const inDirectory = async (): Promise<ArchiveBackend> => new DirectoryArchives(await newDirectory(), systemClock);
 let opened = 0;
 /** Each has a prefix of its own, so that none sees another's. */
-const inS3 = async (): Promise<KeptArchives> => new S3Archives({ ...server.settings, prefix: `store-${(opened += 1)}/` });
+const inS3 = async (): Promise<ArchiveBackend> => new S3Archives({ ...server.settings, prefix: `store-${(opened += 1)}/` });
 
 describe.each([["a directory", inDirectory], ["S3", inS3]])("archives in %s", (_store, open) => {
   test("what was put is given back whole, and told with its size and time", async () => {

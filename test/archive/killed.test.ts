@@ -7,15 +7,15 @@ import { pause, systemClock } from "../../src/base/clock.js";
 import { defaultProject, type Digest, newProfileId, type ProfileId } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { DirectoryArchives } from "../../src/archive/directory-archives.js";
-import type { KeptArchives } from "../../src/archive/kept-archives.js";
+import type { ArchiveBackend } from "../../src/archive/kept-archives.js";
 import { makeProfileArchives } from "../../src/archive/profile-archives.js";
 import { S3Archives } from "../../src/archive/s3-archives.js";
 import { openStaging } from "../../src/archive/staging.js";
 import { StreamSeal } from "../../src/archive/stream-seal.js";
 import { makeSweep } from "../../src/archive/sweep.js";
-import { RedisProfiles } from "../../src/store/profile-store.js";
+import { RedisProfileStore } from "../../src/store/profile-store.js";
 import { connectAlone } from "../../src/store/redis/connect.js";
-import { Store } from "../../src/store/redis/redis.js";
+import { ScriptStore } from "../../src/store/redis/redis.js";
 import { allOf, bytesOf, digestOf, filesBelow, newDirectory, newFile, type SomeFile } from "../support/archive/archive-bed.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
@@ -30,13 +30,13 @@ const limitMs = 120_000;
 let compiled: CompiledDaemon;
 let redis: TestRedis;
 let s3: S3Server;
-let store: Store;
-let profiles: RedisProfiles;
+let store: ScriptStore;
+let profiles: RedisProfileStore;
 beforeAll(async () => {
   [compiled, redis, s3] = await Promise.all([compileDaemon(), startRedis(), startS3Server()]);
-  store = new Store(connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), silentLog);
+  store = new ScriptStore(connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), silentLog);
   await store.open(new AbortController().signal);
-  profiles = new RedisProfiles(store, defaultProject);
+  profiles = new RedisProfileStore(store, defaultProject);
 });
 afterAll(async () => {
   await store.close();
@@ -61,10 +61,10 @@ async function kill(child: ChildProcess): Promise<void> {
 }
 
 /** An hour later, as far as the sweep can tell. */
-const sweepLater = (archives: KeptArchives, named: readonly Digest[]): Promise<void> =>
+const sweepLater = (archives: ArchiveBackend, named: readonly Digest[]): Promise<void> =>
   makeSweep({ archives, named: () => Promise.resolve(new Set(named)), unusedMs: -60_000, clock: systemClock, log: silentLog })();
 
-async function assertWhole(archives: KeptArchives): Promise<void> {
+async function assertWhole(archives: ArchiveBackend): Promise<void> {
   for (const { digest, sizeBytes } of await allOf(archives.list())) {
     const bytes = await bytesOf(await archives.open(digest));
     expect([digestOf(bytes), bytes.length]).toEqual([digest, sizeBytes]);

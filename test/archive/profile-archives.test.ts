@@ -9,16 +9,16 @@ import { Secret } from "../../src/base/crypto/secret.js";
 import { type ArchiveCache, type Staging, TooLarge } from "../../src/archive/archives.js";
 import { openCache } from "../../src/archive/cache.js";
 import { DirectoryArchives } from "../../src/archive/directory-archives.js";
-import type { KeptArchives } from "../../src/archive/kept-archives.js";
+import type { ArchiveBackend } from "../../src/archive/kept-archives.js";
 import { type KeptProfiles, makeProfileArchives, openFrom } from "../../src/archive/profile-archives.js";
 import { S3Archives } from "../../src/archive/s3-archives.js";
 import { openStaging } from "../../src/archive/staging.js";
 import { StreamSeal } from "../../src/archive/stream-seal.js";
-import { through } from "../../src/archive/pipe-through.js";
+import { pipeThrough } from "../../src/archive/pipe-through.js";
 import { decompress } from "../../src/archive/formats/zstd.js";
-import { RedisProfiles } from "../../src/store/profile-store.js";
+import { RedisProfileStore } from "../../src/store/profile-store.js";
 import { connectAlone } from "../../src/store/redis/connect.js";
-import { Store } from "../../src/store/redis/redis.js";
+import { ScriptStore } from "../../src/store/redis/redis.js";
 import { allOf, bytesOf, newDirectory } from "../support/archive/archive-bed.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
@@ -28,13 +28,13 @@ import { type S3Server, startS3Server } from "../support/archive/s3-server.js";
 const maxBytes = 6_000_000;
 let redis: TestRedis;
 let s3: S3Server;
-let store: Store;
-let profiles: RedisProfiles;
+let store: ScriptStore;
+let profiles: RedisProfileStore;
 beforeAll(async () => {
   [redis, s3] = await Promise.all([startRedis(), startS3Server()]);
-  store = new Store(connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), silentLog);
+  store = new ScriptStore(connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), silentLog);
   await store.open(new AbortController().signal);
-  profiles = new RedisProfiles(store, defaultProject);
+  profiles = new RedisProfileStore(store, defaultProject);
 });
 afterAll(async () => {
   await store.close();
@@ -42,14 +42,14 @@ afterAll(async () => {
 });
 
 const never = new AbortController().signal;
-const kinds: readonly (readonly [string, (directory: string) => KeptArchives])[] = [
+const kinds: readonly (readonly [string, (directory: string) => ArchiveBackend])[] = [
   ["a directory", (directory) => new DirectoryArchives(join(directory, "archives"), systemClock)],
   ["S3", (directory) => new S3Archives({ ...s3.settings, prefix: `${directory.slice(-6)}/` })],
 ];
 
 describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
   let directory: string;
-  let archives: KeptArchives;
+  let archives: ArchiveBackend;
   let staging: Staging;
   let cache: ArchiveCache;
   let states: KeptProfiles;
@@ -88,7 +88,7 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     expect(kept).toMatchObject({ digest: (await profiles.find(id))?.archive?.digest, sizeBytes: (await profiles.find(id))?.archive?.sizeBytes });
     expect(kept?.sizeBytes).toBeLessThan(tar.length / 20);
     const zstd = await states.openCompressed(id);
-    expect(zstd && (await bytesOf(through(zstd, decompress))).equals(tar)).toBe(true);
+    expect(zstd && (await bytesOf(pipeThrough(zstd, decompress))).equals(tar)).toBe(true);
   });
 
   test("with another key it is unreadable, and for another profile it is damaged", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Turns } from "../../src/base/fair-turns.js";
+import { FairTurns } from "../../src/base/fair-turns.js";
 
 /** A clock that is moved by hand. */
 function makeClock(): { now: number; monotonic(): number; after(delayMs: number, task: () => void): () => void; advance(ms: number): void } {
@@ -23,7 +23,7 @@ function makeClock(): { now: number; monotonic(): number; after(delayMs: number,
 
 test("whoever uses it all the time has a quarter of it after the first 100 ms, and the whole of it again after a pause", async () => {
   const clock = makeClock();
-  const turns = new Turns(clock);
+  const turns = new FairTurns(clock);
   const [hog, other] = [turns.open(), turns.open()];
   let worked = 0;
   const again = (): void => hog.run(() => {
@@ -51,7 +51,7 @@ test("whoever uses it all the time has a quarter of it after the first 100 ms, a
 
 test("what is done elsewhere counts, and no single piece of work is held against anybody for longer than two seconds", async () => {
   const clock = makeClock();
-  const turns = new Turns(clock);
+  const turns = new FairTurns(clock);
   const turn = turns.open();
   turn.spend(60_000);
   expect(turn.isOver).toBe(true);
@@ -69,7 +69,7 @@ test("what is done elsewhere counts, and no single piece of work is held against
 
 test("what takes a browser's turn waits for the next round, each in its order, another browser's turn is its own", async () => {
   const clock = makeClock();
-  const turns = new Turns(clock);
+  const turns = new FairTurns(clock);
   const [turn, its] = [turns.open(), turns.open()];
   turn.run(() => (clock.now += 5));
   expect([turn.isOver, its.isOver]).toEqual([true, false]);
@@ -91,7 +91,7 @@ test("what takes a browser's turn waits for the next round, each in its order, a
 
 test("whoever has had a turn shares a round's room with all the others who have; who has just come does not wait for them", async () => {
   const clock = makeClock();
-  const turns = new Turns(clock);
+  const turns = new FairTurns(clock);
   const hogs = Array.from({ length: 50 }, () => turns.open());
   const served: number[] = [];
   for (const [at, hog] of hogs.entries()) {
@@ -118,7 +118,7 @@ test("whoever has had a turn shares a round's room with all the others who have;
 
 test("whoever has little to wait for does not wait for the end of another's long debt", async () => {
   const clock = makeClock();
-  const turns = new Turns(clock);
+  const turns = new FairTurns(clock);
   const [debtor, other] = [turns.open(), turns.open()];
   const round = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
   debtor.spend(60_000);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { outsideCeiling } from "../../src/base/net/private-hosts-ceiling.js";
 import { patternsOf } from "../../src/base/net/hosts.js";
-import { createConfig, type Defaults, mergeConfig, sessionConfig } from "../../src/pool/merge-spec.js";
+import { createPoolSpec, type SpecDefaults, mergePoolSpec, createSessionTemplate } from "../../src/pool/merge-spec.js";
 
 const isUnder = (entry: string, ...ceiling: string[]): boolean => outsideCeiling([entry], patternsOf(ceiling)).length === 0;
 
@@ -36,25 +36,25 @@ describe("the ceiling does not hold", () => {
   ])("%s under %s", (entry, ceiling) => expect(isUnder(entry, ...ceiling)).toBe(false));
 });
 
-const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["10.0.0.0/8"]) };
-const messagesOf = (got: ReturnType<typeof createConfig> | ReturnType<typeof sessionConfig>) =>
+const defaults: SpecDefaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["10.0.0.0/8"]) };
+const messagesOf = (got: ReturnType<typeof createPoolSpec> | ReturnType<typeof createSessionTemplate>) =>
   got.kind === "refused" ? [got.code, ...(got.details ?? []).map(({ message }) => message)] : [];
 
 test("what lies outside is refused with 400 that names each entry: at create, at PATCH and for a session", () => {
   const network = { private_hosts: ["10.1.0.0/16", "192.168.0.1", "db.corp"] };
   const refused = ["bad_request", ...['"192.168.0.1"', '"db.corp"'].map((entry) =>
     `network.private_hosts: ${entry} is not among the private hosts that this deployment lets callers open`)];
-  expect(messagesOf(createConfig({ size: 1, network }, defaults))).toEqual(refused);
-  expect(messagesOf(sessionConfig({ network }, defaults))).toEqual(refused);
-  const stored = createConfig({ size: 1 }, defaults);
+  expect(messagesOf(createPoolSpec({ size: 1, network }, defaults))).toEqual(refused);
+  expect(messagesOf(createSessionTemplate({ network }, defaults))).toEqual(refused);
+  const stored = createPoolSpec({ size: 1 }, defaults);
   if (stored.kind === "refused") throw new Error("the pool was refused");
-  expect(messagesOf(mergeConfig(stored.value, { network }, defaults))).toEqual(refused);
-  expect(messagesOf(createConfig({ size: 1, network: { private_hosts: ["10.0.0.0/33", "x y"] } }, defaults))).toHaveLength(3);
+  expect(messagesOf(mergePoolSpec(stored.value, { network }, defaults))).toEqual(refused);
+  expect(messagesOf(createPoolSpec({ size: 1, network: { private_hosts: ["10.0.0.0/33", "x y"] } }, defaults))).toHaveLength(3);
 });
 
 test("a pool that was stored under another ceiling may still be changed where the network is not asked for", () => {
-  const stored = createConfig({ size: 1, network: { private_hosts: ["192.168.0.1"] } }, { ...defaults, privateHostsCeiling: patternsOf(["0.0.0.0/0"]) });
+  const stored = createPoolSpec({ size: 1, network: { private_hosts: ["192.168.0.1"] } }, { ...defaults, privateHostsCeiling: patternsOf(["0.0.0.0/0"]) });
   if (stored.kind === "refused") throw new Error("the pool was refused");
-  expect(mergeConfig(stored.value, { size: 2 }, defaults)).toMatchObject({ kind: "done" });
-  expect(mergeConfig(stored.value, { network: {} }, defaults)).toMatchObject({ kind: "done" });
+  expect(mergePoolSpec(stored.value, { size: 2 }, defaults)).toMatchObject({ kind: "done" });
+  expect(mergePoolSpec(stored.value, { network: {} }, defaults)).toMatchObject({ kind: "done" });
 });

@@ -2,7 +2,7 @@ import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.js";
 import type { Chromium, ExtensionDirectory, LaunchSpec } from "../../src/browser/chromium.js";
-import type { Host } from "../../src/browser/host.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 import { writeExtension } from "../support/archive/extension-files.js";
@@ -37,7 +37,7 @@ export async function benchExtensions({ runs }: { runs: number }): Promise<Repor
   }
 }
 
-async function measure(host: Host, headless: boolean): Promise<Found> {
+async function measure(host: BrowserHost, headless: boolean): Promise<Found> {
   const spec = launchSpec({ engine: "chromium", headless });
   const chromium = await launchChromium(spec, host);
   try {
@@ -58,9 +58,9 @@ async function extensionOf({ directories }: Chromium, name: string): Promise<Ext
 }
 
 /** As many extensions as the live ones, of which the last is new. */
-async function restart(chromium: Chromium, spec: LaunchSpec, host: Host): Promise<number> {
+async function restart(chromium: Chromium, spec: LaunchSpec, host: BrowserHost): Promise<number> {
   const started = systemClock.monotonic();
-  const left = await chromium.leave(limitMs);
+  const left = await chromium.stopAndKeep(limitMs);
   try {
     const furnish = async (): Promise<readonly ExtensionDirectory[]> => left.extensions;
     const again = await launchChromium({ ...spec, furnish }, host, { adopt: left });

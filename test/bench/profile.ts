@@ -4,8 +4,8 @@ import { chown, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { systemClock } from "../../src/base/clock.js";
-import type { Furnish, LaunchSpec, Left } from "../../src/browser/chromium.js";
-import type { Host } from "../../src/browser/host.js";
+import type { FillWorkspace, LaunchSpec, KeptWorkspace } from "../../src/browser/chromium.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
 import { packProfile } from "../../src/browser/profile/pack-profile.js";
 import { unpackProfile } from "../../src/browser/profile/unpack-profile.js";
@@ -42,8 +42,8 @@ export async function benchProfile({ runs }: { runs: number }): Promise<Report> 
 }
 
 /** The profile of a browser that has run, with as much as a site might keep in it. */
-async function makeTar(host: Host, path: string): Promise<void> {
-  const left = await (await launchChromium(launchSpec({ engine: "chromium" }), host)).leave(10_000);
+async function makeTar(host: BrowserHost, path: string): Promise<void> {
+  const left = await (await launchChromium(launchSpec({ engine: "chromium" }), host)).stopAndKeep(10_000);
   try {
     await fill(left);
     await pipeline(packProfile(left), createWriteStream(path));
@@ -52,7 +52,7 @@ async function makeTar(host: Host, path: string): Promise<void> {
   }
 }
 
-async function fill({ directories, uid }: Left): Promise<void> {
+async function fill({ directories, uid }: KeptWorkspace): Promise<void> {
   const owner = uid ?? process.getuid?.() ?? 0;
   const parts = ["Default", "Service Worker", "CacheStorage", "bench"];
   const places = parts.map((_, at) => join(directories.profile, ...parts.slice(0, at + 1)));
@@ -63,9 +63,9 @@ async function fill({ directories, uid }: Left): Promise<void> {
   await Promise.all([...places, ...names].map((name) => chown(name, owner, owner)));
 }
 
-async function measure(host: Host, headless: boolean, tar: string): Promise<Found> {
+async function measure(host: BrowserHost, headless: boolean, tar: string): Promise<Found> {
   let unpackMs = 0;
-  const furnish: Furnish = async (room) => {
+  const furnish: FillWorkspace = async (room) => {
     const started = systemClock.monotonic();
     await unpackProfile(createReadStream(tar, { highWaterMark: 2 ** 20 }), room, limits);
     unpackMs = systemClock.monotonic() - started;
@@ -75,7 +75,7 @@ async function measure(host: Host, headless: boolean, tar: string): Promise<Foun
   return { emptyMs, profileMs: await launch(host, { headless, furnish }), unpackMs };
 }
 
-async function launch(host: Host, given: Partial<LaunchSpec>): Promise<number> {
+async function launch(host: BrowserHost, given: Partial<LaunchSpec>): Promise<number> {
   const started = systemClock.monotonic();
   const chromium = await launchChromium(launchSpec({ engine: "chromium", ...given }), host);
   const tookMs = systemClock.monotonic() - started;

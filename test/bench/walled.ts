@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { Engine } from "../../src/browser/chromium.js";
 import { closeFiles } from "../../src/browser/extensions/file-access.js";
-import { type Home, makeHome, takeHome } from "../../src/browser/workspace.js";
-import type { Host } from "../../src/browser/host.js";
+import { type Workspace, makeWorkspace, takeWorkspace } from "../../src/browser/workspace.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { etcDirectory } from "../../src/browser/isolation/ladder.js";
 import { makeEtc } from "../../src/browser/isolation/system-files.js";
 import type { Walls } from "../../src/browser/isolation/walls.js";
@@ -21,14 +21,14 @@ export interface Walled {
 }
 
 /** The command line of one of our browsers, but for its network namespace and its cgroup: the private root, its uid, its sandbox. */
-export async function walledCommand(engine: Engine, host: Host): Promise<Walled> {
+export async function walledCommand(engine: Engine, host: BrowserHost): Promise<Walled> {
   const executable = host.executables[engine];
   const { walls } = host;
   if (executable === undefined || walls === undefined) throw new Error(`${engine} cannot be launched in a private root here`);
   const spec = launchSpec({ engine, viewport });
-  const home = takeHome(host);
+  const home = takeWorkspace(host);
   const { directories, uid } = home;
-  await makeHome(home, spec, host);
+  await makeWorkspace(home, spec, host);
   await furnish(home, engine, host);
   const inside = { directories, uid, egress: undefined, hasPolicies: engine === "chromium", hasDisplay: false };
   const facts = { profile: directories.profile, sandbox: walls.sandbox, hasForced: false, lacksPolicy: false };
@@ -37,7 +37,7 @@ export async function walledCommand(engine: Engine, host: Host): Promise<Walled>
   return { executable: program, switches, walls, discard: () => home.discard() };
 }
 
-async function furnish(home: Home, engine: Engine, { scratchDirectory, executables, machinePolicies }: Host): Promise<void> {
+async function furnish(home: Workspace, engine: Engine, { scratchDirectory, executables, machinePolicies }: BrowserHost): Promise<void> {
   const own = home.uid ?? process.getuid?.() ?? 0;
   await makeEtc(etcDirectory(scratchDirectory, own), own);
   if (engine !== "chromium") return;

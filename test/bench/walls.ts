@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { pause, systemClock } from "../../src/base/clock.js";
 import type { Chromium, Engine } from "../../src/browser/chromium.js";
-import type { Host } from "../../src/browser/host.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { etcDirectory } from "../../src/browser/isolation/ladder.js";
 import { rungs } from "../../src/browser/isolation/rungs.js";
 import { makeWalls } from "../../src/browser/isolation/walls.js";
@@ -44,7 +44,7 @@ export async function benchWalls({ runs }: { runs: number }): Promise<Report> {
 }
 
 /** The same host on the lowest rung, with the same sandbox of Chromium's. */
-function withoutRoot(host: Host): Host {
+function withoutRoot(host: BrowserHost): BrowserHost {
   const { tools, walls, scratchDirectory } = host;
   const rung = rungs.find(({ name }) => name === "none");
   if (!rung || !walls) throw new Error("there is no private root here");
@@ -52,13 +52,13 @@ function withoutRoot(host: Host): Host {
   return { ...host, walls: makeWalls({ rung, sandbox: walls.sandbox, tools, system: [], programs: [], policies: "", etcOf }) };
 }
 
-async function pair<Figure>(sides: Pair<Host>, measureOne: (host: Host) => Promise<Figure>): Promise<Pair<Figure>> {
+async function pair<Figure>(sides: Pair<BrowserHost>, measureOne: (host: BrowserHost) => Promise<Figure>): Promise<Pair<Figure>> {
   return { with: await measureOne(sides.with), without: await measureOne(sides.without) };
 }
 
-const launch = (engine: Engine, host: Host): Promise<Chromium> => launchChromium(launchSpec({ engine, viewport }), host);
+const launch = (engine: Engine, host: BrowserHost): Promise<Chromium> => launchChromium(launchSpec({ engine, viewport }), host);
 
-async function measure(engine: Engine, host: Host): Promise<Figures> {
+async function measure(engine: Engine, host: BrowserHost): Promise<Figures> {
   const started = systemClock.monotonic();
   const chromium = await launch(engine, host);
   const launchedAt = systemClock.monotonic();
@@ -67,7 +67,7 @@ async function measure(engine: Engine, host: Host): Promise<Figures> {
 }
 
 /** One beside the other, so that they share the same pages; which of them has settled longer changes from run to run. */
-async function memoryOf(engine: Engine, sides: Pair<Host>, isTurned: boolean): Promise<Pair<number>> {
+async function memoryOf(engine: Engine, sides: Pair<BrowserHost>, isTurned: boolean): Promise<Pair<number>> {
   const first = await launch(engine, isTurned ? sides.without : sides.with);
   const second = await launch(engine, isTurned ? sides.with : sides.without);
   const both = isTurned ? { with: second, without: first } : { with: first, without: second };

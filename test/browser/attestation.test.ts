@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { attest } from "../../src/browser/attestation.js";
 import { Cdp } from "../../src/browser/cdp/cdp.js";
-import type { EgressDoor } from "../../src/browser/chromium.js";
-import type { Host } from "../../src/browser/host.js";
+import type { BrowserProxy } from "../../src/browser/chromium.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { closedRules, type Rules } from "../../src/egress/rules.js";
 import { localRules, openListener, openTestEgress, publicRules, type TestDoor, type Tier, tiers } from "../support/browser/browser-egress.js";
 import { takeCensus } from "../support/browser/chromium-census.js";
@@ -14,7 +14,7 @@ import { kinds } from "../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../support/browser/chromium-launcher.js";
 import { openSite, type Site } from "../support/browser/chromium-site.js";
 
-let host: Host;
+let host: BrowserHost;
 let site: Site;
 const opened: { close(): unknown }[] = [];
 beforeAll(async () => {
@@ -34,7 +34,7 @@ async function openDoor(tier: Tier, rules: Rules): Promise<TestDoor> {
 }
 
 /** The door, with everything to prove. */
-const proving = ({ egress, door }: TestDoor, allowed?: string): EgressDoor =>
+const proving = ({ egress, door }: TestDoor, allowed?: string): BrowserProxy =>
   ({ ...door, attesting: { usage: () => egress.usage(), ...(allowed !== undefined && { allowed }) } });
 
 const failure = "the browser's egress is not attested";

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec } from "../../src/browser/chromium.js";
-import type { Host } from "../../src/browser/host.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import type { Rules } from "../../src/egress/rules.js";
 import { localRules, openTestEgress, publicRules, type TestDoor, type Tier, tiers } from "../support/browser/browser-egress.js";
 import { PipeClient } from "../support/browser/chromium-client.js";
@@ -18,7 +18,7 @@ import { until } from "../support/browser/chromium-until.js";
 
 /** Where browsers of any uid can read. */
 const work = mkdtempSync("/var/tmp/remuda-test-extensions-");
-let host: Host;
+let host: BrowserHost;
 let site: Site;
 const doors: TestDoor[] = [];
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { chown, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium } from "../../src/browser/chromium.js";
-import type { Host } from "../../src/browser/host.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { PipeClient } from "../support/browser/chromium-client.js";
 import { openTestHost } from "../support/browser/chromium-host.js";
 import { kinds } from "../support/browser/chromium-kinds.js";
@@ -12,7 +12,7 @@ import { type Site, openSite } from "../support/browser/chromium-site.js";
 import { until } from "../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;
-let host: Host;
+let host: BrowserHost;
 let site: Site;
 beforeAll(async () => {
   [host, site] = await Promise.all([openTestHost(), openSite()]);

@@ -6,11 +6,11 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import type { Chromium } from "../../src/browser/chromium.js";
 import { isWorkspaceName, newWorkspaceName } from "../../src/browser/directories.js";
-import type { Host } from "../../src/browser/host.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
 import { findScratchDirectory, scratchDirectoriesOf } from "../../src/browser/resources/scratch.js";
 import { sweepEarlier, sweepLeftovers } from "../../src/browser/sweep.js";
-import { isLiving, treeOf } from "../../src/browser/resources/processes.js";
+import { isLiving, processTreeOf } from "../../src/browser/resources/processes.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { type DaemonScript, prepareDaemon } from "../support/browser/chromium-daemon.js";
 import { launchSpec, newScratchDirectory, openTestHost, silentLog } from "../support/browser/chromium-host.js";
@@ -20,7 +20,7 @@ import { until } from "../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;
 let script: DaemonScript;
-let neighbour: Host;
+let neighbour: BrowserHost;
 let neighbours: readonly Chromium[];
 // Another daemon on the same machine, whose browsers have to live through all that follows.
 beforeAll(async () => {
@@ -128,14 +128,14 @@ test.runIf(process.platform === "linux")("where a daemon gives no uids, a sweep 
     return spawn("bwrap", ["--ro-bind", "/", "/", "--bind", root, "/mnt", "--unshare-pid", "--", "/bin/sleep", "60"]);
   };
   const [left, other] = [start(host.scratchDirectory), start(foreign)];
-  await until("both started", async () => (await treeOf(left.pid ?? 0)).length + (await treeOf(other.pid ?? 0)).length >= 4);
-  const tree = await treeOf(left.pid ?? 0);
+  await until("both started", async () => (await processTreeOf(left.pid ?? 0)).length + (await processTreeOf(other.pid ?? 0)).length >= 4);
+  const tree = await processTreeOf(left.pid ?? 0);
   const ended = once(left, "exit");
   await sweepLeftovers(host);
   await ended;
   await until("its namespace has ended", async () => (await Promise.all(tree.map(isLiving))).every((isAlive) => !isAlive));
   expect(other.exitCode).toBe(null);
-  for (const pid of await treeOf(other.pid ?? 0)) process.kill(pid, "SIGKILL");
+  for (const pid of await processTreeOf(other.pid ?? 0)) process.kill(pid, "SIGKILL");
   rmSync(foreign, { recursive: true });
   await Promise.all([uids?.close(), host.close()]);
 });

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec } from "../../src/browser/chromium.js";
-import type { Host } from "../../src/browser/host.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 
-let host: Host;
+let host: BrowserHost;
 beforeAll(async () => {
   host = await openTestHost();
 });

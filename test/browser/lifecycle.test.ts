@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LaunchFailed } from "../../src/browser/launch-attempt.js";
-import type { Host } from "../../src/browser/host.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { type FakeChromium, makeFakeChromium, readableByFakes } from "../support/browser/chromium-fake.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 
 let fake: FakeChromium;
-let host: Host;
+let host: BrowserHost;
 beforeAll(async () => {
   fake = await makeFakeChromium();
   host = await openTestHost({ named: bothAre(fake.executable), readablePaths: readableByFakes, launchLimitMs: 1_500 });

@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { LaunchSpec } from "../../src/browser/chromium.js";
-import type { Host } from "../../src/browser/host.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { PipeClient } from "../support/browser/chromium-client.js";
 import { openTestHost } from "../support/browser/chromium-host.js";
 import { kinds } from "../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../support/browser/chromium-launcher.js";
 import { openSite, type Site } from "../support/browser/chromium-site.js";
 
-let host: Host;
+let host: BrowserHost;
 let site: Site;
 beforeAll(async () => {
   [host, site] = await Promise.all([openTestHost(), openSite()]);

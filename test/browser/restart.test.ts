@@ -2,8 +2,8 @@ import { readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { symlinkSync, mkdirSync, rmSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Chromium, LaunchSpec, Left } from "../../src/browser/chromium.js";
-import type { Host } from "../../src/browser/host.js";
+import type { Chromium, LaunchSpec, KeptWorkspace } from "../../src/browser/chromium.js";
+import type { BrowserHost } from "../../src/browser/host.js";
 import { launchChromium } from "../../src/browser/launch.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { PipeClient } from "../support/browser/chromium-client.js";
@@ -12,10 +12,10 @@ import { kinds } from "../support/browser/chromium-kinds.js";
 import { marks, nextRoom, writeBrokenExtension, writeExtension, writeInto } from "../support/archive/extension-files.js";
 import { type LoginSite, lookAround, moveIn, openLoginSite } from "../support/browser/login-site.js";
 
-let host: Host;
+let host: BrowserHost;
 let site: LoginSite;
 const started: Chromium[] = [];
-const lefts: Left[] = [];
+const lefts: KeptWorkspace[] = [];
 beforeAll(async () => {
   [host, site] = await Promise.all([openTestHost(), openLoginSite()]);
 });
@@ -33,13 +33,13 @@ function kept(chromium: Chromium): Chromium {
   started.push(chromium);
   return chromium;
 }
-const leave = async (chromium: Chromium): Promise<Left> => {
-  const left = await chromium.leave(limitMs);
+const leave = async (chromium: Chromium): Promise<KeptWorkspace> => {
+  const left = await chromium.stopAndKeep(limitMs);
   lefts.push(left);
   return left;
 };
 const start = async (spec: LaunchSpec): Promise<Chromium> => kept(await launchChromium(spec, host));
-const startAgain = async (spec: LaunchSpec, left: Left): Promise<Chromium> => {
+const startAgain = async (spec: LaunchSpec, left: KeptWorkspace): Promise<Chromium> => {
   const chromium = kept(await launchChromium({ furnish: async () => left.extensions, ...spec }, host, { adopt: left }));
   lefts.splice(lefts.indexOf(left), 1);
   return chromium;
@@ -89,7 +89,7 @@ describe.each(kinds)("%s", (_, given) => {
     await client.evaluate(moveIn, session);
     // Nothing answers the wish to exit.
     process.kill(-first.pid, "SIGSTOP");
-    const left = await first.leave(300);
+    const left = await first.stopAndKeep(300);
     lefts.push(left);
     expect(left.isWhole).toBe(false);
     const second = await startAgain(spec, left);
@@ -167,7 +167,7 @@ test("a browser that is being left and is killed meanwhile keeps its directories
 test("a browser that has ended has nothing to leave", async () => {
   const first = await start(launchSpec({ engine: "headless-shell" }));
   await first.kill();
-  await expect(first.leave(limitMs)).rejects.toThrow("has ended");
+  await expect(first.stopAndKeep(limitMs)).rejects.toThrow("has ended");
 });
 
 test("what a browser puts in the place of our directories is not written through", async () => {

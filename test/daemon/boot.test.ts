@@ -8,8 +8,8 @@ import { systemClock } from "../../src/base/clock.js";
 import type { Log } from "../../src/base/log.js";
 import { Stops } from "../../src/base/stops.js";
 import { type Config, openConfig } from "../../src/config/config.js";
-import { type Role, startOnGround } from "../../src/daemon/boot.js";
-import type { Lifetime } from "../../src/daemon/shutdown.js";
+import { type Role, boot } from "../../src/daemon/boot.js";
+import type { ProcessContext } from "../../src/daemon/shutdown.js";
 import { isLiving } from "../support/living.js";
 
 let root: string;
@@ -33,7 +33,7 @@ afterEach(async () => {
 
 const note = (fields: object): void => void ("redisPid" in fields && redisPids.push(Number(fields.redisPid)));
 const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
-const lifetime = (): Lifetime => ({
+const lifetime = (): ProcessContext => ({
   log, clock: systemClock, stopping: new AbortController().signal, hurry: new AbortController().signal,
   fail: (error) => faults.push(error),
 });
@@ -54,7 +54,7 @@ test("a role stands on a Redis that is there from before its start until after i
     stops.add("look", look);
     return stops;
   };
-  const stops = await startOnGround(role, config, lifetime());
+  const stops = await boot(role, config, lifetime());
   await stops.run();
   expect(seen).toEqual([true, true]);
   expect(redisPids.map(isLiving)).toEqual([false]);
@@ -65,21 +65,21 @@ test("a role stands on a Redis that is there from before its start until after i
 const idle: Role = async (_, { clock }) => new Stops(clock, 1000);
 
 test("a second daemon on the same directory is refused with the first's process id, and harms nothing", async () => {
-  const first = await startOnGround(idle, config, lifetime());
-  await expect(startOnGround(idle, config, lifetime())).rejects.toThrow(`${config.dataDir} is in use by process ${process.pid}`);
+  const first = await boot(idle, config, lifetime());
+  await expect(boot(idle, config, lifetime())).rejects.toThrow(`${config.dataDir} is in use by process ${process.pid}`);
   expect(redisPids.map(isLiving)).toEqual([true]);
   await first.run();
 });
 
 test("a role that cannot start leaves neither Redis nor lock", async () => {
   const broken: Role = () => Promise.reject(new Error("port in use"));
-  await expect(startOnGround(broken, config, lifetime())).rejects.toThrow("port in use");
+  await expect(boot(broken, config, lifetime())).rejects.toThrow("port in use");
   expect(redisPids.map(isLiving)).toEqual([false]);
-  await (await startOnGround(idle, config, lifetime())).run();
+  await (await boot(idle, config, lifetime())).run();
 });
 
 test("the death of the private Redis is a fault of the daemon", async () => {
-  const stops = await startOnGround(idle, config, lifetime());
+  const stops = await boot(idle, config, lifetime());
   for (const pid of redisPids) process.kill(pid, "SIGKILL");
   await expect.poll(() => faults.length, { timeout: 5000 }).toBe(1);
   await stops.run();
@@ -93,6 +93,6 @@ test("a given Redis is used as it is, and none is started", async () => {
     urls.push(redisUrl.reveal());
     return new Stops(clock, 1000);
   };
-  await (await startOnGround(role, opened.config, lifetime())).run();
+  await (await boot(role, opened.config, lifetime())).run();
   expect([urls, existsSync(join(opened.config.dataDir, "redis"))]).toEqual([["redis://elsewhere:1"], false]);
 });

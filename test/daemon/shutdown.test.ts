@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { beforeEach, expect, test } from "vitest";
 import type { Log } from "../../src/base/log.js";
 import { Stops } from "../../src/base/stops.js";
-import { type Lifetime, runDaemon, type Start } from "../../src/daemon/shutdown.js";
+import { type ProcessContext, runDaemon, type Start } from "../../src/daemon/shutdown.js";
 import { DrivenClock } from "../support/driven-clock.js";
 
 let clock: DrivenClock;
@@ -18,7 +18,7 @@ const say = (_: object, message: string): void => void said.push(message);
 const log: Log = { debug: say, info: say, warn: say, error: say, child: () => log };
 
 /** Runs a role whose stop is the one given; `ended` is the exit code once there is one. */
-function run(stop: (lifetime: Lifetime) => Promise<unknown> | unknown, start: Start = async (lifetime) => {
+function run(stop: (lifetime: ProcessContext) => Promise<unknown> | unknown, start: Start = async (lifetime) => {
   const stops = new Stops(clock, 1_000_000);
   stops.add("the only part", () => stop(lifetime));
   return stops;
@@ -30,7 +30,7 @@ function run(stop: (lifetime: Lifetime) => Promise<unknown> | unknown, start: St
 }
 
 const never = (): Promise<never> => new Promise(() => {});
-const untilHurry = ({ hurry }: Lifetime): Promise<void> =>
+const untilHurry = ({ hurry }: ProcessContext): Promise<void> =>
   new Promise((resolve) => hurry.addEventListener("abort", () => resolve()));
 
 test("it runs until a signal, then stops once and ends with 0", async () => {
@@ -99,7 +99,7 @@ test.each(["uncaughtException", "unhandledRejection"])("an %s is logged, stops i
 });
 
 test("a part that cannot go on stops the whole", async () => {
-  let fail: Lifetime["fail"] = () => {};
+  let fail: ProcessContext["fail"] = () => {};
   const daemon = run(() => {}, async (lifetime) => {
     fail = lifetime.fail;
     return new Stops(clock, 1000);

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { Bucket } from "../../src/egress/limits.js";
-import { makeOwn } from "../../src/egress/reserved-endpoints.js";
+import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { type BedOptions, type EgressBed, openEgress, rulesFor } from "../support/egress/egress-bed.js";
 import { ask, openTunnel, readText } from "../support/egress/egress-client.js";
@@ -87,7 +87,7 @@ describe("what belongs to the service itself", () => {
   ])("is denied by %s, though rules open it", async (_, host, asked) => {
     const origin = await openOrigin((__, reply) => reply.end());
     closing.push(() => origin.close());
-    const bed = await bedFor({ parts: { own: makeOwn([{ host, port: origin.port }]) } });
+    const bed = await bedFor({ parts: { own: makeReservedEndpoints([{ host, port: origin.port }]) } });
     const { status, answer } = await openTunnel(bed.port, `${asked}:${origin.port}`);
     expect(status).toBe(403);
     expect(answer).toContain('"rule":"remuda"');
@@ -105,7 +105,7 @@ describe("what belongs to the service itself", () => {
   });
 
   test("is nothing on other ports or machines", () => {
-    const own = makeOwn([{ host: "127.0.0.1", port: 4700 }, { host: "192.0.2.7", port: 6379 }]);
+    const own = makeReservedEndpoints([{ host: "127.0.0.1", port: 4700 }, { host: "192.0.2.7", port: 6379 }]);
     expect(own.isOwn("127.0.0.1", 4701)).toBe(false);
     expect(own.isOwn("192.0.2.8", 4700)).toBe(false);
     expect(own.isOwn("192.0.2.7", 6379)).toBe(true);

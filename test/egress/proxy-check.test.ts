@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { Secret } from "../../src/base/crypto/secret.js";
-import { makeOwn } from "../../src/egress/reserved-endpoints.js";
+import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import { makeProbe, type ProbeParts } from "../../src/egress/proxy-check.js";
 import type { Upstream } from "../../src/registry/proxies/proxy.js";
 import { resolveBy } from "../support/egress/egress-bed.js";
@@ -27,7 +27,7 @@ const upstream = (port: number, over: Partial<Upstream> = {}): Upstream => ({ id
 const signed = { username: credentials.username, password: new Secret(credentials.password) };
 const probeWith = (over: Partial<ProbeParts> = {}) =>
   makeProbe({
-    clock: systemClock, own: makeOwn([]), defaultUrl: "http://127.0.0.1:1/", limitMs: 5000,
+    clock: systemClock, own: makeReservedEndpoints([]), defaultUrl: "http://127.0.0.1:1/", limitMs: 5000,
     resolve: resolveBy({ "origin.example": ["93.184.216.34"], "inside.example": ["10.0.0.7"], "mixed.example": ["93.184.216.34", "127.0.0.1"] }), ...over,
   });
 const check = (through: Upstream, url?: string, over: Partial<ProbeParts> = {}) => probeWith(over)(through, url, new AbortController().signal);
@@ -140,7 +140,7 @@ test("a name that only the proxy can resolve is asked for; without a URL the ope
 
 test("a port of Remuda itself is no proxy, and is not connected to", async () => {
   const [origin, proxy] = [await opened(startOrigin()), await opened(startHttpProxy())];
-  const own = makeOwn([{ host: "127.0.0.1", port: proxy.port }]);
+  const own = makeReservedEndpoints([{ host: "127.0.0.1", port: proxy.port }]);
   expect(await check(upstream(proxy.port), urlOf(origin), { own })).toEqual(unavailable);
   expect(proxy.targets).toEqual([]);
 });

@@ -5,10 +5,10 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { makeOwn } from "../../src/egress/reserved-endpoints.js";
-import { OwnPlaces, redisPlaces } from "../../src/daemon/reserved-endpoints.js";
+import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
+import { EndpointWatch, redisEndpoints } from "../../src/daemon/reserved-endpoints.js";
 import { connect } from "../../src/store/redis/connect.js";
-import { Store } from "../../src/store/redis/redis.js";
+import { ScriptStore } from "../../src/store/redis/redis.js";
 import { until } from "../support/browser/chromium-until.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { makeLogBook } from "../support/http/http-server.js";
@@ -19,9 +19,9 @@ const { log } = makeLogBook();
 
 test("an address that a failover gives to Redis's name is closed at the next look, and the former one stays so", async () => {
   let addresses = ["10.0.0.1"];
-  const own = new OwnPlaces({ clock, log, sources: [], addressesOf: async () => addresses });
-  await own.add(redisPlaces("redis://redis.example:6380")[0]);
-  const { isOwn } = makeOwn(own.places);
+  const own = new EndpointWatch({ clock, log, sources: [], addressesOf: async () => addresses });
+  await own.add(redisEndpoints("redis://redis.example:6380")[0]);
+  const { isOwn } = makeReservedEndpoints(own.places);
   expect([isOwn("10.0.0.1", 6380), isOwn("10.0.0.2", 6380), isOwn("10.0.0.1", 6379)]).toEqual([true, false, false]);
   addresses = ["10.0.0.2", "fd00::2"];
   await own.refresh();
@@ -30,20 +30,20 @@ test("an address that a failover gives to Redis's name is closed at the next loo
 
 test("what the deployment tells of is closed by its addresses; a source or a name that fails opens nothing, and nothing grows without end", async () => {
   let told = [{ host: "node.example", port: 4700 }];
-  const own = new OwnPlaces({
+  const own = new EndpointWatch({
     clock, log, sources: [async () => told, () => Promise.reject(new Error("no Redis"))],
     addressesOf: async (host) => (host === "gone.example" ? Promise.reject(new Error("ENOTFOUND")) : ["10.1.0.1"]),
   });
   await own.add({ host: "gone.example", port: 1 });
   await own.refresh();
-  expect(makeOwn(own.places).isOwn("10.1.0.1", 4700)).toBe(true);
+  expect(makeReservedEndpoints(own.places).isOwn("10.1.0.1", 4700)).toBe(true);
   told = [];
   await own.refresh();
-  expect(makeOwn(own.places).isOwn("10.1.0.1", 4700)).toBe(true);
+  expect(makeReservedEndpoints(own.places).isOwn("10.1.0.1", 4700)).toBe(true);
   told = Array.from({ length: 3000 }, (_, i) => ({ host: "node.example", port: 10_000 + i }));
   await own.refresh();
   expect(own.places.length).toBeLessThanOrEqual(1000);
-  expect(makeOwn(own.places).isOwn("10.1.0.1", 12_999)).toBe(true);
+  expect(makeReservedEndpoints(own.places).isOwn("10.1.0.1", 12_999)).toBe(true);
 });
 
 async function freePort(): Promise<number> {
@@ -68,8 +68,8 @@ async function startRedisAt(...args: string[]): Promise<number> {
 test("a master tells of its replicas and a replica of its master, so that a failover finds the other closed already", async () => {
   const master = await startRedisAt();
   const replica = await startRedisAt("--replicaof", "127.0.0.1", `${master}`, "--repl-diskless-sync-delay", "0");
-  const storeAt = async (port: number): Promise<Store> => {
-    const store = new Store(connect({ url: `redis://127.0.0.1:${port}`, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 2000 }), silentLog);
+  const storeAt = async (port: number): Promise<ScriptStore> => {
+    const store = new ScriptStore(connect({ url: `redis://127.0.0.1:${port}`, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 2000 }), silentLog);
     onTestFinished(() => store.close());
     await store.open(new AbortController().signal);
     return store;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { closedRules, type Dialled, isStillAllowed, judge, type Rules, type Upstream, type Way } from "../../src/egress/rules.js";
+import { closedRules, type DialledTarget, isStillAllowed, judgeTarget, type Rules, type Upstream, type Route } from "../../src/egress/rules.js";
 import { type HostPattern, parseHostPattern } from "../../src/base/net/hosts.js";
 
 function patterns(...texts: string[]): HostPattern[] {
@@ -28,7 +28,7 @@ const addresses: Record<string, readonly string[]> = {
 /** Ports of the service on this machine: its API on loopback and on its public address. */
 const own = { isOwn: (address: string, port: number) => port === 4700 && ["127.0.0.1", "::1", "203.0.114.7"].includes(address) };
 
-async function judged(rules: Rules, text: string): Promise<{ readonly way: Way; readonly resolved: readonly string[] }> {
+async function judged(rules: Rules, text: string): Promise<{ readonly way: Route; readonly resolved: readonly string[] }> {
   const [, host = "", port] = /^(.*?)(?: (\d+))?$/s.exec(text) ?? [];
   const resolved: string[] = [];
   const resolve = async (name: string): Promise<readonly string[]> => {
@@ -36,7 +36,7 @@ async function judged(rules: Rules, text: string): Promise<{ readonly way: Way; 
     if (name === "failing.example") throw new Error("ESERVFAIL");
     return addresses[name] ?? [];
   };
-  return { way: await judge(rules, { host, port: Number(port ?? 443) }, { resolve, own }), resolved };
+  return { way: await judgeTarget(rules, { host, port: Number(port ?? 443) }, { resolve, own }), resolved };
 }
 
 /** `by` of a denial, `upstream id`, or the addresses to dial. */
@@ -181,9 +181,9 @@ test("a name is resolved once, and no message tells an address", async () => {
 });
 
 describe("an open tunnel after a swap of rules", () => {
-  const direct = (host: string, address: string): Dialled => ({ host, port: 443, address });
-  const carried = (host: string, upstreamId: string): Dialled => ({ host, port: 443, upstreamId });
-  test.each<[string, Rules, Dialled, boolean]>([
+  const direct = (host: string, address: string): DialledTarget => ({ host, port: 443, address });
+  const carried = (host: string, upstreamId: string): DialledTarget => ({ host, port: 443, upstreamId });
+  test.each<[string, Rules, DialledTarget, boolean]>([
     ["a host that is allowed", allowing("public.example"), direct("public.example", "8.8.8.8"), true], ["a host that is no longer", allowing("other.example"), direct("public.example", "8.8.8.8"), false],
     ["a list that is gone", open, direct("public.example", "8.8.8.8"), true], ["closed", closedRules, direct("public.example", "8.8.8.8"), false], ["another port only", allowing("public.example:80"), direct("public.example", "8.8.8.8"), false],
     ["a private address that is still open", opening("10.0.0.0/8"), direct("private.example", "10.0.0.5"), true], ["one that is open by name", opening("private.example"), direct("private.example", "10.0.0.5"), true],

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { makeOwn } from "../../src/egress/reserved-endpoints.js";
+import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import { canFindPeerUid, findPeerUid } from "../../src/egress/peer.js";
 import { compileSources } from "../support/compiled.js";
 import { openEgress, rulesFor } from "../support/egress/egress-bed.js";
@@ -43,7 +43,7 @@ test("a page of one daemon does not get out through a proxy of another, even whe
 });
 
 test.each(["127.114.0.1", "127.114.255.254"])("%s is closed at every port, and by every way to write it", async (address) => {
-  const own = makeOwn([]);
+  const own = makeReservedEndpoints([]);
   expect([own.isOwn(address, 1), own.isOwn(address, 65_535), own.isOwn("127.113.0.1", 1), own.isOwn("127.11.4.1", 1)]).toEqual([true, true, false, false]);
   const bed = await openEgress(rulesFor(["127.0.0.0/8", "0.0.0.0/0", "::/0"]), { parts: { resolve: async () => [address] } });
   const octets = address.split(".").map(Number);

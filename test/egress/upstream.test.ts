@@ -4,7 +4,7 @@ import { Server as ChainServer } from "proxy-chain";
 import { afterEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { Secret } from "../../src/base/crypto/secret.js";
-import { makeOwn } from "../../src/egress/reserved-endpoints.js";
+import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import type { Rules, Upstream } from "../../src/egress/rules.js";
 import { dialThrough } from "../../src/egress/upstream.js";
 import { type BedOptions, type EgressBed, openEgress, patterns } from "../support/egress/egress-bed.js";
@@ -136,7 +136,7 @@ test("routes choose in their order, bypass goes directly, and a private target n
 
 test("a proxy is not dialled where the service itself listens", async () => {
   const { upstream, accepted } = await open("http");
-  const bed = await bedFor(rulesThrough(upstream), { parts: { own: makeOwn([{ host: "0.0.0.0", port: upstream.port }]) } });
+  const bed = await bedFor(rulesThrough(upstream), { parts: { own: makeReservedEndpoints([{ host: "0.0.0.0", port: upstream.port }]) } });
   expect(await openTunnel(bed.port, "site.test:443")).toMatchObject({ status: 502 });
   expect(accepted).toHaveLength(0);
 });

@@ -1,5 +1,5 @@
 import { homeOf, newPoolId, type PoolId } from "../../src/base/ids.js";
-import { sideBySide } from "../../src/base/concurrently.js";
+import { forEachConcurrently } from "../../src/base/concurrently.js";
 import type { TestRedis } from "../support/store/redis.js";
 import { openStoreBed, poolConfig, request, writeOf } from "../support/store/store-bed.js";
 
@@ -7,7 +7,7 @@ import { openStoreBed, poolConfig, request, writeOf } from "../support/store/sto
 export async function makeShortPools(redis: TestRedis, count: number): Promise<readonly PoolId[]> {
   const bed = await openStoreBed(redis, { project: "default" });
   const ids = Array.from({ length: count }, newPoolId);
-  const failures = await sideBySide(ids.entries(), 50, async ([place, id]) => {
+  const failures = await forEachConcurrently(ids.entries(), 50, async ([place, id]) => {
     await bed.projects.addPool(id);
     await bed.homes.createPool(homeOf(id), { id, write: writeOf(poolConfig({ size: 5, name: `short-${place}` })), request: request() });
     await bed.projects.openPool(id);

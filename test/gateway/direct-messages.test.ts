@@ -6,11 +6,11 @@ import { systemClock } from "../../src/base/clock.js";
 import { type LeaseId, newBrowserId, newControlId, newRequestId, onDemandHome } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { sign } from "../../src/base/crypto/signature.js";
-import { makeDirectWay, makeTellDirectly } from "../../src/gateway/relay/direct-messages.js";
-import type { Outcome } from "../../src/gateway/relay/command-result.js";
-import { makeAskNode } from "../../src/lease/ask-node.js";
+import { makeDirectMessages, makeSendDirectly } from "../../src/gateway/relay/direct-messages.js";
+import type { CommandResult } from "../../src/gateway/relay/command-result.js";
+import { makeRequestNode } from "../../src/lease/ask-node.js";
 import type { Browser } from "../../src/pool/browser.js";
-import type { NodeMessage, Wire } from "../../src/pool/ports/messages.js";
+import type { NodeMessage, Messages } from "../../src/pool/ports/messages.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { nodeA } from "../support/store/pool-bed.js";
 
@@ -19,11 +19,11 @@ const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandHome),
 
 let server: Server;
 let heard: NodeMessage[];
-let outcome: Outcome | undefined;
+let outcome: CommandResult | undefined;
 beforeEach(async () => {
   heard = [];
   outcome = { isDone: true };
-  const way = makeDirectWay({
+  const way = makeDirectMessages({
     secret, clock: systemClock, log: silentLog,
     hear: async (given) => {
       heard.push(given);
@@ -42,7 +42,7 @@ afterEach(async () => {
 });
 
 const portOf = (): number => (server.address() as AddressInfo).port;
-const tell = (more: { secret?: Secret; port?: number; suspected?: number[]; findNode?: () => Promise<undefined> } = {}) => makeTellDirectly({
+const tell = (more: { secret?: Secret; port?: number; suspected?: number[]; findNode?: () => Promise<undefined> } = {}) => makeSendDirectly({
   secret: more.secret ?? secret, clock: systemClock, log: silentLog, unreachable: ({ port }) => void more.suspected?.push(port),
   findNode: more.findNode ?? (async () => ({ host: "127.0.0.1", port: more.port ?? portOf() })),
 });
@@ -104,18 +104,18 @@ test("other paths and methods are not its own", async () => {
 });
 
 const browser = { id: message.browser, node: nodeA, lease: { id: message.lease } } as Browser;
-const wireThat = (toNode: Wire["toNode"]): Wire => ({ toNode, toControl: async () => {} });
+const wireThat = (toNode: Messages["toNode"]): Messages => ({ toNode, toControl: async () => {} });
 
 test("a question that Redis does not bring is answered directly", async () => {
-  const lost = makeAskNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
+  const lost = makeRequestNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
   expect(await lost.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
-  const away = makeAskNode(newControlId(), { wire: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell() });
+  const away = makeRequestNode(newControlId(), { wire: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell() });
   expect(await away.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
   expect(heard).toMatchObject([{ kind: "ask", lease: message.lease }, { kind: "ask" }]);
 });
 
 test("one that Redis brings is not asked twice", async () => {
-  const asking = makeAskNode(newControlId(), {
+  const asking = makeRequestNode(newControlId(), {
     clock: systemClock, tellDirectly: tell(),
     wire: wireThat(async (_, asked) => {
       if (asked.kind === "ask") asking.hear({ kind: "answer", question: asked.question, ok: true });
@@ -126,14 +126,14 @@ test("one that Redis brings is not asked twice", async () => {
 });
 
 test("a node that hears neither way is silent; where Redis is away as well, that is what is told", async () => {
-  const deaf = makeAskNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell({ port: 1 }) });
+  const deaf = makeRequestNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell({ port: 1 }) });
   expect(await deaf.ask(browser, { kind: "navigate", url: "about:blank" }, 700)).toEqual({ kind: "silent" });
-  const away = makeAskNode(newControlId(), { wire: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell({ port: 1 }) });
+  const away = makeRequestNode(newControlId(), { wire: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell({ port: 1 }) });
   await expect(away.ask(browser, { kind: "navigate", url: "about:blank" })).rejects.toThrow("Redis is away");
 });
 
 test("a lease that there is not has nothing to be asked about", async () => {
-  const asking = makeAskNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
+  const asking = makeRequestNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
   const { lease: _, ...idle } = browser;
   expect(await asking.ask(idle as Browser, { kind: "navigate", url: `about:blank?${newRequestId()}` })).toEqual({ kind: "failed" });
 });

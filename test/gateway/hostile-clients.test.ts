@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { afterEach, expect, test } from "vitest";
-import type { Limits } from "../../src/gateway/limits.js";
+import type { GatewayLimits } from "../../src/gateway/limits.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { refusedUpgrade } from "../support/gateway/gateway-bed.js";
@@ -11,7 +11,7 @@ import { usualStallMs } from "../support/stall.js";
 const mebibyte = 1024 * 1024;
 
 let browser: GatewayBrowser;
-const open = async (limits: Partial<Limits> = {}): Promise<void> => {
+const open = async (limits: Partial<GatewayLimits> = {}): Promise<void> => {
   browser = await openGatewayBrowser({}, { limits });
 };
 afterEach(async () => browser.close());

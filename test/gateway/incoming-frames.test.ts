@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { Incoming } from "../../src/gateway/incoming-frames.js";
+import { IncomingFrames } from "../../src/gateway/incoming-frames.js";
 import { frame } from "../support/gateway/raw-frames.js";
 
 const kibibyte = 1024;
@@ -13,7 +13,7 @@ async function received(pieces: readonly Buffer[]): Promise<string[]> {
   const socket = new WebSocket(null as never, undefined, { isServer: true } as never);
   const messages: string[] = [];
   socket.on("message", (data: Buffer) => messages.push(data.toString()));
-  const incoming = new Incoming();
+  const incoming = new IncomingFrames();
   const through = Object.assign(stream, { setTimeout: () => {}, setNoDelay: () => {} });
   (socket as unknown as { setSocket(socket: unknown, head: Buffer, options: object): void }).setSocket(through, Buffer.alloc(0), { maxPayload: 0 });
   through.prependListener("data", (chunk: Buffer) => incoming.take(chunk));
@@ -51,7 +51,7 @@ test("a message in fragments, with a ping between them, is what it was", async (
 });
 
 test("what is not whole is counted until it is, pings are not", () => {
-  const incoming = new Incoming();
+  const incoming = new IncomingFrames();
   incoming.take(frame("x".repeat(5000), { isLast: false }));
   const first = incoming.unfinishedBytes;
   expect(first).toBeGreaterThanOrEqual(5000);

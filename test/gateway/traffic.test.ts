@@ -1,17 +1,17 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import type { Limits } from "../../src/gateway/limits.js";
+import type { GatewayLimits } from "../../src/gateway/limits.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 
 const mebibyte = 1024 * 1024;
 /** As far as Chromium's pipe goes, which an operator may choose. */
-const wide: Partial<Limits> = { messageBytes: 100 * mebibyte, unfinished: { browserBytes: 256 * mebibyte, daemonBytes: 512 * mebibyte } };
+const wide: Partial<GatewayLimits> = { messageBytes: 100 * mebibyte, unfinished: { browserBytes: 256 * mebibyte, daemonBytes: 512 * mebibyte } };
 
 let browser: GatewayBrowser;
-const open = async (limits: Partial<Limits> = {}): Promise<void> => {
+const open = async (limits: Partial<GatewayLimits> = {}): Promise<void> => {
   browser = await openGatewayBrowser({}, { limits });
 };
 afterEach(async () => browser.close());

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type BrowserId, homeOf, type ProfileId } from "../../src/base/ids.js";
 import type { SessionCreate, SessionPatch } from "../../src/spec/bodies.js";
 import { makeFill } from "../../src/pool/fill.js";
-import { makeRefresh, makeRefreshHome } from "../../src/pool/refresh.js";
+import { makeRefresh, makeRefreshPartition } from "../../src/pool/refresh.js";
 import type { Session } from "../../src/pool/session.js";
-import { makeUpkeep } from "../../src/pool/maintenance.js";
+import { makeMaintenance } from "../../src/pool/maintenance.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
@@ -257,7 +257,7 @@ test("what was claimed after the save stays, however often it is told; a profile
   const before = (await pool.browsers()).map(({ id }) => id).toSorted();
   expect(before).toHaveLength(2);
   await refresh(login);
-  await makeRefreshHome(control.bed)(pool.home);
+  await makeRefreshPartition(control.bed)(pool.home);
   expect((await pool.browsers()).map(({ id, state }) => [id, state]).toSorted()).toEqual(before.map((id) => [id, "idle"]));
 });
 
@@ -267,7 +267,7 @@ test("browsers from before the pool followed a profile stay in service, until th
   await save(control.bed, login);
   expect(await control.updatePool(bare.id, { profile: { name: "login" } }, callerOf())).toMatchObject({ kind: "done", value: { config: { refresh_on_profile_update: true } } });
   expect(await control.updatePool(deaf.id, { refresh_on_profile_update: true }, callerOf())).toMatchObject({ kind: "done" });
-  const tick = makeRefreshHome(control.bed);
+  const tick = makeRefreshPartition(control.bed);
   for (const pool of [bare, deaf]) await tick(pool.home);
   expect([await states(bare), await states(deaf)]).toEqual([["idle", "idle"], ["idle", "idle"]]);
   await save(control.bed, login);
@@ -281,8 +281,8 @@ test("a save whose word was lost is found by the recycle tick, also for what was
   const [late] = await asking.claim(1);
   for (const pool of [asking, silent, old]) await pool.age(5);
   await save(control.bed, login);
-  const upkeep = makeUpkeep({
-    ...control.bed, jobs: { add: async (more) => void control.bed.jobs.push(...more) }, clock: systemClock, log: silentLog, fill: async () => {}, refresh: makeRefreshHome(control.bed),
+  const upkeep = makeMaintenance({
+    ...control.bed, jobs: { add: async (more) => void control.bed.jobs.push(...more) }, clock: systemClock, log: silentLog, fill: async () => {}, refresh: makeRefreshPartition(control.bed),
     queues: { drop: async () => {}, keep: async () => {} }, maxLeases: null, listensMs: async () => 0, lostAfterMs: { node: 1, control: 1 },
   });
   await upkeep.recycle();
@@ -295,6 +295,6 @@ test("a save whose word was lost is found by the recycle tick, also for what was
 
 test("a home that is no pool has nothing to be refreshed", async () => {
   const { browser } = await session(saving);
-  await makeRefreshHome(control.bed)(homeOf(browser.id));
+  await makeRefreshPartition(control.bed)(homeOf(browser.id));
   expect((await recordOf(browser.id))?.state).toBe("leased");
 });

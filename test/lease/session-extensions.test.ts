@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { done, type Done, refusal, type Refusal } from "../../src/base/errors.js";
 import { type Digest, newExtensionId, newLeaseId } from "../../src/base/ids.js";
-import type { NodeAnswer } from "../../src/pool/ports/messages.js";
-import { Configs } from "../../src/pool/launch-templates.js";
-import type { PoolConfig } from "../../src/spec/launch-template.js";
+import type { NodeReply } from "../../src/pool/ports/messages.js";
+import { SessionReader } from "../../src/pool/launch-templates.js";
+import type { PoolSpec } from "../../src/spec/launch-template.js";
 import { makeAddExtensions } from "../../src/lease/add-extensions.js";
 import type { ReceiveExtensions, SentExtension } from "../../src/pool/ports/sent-extensions.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
@@ -14,7 +14,7 @@ let count = 0;
 /** What was done, in order. */
 let journal: string[] = [];
 let faults: Record<string, string[]> = {};
-let answer: NodeAnswer = { kind: "done" };
+let answer: NodeReply = { kind: "done" };
 let asked: unknown[] = [];
 let whileReceiving: () => Promise<unknown> = async () => {};
 let whileKeeping: () => Promise<unknown> = async () => {};
@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => control.close());
 
-async function held(over: Partial<PoolConfig> = {}): Promise<{ pool: PoolBed; lent: Held }> {
+async function held(over: Partial<PoolSpec> = {}): Promise<{ pool: PoolBed; lent: Held }> {
   const pool = await PoolBed.filled(control.bed, { size: 1, ...over });
   return { pool, lent: await pool.lend() };
 }
@@ -38,7 +38,7 @@ const receive = (items: readonly SentExtension[]): ReceiveExtensions => async ()
 
 function add(ref: string, items: readonly SentExtension[] | ReceiveExtensions, caller = callerOf()): Promise<Done<null> | Refusal> {
   const { bed } = control;
-  const configs = new Configs(bed.homes, { proxies: bed.proxies, profiles: bed.profiles });
+  const configs = new SessionReader(bed.homes, { proxies: bed.proxies, profiles: bed.profiles });
   const run = makeAddExtensions({
     homes: bed.homes, projects: bed.projects, configs, clock: control.clock, answerLimitMs: 55_000,
     async faultsOf(path) {
@@ -120,7 +120,7 @@ test("what was refused on arrival is passed on, and nothing more is done", async
   expect(journal).toEqual([]);
 });
 
-test.each<[NodeAnswer, object]>([
+test.each<[NodeReply, object]>([
   [{ kind: "failed", text: "a: Chromium says no", code: "bad_request" }, { code: "bad_request", message: "a: Chromium says no" }],
   [{ kind: "failed", text: "it broke" }, { code: "extension_failed", message: "it broke" }],
   [{ kind: "failed" }, { code: "extension_failed" }],

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { newLeaseId, newProxyId } from "../../src/base/ids.js";
 import type { SessionPatch } from "../../src/spec/bodies.js";
 import { makeFill } from "../../src/pool/fill.js";
-import type { PoolConfig } from "../../src/spec/launch-template.js";
+import type { PoolSpec } from "../../src/spec/launch-template.js";
 import type { Session } from "../../src/pool/session.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { type Held, nodeA, PoolBed } from "../support/store/pool-bed.js";
@@ -19,7 +19,7 @@ const retry = () => callerOf({ retryCount: 1 });
 const holderOf = async (name: string) => (await control.bed.projects.findName("session", name))?.owner;
 
 /** A pool that the project knows, filled as the daemon fills it. */
-async function filled(size = 1, over: Partial<PoolConfig> = {}): Promise<PoolBed> {
+async function filled(size = 1, over: Partial<PoolSpec> = {}): Promise<PoolBed> {
   const { bed } = control;
   const pool = await PoolBed.create(bed, { size, name: "herd", ...over });
   await bed.projects.addPool(pool.id);

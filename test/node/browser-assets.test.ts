@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { ProfileId } from "../../src/base/ids.js";
 import { directoriesOf } from "../../src/browser/directories.js";
 import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
-import { Furnishing, type FurnishingPorts } from "../../src/node/browser-assets.js";
+import { BrowserAssets, type BrowserAssetPorts } from "../../src/node/browser-assets.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 
 const profile = "0".repeat(24) as ProfileId;
@@ -12,8 +12,8 @@ const never = async (): Promise<never> => {
 };
 const room = (signal: AbortSignal) => ({ directories: directoriesOf("/nowhere", newBrowserId(onDemandHome)), uid: null, signal });
 
-function furnishingFrom(over: Pick<FurnishingPorts, "archives" | "unpackProfile">): Furnishing {
-  return new Furnishing({
+function furnishingFrom(over: Pick<BrowserAssetPorts, "archives" | "unpackProfile">): BrowserAssets {
+  return new BrowserAssets({
     extensions: { find: never, noteUse: never }, profiles: { find: async () => ({ id: profile, createdAt: 0 }) as never, noteUse: async () => {} },
     cache: { take: never }, unpackExtension: never, log: silentLog, ...over,
   });

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { UploadedExtension } from "../../src/pool/ports/messages.js";
 import type { Slot } from "../../src/node/slot.js";
-import { killProcess, treeOf } from "../../src/browser/resources/processes.js";
+import { killProcess, processTreeOf } from "../../src/browser/resources/processes.js";
 import { until } from "../support/browser/chromium-until.js";
 import type { FakeExtension } from "../support/browser/chromium-fake.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
@@ -197,7 +197,7 @@ test("a browser that is killed as it is given one is over, and nothing of it is 
   const { directories, pid } = slot.chromium;
   const late = await item("late", "late");
   // The browser itself first: by bubblewrap's end alone it would live on for a moment, and answer.
-  for (const each of (await treeOf(pid)).toReversed()) killProcess(each);
+  for (const each of (await processTreeOf(pid)).toReversed()) killProcess(each);
   const outcome = await node.uploads.add(slot, held.lease, [late]).catch(() => undefined);
   expect(outcome?.isDone).not.toBe(true);
   await until("the record's end", async () => (await pool.state(held.id)) === "gone");

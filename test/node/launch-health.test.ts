@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { Health } from "../../src/node/launch-health.js";
+import { LaunchHealth } from "../../src/node/launch-health.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { DrivenClock } from "../support/driven-clock.js";
 
 function healthOn(clock: DrivenClock) {
   const told: (number | "wake")[] = [];
-  const health = new Health({
+  const health = new LaunchHealth({
     clock, log: silentLog, backoff: { initialMs: 1000, maxMs: 3000 }, changed: () => {},
     rest: async (ms) => void told.push(ms), wake: async () => void told.push("wake"),
   });

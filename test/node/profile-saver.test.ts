@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, onDemandHome, type BrowserId, type LeaseId, type ProfileId } from "../../src/base/ids.js";
-import { treeOf } from "../../src/browser/resources/processes.js";
-import type { LaunchConfig } from "../../src/spec/launch-template.js";
+import { processTreeOf } from "../../src/browser/resources/processes.js";
+import type { LaunchTemplate } from "../../src/spec/launch-template.js";
 import type { Slot } from "../../src/node/slot.js";
 import { homeKey } from "../../src/store/redis/keys.js";
 import { until } from "../support/browser/chromium-until.js";
@@ -27,11 +27,11 @@ interface Session {
   readonly slot: Slot;
 }
 
-async function session(profile: ProfileId | undefined, over: Partial<LaunchConfig> = {}): Promise<Session> {
+async function session(profile: ProfileId | undefined, over: Partial<LaunchTemplate> = {}): Promise<Session> {
   const id = newBrowserId(onDemandHome);
   const lease = newLeaseId();
   const { size: _, fill_rate_per_minute: __, timeout_seconds: ___, reset_on_release: ____, ...launch } = poolConfig();
-  const config: LaunchConfig = { ...launch, ...(profile && { profile_id: profile, profile: { id: profile, save_changes: true } }), ...over };
+  const config: LaunchTemplate = { ...launch, ...(profile && { profile_id: profile, profile: { id: profile, save_changes: true } }), ...over };
   const reply = await node.bed.homes.createSession(onDemandHome, {
     candidate: { id, node: nodeA, facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }) },
     waiter: { id: request(), lease, control: controlA, connection: request(), timeoutSeconds: 60 }, config,
@@ -148,7 +148,7 @@ test("a retire job that comes again while the first one saves joins it, and says
   const first = await remove(saving);
   const before = (await node.bed.homes.findBrowser(saving.id))?.browser.claim;
   await node.bed.redis.zadd(homeKey(node.bed.project, onDemandHome, "retiring"), 1, saving.id);
-  const paused = (await treeOf(saving.slot.chromium.pid)).at(-1) ?? 0;
+  const paused = (await processTreeOf(saving.slot.chromium.pid)).at(-1) ?? 0;
   process.kill(paused, "SIGSTOP");
   const working = first();
   await until("its end begun", () => saving.slot.isEnding);

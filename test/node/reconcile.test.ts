@@ -145,7 +145,7 @@ test("whoever drives a browser that its record calls idle is cut", async () => {
   await restore();
   await node.clock.advance(5000);
   await until("the cut", () => cuts.length > 0);
-  await until("the rest", () => slot.stray === undefined);
+  await until("the rest", () => slot.unknownLease === undefined);
   expect(await pool.state(slot.id)).toBe("idle");
 });
 

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { Gateway } from "../../src/gateway/gateway.js";
 import { defaultGate } from "../../src/gateway/gates/default-gate.js";
-import { defaultLimits } from "../../src/gateway/limits.js";
+import { defaultGatewayLimits } from "../../src/gateway/limits.js";
 import { builtJudge } from "../support/gateway/built-judge.js";
 import type { Slot } from "../../src/node/slot.js";
 import { tokenOf } from "../../src/base/crypto/lease-token.js";
@@ -63,7 +63,7 @@ async function openGateway(pool: PoolBed): Promise<number> {
       },
       metrics: { clientOpened() {}, clientClosed() {}, received() {}, sent() {}, refused() {} },
     },
-    clock: systemClock, log: silentLog, secret: bedSecret, publicUrl: `http://127.0.0.1:${port}`, gate: defaultGate, limits: defaultLimits, judgeScript: await builtJudge(),
+    clock: systemClock, log: silentLog, secret: bedSecret, publicUrl: `http://127.0.0.1:${port}`, gate: defaultGate, limits: defaultGatewayLimits, judgeScript: await builtJudge(),
   });
   server.on("upgrade", (request, socket, head) => gateway.upgrade(request, socket, head));
   server.on("request", (request, response) => void (gateway.request(request, response) || response.writeHead(404).end()));

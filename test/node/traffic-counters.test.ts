@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { homeOf, type LeaseId, newBrowserId, newLeaseId, newPoolId } from "../../src/base/ids.js";
-import { type EgressMeter, Tally } from "../../src/node/traffic-counters.js";
-import { Using } from "../../src/node/lease-usage.js";
-import type { Usage } from "../../src/pool/browser.js";
+import { type PoolTrafficMeter, TrafficCounters } from "../../src/node/traffic-counters.js";
+import { LeaseUsageCount } from "../../src/node/lease-usage.js";
+import type { TrafficUsage } from "../../src/pool/browser.js";
 
 const [one, other] = [homeOf(newPoolId()), homeOf(newPoolId())];
 
-function book(): EgressMeter & { lines: string[] } {
+function book(): PoolTrafficMeter & { lines: string[] } {
   const lines: string[] = [];
   return {
     lines,
@@ -16,7 +16,7 @@ function book(): EgressMeter & { lines: string[] } {
 }
 
 test("what browsers of one pool ask is told together, once, with its reasons", async () => {
-  const tally = new Tally();
+  const tally = new TrafficCounters();
   for (const browser of [newBrowserId(one), newBrowserId(one)]) {
     tally.request(browser, "direct");
     tally.request(browser, "private");
@@ -31,7 +31,7 @@ test("what browsers of one pool ask is told together, once, with its reasons", a
 });
 
 test("what has no label now is told the next time, with what came since", async () => {
-  const tally = new Tally();
+  const tally = new TrafficCounters();
   const browser = newBrowserId(one);
   tally.request(browser, "direct");
   const meter = book();
@@ -43,16 +43,16 @@ test("what has no label now is told the next time, with what came since", async 
 });
 
 /** A count that a test moves on. */
-function counting(): { now: Usage; add(requests: number): void } {
+function counting(): { now: TrafficUsage; add(requests: number): void } {
   const counts = { now: { requests: 2, denied: 2, bytesSent: 0, bytesReceived: 0 }, add: (requests: number) => void (counts.now = { ...counts.now, requests: counts.now.requests + requests }) };
   return counts;
 }
-const requestsOf = (using: Using, lease: LeaseId): number | undefined => using.untold(lease)?.usage.requests;
+const requestsOf = (using: LeaseUsageCount, lease: LeaseId): number | undefined => using.untold(lease)?.usage.requests;
 
 test("a lease of a pool's browser counts from when it is heard of, a session on demand from its launch", () => {
   for (const [fromNow, expected] of [[false, 1], [true, 6]] as const) {
     const counts = counting();
-    const using = new Using(() => counts.now, fromNow);
+    const using = new LeaseUsageCount(() => counts.now, fromNow);
     counts.add(5);
     const lease = newLeaseId();
     using.begin(lease);
@@ -63,7 +63,7 @@ test("a lease of a pool's browser counts from when it is heard of, a session on 
 
 test("only what is new is told, only of the present lease, and the next one begins at nothing", () => {
   const counts = counting();
-  const using = new Using(() => counts.now, false);
+  const using = new LeaseUsageCount(() => counts.now, false);
   expect(using.total).toBeUndefined();
   const [first, second] = [newLeaseId(), newLeaseId()];
   using.begin(first);

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { pause, systemClock } from "../../src/base/clock.js";
-import { Metrics, type NodeReading, onDemandLabel, type PoolReading } from "../../src/observe/metrics.js";
+import { Metrics, type NodeGauge, onDemandPoolLabel, type PoolGauge } from "../../src/observe/metrics.js";
 import { makeLogBook } from "../support/http/http-server.js";
 
 const { log } = makeLogBook();
-const reading = (pool: string): PoolReading => ({ pool, states: { idle: 2, leased: 1 }, waiting: 4 });
+const reading = (pool: string): PoolGauge => ({ pool, states: { idle: 2, leased: 1 }, waiting: 4 });
 
-function metricsOf(pools: () => Promise<readonly PoolReading[]>, nodes: readonly NodeReading[] = []): Metrics {
+function metricsOf(pools: () => Promise<readonly PoolGauge[]>, nodes: readonly NodeGauge[] = []): Metrics {
   return new Metrics({ clock: systemClock, log, reachStore: async () => {}, readings: { pools, nodes: async () => nodes } });
 }
 
@@ -15,7 +15,7 @@ test("a scrape shows what the store holds now, and what this process has counted
   metrics.acquired("herd", "granted", 1.5);
   metrics.launched("herd");
   metrics.launchFailed("herd", "time_limit");
-  metrics.leaseEnded(onDemandLabel, "released");
+  metrics.leaseEnded(onDemandPoolLabel, "released");
   metrics.connected();
   metrics.connected();
   metrics.disconnected();
@@ -46,7 +46,7 @@ test("a scrape tells how late the event loop was since the last one", async () =
 test("a pool that is gone takes all its series along, and the others stay", async () => {
   let pools = [reading("old"), reading("new")];
   const metrics = metricsOf(async () => pools);
-  for (const pool of ["old", "new", onDemandLabel]) {
+  for (const pool of ["old", "new", onDemandPoolLabel]) {
     metrics.acquired(pool, "granted", 1);
     metrics.launched(pool);
     metrics.launchFailed(pool, "crashed");

@@ -3,7 +3,7 @@ import { type ExtensionId, newBrowserId, newLeaseId, type NodeId, onDemandHome, 
 import { makeFill } from "../../src/pool/fill.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import { refuseInUse } from "../../src/registry/in-use.js";
-import { readingsOf } from "../../src/daemon/gauges.js";
+import { gaugesOf } from "../../src/daemon/gauges.js";
 import { projectKey, type ProjectPart } from "../../src/store/redis/keys.js";
 import { age } from "../support/store/age.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
@@ -102,7 +102,7 @@ test("a node that looks again at browsers of which none has changed is told just
 test("metrics and a page of sessions read no more than they show", async () => {
   const { bed } = control;
   for (let leased = (await pool.counts()).leased; leased < size; leased += 1) await pool.lend();
-  expect(await cost(() => readingsOf(bed).pools())).toMatchObject({ ...cheap, wholeReads: 1 });
+  expect(await cost(() => gaugesOf(bed).pools())).toMatchObject({ ...cheap, wholeReads: 1 });
   const page = (): ReturnType<ControlBed["listSessions"]> => control.listSessions({ limit: 3, offset: 200, status: "active" });
   expect(await cost(page)).toMatchObject({ ...cheap, wholeReads: 0 });
   expect(await page()).toMatchObject({ items: [{ kind: "session" }, { kind: "session" }, { kind: "session" }], hasMore: true, nextOffset: 203 });

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { done, refusal } from "../../src/base/errors.js";
 import { type ExtensionId, newRequestId, type ProfileId, type ProxyId } from "../../src/base/ids.js";
 import type { PoolCreate } from "../../src/spec/bodies.js";
-import { declarePools, faultsOfDeclared } from "../../src/pool/declared-pools.js";
-import { createConfig } from "../../src/pool/merge-spec.js";
+import { declarePools, declaredPoolFaults } from "../../src/pool/declared-pools.js";
+import { createPoolSpec } from "../../src/pool/merge-spec.js";
 import type { PoolOperations } from "../../src/pool/operations.js";
 import { type References, resolveReferences } from "../../src/registry/references.js";
 import { silentLog } from "../support/browser/chromium-host.js";
@@ -22,7 +22,7 @@ const refs: References = {
 };
 
 async function configOf(body: PoolCreate) {
-  const made = createConfig((await resolveReferences(refs, body)).body, defaults);
+  const made = createPoolSpec((await resolveReferences(refs, body)).body, defaults);
   if (made.kind === "refused") throw new Error(JSON.stringify(made.details));
   return made.value;
 }
@@ -94,11 +94,11 @@ test.each<[string, readonly unknown[], readonly RegExp[]]>([
   ["another region", [{ name: "a", size: 1, region: "eu-west" }], [/^pools\[0\]\.region: this deployment is in us-east/]],
   ["what the API would refuse", [{ name: "a", size: 1, fill_rate_per_minute: 101, start_url: "nowhere" }], [/^pools\[0\]\..*start_url|^pools\[0\]\.fill_rate/, /^pools\[0\]\./]],
 ])("faults of declared pools: %s", (_, declared, faults) => {
-  const found = faultsOfDeclared(declared, deciding);
+  const found = declaredPoolFaults(declared, deciding);
   for (const fault of faults) expect(found).toContainEqual(expect.stringMatching(fault));
   expect(found.length).toBeGreaterThanOrEqual(faults.length);
 });
 
 test("a declared pool that refers to what only registries know has no fault of its own", () => {
-  expect(faultsOfDeclared([{ ...full, extensions: [{ name: "blocker" }], profile: { name: "login" }, refresh_on_profile_update: true }], deciding)).toEqual([]);
+  expect(declaredPoolFaults([{ ...full, extensions: [{ name: "blocker" }], profile: { name: "login" }, refresh_on_profile_update: true }], deciding)).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { makeFill, makeKick } from "../../src/pool/fill.js";
-import type { Homes } from "../../src/pool/ports/pool-store.js";
+import { makeFill, makeFillSoon } from "../../src/pool/fill.js";
+import type { PoolStore } from "../../src/pool/ports/pool-store.js";
 import { nodeA, PoolBed } from "../support/store/pool-bed.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { claimOf, openStoreBed, type StoreBed } from "../support/store/store-bed.js";
@@ -17,7 +17,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-const fillWith = (homes: Homes) =>
+const fillWith = (homes: PoolStore) =>
   makeFill({ homes, nodes: bed.nodes, jobs: { add: async (jobs) => void bed.jobs.push(...jobs) }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } });
 
 test("a fill launches what the pool lacks, with a job and room for each", async () => {
@@ -31,8 +31,8 @@ test("a fill launches what the pool lacks, with a job and room for each", async 
 test("a pool that is changed while its browsers are placed is filled by the next fill, with room for what it is now", async () => {
   const pool = await PoolBed.create(bed, { size: 1 });
   let isChanged = false;
-  const homes = new Proxy<Homes>(bed.homes, {
-    get: (target, name) => name !== "spread" || isChanged ? Reflect.get(target, name).bind(target) : async (...given: Parameters<Homes["spread"]>) => {
+  const homes = new Proxy<PoolStore>(bed.homes, {
+    get: (target, name) => name !== "spread" || isChanged ? Reflect.get(target, name).bind(target) : async (...given: Parameters<PoolStore["spread"]>) => {
       isChanged = true;
       await pool.update({ headless: false, memory: "8GiB" }, { isNewLaunch: true });
       return await target.spread(...given);
@@ -50,7 +50,7 @@ test("however many ask for a fill while one is under way, one more follows it, a
   const ends: ((error?: Error) => void)[] = [];
   const faults: unknown[] = [];
   const fill = (): Promise<void> => new Promise((resolve, reject) => void ends.push((error) => (error ? reject(error) : resolve())));
-  const kick = makeKick(fill, (_, error) => faults.push(error));
+  const kick = makeFillSoon(fill, (_, error) => faults.push(error));
   const { home } = await PoolBed.create(bed, { size: 1 });
   const { home: other } = await PoolBed.create(bed, { size: 1 });
   for (let asked = 0; asked < 5; asked += 1) kick(home);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { newPoolId, type NodeId } from "../../src/base/ids.js";
-import { makeUpkeep, type UpkeepPorts } from "../../src/pool/maintenance.js";
+import { makeMaintenance, type MaintenancePorts } from "../../src/pool/maintenance.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { ageKeys } from "../support/store/age.js";
 import { type Broken, failing } from "../support/failing.js";
@@ -24,7 +24,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-const upkeepWith = (over: Partial<UpkeepPorts> = {}): ReturnType<typeof makeUpkeep> => makeUpkeep({
+const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof makeMaintenance> => makeMaintenance({
   homes: bed.homes, projects: failing(bed.projects, broken), nodes: bed.nodes, jobs: { add: async () => {} }, clock: systemClock, log: silentLog,
   fill: async () => {}, refresh: async () => {}, queues: { drop: async (node) => void dropped.push(node), keep: async () => {} },
   maxLeases: null, listensMs: async () => 60_000, lostAfterMs: { node: 15_000, control: 5000 }, ...over,
@@ -72,7 +72,7 @@ test("a node that has started anew meanwhile keeps what it has from then on", as
   const pools = await Promise.all(Array.from({ length: 80 }, () => openPool(1)));
   await bed.nodes.beat(factsOf(nodeA));
   await silenceBeats();
-  const order = (await bed.projects.homes()).slice(1);
+  const order = (await bed.projects.partitions()).slice(1);
   const last = pools.find(({ home }) => home === order.at(-1)) as PoolBed;
   const homes = new Proxy(bed.homes, {
     get: (target, name) => name !== "clearNode" ? Reflect.get(target, name).bind(target) : async (...given: Parameters<typeof bed.homes.clearNode>) => {

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { ExtensionId, ProfileId } from "../../src/base/ids.js";
 import type { PoolCreate, PoolPatch, SessionCreate, SessionPatch } from "../../src/spec/bodies.js";
-import type { PoolConfig } from "../../src/spec/launch-template.js";
-import { createConfig, type Defaults, isExpectedNetwork, isNewLaunch, isNewNetwork, mergeConfig, sessionConfig } from "../../src/pool/merge-spec.js";
+import type { PoolSpec } from "../../src/spec/launch-template.js";
+import { createPoolSpec, type SpecDefaults, isExpectedNetwork, changesLaunch, changesNetwork, mergePoolSpec, createSessionTemplate } from "../../src/pool/merge-spec.js";
 import type { Resolved } from "../../src/registry/references.js";
 import { unsupportedFields, unsupportedOfAcquire, unsupportedOfCreate, unsupportedOfPatch } from "../../src/spec/unsupported-fields.js";
 import { patternsOf } from "../../src/base/net/hosts.js";
 
-const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
+const defaults: SpecDefaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
 
 /** A selector means what it says: an id as well as a name. */
 const meant = <Body extends Pick<PoolPatch, "extensions" | "profile">>(body: Body): Body & Resolved => ({
@@ -15,25 +15,25 @@ const meant = <Body extends Pick<PoolPatch, "extensions" | "profile">>(body: Bod
   ...((body.profile?.id || body.profile?.name) && { profile_id: (body.profile.id || body.profile.name) as ProfileId }),
 });
 
-function made(body: Partial<PoolCreate>, given: Partial<Defaults> = {}): PoolConfig {
-  const config = createConfig(meant({ size: 2, ...body }), { ...defaults, ...given });
+function made(body: Partial<PoolCreate>, given: Partial<SpecDefaults> = {}): PoolSpec {
+  const config = createPoolSpec(meant({ size: 2, ...body }), { ...defaults, ...given });
   if (config.kind === "refused") throw new Error(JSON.stringify(config.details));
   return config.value;
 }
 
-function merged(current: Partial<PoolCreate>, patch: PoolPatch): PoolConfig {
-  const config = mergeConfig(made(current), meant(patch), defaults);
+function merged(current: Partial<PoolCreate>, patch: PoolPatch): PoolSpec {
+  const config = mergePoolSpec(made(current), meant(patch), defaults);
   if (config.kind === "refused") throw new Error(JSON.stringify(config.details));
   return config.value;
 }
 
 /** The fields that are at fault. */
-function faultsOf(config: ReturnType<typeof createConfig> | ReturnType<typeof sessionConfig>): readonly (string | undefined)[] {
+function faultsOf(config: ReturnType<typeof createPoolSpec> | ReturnType<typeof createSessionTemplate>): readonly (string | undefined)[] {
   return config.kind === "refused" ? (config.details ?? []).map(({ message }) => message.split(":")[0]) : [];
 }
-const faultsOfPool = (body: Partial<PoolCreate>): readonly (string | undefined)[] => faultsOf(createConfig(meant({ size: 2, ...body }), defaults));
-const faultsOfPatch = (current: Partial<PoolCreate>, patch: PoolPatch): readonly (string | undefined)[] => faultsOf(mergeConfig(made(current), meant(patch), defaults));
-const faultsOfSession = (body: SessionCreate): readonly (string | undefined)[] => faultsOf(sessionConfig(body, defaults));
+const faultsOfPool = (body: Partial<PoolCreate>): readonly (string | undefined)[] => faultsOf(createPoolSpec(meant({ size: 2, ...body }), defaults));
+const faultsOfPatch = (current: Partial<PoolCreate>, patch: PoolPatch): readonly (string | undefined)[] => faultsOf(mergePoolSpec(made(current), meant(patch), defaults));
+const faultsOfSession = (body: SessionCreate): readonly (string | undefined)[] => faultsOf(createSessionTemplate(body, defaults));
 
 test("a pool that says nothing has the contract's defaults", () => {
   expect(made({})).toEqual({
@@ -44,7 +44,7 @@ test("a pool that says nothing has the contract's defaults", () => {
 
 describe("what a PATCH does to each field: set, left out, cleared", () => {
   const profile = { name: "p" };
-  const table: [field: keyof PoolConfig, set: unknown, cleared: PoolPatch, then: unknown][] = [
+  const table: [field: keyof PoolSpec, set: unknown, cleared: PoolPatch, then: unknown][] = [
     ["browser_policy", { HomepageLocation: "https://a.example" }, { browser_policy: {} }, undefined],
     ["extensions", [{ name: "e" }], { extensions: [] }, undefined],
     ["proxy_id", "proxy", { proxy_id: "" }, undefined],
@@ -120,8 +120,8 @@ describe("engine", () => {
     [{ headless: false }, "chromium"], [{ browser_policy: { HomepageLocation: "x" } }, "chromium"], [{ extensions: [{ id: "e" }] }, "chromium"], [{ size: 3 }, "headless-shell"],
   ] as [PoolPatch, string][])("where nobody has named it, it gives way to what a PATCH asks for: %j gets %s", (patch, engine) => {
     const operators = { ...defaults, engine: "headless-shell" as const };
-    expect(mergeConfig(made({ headless: true }, operators), meant(patch), operators)).toMatchObject({ kind: "done", value: { engine } });
-    expect(mergeConfig(made({ headless: true, engine: "headless-shell" }), meant(patch), operators).kind).toBe(engine === "chromium" ? "refused" : "done");
+    expect(mergePoolSpec(made({ headless: true }, operators), meant(patch), operators)).toMatchObject({ kind: "done", value: { engine } });
+    expect(mergePoolSpec(made({ headless: true, engine: "headless-shell" }), meant(patch), operators).kind).toBe(engine === "chromium" ? "refused" : "done");
   });
 });
 
@@ -163,11 +163,11 @@ describe("refresh_on_profile_update", () => {
 
   test("holds through every three PATCHes in a row, whatever each says of the profile and of the flag", () => {
     let seen = 0;
-    const walk = (config: PoolConfig, state: State, left: number): void => {
+    const walk = (config: PoolSpec, state: State, left: number): void => {
       expect([config.profile_id, config.refresh_on_profile_update]).toEqual([state.profile, state.isOn]);
       if (left === 0) return;
       for (const body of bodies) {
-        const outcome = mergeConfig(config, meant(body), defaults);
+        const outcome = mergePoolSpec(config, meant(body), defaults);
         const then = expected(state, body);
         expect(outcome.kind, JSON.stringify([state, body])).toBe(then ? "done" : "refused");
         if (outcome.kind !== "done" || !then) continue;
@@ -204,7 +204,7 @@ test.each([
 });
 
 test("a rate above the operator's maximum is refused, whoever names it", () => {
-  expect(faultsOf(createConfig({ size: 1, fill_rate_per_minute: 30 }, { ...defaults, maxFillRatePerMinute: 25 }))).toEqual(["fill_rate_per_minute"]);
+  expect(faultsOf(createPoolSpec({ size: 1, fill_rate_per_minute: 30 }, { ...defaults, maxFillRatePerMinute: 25 }))).toEqual(["fill_rate_per_minute"]);
   expect(made({ fill_rate_per_minute: 25 }, { maxFillRatePerMinute: 25 }).fill_rate_per_minute).toBe(25);
 });
 
@@ -235,7 +235,7 @@ describe("generations", () => {
   ] as [PoolPatch, boolean, boolean][])("a PATCH of %j: a new launch %s, a new network %s", (patch, isLaunch, isNetwork) => {
     const current = { network: { allowed_hosts: ["a.example"] }, extensions: [{ id: "a" }, { name: "b" }], profile: { id: "p" } };
     const [before, after] = [made(current), merged(current, patch)];
-    expect([isNewLaunch(before, after), isNewNetwork(before, after)]).toEqual([isLaunch, isNetwork]);
+    expect([changesLaunch(before, after), changesNetwork(before, after)]).toEqual([isLaunch, isNetwork]);
   });
 });
 
@@ -264,7 +264,7 @@ describe("telemetry", () => {
 
 describe("sessions", () => {
   const session = (body: SessionCreate) => {
-    const config = sessionConfig(meant(body), defaults);
+    const config = createSessionTemplate(meant(body), defaults);
     return config.kind === "done" ? config.value : config;
   };
   test.each([true, false])("a session says whether its profile is saved: %s", (save_changes) => {

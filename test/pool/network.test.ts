@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Network, PoolCreate, PoolPatch, SessionCreate } from "../../src/spec/bodies.js";
-import { createConfig, type Defaults, mergeConfig, sessionConfig } from "../../src/pool/merge-spec.js";
+import { createPoolSpec, type SpecDefaults, mergePoolSpec, createSessionTemplate } from "../../src/pool/merge-spec.js";
 import { patternsOf } from "../../src/base/net/hosts.js";
 
-const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0", "*.example"]) };
-const created = (body: Partial<PoolCreate>) => createConfig({ size: 2, ...body }, defaults);
+const defaults: SpecDefaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0", "*.example"]) };
+const created = (body: Partial<PoolCreate>) => createPoolSpec({ size: 2, ...body }, defaults);
 
 function made(body: Partial<PoolCreate>) {
   const config = created(body);
@@ -13,11 +13,11 @@ function made(body: Partial<PoolCreate>) {
 }
 
 /** The fields that are at fault. */
-const faultsOf = (config: ReturnType<typeof created> | ReturnType<typeof sessionConfig>): readonly (string | undefined)[] =>
+const faultsOf = (config: ReturnType<typeof created> | ReturnType<typeof createSessionTemplate>): readonly (string | undefined)[] =>
   config.kind === "refused" ? (config.details ?? []).map(({ message }) => message.split(":")[0]) : [];
 const faultsOfPool = (body: Partial<PoolCreate>): readonly (string | undefined)[] => faultsOf(created(body));
-const faultsOfPatch = (current: Partial<PoolCreate>, patch: PoolPatch): readonly (string | undefined)[] => faultsOf(mergeConfig(made(current), patch, defaults));
-const faultsOfSession = (body: SessionCreate): readonly (string | undefined)[] => faultsOf(sessionConfig(body, defaults));
+const faultsOfPatch = (current: Partial<PoolCreate>, patch: PoolPatch): readonly (string | undefined)[] => faultsOf(mergePoolSpec(made(current), patch, defaults));
+const faultsOfSession = (body: SessionCreate): readonly (string | undefined)[] => faultsOf(createSessionTemplate(body, defaults));
 
 describe("hosts", () => {
   test("are stored trimmed, in lower case and without duplicates, in the order sent", () => {
@@ -56,7 +56,7 @@ describe("hosts", () => {
   });
 
   test("every entry at fault is told with its fault, and what might be a password is not", () => {
-    const refused = createConfig({ size: 1, network: { allowed_hosts: ["https://a.example", "b.example", "https://me:hunter2@c.example"], private_hosts: ["10.0.0.0/33"] } }, defaults);
+    const refused = createPoolSpec({ size: 1, network: { allowed_hosts: ["https://a.example", "b.example", "https://me:hunter2@c.example"], private_hosts: ["10.0.0.0/33"] } }, defaults);
     expect(refused).toMatchObject({
       details: [
         { message: 'network.allowed_hosts: "https://a.example" must not have a scheme' },
@@ -88,7 +88,7 @@ describe("start_url beside allowed_hosts", () => {
     expect(faultsOfPool({ network: { private_hosts: [] }, start_url })).toEqual([]);
   });
   test("is told with an exact message", () => {
-    expect(createConfig({ size: 1, network, start_url: "https://b.example" }, defaults)).toMatchObject({
+    expect(createPoolSpec({ size: 1, network, start_url: "https://b.example" }, defaults)).toMatchObject({
       kind: "refused", code: "bad_request", details: [{ message: "start_url: is outside network.allowed_hosts" }],
     });
   });

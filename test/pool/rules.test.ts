@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, newRequestId, type NodeId, onDemandHome } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
-import { keyedOf } from "../../src/pool/idempotency.js";
+import { idempotencyKeyOf } from "../../src/pool/idempotency.js";
 import { pageOf } from "../../src/spec/paging.js";
-import { metered } from "../../src/lease/metered-acquire.js";
-import { burstOf, shortfall } from "../../src/pool/pool.js";
+import { meterAcquire } from "../../src/lease/metered-acquire.js";
+import { maxBurstOf, shortfall } from "../../src/pool/pool.js";
 import { byPreference } from "../../src/pool/placement.js";
 import { leaseOfToken, tokenOf } from "../../src/base/crypto/lease-token.js";
 import { refusal } from "../../src/base/errors.js";
@@ -44,8 +44,8 @@ describe("tokens", () => {
 });
 
 describe("idempotency keys", () => {
-  const of = (key: string, body: unknown, scope = "s") => keyedOf(callerOf({ idempotencyKey: key }), scope, body);
-  test("without a key nothing is remembered", () => expect(keyedOf(callerOf(), "s", {})).toBeUndefined());
+  const of = (key: string, body: unknown, scope = "s") => idempotencyKeyOf(callerOf({ idempotencyKey: key }), scope, body);
+  test("without a key nothing is remembered", () => expect(idempotencyKeyOf(callerOf(), "s", {})).toBeUndefined());
   test("the same body has the same digest in any order, at any depth", () => {
     expect(of("k", { a: 1, b: { c: [1, 2], d: 2 } })).toEqual(of("k", { b: { d: 2, c: [1, 2] }, a: 1 }));
   });
@@ -65,7 +65,7 @@ test.each([
 
 test.each([
   [10, 25, 3], [10, 0, 0], [1, 25, 1], [4, 100, 4], [2, 6000, 120], [3, 0.5, 1],
-])("a pool of %i at %d %% per minute may launch %i at once", (size, rate, burst) => expect(burstOf({ size, fill_rate_per_minute: rate })).toBe(burst));
+])("a pool of %i at %d %% per minute may launch %i at once", (size, rate, burst) => expect(maxBurstOf({ size, fill_rate_per_minute: rate })).toBe(burst));
 
 test("a pool lacks what no state of its browsers makes up for", () => {
   const counts = { launching: 1, idle: 1, leased: 2, resetting: 1, stale: 4, waiting: 9 };
@@ -85,7 +85,7 @@ describe("acquires are counted", () => {
     ["no body that was refused before its pool was looked for", refusal("bad_request"), {}, []],
   ] as const)("%s", async (...[, outcome, over, expected]) => {
     seen.length = 0;
-    const acquire = metered(async () => {
+    const acquire = meterAcquire(async () => {
       await clock.advance(5);
       return outcome;
     }, { clock, meter });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { Silence } from "../../src/pool/silent-nodes.js";
+import { SilentNodes } from "../../src/pool/silent-nodes.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { onBoth } from "../support/store/on-both.js";
 import { nodeA, PoolBed } from "../support/store/pool-bed.js";
@@ -12,8 +12,8 @@ onBoth("silent nodes", ({ bed }) => {
     await bed().nodes.beat({ id: nodeA, ...address, memoryBytes: 2 ** 30, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: [] });
     const asked: ((isThere: boolean) => void)[] = [];
     let hasAsked = (): void => {};
-    const silence = new Silence({
-      ...bed(), projects: { homes: () => Promise.resolve([pool.home]) }, clock: systemClock, log: silentLog, keptMs: 60_000, lookEveryMs: 60_000,
+    const silence = new SilentNodes({
+      ...bed(), projects: { partitions: () => Promise.resolve([pool.home]) }, clock: systemClock, log: silentLog, keptMs: 60_000, lookEveryMs: 60_000,
       answers: () => new Promise((resolve) => {
         asked.push(resolve);
         hasAsked();

@@ -4,7 +4,7 @@ import { RemudaError } from "../../src/base/errors.js";
 import { type Digest, newProfileId, type ProfileId } from "../../src/base/ids.js";
 import { makeProfileOperations, type SavedStates } from "../../src/registry/profiles/operations.js";
 import type { ProfileOperations, ProfileStore } from "../../src/registry/profiles/profile.js";
-import { RedisProfiles } from "../../src/store/profile-store.js";
+import { RedisProfileStore } from "../../src/store/profile-store.js";
 import { onBoth } from "../support/store/on-both.js";
 import { PoolBed } from "../support/store/pool-bed.js";
 
@@ -75,7 +75,7 @@ onBoth("the registry of profiles", ({ bed }) => {
   test("one that is deleted while a search is answered makes the next page begin where the others have moved to", async () => {
     const ids: ProfileId[] = [];
     for (let count = 0; count < 4; count += 1) ids.unshift(await made(`name${count}`));
-    class Shrinking extends RedisProfiles {
+    class Shrinking extends RedisProfileStore {
       override async index() {
         const all = await super.index();
         await this.remove(ids[1] ?? newProfileId());

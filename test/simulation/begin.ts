@@ -2,7 +2,7 @@ import type { BrowserId, ClaimId, LeaseId } from "../../src/base/ids.js";
 import type { Log } from "../../src/base/log.js";
 import { Activity, type Visit } from "../../src/gateway/activity.js";
 import type { Slot as RealSlot } from "../../src/node/slot.js";
-import { Succession } from "../../src/node/lease-handover.js";
+import { LeaseHandover } from "../../src/node/lease-handover.js";
 import { hold } from "./shadow.js";
 import type { FakeNode } from "./model.js";
 import type { World } from "./world.js";
@@ -10,7 +10,7 @@ import type { World } from "./world.js";
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 
 /** What the node's own code asks of a slot (node/lease-handover.ts), and the sockets that are simulated. */
-export interface Slot extends Pick<RealSlot, "id" | "activity" | "stray" | "uploads" | "inTurn" | "restoreViewport"> {
+export interface Slot extends Pick<RealSlot, "id" | "activity" | "unknownLease" | "uploads" | "inTurn" | "restoreViewport"> {
   readonly sockets: Map<LeaseId, Visit>;
   readonly config: object;
   lastActiveAt: number;
@@ -20,7 +20,7 @@ export interface Slot extends Pick<RealSlot, "id" | "activity" | "stray" | "uplo
 export function newSlot(world: World, browser: BrowserId): Slot {
   const clock = { now: () => world.now, monotonic: () => world.now, after: () => () => {}, every: () => () => {} };
   return {
-    id: browser, sockets: new Map(), activity: new Activity(clock), lastActiveAt: world.now, stray: undefined,
+    id: browser, sockets: new Map(), activity: new Activity(clock), lastActiveAt: world.now, unknownLease: undefined,
     uploads: [], config: {}, inTurn: (work) => work(), restoreViewport: async () => {},
   };
 }
@@ -30,14 +30,14 @@ export async function cut(slot: Slot, lease: LeaseId): Promise<void> {
 }
 
 /** Of a node, node/lease-handover.ts itself. */
-function successionOf(world: World, node: FakeNode): Succession {
+function successionOf(world: World, node: FakeNode): LeaseHandover {
   const end = async (slot: { id: BrowserId }, claim?: ClaimId): Promise<void> => {
     world.note(`${slot.id} was used by a lease that its record forgot`);
     hold(world.lost.size > 0, () => `${slot.id} was used by two, and nothing was lost`);
     node.slots.delete(slot.id);
     if (claim) await world.bed.reports.gone(slot.id, claim);
   };
-  return new Succession({
+  return new LeaseHandover({
     slots: { endUnder: end, retireNow: (slot) => end(slot) }, homes: world.bed.homes, reports: world.bed.reports, log: silent,
     networks: { restore: async () => {}, sync: async () => true },
   });

@@ -1,4 +1,4 @@
-import type { Home, NodeId } from "../../src/base/ids.js";
+import type { Partition, NodeId } from "../../src/base/ids.js";
 
 interface Closed {
   /** Silent for certain until then. */
@@ -9,27 +9,27 @@ interface Closed {
 
 /** Which nodes each pool has been told to lend nothing of, as far as it is certain. Copied with what Redis knows. */
 export class ClosedNodes {
-  readonly #homes = new Map<Home, Map<NodeId, Closed>>();
+  readonly #homes = new Map<Partition, Map<NodeId, Closed>>();
 
-  of(home: Home, node: NodeId): Closed {
+  of(home: Partition, node: NodeId): Closed {
     return this.#homes.get(home)?.get(node) ?? {};
   }
 
-  silence(home: Home, node: NodeId, until: number): void {
+  silence(home: Partition, node: NodeId, until: number): void {
     this.#change(home, node, { silentUntil: until });
   }
 
-  drain(home: Home, node: NodeId, until: number): void {
+  drain(home: Partition, node: NodeId, until: number): void {
     this.#change(home, node, { drainsUntil: until });
   }
 
   /** It answers again. */
-  hear(home: Home, node: NodeId): void {
+  hear(home: Partition, node: NodeId): void {
     const { drainsUntil } = this.of(home, node);
     this.#homes.get(home)?.set(node, drainsUntil === undefined ? {} : { drainsUntil });
   }
 
-  clear(home: Home, node: NodeId): void {
+  clear(home: Partition, node: NodeId): void {
     this.#homes.get(home)?.delete(node);
   }
 
@@ -39,7 +39,7 @@ export class ClosedNodes {
     return copy;
   }
 
-  #change(home: Home, node: NodeId, change: Closed): void {
+  #change(home: Partition, node: NodeId, change: Closed): void {
     const nodes = this.#homes.get(home) ?? new Map<NodeId, Closed>();
     nodes.set(node, { ...nodes.get(node), ...change });
     this.#homes.set(home, nodes);

@@ -1,4 +1,4 @@
-import { type Home, newRequestId, onDemandHome } from "../../src/base/ids.js";
+import { type Partition, newRequestId, onDemandHome } from "../../src/base/ids.js";
 import { hold, type ShadowLease } from "./shadow.js";
 import { startNode } from "./nodes.js";
 import type { FakeNode } from "./model.js";
@@ -9,7 +9,7 @@ const silentMs = 15_000;
 /** For so long idle browsers of a draining node wait for their replacements (node/drain.ts). */
 const handOverMs = 30_000;
 
-const poolHomes = (world: World): readonly Home[] => world.homes().filter((home) => home !== onDemandHome);
+const poolHomes = (world: World): readonly Partition[] => world.homes().filter((home) => home !== onDemandHome);
 
 /** A control finds that a node does not answer; it may die before it has told every pool. */
 export async function silence(world: World): Promise<void> {
@@ -33,7 +33,7 @@ export async function answerAgain(world: World): Promise<void> {
   for (const home of poolHomes(world)) await hear(world, home, node);
 }
 
-export async function hear(world: World, home: Home, { id }: FakeNode): Promise<void> {
+export async function hear(world: World, home: Partition, { id }: FakeNode): Promise<void> {
   world.closed.hear(home, id);
   await world.bed.homes.silenceNode(home, id, 0);
 }
@@ -65,7 +65,7 @@ export async function lookAfterDrain(world: World, node: FakeNode | undefined): 
   if (isEmpty || world.now >= until) await finishDrain(world, node);
 }
 
-async function mark(world: World, home: Home, { node, leftMs }: { node: FakeNode; leftMs: number }): Promise<void> {
+async function mark(world: World, home: Partition, { node, leftMs }: { node: FakeNode; leftMs: number }): Promise<void> {
   await world.bed.homes.recycle(home, { maxLeases: null, drains: { node: node.id, ms: leftMs }, request: newRequestId() });
   await world.look();
   // What the script has counted from is not earlier than what it is looked at now.

@@ -1,6 +1,6 @@
 import { type ControlId, findBrowserId, type LeaseId, onDemandHome, type PoolId, type RequestId } from "../../src/base/ids.js";
 import type { Browser } from "../../src/pool/browser.js";
-import type { Keyed, Waiter } from "../../src/pool/ports/pool-store.js";
+import type { IdempotencyKey, Waiter } from "../../src/pool/ports/pool-store.js";
 import type { AcquireReply, CreateReply } from "../../src/pool/ports/store-replies.js";
 import { poolConfig, writeOf } from "../support/store/store-bed.js";
 import { hold } from "./shadow.js";
@@ -89,7 +89,7 @@ async function request(world: World, asking: Asking): Promise<void> {
 
 type Call = () => Promise<AcquireReply | CreateReply>;
 
-async function prepare(world: World, { waiter, control, ask: { home } }: Asking, keyed: Keyed | undefined): Promise<Call> {
+async function prepare(world: World, { waiter, control, ask: { home } }: Asking, keyed: IdempotencyKey | undefined): Promise<Call> {
   const { bed, random, pool } = world;
   if (home === onDemandHome) return await prepareSession(world, waiter, { keyed });
   const id = pool?.home === home ? pool.id : ((home + random.id(12)) as PoolId);
@@ -98,7 +98,7 @@ async function prepare(world: World, { waiter, control, ask: { home } }: Asking,
   return () => bed.homes.acquire(home, { pool: id, waiter, mayWait, ...(keyed ? { keyed } : {}) });
 }
 
-async function prepareSession(world: World, waiter: Waiter, { keyed, isAgain = false }: { keyed?: Keyed | undefined; isAgain?: boolean }): Promise<Call> {
+async function prepareSession(world: World, waiter: Waiter, { keyed, isAgain = false }: { keyed?: IdempotencyKey | undefined; isAgain?: boolean }): Promise<Call> {
   const { bed, random } = world;
   const id = findBrowserId(onDemandHome + random.id(12));
   const node = random.pick(world.nodes.filter((one) => !one.drain && isHeard(one)));

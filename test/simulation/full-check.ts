@@ -1,5 +1,5 @@
-import { type BrowserId, type Home } from "../../src/base/ids.js";
-import { type Browser, states } from "../../src/pool/browser.js";
+import { type BrowserId, type Partition } from "../../src/base/ids.js";
+import { type Browser, browserStates } from "../../src/pool/browser.js";
 import { homeKey, type HomePart, nodeKey } from "../../src/store/redis/keys.js";
 import { parseBrowser } from "../../src/store/records.js";
 import { checkIndex } from "../support/store/index-check.js";
@@ -12,19 +12,19 @@ export async function checkAll(world: World): Promise<void> {
   await checkRooms(world);
 }
 
-async function checkHome(world: World, home: Home): Promise<void> {
+async function checkHome(world: World, home: Partition): Promise<void> {
   const { redis, project } = world.bed;
   const key = (part: HomePart): string => homeKey(project, home, part);
   const [texts, leases, waiting, sets, configs, pool] = await Promise.all([
     redis.hvals(key("browsers")), redis.hgetall(key("leases")), redis.hkeys(key("waiting")),
-    Promise.all([...states, "provisional", "waiters"].map((part) => redis.zrange(key(part as HomePart), "0", "-1"))),
+    Promise.all([...browserStates, "provisional", "waiters"].map((part) => redis.zrange(key(part as HomePart), "0", "-1"))),
     redis.hkeys(key("configs")), redis.hmget(key("pool"), "state", "networkGeneration", "kind"),
   ]);
   const worn = await redis.smembers(key("worn"));
   const browsers = new Map(texts.map((text) => [parseBrowser(text).id, parseBrowser(text)]));
   const [state, network, kind] = pool;
   for (const browser of browsers.values()) {
-    const holding = states.filter((_, index) => sets[index]?.includes(browser.id));
+    const holding = browserStates.filter((_, index) => sets[index]?.includes(browser.id));
     hold(holding.length === 1 && holding[0] === browser.state, () => `${browser.id} is ${browser.state} and stands in ${holding.join()}`);
     checkRecord(browser, leases);
     hold(browser.state === "retiring" || configs.includes(browser.config), () => `the configuration of ${browser.id} is gone`);

@@ -1,13 +1,13 @@
-import type { BrowserId, ClaimId, ControlId, Home, LeaseId, NodeId, PoolId, RequestId } from "../../src/base/ids.js";
-import type { PoolConfig } from "../../src/spec/launch-template.js";
+import type { BrowserId, ClaimId, ControlId, Partition, LeaseId, NodeId, PoolId, RequestId } from "../../src/base/ids.js";
+import type { PoolSpec } from "../../src/spec/launch-template.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
 import type { Slot } from "./begin.js";
 
 export interface PoolModel {
   readonly id: PoolId;
-  readonly home: Home;
+  readonly home: Partition;
   readonly name: string;
-  config: PoolConfig;
+  config: PoolSpec;
   revision: number;
 }
 
@@ -20,15 +20,15 @@ export interface Control {
   isStopped: boolean;
   /** Until when it was last not heard of. */
   unheardUntil: number;
-  readonly delivered: { readonly home: Home; readonly lease: LeaseId }[];
-  readonly lost: { readonly home: Home; readonly lease: LeaseId }[];
+  readonly delivered: { readonly home: Partition; readonly lease: LeaseId }[];
+  readonly lost: { readonly home: Partition; readonly lease: LeaseId }[];
 }
 
 /** One HTTP request of a caller, as its control knows it. */
 export interface Caller {
   readonly connection: RequestId;
   readonly control: Control;
-  readonly home: Home;
+  readonly home: Partition;
   readonly ask: Ask;
   readonly waiter: RequestId;
   readonly lease: LeaseId;
@@ -40,7 +40,7 @@ export interface Caller {
 /** What a caller wants, over all its requests. */
 export interface Ask {
   readonly waiter: Waiter;
-  readonly home: Home;
+  readonly home: Partition;
   readonly body: string;
   requests: number;
 }
@@ -48,7 +48,7 @@ export interface Ask {
 export interface Holder {
   readonly lease: LeaseId;
   readonly browser: BrowserId;
-  readonly home: Home;
+  readonly home: Partition;
   readonly name?: string;
 }
 

@@ -164,7 +164,7 @@ async function keepSlot(world: World, at: { node: FakeNode; slot: Slot }, { id, 
     await sayLaunched(world, at, claim);
     return true;
   }
-  const isClear = slot.stray === undefined && activity.rivalsOf(lease?.id).length === 0;
+  const isClear = slot.unknownLease === undefined && activity.rivalsOf(lease?.id).length === 0;
   if (state === "idle" && !isClear) await clear(world, at);
   if (state === "leased" && lease) await begin(world, at, lease.id);
   return !isClear;

@@ -1,4 +1,4 @@
-import { type BrowserId, type Home, onDemandHome } from "../../src/base/ids.js";
+import { type BrowserId, type Partition, onDemandHome } from "../../src/base/ids.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
 import { homeKey, projectKey, nodeKey } from "../../src/store/redis/keys.js";
 import { confirm, flushReply, lookAfter, undo, withdraw } from "./controls.js";
@@ -59,7 +59,7 @@ async function settleCallers(world: World): Promise<void> {
 }
 
 /** Places that a failover has brought back stand until a browser is free, and is given back: at rest none may be free for long. */
-async function withdrawForgotten(world: World, home: Home): Promise<void> {
+async function withdrawForgotten(world: World, home: Partition): Promise<void> {
   const { redis, project, homes } = world.bed;
   const standing = (await redis.hvals(homeKey(project, home, "waiting"))).map((text) => JSON.parse(text) as Waiter);
   const forgotten = standing.filter(({ id }) => !world.callers.some((caller) => caller.phase === "waiting" && caller.waiter === id));
@@ -110,7 +110,7 @@ async function checkRest(world: World): Promise<void> {
   await checkLeftovers(world);
 }
 
-async function checkHomeAtRest(world: World, home: Home): Promise<void> {
+async function checkHomeAtRest(world: World, home: Partition): Promise<void> {
   const { browsers } = await world.bed.homes.browsers(home);
   for (const { id, state } of browsers) hold(state === "idle" || state === "leased", () => `at rest ${id} is ${state}`);
   if (home === onDemandHome) return;

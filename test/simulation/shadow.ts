@@ -1,5 +1,5 @@
-import type { BrowserId, Home, LeaseId, NodeId } from "../../src/base/ids.js";
-import { moves, type State, states } from "../../src/pool/browser.js";
+import type { BrowserId, Partition, LeaseId, NodeId } from "../../src/base/ids.js";
+import { browserMoves, type BrowserState, browserStates } from "../../src/pool/browser.js";
 
 /** Why a step may end leases; whatever ends one for another reason breaks design.md section 6. */
 export type Cause =
@@ -7,13 +7,13 @@ export type Cause =
   | { readonly kind: "release" | "undo" | "expire"; readonly lease: LeaseId }
   | { readonly kind: "end"; readonly browser: BrowserId }
   | { readonly kind: "clear"; readonly node: NodeId }
-  | { readonly kind: "delete"; readonly home: Home }
+  | { readonly kind: "delete"; readonly home: Partition }
   | { readonly kind: "reap" };
 
 export interface ShadowLease {
   readonly id: LeaseId;
   readonly browser: BrowserId;
-  readonly home: Home;
+  readonly home: Partition;
   readonly grantedAt: number;
   /** A client was registered. */
   isOpened: boolean;
@@ -24,9 +24,9 @@ export interface ShadowLease {
 
 export interface ShadowBrowser {
   readonly id: BrowserId;
-  readonly home: Home;
+  readonly home: Partition;
   readonly node: NodeId;
-  state: State;
+  state: BrowserState;
   lease?: LeaseId;
 }
 
@@ -45,14 +45,14 @@ export function hold(condition: boolean, what: () => string): asserts condition 
   if (!condition) broken(what());
 }
 
-type Counts = Record<State, number>;
+type Counts = Record<BrowserState, number>;
 
 /** All that is known at one moment. */
 export interface ShadowState {
   readonly browsers: ReadonlyMap<BrowserId, ShadowBrowser>;
   readonly leases: ReadonlyMap<LeaseId, ShadowLease>;
   readonly over: ReadonlySet<LeaseId>;
-  readonly counts: ReadonlyMap<Home, Counts>;
+  readonly counts: ReadonlyMap<Partition, Counts>;
 }
 
 function fill<Key, Value>(map: Map<Key, Value>, from: ReadonlyMap<Key, Value>): void {
@@ -65,7 +65,7 @@ export class Shadow {
   readonly browsers = new Map<BrowserId, ShadowBrowser>();
   readonly leases = new Map<LeaseId, ShadowLease>();
   readonly over = new Set<LeaseId>();
-  readonly #counts = new Map<Home, Counts>();
+  readonly #counts = new Map<Partition, Counts>();
 
   constructor(
     private readonly ports: {
@@ -93,14 +93,14 @@ export class Shadow {
     for (const lease of over) this.over.add(lease);
   }
 
-  counts(home: Home): Counts {
-    const counts = this.#counts.get(home) ?? (Object.fromEntries(states.map((state) => [state, 0])) as Counts);
+  counts(home: Partition): Counts {
+    const counts = this.#counts.get(home) ?? (Object.fromEntries(browserStates.map((state) => [state, 0])) as Counts);
     this.#counts.set(home, counts);
     return counts;
   }
 
   /** The home's keys are gone: so must be its leases; what was retiring is gone with them. */
-  clear(home: Home): void {
+  clear(home: Partition): void {
     for (const browser of this.browsers.values()) {
       if (browser.home !== home) continue;
       hold(browser.state === "retiring", () => `${browser.id} vanished while ${browser.state}`);
@@ -109,15 +109,15 @@ export class Shadow {
     this.#counts.delete(home);
   }
 
-  apply(home: Home, move: Move, at: number): void {
+  apply(home: Partition, move: Move, at: number): void {
     const counts = this.counts(home);
     const before = this.browsers.get(move.browser);
     hold((before?.state ?? "none") === move.from, () => `${move.browser} moved from ${move.from} but was ${before?.state ?? "none"}`);
     if (move.from === "leased") this.#end(move);
     if (before) counts[before.state] -= 1;
     if (move.to === "gone") return void this.browsers.delete(move.browser);
-    const to = move.to as State;
-    hold(!before || moves[before.state].includes(to), () => `${move.from} to ${to} is no move`);
+    const to = move.to as BrowserState;
+    hold(!before || browserMoves[before.state].includes(to), () => `${move.from} to ${to} is no move`);
     counts[to] += 1;
     const browser: ShadowBrowser = before ?? { id: move.browser, home, node: this.ports.nodeOf(move.browser), state: to };
     browser.state = to;

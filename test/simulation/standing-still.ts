@@ -1,4 +1,4 @@
-import { type Home, onDemandHome } from "../../src/base/ids.js";
+import { type Partition, onDemandHome } from "../../src/base/ids.js";
 import { groupBy } from "../../src/base/group-by.js";
 import { lookAfter } from "./controls.js";
 import { type Caller, type Control, type FakeNode, isHeard } from "./model.js";
@@ -25,7 +25,7 @@ export async function lookForLost(world: World, control: Control | undefined): P
   for (const [home, callers] of groupBy(waiting, (caller) => caller.home)) await lookAt(world, home, callers);
 }
 
-async function lookAt(world: World, home: Home, callers: readonly Caller[]): Promise<void> {
+async function lookAt(world: World, home: Partition, callers: readonly Caller[]): Promise<void> {
   const { homes } = world.bed;
   const standing = new Set(await homes.standingAmong(home, callers.map(({ waiter }) => waiter)));
   const others = callers.filter(({ waiter }) => !standing.has(waiter));
@@ -35,7 +35,7 @@ async function lookAt(world: World, home: Home, callers: readonly Caller[]): Pro
   for (const caller of others.filter(({ lease }) => !held.has(lease))) await putBack(world, home, caller);
 }
 
-async function putBack(world: World, home: Home, caller: Caller): Promise<void> {
+async function putBack(world: World, home: Partition, caller: Caller): Promise<void> {
   const { homes, projects } = world.bed;
   const { stored, lease, waiter, ask: { waiter: { name } } } = caller;
   const isNamed = name === undefined || (await projects.reserveName({ kind: "session", name, owner: lease, home })) !== undefined;

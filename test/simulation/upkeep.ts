@@ -1,8 +1,8 @@
-import { type BrowserId, type Home, homeOf, newRequestId, type PoolId } from "../../src/base/ids.js";
-import type { PoolConfig } from "../../src/spec/launch-template.js";
+import { type BrowserId, type Partition, homeOf, newRequestId, type PoolId } from "../../src/base/ids.js";
+import type { PoolSpec } from "../../src/spec/launch-template.js";
 import type { Browser } from "../../src/pool/browser.js";
-import { Fleet, Placement } from "../../src/pool/placement.js";
-import type { Candidate } from "../../src/pool/ports/pool-store.js";
+import { NodeCapacities, Placement } from "../../src/pool/placement.js";
+import type { LaunchCandidate } from "../../src/pool/ports/pool-store.js";
 import { poolConfig, writeOf } from "../support/store/store-bed.js";
 import { hold } from "./shadow.js";
 import type { PoolModel } from "./model.js";
@@ -54,7 +54,7 @@ export async function updatePool(world: World): Promise<void> {
   const isNewNetwork = random.chance(0.06);
   const isNewLaunch = random.chance(0.2);
   const discard = random.chance(0.1);
-  const config: PoolConfig = {
+  const config: PoolSpec = {
     ...pool.config,
     ...(random.chance(0.5) ? { size: random.between(1, 8) } : {}),
     ...(random.chance(0.1) ? { fill_rate_per_minute: random.pick([6000, 300, 100, 0]) ?? 6000 } : {}),
@@ -85,14 +85,14 @@ export async function flush(world: World): Promise<void> {
 }
 
 /** As pool/fill.ts does: room first, then the claim, and the room back where nothing was claimed. Ticks may overlap. */
-export async function planFill(world: World, home: Home | undefined): Promise<void> {
+export async function planFill(world: World, home: Partition | undefined): Promise<void> {
   if (!home) return;
   const { bed } = world;
   const wanted = await bed.homes.wanted(home, 100);
   if (wanted.count === 0) return;
-  const [fleet, { ofNode: ofPool }] = [await Fleet.read(bed.nodes), await bed.homes.spread(home)];
+  const [fleet, { ofNode: ofPool }] = [await NodeCapacities.read(bed.nodes), await bed.homes.spread(home)];
   const placement = new Placement(fleet, { engine: "chromium", ofPool, ...wanted });
-  const candidates: Candidate[] = [];
+  const candidates: LaunchCandidate[] = [];
   for (let i = 0; i < wanted.count; i += 1) {
     const candidate = await place(world, home, placement);
     if (candidate) candidates.push(candidate);
@@ -115,7 +115,7 @@ export async function claimPlanned(world: World): Promise<void> {
 const launchJob = ({ id: browser, node, claim }: Browser): { kind: "launch"; browser: BrowserId; node: typeof node; claim: NonNullable<typeof claim> }[] =>
   claim ? [{ kind: "launch", browser, node, claim }] : [];
 
-async function place(world: World, home: Home, placement: Placement): Promise<Candidate | undefined> {
+async function place(world: World, home: Partition, placement: Placement): Promise<LaunchCandidate | undefined> {
   const { random } = world;
   const id = (home + random.id(12)) as BrowserId;
   const node = await placement.reserve(id, 1);
@@ -126,7 +126,7 @@ async function place(world: World, home: Home, placement: Placement): Promise<Ca
 }
 
 /** The reap tick, as pool/maintenance.ts has it, one part a step. */
-export async function reapHome(world: World, home: Home | undefined): Promise<void> {
+export async function reapHome(world: World, home: Partition | undefined): Promise<void> {
   if (!home) return;
   world.cause = { kind: "reap" };
   const reaped = await world.bed.homes.reap(home);
@@ -155,7 +155,7 @@ export async function reapNode(world: World): Promise<void> {
 
 export async function sweep(world: World): Promise<void> {
   const { projects, nodes } = world.bed;
-  await projects.sweepGraves();
+  await projects.sweepPendingTombstones();
   await projects.sweepNames();
   await projects.sweepTombstones();
   await projects.sweepPools();

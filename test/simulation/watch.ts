@@ -1,12 +1,12 @@
 import type { Redis } from "ioredis";
-import type { Home } from "../../src/base/ids.js";
+import type { Partition } from "../../src/base/ids.js";
 import { homeKey, type HomePart, homeParts } from "../../src/store/redis/keys.js";
-import { states } from "../../src/pool/browser.js";
+import { browserStates } from "../../src/pool/browser.js";
 import type { ProjectId } from "../../src/base/ids.js";
 import { pictureOf } from "../support/browser/picture.js";
 import { hold, type Move, type Shadow } from "./shadow.js";
 
-const parts: readonly HomePart[] = ["events", "pool", ...states, "browsers", "leases", "worn", "waiters", "waiting"];
+const parts: readonly HomePart[] = ["events", "pool", ...browserStates, "browsers", "leases", "worn", "waiters", "waiting"];
 const script = `
 local counts = {}
 for i = 3, 12 do
@@ -31,7 +31,7 @@ export class Watch {
   #last = "-";
   #sha = "";
 
-  constructor(private readonly bed: { redis: Redis; project: ProjectId }, readonly home: Home, private readonly shadow: Shadow) {}
+  constructor(private readonly bed: { redis: Redis; project: ProjectId }, readonly home: Partition, private readonly shadow: Shadow) {}
 
   /** How far it has read. */
   at(): string {
@@ -64,7 +64,7 @@ export class Watch {
     const [kind, state, size, credit, tokens] = pool;
     hold(browsers === launching + idle + leased + resetting + retiring, () => `${browsers} records, but the sets hold ${counts.slice(0, 5).join("+")}`);
     hold(leases === leased, () => `${leases} leases, ${leased} leased`);
-    for (const [index, name] of states.entries()) {
+    for (const [index, name] of browserStates.entries()) {
       hold(counts[index] === this.shadow.counts(this.home)[name], () => `${name}: ${counts[index]} in Redis, ${this.shadow.counts(this.home)[name]} by the moves`);
     }
     if (kind !== "pool") return;
@@ -87,7 +87,7 @@ function moveOf(fields: readonly string[]): Move {
 const unseen: readonly HomePart[] = ["controls", "events"];
 
 /** All that a refused request may not change, as texts. */
-export async function picturesOf(redis: Redis, project: ProjectId, homes: readonly Home[]): Promise<ReadonlyMap<string, string>> {
+export async function picturesOf(redis: Redis, project: ProjectId, homes: readonly Partition[]): Promise<ReadonlyMap<string, string>> {
   const keys = homes.flatMap((home) => homeParts.filter((part) => !unseen.includes(part)).map((part) => homeKey(project, home, part)));
   return new Map(await Promise.all(keys.map(async (key) => [key, await pictureOf(redis, key)] as const)));
 }

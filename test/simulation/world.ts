@@ -1,5 +1,5 @@
-import { type BrowserId, type Home, type LeaseId, type NodeId, onDemandHome, type RequestId } from "../../src/base/ids.js";
-import type { Candidate } from "../../src/pool/ports/pool-store.js";
+import { type BrowserId, type Partition, type LeaseId, type NodeId, onDemandHome, type RequestId } from "../../src/base/ids.js";
+import type { LaunchCandidate } from "../../src/pool/ports/pool-store.js";
 import { homeKey, homeParts, idempotencyKey, nodesKey, projectKey, projectParts, nodeKey, nodeParts } from "../../src/store/redis/keys.js";
 import { ageKeys } from "../support/store/age.js";
 import type { Heard } from "../support/egress/listener.js";
@@ -33,7 +33,7 @@ export class World {
   releases: Release[] = [];
   expiries: { browser: BrowserId; lease: LeaseId; registrations: number }[] = [];
   openings: { node: FakeNode; browser: BrowserId; lease: LeaseId }[] = [];
-  plans: { readonly home: Home; readonly candidates: readonly Candidate[] }[] = [];
+  plans: { readonly home: Partition; readonly candidates: readonly LaunchCandidate[] }[] = [];
   inbox: Heard[] = [];
   /** Messages that may come again. */
   heard: Heard[] = [];
@@ -61,9 +61,9 @@ export class World {
   beatenAt = 0;
   aged = 0;
   steps = 0;
-  readonly #watches = new Map<Home, Watch>();
+  readonly #watches = new Map<Partition, Watch>();
   /** Gone, but not for every control. */
-  #former: readonly Home[] = [];
+  #former: readonly Partition[] = [];
 
   private constructor(readonly bed: StoreBed, readonly at: { readonly ear: Awaited<ReturnType<typeof openEar>>; readonly server: TestRedis }, seed: number) {
     this.random = new Random(seed);
@@ -91,7 +91,7 @@ export class World {
     await this.bed.close();
   }
 
-  watch(home: Home): void {
+  watch(home: Partition): void {
     this.#watches.set(home, new Watch(this.bed, home, this.shadow));
   }
 
@@ -108,7 +108,7 @@ export class World {
     }
   }
 
-  homes(): readonly Home[] {
+  homes(): readonly Partition[] {
     return [...this.#watches.keys()];
   }
 
@@ -159,7 +159,7 @@ export class World {
     return seen.reduce((sum, { moves }) => sum + moves.length, 0);
   }
 
-  #forget(home: Home): void {
+  #forget(home: Partition): void {
     this.#watches.delete(home);
     this.#former = [...this.#former, home].slice(-3);
   }

@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import type { Detail } from "../../src/base/errors.js";
 import type { PoolCreate, PoolPatch, SessionCreate } from "../../src/spec/bodies.js";
 import { managedPolicies } from "../../src/spec/policies/managed-policies.js";
-import { createConfig, type Defaults, mergeConfig, sessionConfig } from "../../src/pool/merge-spec.js";
+import { createPoolSpec, type SpecDefaults, mergePoolSpec, createSessionTemplate } from "../../src/pool/merge-spec.js";
 import { checkPolicy } from "../../src/spec/policies/policy-checks.js";
 import { policyNames } from "../../src/spec/policies/policy-table.js";
 import { patternsOf } from "../../src/base/net/hosts.js";
 
-const defaults: Defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
+const defaults: SpecDefaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium", privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
 const told = (policy: Record<string, unknown>): string[] => {
   const faults: Detail[] = [];
   checkPolicy(faults, policy);
@@ -90,13 +90,13 @@ test("the answer to a policy of very many faults stays short", () => {
 });
 
 describe("WebRTC's own addresses and ports", () => {
-  const faultsOf = (config: ReturnType<typeof createConfig> | ReturnType<typeof sessionConfig>): unknown[] =>
+  const faultsOf = (config: ReturnType<typeof createPoolSpec> | ReturnType<typeof createSessionTemplate>): unknown[] =>
     config.kind === "refused" ? (config.details ?? []).map(({ message }) => message) : [];
-  const ofPool = (body: Partial<PoolCreate>): unknown[] => faultsOf(createConfig({ size: 1, ...body }, defaults));
-  const ofSession = (body: SessionCreate): unknown[] => faultsOf(sessionConfig(body, defaults));
+  const ofPool = (body: Partial<PoolCreate>): unknown[] => faultsOf(createPoolSpec({ size: 1, ...body }, defaults));
+  const ofSession = (body: SessionCreate): unknown[] => faultsOf(createSessionTemplate(body, defaults));
   function ofPatch(current: Partial<PoolCreate>, patch: PoolPatch): unknown[] {
-    const made = createConfig({ size: 1, ...current }, defaults);
-    return made.kind === "done" ? faultsOf(mergeConfig(made.value, patch, defaults)) : [made];
+    const made = createPoolSpec({ size: 1, ...current }, defaults);
+    return made.kind === "done" ? faultsOf(mergePoolSpec(made.value, patch, defaults)) : [made];
   }
 
   test.each([["WebRtcUdpPortRange", "1-2"], ["WebRtcLocalIpsAllowedUrls", ["*"]]])("%s is refused beside allowed_hosts only", (name, value) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Digest, type ExtensionId, newExtensionId, type ProjectId } from "../../src/base/ids.js";
-import { RedisExtensions } from "../../src/store/extension-store.js";
+import { RedisExtensionStore } from "../../src/store/extension-store.js";
 import { onBoth } from "../support/store/on-both.js";
 
 const digest = "a".repeat(64) as Digest;
@@ -86,7 +86,7 @@ onBoth("extensions", ({ bed }) => {
 
   test("projects do not see each other's", async () => {
     const id = await keep("ads");
-    const others = new RedisExtensions(bed().store, "another" as ProjectId);
+    const others = new RedisExtensionStore(bed().store, "another" as ProjectId);
     expect([await others.find(id), await others.findNamed("ads"), await others.all()]).toEqual([undefined, undefined, []]);
     expect(await others.create({ id: newExtensionId(), name: "ads", digest, sizeBytes: 7, most: 10 })).toBe("created");
   });

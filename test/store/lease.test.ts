@@ -47,11 +47,11 @@ onBoth("a lease", ({ bed }) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
     const { projects } = bed();
-    const move = projects.moveGraves.bind(projects);
-    projects.moveGraves = async () => {};
+    const move = projects.moveTombstones.bind(projects);
+    projects.moveTombstones = async () => {};
     await pool.release(held, { reuse: false, why: "deleted" });
     await pool.clear();
-    projects.moveGraves = move;
+    projects.moveTombstones = move;
     expect([await projects.findTombstone(held.id), await findLeaseEnd(bed())(held.id, held.lease)]).toEqual([undefined, "deleted"]);
   });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { newLeaseId } from "../../src/base/ids.js";
-import { PoolNames } from "../../src/pool/lookup.js";
+import { PoolNameCache } from "../../src/pool/lookup.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlA, PoolBed } from "../support/store/pool-bed.js";
 import { claimOf, request, type StoreBed } from "../support/store/store-bed.js";
@@ -19,7 +19,7 @@ const rename = async (bed: StoreBed, pool: PoolBed, name: string): Promise<void>
 };
 
 /** The pools that a name may mean, each asked for until one is meant, as an acquire does. */
-async function acquireBy(bed: StoreBed, names: PoolNames, ref: string): Promise<string | undefined> {
+async function acquireBy(bed: StoreBed, names: PoolNameCache, ref: string): Promise<string | undefined> {
   for (const candidate of names.candidates(ref)) {
     const pool = await candidate;
     if (!pool) continue;
@@ -33,7 +33,7 @@ async function acquireBy(bed: StoreBed, names: PoolNames, ref: string): Promise<
 
 onBoth("names of pools", ({ bed }) => {
   test("a name that was kept and has moved to another pool means that one", async () => {
-    const names = new PoolNames(bed().projects);
+    const names = new PoolNameCache(bed().projects);
     const first = await namedPool(bed(), "mine");
     expect(await acquireBy(bed(), names, "mine")).toBe(first.id);
     await rename(bed(), first, "old");
@@ -43,7 +43,7 @@ onBoth("names of pools", ({ bed }) => {
   });
 
   test("a name that was kept and is nobody's any more means no pool", async () => {
-    const names = new PoolNames(bed().projects);
+    const names = new PoolNameCache(bed().projects);
     const pool = await namedPool(bed(), "mine");
     const held = await acquireBy(bed(), names, "mine");
     await rename(bed(), pool, "other");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ClaimId } from "../../src/base/ids.js";
-import { LaunchConfigs } from "../../src/pool/launch-templates.js";
+import { LaunchTemplates } from "../../src/pool/launch-templates.js";
 import { type Detached, detachReplica } from "../support/store/lost-writes.js";
 import { onBoth } from "../support/store/on-both.js";
 import { PoolBed } from "../support/store/pool-bed.js";
@@ -36,7 +36,7 @@ onBoth("after a failover that lost the last writes no number is given twice", ({
 
   test("launch configurations: what was kept of a lost one is not taken for another's", async () => {
     const pool = await PoolBed.create(bed(), { size: 1 });
-    const configs = new LaunchConfigs(bed().homes);
+    const configs = new LaunchTemplates(bed().homes);
     const read = async (): Promise<boolean | undefined> => (await configs.find(pool.home, (await bed().homes.findTerms(pool.home))?.launchConfig ?? ""))?.stealth;
     const replica = await detach(pool);
     await pool.update({ stealth: true }, { isNewLaunch: true });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Digest, newProfileId, type ProfileId, type ProjectId } from "../../src/base/ids.js";
-import { RedisProfiles } from "../../src/store/profile-store.js";
+import { RedisProfileStore } from "../../src/store/profile-store.js";
 import { onBoth } from "../support/store/on-both.js";
 
 const digestOf = (letter: string): Digest => letter.repeat(64) as Digest;
@@ -177,7 +177,7 @@ onBoth("profiles", ({ bed }) => {
 
   test("projects do not see each other's", async () => {
     const id = await keep("me");
-    const others = new RedisProfiles(bed().store, "another" as ProjectId);
+    const others = new RedisProfileStore(bed().store, "another" as ProjectId);
     expect(await others.find(id)).toBeUndefined();
     expect(await others.findNamed("me")).toBeUndefined();
     expect(await others.all()).toEqual([]);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { newProxyId, type ProjectId, type ProxyId } from "../../src/base/ids.js";
-import { RedisProxies } from "../../src/store/proxy-store.js";
+import { RedisProxyStore } from "../../src/store/proxy-store.js";
 import { onBoth } from "../support/store/on-both.js";
 
 const record = { protocol: "http", host: "proxy.example", port: 3128, hasPassword: true, hasCaBundle: false, bypassHosts: ["a.example"] } as const;
@@ -102,7 +102,7 @@ onBoth("proxies", ({ bed }) => {
 
   test("projects do not see each other's", async () => {
     const id = await keep({ name: "out" });
-    const others = new RedisProxies(bed().store, "another" as ProjectId);
+    const others = new RedisProxyStore(bed().store, "another" as ProjectId);
     expect(await others.find(id)).toBeUndefined();
     expect(await others.resolve({ name: "out" })).toEqual({ kind: "unknown" });
     expect((await others.page({ limit: 10, offset: 0 })).items).toEqual([]);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { homeOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from "../../src/base/ids.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
-import type { PoolBounds } from "../../src/pool/ports/project-store.js";
-import { RedisProjects } from "../../src/store/project-store.js";
+import type { ProjectBounds } from "../../src/pool/ports/project-store.js";
+import { RedisProjectStore } from "../../src/store/project-store.js";
 import { age } from "../support/store/age.js";
 import { onBoth } from "../support/store/on-both.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
@@ -58,7 +58,7 @@ onBoth("what spans homes", ({ bed }) => {
   });
 
   describe("sizes", () => {
-    const upTo = (pooledSessions: number | null, maxPools = 1000): PoolBounds => ({ pooledSessions, maxPools });
+    const upTo = (pooledSessions: number | null, maxPools = 1000): ProjectBounds => ({ pooledSessions, maxPools });
 
     test("the sum stays within the limit; shrinking always may", async () => {
       const { projects } = bed();
@@ -103,11 +103,11 @@ onBoth("what spans homes", ({ bed }) => {
       await homes.createPool(homeOf(made), { id: made, write: writeOf(pool.config), request: request() });
       await projects.sweepPools();
       expect(await projects.pools()).toEqual([]);
-      expect(await projects.homes()).toHaveLength(3);
+      expect(await projects.partitions()).toHaveLength(3);
       await later(121_000);
       await projects.sweepPools();
       expect(await projects.pools()).toEqual([made]);
-      expect(await projects.homes()).toHaveLength(2);
+      expect(await projects.partitions()).toHaveLength(2);
     });
 
     test("a deleted one is looked after until its home is empty, and its tombstones are kept", async () => {
@@ -119,10 +119,10 @@ onBoth("what spans homes", ({ bed }) => {
       await projects.dropPool(pool.id);
       expect(await projects.pools()).toEqual([]);
       await projects.sweepPools();
-      expect(await projects.homes()).toContain(pool.home);
+      expect(await projects.partitions()).toContain(pool.home);
       await pool.clear();
       await projects.sweepPools();
-      expect(await projects.homes()).not.toContain(pool.home);
+      expect(await projects.partitions()).not.toContain(pool.home);
       expect(await projects.findTombstone(held.id)).toMatchObject({ reason: "pool_deleted" });
     });
   });
@@ -130,7 +130,7 @@ onBoth("what spans homes", ({ bed }) => {
   describe("tombstones", () => {
     test("a day, at most so many, the oldest go first", async () => {
       const { redis, project } = bed();
-      const few = new RedisProjects(bed().store, project, { ...defaultLimits, maxTombstones: 2 });
+      const few = new RedisProjectStore(bed().store, project, { ...defaultLimits, maxTombstones: 2 });
       const pool = await PoolBed.filled(bed(), { size: 3 });
       for (let i = 0; i < 3; i += 1) {
         const held = await pool.lend();
@@ -156,10 +156,10 @@ onBoth("what spans homes", ({ bed }) => {
     }
     for (const busy of pools.slice(0, 1)) await cycles(busy, 150);
     const before = await lengths();
-    await new RedisProjects(store, project, { ...defaultLimits, eventsKeptInAll: 800 }).sweepEvents();
+    await new RedisProjectStore(store, project, { ...defaultLimits, eventsKeptInAll: 800 }).sweepEvents();
     // The home of sessions on demand has a share as well.
     expect(await lengths()).toEqual([200, ...before.slice(1)]);
-    await new RedisProjects(store, project, { ...defaultLimits, eventsKeptInAll: 100 }).sweepEvents();
+    await new RedisProjectStore(store, project, { ...defaultLimits, eventsKeptInAll: 100 }).sweepEvents();
     expect(await lengths()).toEqual([100, ...before.slice(1)]);
   });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { newBrowserId, type NodeId } from "../../src/base/ids.js";
-import { RedisTicks } from "../../src/store/tick-store.js";
+import { RedisTickStore } from "../../src/store/tick-store.js";
 import { age } from "../support/store/age.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlB, nodeA, PoolBed } from "../support/store/pool-bed.js";
@@ -126,7 +126,7 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
   });
 
   test("finds a node that has died lost, once somebody has listened for long enough, and ticks that have ceased", async () => {
-    const ticks = new RedisTicks(bed().store);
+    const ticks = new RedisTickStore(bed().store);
     await bed().nodes.beat({ id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 10, maxBrowsers: 1, isDraining: false, canLaunch: true, engines: [] });
     await ticks.steadyMs(10_000);
     await ticks.ran("reap");

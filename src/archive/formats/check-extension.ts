@@ -1,8 +1,8 @@
 import { rm, writeFile } from "node:fs/promises";
 import { type ManifestRules, demandsPolicy, manifestFaults, parseManifest } from "../../registry/extensions/manifest.js";
 import { extensionFiles } from "./extension-files.js";
-import { fewFaults } from "./shown-faults.js";
-import { blamePacked, findPacked } from "./packed-extension.js";
+import { shownFaults } from "./shown-faults.js";
+import { packedFaultOf, findPacked } from "./packed-extension.js";
 import { BadArchive, type Zip, type ZipEntry, type ZipLimits, withZip } from "./zip.js";
 
 export type CheckedExtension =
@@ -31,10 +31,10 @@ async function checkFiles(path: string, zip: Zip, rules: ZipLimits & ManifestRul
   if (own && own.sizeBytes > maxManifestBytes) return { kind: "faulty", faults: [`manifest.json: is larger than ${maxManifestBytes} bytes`] };
   const text = await readAll(zip, own);
   const read = parseManifest(text);
-  if (read.kind === "faulty") return { kind: "faulty", faults: fewFaults([read.fault]) };
+  if (read.kind === "faulty") return { kind: "faulty", faults: shownFaults([read.fault]) };
   const files = new Set(found.files.keys());
   const faults = manifestFaults(read.manifest, files, rules);
-  if (faults.length > 0) return { kind: "faulty", faults: fewFaults(faults) };
+  if (faults.length > 0) return { kind: "faulty", faults: shownFaults(faults) };
   const packed = findPacked(read.manifest, files);
   const entry = packed === undefined ? undefined : found.files.get(packed);
   if (packed !== undefined && entry) await checkBeside(`${path}.packed`, { name: packed, content: zip.read(entry) }, rules);
@@ -45,7 +45,7 @@ async function checkFiles(path: string, zip: Zip, rules: ZipLimits & ManifestRul
 async function checkBeside(path: string, { name, content }: { readonly name: string; readonly content: AsyncIterable<Buffer> }, rules: ZipLimits & ManifestRules): Promise<void> {
   try {
     await writeFile(path, content, { flag: "wx", mode: 0o600 });
-    await blamePacked(name, path, rules);
+    await packedFaultOf(name, path, rules);
   } finally {
     await rm(path, { force: true });
   }

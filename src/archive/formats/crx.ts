@@ -45,7 +45,7 @@ function partsOf3(head: Buffer): Parts | undefined {
 const signedHeaderField = 10_000;
 const idField = 1;
 
-export interface Signed {
+export interface SignedCrx {
   readonly key: Buffer;
   readonly signature: Buffer;
   /** What is signed beside the zip: it holds the id. */
@@ -56,7 +56,7 @@ export interface Signed {
 const proofFields: readonly number[] = [2, 3];
 
 /** The proof of version 3 by the key that the id is the hash of; others are of whoever passed it on. */
-export function findSigned(head: Buffer): Signed | undefined {
+export function findSigned(head: Buffer): SignedCrx | undefined {
   if (head.readUInt32LE(4) !== 3) return undefined;
   const message = head.subarray(12, 12 + head.readUInt32LE(8));
   const header = findBytes(message, signedHeaderField);

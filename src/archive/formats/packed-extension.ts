@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { demandsPolicy, type Manifest, manifestFaults, type ManifestRules, parseManifest } from "../../registry/extensions/manifest.js";
 import { namesFiles } from "../../registry/extensions/narrow-manifest.js";
-import { crxHeadBytes, findSigned, readCrx, type Signed } from "./crx.js";
+import { crxHeadBytes, findSigned, readCrx, type SignedCrx } from "./crx.js";
 import { BadArchive, type Zip, type ZipLimits, withZip } from "./zip.js";
 
 const maxManifestBytes = 2 ** 20;
@@ -65,7 +65,7 @@ async function headOf(file: FileHandle): Promise<Buffer> {
 }
 
 /** Chromium, components/crx_file: the text, the length of the signed header, that, and the zip. */
-async function isSigned(path: string, { key, signature, header }: Signed, zipStart: number): Promise<boolean> {
+async function isSigned(path: string, { key, signature, header }: SignedCrx, zipStart: number): Promise<boolean> {
   const length = Buffer.alloc(4);
   length.writeUInt32LE(header.length);
   const verifying = createVerify("sha256").update("CRX3 SignedData\0").update(length).update(header);
@@ -78,7 +78,7 @@ async function isSigned(path: string, { key, signature, header }: Signed, zipSta
 }
 
 /** Of what is unpacked already or still to be; the file is at `path`. */
-export async function blamePacked(name: string, path: string, limits: ZipLimits & ManifestRules): Promise<void> {
+export async function packedFaultOf(name: string, path: string, limits: ZipLimits & ManifestRules): Promise<void> {
   try {
     await checkPacked(path, limits);
   } catch (error) {

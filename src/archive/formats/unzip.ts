@@ -4,7 +4,7 @@ import { findFileReach } from "../../registry/extensions/file-reach.js";
 import { type Manifest, parseManifest } from "../../registry/extensions/manifest.js";
 import { narrowManifest } from "../../registry/extensions/narrow-manifest.js";
 import { extensionFiles } from "./extension-files.js";
-import { blamePacked, findPacked } from "./packed-extension.js";
+import { packedFaultOf, findPacked } from "./packed-extension.js";
 import { BadArchive, type Zip, type ZipEntry, type ZipLimits, withZip } from "./zip.js";
 
 export interface UnpackRules extends ZipLimits {
@@ -27,7 +27,7 @@ export async function unpackExtension(path: string, into: string, limits: Unpack
       if (manifest && limits.seesHostFiles === true) refuseReach(manifest);
       const packed = manifest && findPacked(manifest, new Set(found.files.keys()));
       // What policy keeps from extensions it keeps from packed ones as well.
-      if (packed !== undefined) await blamePacked(packed, join(into, packed), { ...limits, blockedPermissions: [] });
+      if (packed !== undefined) await packedFaultOf(packed, join(into, packed), { ...limits, blockedPermissions: [] });
     } catch (error) {
       await rm(into, { recursive: true, force: true });
       throw error;

@@ -5,7 +5,7 @@ import type { ReadableStream } from "node:stream/web";
 import type { Clock, Millis } from "../../base/clock.js";
 import { type Done, done, type Refusal, refusal } from "../../base/errors.js";
 import type { ExtensionOperations } from "../../registry/extensions/extension.js";
-import { type Staged, type Staging, TooLarge } from "../archives.js";
+import { type StagedArchive, type Staging, TooLarge } from "../archives.js";
 import { crxHeadBytes, readCrx } from "./crx.js";
 
 interface StoreOptions {
@@ -76,7 +76,7 @@ function addressOf({ url }: StoreOptions, { extension, os }: { extension: string
   return `${url}${url.includes("?") ? "&" : "?"}${query.toString()}`;
 }
 
-async function download(options: StoreOptions, asked: { extension: string; os: Ask["os"] }, signal: AbortSignal): Promise<Done<Staged> | Refusal> {
+async function download(options: StoreOptions, asked: { extension: string; os: Ask["os"] }, signal: AbortSignal): Promise<Done<StagedArchive> | Refusal> {
   const reply = await fetch(addressOf(options, asked), { signal, redirect: "follow" });
   if (reply.status !== 200 || !reply.body) {
     await reply.body?.cancel();
@@ -92,7 +92,7 @@ function whyNot(status: number): Refusal {
   return refusal("destination_failed", { message: `The web store answered ${status}` });
 }
 
-async function unwrap(staged: Staged, asked: string): Promise<Zip> {
+async function unwrap(staged: StagedArchive, asked: string): Promise<Zip> {
   try {
     const crx = readCrx(await headOf(staged.path));
     const fault = crx.kind === "faulty" ? crx.fault : crx.extension === asked ? undefined : "is another extension";
@@ -117,7 +117,7 @@ async function headOf(path: string): Promise<Buffer> {
   }
 }
 
-function zipOf(staged: Staged, start: number): Readable {
+function zipOf(staged: StagedArchive, start: number): Readable {
   const bytes = createReadStream(staged.path, { start });
   // Left behind by a failure, it goes when the staging is emptied.
   bytes.once("close", () => void staged.discard().catch(() => {}));

@@ -1,5 +1,5 @@
 /** What an entry says of itself in the archive's directory. */
-export interface Named {
+export interface EntryInfo {
   readonly name: string;
   readonly sizeBytes: number;
   /** The upper half of its external attributes: a mode of Unix, 0 where the archive was made elsewhere. */
@@ -15,12 +15,12 @@ const fileType = 0o170000;
 const regularFile = 0o100000;
 const directory = 0o040000;
 
-export const isDirectory = ({ name }: Named): boolean => name.endsWith("/");
+export const isDirectory = ({ name }: EntryInfo): boolean => name.endsWith("/");
 /** Without regard to case and to how accents are composed: on other systems both would be one file. */
 const folded = (name: string): string => name.normalize("NFC").toLowerCase().replace(/\/$/, "");
 
 /** Why an entry cannot be unpacked, each as a sentence's end after its name. */
-export function entryFaults(entry: Named): readonly string[] {
+export function entryFaults(entry: EntryInfo): readonly string[] {
   const { name, mode, sizeBytes } = entry;
   const parts = name.replace(/\/$/, "").split("/");
   const type = mode & fileType;
@@ -40,8 +40,8 @@ export function entryFaults(entry: Named): readonly string[] {
 }
 
 /** Names that mean one file twice, or a file where others need a directory. */
-export function findCollisions(entries: readonly Named[]): readonly string[] {
-  const seen = new Map<string, Named>();
+export function findCollisions(entries: readonly EntryInfo[]): readonly string[] {
+  const seen = new Map<string, EntryInfo>();
   const twice: string[] = [];
   for (const entry of entries) {
     if (seen.has(folded(entry.name))) twice.push(entry.name);

@@ -3,7 +3,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
 import { crc32, inflateRaw } from "node:zlib";
 import yauzl from "yauzl";
-import { fewFaults } from "./shown-faults.js";
+import { shownFaults } from "./shown-faults.js";
 import { entryFaults, findCollisions, isDirectory, shownName } from "./zip-names.js";
 import { ZipReader } from "./zip-reader.js";
 
@@ -110,7 +110,7 @@ function checkEntries(entries: readonly OwnEntry[], limits: ZipLimits & { archiv
   ];
   const collisions = faults.length > 0 ? [] : findCollisions(entries);
   faults.push(...collisions.map((name) => `${shownName(name)} has the name of another, or needs a directory where a file is`));
-  if (faults.length > 0) throw new BadArchive(fewFaults(faults));
+  if (faults.length > 0) throw new BadArchive(shownFaults(faults));
 }
 
 function sizeFaults(unpackedBytes: number, { maxUnpackedBytes, archiveBytes }: ZipLimits & { archiveBytes: number }): readonly string[] {

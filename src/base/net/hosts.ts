@@ -15,7 +15,7 @@ export type ParsedPattern =
   | { readonly kind: "fault"; readonly message: string };
 
 /** `name` in ASCII lower case without trailing dot, or a canonical `address`. */
-export interface Host {
+export interface ParsedHost {
   readonly kind: "name" | "address";
   readonly host: string;
 }
@@ -110,7 +110,7 @@ const plainName = /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[
  * A host as a request names it, read as browsers do (WHATWG URL): decimal, octal and hexadecimal IPv4 become an address,
  * other scripts ASCII. undefined: not a host. Escapes and IPv6 zones are none.
  */
-export function parseHost(text: string): Host | undefined {
+export function parseHost(text: string): ParsedHost | undefined {
   if (isIPv4(text)) return { kind: "address", host: text };
   if (plainName.test(text) && !text.includes("xn--")) return { kind: "name", host: text };
   if (malformed.some(([form]) => form.test(text))) return undefined;
@@ -118,7 +118,7 @@ export function parseHost(text: string): Host | undefined {
   return read.kind === "fault" ? undefined : read;
 }
 
-function readHost(text: string): Host | (ParsedPattern & { readonly kind: "fault" }) {
+function readHost(text: string): ParsedHost | (ParsedPattern & { readonly kind: "fault" }) {
   const fault = (message: string) => ({ kind: "fault", message }) as const;
   const authority = isIPv6(text) ? `[${text}]` : text;
   const isBracketed = /^\[.*\]$/.test(authority);

@@ -1,7 +1,7 @@
 import type { CDPSession } from "playwright-core";
 import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
-import { bytesOf, firstClientId, type Frame, peek, wholeOf } from "./frame.js";
+import { bytesOf, firstClientId, type Frame, summarize, wholeOf } from "./frame.js";
 import type { Pipe } from "./pipe.js";
 
 declare const session: CDPSession;
@@ -80,7 +80,7 @@ export class Cdp {
   }
 
   #take(frame: Frame): void {
-    const { id, method, session: from } = peek(frame);
+    const { id, method, session: from } = summarize(frame);
     if (id !== undefined) {
       const pending = this.#pending.get(id);
       if (pending) settle(pending, readReply(frame));

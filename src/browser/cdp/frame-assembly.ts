@@ -1,5 +1,5 @@
 import { type Account, Budget } from "../../base/budget.js";
-import { type Frame, headBytes, peek } from "./frame.js";
+import { type Frame, headBytes, summarize } from "./frame.js";
 
 /** A browser that sends without end does not fill memory; clients are cut when they have so much unread. */
 export const longestFrameBytes = 128 * 1024 * 1024;
@@ -12,19 +12,19 @@ const leastBytes = 4096;
 const keptParts = 4;
 
 /** Where a browser's unfinished message is counted; `cut` has it given up. */
-export type Counting = (cut: () => void) => Account;
+export type FrameBudget = (cut: () => void) => Account;
 
 /** By itself. */
-const countAlone: Counting = (cut) => new Budget({ browserBytes: longestFrameBytes, daemonBytes: longestFrameBytes }).open("", cut);
+const countAlone: FrameBudget = (cut) => new Budget({ browserBytes: longestFrameBytes, daemonBytes: longestFrameBytes }).open("", cut);
 
 /** Gathers the parts of one message; of one that is given up only its beginning and its end. */
-export class Gathered {
+export class FrameAssembler {
   #parts: Buffer[] = [];
   #bytes = 0;
   #head: Buffer | undefined;
   readonly #account: Account;
 
-  constructor(counting: Counting = countAlone) {
+  constructor(counting: FrameBudget = countAlone) {
     this.#account = counting(() => (this.#head = this.#parts[0]?.subarray(0, headBytes)));
   }
 
@@ -71,8 +71,8 @@ export class Gathered {
 
 /** In place of an answer that is not passed on. Events are dropped. */
 function givenUp(head: Buffer, tail: Buffer): Buffer | undefined {
-  const { id } = peek(head);
-  const { session } = peek(tail);
+  const { id } = summarize(head);
+  const { session } = summarize(tail);
   if (id === undefined) return undefined;
   const error = { code: -32000, message: "The answer is too long" };
   return Buffer.from(JSON.stringify({ id, error, ...(session === undefined ? {} : { sessionId: session }) }));

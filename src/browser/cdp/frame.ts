@@ -5,14 +5,14 @@
 export type Frame = Buffer | readonly Buffer[];
 
 const nothing = Buffer.alloc(0);
-export const headOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : frame[0] ?? nothing);
-export const tailOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : frame.at(-1) ?? nothing);
+export const frameHeadOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : frame[0] ?? nothing);
+export const frameTailOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : frame.at(-1) ?? nothing);
 export const bytesOf = (frame: Frame): number => (Buffer.isBuffer(frame) ? frame.length : frame.reduce((bytes, part) => bytes + part.length, 0));
 /** For a reader who needs all of it. */
 export const wholeOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : Buffer.concat(frame));
 
 /** What a CDP message from Chromium says of itself at its head and tail; its body is never parsed. */
-export interface Peek {
+export interface FrameSummary {
   /** Of a reply. */
   readonly id?: number;
   /** Of an event. */
@@ -31,9 +31,9 @@ const sessionTail = /,"sessionId":"([0-9A-Za-z-]{1,40})"\}$/;
  * Reads id or method from the head and the session from the tail. Chromium writes `id` or `method` first and the
  * top-level `sessionId` last; a `sessionId` inside `params` or `result` ends in `}}` and is not mistaken for it.
  */
-export function peek(frame: Frame): Peek {
-  const head = headOf(frame).toString("latin1", 0, headBytes);
-  const tail = tailOf(frame);
+export function summarize(frame: Frame): FrameSummary {
+  const head = frameHeadOf(frame).toString("latin1", 0, headBytes);
+  const tail = frameTailOf(frame);
   const session = sessionTail.exec(tail.toString("latin1", Math.max(0, tail.length - tailBytes)))?.[1];
   const id = idHead.exec(head)?.[1];
   const method = id === undefined ? methodHead.exec(head)?.[1] : undefined;

@@ -1,8 +1,8 @@
 import type { Readable, Writable } from "node:stream";
 import type { Millis } from "../../base/clock.js";
-import { type Turn, turns } from "../../base/fair-turns.js";
+import { type FairTurn, turns } from "../../base/fair-turns.js";
 import type { Frame } from "./frame.js";
-import { type Counting, Gathered } from "./frame-assembly.js";
+import { type FrameBudget, FrameAssembler } from "./frame-assembly.js";
 
 /** Raw CDP over the two pipes of `--remote-debugging-pipe`: NUL-terminated JSON messages. */
 export interface Pipe {
@@ -28,8 +28,8 @@ const frameMs: Millis = 0.008;
 const chunkMs: Millis = 0.03;
 
 interface Splitting {
-  readonly turn: Turn;
-  readonly counting?: Counting | undefined;
+  readonly turn: FairTurn;
+  readonly counting?: FrameBudget | undefined;
   take(frame: Frame): void;
   /** There was enough for one round of the event loop: nothing more is to be read until `proceed`. */
   wait(): void;
@@ -44,7 +44,7 @@ interface Splitter {
 
 /** Cuts what is read at its NULs, as long as it is the browser's turn. */
 function makeSplitter({ turn, counting, ...reader }: Splitting): Splitter {
-  const gathered = new Gathered(counting);
+  const gathered = new FrameAssembler(counting);
   const takeFrame = (last: Buffer): void => {
     const frame = gathered.end(last);
     if (frame) reader.take(frame);
@@ -102,8 +102,8 @@ function makeHolds(output: Readable): Pick<Pipe, "hold" | "resume"> {
 }
 
 export interface PipeParts {
-  readonly turn?: Turn;
-  readonly counting?: Counting;
+  readonly turn?: FairTurn;
+  readonly counting?: FrameBudget;
 }
 
 export function openPipe(input: Writable, output: Readable, { turn = turns.open(), counting }: PipeParts = {}): Pipe {

@@ -12,8 +12,8 @@ import { hasPrivateRoot } from "../isolation/rungs.js";
 import { startWalled } from "../isolation/syscall-filter.js";
 import type { WalledIn, Walls } from "../isolation/walls.js";
 import { setScreenSize, type Size } from "./randr.js";
-import { tailOf } from "../tail.js";
-import { endTree } from "../resources/process-tree.js";
+import { lastLinesOf } from "../tail.js";
+import { endProcessTree } from "../resources/process-tree.js";
 import { openXClient } from "./x-client.js";
 
 export interface DisplaySpec {
@@ -65,7 +65,7 @@ export async function startDisplay(spec: DisplaySpec, clock: Clock, halt: AbortS
   const cookie = randomBytes(16);
   await writeAuthority(spec, cookie);
   const child = spawnXvfb(spec);
-  const lines = tailOf(child.stderr as Readable);
+  const lines = lastLinesOf(child.stderr as Readable);
   const ended = new Promise<void>((resolve) => void child.once("exit", () => resolve()).once("error", () => resolve()));
   let socket: string | undefined;
   const stop = (): Promise<void> => stopXvfb(child, { socket, clock, ended });
@@ -136,6 +136,6 @@ interface Stopping {
 }
 
 async function stopXvfb(child: ChildProcess, { socket, clock, ended }: Stopping): Promise<void> {
-  await endTree({ pid: child.pid, exited: ended }, clock);
+  await endProcessTree({ pid: child.pid, exited: ended }, clock);
   if (socket !== undefined) await rm(socket, { force: true });
 }

@@ -2,11 +2,11 @@ import type { Clock, Millis } from "../../base/clock.js";
 import { TimeLimitReached } from "../../base/deadline.js";
 import { type Cdp, CdpRefused, PipeClosed } from "../cdp/cdp.js";
 import type { ExtensionDirectory, Loading } from "../chromium.js";
-import { NotInstallable, type Wanted, withForced } from "./forced-extensions.js";
+import { NotInstallable, type LaunchExtensions, withForced } from "./forced-extensions.js";
 import { isInstalled } from "./forced-install.js";
-import { type Installed, installedIn, restore } from "./restore-extensions.js";
+import { type Installed, installedIn, restoreInstalled } from "./restore-extensions.js";
 import { findUnpackedId } from "./file-access.js";
-import { makeRulesRoom } from "./rules-directory.js";
+import { makeRulesDirectory } from "./rules-directory.js";
 
 interface Loaded extends ExtensionDirectory {
   readonly id: string;
@@ -15,7 +15,7 @@ interface Loaded extends ExtensionDirectory {
 type Failure = Exclude<Loading, { kind: "loaded" }>;
 
 /** The extensions of one browser. Its path gives an extension its id, unless its manifest has a key. */
-export class Extensions {
+export class BrowserExtensions {
   #loaded: readonly Loaded[] = [];
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -28,14 +28,14 @@ export class Extensions {
   }
 
   /** Those of a launch: waits half of the limit for those that Chromium installs by policy, and loads the others. */
-  async start(wanted: readonly Wanted[], { profile, limitMs }: { profile: string; limitMs: Millis }): Promise<Loading> {
+  async start(wanted: readonly LaunchExtensions[], { profile, limitMs }: { profile: string; limitMs: Millis }): Promise<Loading> {
     const { cdp, clock } = this;
     for (const { name, forced } of wanted) {
       const isThere = forced === undefined || (await isInstalled(forced, { cdp, clock, profile, limitMs: limitMs / 2 }));
       if (!isThere) return { kind: "refused", name, message: "it was not installed by policy; its .crx may be broken, or ask for what is blocked" };
     }
     const loading = await this.#load(wanted.filter(({ forced }) => forced === undefined), limitMs);
-    const idOf = ({ path, forced }: Wanted): string => forced?.id ?? this.#loaded.find((each) => each.path === path)?.id ?? "";
+    const idOf = ({ path, forced }: LaunchExtensions): string => forced?.id ?? this.#loaded.find((each) => each.path === path)?.id ?? "";
     if (loading.kind === "loaded") this.#loaded = wanted.map((each) => ({ name: each.name, path: each.path, id: idOf(each) }));
     return loading;
   }
@@ -100,7 +100,7 @@ export class Extensions {
   /** One that the browser has from its last start is not started twice. */
   async #loadOne({ path, id, name }: Loaded, before: Installed, limitMs: Millis): Promise<Failure | undefined> {
     if (before.get(id)?.isEnabled === true) return undefined;
-    await makeRulesRoom(path);
+    await makeRulesDirectory(path);
     if (!this.withoutFiles.delete(id)) return { kind: "needs-restart", why: `Chromium has to know before that the extension ${name} reads no files` };
     const loaded = await this.cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true }, { limitMs });
     if (loaded.id === id) return undefined;
@@ -108,7 +108,7 @@ export class Extensions {
   }
 
   async #undo(failure: Failure, before: Installed): Promise<Failure> {
-    const isUndone = await restore(this.cdp, this.clock, before).then(() => true, (error: unknown) => {
+    const isUndone = await restoreInstalled(this.cdp, this.clock, before).then(() => true, (error: unknown) => {
       if (error instanceof PipeClosed) throw error;
       return false;
     });

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import type { Directories, ExtensionDirectory } from "../chromium.js";
 import { makeOwned } from "../directories.js";
 import { findForeignText, putForeignFile } from "../foreign-file.js";
-import type { Wanted } from "./forced-extensions.js";
-import type { Home } from "../workspace.js";
+import type { LaunchExtensions } from "./forced-extensions.js";
+import type { Workspace } from "../workspace.js";
 
 /** More than a browser may have, for one whose loading failed is not used again before a restart. */
 const uploadRooms = 64;
@@ -52,7 +52,7 @@ async function roomIdsOf(directories: Pick<Directories, "extensions">): Promise<
  * otherwise before it is loaded; uninstalling forgets that (measured, 156). Says so for those of a launch and for those that may
  * come, and for all that the profile knows, and gives their ids. Nothing of the browser may run.
  */
-export async function closeFiles({ directories, uid }: Pick<Home, "directories" | "uid">, extensions: readonly Wanted[]): Promise<Set<string>> {
+export async function closeFiles({ directories, uid }: Pick<Workspace, "directories" | "uid">, extensions: readonly LaunchExtensions[]): Promise<Set<string>> {
   const rooms = await roomIdsOf(directories);
   const unpacked = await Promise.all(extensions.filter(({ forced }) => forced === undefined).map(findUnpackedId));
   const ids = new Set([...rooms, ...unpacked.filter((id) => id !== undefined)]);

@@ -5,7 +5,7 @@ import type { ExtensionDirectory } from "../chromium.js";
 import { findForeignText } from "../foreign-file.js";
 
 /** An extension that Chromium has to install by policy, from the packed one in its directory, for it to be allowed to stop requests. */
-export interface Forced {
+export interface ForcedExtension {
   /** Of its packed form: the key decides, not the path. */
   readonly id: string;
   readonly crx: string;
@@ -21,11 +21,11 @@ export class NotInstallable extends Error {
 }
 
 /** What a launch is given, with what policy has to install. */
-export type Wanted = ExtensionDirectory & { readonly forced?: Forced };
+export type LaunchExtensions = ExtensionDirectory & { readonly forced?: ForcedExtension };
 
 /** Throws `NotInstallable`. */
-export async function withForced(extensions: readonly ExtensionDirectory[]): Promise<readonly Wanted[]> {
-  const wanted: readonly Wanted[] = await Promise.all(extensions.map(async (extension) => {
+export async function withForced(extensions: readonly ExtensionDirectory[]): Promise<readonly LaunchExtensions[]> {
+  const wanted: readonly LaunchExtensions[] = await Promise.all(extensions.map(async (extension) => {
     const forced = await findForced(extension);
     return forced ? { ...extension, forced } : extension;
   }));
@@ -49,7 +49,7 @@ const requestPermissions = new Set<unknown>(["webRequest", "webRequestBlocking"]
  * What policy the unpacked extension needs: undefined where it needs none. It needs one when it asks to watch or stop requests
  * and brings what a policy installs from, an update.xml and a .crx (wire-facts.md 7). Throws `NotInstallable`.
  */
-export async function findForced({ name, path }: ExtensionDirectory): Promise<Forced | undefined> {
+export async function findForced({ name, path }: ExtensionDirectory): Promise<ForcedExtension | undefined> {
   const files: readonly string[] = await readdir(path).catch(() => []);
   const packed = files.filter((file) => file.endsWith(".crx")).toSorted()[0];
   if (packed === undefined || !files.includes("update.xml")) return undefined;

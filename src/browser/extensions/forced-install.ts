@@ -2,7 +2,7 @@ import { access } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, type Millis, pause } from "../../base/clock.js";
 import type { Cdp } from "../cdp/cdp.js";
-import type { Forced } from "./forced-extensions.js";
+import type { ForcedExtension } from "./forced-extensions.js";
 
 const pauseMs: Millis = 25;
 
@@ -18,7 +18,7 @@ interface Within {
  * one: a page of its own ends the session that opens it (measured, 156). What shows is the start of its worker, which comes
  * with each installing; of one without a worker, its files in the profile.
  */
-export async function isInstalled(forced: Forced, { cdp, clock, profile, limitMs }: Within): Promise<boolean> {
+export async function isInstalled(forced: ForcedExtension, { cdp, clock, profile, limitMs }: Within): Promise<boolean> {
   const deadline = clock.monotonic() + limitMs;
   const shows = (): Promise<boolean> => (forced.hasWorker ? hasStarted(cdp, forced) : hasFiles(profile, forced));
   while (!(await shows())) {
@@ -28,10 +28,10 @@ export async function isInstalled(forced: Forced, { cdp, clock, profile, limitMs
   return true;
 }
 
-async function hasStarted(cdp: Cdp, { id }: Forced): Promise<boolean> {
+async function hasStarted(cdp: Cdp, { id }: ForcedExtension): Promise<boolean> {
   const { targetInfos } = await cdp.send("Target.getTargets", {});
   return targetInfos.some(({ type, url }) => type === "service_worker" && url.startsWith(`chrome-extension://${id}/`));
 }
 
-const hasFiles = (profile: string, { id }: Forced): Promise<boolean> =>
+const hasFiles = (profile: string, { id }: ForcedExtension): Promise<boolean> =>
   access(join(profile, "Default", "Extensions", id)).then(() => true, () => false);

@@ -21,7 +21,7 @@ const quietMs: Millis = 150;
  * Brings a browser's extensions back to those it had: uninstalls what came since, closes its workers and pages, and loads
  * again what was replaced. Throws `TimeLimitReached` where that does not come to rest within 15 s.
  */
-export async function restore(cdp: Cdp, clock: Clock, before: Installed): Promise<void> {
+export async function restoreInstalled(cdp: Cdp, clock: Clock, before: Installed): Promise<void> {
   const deadline = clock.monotonic() + limitMs;
   const strangers = new Set<string>();
   for (let quietSince = clock.monotonic(); clock.monotonic() - quietSince < quietMs;) {

@@ -8,4 +8,4 @@ const sticky = 0o1777;
  * an extension's declarative rules in a `_metadata` of its own making, and refuses the extension where it cannot, or where
  * that is there already (measured, 156).
  */
-export const makeRulesRoom = (extension: string): Promise<void> => chmod(extension, sticky);
+export const makeRulesDirectory = (extension: string): Promise<void> => chmod(extension, sticky);

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { run } from "../run-program.js";
+import { runProgram } from "../run-program.js";
 
 /** Which of Chromium's own sandboxes is on. */
 export type Sandbox = "namespace" | "setuid" | "none";
@@ -21,7 +21,7 @@ export async function findSandbox(executable: string | undefined, uid: number | 
   // macOS has a sandbox of its own that needs no privilege; there is nothing to check.
   if (process.platform !== "linux") return "namespace";
   const identity = uid === null ? [] : ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups"];
-  const trial = await run("/usr/bin/setpriv", ["--no-new-privs", ...identity, "--", ...sandboxTrial], checkLimitMs);
+  const trial = await runProgram("/usr/bin/setpriv", ["--no-new-privs", ...identity, "--", ...sandboxTrial], checkLimitMs);
   if (trial.succeeded) return "namespace";
   return executable !== undefined && (await hasSetuidHelper(executable)) ? "setuid" : "none";
 }

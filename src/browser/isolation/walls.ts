@@ -1,5 +1,5 @@
 import type { RungName } from "../../spec/bodies.js";
-import type { Directories, EgressDoor } from "../chromium.js";
+import type { Directories, BrowserProxy } from "../chromium.js";
 import { type DisplayPrograms, displayRoot, type PrivateRoot, privateRoot } from "./private-root.js";
 import type { Rung } from "./rungs.js";
 import type { Sandbox } from "./sandbox.js";
@@ -17,7 +17,7 @@ export interface WalledIn {
   /** Null leaves it the daemon's. */
   readonly uid: number | null;
   /** Its network namespace, and the user namespace which owns that, if any. */
-  readonly egress?: Pick<EgressDoor, "namespace" | "userNamespace"> | undefined;
+  readonly egress?: Pick<BrowserProxy, "namespace" | "userNamespace"> | undefined;
   readonly hasPolicies: boolean;
   readonly hasDisplay: boolean;
 }

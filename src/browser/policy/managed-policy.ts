@@ -1,9 +1,9 @@
 import type { LaunchSpec } from "../chromium.js";
 
-export type Policy = Readonly<Record<string, unknown>>;
+export type ManagedPolicy = Readonly<Record<string, unknown>>;
 
 /** Keeps a browser nobody looks at from asking questions; a caller's own policy may say otherwise. */
-const defaultPolicy: Policy = {
+const defaultPolicy: ManagedPolicy = {
   BrowserSignin: 0,
   DefaultBrowserSettingEnabled: false,
   MetricsReportingEnabled: false,
@@ -22,7 +22,7 @@ const defaultPolicy: Policy = {
  */
 export const blockedPermissions: readonly string[] = ["proxy", "privacy", "debugger", "nativeMessaging", "dns"];
 
-const ofAllExtensions: Policy = {
+const ofAllExtensions: ManagedPolicy = {
   // An app has `chrome.sockets`, TCP and UDP without the proxy, and still loads on Linux; blocking a permission of that name
   // changes nothing (measured, 156).
   allowed_types: ["extension", "theme"],
@@ -34,7 +34,7 @@ const ofAllExtensions: Policy = {
  * Nothing here may touch remote debugging: `RemoteDebuggingAllowed` false leaves no CDP at all, and a browser that
  * survives the end of its pipe (chromium.md, What does NOT work, 7 and 8).
  */
-const pinnedPolicy: Policy = {
+const pinnedPolicy: ManagedPolicy = {
   // All that is not allowed: programs of the host start by other schemes, `mailto:` without being asked (measured, 156). What is
   // named stands for pages of Chromium's own, which "*" leaves open; behind `view-source:` the inner address is judged.
   URLBlocklist: ["*", "file://*", "chrome://*", "chrome-untrusted://*", "chrome-search://*", "chrome-native://*", "devtools://*"],
@@ -57,7 +57,7 @@ const pinnedPolicy: Policy = {
 };
 
 /** Holds a browser to its proxy whatever an extension asks for; only this beats `chrome.proxy` (chromium.md 5). */
-const proxyPolicy = (proxyUrl: string): Policy => ({
+const proxyPolicy = (proxyUrl: string): ManagedPolicy => ({
   ProxySettings: { ProxyMode: "fixed_servers", ProxyServer: proxyUrl, ProxyBypassList: "<-loopback>" },
 });
 
@@ -69,12 +69,12 @@ export interface ForcedEntry {
 }
 
 /** An entry of its own takes the place of what is said of all, the permissions included (measured, 156). */
-const forcedSettings = ({ id, updateUrl }: ForcedEntry): readonly [string, Policy] => [
+const forcedSettings = ({ id, updateUrl }: ForcedEntry): readonly [string, ManagedPolicy] => [
   id, { installation_mode: "force_installed", update_url: updateUrl, override_update_url: true, blocked_permissions: blockedPermissions },
 ];
 
 /** Of a browser: our defaults, over them the caller's, and over both what is pinned. */
-export const managedPolicy = ({ policy, egress }: Pick<LaunchSpec, "policy" | "egress">, forced: readonly ForcedEntry[] = []): Policy => ({
+export const managedPolicy = ({ policy, egress }: Pick<LaunchSpec, "policy" | "egress">, forced: readonly ForcedEntry[] = []): ManagedPolicy => ({
   ...defaultPolicy,
   ...policy,
   ...pinnedPolicy,

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { LaunchSpec } from "../chromium.js";
-import type { Forced } from "../extensions/forced-extensions.js";
+import type { ForcedExtension } from "../extensions/forced-extensions.js";
 import { type ForcedEntry, managedPolicy } from "./managed-policy.js";
 
 /** The machine's own policy files, by their path below Chromium's policy directory, which every browser gets besides ours. */
@@ -29,7 +29,7 @@ async function filesIn(top: string, kind: string): Promise<string[]> {
 
 export interface PolicyWanted extends Pick<LaunchSpec, "policy" | "egress"> {
   /** Extensions that it has to install. */
-  readonly forced?: readonly Forced[];
+  readonly forced?: readonly ForcedExtension[];
 }
 
 /** Of two files that set the same policy, Chromium heeds the one whose name sorts last. */
@@ -69,7 +69,7 @@ export function refusePolicy({ policy = {}, forced = [] }: PolicyWanted): void {
 }
 
 /** From these files Chromium installs packed extensions: no network is asked (measured with Chromium 156). */
-async function writeUpdates(at: { directory: string; shownAt: string }, forced: readonly Forced[]): Promise<readonly ForcedEntry[]> {
+async function writeUpdates(at: { directory: string; shownAt: string }, forced: readonly ForcedExtension[]): Promise<readonly ForcedEntry[]> {
   if (forced.length > 0) await mkdir(at.directory, { recursive: true, mode: 0o755 });
   return await Promise.all(forced.map(async ({ id, crx, version }) => {
     const name = `${id}.xml`;

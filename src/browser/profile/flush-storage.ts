@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { type Clock, type Millis, pause } from "../../base/clock.js";
 import type { Cdp } from "../cdp/cdp.js";
 import type { Pages } from "../cdp/pages.js";
-import { isLiving, killProcess, treeOf } from "../resources/processes.js";
+import { isLiving, killProcess, processTreeOf } from "../resources/processes.js";
 
 const lookAgainMs = 4;
 
@@ -39,7 +39,7 @@ export async function flushStorage({ cdp, pid, pages, clock }: Flushing, limitMs
 
 /** One that a zygote started has its command line in one piece, with blanks. */
 async function renderersOf(pid: number): Promise<number[]> {
-  const tree = await treeOf(pid);
+  const tree = await processTreeOf(pid);
   const commands = await Promise.all(tree.map((each) => readFile(`/proc/${each}/cmdline`, "latin1").catch(() => "")));
   return tree.filter((_, at) => /[\0 ]--type=renderer[\0 ]/.test(commands[at] ?? ""));
 }

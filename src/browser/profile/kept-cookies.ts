@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Millis } from "../../base/clock.js";
 import { type Cdp, CdpRefused, type Given } from "../cdp/cdp.js";
 import { findForeignText, putForeignFile } from "../foreign-file.js";
-import type { Home } from "../workspace.js";
+import type { Workspace } from "../workspace.js";
 
 /** As CDP sets it. */
 type Cookie = Given<"Storage.setCookies">["cookies"][number];
@@ -14,7 +14,7 @@ type Cookie = Given<"Storage.setCookies">["cookies"][number];
  * (seen with 156). They lie in the user-data directory from its end on, so that they are where the other cookies are, and go
  * wherever those go.
  */
-const fileIn = ({ directories }: Home): string => join(directories.profile, "remuda-session-cookies.json");
+const fileIn = ({ directories }: Workspace): string => join(directories.profile, "remuda-session-cookies.json");
 
 /** Chromium keeps 3300 cookies of at most 4096 bytes (net/cookies/cookie_monster.h), and these take some text more. */
 const mostBytes = 2 ** 25;
@@ -26,14 +26,14 @@ export async function cookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Coo
 }
 
 /** Of a browser that has ended. What an earlier one has left goes. */
-export async function keepCookies(home: Home, cookies: readonly Cookie[]): Promise<void> {
+export async function keepCookies(home: Workspace, cookies: readonly Cookie[]): Promise<void> {
   const path = fileIn(home);
   if (cookies.length === 0) return await rm(path, { recursive: true, force: true });
   await putForeignFile(path, JSON.stringify(cookies), home.uid);
 }
 
 /** Gives the browser that has started there those that it lacks. The file stays as it is: were this start to fail, the next one needs it. */
-export async function giveCookies(home: Home, cdp: Cdp): Promise<void> {
+export async function giveCookies(home: Workspace, cdp: Cdp): Promise<void> {
   const kept = await findCookies(fileIn(home));
   if (kept.length === 0) return;
   const known = new Set((await cdp.send("Storage.getCookies", {})).cookies.map(nameOf));

@@ -1,7 +1,7 @@
 import { lstat, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { ExtensionDirectory } from "../chromium.js";
-import type { Home } from "../workspace.js";
+import type { Workspace } from "../workspace.js";
 import { removeDirectory } from "../directories.js";
 import { findForeignText, putForeignFile } from "../foreign-file.js";
 
@@ -12,7 +12,7 @@ const mostBytes = 2 ** 25;
  * Makes a user-data directory that was used before start as a new one does: no bubble about a crash, no tabs of then, no
  * locks, and no word of unpacked extensions but `kept`: those of another browser, or of an upload that was taken back.
  */
-export async function mendProfile({ directories, uid }: Home, kept: readonly ExtensionDirectory[]): Promise<void> {
+export async function mendProfile({ directories, uid }: Workspace, kept: readonly ExtensionDirectory[]): Promise<void> {
   const { profile } = directories;
   const inner = join(profile, "Default");
   const passing = ["SingletonLock", "SingletonCookie", "SingletonSocket"].map((name) => join(profile, name));

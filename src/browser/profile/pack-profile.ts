@@ -3,14 +3,14 @@ import { type FileHandle, lstat, open, readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Readable } from "node:stream";
 import { pack, type Pack } from "tar-stream";
-import type { Left } from "../chromium.js";
+import type { KeptWorkspace } from "../chromium.js";
 import { isState, isStateFile } from "./profile-state.js";
 
 /** Deeper than Chromium goes, and far from what a path may be. */
 const mostDepth = 24;
 const chunkBytes = 2 ** 20;
 
-type Packed = Pick<Left, "directories" | "uid">;
+type Packed = Pick<KeptWorkspace, "directories" | "uid">;
 
 /**
  * A tar of the state in the user-data directory of a browser that has ended. What lies there is the browser's doing: only

@@ -2,7 +2,7 @@ import { chownSync, closeSync, constants, fchownSync, mkdirSync, openSync, write
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { extract, type Extract, type Header } from "tar-stream";
-import type { Room } from "../chromium.js";
+import type { StartDirectories } from "../chromium.js";
 import { emptyDirectory } from "../directories.js";
 import { isState, isStateFile } from "./profile-state.js";
 
@@ -25,7 +25,7 @@ export class ProfileRejected extends Error {
  * Takes the tar for hostile: throws `ProfileRejected` for anything but plain files and directories of plain names within
  * the limits, the tar's own error where it is cut, or the signal's reason.
  */
-export async function unpackProfile(tar: Readable, { directories, uid, signal }: Room, limits: ProfileLimits): Promise<void> {
+export async function unpackProfile(tar: Readable, { directories, uid, signal }: StartDirectories, limits: ProfileLimits): Promise<void> {
   await emptyDirectory(directories.profile);
   signal.throwIfAborted();
   const unpacking = new Unpacking(directories.profile, uid, limits);

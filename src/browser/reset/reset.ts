@@ -2,8 +2,8 @@ import { type Clock, type Millis, pause } from "../../base/clock.js";
 import type { Cdp } from "../cdp/cdp.js";
 import type { Directories, LaunchSpec } from "../chromium.js";
 import { clearBrowser, closeOthers } from "./clear-browser.js";
-import type { Extensions } from "../extensions/extensions.js";
-import type { Wanted } from "../extensions/forced-extensions.js";
+import type { BrowserExtensions } from "../extensions/extensions.js";
+import type { LaunchExtensions } from "../extensions/forced-extensions.js";
 import { differencesBetween, type Fingerprint, takeFingerprint } from "./fingerprint.js";
 import type { Pages } from "../cdp/pages.js";
 import { findTraces } from "./origin-traces.js";
@@ -16,9 +16,9 @@ export interface Resettable {
   readonly directories: Directories;
   /** Taken when the browser was launched, before it had its extensions; absent where it was launched for one holder. */
   readonly baseline: Fingerprint | undefined;
-  readonly extensions: Extensions;
+  readonly extensions: BrowserExtensions;
   /** Those it was launched with. */
-  readonly given: readonly Wanted[];
+  readonly given: readonly LaunchExtensions[];
   /** Its directories had been used before its launch. */
   readonly isAdopted: boolean;
   readonly clock: Clock;

@@ -23,16 +23,16 @@ export async function findHierarchies(): Promise<Hierarchy[]> {
   return found.sort((a, b) => Number(b.controllers.includes("memory")) - Number(a.controllers.includes("memory")));
 }
 
-export interface Place extends Omit<Hierarchy, "own"> {
+export interface CgroupMount extends Omit<Hierarchy, "own"> {
   readonly point: string;
   readonly below: string;
 }
 
 /** Reads /proc/self/mountinfo (`… root point … - type source options`, proc(5)) and /proc/self/cgroup. */
-export const parseMounts = (mounts: string, memberships: string): Place[] =>
+export const parseMounts = (mounts: string, memberships: string): CgroupMount[] =>
   mounts.split("\n").map((line) => parseMount(line, memberships)).filter((place) => place !== undefined);
 
-function parseMount(line: string, memberships: string): Place | undefined {
+function parseMount(line: string, memberships: string): CgroupMount | undefined {
   const [before = "", after = ""] = line.split(" - ");
   const [, , , root = "/", point = ""] = before.split(" ");
   const [type, , options = ""] = after.split(" ");
@@ -49,7 +49,7 @@ function parseMount(line: string, memberships: string): Place | undefined {
 
 const nameInVersion1 = (controller: Controller): string => (controller === "io" ? "blkio" : controller);
 
-async function look({ version, controllers: carried, point, below }: Place): Promise<Hierarchy> {
+async function look({ version, controllers: carried, point, below }: CgroupMount): Promise<Hierarchy> {
   const path = join(point, below);
   const own = await readdir(path).then(() => path, () => point);
   if (version === 1) return { version, controllers: carried, own };

@@ -17,7 +17,7 @@ interface Write {
 }
 
 /** To be written in their order. Processors and disks are shared out equally among browsers. */
-export const limitsOf = (
+export const cgroupSettingsOf = (
   version: Hierarchy["version"], { memoryBytes, tasks }: CgroupLimits,
 ): Record<Controller, readonly Write[]> => ({
   memory: version === 2
@@ -33,7 +33,7 @@ export const limitsOf = (
   io: version === 2 ? [{ file: "io.weight", value: "100" }] : [{ file: "blkio.bfq.weight", value: "100" }],
 });
 
-export async function limit(path: string, writes: readonly Write[]): Promise<void> {
+export async function applyLimits(path: string, writes: readonly Write[]): Promise<void> {
   for (const { file, value, isOptional } of writes) {
     const written = writeFile(join(path, file), value);
     await (isOptional ? written.catch(() => {}) : written);
@@ -44,10 +44,10 @@ export async function limit(path: string, writes: readonly Write[]): Promise<voi
 const periodMicros = 100_000;
 
 /** In percent of one core. */
-export async function throttle({ version, path }: Pick<Hierarchy, "version"> & { readonly path: string }, percent: number): Promise<void> {
+export async function limitCpu({ version, path }: Pick<Hierarchy, "version"> & { readonly path: string }, percent: number): Promise<void> {
   const quota = Math.round((periodMicros * percent) / 100);
   const write = version === 2
     ? { file: "cpu.max", value: `${quota} ${periodMicros}` }
     : { file: "cpu.cfs_quota_us", value: `${quota}` };
-  await limit(path, [write]);
+  await applyLimits(path, [write]);
 }

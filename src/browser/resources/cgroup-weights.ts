@@ -11,7 +11,7 @@ const weights = {
 } as const;
 
 /** Lets a cgroup have as much processor time as so many programs where others want it, too. */
-export async function weigh({ version, path }: Place, programs: number): Promise<void> {
+export async function setWeight({ version, path }: Place, programs: number): Promise<void> {
   const { file, usual, most } = weights[version];
   const weight = Math.min(most, usual * Math.max(1, programs));
   // Without a weight it is shared out as among all programs, which harms nobody more.
@@ -25,7 +25,7 @@ export const daemonPrograms = 8;
  * Puts this process, and what it has started so far (its private Redis), into a cgroup that weighs as much as several browsers.
  * Gives what takes them out again, and says whether that cgroup is gone.
  */
-export async function seatDaemon({ version, own }: Hierarchy, name: string): Promise<() => Promise<boolean>> {
+export async function moveDaemon({ version, own }: Hierarchy, name: string): Promise<() => Promise<boolean>> {
   const path = join(own, daemonLeaf(name));
   try {
     await mkdir(path, { recursive: true });
@@ -34,7 +34,7 @@ export async function seatDaemon({ version, own }: Hierarchy, name: string): Pro
     return () => isRemoved(path);
   }
   await Promise.all((await startedSoFar()).map((pid) => move(path, pid).catch(() => {})));
-  await weigh({ version, path }, daemonPrograms);
+  await setWeight({ version, path }, daemonPrograms);
   return async () => {
     // Version 2 takes no process back where it hands controllers down; the next daemon of this directory finds the cgroup.
     await Promise.all((await pidsIn(join(path, "cgroup.procs"))).map((pid) => move(own, pid).catch(() => {})));

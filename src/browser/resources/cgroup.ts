@@ -1,8 +1,8 @@
 import { mkdir, readdir, readFile, rmdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type CgroupLimits, limit, limitsOf, throttle } from "./cgroup-limits.js";
+import { type CgroupLimits, applyLimits, cgroupSettingsOf, limitCpu } from "./cgroup-limits.js";
 import { type Controller, controllers, findHierarchies, type Hierarchy, isDaemonLeaf, prepareTop } from "./cgroup-hierarchy.js";
-import { daemonPrograms, seatDaemon, weigh } from "./cgroup-weights.js";
+import { daemonPrograms, moveDaemon, setWeight } from "./cgroup-weights.js";
 import { type Account, findYieldKind, usedMsAt, Yielding } from "./yielding.js";
 
 /** One browser's cgroup in every hierarchy: what bounds it, and the list of its processes. */
@@ -22,7 +22,7 @@ export interface Cgroup {
 export type CgroupKind = "cgroup-v2" | "cgroup-v1" | "none";
 
 /** The daemon's own cgroup, under which each browser has one. */
-export interface Cgroups {
+export interface DaemonCgroup {
   /** By what each controller holds its browsers, if it does. */
   readonly holds: Readonly<Record<Controller, CgroupKind>>;
   /** The directories that hold all of them, of this daemon alone: one in each hierarchy. */
@@ -41,14 +41,14 @@ interface Member {
 }
 
 /** A place for cgroups, where the kernel and our rights allow one. `name` is this daemon's alone. */
-export async function findCgroups(name: string): Promise<Cgroups | undefined> {
+export async function findCgroups(name: string): Promise<DaemonCgroup | undefined> {
   const found: (Member | undefined)[] = [];
   const hierarchies = await findHierarchies();
   for (const hierarchy of hierarchies) found.push(await findTop(hierarchy, name));
   const tops = found.filter((top) => top !== undefined);
   if (tops.length === 0) return undefined;
   const weighed = hierarchies.find((_, at) => found[at]?.controllers.includes("cpu"));
-  const leave = weighed && (await seatDaemon(weighed, name));
+  const leave = weighed && (await moveDaemon(weighed, name));
   return await cgroupsUnder(tops, async () => (await leave?.()) ?? true);
 }
 
@@ -66,7 +66,7 @@ const trialLimits: CgroupLimits = { memoryBytes: 2 ** 30, tasks: 100 };
 /** The controllers whose limits a child does take. */
 async function prove(top: Member): Promise<readonly Controller[]> {
   const taken = await onTrial(top.path, (path) => Promise.all(top.controllers.map(async (controller) => {
-    const works = await limit(path, limitsOf(top.version, trialLimits)[controller]).then(() => true, () => false);
+    const works = await applyLimits(path, cgroupSettingsOf(top.version, trialLimits)[controller]).then(() => true, () => false);
     return works ? [controller] : [];
   })));
   return taken.flat();
@@ -92,7 +92,7 @@ async function findYielding(weighed: Member | undefined, counted: Member | undef
   return kind === "none" ? undefined : new Yielding({ kind, version, top: counted.path });
 }
 
-async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolean>): Promise<Cgroups> {
+async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolean>): Promise<DaemonCgroup> {
   const having = (controller: Controller): Member | undefined => tops.find((top) => top.controllers.includes(controller));
   const held = (controller: Controller): CgroupKind => {
     const version = having(controller)?.version;
@@ -104,7 +104,7 @@ async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolea
   let living = 0;
   const count = async (by: 1 | -1 | 0): Promise<void> => {
     living += by;
-    if (weighed) await weigh(weighed, daemonPrograms + living);
+    if (weighed) await setWeight(weighed, daemonPrograms + living);
   };
   await count(0);
   return {
@@ -147,7 +147,7 @@ async function makeCgroup(tops: readonly Member[], name: string, limits: CgroupL
 
 async function makeIn({ version, controllers: handed, path }: Member, limits: CgroupLimits): Promise<void> {
   await mkdir(path);
-  await Promise.all(handed.map((controller) => limit(path, limitsOf(version, limits)[controller])));
+  await Promise.all(handed.map((controller) => applyLimits(path, cgroupSettingsOf(version, limits)[controller])));
 }
 
 function cgroupAt(members: readonly Member[]): Cgroup {
@@ -157,7 +157,7 @@ function cgroupAt(members: readonly Member[]): Cgroup {
     prefix: prefixOf(members),
     throttle: async (cpuPercent) => {
       const member = members.find(({ controllers: handed }) => handed.includes("cpu"));
-      if (member) await throttle(member, cpuPercent);
+      if (member) await limitCpu(member, cpuPercent);
     },
     processes: () => (first ? membersOf(first.path) : Promise.resolve([])),
     remove: async () => void await Promise.all(paths.map(removeCgroupAt)),

@@ -1,5 +1,5 @@
 import { access, constants, readFile } from "node:fs/promises";
-import type { Cgroups, CgroupKind } from "./cgroup.js";
+import type { DaemonCgroup, CgroupKind } from "./cgroup.js";
 import type { YieldKind } from "./yielding.js";
 import type { SizedScratch } from "./sized-scratch.js";
 
@@ -42,7 +42,7 @@ export interface LimitsInForce {
 }
 
 interface Means {
-  readonly cgroups?: Cgroups;
+  readonly cgroups?: DaemonCgroup;
   readonly prlimit?: Prlimit;
   readonly sizedScratch?: SizedScratch;
   readonly limits?: Pick<BrowserLimits, "busyCpuPercent">;

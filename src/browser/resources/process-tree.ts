@@ -16,7 +16,7 @@ interface Spawned {
  * group. Resolves when the spawned process has ended, which in a namespace is the last to go. A bwrap that was stopped by a
  * signal cannot end by itself.
  */
-export async function endTree({ pid, exited }: Spawned, clock: Clock): Promise<void> {
+export async function endProcessTree({ pid, exited }: Spawned, clock: Clock): Promise<void> {
   if (pid === undefined) return;
   const deadline = clock.monotonic() + limitMs;
   const hasEnded = exited.then(() => true);

@@ -29,8 +29,8 @@ async function childrenOf(pid: number): Promise<number[]> {
 }
 
 /** A process and all that descend from it, whatever namespace they are in. */
-export async function treeOf(pid: number): Promise<number[]> {
-  const trees = await Promise.all((await childrenOf(pid)).map(treeOf));
+export async function processTreeOf(pid: number): Promise<number[]> {
+  const trees = await Promise.all((await childrenOf(pid)).map(processTreeOf));
   return [pid, ...trees.flat()];
 }
 

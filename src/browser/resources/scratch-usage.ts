@@ -1,16 +1,16 @@
 import { statfs } from "node:fs/promises";
 import type { Millis } from "../../base/clock.js";
 import { findTool } from "../executable.js";
-import { run } from "../run-program.js";
+import { runProgram } from "../run-program.js";
 
 /** What lies in the directories of one browser. */
-export interface Stored {
+export interface StorageUse {
   readonly bytes: number;
   readonly files: number;
 }
 
 /** What a file system holds that is one browser's own: a look at its head. */
-export async function storedInMount(root: string): Promise<Stored> {
+export async function measureMount(root: string): Promise<StorageUse> {
   const { bsize, blocks, bfree, files, ffree } = await statfs(root);
   return { bytes: (blocks - bfree) * bsize, files: files - ffree };
 }
@@ -22,19 +22,19 @@ const limitMs: Millis = 5_000;
  * Counts the files of each browser, one after the other, in a process of the least priority: many files cost the machine a
  * little and the daemon nothing. Null for a tree that was not counted in time; empty where du(1) is missing.
  */
-export async function countStored(roots: readonly string[]): Promise<ReadonlyMap<string, Stored | null>> {
+export async function measureStorage(roots: readonly string[]): Promise<ReadonlyMap<string, StorageUse | null>> {
   const [du, nice] = await Promise.all([findTool("du"), findTool("nice")]);
-  const counted = new Map<string, Stored | null>();
+  const counted = new Map<string, StorageUse | null>();
   if (du === undefined) return counted;
   const head = nice === undefined ? [du] : [nice, "-n", "19", du];
   for (const root of roots) counted.set(root, await count(head, root));
   return counted;
 }
 
-async function count(head: readonly string[], root: string): Promise<Stored | null> {
+async function count(head: readonly string[], root: string): Promise<StorageUse | null> {
   const [program = "", ...args] = head;
   const asked = async (what: string): Promise<number> => {
-    const { output } = await run(program, [...args, "-s", "-x", what, "--", root], limitMs);
+    const { output } = await runProgram(program, [...args, "-s", "-x", what, "--", root], limitMs);
     return Number.parseInt(output, 10);
   };
   const kilobytes = await asked("-k");
@@ -44,7 +44,7 @@ async function count(head: readonly string[], root: string): Promise<Stored | nu
 }
 
 /** How full the file system is that all of them lie in; what lies in mounts below it is counted as if it lay in it, too. */
-export async function fullness(scratch: string, inMounts: readonly Stored[]): Promise<number> {
+export async function fullness(scratch: string, inMounts: readonly StorageUse[]): Promise<number> {
   const { bsize, blocks, bavail } = await statfs(scratch);
   const mounted = inMounts.reduce((total, { bytes }) => total + bytes, 0);
   return blocks === 0 ? 0 : 1 - (bavail * bsize - mounted) / (blocks * bsize);

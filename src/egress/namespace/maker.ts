@@ -8,7 +8,7 @@ import { within } from "../../base/deadline.js";
 import type { NetlinkMessage } from "./netlink.js";
 
 /** A network namespace, held by nothing but these. */
-export interface Made {
+export interface MadeNamespace {
   /** Listens in it. */
   readonly server: Server;
   /** A descriptor of it. */
@@ -61,7 +61,7 @@ export class NamespaceMaker {
    * Throws, with a text for people, where there can be none. A helper that failed is ended; where it had been at work before, as
    * one that somebody has stopped, another is asked once.
    */
-  async make(): Promise<Made> {
+  async make(): Promise<MadeNamespace> {
     const { limitMs } = this.parts;
     const ends = this.#ends;
     if (this.#helper === undefined) return await this.#make(limitMs);
@@ -73,7 +73,7 @@ export class NamespaceMaker {
     }
   }
 
-  async #make(limitMs: Millis): Promise<Made> {
+  async #make(limitMs: Millis): Promise<MadeNamespace> {
     const helper = (this.#helper ??= this.#start());
     const { clock } = this.parts;
     try {
@@ -125,12 +125,12 @@ export class NamespaceMaker {
     return helper;
   }
 
-  async #ask(helper: Helper): Promise<Made> {
+  async #ask(helper: Helper): Promise<MadeNamespace> {
     const { child, ended } = helper;
     const { network: messages, port } = this.parts;
     child.channel?.ref();
     try {
-      const answer = new Promise<Made>((resolve, reject) => {
+      const answer = new Promise<MadeNamespace>((resolve, reject) => {
         helper.hear = (said, server) => {
           try {
             resolve(this.#accept(child, said, server));
@@ -146,7 +146,7 @@ export class NamespaceMaker {
     }
   }
 
-  #accept({ pid = 0 }: ChildProcess, said: Said, server: unknown): Made {
+  #accept({ pid = 0 }: ChildProcess, said: Said, server: unknown): MadeNamespace {
     if (!(server instanceof Server)) throw new Error(said.why ?? "no socket was handed over");
     try {
       server.unref();
@@ -158,7 +158,7 @@ export class NamespaceMaker {
   }
 
   /** The helper stays in the namespace until it is asked for the next one. */
-  #hold(pid: number): Omit<Made, "server"> {
+  #hold(pid: number): Omit<MadeNamespace, "server"> {
     const path = `/proc/${pid}/ns`;
     if (readlinkSync(`${path}/net`) === readlinkSync("/proc/self/ns/net")) throw new Error("the helper is in the daemon's own network");
     const namespace = openSync(`${path}/net`, "r");

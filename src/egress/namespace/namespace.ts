@@ -3,7 +3,7 @@ import { closeSync } from "node:fs";
 import { promisify } from "node:util";
 import type { Clock } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
-import { type Made, NamespaceMaker } from "./maker.js";
+import { type MadeNamespace, NamespaceMaker } from "./maker.js";
 import { NamespaceStock } from "./stock.js";
 import { networks, type NetlinkMessage } from "./netlink.js";
 import type { Listener } from "../parts.js";
@@ -106,7 +106,7 @@ function prefixOf({ nsenter, unshare }: NamespaceTools): readonly string[] {
   return [unshare, "--user", "--map-root-user", "--"];
 }
 
-function listenerOf({ server: inner, namespace, userNamespace }: Made): NamespaceListener {
+function listenerOf({ server: inner, namespace, userNamespace }: MadeNamespace): NamespaceListener {
   const descriptors = new Set([namespace, ...(userNamespace === undefined ? [] : [userNamespace])]);
   let isTaken = false;
   const pathOf = (descriptor: number): string => `/proc/${process.pid}/fd/${descriptor}`;

@@ -1,23 +1,23 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
-import { firstClientId, type Frame, peek } from "../../browser/cdp/frame.js";
+import { firstClientId, type Frame, summarize } from "../../browser/cdp/frame.js";
 import type { Pipe } from "../../browser/cdp/pipe.js";
-import { Calls } from "./pending-calls.js";
+import { PendingCalls } from "./pending-calls.js";
 import { ClosedTargets } from "./closed-targets.js";
 import { codes, type Command, errorReply } from "./command.js";
 import { written } from "../gates/judge.js";
 import { LastPage, type TargetInfo } from "./last-page.js";
-import type { Member, Root, Seat } from "./connection.js";
-import { type Session, Sessions } from "./sessions.js";
-import { Shares, usualSessions } from "./session-quotas.js";
-import { type Faulty, findAttached, findCrashedTarget, findDestroyedTarget, findDetachedSession, findTarget, readReply, rootReply, withId, withoutSession } from "./message-edits.js";
+import type { BridgeClient, RootTarget, BridgeConnection } from "./connection.js";
+import { type CdpSession, CdpSessions } from "./sessions.js";
+import { SessionQuotas, usualSessions } from "./session-quotas.js";
+import { type ChromiumError, findAttached, findCrashedTarget, findDestroyedTarget, findDetachedSession, findTarget, readReply, rootReply, withId, withoutSession } from "./message-edits.js";
 
 type Own = { readonly kind: "own"; readonly resolve: (reply: Reply) => void };
-type Theirs = { readonly kind: "theirs"; readonly session: Session<Member>; readonly id: number; readonly method: string };
-type Reply = { readonly result?: Record<string, unknown> } & Faulty;
+type Theirs = { readonly kind: "theirs"; readonly session: CdpSession<BridgeClient>; readonly id: number; readonly method: string };
+type Reply = { readonly result?: Record<string, unknown> } & ChromiumError;
 
 /** A refusal of Chromium to a command of the bridge. */
-export class CommandFailed extends Error {
+export class ChromiumRefused extends Error {
   constructor(method: string, message: string) {
     super(`${method}: ${message}`);
     this.name = "CommandFailed";
@@ -42,10 +42,10 @@ const limitMs: Millis = 5000;
  * All of them hang below one control session, which also tells of crashed and closed targets.
  */
 export class Bridge {
-  readonly #sessions = new Sessions<Member>();
-  readonly #calls = new Calls<Own | Theirs>();
-  readonly #shares: Shares<Member>;
-  readonly #waiting = new Set<Member>();
+  readonly #sessions = new CdpSessions<BridgeClient>();
+  readonly #calls = new PendingCalls<Own | Theirs>();
+  readonly #shares: SessionQuotas<BridgeClient>;
+  readonly #waiting = new Set<BridgeClient>();
   readonly #closed = new ClosedTargets();
   readonly #stops: (() => void)[];
   #lastPage: LastPage | undefined;
@@ -55,7 +55,7 @@ export class Bridge {
   #isClosed = false;
 
   constructor(private readonly pipe: Pipe, private readonly clock: Clock, limits = usualSessions) {
-    this.#shares = new Shares(this.#sessions, limits);
+    this.#shares = new SessionQuotas(this.#sessions, limits);
     this.#stops = [
       pipe.onFrame((frame) => this.#take(frame)),
       pipe.onClosed(() => this.close()),
@@ -68,7 +68,7 @@ export class Bridge {
   }
 
   /** Gives a client its root session; `undefined` where there is no such target. Throws when Chromium does not answer. */
-  async join(member: Member, root: Root): Promise<Seat | undefined> {
+  async join(member: BridgeClient, root: RootTarget): Promise<BridgeConnection | undefined> {
     const control = await this.#open();
     const session = await this.#attach(control, root);
     if (session === undefined) return undefined;
@@ -121,18 +121,18 @@ export class Bridge {
     return control;
   }
 
-  async #attach(control: string, root: Root): Promise<string | undefined> {
+  async #attach(control: string, root: RootTarget): Promise<string | undefined> {
     if (root.kind === "browser") return String((await this.#ask("Target.attachToBrowserTarget", {}, control)).sessionId);
     if (this.#closed.has(root.target)) return undefined;
     try {
       return String((await this.#ask("Target.attachToTarget", { targetId: root.target, flatten: true }, control)).sessionId);
     } catch (error) {
-      if (error instanceof CommandFailed && !this.#isClosed) return undefined;
+      if (error instanceof ChromiumRefused && !this.#isClosed) return undefined;
       throw error;
     }
   }
 
-  async #leave(root: Session<Member>): Promise<void> {
+  async #leave(root: CdpSession<BridgeClient>): Promise<void> {
     if (this.#sessions.find(root.id) !== root) return;
     const gone = this.#sessions.remove(root);
     for (const session of gone) for (const id of session.calls) this.#calls.take(id);
@@ -140,11 +140,11 @@ export class Bridge {
     this.#waiting.delete(root.owner);
     await this.#ask("Target.detachFromTarget", { sessionId: root.id }, this.#control).catch((error: unknown) => {
       // Detached already, or gone with the browser: either is what was wanted.
-      if (!(error instanceof CommandFailed) && !this.#isClosed) throw error;
+      if (!(error instanceof ChromiumRefused) && !this.#isClosed) throw error;
     });
   }
 
-  #send(root: Session<Member>, command: Command): void {
+  #send(root: CdpSession<BridgeClient>, command: Command): void {
     const session = command.session === undefined ? root : this.#sessions.find(command.session);
     if (session === undefined || session.owner !== root.owner) {
       return root.owner.deliver(errorReply({ id: command.id }, codes.sessionGone, "Session with given id not found."));
@@ -166,12 +166,12 @@ export class Bridge {
     else this.pipe.sendParts([`{"id":${id},`, body, `,"sessionId":"${session}"}`]);
   }
 
-  #beforeClose(session: Session<Member>, { method, params }: Command): void {
+  #beforeClose(session: CdpSession<BridgeClient>, { method, params }: Command): void {
     if (method === "Target.closeTarget" && typeof params.targetId === "string") this.#lastPage?.closing(params.targetId);
     if (method === "Page.close" && session.target !== undefined) this.#lastPage?.closing(session.target);
   }
 
-  #hold(member: Member): void {
+  #hold(member: BridgeClient): void {
     if (this.#waiting.has(member)) return;
     this.#waiting.add(member);
     member.wait();
@@ -189,12 +189,12 @@ export class Bridge {
       id = this.#calls.add({ kind: "own", resolve });
       this.pipe.send(JSON.stringify({ id, method, params, ...(session === undefined ? {} : { sessionId: session }) }));
     })).finally(() => this.#calls.take(id));
-    if (reply.error) throw new CommandFailed(method, reply.error.message);
+    if (reply.error) throw new ChromiumRefused(method, reply.error.message);
     return reply.result ?? {};
   }
 
   #take(frame: Frame): void {
-    const { id, method, session } = peek(frame);
+    const { id, method, session } = summarize(frame);
     if (id !== undefined) {
       if (id >= firstClientId) this.#answer(frame, id);
       return;
@@ -219,7 +219,7 @@ export class Bridge {
     this.#shares.answered(session.owner, method);
   }
 
-  #forward(frame: Frame, method: string, at: Session<Member>): void {
+  #forward(frame: Frame, method: string, at: CdpSession<BridgeClient>): void {
     if (method === "Target.attachedToTarget") {
       const { session, target } = findAttached(frame) ?? {};
       // The client is not told.
@@ -278,7 +278,7 @@ export class Bridge {
     if (session.isRoot) session.owner.ended("target_closed");
   }
 
-  #failCalls(sessions: ReadonlySet<Session<Member>>, message: string): void {
+  #failCalls(sessions: ReadonlySet<CdpSession<BridgeClient>>, message: string): void {
     for (const session of sessions) for (const id of session.calls) this.#failCall(id, message);
   }
 

@@ -1,7 +1,7 @@
 import type { Command } from "./command.js";
 import type { TargetInfo } from "./last-page.js";
 import { isClosedTarget } from "../gates/internal-pages.js";
-import type { Session, Sessions } from "./sessions.js";
+import type { CdpSession, CdpSessions } from "./sessions.js";
 
 /** The targets on which no client may have a session, as the browser tells of them. */
 export class ClosedTargets {
@@ -20,7 +20,7 @@ export class ClosedTargets {
   }
 
   /** Why a command does not pass: where its session is, or the one that it carries a message to, or the target that it would be attached to. */
-  whyRefused<Owner>(sessions: Sessions<Owner>, from: Session<Owner>, { method, params }: Command): string | undefined {
+  whyRefused<Owner>(sessions: CdpSessions<Owner>, from: CdpSession<Owner>, { method, params }: Command): string | undefined {
     const isCarrier = method === "Target.sendMessageToTarget";
     const carried = isCarrier ? carriers(sessions, from, params) : [];
     // Chromium takes the message in the moment the session begins, before it is known here what that is attached to.
@@ -35,7 +35,7 @@ export class ClosedTargets {
 }
 
 /** The sessions that a message may go to: each is known, and its client's own. */
-function carriers<Owner>(sessions: Sessions<Owner>, from: Session<Owner>, { sessionId, targetId }: Command["params"]): readonly Session<Owner>[] {
+function carriers<Owner>(sessions: CdpSessions<Owner>, from: CdpSession<Owner>, { sessionId, targetId }: Command["params"]): readonly CdpSession<Owner>[] {
   if (sessionId === undefined) return [...from.children].filter(({ target }) => target !== undefined && target === targetId);
   const to = sessions.find(sessionId as string);
   return to?.owner === from.owner && (targetId === undefined || targetId === to.target) ? [to] : [];

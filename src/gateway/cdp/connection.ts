@@ -2,23 +2,23 @@ import type { Frame } from "../../browser/cdp/frame.js";
 import type { Command } from "./command.js";
 
 /** `too_many_sessions`: more were attached for the client than it may have. */
-export type SeatEnd = "target_closed" | "browser_gone" | "too_many_sessions";
+export type BridgeEndReason = "target_closed" | "browser_gone" | "too_many_sessions";
 
 /** A client, as the bridge sees it. */
-export interface Member {
+export interface BridgeClient {
   deliver(frame: Frame | string): void;
   /** Its root session is over, or has to be; nothing more will come. */
-  ended(reason: SeatEnd): void;
+  ended(reason: BridgeEndReason): void;
   /** Chromium is behind with reading: send no more until it has caught up. */
   wait(): void;
   proceed(): void;
 }
 
 /** Where a client's root session is attached: the browser, or one target as `/devtools/page/…` asks for. */
-export type Root = { readonly kind: "browser" } | { readonly kind: "target"; readonly target: string };
+export type RootTarget = { readonly kind: "browser" } | { readonly kind: "target"; readonly target: string };
 
 /** A client's place on the bridge. */
-export interface Seat {
+export interface BridgeConnection {
   send(command: Command): void;
   /** Detaches the root session, whereupon Chromium ends what the client attached and disposes its contexts. */
   leave(): Promise<void>;

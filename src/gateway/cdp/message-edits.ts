@@ -1,4 +1,4 @@
-import { bytesOf, type Frame, headOf, tailOf, wholeOf } from "../../browser/cdp/frame.js";
+import { bytesOf, type Frame, frameHeadOf, frameTailOf, wholeOf } from "../../browser/cdp/frame.js";
 import { codes } from "./command.js";
 import type { TargetInfo } from "./last-page.js";
 
@@ -10,16 +10,16 @@ const close = Buffer.from("}");
 const begun = (frame: Frame, head: string, from: number): Frame =>
   (Buffer.isBuffer(frame)
     ? Buffer.concat([Buffer.from(head, "latin1"), frame.subarray(from)])
-    : [Buffer.from(head, "latin1"), headOf(frame).subarray(from), ...frame.slice(1)]);
+    : [Buffer.from(head, "latin1"), frameHeadOf(frame).subarray(from), ...frame.slice(1)]);
 
 /** Likewise its end. */
 const ended = (frame: Frame, without: number): Frame => {
-  const kept = tailOf(frame).subarray(0, tailOf(frame).length - without);
+  const kept = frameTailOf(frame).subarray(0, frameTailOf(frame).length - without);
   return Buffer.isBuffer(frame) ? Buffer.concat([kept, close]) : [...frame.slice(0, -1), kept, close];
 };
 
 /** The same reply under another id. The body is not parsed. */
-export const withId = (frame: Frame, id: number): Frame => begun(frame, `{"id":${id}`, headOf(frame).indexOf(comma, idStart));
+export const withId = (frame: Frame, id: number): Frame => begun(frame, `{"id":${id}`, frameHeadOf(frame).indexOf(comma, idStart));
 
 /** The same message without the `sessionId` at its tail, as a client's root session shows it. */
 export const withoutSession = (frame: Frame, session: string): Frame => ended(frame, tailBytes(session));
@@ -39,16 +39,16 @@ const detached = /^\{"method":"Target\.detachedFromTarget","params":\{"sessionId
 const crashed = /^\{"method":"Target\.targetCrashed","params":\{"targetId":"([^"]+)"/;
 const destroyed = /^\{"method":"Target\.targetDestroyed","params":\{"targetId":"([^"]+)"/;
 
-const head = (frame: Frame): string => headOf(frame).toString("latin1", 0, headBytes);
+const head = (frame: Frame): string => frameHeadOf(frame).toString("latin1", 0, headBytes);
 
-export interface Faulty {
+export interface ChromiumError {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
 /** What is read of Chromium's answers to the gateway itself, where a page can put megabytes into its address; 10 ms of parsing. */
 const longestReadBytes = 2 * 1024 * 1024;
 
-export function readReply<Reply extends Faulty>(frame: Frame): Reply | Faulty {
+export function readReply<Reply extends ChromiumError>(frame: Frame): Reply | ChromiumError {
   if (bytesOf(frame) <= longestReadBytes) return JSON.parse(wholeOf(frame).toString()) as Reply;
   return { error: { code: codes.refused, message: `The answer is longer than ${longestReadBytes} bytes` } };
 }
@@ -76,7 +76,7 @@ export function findTarget(frame: Frame): TargetInfo | undefined {
 }
 
 function contextOf(frame: Frame): Pick<TargetInfo, "browserContextId" | "subtype"> {
-  const tail = tailOf(frame);
+  const tail = frameTailOf(frame);
   const [, browserContextId, subtype] = belongs.exec(tail.toString("latin1", Math.max(0, tail.length - targetTailBytes))) ?? [];
   return { ...(browserContextId !== undefined && { browserContextId }), ...(subtype !== undefined && { subtype }) };
 }

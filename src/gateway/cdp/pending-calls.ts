@@ -3,7 +3,7 @@ import { firstClientId } from "../../browser/cdp/frame.js";
 const lastId = 2 ** 31 - 1;
 
 /** Commands sent and not yet answered, under the id they have on the pipe. */
-export class Calls<Call> {
+export class PendingCalls<Call> {
   readonly #open = new Map<number, Call>();
   #next = firstClientId;
 

@@ -1,5 +1,5 @@
 import type { Command } from "./command.js";
-import type { Sessions } from "./sessions.js";
+import type { CdpSessions } from "./sessions.js";
 
 /** CDP sessions at once, those of clients' roots not counted. */
 export interface SessionLimits {
@@ -36,12 +36,12 @@ class Counts<Owner> {
 }
 
 /** What each client of a browser has asked for without an answer, and what it may. */
-export class Shares<Owner> {
+export class SessionQuotas<Owner> {
   readonly #calls = new Counts<Owner>();
   /** Sessions that were asked for. */
   readonly #coming = new Counts<Owner>();
 
-  constructor(private readonly sessions: Pick<Sessions<Owner>, "countOf" | "count">, private readonly limits: SessionLimits) {}
+  constructor(private readonly sessions: Pick<CdpSessions<Owner>, "countOf" | "count">, private readonly limits: SessionLimits) {}
 
   whyRefused(owner: Owner, { method }: Command): string | undefined {
     if (this.#calls.of(owner) >= mostCalls) return `More than ${mostCalls} commands wait for their answers`;

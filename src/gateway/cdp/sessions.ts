@@ -1,19 +1,19 @@
 /** One CDP session that a client owns. */
-export interface Session<Owner> {
+export interface CdpSession<Owner> {
   readonly id: string;
   /** The target it is attached to; absent for a browser-level root. */
   readonly target?: string;
   readonly owner: Owner;
   readonly isRoot: boolean;
-  readonly children: Set<Session<Owner>>;
-  readonly parent?: Session<Owner>;
+  readonly children: Set<CdpSession<Owner>>;
+  readonly parent?: CdpSession<Owner>;
   /** Commands sent on it and not yet answered, by their ids on the pipe. */
   readonly calls: Set<number>;
 }
 
 /** Which CDP session belongs to which client, and which session was attached by which. */
-export class Sessions<Owner> {
-  readonly #byId = new Map<string, Session<Owner>>();
+export class CdpSessions<Owner> {
+  readonly #byId = new Map<string, CdpSession<Owner>>();
   readonly #children = new Map<Owner, number>();
   #count = 0;
 
@@ -26,37 +26,37 @@ export class Sessions<Owner> {
     return this.#children.get(owner) ?? 0;
   }
 
-  addRoot(root: { id: string; owner: Owner; target?: string }): Session<Owner> {
+  addRoot(root: { id: string; owner: Owner; target?: string }): CdpSession<Owner> {
     return this.#add({ ...root, isRoot: true, children: new Set(), calls: new Set() });
   }
 
-  addChild(parent: Session<Owner>, child: { id: string; target: string }): void {
+  addChild(parent: CdpSession<Owner>, child: { id: string; target: string }): void {
     const { owner } = parent;
     parent.children.add(this.#add({ ...child, owner, isRoot: false, children: new Set(), calls: new Set(), parent }));
     this.#tally(owner, 1);
   }
 
-  #add(session: Session<Owner>): Session<Owner> {
+  #add(session: CdpSession<Owner>): CdpSession<Owner> {
     this.#byId.set(session.id, session);
     return session;
   }
 
-  find(id: string): Session<Owner> | undefined {
+  find(id: string): CdpSession<Owner> | undefined {
     return this.#byId.get(id);
   }
 
-  attachedTo(target: string): Set<Session<Owner>> {
+  attachedTo(target: string): Set<CdpSession<Owner>> {
     return new Set([...this.#byId.values()].filter((session) => session.target === target));
   }
 
-  roots(): Session<Owner>[] {
+  roots(): CdpSession<Owner>[] {
     return [...this.#byId.values()].filter((session) => session.isRoot);
   }
 
   /** Forgets a session with all that were attached through it: Chromium ends those without an event of their own. */
-  remove(session: Session<Owner>): Set<Session<Owner>> {
+  remove(session: CdpSession<Owner>): Set<CdpSession<Owner>> {
     session.parent?.children.delete(session);
-    const gone = new Set<Session<Owner>>();
+    const gone = new Set<CdpSession<Owner>>();
     const pending = [session];
     for (let next = pending.pop(); next; next = pending.pop()) {
       gone.add(next);
@@ -66,7 +66,7 @@ export class Sessions<Owner> {
     return gone;
   }
 
-  #forget({ id, isRoot, owner }: Session<Owner>): void {
+  #forget({ id, isRoot, owner }: CdpSession<Owner>): void {
     this.#byId.delete(id);
     if (isRoot) this.#children.delete(owner);
     else this.#tally(owner, -1);

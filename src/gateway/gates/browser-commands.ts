@@ -1,4 +1,4 @@
-import { pass, refuse, type Rule } from "./gate.js";
+import { pass, refuseCommand, type Rule } from "./gate.js";
 
 const refused = new Map([
   ["Browser.executeBrowserCommand", "Browser.executeBrowserCommand is refused: it opens pages of the browser's own"],
@@ -16,8 +16,8 @@ const ofInstalledApps = "PWA.";
 /** Commands that reach past the client's own session. */
 export const browserRules: Rule = ({ method }) => {
   const message = refused.get(method);
-  if (message !== undefined) return refuse(message);
-  if (method.startsWith(ofInstalledApps)) return refuse(`${method} is refused: apps are not installed here`);
+  if (message !== undefined) return refuseCommand(message);
+  if (method.startsWith(ofInstalledApps)) return refuseCommand(`${method} is refused: apps are not installed here`);
   // The session stays: only this client goes (design.md 5, Activity).
   return method === "Browser.close" ? { kind: "answer", result: {}, andDisconnect: true } : pass;
 };

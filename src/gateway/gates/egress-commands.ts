@@ -1,4 +1,4 @@
-import { pass, refuse, type Rule } from "./gate.js";
+import { pass, refuseCommand, type Rule } from "./gate.js";
 
 /**
  * What is refused of the commands and parameters by which the browser might be sent past its proxy; `harmless` ones were
@@ -147,9 +147,9 @@ for (const [name, { is, because }] of Object.entries(egressTable)) {
 /** Keeps clients from sending the browser past its proxy, on whichever session they ask. */
 export const egressRules: Rule = ({ method, params }) => {
   for (const { param, because } of refusals.get(method) ?? []) {
-    if (param === undefined) return refuse(`${method} is refused: ${because}`);
+    if (param === undefined) return refuseCommand(`${method} is refused: ${because}`);
     // Whatever its type or value: even null, which Chromium takes for a fault today.
-    if (Object.hasOwn(params, param)) return refuse(`${param} is refused: ${because}`);
+    if (Object.hasOwn(params, param)) return refuseCommand(`${param} is refused: ${because}`);
   }
   return pass;
 };

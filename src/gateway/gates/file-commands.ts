@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { Params } from "../cdp/command.js";
 import { fileParams, type Treatment } from "./file-parameters.js";
-import { pass, refuse, type Rule, type Surroundings, type Verdict } from "./gate.js";
+import { pass, refuseCommand, type Rule, type GateContext, type Verdict } from "./gate.js";
 import { whyNotOpened } from "./internal-pages.js";
 
 interface FileParam {
@@ -31,12 +31,12 @@ export const fileRules: Rule = ({ method, params }, surroundings) => {
   return judged === params ? pass : { kind: "rewrite", params: judged };
 };
 
-type Judge = (params: Params, path: readonly string[], surroundings: Surroundings) => Verdict;
+type Judge = (params: Params, path: readonly string[], surroundings: GateContext) => Verdict;
 
 const judge: Record<FileParam["treatment"], Judge> = {
   reads(params, path, { directories }) {
     const outside = texts(valueAt(params, path)).find((file) => !isWithinAny(file, Object.values(directories)));
-    return outside === undefined ? pass : refuse(`${path.join(".")} names a path outside the session's own directories`);
+    return outside === undefined ? pass : refuseCommand(`${path.join(".")} names a path outside the session's own directories`);
   },
 
   // Playwright's newContext always sends a directory of the machine the client runs on. Refusing that would refuse Playwright,
@@ -49,7 +49,7 @@ const judge: Record<FileParam["treatment"], Judge> = {
 
   opens(params, path) {
     const why = texts(valueAt(params, path)).map(whyNotOpened).find((reason) => reason !== undefined);
-    return why === undefined ? pass : refuse(`${path.join(".")}: ${why}`);
+    return why === undefined ? pass : refuseCommand(`${path.join(".")}: ${why}`);
   },
 };
 

@@ -2,7 +2,7 @@ import type { Directories } from "../../browser/chromium.js";
 import type { Command, Params } from "../cdp/command.js";
 
 /** What a rule knows of the browser. */
-export interface Surroundings {
+export interface GateContext {
   readonly directories: Pick<Directories, "downloads" | "uploads" | "temporary">;
   /** In how many messages of others the command came. */
   readonly carriers?: number;
@@ -22,14 +22,14 @@ export type Verdict =
   | { readonly kind: "refuse"; readonly message: string }
   | { readonly kind: "answer"; readonly result: object; readonly andDisconnect: boolean };
 
-export type Rule = (command: Command, surroundings: Surroundings) => Verdict;
+export type Rule = (command: Command, surroundings: GateContext) => Verdict;
 
 /** What the gate decides in the end. */
 export type Judgement = { readonly kind: "pass"; readonly command: Command } | Exclude<Verdict, { kind: "pass" | "rewrite" }>;
-export type Gate = (command: Command, surroundings: Surroundings) => Judgement;
+export type Gate = (command: Command, surroundings: GateContext) => Judgement;
 
 export const pass: Verdict = { kind: "pass" };
-export const refuse = (message: string): Verdict => ({ kind: "refuse", message });
+export const refuseCommand = (message: string): Verdict => ({ kind: "refuse", message });
 
 /** The one seam where each client command is seen. Rules are asked in order; the first that refuses or answers decides. */
 export const makeGate = (rules: readonly Rule[]): Gate => (command, surroundings) => {

@@ -1,4 +1,4 @@
-import { ownExtensions } from "../../base/builtin-extensions.js";
+import { builtinExtensions } from "../../base/builtin-extensions.js";
 
 /** Chromium's URL parser drops spaces and control characters; so does this, and more. */
 // oxlint-disable-next-line no-control-regex
@@ -17,9 +17,9 @@ const isOfExtension = (url: string): boolean => /^(?:[a-z][a-z0-9+.-]*:){0,8}chr
  * Pages of Chromium itself. Those of its developer tools read any file for whoever scripts them, also when policy has put an error
  * page in their place, and chrome://inspect opens them (measured, 156); others end the browser or change its settings.
  */
-export function isOwnPage(url: string): boolean {
+export function isInternalPage(url: string): boolean {
   const tidy = tidied(url);
-  return ownSchemes.test(tidy) || ownExtensions.has(extensionOf(tidy) ?? "");
+  return ownSchemes.test(tidy) || builtinExtensions.has(extensionOf(tidy) ?? "");
 }
 
 /** What a target shows as its address where policy names the page of new tabs, or an extension does: never one of Chromium's own. */
@@ -30,7 +30,7 @@ const newTab = "chrome://newtab/";
  * while a client could still plant scripts in it, and another type (`other`) until it has one (156, without PdfOopif).
  */
 export const isClosedTarget = ({ type, url }: { readonly type: string; readonly url: string }): boolean =>
-  type === "webview" || (type === "other" && url === "") || (url !== newTab && isOwnPage(url));
+  type === "webview" || (type === "other" && url === "") || (url !== newTab && isInternalPage(url));
 
 /** Schemes with an address of their own, and those before another address. What begins with none is for Chromium to refuse. */
 const openSchemes = /^(?:https?|wss?|data|javascript|about):/i;
@@ -40,7 +40,7 @@ const scheme = /^[a-z][a-z0-9+.-]*:/i;
 /** Why a client may not have Chromium load such an address; other schemes may start programs of the host, as `mailto:` does (measured, 156). */
 export function whyNotOpened(url: string): string | undefined {
   if (isFileUrl(url)) return "file URLs are not open to clients";
-  if (isOwnPage(url)) return "the browser's own pages are not open to clients";
+  if (isInternalPage(url)) return "the browser's own pages are not open to clients";
   const inner = tidied(url).replace(prefixes, "");
   const isOpen = isOfExtension(inner) ? extensionOf(inner) !== undefined : openSchemes.test(inner) || !scheme.test(inner);
   return isOpen ? undefined : "addresses of this kind are not open to clients";

@@ -6,7 +6,7 @@ import { type Log, textOf } from "../../base/log.js";
 import type { Judged } from "./judge.js";
 import type { Task } from "./judge-worker.js";
 
-export interface JudgesParts {
+export interface JudgeThreadsParts {
   /** The compiled judge-worker.js. */
   readonly script: URL;
   readonly clock: Clock;
@@ -14,7 +14,7 @@ export interface JudgesParts {
 }
 
 /** A message and whose it is. */
-export interface Brought extends Task {
+export interface MessageToJudge extends Task {
   readonly browser: BrowserId;
   /** Told how long a thread had it. */
   spent(tookMs: Millis): void;
@@ -22,7 +22,7 @@ export interface Brought extends Task {
 
 interface Waiting {
   readonly task: Task;
-  readonly spent: Brought["spent"];
+  readonly spent: MessageToJudge["spent"];
   readonly resolve: (judged: Judged | undefined) => void;
 }
 
@@ -37,13 +37,13 @@ const heapMebibytes = 512;
  * Reads and judges long messages in threads of their own, which are started when there is one. Browsers take turns, so that one
  * that brings many does not keep the others waiting.
  */
-export class Judges {
+export class JudgeThreads {
   readonly #idle: Worker[] = [];
   readonly #workers = new Set<Worker>();
   readonly #waiting = new Map<BrowserId, Waiting[]>();
   #isClosed = false;
 
-  constructor(private readonly parts: JudgesParts) {}
+  constructor(private readonly parts: JudgeThreadsParts) {}
 
   /** Starts the first thread, so that the first long message does not wait for that. */
   open(): void {
@@ -53,7 +53,7 @@ export class Judges {
   }
 
   /** Undefined where it could not be judged: in time, or at all. The message is given away. */
-  judge({ browser, message, surroundings, spent }: Brought): Promise<Judged | undefined> {
+  judge({ browser, message, surroundings, spent }: MessageToJudge): Promise<Judged | undefined> {
     if (this.#isClosed) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(browser);

@@ -4,14 +4,14 @@ import { basename } from "node:path";
 import { parentPort, type Transferable } from "node:worker_threads";
 import { defaultGate } from "./default-gate.js";
 import { type Judged, judgeAndWrite } from "./judge.js";
-import type { Surroundings } from "./gate.js";
+import type { GateContext } from "./gate.js";
 
 const judgingPriority = 10;
 
 /** What judges.ts sends here. */
 export interface Task {
   readonly message: Uint8Array;
-  readonly surroundings: Surroundings;
+  readonly surroundings: GateContext;
 }
 
 // Whoever waits for the daemon's main thread goes first.

@@ -1,18 +1,18 @@
 import { type Command, codes, errorReply, type Params, parseCommand } from "../cdp/command.js";
 import type { measure } from "../cdp/json-shape.js";
-import type { Gate, Judgement, Surroundings } from "./gate.js";
+import type { Gate, Judgement, GateContext } from "./gate.js";
 
 /** What becomes of one message: an error for its sender, or a command and what the gate says of it. */
 export type Judged =
   | { readonly kind: "fault"; readonly reply: string }
   | { readonly kind: "command"; readonly command: Command; readonly judgement: Judgement };
 
-export interface Judging {
+export interface JudgeContext {
   readonly gate: Gate;
-  readonly surroundings: Surroundings;
+  readonly surroundings: GateContext;
 }
 
-export function judge(message: Buffer, { gate, surroundings }: Judging, shape?: ReturnType<typeof measure>): Judged {
+export function judgeMessage(message: Buffer, { gate, surroundings }: JudgeContext, shape?: ReturnType<typeof measure>): Judged {
   const parsed = parseCommand(message, shape);
   if (parsed.kind === "fault") return parsed;
   const { command } = parsed;
@@ -20,8 +20,8 @@ export function judge(message: Buffer, { gate, surroundings }: Judging, shape?: 
 }
 
 /** The same, to be handed to another thread: what goes on is written out, and only what the bridge looks at is left of the params. */
-export function judgeAndWrite(message: Buffer, judging: Judging): Judged {
-  const judged = judge(message, judging);
+export function judgeAndWrite(message: Buffer, judging: JudgeContext): Judged {
+  const judged = judgeMessage(message, judging);
   if (judged.kind === "fault") return judged;
   const { command, judgement } = judged;
   if (judgement.kind !== "pass") return { ...judged, command: { ...command, params: {} } };

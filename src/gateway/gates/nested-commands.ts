@@ -1,5 +1,5 @@
 import { type Command, parseCommand } from "../cdp/command.js";
-import { type Gate, pass, refuse, type Rule, type Surroundings, type Verdict } from "./gate.js";
+import { type Gate, pass, refuseCommand, type Rule, type GateContext, type Verdict } from "./gate.js";
 
 const carrier = "Target.sendMessageToTarget";
 /** A worker of a frame of a page is reached by three. Each further one has everything within it read once more. */
@@ -15,21 +15,21 @@ const onSessionsOnly = new Set([
  * judged goes on, serialised again. Its reply comes back inside an event, whose body is not parsed, so one that is open
  * when its page crashes stays open.
  */
-export const carriedRule = (gate: Gate): Rule => ({ method, params }, surroundings) =>
+export const nestedCommandRule = (gate: Gate): Rule => ({ method, params }, surroundings) =>
   (method === carrier ? judgeCarried(gate, params, surroundings) : pass);
 
-function judgeCarried(gate: Gate, params: Command["params"], surroundings: Surroundings): Verdict {
+function judgeCarried(gate: Gate, params: Command["params"], surroundings: GateContext): Verdict {
   const { message } = params;
   const carriers = (surroundings.carriers ?? 0) + 1;
-  if (carriers > mostCarriers) return refuse(`${carrier} is refused: there are more than ${mostCarriers} messages inside each other`);
-  if (typeof message !== "string") return refuse(`${carrier} is refused: its message is no text`);
+  if (carriers > mostCarriers) return refuseCommand(`${carrier} is refused: there are more than ${mostCarriers} messages inside each other`);
+  if (typeof message !== "string") return refuseCommand(`${carrier} is refused: its message is no text`);
   const parsed = parseCommand(Buffer.from(message));
-  if (parsed.kind === "fault") return refuse(`${carrier} is refused: its message is no command (${parsed.reply})`);
+  if (parsed.kind === "fault") return refuseCommand(`${carrier} is refused: its message is no command (${parsed.reply})`);
   const { command } = parsed;
-  if (command.session !== undefined || onSessionsOnly.has(command.method)) return refuse(`${command.method} is refused inside a message: send it on a session of its own`);
+  if (command.session !== undefined || onSessionsOnly.has(command.method)) return refuseCommand(`${command.method} is refused inside a message: send it on a session of its own`);
   const judged = gate(command, { ...surroundings, carriers });
   if (judged.kind === "refuse") return judged;
-  if (judged.kind === "answer") return refuse(`${command.method} is refused inside a message: send it on a session of its own`);
+  if (judged.kind === "answer") return refuseCommand(`${command.method} is refused inside a message: send it on a session of its own`);
   return { kind: "rewrite", params: { ...params, message: textOf(judged.command) } };
 }
 

@@ -2,9 +2,9 @@ import type { ErrorCode } from "../../base/errors.js";
 import { textOf } from "../../base/log.js";
 
 /** What became of a question to this node, for whoever asked. */
-export type Outcome = { readonly isDone: true } | Failed;
+export type CommandResult = { readonly isDone: true } | CommandFailure;
 
-export interface Failed {
+export interface CommandFailure {
   readonly isDone: false;
   /** Why, for people; nothing has changed. */
   readonly text?: string;
@@ -12,15 +12,15 @@ export interface Failed {
   readonly code?: ErrorCode;
 }
 
-export const done: Outcome = { isDone: true };
-export const failed = (text?: string, code?: ErrorCode): Failed => ({ isDone: false, ...(text !== undefined && { text }), ...(code && { code }) });
+export const succeeded: CommandResult = { isDone: true };
+export const failed = (text?: string, code?: ErrorCode): CommandFailure => ({ isDone: false, ...(text !== undefined && { text }), ...(code && { code }) });
 
 /** Thrown on the way to an answer of this code. */
-export class Refused extends Error {
+export class CommandRefused extends Error {
   constructor(readonly code: ErrorCode, text: string) {
     super(text);
     this.name = "Refused";
   }
 }
 
-export const failedBy = (error: unknown): Failed => failed(textOf(error), error instanceof Refused ? error.code : undefined);
+export const resultOfError = (error: unknown): CommandFailure => failed(textOf(error), error instanceof CommandRefused ? error.code : undefined);

@@ -4,27 +4,27 @@ import type { NodeId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Secret } from "../../base/crypto/secret.js";
 import { isSigned, sign } from "../../base/crypto/signature.js";
-import type { NodeAnswer, NodeMessage, TellDirectly } from "../../pool/ports/messages.js";
+import type { NodeReply, NodeMessage, SendDirectly } from "../../pool/ports/messages.js";
 import { answerJson, refuseRequest } from "../refusals.js";
-import type { Outcome } from "./command-result.js";
+import type { CommandResult } from "./command-result.js";
 import type { NodeAddress } from "../ports.js";
-import { post, type Posted } from "./post.js";
+import { post, type PostReply } from "./post.js";
 
 /** Where a node takes messages that Redis may not have brought it. */
 const path = "/node/messages";
 const signatureHeader = "x-remuda-signature";
 const longestBytes = 256 * 1024;
 
-export interface DirectPorts {
+export interface DirectMessagePorts {
   readonly secret: Secret;
   readonly clock: Clock;
   readonly log: Log;
   /** Undefined where the browser that is spoken of is not here. */
-  hear(message: NodeMessage): Promise<Outcome | undefined>;
+  hear(message: NodeMessage): Promise<CommandResult | undefined>;
 }
 
 /** The way of messages to this node beside Redis: signed with the cluster secret, one to a request, the outcome in the reply. */
-export const makeDirectWay = (ports: DirectPorts) => ({
+export const makeDirectMessages = (ports: DirectMessagePorts) => ({
   /** False: not a path of ours, and nothing was done. */
   request(request: IncomingMessage, response: ServerResponse): boolean {
     if (request.url !== path || request.method !== "POST") return false;
@@ -36,7 +36,7 @@ export const makeDirectWay = (ports: DirectPorts) => ({
   },
 });
 
-async function answer({ secret, clock, hear }: DirectPorts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer({ secret, clock, hear }: DirectMessagePorts, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const text = await readShort(request);
   if (text === undefined) return refuseRequest(response, { code: "body_too_large" });
   const signature = String(request.headers[signatureHeader] ?? "");
@@ -57,20 +57,20 @@ async function readShort(request: IncomingMessage): Promise<string | undefined> 
   return Buffer.concat(pieces).toString();
 }
 
-interface TellPorts extends Pick<DirectPorts, "secret" | "clock" | "log"> {
+interface TellPorts extends Pick<DirectMessagePorts, "secret" | "clock" | "log"> {
   findNode(node: NodeId): Promise<NodeAddress | undefined>;
   /** The node took no connection, or did not answer in time. */
   unreachable(address: NodeAddress): void;
 }
 
 /** Tells a node a message over HTTP. Never throws: undefined where it could not be reached in time, or has no such browser. */
-export const makeTellDirectly = (ports: TellPorts): TellDirectly => async (node, message, limitMs) => {
+export const makeSendDirectly = (ports: TellPorts): SendDirectly => async (node, message, limitMs) => {
   const late = new AbortController();
   const cancel = ports.clock.after(limitMs, () => late.abort());
   try {
     const address = await ports.findNode(node);
     const posted = address && (await postTo(ports, address, { message, signal: late.signal }));
-    return posted?.status === 200 ? answerOf(JSON.parse(posted.text) as Outcome) : undefined;
+    return posted?.status === 200 ? answerOf(JSON.parse(posted.text) as CommandResult) : undefined;
   } catch (error) {
     ports.log.debug({ node, kind: message.kind, error: textOf(error) }, "node not told directly");
     return undefined;
@@ -81,7 +81,7 @@ export const makeTellDirectly = (ports: TellPorts): TellDirectly => async (node,
 
 async function postTo(
   { secret, clock, unreachable }: TellPorts, address: NodeAddress, { message, signal }: { message: NodeMessage; signal: AbortSignal },
-): Promise<Posted> {
+): Promise<PostReply> {
   const body = JSON.stringify(message);
   const headers = { [signatureHeader]: sign(secret, body, clock.now()) };
   try {
@@ -92,7 +92,7 @@ async function postTo(
   }
 }
 
-const answerOf = (outcome: Outcome): NodeAnswer => {
+const answerOf = (outcome: CommandResult): NodeReply => {
   if (outcome.isDone) return { kind: "done" };
   const { text, code } = outcome;
   return { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) };

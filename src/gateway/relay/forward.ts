@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import { connect, type Socket } from "node:net";
 import { connect as connectSecurely } from "node:tls";
 import type { Clock } from "../../base/clock.js";
-import type { Upgrade } from "../handshake.js";
-import { refuseRequest, refuseUpgrade, type Refused } from "../refusals.js";
-import type { Limits } from "../limits.js";
+import type { UpgradeRequest } from "../handshake.js";
+import { refuseRequest, refuseUpgrade, type GatewayRefusal } from "../refusals.js";
+import type { GatewayLimits } from "../limits.js";
 import type { NodeAddress } from "../ports.js";
 import { requestTo, tlsTo } from "./post.js";
 
@@ -13,16 +13,16 @@ const marker = "x-remuda-forwarded";
 
 export const wasForwarded = (headers: IncomingHttpHeaders): boolean => headers[marker] !== undefined;
 
-export interface Way {
+export interface RelayRoute {
   readonly address: NodeAddress;
   readonly clock: Clock;
-  readonly limits: Pick<Limits, "connectMs" | "answerMs">;
+  readonly limits: Pick<GatewayLimits, "connectMs" | "answerMs">;
   /** The node took no connection, or did not answer in time; a client that went before says nothing of it. */
   unreachable?(): void;
 }
 
-const unreachable: Refused = { code: "node_unreachable" };
-const silent: Refused = { code: "node_silent" };
+const unreachable: GatewayRefusal = { code: "node_unreachable" };
+const silent: GatewayRefusal = { code: "node_silent" };
 
 /** And the event at which it is there for use. */
 function dial(to: NodeAddress): readonly [Socket, "connect" | "secureConnect"] {
@@ -30,13 +30,13 @@ function dial(to: NodeAddress): readonly [Socket, "connect" | "secureConnect"] {
 }
 
 /** Repeats the upgrade on the node's address and splices the two sockets: frames pass unseen. */
-export function forwardUpgrade({ request, socket, head }: Upgrade, { address, clock, limits, unreachable: told }: Way): () => void {
+export function forwardUpgrade({ request, socket, head }: UpgradeRequest, { address, clock, limits, unreachable: told }: RelayRoute): () => void {
   const [node, connected] = dial(address);
   const end = (): void => {
     socket.destroy();
     node.destroy();
   };
-  const fail = (refused: Refused) => (): void => {
+  const fail = (refused: GatewayRefusal) => (): void => {
     const isClientGone = socket.destroyed || socket.readableEnded;
     node.destroy();
     refuseUpgrade(socket, refused);
@@ -80,7 +80,7 @@ function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): stri
 }
 
 /** Sends the request on to the node's address and its answer back, both unread. */
-export function forwardRequest(request: IncomingMessage, response: ServerResponse, { address, clock, limits, unreachable: told }: Way): void {
+export function forwardRequest(request: IncomingMessage, response: ServerResponse, { address, clock, limits, unreachable: told }: RelayRoute): void {
   const { method, url, headers } = request;
   const onward = requestTo(address, { method, path: url, headers: { ...headers, [marker]: "1" }, agent: false });
   let refused = unreachable;

@@ -3,12 +3,12 @@ import { request as requestSecure } from "node:https";
 import { isIP } from "node:net";
 import type { NodeAddress } from "../ports.js";
 
-export interface Posted {
+export interface PostReply {
   readonly status: number;
   readonly text: string;
 }
 
-export interface Posting {
+export interface PostRequest {
   readonly path: string;
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -25,7 +25,7 @@ export const requestTo = (to: NodeAddress, options: RequestOptions) =>
   to.isSecure ? requestSecure({ ...options, ...tlsTo(to) }) : requestPlain({ ...options, host: to.host, port: to.port });
 
 /** Posts JSON to another daemon; the text of its answer, whatever its status. */
-export const post = (to: NodeAddress, posting: Posting): Promise<Posted> =>
+export const post = (to: NodeAddress, posting: PostRequest): Promise<PostReply> =>
   new Promise((resolve, reject) => {
     const { path, body, signal } = posting;
     const headers = { ...posting.headers, "content-type": "application/json", "content-length": Buffer.byteLength(body) };
@@ -36,7 +36,7 @@ export const post = (to: NodeAddress, posting: Posting): Promise<Posted> =>
     asking.on("error", reject).end(body);
   });
 
-async function readText(answer: IncomingMessage, { signal, kept }: Posting): Promise<string> {
+async function readText(answer: IncomingMessage, { signal, kept }: PostRequest): Promise<string> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   for await (const piece of answer as AsyncIterable<Buffer>) {

@@ -3,7 +3,7 @@ import type { NodeAddress } from "../ports.js";
 import { requestTo } from "./post.js";
 
 /** Whether the server of a node answers within a limit, whatever it says. */
-export const answers = (node: NodeAddress, { clock, limitMs }: { clock: Clock; limitMs: Millis }): Promise<boolean> =>
+export const isReachable = (node: NodeAddress, { clock, limitMs }: { clock: Clock; limitMs: Millis }): Promise<boolean> =>
   new Promise((resolve) => {
     const asking = requestTo(node, { path: "/healthz", agent: false });
     const cancel = clock.after(limitMs, () => settle(false));

@@ -8,7 +8,7 @@ import type { CurlReply } from "../../spec/curl.js";
 import { tokenOf } from "../../base/crypto/lease-token.js";
 import { Budget, type BudgetLimits } from "../../base/budget.js";
 import type { NodeAddress } from "../ports.js";
-import { post, type Posted } from "./post.js";
+import { post, type PostReply } from "./post.js";
 
 export interface AskCurlPorts {
   readonly secret: Secret;
@@ -51,7 +51,7 @@ export const makeAskCurl = ({ secret, clock, log, limits, findAddress, unreachab
   };
 };
 
-function answerOf({ status, text }: Posted): Done<CurlReply> | Refusal {
+function answerOf({ status, text }: PostReply): Done<CurlReply> | Refusal {
   const value = parsed(text);
   if (!value) return noAnswer;
   if (status === 200 && "headers" in value) return done(value);

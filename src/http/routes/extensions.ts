@@ -4,7 +4,7 @@ import type { ExtensionOperations, NamedQuery } from "../../registry/extensions/
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
-import { answerDone, refuse } from "../errors.js";
+import { sendDone, sendRefusal } from "../errors.js";
 import { openUpload } from "../uploads/extension-upload.js";
 import { extensionView } from "../views/extension-view.js";
 import { readParts } from "../uploads/multipart.js";
@@ -41,7 +41,7 @@ function addReads(app: App, { extensions }: Deps): void {
     schema: { ...operations.getExtension, params: ExtensionRefParams },
   }, async ({ params }, reply) => {
     const got = await extensions.get(parseExtensionRef(params));
-    return got.kind === "refused" ? refuse(reply, got) : reply.send(extensionView(got.value));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(extensionView(got.value));
   });
 }
 
@@ -54,7 +54,7 @@ function addDownloads(app: App, { extensions }: Deps): void {
     ...streamed, schema: { ...operations.downloadExtension, params: ExtensionRefParams },
   }, async ({ params }, reply) => {
     const got = await extensions.download(parseExtensionRef(params));
-    if (got.kind === "refused") return refuse(reply, got);
+    if (got.kind === "refused") return sendRefusal(reply, got);
     return reply.headers(archiveHeaders(got.value.extension.sizeBytes)).send(got.value.bytes);
   });
 
@@ -63,7 +63,7 @@ function addDownloads(app: App, { extensions }: Deps): void {
   }, async (request, reply) => {
     const { url, os = "linux" } = request.query;
     const got = await extensions.fromStore({ url, os, signal: callerOf(request, reply).gone });
-    if (got.kind === "refused") return refuse(reply, got);
+    if (got.kind === "refused") return sendRefusal(reply, got);
     return reply.headers(archiveHeaders(got.value.sizeBytes)).send(got.value.bytes);
   });
 }
@@ -71,7 +71,7 @@ function addDownloads(app: App, { extensions }: Deps): void {
 function addRemove(app: App, { extensions }: Deps): void {
   app.delete("/extensions/:id_or_name", {
     schema: { ...operations.deleteExtension, params: ExtensionRefParams, body: NoFields },
-  }, async ({ params }, reply) => answerDone(reply, await extensions.remove(parseExtensionRef(params))));
+  }, async ({ params }, reply) => sendDone(reply, await extensions.remove(parseExtensionRef(params))));
 }
 
 /** A name and a file, and room for what is sent beside them by mistake, so that it can be told. */
@@ -90,7 +90,7 @@ function addUpload(app: App, { extensions, uploads, clock }: Deps): void {
     try {
       const { file, name } = await openUpload(parts);
       const made = await extensions.create({ file, name, signal: callerOf(request, reply).gone });
-      return made.kind === "refused" ? refuse(reply, made) : reply.code(201).send(extensionView(made.value));
+      return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(extensionView(made.value));
     } finally {
       await parts.return();
     }

@@ -3,7 +3,7 @@ import { makeKeyCheck } from "../../base/crypto/key-check.js";
 import type { Readiness } from "../../pool/operations.js";
 import type { App } from "../app.js";
 import type { HttpDeps } from "../deps.js";
-import { refuse } from "../errors.js";
+import { sendRefusal } from "../errors.js";
 import { operations } from "../schemas/operations.js";
 
 /** Open to all: probes carry no key. */
@@ -11,7 +11,7 @@ export function addHealth(app: App, { readiness }: { readiness: Readiness }): vo
   app.get("/healthz", { schema: operations.getHealth }, async () => ({ status: "ok" }));
   app.get("/readyz", { schema: operations.getReadiness }, async (_request, reply) => {
     const reason = readiness.unready();
-    return reason === undefined ? { status: "ready", store: readiness.hasStore() ? "connected" : "lost" } : refuse(reply, refusal("unavailable", { message: reason }));
+    return reason === undefined ? { status: "ready", store: readiness.hasStore() ? "connected" : "lost" } : sendRefusal(reply, refusal("unavailable", { message: reason }));
   });
 }
 
@@ -23,7 +23,7 @@ interface MetricsParts extends Pick<HttpDeps, "key" | "metrics"> {
 export function addMetrics(app: App, { key, metrics, isOpen }: MetricsParts): void {
   const isKey = makeKeyCheck(key);
   app.get("/metrics", { schema: operations.getMetrics }, async ({ headers }, reply) => {
-    if (!isOpen(headers.host) && !isKey(headers.authorization)) return refuse(reply, refusal("unauthorized"));
+    if (!isOpen(headers.host) && !isKey(headers.authorization)) return sendRefusal(reply, refusal("unauthorized"));
     return reply.type(metrics.contentType).send(await metrics.text());
   });
 }

@@ -4,17 +4,17 @@ import type { PoolOperations } from "../../pool/operations.js";
 import type { PoolListQuery } from "../../spec/paging.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
-import { answerDone, refuse } from "../errors.js";
+import { sendDone, sendRefusal } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { parsePoolRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, PoolDelete, PoolQuery, PoolRef } from "../schemas/requests.js";
 import { settleWithReply } from "../settle.js";
-import { pagingHeaders, poolBrowserView, poolView, sessionView, type Surroundings } from "../views/views.js";
+import { pagingHeaders, poolBrowserView, poolView, sessionView, type ViewContext } from "../views/views.js";
 
 interface Deps {
   readonly pools: PoolOperations;
-  readonly surroundings: Surroundings;
+  readonly surroundings: ViewContext;
   readonly policyBodyBytes: number;
 }
 
@@ -37,14 +37,14 @@ function addReads(app: App, { pools, surroundings }: Deps): void {
     schema: { ...operations.getBrowserPool, params: PoolRef },
   }, async ({ params }, reply) => {
     const got = await pools.get(parsePoolRef(params));
-    return got.kind === "refused" ? refuse(reply, got) : reply.send(poolView(got.value, surroundings));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(poolView(got.value, surroundings));
   });
 
   app.get("/browser_pools/:id_or_name/browsers", {
     schema: { ...operations.listPoolBrowsers, params: PoolRef },
   }, async ({ params }, reply) => {
     const got = await pools.browsers(parsePoolRef(params));
-    return got.kind === "refused" ? refuse(reply, got) : reply.send(got.value.map(poolBrowserView));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value.map(poolBrowserView));
   });
 }
 
@@ -54,7 +54,7 @@ function addWrites(app: App, { pools, surroundings, policyBodyBytes }: Deps): vo
     schema: { ...operations.createBrowserPool, body: PoolCreate },
   }, async (request, reply) => {
     const made = await pools.create(request.body, callerOf(request, reply));
-    return made.kind === "refused" ? refuse(reply, made) : reply.code(201).send(poolView(made.value, surroundings));
+    return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(poolView(made.value, surroundings));
   });
 
   app.patch("/browser_pools/:id_or_name", {
@@ -62,14 +62,14 @@ function addWrites(app: App, { pools, surroundings, policyBodyBytes }: Deps): vo
     schema: { ...operations.updateBrowserPool, params: PoolRef, body: PoolPatch },
   }, async (request, reply) => {
     const made = await pools.update(parsePoolRef(request.params), request.body, callerOf(request, reply));
-    return made.kind === "refused" ? refuse(reply, made) : reply.send(poolView(made.value, surroundings));
+    return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(poolView(made.value, surroundings));
   });
 
   app.delete("/browser_pools/:id_or_name", {
     schema: { ...operations.deleteBrowserPool, params: PoolRef, body: PoolDelete },
   }, async (request, reply) => {
     const { force = false } = request.body;
-    return answerDone(reply, await pools.remove(parsePoolRef(request.params), { force }, callerOf(request, reply)));
+    return sendDone(reply, await pools.remove(parsePoolRef(request.params), { force }, callerOf(request, reply)));
   });
 }
 
@@ -78,7 +78,7 @@ function addLeases(app: App, { pools, surroundings }: Deps): void {
     schema: { ...operations.acquireBrowser, params: PoolRef, body: AcquireBody },
   }, async (request, reply) => {
     const got = await pools.acquire(parsePoolRef(request.params), request.body, callerOf(request, reply));
-    if (got.kind === "refused") return refuse(reply, got);
+    if (got.kind === "refused") return sendRefusal(reply, got);
     if (got.kind === "timed-out") return reply.code(204).header("retry-after", "0").send();
     settleWithReply(reply, got);
     return reply.send(sessionView(got.session, surroundings));
@@ -87,11 +87,11 @@ function addLeases(app: App, { pools, surroundings }: Deps): void {
   app.post("/browser_pools/:id_or_name/release", {
     schema: { ...operations.releaseBrowser, params: PoolRef, body: ReleaseBody },
   }, async (request, reply) =>
-    answerDone(reply, await pools.release(parsePoolRef(request.params), request.body, callerOf(request, reply))));
+    sendDone(reply, await pools.release(parsePoolRef(request.params), request.body, callerOf(request, reply))));
 
   app.post("/browser_pools/:id_or_name/flush", {
     schema: { ...operations.flushBrowserPool, params: PoolRef, body: NoFields },
-  }, async (request, reply) => answerDone(reply, await pools.flush(parsePoolRef(request.params), callerOf(request, reply))));
+  }, async (request, reply) => sendDone(reply, await pools.flush(parsePoolRef(request.params), callerOf(request, reply))));
 }
 
 const listQueryOf = ({ limit, offset, name, query, region }: Static<typeof PoolQuery>): PoolListQuery => ({

@@ -2,7 +2,7 @@ import type { Static } from "typebox";
 import type { NamedQuery } from "../../registry/extensions/extension.js";
 import type { ProfileOperations } from "../../registry/profiles/profile.js";
 import type { App } from "../app.js";
-import { answerDone, refuse } from "../errors.js";
+import { sendDone, sendRefusal } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { profileView } from "../views/profile-view.js";
 import { parseProfileRef } from "../refs.js";
@@ -34,7 +34,7 @@ function addReads(app: App, { profiles }: Deps): void {
     schema: { ...operations.getProfile, params: ProfileRefParams },
   }, async ({ params }, reply) => {
     const got = await profiles.get(parseProfileRef(params));
-    return got.kind === "refused" ? refuse(reply, got) : reply.send(profileView(got.value));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(profileView(got.value));
   });
 }
 
@@ -43,19 +43,19 @@ function addWrites(app: App, { profiles }: Deps): void {
     schema: { ...operations.createProfile, body: ProfileCreate },
   }, async ({ body }, reply) => {
     const made = await profiles.create(body);
-    return made.kind === "refused" ? refuse(reply, made) : reply.code(201).send(profileView(made.value));
+    return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(profileView(made.value));
   });
 
   app.patch("/profiles/:id_or_name", {
     schema: { ...operations.updateProfile, params: ProfileRefParams, body: ProfilePatch },
   }, async ({ params, body }, reply) => {
     const made = await profiles.rename(parseProfileRef(params), body.name);
-    return made.kind === "refused" ? refuse(reply, made) : reply.send(profileView(made.value));
+    return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(profileView(made.value));
   });
 
   app.delete("/profiles/:id_or_name", {
     schema: { ...operations.deleteProfile, params: ProfileRefParams, body: NoFields },
-  }, async ({ params }, reply) => answerDone(reply, await profiles.remove(parseProfileRef(params))));
+  }, async ({ params }, reply) => sendDone(reply, await profiles.remove(parseProfileRef(params))));
 }
 
 function addDownload(app: App, { profiles }: Deps): void {
@@ -65,7 +65,7 @@ function addDownload(app: App, { profiles }: Deps): void {
     schema: { ...operations.downloadProfile, params: ProfileRefParams, querystring: ProfileDownload },
   }, async ({ params, query }, reply) => {
     const got = await profiles.download(parseProfileRef(params), query.format === "tar" ? "tar" : "zstd");
-    if (got.kind === "refused") return refuse(reply, got);
+    if (got.kind === "refused") return sendRefusal(reply, got);
     if (!got.value) return reply.code(202).send();
     // The framework destroys the stream when the client goes away, and cuts the connection when the stream fails.
     return reply.header("content-type", "application/octet-stream").send(got.value.bytes);

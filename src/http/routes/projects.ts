@@ -1,6 +1,6 @@
 import { refusal } from "../../base/errors.js";
 import type { App } from "../app.js";
-import { refuse } from "../errors.js";
+import { sendRefusal } from "../errors.js";
 
 /** There are no projects yet, whatever is asked of them (interface.md 1); hence not in the OpenAPI document. */
 export function addProjects(app: App): void {
@@ -10,8 +10,8 @@ export function addProjects(app: App): void {
       url,
       schema: { hide: true },
       // Before the body is looked at, so that no body changes the answer.
-      onRequest: async (_request, reply) => refuse(reply, refusal("projects_disabled")),
-      handler: (_request, reply) => refuse(reply, refusal("projects_disabled")),
+      onRequest: async (_request, reply) => sendRefusal(reply, refusal("projects_disabled")),
+      handler: (_request, reply) => sendRefusal(reply, refusal("projects_disabled")),
     });
   }
 }

@@ -1,7 +1,7 @@
 import { ProxyCheckBody, ProxyCreate, type ProxyOperations, ProxyPatch } from "../../registry/proxies/proxy.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
-import { answerDone, refuse } from "../errors.js";
+import { sendDone, sendRefusal } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { proxyView } from "../views/proxy-view.js";
 import { operations } from "../schemas/operations.js";
@@ -31,7 +31,7 @@ function addReads(app: App, { proxies }: Deps): void {
     schema: { ...operations.getProxy, params: ProxyRefParams },
   }, async ({ params }, reply) => {
     const got = await proxies.get(params.id);
-    return got.kind === "refused" ? refuse(reply, got) : reply.send(proxyView(got.value));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(proxyView(got.value));
   });
 }
 
@@ -40,24 +40,24 @@ function addWrites(app: App, { proxies }: Deps): void {
     schema: { ...operations.createProxy, body: ProxyCreate },
   }, async ({ body }, reply) => {
     const made = await proxies.create(body);
-    return made.kind === "refused" ? refuse(reply, made) : reply.code(201).send(proxyView(made.value));
+    return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(proxyView(made.value));
   });
 
   app.patch("/proxies/:id", {
     schema: { ...operations.updateProxy, params: ProxyRefParams, body: ProxyPatch },
   }, async ({ params, body }, reply) => {
     const made = await proxies.rename(params.id, body);
-    return made.kind === "refused" ? refuse(reply, made) : reply.send(proxyView(made.value));
+    return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(proxyView(made.value));
   });
 
   app.delete("/proxies/:id", {
     schema: { ...operations.deleteProxy, params: ProxyRefParams, body: NoFields },
-  }, async ({ params }, reply) => answerDone(reply, await proxies.remove(params.id)));
+  }, async ({ params }, reply) => sendDone(reply, await proxies.remove(params.id)));
 
   app.post("/proxies/:id/check", {
     schema: { ...operations.checkProxy, params: ProxyRefParams, body: ProxyCheckBody },
   }, async (request, reply) => {
     const got = await proxies.check(request.params.id, request.body, callerOf(request, reply).gone);
-    return got.kind === "refused" ? refuse(reply, got) : reply.send(proxyView(got.value));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(proxyView(got.value));
   });
 }

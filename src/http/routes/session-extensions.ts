@@ -4,7 +4,7 @@ import type { SessionOperations } from "../../pool/operations.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
-import { refuse } from "../errors.js";
+import { sendRefusal } from "../errors.js";
 import { type MultipartLimits, readParts } from "../uploads/multipart.js";
 import { receiveExtensions } from "../uploads/receive-extensions.js";
 import { parseSessionRef } from "../refs.js";
@@ -34,6 +34,6 @@ export function addSessionExtensions(app: App, { sessions, staging, clock, uploa
   }, async (request, reply) => {
     const receive = () => receiveExtensions(readParts({ request: request.raw, response: reply.raw }, limits, clock), { staging, maxBytes: uploads.maxFileBytes });
     const got = await sessions.addExtensions(parseSessionRef(request.params), receive, callerOf(request, reply));
-    return got.kind === "refused" ? refuse(reply, got) : reply.code(201).send();
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.code(201).send();
   });
 }

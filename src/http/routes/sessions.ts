@@ -5,17 +5,17 @@ import type { SessionOperations } from "../../pool/operations.js";
 import type { SessionListQuery } from "../../spec/paging.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
-import { answerDone, refuse } from "../errors.js";
+import { sendDone, sendRefusal } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { parseSessionRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, SessionGetQuery, SessionQuery, SessionRef } from "../schemas/requests.js";
 import { settleWithReply } from "../settle.js";
-import { anySessionView, pagingHeaders, sessionView, type Surroundings } from "../views/views.js";
+import { anySessionView, pagingHeaders, sessionView, type ViewContext } from "../views/views.js";
 
 interface Deps {
   readonly sessions: SessionOperations;
-  readonly surroundings: Surroundings;
+  readonly surroundings: ViewContext;
   readonly policyBodyBytes: number;
 }
 
@@ -37,7 +37,7 @@ function addReads(app: App, { sessions, surroundings }: Deps): void {
     schema: { ...operations.getBrowser, params: SessionRef, querystring: SessionGetQuery },
   }, async ({ params, query }, reply) => {
     const got = await sessions.get(parseSessionRef(params), { includeDeleted: query.include_deleted ?? false });
-    return got.kind === "refused" ? refuse(reply, got) : reply.send(anySessionView(got.value, surroundings));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(anySessionView(got.value, surroundings));
   });
 }
 
@@ -47,7 +47,7 @@ function addWrites(app: App, { sessions, surroundings, policyBodyBytes }: Deps):
     schema: { ...operations.createBrowser, body: SessionCreate },
   }, async (request, reply) => {
     const got = await sessions.create(request.body, callerOf(request, reply));
-    if (got.kind === "refused") return refuse(reply, got);
+    if (got.kind === "refused") return sendRefusal(reply, got);
     settleWithReply(reply, got);
     return reply.send(sessionView(got.session, surroundings));
   });
@@ -56,7 +56,7 @@ function addWrites(app: App, { sessions, surroundings, policyBodyBytes }: Deps):
     schema: { ...operations.updateBrowser, params: SessionRef, body: SessionPatch },
   }, async (request, reply) => {
     const got = await sessions.update(parseSessionRef(request.params), request.body, callerOf(request, reply));
-    return got.kind === "refused" ? refuse(reply, got) : reply.send(sessionView(got.value, surroundings));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(sessionView(got.value, surroundings));
   });
 
   app.post("/browsers/:id_or_name/curl", {
@@ -64,12 +64,12 @@ function addWrites(app: App, { sessions, surroundings, policyBodyBytes }: Deps):
     schema: { ...operations.curlBrowser, params: SessionRef, body: CurlBody },
   }, async (request, reply) => {
     const got = await sessions.curl(parseSessionRef(request.params), request.body, callerOf(request, reply));
-    return got.kind === "refused" ? refuse(reply, got) : reply.send(got.value);
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value);
   });
 
   app.delete("/browsers/:id_or_name", {
     schema: { ...operations.deleteBrowser, params: SessionRef, body: NoFields },
-  }, async (request, reply) => answerDone(reply, await sessions.remove(parseSessionRef(request.params), callerOf(request, reply))));
+  }, async (request, reply) => sendDone(reply, await sessions.remove(parseSessionRef(request.params), callerOf(request, reply))));
 }
 
 function listQueryOf(query: Static<typeof SessionQuery>): SessionListQuery {

@@ -1,8 +1,8 @@
 import { type Static, Type } from "typebox";
 import { errors } from "../../base/errors.js";
-import { retireReasons, states } from "../../pool/browser.js";
+import { retireReasons, browserStates } from "../../pool/browser.js";
 import { CurlReply } from "../../spec/curl.js";
-import { engines, memoryClasses, Network, Policy, PoolCreate, regions, Telemetry, Viewport } from "../../spec/bodies.js";
+import { engines, memoryClasses, Network, BrowserPolicy, PoolCreate, regions, Telemetry, Viewport } from "../../spec/bodies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
 const Instant = Type.String({ format: "date-time" });
@@ -57,7 +57,7 @@ export const PoolReply = Type.Object(
 export const PoolBrowserReply = Type.Object(
   {
     session_id: Type.String(),
-    state: Type.Enum([...states]),
+    state: Type.Enum([...browserStates]),
     node: Type.String(),
     generation: Count,
     stale: Type.Boolean({ description: "Launched under an older configuration than the pool's" }),
@@ -124,7 +124,7 @@ export const SessionReply = Type.Object(
         { description: "What carries the requests that no route names; absent where nothing was chosen" },
       ),
     ),
-    browser_policy: Type.Optional(Policy),
+    browser_policy: Type.Optional(BrowserPolicy),
     profile: Type.Optional(SessionProfile),
     profile_save_changes: Type.Optional(Type.Boolean({ description: "Whether the end of the session saves the profile; absent where there is none" })),
     proxy_id: Type.Optional(Type.String()),

@@ -5,13 +5,13 @@ import { TimeLimitReached, within } from "../../base/deadline.js";
 import { RemudaError } from "../../base/errors.js";
 import { beginUpload } from "./uploading.js";
 
-export interface Exchange {
+export interface UploadExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
 
 /** How long a body may take. */
-export interface Patience {
+export interface BodyTimeLimits {
   /** Without a byte, while we are ready for more. */
   readonly stallMs: Millis;
   /** In all. */
@@ -37,7 +37,7 @@ export class BodyPump {
   #isDiscarding = false;
   #goOn = (): void => {};
 
-  constructor(private readonly exchange: Exchange, private readonly patience: Patience, private readonly surroundings: Surroundings) {
+  constructor(private readonly exchange: UploadExchange, private readonly patience: BodyTimeLimits, private readonly surroundings: Surroundings) {
     this.#endsAt = surroundings.clock.monotonic() + patience.limitMs;
     // The iterator would close the connection, and with it the way back of the reply.
     this.#chunks = exchange.request.iterator({ destroyOnReturn: false });

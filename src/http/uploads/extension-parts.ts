@@ -11,7 +11,7 @@ import { bounds } from "../../spec/bodies.js";
  */
 type Naming = "indexed" | "repeated" | "consecutive" | "listed";
 
-export interface Place {
+export interface PartPosition {
   readonly naming: Naming;
   /** `list`: names as JSON. */
   readonly role: "name" | "file" | "list";
@@ -19,21 +19,21 @@ export interface Place {
 }
 
 /** What came under a part's name. */
-export type Arrived<File> = { readonly place: Place } & ({ readonly names: readonly string[] } | { readonly file: File });
+export type ReceivedPart<File> = { readonly place: PartPosition } & ({ readonly names: readonly string[] } | { readonly file: File });
 
 export interface Pair<File> {
   readonly name: string;
   readonly file: File;
 }
 
-const places: ReadonlyMap<string, Place> = new Map<string, Place>([
+const places: ReadonlyMap<string, PartPosition> = new Map<string, PartPosition>([
   ["extensions[][name]", { naming: "repeated", role: "name" }], ["extensions[][zip_file]", { naming: "repeated", role: "file" }],
   ["extensions.name", { naming: "consecutive", role: "name" }], ["extensions.zip_file", { naming: "consecutive", role: "file" }],
   ["extensions", { naming: "listed", role: "list" }], ["extensions.items.zip_file", { naming: "listed", role: "file" }],
 ]);
 
 /** Undefined for a part that the operation does not know. */
-export function findPlace(part: string): Place | undefined {
+export function findPartPosition(part: string): PartPosition | undefined {
   const [, index, field] = /^extensions\[(0|[1-9]\d{0,2})\]\[(name|zip_file)\]$/.exec(part) ?? [];
   if (index === undefined) return places.get(part);
   return { naming: "indexed", role: field === "name" ? "name" : "file", index: Number(index) };
@@ -53,7 +53,7 @@ const nameIn = (entry: unknown): string | undefined =>
   typeof entry === "object" && entry !== null && "name" in entry && typeof entry.name === "string" ? entry.name : undefined;
 
 /** Brings names and files together, in load order; every fault is told. */
-export function pairParts<File>(arrived: readonly Arrived<File>[]): { pairs: readonly Pair<File>[]; faults: readonly Detail[] } {
+export function pairParts<File>(arrived: readonly ReceivedPart<File>[]): { pairs: readonly Pair<File>[]; faults: readonly Detail[] } {
   const namings = [...new Set(arrived.map(({ place }) => place.naming))];
   const [naming = "indexed"] = namings;
   if (namings.length > 1) return { pairs: [], faults: [faultOf("body", `mixes namings of its parts: ${namings.join(", ")}`)] };
@@ -73,7 +73,7 @@ interface Slot<File> {
   readonly files: readonly File[];
 }
 
-const slotsOf: Readonly<Record<Naming, <File>(arrived: readonly Arrived<File>[]) => readonly Slot<File>[]>> = {
+const slotsOf: Readonly<Record<Naming, <File>(arrived: readonly ReceivedPart<File>[]) => readonly Slot<File>[]>> = {
   indexed(arrived) {
     const indexes = [...new Set(arrived.map(({ place }) => place.index ?? 0))].toSorted((one, other) => one - other);
     return indexes.map((index) => slotOf(index, arrived.filter(({ place }) => place.index === index)));
@@ -90,12 +90,12 @@ const slotsOf: Readonly<Record<Naming, <File>(arrived: readonly Arrived<File>[])
   },
 };
 
-const namesOf = <File>(arrived: readonly Arrived<File>[]): readonly string[] => arrived.flatMap((one) => ("names" in one ? one.names : []));
-const filesOf = <File>(arrived: readonly Arrived<File>[]): readonly File[] => arrived.flatMap((one) => ("file" in one ? [one.file] : []));
-const slotOf = <File>(index: number, arrived: readonly Arrived<File>[]): Slot<File> =>
+const namesOf = <File>(arrived: readonly ReceivedPart<File>[]): readonly string[] => arrived.flatMap((one) => ("names" in one ? one.names : []));
+const filesOf = <File>(arrived: readonly ReceivedPart<File>[]): readonly File[] => arrived.flatMap((one) => ("file" in one ? [one.file] : []));
+const slotOf = <File>(index: number, arrived: readonly ReceivedPart<File>[]): Slot<File> =>
   ({ label: `extensions[${index}]`, names: namesOf(arrived), files: filesOf(arrived) });
 
-function nthWithNth<File>(arrived: readonly Arrived<File>[]): readonly Slot<File>[] {
+function nthWithNth<File>(arrived: readonly ReceivedPart<File>[]): readonly Slot<File>[] {
   const [names, files] = [namesOf(arrived), filesOf(arrived)];
   return Array.from({ length: Math.max(names.length, files.length) }, (_, at) =>
     ({ label: `extensions[${at}]`, names: names.slice(at, at + 1), files: files.slice(at, at + 1) }));

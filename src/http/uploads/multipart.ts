@@ -2,11 +2,11 @@ import { PassThrough } from "node:stream";
 import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import type { Clock } from "../../base/clock.js";
 import { RemudaError } from "../../base/errors.js";
-import { BodyPump, type Exchange, type Patience } from "./body-pump.js";
+import { BodyPump, type UploadExchange, type BodyTimeLimits } from "./body-pump.js";
 import { InvalidInput } from "../invalid-input.js";
 import { type Part, PartQueue } from "./part-queue.js";
 
-export interface MultipartLimits extends Patience {
+export interface MultipartLimits extends BodyTimeLimits {
   readonly maxParts: number;
   /** Of a field's value. */
   readonly maxFieldBytes: number;
@@ -23,7 +23,7 @@ const headerPairs = 20;
  * (`bad_request`, `unsupported_media_type`), in the loop or through a file's stream, where the body is malformed, beyond a limit,
  * late, or cut off. The rest of a body that nobody wants is read and dropped within the same limits of time; the reply need not wait.
  */
-export async function* readParts(exchange: Exchange, limits: MultipartLimits, clock: Clock): AsyncGenerator<Part, void> {
+export async function* readParts(exchange: UploadExchange, limits: MultipartLimits, clock: Clock): AsyncGenerator<Part, void> {
   const parser = makeParser(exchange.request.headers["content-type"] ?? "", limits);
   const queue = new PartQueue();
   listen(parser, queue, limits);

@@ -1,8 +1,8 @@
 import { type Detail, done, type Done, refusal, type Refusal } from "../../base/errors.js";
-import { type Staged, type Staging, TooLarge } from "../../archive/archives.js";
+import { type StagedArchive, type Staging, TooLarge } from "../../archive/archives.js";
 import { bounds } from "../../spec/bodies.js";
 import type { SentExtensions } from "../../pool/ports/sent-extensions.js";
-import { type Arrived, faultOf, findPlace, pairParts, parseNames, type Place } from "./extension-parts.js";
+import { type ReceivedPart, faultOf, findPartPosition, pairParts, parseNames, type PartPosition } from "./extension-parts.js";
 import { InvalidInput } from "../invalid-input.js";
 import type { FilePart, Part } from "./part-queue.js";
 
@@ -31,14 +31,14 @@ export async function receiveExtensions(parts: AsyncIterable<Part>, options: Opt
 }
 
 class Receiving {
-  readonly #arrived: Arrived<Staged | undefined>[] = [];
-  readonly #staged: Staged[] = [];
+  readonly #arrived: ReceivedPart<StagedArchive | undefined>[] = [];
+  readonly #staged: StagedArchive[] = [];
   readonly #faults: Detail[] = [];
 
   constructor(private readonly options: Options) {}
 
   async take(part: Part): Promise<void> {
-    const place = findPlace(part.name);
+    const place = findPartPosition(part.name);
     if (!place) return void this.#faults.push(faultOf(shown(part.name), "is not a known part"));
     if (part.kind === "file") return await this.#takeFile(part, place);
     const names = place.role === "list" ? parseNames(part.value) : [part.value];
@@ -58,13 +58,13 @@ class Receiving {
   }
 
   /** Of a body that is refused in any case no more is written; what else is wrong with it is still to be told. */
-  async #takeFile(part: FilePart, place: Place): Promise<void> {
+  async #takeFile(part: FilePart, place: PartPosition): Promise<void> {
     if (place.role !== "file") return void this.#faults.push(faultOf(part.name, "must be text, not a file"));
     const isOfUse = this.#faults.length === 0 && this.#staged.length < bounds.extensions;
     this.#arrived.push({ place, file: isOfUse ? await this.#stage(part) : undefined });
   }
 
-  async #stage({ name, bytes }: FilePart): Promise<Staged | undefined> {
+  async #stage({ name, bytes }: FilePart): Promise<StagedArchive | undefined> {
     const { staging, maxBytes } = this.options;
     try {
       const staged = await staging.take(bytes, { maxBytes });

@@ -1,10 +1,10 @@
 import type { Millis } from "../../base/clock.js";
 import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
-import { noUsage, type Usage } from "../../pool/browser.js";
+import { noTraffic, type TrafficUsage } from "../../pool/browser.js";
 import { allowedHostsOf, proxyOf } from "../../pool/network.js";
 import type { SessionOrTombstone } from "../../pool/operations.js";
 import type { Page } from "../../spec/paging.js";
-import type { LaunchConfig, PoolConfig } from "../../spec/launch-template.js";
+import type { LaunchTemplate, PoolSpec } from "../../spec/launch-template.js";
 import type { Pool, PoolBrowser } from "../../pool/pool.js";
 import { proxyFields } from "../../registry/proxies/selectors.js";
 import type { Session, Tombstone } from "../../pool/session.js";
@@ -16,7 +16,7 @@ export interface Links {
   readonly webdriver_ws_url: string;
 }
 /** What a view needs beyond the thing it shows. */
-export interface Surroundings {
+export interface ViewContext {
   readonly region: SessionReply["region"];
   /** The URLs of one lease. A lease that is over gets them as well: its gateway answers 410 with the reason. */
   links(browser: BrowserId, lease: LeaseId, node?: NodeId): Links;
@@ -25,7 +25,7 @@ export interface Surroundings {
 const instant = (at: Millis): string => new Date(at).toISOString();
 
 /** interface.md 2.8 and design.md 5 (Pool object). */
-export const poolView = (pool: Pool, { region }: Surroundings): PoolReply => ({
+export const poolView = (pool: Pool, { region }: ViewContext): PoolReply => ({
   id: pool.id,
   ...(pool.name !== undefined && { name: pool.name }),
   region,
@@ -52,16 +52,16 @@ type ConfigReply = PoolReply["browser_pool_config"];
 const configFields = [
   "size", "name", "browser_policy", "engine", "extensions", "fill_rate_per_minute", "headless", "kiosk_mode", "memory", "network",
   "profile", "proxy_id", "refresh_on_profile_update", "reset_on_release", "start_url", "stealth", "timeout_seconds", "viewport",
-] as const satisfies readonly (keyof PoolConfig)[];
+] as const satisfies readonly (keyof PoolSpec)[];
 
-function configView(config: PoolConfig): ConfigReply {
+function configView(config: PoolSpec): ConfigReply {
   const present = configFields.filter((field) => config[field] !== undefined).map((field) => [field, config[field]]);
   const telemetry = config.telemetry && { telemetry: telemetryView(config.telemetry) };
   return { ...Object.fromEntries(present), ...telemetry } as ConfigReply;
 }
 
 /** interface.md 2.8: in a pool's configuration the destination of an export is returned as a string. */
-function telemetryView(telemetry: NonNullable<LaunchConfig["telemetry"]>): object {
+function telemetryView(telemetry: NonNullable<LaunchTemplate["telemetry"]>): object {
   const otlp = telemetry.export?.otlp;
   if (!otlp?.destination) return telemetry;
   return { ...telemetry, export: { otlp: { ...otlp, destination: otlp.destination.id ?? otlp.destination.name } } };
@@ -79,7 +79,7 @@ export const poolBrowserView = (browser: PoolBrowser): PoolBrowserReply => ({
 });
 
 /** interface.md 2.7. `created_at` and the uptime are the session's, which lives through all its leases. */
-export function sessionView(session: Session, { region, links }: Surroundings): SessionReply {
+export function sessionView(session: Session, { region, links }: ViewContext): SessionReply {
   const { browser, launch, pool, at } = session;
   const { lease } = browser;
   if (!lease) throw new Error(`session ${browser.id} is shown without a lease`);
@@ -100,7 +100,7 @@ export function sessionView(session: Session, { region, links }: Surroundings): 
     ...(lease.name !== undefined && { name: lease.name }),
     ...(lease.tags !== undefined && { tags: JSON.parse(lease.tags) as Record<string, string> }),
     ...(start !== undefined && { start_url: start }),
-    viewport: lease.viewport === undefined ? launch.viewport : (JSON.parse(lease.viewport) as LaunchConfig["viewport"]),
+    viewport: lease.viewport === undefined ? launch.viewport : (JSON.parse(lease.viewport) as LaunchTemplate["viewport"]),
     ...(pool && { pool }),
     ...echoes(launch),
     ...sessionProfile(session),
@@ -130,7 +130,7 @@ interface Isolation {
 }
 const isolationOf = (text = "{}"): Isolation => JSON.parse(text) as Isolation;
 
-const usageView = ({ requests, denied, bytesSent, bytesReceived }: Usage = noUsage): Omit<SessionReply["usage"] & object, "uptime_ms"> => ({
+const usageView = ({ requests, denied, bytesSent, bytesReceived }: TrafficUsage = noTraffic): Omit<SessionReply["usage"] & object, "uptime_ms"> => ({
   requests, denied, bytes_sent: bytesSent, bytes_received: bytesReceived,
 });
 
@@ -138,14 +138,14 @@ const usageView = ({ requests, denied, bytesSent, bytesReceived }: Usage = noUsa
 const sessionProfile = ({ profile }: Session): Pick<SessionReply, "profile" | "profile_save_changes"> =>
   profile ? { profile: profile.facts ? profileView(profile.facts) : { id: profile.id }, profile_save_changes: profile.save } : {};
 
-const echoed = ["browser_policy", "telemetry"] as const satisfies readonly (keyof LaunchConfig)[];
-function echoes(launch: LaunchConfig): Partial<SessionReply> {
+const echoed = ["browser_policy", "telemetry"] as const satisfies readonly (keyof LaunchTemplate)[];
+function echoes(launch: LaunchTemplate): Partial<SessionReply> {
   const echo: Partial<Record<(typeof echoed)[number], unknown>> = {};
   for (const field of echoed) if (launch[field] !== undefined) echo[field] = launch[field];
   return echo as Partial<SessionReply>;
 }
 
-export const tombstoneView = (dead: Tombstone, { region, links }: Surroundings): SessionReply => ({
+export const tombstoneView = (dead: Tombstone, { region, links }: ViewContext): SessionReply => ({
   session_id: dead.id,
   created_at: instant(dead.createdAt),
   ...links(dead.id, dead.lease),
@@ -165,7 +165,7 @@ export const tombstoneView = (dead: Tombstone, { region, links }: Surroundings):
   reason: dead.reason,
 });
 
-export const anySessionView = (found: SessionOrTombstone, surroundings: Surroundings): SessionReply =>
+export const anySessionView = (found: SessionOrTombstone, surroundings: ViewContext): SessionReply =>
   found.kind === "session" ? sessionView(found.session, surroundings) : tombstoneView(found.tombstone, surroundings);
 
 /** wire-facts.md 1.5: a page that has more without saying where it goes on makes the official client throw. */

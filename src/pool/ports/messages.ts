@@ -3,18 +3,18 @@ import type { Browser, NetworkChange } from "../browser.js";
 import type { CurlBody, CurlReply } from "../../spec/curl.js";
 import type { Millis } from "../../base/clock.js";
 import type { BrowserId, ClaimId, ControlId, Digest, LeaseId, NodeId, ProfileId, RequestId } from "../../base/ids.js";
-import type { Touch } from "./pool-store.js";
+import type { LeaseChange } from "./pool-store.js";
 
 /** Asks the browser's node, for the lease that the browser has now. */
 export type AskCurl = (browser: Browser, body: CurlBody, gone: AbortSignal) => Promise<Done<CurlReply> | Refusal>;
 
 /** `text`: why it failed, for people; `code`: what that is answered as, where the node can tell whose fault it is. */
-export type NodeAnswer =
+export type NodeReply =
   | { readonly kind: "done" | "silent" }
   | { readonly kind: "failed"; readonly text?: string; readonly code?: ErrorCode };
 
 /** Tells a node a message without Redis, over HTTP. Never throws: undefined where the node could not be told. */
-export type TellDirectly = (node: NodeId, message: NodeMessage, limitMs: Millis) => Promise<NodeAnswer | undefined>;
+export type SendDirectly = (node: NodeId, message: NodeMessage, limitMs: Millis) => Promise<NodeReply | undefined>;
 
 /** Messages between roles: hints, each repeated by a tick when lost. */
 export type ControlMessage =
@@ -29,9 +29,9 @@ export type NodeMessage =
   | { readonly kind: "fence"; readonly browser: BrowserId; readonly lease: LeaseId; readonly claim: ClaimId; readonly mode: "none" | "state" }
   | { readonly kind: "cut"; readonly browser: BrowserId; readonly lease: LeaseId; readonly why: string }
   | { readonly kind: "start"; readonly browser: BrowserId; readonly lease: LeaseId; readonly url: string }
-  | { readonly kind: "ask"; readonly question: RequestId; readonly control: ControlId; readonly browser: BrowserId; readonly lease: LeaseId; readonly what: NodeQuestion };
+  | { readonly kind: "ask"; readonly question: RequestId; readonly control: ControlId; readonly browser: BrowserId; readonly lease: LeaseId; readonly what: NodeRequest };
 
-export type NodeQuestion =
+export type NodeRequest =
   | { readonly kind: "navigate"; readonly url: string }
   /** To put in force what the lease's record asks of its network: the record is the truth, whatever order messages come in. */
   /** `change` is what the record asks, for a node that cannot read it there. */
@@ -46,7 +46,7 @@ export interface RunningChange {
   readonly viewport?: { readonly width: number; readonly height: number };
   /** It had none. */
   readonly profile?: { readonly id: ProfileId; readonly save: boolean };
-  readonly network?: Touch["network"];
+  readonly network?: LeaseChange["network"];
 }
 
 /** An extension that a holder has given a running browser, staged and checked; its bytes are in the archives. */
@@ -56,7 +56,7 @@ export interface UploadedExtension {
 }
 
 /** Carries messages; `onMessage` listeners must not throw. */
-export interface Wire {
+export interface Messages {
   toNode(node: NodeId, message: NodeMessage): Promise<void>;
   toControl(control: ControlId, message: ControlMessage): Promise<void>;
 }

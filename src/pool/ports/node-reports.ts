@@ -1,9 +1,9 @@
 import type { BrowserId, ClaimId, LeaseId } from "../../base/ids.js";
-import type { Browser, RetireReason, Strayed, Usage } from "../browser.js";
+import type { Browser, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../browser.js";
 
 export interface LeaseUsage {
   readonly lease: LeaseId;
-  readonly usage: Usage;
+  readonly usage: TrafficUsage;
 }
 
 /** What a node reports of its browsers; a claim that is not the record's changes nothing. */
@@ -17,7 +17,7 @@ export interface NodeReports {
   freed(browser: BrowserId, claim: ClaimId): Promise<"freed" | "stale">;
   end(browser: BrowserId, why: RetireReason, text: string): Promise<{ kind: "retiring" | "already"; claim: ClaimId } | { kind: "unknown" }>;
   /** A lease was cut that the record does not name. `kept`: what it left may be the next holder's; `isAltered`: no pool takes that back. */
-  strayed(browser: BrowserId, cut: { lease: LeaseId; isAltered: boolean }): Promise<{ kind: Strayed; claim?: ClaimId }>;
+  strayed(browser: BrowserId, cut: { lease: LeaseId; isAltered: boolean }): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }>;
   /** `used`: what the last lease has used in all. */
   gone(browser: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void>;
   used(browser: BrowserId, used: LeaseUsage): Promise<void>;

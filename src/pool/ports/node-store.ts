@@ -28,10 +28,10 @@ export interface LivingNode extends NodeFacts {
 }
 
 /** `lost`: what it held is being cleared. `taken`: another daemon lives under its name. */
-export type Beaten = { readonly kind: "beaten" } | { readonly kind: "lost" } | { readonly kind: "taken"; readonly by: NodeFacts };
+export type BeatResult = { readonly kind: "beaten" } | { readonly kind: "lost" } | { readonly kind: "taken"; readonly by: NodeFacts };
 
-export interface Nodes {
-  beat(facts: NodeFacts): Promise<Beaten>;
+export interface NodeStore {
+  beat(facts: NodeFacts): Promise<BeatResult>;
   /** Nodes that beat within `lostAfterMs`. */
   living(): Promise<readonly LivingNode[]>;
   /** Takes nodes without a beat for lost, and gives all that are not forgotten yet: until then they do not count as living. */

@@ -1,16 +1,16 @@
 import type { Millis } from "../../base/clock.js";
-import type { BrowserId, Home, NodeId, PoolId, ProfileId } from "../../base/ids.js";
+import type { BrowserId, Partition, NodeId, PoolId, ProfileId } from "../../base/ids.js";
 import type { Browser } from "../browser.js";
-import type { Counts } from "../pool.js";
+import type { BrowserCounts } from "../pool.js";
 
-export interface Read {
+export interface BrowsersRead {
   readonly browsers: readonly Browser[];
   /** Redis's time at the reading. */
   readonly at: Millis;
 }
 
 /** What a pool's record says in a few words; its configuration, which may have megabytes, is not read. */
-export interface PoolTerms {
+export interface PoolSummary {
   readonly id: PoolId;
   readonly name?: string;
   readonly createdAt: Millis;
@@ -23,7 +23,7 @@ export interface PoolTerms {
   readonly uses?: readonly string[];
 }
 
-export interface Leased {
+export interface LeasedBrowser {
   readonly id: BrowserId;
   readonly createdAt: Millis;
 }
@@ -32,20 +32,20 @@ export interface Leased {
 export type Lack = "nothing" | "room" | "something";
 
 /** What is asked of a home by many and often: none of it reads more records than it answers with. */
-export interface Overview {
+export interface PartitionOverview {
   /** The browsers of one node. While nothing of theirs changes they are read once. */
-  browsersOf(home: Home, node: NodeId): Promise<Read>;
+  browsersOf(home: Partition, node: NodeId): Promise<BrowsersRead>;
   /** Those of the homes in which a node may have browsers. */
-  homesOf(node: NodeId, homes: readonly Home[]): Promise<readonly Home[]>;
+  homesOf(node: NodeId, homes: readonly Partition[]): Promise<readonly Partition[]>;
   /** How many browsers of this home each node has. */
-  spread(home: Home): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: Millis }>;
+  spread(home: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: Millis }>;
   /** Leased browsers, last created first: `count` of them after the first `from`. */
-  leased(home: Home, from: number, count: number): Promise<readonly Leased[]>;
+  leased(home: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]>;
   /** The records of at most 1000 browsers; those that are gone are left out. */
-  records(home: Home, ids: readonly BrowserId[]): Promise<Read>;
+  records(home: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead>;
   /** Nothing where there is no such pool, or it is deleted; on demand there is none. */
-  findTerms(home: Home): Promise<PoolTerms | undefined>;
-  counts(home: Home): Promise<Counts>;
+  findTerms(home: Partition): Promise<PoolSummary | undefined>;
+  counts(home: Partition): Promise<BrowserCounts>;
   /** What a pool lacks, as a few plain commands tell: every pool is asked every second. */
-  lackOf(home: Home): Promise<Lack>;
+  lackOf(home: Partition): Promise<Lack>;
 }

@@ -1,8 +1,8 @@
 import type { Millis } from "../../base/clock.js";
-import type { BrowserId, ClaimId, ControlId, Home, LeaseId, NodeId, PoolId, RequestId } from "../../base/ids.js";
+import type { BrowserId, ClaimId, ControlId, Partition, LeaseId, NodeId, PoolId, RequestId } from "../../base/ids.js";
 import type { Browser, RetireReason } from "../browser.js";
-import type { LaunchConfig, PoolConfig } from "../../spec/launch-template.js";
-import type { Overview } from "./partition-overview.js";
+import type { LaunchTemplate, PoolSpec } from "../../spec/launch-template.js";
+import type { PartitionOverview } from "./partition-overview.js";
 import type { Pool } from "../pool.js";
 import type { AcquireReply, CreateReply, WithdrawReply } from "./store-replies.js";
 
@@ -37,13 +37,13 @@ export interface Jobs {
 }
 
 /** A repeat under an idempotency key: a digest of the key and one of the body. */
-export interface Keyed {
+export interface IdempotencyKey {
   readonly key: string;
   readonly body: string;
 }
 
 /** A browser to be, for which room on its node is reserved. */
-export interface Candidate {
+export interface LaunchCandidate {
   readonly id: BrowserId;
   readonly node: NodeId;
   /** JSON of what a tombstone repeats of the launch. */
@@ -53,8 +53,8 @@ export interface Candidate {
 }
 
 export interface PoolWrite {
-  readonly config: PoolConfig;
-  readonly launchConfig: LaunchConfig;
+  readonly config: PoolSpec;
+  readonly launchConfig: LaunchTemplate;
   readonly unsupported: readonly string[];
 }
 
@@ -69,7 +69,7 @@ export interface ReleaseRequest {
   readonly request: RequestId;
 }
 
-export interface Touch {
+export interface LeaseChange {
   readonly set: Readonly<Record<string, string>>;
   readonly clear: readonly string[];
   /** Whether the browser itself was changed, and not only what is said of it. */
@@ -83,78 +83,78 @@ export interface Touch {
 }
 
 /** How many launches a fill would claim now; not on nodes that are `resting`, and with one on each it is `trying`. */
-export interface Wanted {
+export interface LaunchDemand {
   readonly count: number;
   readonly resting: readonly NodeId[];
   readonly trying: readonly NodeId[];
 }
 
 /** Everything that happens inside one home; each method is one atomic script or one read. */
-export interface Homes extends Overview {
+export interface PoolStore extends PartitionOverview {
   /** `name` is what the caller calls the pool by, where that is not its id: a pool of another name is `missing`. */
-  acquire(home: Home, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: Keyed; mayWait: boolean }): Promise<AcquireReply>;
+  acquire(home: Partition, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean }): Promise<AcquireReply>;
   /**
    * Without a candidate, where no node has room, only what the key was given before is given again. `again`: a request of a waiter
    * whose launch has failed, and for whose place alone another is claimed.
    */
-  createSession(home: Home, ask: { candidate?: Candidate; waiter: Waiter; config: LaunchConfig; keyed?: Keyed; again?: RequestId }): Promise<CreateReply>;
-  withdraw(home: Home, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply>;
+  createSession(home: Partition, ask: { candidate?: LaunchCandidate; waiter: Waiter; config: LaunchTemplate; keyed?: IdempotencyKey; again?: RequestId }): Promise<CreateReply>;
+  withdraw(home: Partition, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply>;
   /** What an idempotency key (its digest) was given, if it is remembered. */
-  findKeyed(home: Home, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined>;
+  findKeyed(home: Partition, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined>;
   /** Those of the leases that live. */
-  heldAmong(home: Home, leases: readonly LeaseId[]): Promise<readonly LeaseId[]>;
+  heldAmong(home: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]>;
   /** The browser of a live lease. */
-  findHeld(home: Home, lease: LeaseId): Promise<{ browser: Browser; at: Millis } | undefined>;
-  confirm(home: Home, leases: readonly LeaseId[]): Promise<void>;
-  undo(home: Home, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over">;
+  findHeld(home: Partition, lease: LeaseId): Promise<{ browser: Browser; at: Millis } | undefined>;
+  confirm(home: Partition, leases: readonly LeaseId[]): Promise<void>;
+  undo(home: Partition, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over">;
   /** `saving`: released, and what its browser leaves is saved as a profile. */
-  release(home: Home, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere">;
-  touch(home: Home, ask: { browser: BrowserId; lease?: LeaseId; change: Touch; request: RequestId }): Promise<
+  release(home: Partition, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere">;
+  touch(home: Partition, ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId }): Promise<
     { kind: "touched"; browser: Browser; at: Millis } | { kind: "superseded" | "unknown" }
   >;
   /** Those of the places in line, or with a launch on demand, that are there and are not given up. */
-  standingAmong(home: Home, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
+  standingAmong(home: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
   /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */
-  rejoin(home: Home, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]>;
+  rejoin(home: Partition, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]>;
   /** Those whose last lease is over, and whose node has neither cut it nor ended them yet, as far as is known. */
-  unfinished(home: Home, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
+  unfinished(home: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
   /** Says that this control lives and looks after its waiters and grants here. */
-  beat(home: Home, control: ControlId): Promise<void>;
+  beat(home: Partition, control: ControlId): Promise<void>;
 
-  createPool(home: Home, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void>;
+  createPool(home: Partition, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void>;
   updatePool(
-    home: Home,
+    home: Partition,
     ask: {
       revision: number; write: PoolWrite; isNewLaunch: boolean; isNewNetwork: boolean; discard: boolean; request: RequestId;
       /** From now on it follows the saves of a profile that it did not follow before. */
       isNewRefresh?: boolean;
     },
   ): Promise<"updated" | "changed" | "missing">;
-  deletePool(home: Home, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing">;
+  deletePool(home: Partition, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing">;
   /** Retires idle browsers: all, or those that were claimed before an instant of Redis's time. */
-  flush(home: Home, request: RequestId, before?: Millis): Promise<"flushed" | "missing">;
-  findPool(home: Home): Promise<Pool | undefined>;
+  flush(home: Partition, request: RequestId, before?: Millis): Promise<"flushed" | "missing">;
+  findPool(home: Partition): Promise<Pool | undefined>;
   /** Redis's time. */
   now(): Promise<Millis>;
 
   findBrowser(id: BrowserId): Promise<{ browser: Browser; at: Millis } | undefined>;
-  browsers(home: Home): Promise<{ browsers: readonly Browser[]; at: Millis }>;
+  browsers(home: Partition): Promise<{ browsers: readonly Browser[]; at: Millis }>;
   /** Another text after each change of a lease's network here: who has seen this one knows of every change. */
-  networkChanges(home: Home): Promise<string>;
+  networkChanges(home: Partition): Promise<string>;
   /** A launch configuration never changes under its key. */
-  findLaunchConfig(home: Home, key: string): Promise<LaunchConfig | undefined>;
+  findLaunchConfig(home: Partition, key: string): Promise<LaunchTemplate | undefined>;
 
-  wanted(home: Home, most: number): Promise<Wanted>;
+  wanted(home: Partition, most: number): Promise<LaunchDemand>;
   /** Nothing is claimed where the pool is no longer at the generation that the candidates were made for. */
   /** `obstacle`: why nodes that could have room launch nothing; shown where capacity holds the pool up. */
   claimLaunches(
-    home: Home, ask: { candidates: readonly Candidate[]; madeFor?: string; obstacle?: string; request: RequestId },
+    home: Partition, ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },
   ): Promise<readonly Browser[]>;
   /** `isOpen`: not of a pool that is deleted, or has never come to be. */
-  reap(home: Home): Promise<{ launch: readonly Browser[]; isOpen: boolean }>;
+  reap(home: Partition): Promise<{ launch: readonly Browser[]; isOpen: boolean }>;
   /** With `drains`, marks the browsers of a node that drains for at most so long: none of them is lent while others exist. */
-  recycle(home: Home, ask: { maxLeases: number | null; drains?: { node: NodeId; ms: Millis }; request: RequestId }): Promise<number>;
+  recycle(home: Partition, ask: { maxLeases: number | null; drains?: { node: NodeId; ms: Millis }; request: RequestId }): Promise<number>;
   /** Lends no browser of a node that does not answer for so long; with 0 it answers again. */
-  silenceNode(home: Home, node: NodeId, silentMs: Millis): Promise<void>;
-  clearNode(home: Home, ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId }): Promise<number>;
+  silenceNode(home: Partition, node: NodeId, silentMs: Millis): Promise<void>;
+  clearNode(home: Partition, ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId }): Promise<number>;
 }

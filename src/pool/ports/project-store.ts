@@ -1,7 +1,7 @@
 import type { Millis } from "../../base/clock.js";
-import type { BrowserId, Home, PoolId } from "../../base/ids.js";
+import type { BrowserId, Partition, PoolId } from "../../base/ids.js";
 import type { Tombstone } from "../session.js";
-import type { Keyed } from "./pool-store.js";
+import type { IdempotencyKey } from "./pool-store.js";
 
 /** One reservation of a name: another of the same owner has a later deadline. */
 export interface Reservation {
@@ -9,20 +9,20 @@ export interface Reservation {
 }
 
 /** What all pools of a project may have together. */
-export interface PoolBounds {
+export interface ProjectBounds {
   /** The sum of their sizes, null without a limit. */
   readonly pooledSessions: number | null;
   readonly maxPools: number;
 }
 
 /** What spans homes: the project's pools and names. Reservations name an owner and are void after a deadline (design.md 4). */
-export interface Projects {
+export interface ProjectStore {
   /** Reserves a name for an owner; undefined where another owner has it. Reserving again is harmless. */
-  reserveName(ask: { kind: "pool" | "session"; name: string; owner: string; home: Home }): Promise<Reservation | undefined>;
+  reserveName(ask: { kind: "pool" | "session"; name: string; owner: string; home: Partition }): Promise<Reservation | undefined>;
   freeName(ask: { kind: "pool" | "session"; name: string; owner: string; only?: Reservation }): Promise<void>;
-  findName(kind: "pool" | "session", name: string): Promise<{ owner: string; home: Home } | undefined>;
+  findName(kind: "pool" | "session", name: string): Promise<{ owner: string; home: Partition } | undefined>;
   /** Reserves a pool's size within the project's limit. */
-  reserveSize(pool: PoolId, size: number, most: PoolBounds): Promise<"reserved" | "over" | "many">;
+  reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<"reserved" | "over" | "many">;
   /** Makes the size that is reserved the one of the pool's record, or gives it back where there is no such pool. */
   settleSize(pool: PoolId): Promise<void>;
   /** Notes a pool that is being created; void after a while unless it is opened. */
@@ -32,20 +32,20 @@ export interface Projects {
   dropPool(pool: PoolId): Promise<void>;
   forgetPool(pool: PoolId): Promise<void>;
   /** Does what is left to do for a deleted pool whose deleter has died on the way. */
-  settleHome(home: Home): Promise<void>;
+  settleHome(home: Partition): Promise<void>;
   pools(): Promise<readonly PoolId[]>;
   /** Every home with anything in it: open pools, deleted ones not yet empty, on-demand. */
-  homes(): Promise<readonly Home[]>;
+  partitions(): Promise<readonly Partition[]>;
   /** An answer kept under an idempotency key, or the place to keep it. */
-  remember(keyed: Keyed, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }>;
+  remember(keyed: IdempotencyKey, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }>;
   /** Gives what is kept another value, for as long as it is kept. */
-  settleKey(keyed: Keyed, value: string): Promise<void>;
-  forgetKey(keyed: Keyed): Promise<void>;
+  settleKey(keyed: IdempotencyKey, value: string): Promise<void>;
+  forgetKey(keyed: IdempotencyKey): Promise<void>;
   sweepNames(): Promise<void>;
   /** Forgets pools that were never opened, and deleted ones whose home is empty. */
   sweepPools(): Promise<void>;
   /** Moves what homes have to bury to where it is looked up. */
-  sweepGraves(): Promise<void>;
+  sweepPendingTombstones(): Promise<void>;
   findTombstone(id: BrowserId): Promise<Tombstone | undefined>;
   /** The last that bore the name. */
   findTombstoneNamed(name: string): Promise<Tombstone | undefined>;

@@ -1,21 +1,21 @@
 import type { Millis } from "../../base/clock.js";
-import type { BrowserId, Home, LeaseId, NodeId } from "../../base/ids.js";
+import type { BrowserId, Partition, LeaseId, NodeId } from "../../base/ids.js";
 import type { NodeMessage } from "./messages.js";
 
 /** What became known through effects of scripts: for metrics and logs. */
 export interface PoolSignals {
-  "lease.ended": { readonly home: Home; readonly lease: LeaseId; readonly why: string; readonly hadClient: boolean; readonly heldMs: Millis };
+  "lease.ended": { readonly home: Partition; readonly lease: LeaseId; readonly why: string; readonly hadClient: boolean; readonly heldMs: Millis };
   /** Its node has been told, if Redis brings it the message. */
-  "lease.cut": Cut;
+  "lease.cut": LeaseCut;
   /** From now on its pool may lack one. */
-  "browser.retiring": { readonly home: Home };
+  "browser.retiring": { readonly home: Partition };
   /** The room it had on its node is free. */
-  "browser.gone": { readonly home: Home; readonly browser: BrowserId };
+  "browser.gone": { readonly home: Partition; readonly browser: BrowserId };
 }
 
 /** The end of a lease as its node has to hear of it. */
-export interface Cut {
-  readonly home: Home;
+export interface LeaseCut {
+  readonly home: Partition;
   readonly node: NodeId;
   readonly message: Extract<NodeMessage, { kind: "fence" | "cut" }>;
 }

@@ -3,7 +3,7 @@ import type { LeaseId, RequestId } from "../../base/ids.js";
 import type { Browser } from "../browser.js";
 
 /** A place in line, or with a launch on demand. `stored`: the waiter as the store keeps it. */
-export interface PlaceReply {
+export interface WaitingReply {
   readonly kind: "waiting";
   readonly waiter: RequestId;
   readonly lease: LeaseId;
@@ -12,12 +12,12 @@ export interface PlaceReply {
 
 export type AcquireReply =
   | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
-  | PlaceReply
+  | WaitingReply
   | { readonly kind: "unsupported"; readonly fields: readonly string[] }
   | { readonly kind: "none" | "full" | "missing" | "mismatch" | "over" };
 export type CreateReply =
   | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
-  | PlaceReply
+  | WaitingReply
   | { readonly kind: "claimed"; readonly browser: Browser; readonly waiter: RequestId; readonly lease: LeaseId }
   | { readonly kind: "mismatch" | "over" | "full" | "none" | "superseded" };
 export type WithdrawReply =

@@ -1,4 +1,4 @@
-import { extensionIdOf, manifestKey, ownExtensions } from "../../base/builtin-extensions.js";
+import { extensionIdOf, manifestKey, builtinExtensions } from "../../base/builtin-extensions.js";
 import { type Fields, fileFaults, isFields, shapeFaults } from "./manifest-fields.js";
 
 /** What a manifest says, read but not checked. */
@@ -59,7 +59,7 @@ function identityFaults({ manifest_version, name, version, key }: Manifest): rea
     ...(manifest_version === 3 ? [] : [`manifest_version: must be 3, the only one this Chromium loads; it is ${JSON.stringify(manifest_version) ?? "absent"}`]),
     ...(typeof name === "string" && name !== "" ? [] : ["name: must be a text that is not empty"]),
     ...(typeof version === "string" && isVersion(version) ? [] : ["version: must be 1 to 4 whole numbers parted by dots, such as 1.0.2"]),
-    ...(typeof key === "string" && ownExtensions.has(extensionIdOf(manifestKey(key))) ? ["key: is of an extension that is part of Chromium, whose powers it would take"] : []),
+    ...(typeof key === "string" && builtinExtensions.has(extensionIdOf(manifestKey(key))) ? ["key: is of an extension that is part of Chromium, whose powers it would take"] : []),
   ];
 }
 

@@ -2,8 +2,8 @@ import type { Readable } from "node:stream";
 import { done, type Done, refusal, type Refusal } from "../../base/errors.js";
 import { type Digest, findExtensionId, newExtensionId } from "../../base/ids.js";
 import { isWanted, pageOf } from "../../spec/paging.js";
-import type { Homes } from "../../pool/ports/pool-store.js";
-import type { Projects } from "../../pool/ports/project-store.js";
+import type { PoolStore } from "../../pool/ports/pool-store.js";
+import type { ProjectStore } from "../../pool/ports/project-store.js";
 import type { Extension, ExtensionOperations, ExtensionStore } from "./extension.js";
 import { refuseInUse } from "../in-use.js";
 
@@ -14,19 +14,19 @@ export interface StagedFile {
   readonly sizeBytes: number;
   discard(): Promise<void>;
 }
-export type Staging = { readonly kind: "staged"; readonly file: StagedFile } | { readonly kind: "too-large"; readonly maxBytes: number };
-export type Check = { readonly kind: "sound" } | { readonly kind: "faulty"; readonly faults: readonly string[] };
+export type StagingResult = { readonly kind: "staged"; readonly file: StagedFile } | { readonly kind: "too-large"; readonly maxBytes: number };
+export type PackageCheck = { readonly kind: "sound" } | { readonly kind: "faulty"; readonly faults: readonly string[] };
 
 export interface ExtensionPorts {
   readonly store: ExtensionStore;
   readonly archives: { put(digest: Digest, path: string): Promise<void>; open(digest: Digest): Promise<Readable> };
-  readonly homes: Homes;
-  readonly projects: Projects;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
   readonly maxExtensions: number;
   /** Takes the stream to its end; where it cannot, nothing is left of it. */
-  stage(file: Readable, signal: AbortSignal): Promise<Staging>;
+  stage(file: Readable, signal: AbortSignal): Promise<StagingResult>;
   /** Whether a browser could load what is in the archive. */
-  check(path: string): Promise<Check>;
+  check(path: string): Promise<PackageCheck>;
   readonly fromStore: ExtensionOperations["fromStore"];
 }
 

@@ -1,7 +1,7 @@
 import type { ExtensionId } from "../../base/ids.js";
 import { findExtensionId } from "../../base/ids.js";
 import type { Selector } from "../../spec/bodies.js";
-import { fault, type Faults } from "../../spec/field-checks.js";
+import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 
 /** The extensions of the project, as configurations refer to them. */
 export interface ExtensionRefs {
@@ -13,15 +13,15 @@ export interface ExtensionRefs {
  * What the selectors mean, in their order, with a fault for each that means no extension, or one that is there already. What has
  * not exactly one of id and name is passed over: that is a fault of the body, told with its others.
  */
-export async function resolveExtensions(refs: ExtensionRefs, selectors: readonly Selector[]): Promise<{ ids: readonly ExtensionId[]; faults: Faults }> {
-  const faults: Faults = [];
+export async function resolveExtensions(refs: ExtensionRefs, selectors: readonly Selector[]): Promise<{ ids: readonly ExtensionId[]; faults: FieldFaults }> {
+  const faults: FieldFaults = [];
   const found = await Promise.all(selectors.map((selector) => findOne(refs, selector)));
   for (const [at, selector] of selectors.entries()) {
     if (Boolean(selector.id) === Boolean(selector.name)) continue;
     const id = found[at];
     const first = found.indexOf(id);
-    if (id === undefined) fault(faults, `extensions[${at}]`, `there is no extension ${calledBy(selector)}`);
-    else if (first < at) fault(faults, `extensions[${at}]`, `is the same extension as extensions[${first}]`);
+    if (id === undefined) fieldFault(faults, `extensions[${at}]`, `there is no extension ${calledBy(selector)}`);
+    else if (first < at) fieldFault(faults, `extensions[${at}]`, `is the same extension as extensions[${first}]`);
   }
   return { ids: found.flatMap((id) => id ?? []), faults };
 }

@@ -2,8 +2,8 @@ import type { Readable } from "node:stream";
 import { done, type Done, refusal, type Refusal } from "../../base/errors.js";
 import { findProfileId, newProfileId, type ProfileId } from "../../base/ids.js";
 import { isWanted, pageOf } from "../../spec/paging.js";
-import type { Homes } from "../../pool/ports/pool-store.js";
-import type { Projects } from "../../pool/ports/project-store.js";
+import type { PoolStore } from "../../pool/ports/pool-store.js";
+import type { ProjectStore } from "../../pool/ports/project-store.js";
 import { refuseInUse } from "../in-use.js";
 import type { Profile, ProfileOperations, ProfileStore } from "./profile.js";
 
@@ -18,8 +18,8 @@ export interface SavedStates {
 export interface ProfilePorts {
   readonly store: ProfileStore;
   readonly states: SavedStates;
-  readonly homes: Homes;
-  readonly projects: Projects;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
   readonly maxProfiles: number;
 }
 

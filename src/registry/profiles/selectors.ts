@@ -2,7 +2,7 @@ import type { Millis } from "../../base/clock.js";
 import { findProfileId, type ProfileId } from "../../base/ids.js";
 import type { Selector } from "../../spec/bodies.js";
 import { calledBy } from "../extensions/selectors.js";
-import { fault, type Faults } from "../../spec/field-checks.js";
+import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 
 /** What of a profile is shown, and when it was saved last. */
 export interface ProfileFacts {
@@ -24,12 +24,12 @@ export interface ProfileRefs {
 export const clearsProfile = ({ id, name }: Selector): boolean => !id && !name && (id !== undefined || name !== undefined);
 
 /** What the selector means, or a fault where it means no profile; one of the wrong form is left to be told as such. */
-export async function resolveProfile(refs: ProfileRefs, selector: Selector): Promise<{ id?: ProfileId; faults: Faults }> {
+export async function resolveProfile(refs: ProfileRefs, selector: Selector): Promise<{ id?: ProfileId; faults: FieldFaults }> {
   if (Boolean(selector.id) === Boolean(selector.name)) return { faults: [] };
   const asked = findProfileId(selector.id ?? "");
   const id = selector.name ? await refs.findNamed(selector.name) : asked && (await refs.find(asked))?.id;
   if (id) return { id, faults: [] };
-  const faults: Faults = [];
-  fault(faults, "profile", `there is no profile ${calledBy(selector)}`);
+  const faults: FieldFaults = [];
+  fieldFault(faults, "profile", `there is no profile ${calledBy(selector)}`);
   return { faults };
 }

@@ -1,5 +1,5 @@
 import { type Done, done, type Refusal, refusal } from "../../base/errors.js";
-import { fault, type Faults } from "../../spec/field-checks.js";
+import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 import { parseHost, parseHostPattern } from "../../base/net/hosts.js";
 import { findBundleFault } from "./certificates.js";
 import { proxyBounds, type ProxyCreate, type ProxyRecord, type ProxySecrets } from "./proxy.js";
@@ -15,10 +15,10 @@ type Config = NonNullable<ProxyCreate["config"]>;
 /** A new proxy as it is kept, or every fault of the body; the kinds that need a vendor are not supported. */
 export function parseProxy({ type, name, protocol = "https", bypass_hosts = [], config = {} }: ProxyCreate): Done<ParsedProxy> | Refusal {
   if (type !== "custom") return refusal("not_supported", { message: `A ${type} proxy needs a vendor; only custom proxies are built` });
-  const faults: Faults = [];
+  const faults: FieldFaults = [];
   if (name !== undefined) checkText(faults, "name", name);
   const { host: _host, port: _port, username, password, ca_bundle, ...ofVendors } = config;
-  for (const field of Object.keys(ofVendors)) fault(faults, `config.${field}`, "is not a field of custom proxies");
+  for (const field of Object.keys(ofVendors)) fieldFault(faults, `config.${field}`, "is not a field of custom proxies");
   const place = checkPlace(faults, config);
   checkCredentials(faults, protocol, config);
   checkBundle(faults, protocol, ca_bundle);
@@ -34,44 +34,44 @@ export function parseProxy({ type, name, protocol = "https", bypass_hosts = [], 
   });
 }
 
-function checkPlace(faults: Faults, { host, port }: Config): { host: string; port: number } | undefined {
+function checkPlace(faults: FieldFaults, { host, port }: Config): { host: string; port: number } | undefined {
   const parsed = host === undefined ? undefined : parseHost(host);
-  if (host === undefined) fault(faults, "config.host", "is required");
-  else if (!parsed) fault(faults, "config.host", "must be a host name or an address, without a scheme, a port or a path");
-  if (port === undefined) fault(faults, "config.port", "is required");
+  if (host === undefined) fieldFault(faults, "config.host", "is required");
+  else if (!parsed) fieldFault(faults, "config.host", "must be a host name or an address, without a scheme, a port or a path");
+  if (port === undefined) fieldFault(faults, "config.port", "is required");
   return parsed && port !== undefined ? { host: parsed.host, port } : undefined;
 }
 
-function checkCredentials(faults: Faults, protocol: ProxyRecord["protocol"], { username, password }: Config): void {
-  if (password !== undefined && username === undefined) fault(faults, "config.password", "requires a username");
+function checkCredentials(faults: FieldFaults, protocol: ProxyRecord["protocol"], { username, password }: Config): void {
+  if (password !== undefined && username === undefined) fieldFault(faults, "config.password", "requires a username");
   for (const [field, value] of Object.entries({ username, password })) {
     if (value === undefined) continue;
     checkText(faults, `config.${field}`, value);
     // Characters of other scripts have several bytes each.
-    if (Buffer.byteLength(value) > proxyBounds.credentialLength) fault(faults, `config.${field}`, `must have at most ${proxyBounds.credentialLength} bytes`);
+    if (Buffer.byteLength(value) > proxyBounds.credentialLength) fieldFault(faults, `config.${field}`, `must have at most ${proxyBounds.credentialLength} bytes`);
   }
   // The first colon of Basic credentials ends the user name (RFC 7617, 2).
-  if (protocol !== "socks5" && username?.includes(":")) fault(faults, "config.username", "must not have a colon");
+  if (protocol !== "socks5" && username?.includes(":")) fieldFault(faults, "config.username", "must not have a colon");
 }
 
 /** A line break in a credential would end the header it is sent in. */
-export function checkText(faults: Faults, field: string, value: string): void {
-  if (/\p{Cc}/u.test(value)) fault(faults, field, "must not have control characters");
+export function checkText(faults: FieldFaults, field: string, value: string): void {
+  if (/\p{Cc}/u.test(value)) fieldFault(faults, field, "must not have control characters");
 }
 
-function checkBundle(faults: Faults, protocol: ProxyRecord["protocol"], bundle: string | undefined): void {
+function checkBundle(faults: FieldFaults, protocol: ProxyRecord["protocol"], bundle: string | undefined): void {
   if (bundle === undefined) return;
-  if (protocol !== "https") fault(faults, "config.ca_bundle", "requires protocol https");
-  if (Buffer.byteLength(bundle) > proxyBounds.caBundleBytes) return fault(faults, "config.ca_bundle", `must have at most ${proxyBounds.caBundleBytes} bytes`);
+  if (protocol !== "https") fieldFault(faults, "config.ca_bundle", "requires protocol https");
+  if (Buffer.byteLength(bundle) > proxyBounds.caBundleBytes) return fieldFault(faults, "config.ca_bundle", `must have at most ${proxyBounds.caBundleBytes} bytes`);
   const found = findBundleFault(bundle);
-  if (found !== undefined) fault(faults, "config.ca_bundle", found);
+  if (found !== undefined) fieldFault(faults, "config.ca_bundle", found);
 }
 
-function checkBypass(faults: Faults, hosts: readonly string[]): string[] {
+function checkBypass(faults: FieldFaults, hosts: readonly string[]): string[] {
   const texts = hosts.map((host, at) => {
     const parsed = parseHostPattern(host, { withRanges: false });
     if (parsed.kind === "pattern") return parsed.text;
-    fault(faults, `bypass_hosts[${at}]`, parsed.message);
+    fieldFault(faults, `bypass_hosts[${at}]`, parsed.message);
     return host;
   });
   return [...new Set(texts)];

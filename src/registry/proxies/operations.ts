@@ -3,28 +3,28 @@ import { findProxyId, newProxyId, type ProxyId } from "../../base/ids.js";
 import type { Log } from "../../base/log.js";
 import type { Seal } from "../../base/crypto/seal.js";
 import { Secret } from "../../base/crypto/secret.js";
-import type { Faults } from "../../spec/field-checks.js";
+import type { FieldFaults } from "../../spec/field-checks.js";
 import { parseHostPattern } from "../../base/net/hosts.js";
-import type { Homes } from "../../pool/ports/pool-store.js";
-import type { Projects } from "../../pool/ports/project-store.js";
+import type { PoolStore } from "../../pool/ports/pool-store.js";
+import type { ProjectStore } from "../../pool/ports/project-store.js";
 import { refuseInUse } from "../in-use.js";
 import type { Proxy, ProxyFinding, ProxyOperations, ProxySecrets, ProxyStore, Upstream } from "./proxy.js";
 import { checkText, parseProxy } from "./fields.js";
 
 /** What a check was asked for cannot be tried; or what it found. */
-export type Probed = { readonly kind: "probed"; readonly found: ProxyFinding } | { readonly kind: "forbidden"; readonly message: string };
+export type ProbeReply = { readonly kind: "probed"; readonly found: ProxyFinding } | { readonly kind: "forbidden"; readonly message: string };
 
 interface Keeping {
   readonly store: ProxyStore;
   readonly seal: Seal;
 }
 export interface ProxyPorts extends Keeping {
-  readonly homes: Homes;
-  readonly projects: Projects;
+  readonly homes: PoolStore;
+  readonly projects: ProjectStore;
   readonly maxProxies: number;
   readonly log: Log;
   /** Sends one request through the proxy, to the operator's own URL where none is asked for; ends within a limit of its own. */
-  probe(upstream: Upstream, url: string | undefined, signal: AbortSignal): Promise<Probed>;
+  probe(upstream: Upstream, url: string | undefined, signal: AbortSignal): Promise<ProbeReply>;
 }
 
 export const makeProxyOperations = (ports: ProxyPorts): ProxyOperations => ({
@@ -32,7 +32,7 @@ export const makeProxyOperations = (ports: ProxyPorts): ProxyOperations => ({
   list: (paging) => ports.store.page(paging),
   get: (ref) => found(ports, findProxyId(ref)),
   async rename(ref, { name }) {
-    const faults: Faults = [];
+    const faults: FieldFaults = [];
     checkText(faults, "name", name);
     if (faults.length > 0) return refusal("bad_request", { details: faults });
     const id = findProxyId(ref);

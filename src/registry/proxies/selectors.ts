@@ -1,8 +1,8 @@
 import { type Done, type Refusal, refusal } from "../../base/errors.js";
 import type { ProxyId } from "../../base/ids.js";
 import type { Network, ProxyChoice, Selector } from "../../spec/bodies.js";
-import { fault, type Faults } from "../../spec/field-checks.js";
-import type { LaunchConfig } from "../../spec/launch-template.js";
+import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
+import type { LaunchTemplate } from "../../spec/launch-template.js";
 
 /** Which proxy a selector means. Names need not be unique: one that several have means none of them. */
 export type ProxyRef =
@@ -26,13 +26,13 @@ interface Naming {
  * `body` with each proxy named by its id, and a fault for each that is not there or not one. What has not exactly one of id and
  * name is left as it is: that is a fault of the body, told with its others.
  */
-export async function resolveProxies<Body extends Naming>(refs: ProxyRefs, body: Body): Promise<{ body: Body; faults: Faults }> {
-  const faults: Faults = [];
+export async function resolveProxies<Body extends Naming>(refs: ProxyRefs, body: Body): Promise<{ body: Body; faults: FieldFaults }> {
+  const faults: FieldFaults = [];
   const resolved = async <Chosen extends Selector>(field: string, chosen: Chosen): Promise<Chosen | { id: string }> => {
     if (Boolean(chosen.id) === Boolean(chosen.name)) return chosen;
     const found = await refs.resolve(chosen);
     if (found.kind === "found") return { id: found.id };
-    fault(faults, field, found.kind === "unknown" ? "there is no such proxy" : `${found.count} proxies have this name; choose one by its id`);
+    fieldFault(faults, field, found.kind === "unknown" ? "there is no such proxy" : `${found.count} proxies have this name; choose one by its id`);
     return chosen;
   };
   const { proxy_id, proxy, network } = body;
@@ -49,13 +49,13 @@ export async function resolveProxies<Body extends Naming>(refs: ProxyRefs, body:
 }
 
 /** An outcome, unless there are more faults: then all of them together. */
-export function withFaults<Value>(outcome: Done<Value> | Refusal, faults: Faults): Done<Value> | Refusal {
+export function withFaults<Value>(outcome: Done<Value> | Refusal, faults: FieldFaults): Done<Value> | Refusal {
   if (faults.length === 0) return outcome;
   const own = outcome.kind === "refused" ? (outcome.details ?? []) : [];
   return refusal("bad_request", { details: [...own, ...faults] });
 }
 
-type Named = Pick<LaunchConfig, "proxy_id" | "network">;
+type Named = Pick<LaunchTemplate, "proxy_id" | "network">;
 
 /** Ids of all proxies that a configuration names, its proxies being resolved. */
 export const namedProxies = ({ proxy_id, network }: Named): readonly string[] => [
@@ -64,8 +64,8 @@ export const namedProxies = ({ proxy_id, network }: Named): readonly string[] =>
 ];
 
 /** A session's `proxy` and its deprecated echo `proxy_id` (interface.md 2.7); `name`: what the proxy is called now. */
-export function proxyFields({ proxy_id, proxy_mode }: Pick<LaunchConfig, "proxy_id" | "proxy_mode">, name?: string): {
-  readonly proxy?: { readonly mode: NonNullable<LaunchConfig["proxy_mode"]> } | { readonly id: string; readonly name?: string };
+export function proxyFields({ proxy_id, proxy_mode }: Pick<LaunchTemplate, "proxy_id" | "proxy_mode">, name?: string): {
+  readonly proxy?: { readonly mode: NonNullable<LaunchTemplate["proxy_mode"]> } | { readonly id: string; readonly name?: string };
   readonly proxy_id?: string;
 } {
   if (proxy_id !== undefined) return { proxy: { id: proxy_id, ...(name === undefined ? {} : { name }) }, proxy_id };

@@ -1,5 +1,5 @@
 import { bounds, type Network } from "../bodies.js";
-import { fault, type Faults } from "../field-checks.js";
+import { fieldFault, type FieldFaults } from "../field-checks.js";
 import { barringValues, managedPolicies, urlPolicies } from "./managed-policies.js";
 import { policyNames } from "./policy-table.js";
 
@@ -20,12 +20,12 @@ const isOfKind: Record<Kind, (value: unknown) => boolean> = {
 const spoken: Record<Kind, string> = { boolean: "a boolean", integer: "an integer of 32 bits", string: "a string", list: "a list", dictionary: "a dictionary" };
 
 /** Tells every fault of a policy: too large, a name the service keeps for itself or Chromium does not know, a value of another type. */
-export function checkPolicy(faults: Faults, policy: Policy): void {
+export function checkPolicy(faults: FieldFaults, policy: Policy): void {
   const size = Buffer.byteLength(JSON.stringify(policy));
-  if (size > bounds.policyBytes) return fault(faults, "browser_policy", `has ${size} bytes, at most ${bounds.policyBytes} are allowed`);
+  if (size > bounds.policyBytes) return fieldFault(faults, "browser_policy", `has ${size} bytes, at most ${bounds.policyBytes} are allowed`);
   const wrong = Object.entries(policy).flatMap(([name, value]) => faultOf(name, value) ?? []);
-  for (const { name, what } of wrong.slice(0, mostTold)) fault(faults, `browser_policy.${shown(name)}`, what);
-  if (wrong.length > mostTold) fault(faults, "browser_policy", `has ${wrong.length - mostTold} more faults`);
+  for (const { name, what } of wrong.slice(0, mostTold)) fieldFault(faults, `browser_policy.${shown(name)}`, what);
+  if (wrong.length > mostTold) fieldFault(faults, "browser_policy", `has ${wrong.length - mostTold} more faults`);
 }
 
 /** So that the answer to a policy of a million names stays readable. */
@@ -51,9 +51,9 @@ function whatIsWrong(name: string, value: unknown): string | undefined {
 /** Policies that say which addresses and ports WebRTC uses, beside an allowlist that WebRTC must not get round (wire-facts.md 6). */
 const webRtcPolicies = /^WebRtc(?:UdpPortRange|LocalIpsAllowedUrls)/;
 
-export function checkWebRtc(faults: Faults, policy: Policy | undefined, network: Network | undefined): void {
+export function checkWebRtc(faults: FieldFaults, policy: Policy | undefined, network: Network | undefined): void {
   if (!network?.allowed_hosts) return;
   for (const name of Object.keys(policy ?? {})) {
-    if (webRtcPolicies.test(name)) fault(faults, `browser_policy.${name}`, "cannot be combined with network.allowed_hosts");
+    if (webRtcPolicies.test(name)) fieldFault(faults, `browser_policy.${name}`, "cannot be combined with network.allowed_hosts");
   }
 }

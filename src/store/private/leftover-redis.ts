@@ -1,13 +1,13 @@
 import { readFile, readlink, realpath } from "node:fs/promises";
 import { type Clock, type Millis, pause } from "../../base/clock.js";
-import { ask } from "../redis/inline-command.js";
-import type { Place } from "./paths.js";
+import { inlineCommand } from "../redis/inline-command.js";
+import type { PrivateRedisPaths } from "./paths.js";
 
 const gone = "";
 const readOr = (reading: Promise<string>): Promise<string> => reading.catch(() => gone);
 
 /** The process that a pid file names, if it still is the Redis of that directory: its working directory says so. */
-async function findLeftover(place: Place): Promise<number | undefined> {
+async function findLeftover(place: PrivateRedisPaths): Promise<number | undefined> {
   const pid = Number.parseInt(await readOr(readFile(place.pidFile, "utf8")), 10);
   if (!(pid > 1)) return undefined;
   const [name, directory, own] = await Promise.all([
@@ -18,7 +18,7 @@ async function findLeftover(place: Place): Promise<number | undefined> {
   return name.startsWith("redis") && directory !== gone && directory === own ? pid : undefined;
 }
 
-async function awaitGone(place: Place, clock: Clock, limitMs: Millis): Promise<boolean> {
+async function awaitGone(place: PrivateRedisPaths, clock: Clock, limitMs: Millis): Promise<boolean> {
   const deadline = clock.monotonic() + limitMs;
   while ((await findLeftover(place)) !== undefined) {
     if (clock.monotonic() > deadline) return false;
@@ -37,7 +37,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
 
 type Limit = { readonly clock: Clock; readonly limitMs: Millis };
 
-async function endByPid(place: Place, { clock, limitMs }: Limit): Promise<void> {
+async function endByPid(place: PrivateRedisPaths, { clock, limitMs }: Limit): Promise<void> {
   for (const name of ["SIGTERM", "SIGKILL"] as const) {
     const pid = await findLeftover(place);
     if (pid === undefined) return;
@@ -48,9 +48,9 @@ async function endByPid(place: Place, { clock, limitMs }: Limit): Promise<void> 
 }
 
 /** For systems without /proc, where a pid file alone proves nothing. */
-async function endBySocket(place: Place, { clock, limitMs }: Limit): Promise<void> {
+async function endBySocket(place: PrivateRedisPaths, { clock, limitMs }: Limit): Promise<void> {
   const deadline = clock.monotonic() + limitMs;
-  while ((await ask(place.socket, "SHUTDOWN", clock)) !== undefined || (await ask(place.socket, "PING", clock)) !== undefined) {
+  while ((await inlineCommand(place.socket, "SHUTDOWN", clock)) !== undefined || (await inlineCommand(place.socket, "PING", clock)) !== undefined) {
     if (clock.monotonic() > deadline) throw new Error(`the Redis at ${place.socket} does not shut down`);
     await pause(clock, 50);
   }
@@ -60,5 +60,5 @@ async function endBySocket(place: Place, { clock, limitMs }: Limit): Promise<voi
  * Ends a Redis that a killed daemon left, gently and then by force. Ended rather than adopted: one that was told to exit
  * by its parent's death may be about to.
  */
-export const endLeftover = (place: Place, limit: Limit): Promise<void> =>
+export const endLeftover = (place: PrivateRedisPaths, limit: Limit): Promise<void> =>
   process.platform === "linux" ? endByPid(place, limit) : endBySocket(place, limit);

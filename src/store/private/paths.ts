@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { temporaryName } from "../../config/resolve.js";
 
 /** Where the private Redis of a data directory keeps its things. */
-export interface Place {
+export interface PrivateRedisPaths {
   readonly directory: string;
   readonly pidFile: string;
   /** `directory`, unless that is too long for a socket's address. */
@@ -24,7 +24,7 @@ async function makeOwn(directory: string): Promise<void> {
   if (!isOwn) throw new Error(`${directory} is not a directory that only this user may enter; remove it`);
 }
 
-export async function placeOf(dataDir: string): Promise<Place> {
+export async function privateRedisPathsOf(dataDir: string): Promise<PrivateRedisPaths> {
   const directory = join(dataDir, "redis");
   const isNear = isAddress(join(directory, "redis.sock"));
   const socketDirectory = isNear ? directory : temporaryName(dataDir, "redis");

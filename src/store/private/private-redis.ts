@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, rm } from "node:fs/promises";
 import { type Clock, type Millis, pause } from "../../base/clock.js";
 import { TimeLimitReached, within } from "../../base/deadline.js";
-import { ask } from "../redis/inline-command.js";
+import { inlineCommand } from "../redis/inline-command.js";
 import { endLeftover } from "./leftover-redis.js";
-import { type Place, placeOf } from "./paths.js";
+import { type PrivateRedisPaths, privateRedisPathsOf } from "./paths.js";
 
 export interface PrivateRedisOptions {
   readonly dataDir: string;
@@ -29,7 +29,7 @@ export interface PrivateRedis {
 // JSON's escapes of quotes and backslashes are those of redis.conf.
 const quoted = (text: string): string => JSON.stringify(text);
 
-const settingsOf = (place: Place): string =>
+const settingsOf = (place: PrivateRedisPaths): string =>
   [
     `dir ${quoted(place.directory)}`,
     `pidfile ${quoted(place.pidFile)}`,
@@ -46,7 +46,7 @@ const settingsOf = (place: Place): string =>
   ].join("\n");
 
 /** Spawned so that it gets SIGTERM when this process dies, however it dies; Redis then flushes and exits. */
-function spawnRedis(place: Place, { executable, environment }: PrivateRedisOptions): ChildProcess {
+function spawnRedis(place: PrivateRedisPaths, { executable, environment }: PrivateRedisOptions): ChildProcess {
   const [program, args] =
     process.platform === "linux"
       ? ["setpriv", ["--pdeathsig", "SIGTERM", executable, "-"]] as const
@@ -78,7 +78,7 @@ const endOf = (child: ChildProcess): Promise<string> =>
 
 async function becomeReady(socket: string, clock: Clock, giveUp: AbortSignal): Promise<void> {
   // One that still reads its file answers with an error, -LOADING.
-  while (!giveUp.aborted && (await ask(socket, "PING", clock)) !== "+PONG") await pause(clock, 5, giveUp);
+  while (!giveUp.aborted && (await inlineCommand(socket, "PING", clock)) !== "+PONG") await pause(clock, 5, giveUp);
 }
 
 async function awaitReady(running: Running, { clock, startLimitMs }: PrivateRedisOptions): Promise<void> {
@@ -96,7 +96,7 @@ async function awaitReady(running: Running, { clock, startLimitMs }: PrivateRedi
 
 interface Running {
   readonly child: ChildProcess;
-  readonly place: Place;
+  readonly place: PrivateRedisPaths;
   readonly ended: Promise<string>;
   readonly lastLines: () => string;
 }
@@ -118,7 +118,7 @@ async function stopRunning({ child, ended, place }: Running, limit: { clock: Clo
   await removeTraces(place);
 }
 
-async function removeTraces(place: Place): Promise<void> {
+async function removeTraces(place: PrivateRedisPaths): Promise<void> {
   await Promise.all([rm(place.socket, { force: true }), rm(place.pidFile, { force: true })]);
   if (place.socketDirectory !== place.directory) await rm(place.socketDirectory, { recursive: true, force: true });
 }
@@ -129,7 +129,7 @@ async function removeTraces(place: Place): Promise<void> {
  */
 export async function startPrivateRedis(options: PrivateRedisOptions): Promise<PrivateRedis> {
   const { clock, stopLimitMs } = options;
-  const place = await placeOf(options.dataDir);
+  const place = await privateRedisPathsOf(options.dataDir);
   await mkdir(place.directory, { recursive: true, mode: 0o700 });
   await endLeftover(place, { clock, limitMs: stopLimitMs });
   const child = spawnRedis(place, options);

@@ -1,4 +1,4 @@
-import type { Home } from "../../base/ids.js";
+import type { Partition } from "../../base/ids.js";
 
 interface Batch<Item, Answer> {
   readonly items: Item[];
@@ -6,18 +6,18 @@ interface Batch<Item, Answer> {
 }
 
 /** What comes in bursts is asked once per home and turn of the event loop. Answers stand in the order of the items. */
-export class Gathered<Item, Answer> {
-  readonly #open = new Map<Home, Batch<Item, Answer>>();
+export class Batcher<Item, Answer> {
+  readonly #open = new Map<Partition, Batch<Item, Answer>>();
 
-  constructor(private readonly ask: (home: Home, items: readonly Item[]) => Promise<readonly Answer[]>) {}
+  constructor(private readonly ask: (home: Partition, items: readonly Item[]) => Promise<readonly Answer[]>) {}
 
-  async add(home: Home, item: Item): Promise<Answer | undefined> {
+  async add(home: Partition, item: Item): Promise<Answer | undefined> {
     const { items, answers } = this.#open.get(home) ?? this.#begin(home);
     const place = items.push(item) - 1;
     return (await answers)[place];
   }
 
-  #begin(home: Home): Batch<Item, Answer> {
+  #begin(home: Partition): Batch<Item, Answer> {
     const items: Item[] = [];
     const turn = new Promise<void>((resolve) => void setImmediate(resolve));
     const answers = turn.then(() => {

@@ -17,7 +17,7 @@ export interface RedisOptions {
 }
 
 /** One Redis, or a cluster of them: the same commands, since every key a script touches shares a slot. */
-export type Client = Redis | Cluster;
+export type RedisClient = Redis | Cluster;
 
 const retryStrategy = (times: number): number => Math.min(50 * times, 1000);
 
@@ -52,7 +52,7 @@ function makeAlone(options: RedisOptions, more: ClientOptions): Redis {
 export const connectAlone = (options: RedisOptions): Redis =>
   makeAlone(options, { ...commandOptions(options), lazyConnect: true, enableOfflineQueue: false, maxRetriesPerRequest: 0 });
 
-export function connect(options: RedisOptions): Client {
+export function connect(options: RedisOptions): RedisClient {
   if (!options.isCluster) return connectAlone(options);
   const redisOptions = { ...commandOptions(options), ...credentialsOf(options.url) };
   return new Cluster([options.url], {
@@ -61,7 +61,7 @@ export function connect(options: RedisOptions): Client {
 }
 
 /** For messages: whoever listens subscribes itself whenever the connection stands. */
-export function connectForMessages(options: RedisOptions): Client {
+export function connectForMessages(options: RedisOptions): RedisClient {
   if (options.isCluster) return connect(options);
   return makeAlone(options, {
     ...commandOptions(options), lazyConnect: true, maxRetriesPerRequest: 0, enableOfflineQueue: false, autoResubscribe: false,
@@ -69,7 +69,7 @@ export function connectForMessages(options: RedisOptions): Client {
 }
 
 /** For BullMQ, whose workers wait in Redis: no limit on a command, and queued until a lost connection is back. */
-export function connectForQueues(options: RedisOptions, log: Log): Client {
+export function connectForQueues(options: RedisOptions, log: Log): RedisClient {
   const { connectTimeoutMs: connectTimeout } = options;
   const waiting = { connectTimeout, maxRetriesPerRequest: null, reconnectOnError };
   const makeCluster = (): Cluster =>
@@ -98,7 +98,7 @@ const looksPerLimit = 2;
  * Looks after the connections of a client: one that is idle is asked, and one that answers nothing is closed, so that the client
  * makes another. A connection that died without a word, as one that a firewall has forgotten, would be waited on for ever.
  */
-export function keepAlive(client: Client, { clock, log, limitMs }: KeepAliveParts): () => void {
+export function keepAlive(client: RedisClient, { clock, log, limitMs }: KeepAliveParts): () => void {
   const known = new WeakMap<Redis["stream"], Heard>();
   const periodMs = limitMs / looksPerLimit;
   let lookedAt = clock.monotonic();

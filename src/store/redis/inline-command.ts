@@ -4,7 +4,7 @@ import type { Clock } from "../../base/clock.js";
 const limitMs = 1000;
 
 /** The first line of Redis's answer to one inline command, or undefined where nothing answers. For before there is a client. */
-export const ask = (socket: string, command: string, clock: Clock): Promise<string | undefined> =>
+export const inlineCommand = (socket: string, command: string, clock: Clock): Promise<string | undefined> =>
   new Promise((resolve) => {
     const connection = connect(socket);
     const finish = (answer?: string): void => {

@@ -1,4 +1,4 @@
-import type { ExtensionId, Home, NodeId, ProfileId, ProjectId, ProxyId } from "../../base/ids.js";
+import type { ExtensionId, Partition, NodeId, ProfileId, ProjectId, ProxyId } from "../../base/ids.js";
 
 /** The parts of a home: all share its hash tag, so one script may touch them all (design.md 4). */
 export const homeParts = [
@@ -10,15 +10,15 @@ export type HomePart = (typeof homeParts)[number];
 
 const root = "remuda";
 
-export const homeKey = (project: ProjectId, home: Home, part: HomePart): string => `${root}:${project}:{${home}}:${part}`;
+export const homeKey = (project: ProjectId, home: Partition, part: HomePart): string => `${root}:${project}:{${home}}:${part}`;
 export type HomeKeys = Readonly<Record<HomePart, string>>;
-export const homeKeys = (project: ProjectId, home: Home): HomeKeys =>
+export const homeKeys = (project: ProjectId, home: Partition): HomeKeys =>
   Object.fromEntries(homeParts.map((part) => [part, homeKey(project, home, part)])) as HomeKeys;
 /** The first answer to a request: kept a few seconds, for a command that was sent again. */
-export const answerKey = (project: ProjectId, home: Home, asked: { script: string; request: string }): string =>
+export const answerKey = (project: ProjectId, home: Partition, asked: { script: string; request: string }): string =>
   `${root}:${project}:{${home}}:answer:${asked.script}:${asked.request}`;
 /** What an `Idempotency-Key` was given; `digest` never is the key itself. */
-export const idempotencyKey = (project: ProjectId, home: Home, digest: string): string =>
+export const idempotencyKey = (project: ProjectId, home: Partition, digest: string): string =>
   `${root}:${project}:{${home}}:idempotency:${digest}`;
 
 export const projectParts = ["pools", "names", "sizes", "tombstones", "tombs", "tombNames", "proxies", "proxyNames", "profiles", "profileNames", "extensions", "extensionNames"] as const;

@@ -2,37 +2,37 @@ import { Cluster, Redis } from "ioredis";
 import { type Clock, type Millis, pause, systemClock } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
 import { isConnectionFault, refusalWord, storeFault } from "../../base/store-fault.js";
-import { type Client, keepAlive } from "./connect.js";
+import { type RedisClient, keepAlive } from "./connect.js";
 import { loadScripts, type Script } from "./scripts.js";
 
 /** What a script answered: its word, its payload, Redis's time in ms, and what is left to be done. */
-export interface Reply {
+export interface ScriptReply {
   readonly kind: string;
   readonly payload: string;
   readonly at: Millis;
   readonly effects: string;
 }
 
-export interface Member {
+export interface RedisMember {
   readonly host: string;
   readonly port: number;
 }
 
 /** The answer to ROLE: of a master its replicas, of a replica its master. */
-function membersIn(role: unknown): readonly Member[] {
+function membersIn(role: unknown): readonly RedisMember[] {
   const [kind, second, third] = role as [string, unknown, unknown];
   if (kind === "slave") return [{ host: String(second), port: Number(third) }];
   return Array.isArray(third) ? third.map(([host, port]: [unknown, unknown]) => ({ host: String(host), port: Number(port) })) : [];
 }
 
 /** Whom its name has led to. */
-function peerOf({ stream }: Redis): readonly Member[] {
+function peerOf({ stream }: Redis): readonly RedisMember[] {
   const { remoteAddress: host, remotePort: port } = stream as { readonly remoteAddress?: string; readonly remotePort?: number };
   return host !== undefined && port !== undefined ? [{ host, port }] : [];
 }
 
 /** What a script is given, by the names in its header. */
-export type Args = Readonly<Record<string, string | number>>;
+export type ScriptArgs = Readonly<Record<string, string | number>>;
 
 /** What had been heard on a connection when something was asked on it. */
 interface Asked {
@@ -46,7 +46,7 @@ const openAgainMs = 200;
 const wholeTime = 0.9;
 
 /** One connection for commands, with our scripts; trouble of Redis and of the way to it becomes `store_unavailable`. */
-export class Store {
+export class ScriptStore {
   readonly #scripts: ReadonlyMap<string, Script> = loadScripts();
   readonly #stopWatch: () => void;
   readonly #limitMs: Millis;
@@ -54,7 +54,7 @@ export class Store {
   #gathering: Redis["stream"] | undefined;
   #contact: Promise<void> | undefined;
 
-  constructor(readonly redis: Client, private readonly log: Log, private readonly clock: Clock = systemClock) {
+  constructor(readonly redis: RedisClient, private readonly log: Log, private readonly clock: Clock = systemClock) {
     redis.on("error", (error: Error) => log.warn({ error: error.message }, "redis connection failed"));
     redis.on("ready", () => {
       this.#hasContact = true;
@@ -90,7 +90,7 @@ export class Store {
   }
 
   /** Where else the data is, or will be after a failover: nodes of the cluster, else the master or its replicas. */
-  async members(): Promise<readonly Member[]> {
+  async members(): Promise<readonly RedisMember[]> {
     const { redis } = this;
     if (redis instanceof Cluster) return redis.nodes("all").flatMap(({ options: { host, port } }) => (host && port ? [{ host, port }] : []));
     return [...membersIn(await redis.call("ROLE")), ...peerOf(redis)];
@@ -129,12 +129,12 @@ export class Store {
   }
 
   /** Runs a plain command; again where it may have run without our hearing of it, which has to be harmless. */
-  ask<Value>(command: (redis: Client) => Promise<Value>): Promise<Value> {
+  ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value> {
     return this.#persist(() => command(this.redis));
   }
 
   /** Runs a plain command of which a second run would answer otherwise. */
-  async askOnce<Value>(command: (redis: Client) => Promise<Value>): Promise<Value> {
+  async askOnce<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value> {
     try {
       return await this.#watched(() => command(this.redis));
     } catch (error) {
@@ -146,7 +146,7 @@ export class Store {
    * Runs a script with the arguments its header names, each from the first source that has it. Its request's id makes a second run
    * harmless.
    */
-  async run(name: string, keyOf: (key: string) => string, ...sources: readonly Args[]): Promise<Reply> {
+  async run(name: string, keyOf: (key: string) => string, ...sources: readonly ScriptArgs[]): Promise<ScriptReply> {
     const script = this.#scripts.get(name);
     if (!script) throw new Error(`there is no script ${name}`);
     const parts = [...script.keys.map(keyOf), ...script.args.map((arg) => argumentOf(script, sources, arg))];
@@ -237,14 +237,14 @@ export class Store {
   }
 }
 
-const limitOf = (redis: Client): Millis =>
+const limitOf = (redis: RedisClient): Millis =>
   (redis instanceof Cluster ? redis.options.redisOptions?.commandTimeout : redis.options.commandTimeout) ?? defaultLimitMs;
 const defaultLimitMs = 2000;
 
 /** Its other end has not yet been heard to close. */
-const isEnding = (redis: Client): boolean => redis instanceof Redis && !redis.stream.writable;
+const isEnding = (redis: RedisClient): boolean => redis instanceof Redis && !redis.stream.writable;
 
-function argumentOf(script: Script, sources: readonly Args[], arg: string): string | number {
+function argumentOf(script: Script, sources: readonly ScriptArgs[], arg: string): string | number {
   for (const source of sources) {
     const value = source[arg];
     if (value !== undefined) return value;

@@ -1,11 +1,11 @@
 import { schemaKey } from "./keys.js";
-import type { Store } from "./redis.js";
+import type { ScriptStore } from "./redis.js";
 
 /** The layout of all keys. Raised when an older daemon could not read what a newer one writes. */
 const schema = 1;
 
 /** Refuses a Redis that a newer daemon has written to; notes our number where it is new. */
-export async function checkSchema(store: Store): Promise<void> {
+export async function checkSchema(store: ScriptStore): Promise<void> {
   const text = await store.ask((redis) => redis.get(schemaKey));
   const found = text === null ? schema : Number(text);
   if (found > schema) throw new Error(`Redis holds schema ${found}, written by a newer daemon; this one reads up to ${schema}`);

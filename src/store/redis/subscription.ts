@@ -1,11 +1,11 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import { type Log, textOf } from "../../base/log.js";
-import { type Client, keepAlive } from "./connect.js";
+import { type RedisClient, keepAlive } from "./connect.js";
 
 export interface SubscriptionParts<Message> {
   /** A client of its own, not connected yet. */
-  connect(): Client;
+  connect(): RedisClient;
   readonly channel: string;
   /** Says a text on a channel by the way that messages come; resolves when Redis has taken it. */
   publish(channel: string, text: string): Promise<unknown>;
@@ -28,7 +28,7 @@ const openLimits = 5;
  */
 export class Subscription<Message> {
   readonly #stops: (() => void)[] = [];
-  #client: Client | undefined;
+  #client: RedisClient | undefined;
   #stopWatch: () => void = () => {};
   #heardAt: Millis;
   #askedAt: Millis | undefined;
@@ -83,7 +83,7 @@ export class Subscription<Message> {
     this.#client = undefined;
   }
 
-  async #subscribe(client: Client): Promise<void> {
+  async #subscribe(client: RedisClient): Promise<void> {
     try {
       await client.subscribe(this.parts.channel);
     } catch (error) {

@@ -2,7 +2,7 @@ import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
 import { systemClock } from "../../../src/base/clock.js";
 import type { Log } from "../../../src/base/log.js";
 import { Egress } from "../../../src/egress/egress.js";
-import { makeOwn } from "../../../src/egress/reserved-endpoints.js";
+import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
 import { openPort } from "../../../src/egress/port.js";
 import { makeResolve } from "../../../src/egress/resolve.js";
 import { parseHostPattern } from "../../../src/base/net/hosts.js";
@@ -17,7 +17,7 @@ const egress = await Egress.open(
   },
   {
     settings: { connectMs: 10_000, idleMs: 600_000, maxConnections: 512, bytesPerSecond: null, headerBytes: 16_384 },
-    resolve: makeResolve({ clock: systemClock, limitMs: 5000 }), own: makeOwn([]), clock: systemClock, log: silent,
+    resolve: makeResolve({ clock: systemClock, limitMs: 5000 }), own: makeReservedEndpoints([]), clock: systemClock, log: silent,
     meter: { request: () => {}, carried: () => {} },
   },
 );

@@ -27,7 +27,7 @@ export function simulatedBrowser({ browser: id }: LaunchSpec): Chromium {
     navigate: async () => {},
     resize: async () => {},
     load: async () => ({ kind: "loaded" }),
-    leave: async () => ({ directories, uid: null, extensions: [], isWhole: true, discard: kill }),
+    stopAndKeep: async () => ({ directories, uid: null, extensions: [], isWhole: true, discard: kill }),
   };
 }
 

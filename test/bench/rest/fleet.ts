@@ -4,7 +4,7 @@ import { pause, systemClock } from "../../../src/base/clock.js";
 import type { Log } from "../../../src/base/log.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import { openConfig } from "../../../src/config/config.js";
-import type { Surroundings } from "../../../src/daemon/boot.js";
+import type { DaemonContext } from "../../../src/daemon/boot.js";
 import { drainChannel, nodeCount } from "./sizes.js";
 import { type SimulatedNode, startNode } from "./node.js";
 
@@ -22,7 +22,7 @@ const opened = openConfig({ packageRoot: import.meta.dirname });
 if (opened.kind === "refused") throw new Error(opened.faults.join("; "));
 const never = new AbortController().signal;
 setMaxListeners(0, never);
-const surroundings: Surroundings = {
+const surroundings: DaemonContext = {
   log, clock: systemClock, stopping: never, hurry: never, redisUrl: new Secret(url), fail: (error) => { throw error; },
 };
 

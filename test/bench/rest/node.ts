@@ -1,19 +1,19 @@
 import { newNodeId, type NodeId } from "../../../src/base/ids.js";
 import type { Config } from "../../../src/config/config.js";
-import { makeOwn } from "../../../src/egress/reserved-endpoints.js";
-import type { Surroundings } from "../../../src/daemon/boot.js";
+import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
+import type { DaemonContext } from "../../../src/daemon/boot.js";
 import { Bridge } from "../../../src/gateway/cdp/bridge.js";
-import { Contact } from "../../../src/node/redis-contact.js";
-import { Door } from "../../../src/node/browser-egress.js";
+import { RedisContact } from "../../../src/node/redis-contact.js";
+import { BrowserEgress } from "../../../src/node/browser-egress.js";
 import { Drain } from "../../../src/node/drain.js";
-import { Keeping } from "../../../src/node/reconciler.js";
-import { Networks } from "../../../src/node/network-sync.js";
-import { Saving } from "../../../src/node/profile-saver.js";
-import { Succession } from "../../../src/node/lease-handover.js";
+import { Reconciler } from "../../../src/node/reconciler.js";
+import { NetworkSync } from "../../../src/node/network-sync.js";
+import { ProfileSaver } from "../../../src/node/profile-saver.js";
+import { LeaseHandover } from "../../../src/node/lease-handover.js";
 import { Slots } from "../../../src/node/slots.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { startWorker } from "../../../src/schedule/queues.js";
-import { openState, type State } from "../../../src/daemon/state.js";
+import { openStores, type Stores } from "../../../src/daemon/state.js";
 import { listenAsNode } from "../../../src/store/messages.js";
 import { silentListener, simulatedBrowser } from "./browser.js";
 import { browsersPerNode } from "./sizes.js";
@@ -23,23 +23,23 @@ const memoryBytes = 2 ** 40;
 /** All that a node asks of Redis, for browsers that are simulated. */
 export interface SimulatedNode {
   readonly id: NodeId;
-  readonly contact: Contact;
+  readonly contact: RedisContact;
   /** As after SIGTERM: leases may end, what is idle is replaced elsewhere. */
   drain(): void;
 }
 
-function slotsOf({ homes, reports }: State, { clock, log, hurry }: Surroundings): Slots {
-  const saving = new Saving({
+function slotsOf({ homes, reports }: Stores, { clock, log, hurry }: DaemonContext): Slots {
+  const saving = new ProfileSaver({
     profiles: { save: async () => Promise.reject(new Error("nothing is saved here")) }, pack: () => { throw new Error("nothing is packed here"); },
     saved: async () => {}, meter: { profileSaved() {} }, clock, log, limitMs: 1000, hurriedMs: 1000, hurry, parallelSaves: 1,
   });
   const egress = {
     settings: { connectMs: 1000, idleMs: 600_000, maxConnections: 1, bytesPerSecond: null, headerBytes: 1024 },
-    resolve: async () => [], own: makeOwn([]), clock, log, meter: { request() {}, carried() {} },
+    resolve: async () => [], own: makeReservedEndpoints([]), clock, log, meter: { request() {}, carried() {} },
   };
   return new Slots({
     homes, reports, saving, clock, log, parallelLaunches: 100, launchLimitMs: 90_000, maxBrowsers: 10_000, maxBytes: memoryBytes, furnishing: () => undefined,
-    openDoor: (browser, config) => Door.open(browser, config, {
+    openDoor: (browser, config) => BrowserEgress.open(browser, config, {
       privateHosts: [], privateHostsCeiling: [], allowedProbeUrl: null, log, meter: { opened() {}, closed() {} },
       openUpstream: async () => undefined, openListener: async () => silentListener(), egress,
     }),
@@ -52,14 +52,14 @@ function slotsOf({ homes, reports }: State, { clock, log, hurry }: Surroundings)
 }
 
 /** What agent.ts wires, but for Chromium and its clients. */
-export async function startNode(config: Config, surroundings: Surroundings): Promise<SimulatedNode> {
+export async function startNode(config: Config, surroundings: DaemonContext): Promise<SimulatedNode> {
   const { clock, log } = surroundings;
-  const { state } = openState(config, surroundings);
+  const { state } = openStores(config, surroundings);
   await state.contact();
   const { homes, reports, projects, nodes, wire } = state;
   const node = newNodeId();
   const slots = slotsOf(state, surroundings);
-  const networks = new Networks({ homes, reports, clock, log });
+  const networks = new NetworkSync({ homes, reports, clock, log });
   const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
   let isDraining = false;
   const beat = (): Promise<unknown> =>
@@ -77,9 +77,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   await listenAsNode(state.ear, node, { onMessage: (message) => void hear(message).catch(onFault) });
   await startWorker(state.queueOptions, node, async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)));
   const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
-  const contact = new Contact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
-  const succession = new Succession({ slots, homes, reports, networks, log });
-  new Keeping({ node, nodes, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs }).start();
+  const contact = new RedisContact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
+  const succession = new LeaseHandover({ slots, homes, reports, networks, log });
+  new Reconciler({ node, nodes, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs }).start();
   clock.every(beatPeriodMs, () => void beat().catch(onFault));
   return {
     id: node, contact,

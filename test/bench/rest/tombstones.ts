@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { defaultProject, newBrowserId, newLeaseId, onDemandHome } from "../../../src/base/ids.js";
 import { projectKey, type ProjectPart } from "../../../src/store/redis/keys.js";
-import { Store } from "../../../src/store/redis/redis.js";
+import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { times } from "../support/runs.js";
 
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
@@ -14,7 +14,7 @@ const tombstone = (deletedAt: number): string => JSON.stringify({
 
 /** As many sessions as that have ended, one each ms. */
 export async function buryMany(redis: Redis, count: number): Promise<void> {
-  const store = new Store(redis, log);
+  const store = new ScriptStore(redis, log);
   const now = Date.now();
   for (let from = 0; from < count; from += atOnce) {
     const graves = times(atOnce).map((place) => tombstone(now - count + from + place));

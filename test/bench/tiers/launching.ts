@@ -1,8 +1,8 @@
 import { systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
-import type { Stage } from "../../../src/browser/launch-attempt.js";
-import type { Chromium, EgressDoor, Engine } from "../../../src/browser/chromium.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { LaunchStage } from "../../../src/browser/launch-attempt.js";
+import type { Chromium, BrowserProxy, Engine } from "../../../src/browser/chromium.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import type { Egress } from "../../../src/egress/egress.js";
 import { defaultViewport } from "../../../src/spec/launch-template.js";
@@ -25,7 +25,7 @@ export interface Launcher {
   close(): Promise<void>;
 }
 
-export function makeLauncher(host: Host): Launcher {
+export function makeLauncher(host: BrowserHost): Launcher {
   const giveUp = new AbortController();
   const live = new Set<Promise<Launched>>();
   return {
@@ -45,14 +45,14 @@ export function makeLauncher(host: Host): Launcher {
 interface Launch {
   readonly engine: Engine;
   readonly way: Way;
-  readonly host: Host;
+  readonly host: BrowserHost;
   readonly signal: AbortSignal;
 }
 
 async function launch({ engine, way, host, signal }: Launch): Promise<Launched> {
   const browser = newBrowserId(onDemandHome);
-  const reachedAt: Partial<Record<Stage, number>> = {};
-  const onStage = (stage: Stage): void => void (reachedAt[stage] = systemClock.monotonic());
+  const reachedAt: Partial<Record<LaunchStage, number>> = {};
+  const onStage = (stage: LaunchStage): void => void (reachedAt[stage] = systemClock.monotonic());
   const started = systemClock.monotonic();
   const egress = await way.openEgress?.(browser);
   try {
@@ -71,6 +71,6 @@ async function launch({ engine, way, host, signal }: Launch): Promise<Launched> 
 }
 
 /** As the daemon has it: the launch has to prove it. */
-const doorOf = (egress: Egress): EgressDoor => ({
+const doorOf = (egress: Egress): BrowserProxy => ({
   proxyUrl: egress.proxyUrl, attesting: { usage: () => egress.usage() }, ...(egress.namespace !== undefined && { namespace: egress.namespace }),
 });

@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 import { pause, systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
-import { treeOf } from "../../../src/browser/resources/processes.js";
+import { processTreeOf } from "../../../src/browser/resources/processes.js";
 import type { Egress } from "../../../src/egress/egress.js";
 import { times } from "../support/runs.js";
 import type { Tier } from "./ways.js";
@@ -14,7 +14,7 @@ const settleMs = 1000;
 
 /** What all processes of a browser take, shared pages divided among their users (PSS), in KiB; NaN where that cannot be read. */
 export async function treeKiB({ pid }: Chromium): Promise<number> {
-  const pids = await treeOf(pid);
+  const pids = await processTreeOf(pid);
   return sumOf(await Promise.all(pids.map(processKiB)));
 }
 

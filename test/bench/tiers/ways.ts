@@ -1,9 +1,9 @@
 import { systemClock } from "../../../src/base/clock.js";
 import type { BrowserId } from "../../../src/base/ids.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { Egress, type EgressParts, type Listener } from "../../../src/egress/egress.js";
 import type { Namespaces } from "../../../src/egress/namespace/namespace.js";
-import { makeOwn } from "../../../src/egress/reserved-endpoints.js";
+import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
 import { openPort } from "../../../src/egress/port.js";
 import { makeResolve } from "../../../src/egress/resolve.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
@@ -22,10 +22,10 @@ export interface Tier extends Way {
 }
 
 /** The tiers of this machine, with settings as in the daemon. */
-export function tiersOf(namespaces: Namespaces, { canary }: Host): readonly Tier[] {
+export function tiersOf(namespaces: Namespaces, { canary }: BrowserHost): readonly Tier[] {
   const parts: EgressParts = {
     settings: { connectMs: 10_000, idleMs: 600_000, maxConnections: 512, bytesPerSecond: null, headerBytes: 256 * 1024 },
-    resolve: makeResolve({ clock: systemClock, limitMs: 10_000 }), own: makeOwn([{ host: "127.0.0.1", port: canary.port }]),
+    resolve: makeResolve({ clock: systemClock, limitMs: 10_000 }), own: makeReservedEndpoints([{ host: "127.0.0.1", port: canary.port }]),
     clock: systemClock, log: silentLog, meter: { request() {}, carried() {} },
   };
   const open = (browser: BrowserId, listener: Listener): Promise<Egress> =>

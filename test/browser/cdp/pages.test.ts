@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
 import { DisplayTooSmall } from "../../../src/browser/display/display.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import { PipeClient, type Target } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
@@ -9,7 +9,7 @@ import { kinds } from "../../support/browser/chromium-kinds.js";
 import { type Site, openSite } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
 
-let host: Host;
+let host: BrowserHost;
 let site: Site;
 beforeAll(async () => {
   [host, site] = await Promise.all([openTestHost(), openSite()]);

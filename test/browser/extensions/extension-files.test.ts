@@ -1,8 +1,8 @@
 import { chown, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Chromium, Room } from "../../../src/browser/chromium.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { Chromium, StartDirectories } from "../../../src/browser/chromium.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
@@ -13,7 +13,7 @@ import { until } from "../../support/browser/chromium-until.js";
 import { nextRoom, writeInto } from "../../support/archive/extension-files.js";
 import { packExtension, placeExtension } from "../../support/archive/packed-extension.js";
 
-let host: Host;
+let host: BrowserHost;
 const { launch, killAll } = makeLauncher(() => host);
 beforeAll(async () => {
   host = await openTestHost();
@@ -89,7 +89,7 @@ function expectNothing(tries: Record<string, string>): void {
 
 describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("in %s, an extension reads no file of the host", (_, given) => {
   test.each([["by its path", {}], ["by its key", { key: "bm90IGEga2V5" }]])("launched, known %s", async (__, more) => {
-    const chromium = await launch({ ...given, furnish: async ({ directories }: Room) => [await writeReader(join(directories.extensions, "reader"), more)] });
+    const chromium = await launch({ ...given, furnish: async ({ directories }: StartDirectories) => [await writeReader(join(directories.extensions, "reader"), more)] });
     expectNothing(await triesOf(chromium));
   });
 
@@ -98,7 +98,7 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("in %s, a
     const chromium = await launchChromium(spec, host);
     expect(await chromium.load([await writeReader(nextRoom(chromium))], limitMs)).toEqual({ kind: "loaded" });
     expectNothing(await triesOf(chromium));
-    const left = await chromium.leave(limitMs);
+    const left = await chromium.stopAndKeep(limitMs);
     const again = await launchChromium({ ...spec, furnish: async () => left.extensions }, host, { adopt: left });
     expectNothing(await triesOf(again));
     await again.close(limitMs);
@@ -116,7 +116,7 @@ test("one that was uninstalled may not be loaded again where it was: Chromium wo
 });
 
 test("a profile that allows an extension its files does not", async () => {
-  const furnish = async ({ directories, uid }: Room) => {
+  const furnish = async ({ directories, uid }: StartDirectories) => {
     const reader = await writeReader(join(directories.extensions, "reader"), { key: "bm90IGEga2V5" });
     const inner = join(directories.profile, "Default");
     await mkdir(inner);
@@ -143,7 +143,7 @@ test("a packed one that policy installs reads none either, whatever its own mani
   const telling = `${worker("content.js")}; tries().then((given) => fetch("${site.origin}/told?" + encodeURIComponent(JSON.stringify(given))));`;
   const asking = { permissions: ["webRequest", "webRequestBlocking", ...permissions], host_permissions: ["<all_urls>", "file:///*"] };
   const { path, remove } = await packExtension({ chromium: host.executables.chromium ?? "", manifest: asking, worker: telling });
-  await launch({ engine: "chromium", furnish: async ({ directories }: Room) => [await placeExtension(directories.extensions, "packed", path)] });
+  await launch({ engine: "chromium", furnish: async ({ directories }: StartDirectories) => [await placeExtension(directories.extensions, "packed", path)] });
   const told = await until("what it says", async () => site.requests.find((each) => each.startsWith("/told?")), 15_000);
   expectNothing(JSON.parse(decodeURIComponent(told.slice("/told?".length))) as Record<string, string>);
   await Promise.all([remove(), site.close()]);

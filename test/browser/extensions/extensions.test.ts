@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LaunchFailed } from "../../../src/browser/launch-attempt.js";
 import type { Chromium, ExtensionDirectory } from "../../../src/browser/chromium.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { PipeClient, type Target } from "../../support/browser/chromium-client.js";
@@ -16,7 +16,7 @@ import { openSite, type Site } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { marks, nextRoom, writeBrokenExtension, writeExtension, writeInto, writeRules } from "../../support/archive/extension-files.js";
 
-let host: Host;
+let host: BrowserHost;
 let site: Site;
 const { launch, killAll } = makeLauncher(() => host);
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Chromium, LaunchSpec, Room } from "../../../src/browser/chromium.js";
+import type { Chromium, LaunchSpec, StartDirectories } from "../../../src/browser/chromium.js";
 import { findForced } from "../../../src/browser/extensions/forced-extensions.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import { localRules, openTestEgress, type TestDoor, tiers } from "../../support/browser/browser-egress.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
@@ -16,7 +16,7 @@ import { until } from "../../support/browser/chromium-until.js";
 import { marks, writeExtension } from "../../support/archive/extension-files.js";
 import { packExtension, placeExtension } from "../../support/archive/packed-extension.js";
 
-let host: Host;
+let host: BrowserHost;
 let site: Site;
 let packed: { path: string; remove(): Promise<void> };
 const opened: TestDoor[] = [];
@@ -36,8 +36,8 @@ const chromium = (): string => host.executables.chromium ?? "";
 const limitMs = 20_000;
 const modes = [["headless", true], ["headful", false]] as const;
 const given = (headless: boolean): Pick<LaunchSpec, "engine" | "headless"> => ({ engine: "chromium", headless });
-const both = async ({ directories: { extensions } }: Room) => [await writeExtension(extensions, "plain"), await placeExtension(extensions, "stops", packed.path)];
-const alone = (path: string) => async ({ directories: { extensions } }: Room) => [await placeExtension(extensions, "stops", path)];
+const both = async ({ directories: { extensions } }: StartDirectories) => [await writeExtension(extensions, "plain"), await placeExtension(extensions, "stops", packed.path)];
+const alone = (path: string) => async ({ directories: { extensions } }: StartDirectories) => [await placeExtension(extensions, "stops", path)];
 
 /** What a page finds: whose content scripts ran, and what became of a request that the extension stops. */
 async function effectIn(browser: Chromium, mayStop = true): Promise<{ client: PipeClient; session: string; marked: unknown; stopped: string | undefined }> {
@@ -79,14 +79,14 @@ describe.each(modes)("%s", (_, headless) => {
     expect((await effectIn(first, false)).stopped).toBe("reached");
     site.requests.splice(0);
 
-    const left = await first.leave(limitMs);
+    const left = await first.stopAndKeep(limitMs);
     const second = await launchChromium({ ...spec, furnish: async () => [added] }, host, { adopt: left });
     expect(await effectIn(second)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
-    const again = await second.leave(limitMs);
+    const again = await second.stopAndKeep(limitMs);
     expect(again.extensions).toEqual([added]);
     const third = await launchChromium({ ...spec, furnish: async () => again.extensions }, host, { adopt: again });
     expect(await effectIn(third)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
-    const without = await third.leave(limitMs);
+    const without = await third.stopAndKeep(limitMs);
     const fourth = await launchChromium({ ...spec, furnish: async () => [] }, host, { adopt: without });
     expect(await effectIn(fourth, false)).toMatchObject({ marked: "", stopped: "reached" });
     await fourth.close(limitMs);
@@ -104,7 +104,7 @@ test.each(tiers)("it needs no way out: with egress by %s nothing but the page's 
 
 test("loaded as others are, it would stop nothing: that is why it is installed by policy", async () => {
   const { path, remove } = await packExtension({ chromium: chromium() });
-  const furnish = async ({ directories: { extensions } }: Room) => {
+  const furnish = async ({ directories: { extensions } }: StartDirectories) => {
     const placed = await placeExtension(extensions, "stops", path);
     await writeFile(join(placed.path, "update.xml"), "");
     return [await placeExtension(extensions, "plain", join(path, "../source"))];
@@ -116,7 +116,7 @@ test("loaded as others are, it would stop nothing: that is why it is installed b
 });
 
 describe("what is not installed fails the launch", () => {
-  const impatient = (): Host => ({ ...host, launchLimitMs: 6_000 });
+  const impatient = (): BrowserHost => ({ ...host, launchLimitMs: 6_000 });
   const app = { manifest_version: 2, name: "App", version: "1.2", app: { background: { scripts: ["worker.js"] } }, sockets: { udp: { send: "*" } } };
 
   test.each([
@@ -137,7 +137,7 @@ describe("what is not installed fails the launch", () => {
     ["of an absurd length", "Cr24\u0003\0\0\0\u00ff\u00ff\u00ff\u00ff", "its .crx is none of version 3"],
     ["of a header without end", "Cr24\u0003\0\0\0\u0002\0\0\0\u00ff\u00ff", "its .crx has a header that cannot be read"],
   ])("its .crx is %s", async (_, text, reason) => {
-    const furnish = async (room: Room) => {
+    const furnish = async (room: StartDirectories) => {
       const [placed] = await alone(packed.path)(room);
       await writeFile(join(placed?.path ?? "", "stops.crx"), Buffer.from(text, "latin1"));
       return placed ? [placed] : [];
@@ -146,7 +146,7 @@ describe("what is not installed fails the launch", () => {
   });
 
   test("two of the same key", async () => {
-    const furnish = async ({ directories: { extensions } }: Room) => [await placeExtension(extensions, "one", packed.path), await placeExtension(extensions, "two", packed.path)];
+    const furnish = async ({ directories: { extensions } }: StartDirectories) => [await placeExtension(extensions, "one", packed.path), await placeExtension(extensions, "two", packed.path)];
     await expect(launch({ ...given(true), furnish })).rejects.toThrow("another extension of this browser has the same key");
   });
 

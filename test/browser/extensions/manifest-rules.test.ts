@@ -1,14 +1,14 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { blockedPermissions as blockedByPolicy } from "../../../src/browser/policy/managed-policy.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { openTestHost } from "../../support/browser/chromium-host.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { blockedPermissions, manifestCases, textOf } from "../../support/archive/manifest-corpus.js";
 
-let host: Host;
+let host: BrowserHost;
 let client: PipeClient;
 const { launch, killAll } = makeLauncher(() => host);
 // Where a browser of another uid can read.

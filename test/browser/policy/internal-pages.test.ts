@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ownExtensions } from "../../../src/base/builtin-extensions.js";
-import type { Host } from "../../../src/browser/host.js";
+import { builtinExtensions } from "../../../src/base/builtin-extensions.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { whyNotOpened } from "../../../src/gateway/gates/internal-pages.js";
 import { openPlain } from "../../proof/egress/plain.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
@@ -15,7 +15,7 @@ import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 const rows = readFileSync(join(import.meta.dirname, "internal-pages.txt"), "utf8").split("\n").filter((line) => line.startsWith("chrome")).map((line) => line.split(" ") as [string, string]);
 const closed = rows.flatMap(([url, how]) => (how === "closed" ? [url] : []));
 
-let host: Host;
+let host: BrowserHost;
 const { launch, killAll } = makeLauncher(() => host);
 beforeAll(async () => {
   host = await openTestHost();
@@ -58,7 +58,7 @@ describe("a Chromium without policy has", () => {
   test("no extension of its own that nobody has judged", async () => {
     const text = await read("chrome://extensions-internals/", `document.body.innerText.startsWith("[") && document.body.innerText`) as string;
     const own = (JSON.parse(text) as { id: string; location: string }[]).filter(({ location }) => /COMPONENT/.test(location)).map(({ id }) => id);
-    expect(own).toEqual([...ownExtensions]);
+    expect(own).toEqual([...builtinExtensions]);
   });
 });
 

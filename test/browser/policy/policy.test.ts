@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { openTestHost } from "../../support/browser/chromium-host.js";
 import { withoutPrivateRoot } from "../../support/browser/rungs.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { shownPolicies } from "../../support/browser/chromium-policies.js";
 
-let host: Host;
+let host: BrowserHost;
 beforeAll(async () => {
   host = await openTestHost();
 });

@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { Chromium, Furnish, LaunchSpec } from "../../../src/browser/chromium.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { Chromium, FillWorkspace, LaunchSpec } from "../../../src/browser/chromium.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import { packProfile } from "../../../src/browser/profile/pack-profile.js";
-import { isLiving, treeOf } from "../../../src/browser/resources/processes.js";
+import { isLiving, processTreeOf } from "../../../src/browser/resources/processes.js";
 import { unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
@@ -15,7 +15,7 @@ import { kinds } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type LoginSite, openLoginSite } from "../../support/browser/login-site.js";
 
-let host: Host;
+let host: BrowserHost;
 let site: LoginSite;
 const started: Chromium[] = [];
 beforeAll(async () => {
@@ -43,7 +43,7 @@ async function openIn(chromium: Chromium): Promise<(expression: string) => Promi
 }
 
 async function findProcesses({ pid }: Chromium, word: string): Promise<number[]> {
-  const tree = await treeOf(pid);
+  const tree = await processTreeOf(pid);
   return tree.filter((each) => readFileSync(`/proc/${each}/cmdline`, "latin1").includes(word));
 }
 
@@ -53,7 +53,7 @@ test.each(kinds)("%s: what a page stored is kept however slow the process is tha
   const renderers = await findProcesses(first, "--type=renderer");
   const writers = await findProcesses(first, "storage.mojom.StorageService");
   for (const writer of writers) process.kill(writer, "SIGSTOP");
-  const leaving = first.leave(20_000);
+  const leaving = first.stopAndKeep(20_000);
   await until("the pages' processes gone", async () => !(await Promise.all(renderers.map(isLiving))).includes(true));
   // It answers for as long as it has not been asked to exit.
   for (let probes = 0; probes < 20; probes += 1) await first.probe(10_000).catch(() => first.exited);
@@ -61,7 +61,7 @@ test.each(kinds)("%s: what a page stored is kept however slow the process is tha
   const left = await leaving;
   const tar = await buffer(packProfile(left));
   await left.discard();
-  const furnish: Furnish = async (room) => {
+  const furnish: FillWorkspace = async (room) => {
     await unpackProfile(Readable.from([tar]), room, { maxBytes: 2 ** 30, maxFiles: 10_000 });
     return [];
   };

@@ -5,7 +5,7 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { directoriesOf, makeDirectories, newWorkspaceName } from "../../../src/browser/directories.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { etcDirectory } from "../../../src/browser/isolation/ladder.js";
 import { startWalled } from "../../../src/browser/isolation/syscall-filter.js";
 import { makeEtc } from "../../../src/browser/isolation/system-files.js";
@@ -44,7 +44,7 @@ const intruder = `
   print "$name ran\\n";
 `;
 
-let host: Host;
+let host: BrowserHost;
 beforeAll(async () => {
   const scratchDirectory = newScratchDirectory();
   host = await openTestHost({ scratchDirectory, readablePaths: [perl] });

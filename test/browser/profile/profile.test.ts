@@ -7,9 +7,9 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { extract, pack } from "tar-stream";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Chromium, Furnish, LaunchSpec, Left, Room } from "../../../src/browser/chromium.js";
+import type { Chromium, FillWorkspace, LaunchSpec, KeptWorkspace, StartDirectories } from "../../../src/browser/chromium.js";
 import { directoriesOf, makeDirectories } from "../../../src/browser/directories.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import { mendProfile } from "../../../src/browser/profile/mend-profile.js";
 import { packProfile } from "../../../src/browser/profile/pack-profile.js";
@@ -22,10 +22,10 @@ import { kinds } from "../../support/browser/chromium-kinds.js";
 import { writeExtension } from "../../support/archive/extension-files.js";
 import { type LoginSite, lookAround, moveIn, openLoginSite } from "../../support/browser/login-site.js";
 
-let host: Host;
+let host: BrowserHost;
 let site: LoginSite;
 const started: Chromium[] = [];
-const lefts: Left[] = [];
+const lefts: KeptWorkspace[] = [];
 beforeAll(async () => {
   [host, site] = await Promise.all([openTestHost(), openLoginSite()]);
 });
@@ -40,7 +40,7 @@ afterAll(async () => {
 
 const limitMs = 20_000;
 const limits = { maxBytes: 2 ** 30, maxFiles: 10_000 };
-const from = (tar: Buffer): Furnish => async (room) => {
+const from = (tar: Buffer): FillWorkspace => async (room) => {
   await unpackProfile(Readable.from([tar]), room, limits);
   return [];
 };
@@ -58,8 +58,8 @@ async function open(chromium: Chromium, path: string): Promise<{ client: PipeCli
   return { client, session };
 }
 
-async function leave(chromium: Chromium): Promise<Left> {
-  const left = await chromium.leave(limitMs);
+async function leave(chromium: Chromium): Promise<KeptWorkspace> {
+  const left = await chromium.stopAndKeep(limitMs);
   lefts.push(left);
   return left;
 }
@@ -146,7 +146,7 @@ test("a site that works offline does so from the packed profile", async () => {
 });
 
 test("the start URL is opened, and no extension of the browser that was packed comes along", async () => {
-  const furnish: Furnish = async ({ directories }) => [await writeExtension(directories.extensions, "theirs")];
+  const furnish: FillWorkspace = async ({ directories }) => [await writeExtension(directories.extensions, "theirs")];
   const { tar } = await livedIn(launchSpec({ engine: "chromium", headless: false, furnish }));
   const second = await start(launchSpec({ engine: "chromium", headless: false, furnish: from(tar), startUrl: `${site.origin}/start` }));
   const client = new PipeClient(second);
@@ -156,13 +156,13 @@ test("the start URL is opened, and no extension of the browser that was packed c
 
 describe("by hand", () => {
   const uid = process.getuid?.() === 0 ? 300_123 : null;
-  let room: Room;
+  let room: StartDirectories;
   let scratch: string;
   beforeAll(async () => {
     scratch = await mkdtemp(join(tmpdir(), "remuda-profile-"));
   });
   afterAll(() => rm(scratch, { recursive: true, force: true }));
-  const newRoom = async (signal: AbortSignal = new AbortController().signal): Promise<Room> => {
+  const newRoom = async (signal: AbortSignal = new AbortController().signal): Promise<StartDirectories> => {
     const directories = directoriesOf(scratch, newBrowserId(onDemandHome));
     await makeDirectories(directories, uid);
     room = { directories, uid, signal };

@@ -3,7 +3,7 @@ import { systemClock } from "../../../src/base/clock.js";
 import { Cdp } from "../../../src/browser/cdp/cdp.js";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
 import { differencesBetween, type Fingerprint, takeFingerprint } from "../../../src/browser/reset/fingerprint.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { findTraces } from "../../../src/browser/reset/origin-traces.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { type Dirt, dirt, type Work } from "../../support/browser/chromium-dirt.js";
@@ -13,7 +13,7 @@ import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { type Site, openSite } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
 
-let host: Host;
+let host: BrowserHost;
 let site: Site;
 beforeAll(async () => {
   [host, site] = await Promise.all([openTestHost(), openSite()]);

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import type { Cgroup, Cgroups } from "../../../src/browser/resources/cgroup.js";
+import type { Cgroup, DaemonCgroup } from "../../../src/browser/resources/cgroup.js";
 import { findCgroups } from "../../../src/browser/resources/cgroup.js";
 import { parseMounts } from "../../../src/browser/resources/cgroup-hierarchy.js";
 import { killAll } from "../../../src/browser/resources/processes.js";
@@ -15,7 +15,7 @@ import { until } from "../../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;
 const limits = { memoryBytes: 2 ** 28, tasks: 32 };
-let cgroups: Cgroups;
+let cgroups: DaemonCgroup;
 beforeAll(async () => {
   const found = isRoot ? await findCgroups(`remuda-test-${process.pid}`) : undefined;
   if (found) cgroups = found;

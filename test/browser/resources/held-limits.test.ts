@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { usualLimits } from "../../../src/browser/resources/limits.js";
 import { mountsBelow } from "../../../src/browser/resources/mounts.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
@@ -12,7 +12,7 @@ import { until } from "../../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;
 const maxTasks = 200;
-let host: Host;
+let host: BrowserHost;
 let site: Site;
 beforeAll(async () => {
   const limits = { ...usualLimits, maxScratchBytes: 64 * 2 ** 20, maxTasks };

@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import type { Cgroups } from "../../../src/browser/resources/cgroup.js";
+import type { DaemonCgroup } from "../../../src/browser/resources/cgroup.js";
 import { findPrlimit, limitsInForce, limitsInside, parseHardLimits, type Prlimit, usualLimits } from "../../../src/browser/resources/limits.js";
 
-const cgroups = (holds: Partial<Cgroups["holds"]>): Cgroups => ({
+const cgroups = (holds: Partial<DaemonCgroup["holds"]>): DaemonCgroup => ({
   holds: { memory: "none", pids: "none", cpu: "none", io: "none", cpuacct: "none", ...holds },
   tops: [], make: () => Promise.reject(new Error("none is made here")), close: async () => {},
 });

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import { type Cgroup, type Cgroups, findCgroups } from "../../../src/browser/resources/cgroup.js";
+import { type Cgroup, type DaemonCgroup, findCgroups } from "../../../src/browser/resources/cgroup.js";
 import { killAll } from "../../../src/browser/resources/processes.js";
 import { removeCgroup } from "../../../src/browser/resources/process-tree.js";
 import { findYieldKind, nextUse, type Use, usedMsAt, Yielding } from "../../../src/browser/resources/yielding.js";
@@ -16,7 +16,7 @@ const limitMs = 30_000;
 const most = 25;
 /** Also where the machine has little time for a test. */
 const leastBusy = 5;
-let cgroups: Cgroups;
+let cgroups: DaemonCgroup;
 beforeAll(async () => {
   const found = isRoot ? await findCgroups(`remuda-test-yielding-${process.pid}`) : undefined;
   if (found) cgroups = found;

@@ -3,7 +3,7 @@ import type { Params } from "../../../src/gateway/cdp/command.js";
 import { defaultGate } from "../../../src/gateway/gates/default-gate.js";
 import { isWithin } from "../../../src/gateway/gates/file-commands.js";
 import { makeGate, pass } from "../../../src/gateway/gates/gate.js";
-import { isClosedTarget, isFileUrl, isOwnPage, whyNotOpened } from "../../../src/gateway/gates/internal-pages.js";
+import { isClosedTarget, isFileUrl, isInternalPage, whyNotOpened } from "../../../src/gateway/gates/internal-pages.js";
 
 const viewer = "mhjfbmdgcfjbbpaeojofohoefgiehjai";
 const another = "abcdefghijklmnopabcdefghijklmnop";
@@ -28,12 +28,12 @@ describe("pages of the browser itself", () => {
     "chrome://inspect", "CHROME://quit", " chr\nome://version", "view-source:chrome://gpu", "chrome:version", "chrome-untrusted://print/",
     "devtools://devtools/bundled/inspector.html", "about:inspect", "about:blankx", "about:version?blank", "isolated-app://x/", "chrome-native://x",
     `chrome-extension://${viewer}/index.html`, `view-source:CHROME-extension://${viewer.toUpperCase()}`,
-  ])("%j is one", (url) => expect(isOwnPage(url)).toBe(true));
+  ])("%j is one", (url) => expect(isInternalPage(url)).toBe(true));
 
   test.each([
     "", "about:blank", "about:blank#x", "about:blank?x", "about:srcdoc", "https://chrome/", "https://a.b/?u=chrome://inspect", "chrome-extension://x/a.html", `https://a.b/${viewer}`, `chrome-extension://${another}/?${viewer}`,
     "data:text/html,chrome://inspect", "chromes://x",
-  ])("%j is none", (url) => expect(isOwnPage(url)).toBe(false));
+  ])("%j is none", (url) => expect(isInternalPage(url)).toBe(false));
 });
 
 describe("a client may have opened", () => {

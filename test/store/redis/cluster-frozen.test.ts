@@ -6,8 +6,8 @@ import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
 import { connect, connectForMessages, connectForQueues, keepAlive } from "../../../src/store/redis/connect.js";
 import { queuePrefix } from "../../../src/store/redis/keys.js";
-import { Store } from "../../../src/store/redis/redis.js";
-import { listenAsNode, RedisWire } from "../../../src/store/messages.js";
+import { ScriptStore } from "../../../src/store/redis/redis.js";
+import { listenAsNode, RedisMessages } from "../../../src/store/messages.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { nodeA } from "../../support/store/pool-bed.js";
@@ -26,8 +26,8 @@ const freeze = (): void => cluster.proxies.forEach((proxy) => proxy.freeze());
 const tags = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const recoveryMs = 20_000;
 
-async function openStore(): Promise<Store> {
-  const store = new Store(connect(options()), silentLog);
+async function openStore(): Promise<ScriptStore> {
+  const store = new ScriptStore(connect(options()), silentLog);
   onTestFinished(() => store.close());
   await store.open(new AbortController().signal);
   return store;
@@ -59,7 +59,7 @@ test("messages and jobs go again over a cluster whose connections have died", as
   const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandHome), claim: claim as ClaimId });
   const say = async (): Promise<boolean> => {
     const before = heard.length;
-    await new RedisWire(store).toNode(nodeA, message).catch(() => {});
+    await new RedisMessages(store).toNode(nodeA, message).catch(() => {});
     return before > 0;
   };
   await until("a message", say);

@@ -6,8 +6,8 @@ import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
 import { connectAlone, connectForMessages, connectForQueues, keepAlive } from "../../../src/store/redis/connect.js";
 import { queuePrefix } from "../../../src/store/redis/keys.js";
-import { Store } from "../../../src/store/redis/redis.js";
-import { listenAsNode, RedisWire } from "../../../src/store/messages.js";
+import { ScriptStore } from "../../../src/store/redis/redis.js";
+import { listenAsNode, RedisMessages } from "../../../src/store/messages.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { nodeA } from "../../support/store/pool-bed.js";
@@ -28,14 +28,14 @@ afterEach(async () => {
 const limitMs = 400;
 const options = () => ({ url: proxy.url, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs });
 
-async function openStore(): Promise<Store> {
-  const store = new Store(connectAlone(options()), silentLog);
+async function openStore(): Promise<ScriptStore> {
+  const store = new ScriptStore(connectAlone(options()), silentLog);
   onTestFinished(() => store.close());
   await store.open(new AbortController().signal);
   return store;
 }
 const nameKey = () => "remuda:{test}:names";
-const reserve = (store: Store, request = newRequestId()) =>
+const reserve = (store: ScriptStore, request = newRequestId()) =>
   store.run("reserve-name", nameKey, { field: `pool:${request}`, owner: "one", home: "000000000000", graceMs: 60_000 });
 const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandHome), lease: "lease" as LeaseId, why: "over" };
 
@@ -86,7 +86,7 @@ test("a subscription whose connection has died hears again, and says that it may
   const parts = { store, clock: systemClock, log: silentLog, limitMs, connect: () => connectForMessages(options()) };
   const ears = await listenAsNode(parts, nodeA, { onMessage: (given) => void heard.push(given), onAgain: () => (agains += 1) });
   onTestFinished(() => ears.close());
-  const wire = new RedisWire(store);
+  const wire = new RedisMessages(store);
   await wire.toNode(nodeA, message);
   await until("the first", () => heard.length === 1);
   proxy.freeze("subscriptions");
@@ -105,7 +105,7 @@ test("a subscription on a Redis that nobody speaks to any more follows those who
   const ears = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs, connect }, nodeA, { onMessage: (given) => void heard.push(given) });
   onTestFinished(() => ears.close());
   place = proxy.url;
-  const wire = new RedisWire(store);
+  const wire = new RedisMessages(store);
   await until("it hears", async () => {
     await wire.toNode(nodeA, message);
     return heard.length > 0;

@@ -2,14 +2,14 @@ import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
 import { type ClaimId, type LeaseId, newBrowserId, onDemandHome } from "../../../src/base/ids.js";
-import { redisPlaces } from "../../../src/daemon/reserved-endpoints.js";
+import { redisEndpoints } from "../../../src/daemon/reserved-endpoints.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
 import { connectAlone, connectForMessages, connectForQueues } from "../../../src/store/redis/connect.js";
 import { queuePrefix } from "../../../src/store/redis/keys.js";
-import { Store } from "../../../src/store/redis/redis.js";
+import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { sentinelsIn } from "../../../src/store/redis/sentinels.js";
-import { listenAsNode, RedisWire } from "../../../src/store/messages.js";
+import { listenAsNode, RedisMessages } from "../../../src/store/messages.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { nodeA } from "../../support/store/pool-bed.js";
@@ -24,7 +24,7 @@ test("a URL of sentinels names each, their master and whoever asks", () => {
     sentinels: [{ host: "one.example", port: 26_380 }, { host: "two.example", port: 26_379 }, { host: "fd00::1", port: 7 }],
   });
   // Closed to browsers, as Redis itself is.
-  expect(redisPlaces(url)).toEqual([{ host: "one.example", port: 26_380 }, { host: "two.example", port: 26_379 }, { host: "fd00::1", port: 7 }]);
+  expect(redisEndpoints(url)).toEqual([{ host: "one.example", port: 26_380 }, { host: "two.example", port: 26_379 }, { host: "fd00::1", port: 7 }]);
 });
 
 test.each([["in clear text", false], ["by TLS", true]])("commands, messages and jobs, %s, follow the master that sentinels name, also from one that stands still", async (_, isSecure) => {
@@ -32,7 +32,7 @@ test.each([["in clear text", false], ["by TLS", true]])("commands, messages and 
   onTestFinished(() => pair.stop());
   if (isSecure) await trustAny(pair.sentinelUrl);
   const options = { url: pair.sentinelUrl, isCluster: false, ...limits };
-  const store = new Store(connectAlone(options), silentLog);
+  const store = new ScriptStore(connectAlone(options), silentLog);
   onTestFinished(() => store.close());
   await store.open(new AbortController().signal);
   const heard: NodeMessage[] = [];
@@ -47,7 +47,7 @@ test.each([["in clear text", false], ["by TLS", true]])("commands, messages and 
   await until("it is written", () => store.ask((client) => client.set("remuda:{test}:x", "x")).catch(() => undefined), 20_000);
   const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandHome), lease: "lease" as LeaseId, why: "over" };
   await until("a message", async () => {
-    await new RedisWire(store).toNode(nodeA, message).catch(() => {});
+    await new RedisMessages(store).toNode(nodeA, message).catch(() => {});
     return heard.length > 0;
   }, 20_000);
   const connection = connectForQueues(options, silentLog);
@@ -68,7 +68,7 @@ test.each([["in clear text", false], ["by TLS", true]])("commands, messages and 
 async function trustAny(url: string): Promise<void> {
   const said: string[] = [];
   const log = { ...silentLog, warn: (fields: object) => void said.push(JSON.stringify(fields)) };
-  const store = new Store(connectAlone({ url, isCluster: false, ...limits }), log);
+  const store = new ScriptStore(connectAlone({ url, isCluster: false, ...limits }), log);
   const stopping = new AbortController();
   const opening = store.open(stopping.signal).catch(() => {});
   // A connection whose certificate is refused is closed; ioredis does not say why.
@@ -83,7 +83,7 @@ async function trustAny(url: string): Promise<void> {
 
 test("while no sentinel answers a command is the store's trouble, not a wait without end", async () => {
   const options = { url: "redis+sentinel://127.0.0.1:1/herd", isCluster: false, ...limits };
-  const store = new Store(connectAlone(options), silentLog);
+  const store = new ScriptStore(connectAlone(options), silentLog);
   const stopping = new AbortController();
   const opening = store.open(stopping.signal).catch(() => {});
   onTestFinished(async () => {

@@ -12,7 +12,7 @@ import type { ClaimId } from "../../../src/base/ids.js";
 import { Queues } from "../../../src/schedule/queues.js";
 import { connectAlone, connectForQueues } from "../../../src/store/redis/connect.js";
 import { queuePrefix } from "../../../src/store/redis/keys.js";
-import { Store } from "../../../src/store/redis/redis.js";
+import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { nodeA } from "../../support/store/pool-bed.js";
@@ -26,17 +26,17 @@ beforeEach(async () => {
 afterEach(() => redis.stop());
 
 const limitMs = 1000;
-async function openStore(url: string): Promise<Store> {
-  const store = new Store(connectAlone({ url, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs }), silentLog);
+async function openStore(url: string): Promise<ScriptStore> {
+  const store = new ScriptStore(connectAlone({ url, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs }), silentLog);
   onTestFinished(() => store.close());
   await store.open(new AbortController().signal);
   return store;
 }
 const nameKey = () => "remuda:{test}:names";
-const reserve = (store: Store, request = newRequestId()) =>
+const reserve = (store: ScriptStore, request = newRequestId()) =>
   store.run("reserve-name", nameKey, { field: `pool:${request}`, owner: "one", home: "000000000000", graceMs: 60_000 });
-const write = (store: Store) => store.ask((client) => client.set("remuda:{test}:x", "x"));
-const writeAll = (store: Store) => store.ask((client) => client.multi().set("remuda:{test}:x", "x").exec());
+const write = (store: ScriptStore) => store.ask((client) => client.set("remuda:{test}:x", "x"));
+const writeAll = (store: ScriptStore) => store.ask((client) => client.multi().set("remuda:{test}:x", "x").exec());
 const unavailable = { code: "store_unavailable" };
 
 /** What makes a Redis refuse, and what makes it take things again. */
@@ -121,7 +121,7 @@ test("a Redis that still reads its file is waited for", async () => {
     await once(second, "exit");
     await rm(folder, { recursive: true });
   });
-  const store = new Store(connectAlone({ url: `redis://127.0.0.1:${port}`, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs }), silentLog);
+  const store = new ScriptStore(connectAlone({ url: `redis://127.0.0.1:${port}`, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs }), silentLog);
   onTestFinished(() => store.close());
   await store.open(new AbortController().signal);
   expect((await reserve(store)).kind).toBe("reserved");

@@ -22,13 +22,13 @@ async function openSaves(archives) {
   const { makeProfileArchives } = await from("archive/profile-archives.js");
   const { openStaging } = await from("archive/staging.js");
   const { StreamSeal } = await from("archive/stream-seal.js");
-  const { RedisProfiles } = await from("store/profile-store.js");
-  const [{ connectAlone }, { Store }] = await Promise.all([from("store/redis/connect.js"), from("store/redis/redis.js")]);
+  const { RedisProfileStore } = await from("store/profile-store.js");
+  const [{ connectAlone }, { ScriptStore }] = await Promise.all([from("store/redis/connect.js"), from("store/redis/redis.js")]);
   const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
-  const store = new Store(connectAlone({ url: wishes.redisUrl, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), log);
+  const store = new ScriptStore(connectAlone({ url: wishes.redisUrl, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), log);
   await store.open(new AbortController().signal);
   return makeProfileArchives({
-    profiles: new RedisProfiles(store, "default"), archives, staging: await openStaging(join(wishes.directory, "staging")),
+    profiles: new RedisProfileStore(store, "default"), archives, staging: await openStaging(join(wishes.directory, "staging")),
     seal: new StreamSeal(new Secret(wishes.key)), maxBytes: 2 ** 40, open: (digest) => archives.open(digest),
   });
 }

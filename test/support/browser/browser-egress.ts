@@ -1,5 +1,5 @@
-import type { Host } from "../../../src/browser/host.js";
-import type { EgressDoor } from "../../../src/browser/chromium.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
+import type { BrowserProxy } from "../../../src/browser/chromium.js";
 import { findTool } from "../../../src/browser/executable.js";
 import { systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
@@ -23,7 +23,7 @@ export const localRules: Rules = { ...publicRules, privates: [{ kind: "range", a
 export interface TestDoor {
   readonly egress: Egress;
   /** For `LaunchSpec.egress`, with nothing to prove. */
-  readonly door: EgressDoor;
+  readonly door: BrowserProxy;
 }
 
 export async function openListener(tier: Tier): Promise<Listener> {
@@ -39,7 +39,7 @@ export async function openListener(tier: Tier): Promise<Listener> {
 }
 
 /** An egress for one browser of the host, whose canary is closed to it. */
-export async function openTestEgress(tier: Tier, rules: Rules, { canary }: Pick<Host, "canary">): Promise<TestDoor> {
+export async function openTestEgress(tier: Tier, rules: Rules, { canary }: Pick<BrowserHost, "canary">): Promise<TestDoor> {
   const settings = { connectMs: 2_000, idleMs: 60_000, maxConnections: 100, bytesPerSecond: null, headerBytes: 65_536 };
   const egress = await Egress.open({ browser: newBrowserId(onDemandHome), rules, listener: await openListener(tier) }, {
     settings, clock: systemClock, log: silentLog, resolve: makeResolve({ clock: systemClock, limitMs: 2_000 }),

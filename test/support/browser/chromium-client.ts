@@ -1,5 +1,5 @@
 import type { Chromium } from "../../../src/browser/chromium.js";
-import { firstClientId, type Frame, peek, wholeOf } from "../../../src/browser/cdp/frame.js";
+import { firstClientId, type Frame, summarize, wholeOf } from "../../../src/browser/cdp/frame.js";
 import { until } from "./chromium-until.js";
 
 interface Message {
@@ -67,7 +67,7 @@ export class PipeClient {
   }
 
   #take(frame: Frame): void {
-    const { id, method } = peek(frame);
+    const { id, method } = summarize(frame);
     if (id !== undefined && id > firstClientId) this.#pending.get(id)?.(JSON.parse(wholeOf(frame).toString()) as Message);
     else if (method !== undefined) this.events.push(JSON.parse(wholeOf(frame).toString()) as Message);
   }

@@ -4,7 +4,7 @@ import { systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
 import type { Log } from "../../../src/base/log.js";
 import type { LaunchSpec } from "../../../src/browser/chromium.js";
-import { type Host, type HostSettings, openHost } from "../../../src/browser/host.js";
+import { type BrowserHost, type HostSettings, openHost } from "../../../src/browser/host.js";
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silentLog };
 
@@ -12,7 +12,7 @@ export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, ch
 export const newScratchDirectory = (): string =>
   mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : "/tmp", "remuda-test-"));
 
-export function openTestHost(settings: Partial<HostSettings> = {}): Promise<Host> {
+export function openTestHost(settings: Partial<HostSettings> = {}): Promise<BrowserHost> {
   const scratchDirectory = settings.scratchDirectory ?? newScratchDirectory();
   return openHost({ launchLimitMs: 20_000, ...settings, scratchDirectory }, { clock: systemClock, log: silentLog });
 }

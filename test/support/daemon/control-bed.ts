@@ -1,15 +1,15 @@
-import type { ControlMessage, NodeAnswer } from "../../../src/pool/ports/messages.js";
+import type { ControlMessage, NodeReply } from "../../../src/pool/ports/messages.js";
 import { homeOf, newControlId, newRequestId, type PoolId } from "../../../src/base/ids.js";
 import { makeAcquire } from "../../../src/lease/acquire.js";
 import type { Browser } from "../../../src/pool/browser.js";
-import { Configs } from "../../../src/pool/launch-templates.js";
+import { SessionReader } from "../../../src/pool/launch-templates.js";
 import { deliver } from "../../../src/daemon/control.js";
-import { Desk } from "../../../src/lease/waiters.js";
+import { Waiters } from "../../../src/lease/waiters.js";
 import { Grants } from "../../../src/lease/grants.js";
 import type { Caller } from "../../../src/spec/paging.js";
 import { makeCreatePool, makeGetPool, makeRemovePool, makeUpdatePool } from "../../../src/pool/pool-operations.js";
-import type { Homes, Jobs } from "../../../src/pool/ports/pool-store.js";
-import type { Projects } from "../../../src/pool/ports/project-store.js";
+import type { PoolStore, Jobs } from "../../../src/pool/ports/pool-store.js";
+import type { ProjectStore } from "../../../src/pool/ports/project-store.js";
 import type { NodeReports } from "../../../src/pool/ports/node-reports.js";
 import type { References } from "../../../src/registry/references.js";
 import { makeRelease, makeRemoveSession } from "../../../src/lease/release.js";
@@ -35,12 +35,12 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   const server = await startRedis();
   const bed: StoreBed = await openStoreBed(server, { project, limits: { maxSessions: options.maxSessions ?? null } });
   const broken: Broken = new Set();
-  const homes = failing<Homes>(bed.homes, broken);
-  const projects = failing<Projects>(bed.projects, broken);
+  const homes = failing<PoolStore>(bed.homes, broken);
+  const projects = failing<ProjectStore>(bed.projects, broken);
   const jobs = failing<Jobs>({ add: async (more) => void bed.jobs.push(...more) }, broken);
   const control = newControlId();
   const clock = new DrivenClock();
-  const desk = new Desk(clock);
+  const desk = new Waiters(clock);
   const grants = new Grants(control, { homes, projects, desk, clock, log: silentLog, beatPeriodMs: 1000 });
   const messages: ControlMessage[] = [];
   const connect = () => connectForMessages({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 });
@@ -51,12 +51,12 @@ export async function openControlBed(project: string, options: { maxSessions?: n
     },
   });
   const refs: References = { proxies: bed.proxies, profiles: bed.profiles, extensions: bed.extensions };
-  const configs = new Configs(homes, refs);
+  const configs = new SessionReader(homes, refs);
   const lending = { homes, projects, desk, grants, configs, control };
   const defaults = { fillRatePerMinute: 6000, maxFillRatePerMinute: null, engine: "chromium" as const, privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
   const poolPorts = { homes, projects, ...refs, defaults, region: "us-east", maxPoolSize: 1000, pooledSessions: 20, maxPools: 10, kick() {} };
   const asked: unknown[] = [];
-  let nodeAnswer: NodeAnswer["kind"] = "done";
+  let nodeAnswer: NodeReply["kind"] = "done";
   let nodeText: string | undefined;
   let whileAsked: (browser: Browser) => Promise<unknown> = async () => {};
   const sessionPorts = {

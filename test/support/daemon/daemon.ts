@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { vi } from "vitest";
 import { type Clock, systemClock } from "../../../src/base/clock.js";
 import { openConfig } from "../../../src/config/config.js";
-import { startOnGround } from "../../../src/daemon/boot.js";
+import { boot } from "../../../src/daemon/boot.js";
 import { roles } from "../../../src/daemon/roles.js";
 import { makeLog } from "../../../src/observe/log.js";
 import { nothing, takeCensus } from "../browser/chromium-census.js";
@@ -118,7 +118,7 @@ export async function startDaemon(wishes: Wishes & { clock?: Clock } = {}): Prom
   const lines: string[] = [];
   const log = makeLog({ level: "debug" }, { write: (line) => void lines.push(line) });
   const stopping = new AbortController();
-  const stops = await startOnGround(roles[config.role], config, {
+  const stops = await boot(roles[config.role], config, {
     log, clock: wishes.clock ?? systemClock, stopping: stopping.signal, hurry: new AbortController().signal,
     fail: (error) => log.error({ error }, "daemon failed"),
   });

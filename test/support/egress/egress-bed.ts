@@ -1,7 +1,7 @@
 import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
 import { systemClock } from "../../../src/base/clock.js";
 import { Egress, type EgressParts, type EgressSettings, type Listener } from "../../../src/egress/egress.js";
-import { makeOwn } from "../../../src/egress/reserved-endpoints.js";
+import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
 import { openPort } from "../../../src/egress/port.js";
 import type { Resolve } from "../../../src/egress/resolve.js";
 import type { Rules } from "../../../src/egress/rules.js";
@@ -46,7 +46,7 @@ export async function openEgress(rules: Rules, { settings = {}, parts = {}, list
   const outcomes: string[] = [];
   const carried = { sent: 0, received: 0 };
   const egress = await Egress.open({ browser: newBrowserId(onDemandHome), rules, listener }, {
-    settings: { ...egressSettings, ...settings }, resolve: resolveBy({}), own: makeOwn([]), clock: systemClock, log,
+    settings: { ...egressSettings, ...settings }, resolve: resolveBy({}), own: makeReservedEndpoints([]), clock: systemClock, log,
     meter: { request: (_, outcome) => void outcomes.push(outcome), carried: (_, direction, bytes) => void (carried[direction] += bytes) },
     ...parts,
   });

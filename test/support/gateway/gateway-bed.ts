@@ -8,8 +8,8 @@ import { Activity } from "../../../src/gateway/activity.js";
 import { Bridge } from "../../../src/gateway/cdp/bridge.js";
 import { Gateway } from "../../../src/gateway/gateway.js";
 import { defaultGate } from "../../../src/gateway/gates/default-gate.js";
-import { defaultLimits, type Limits } from "../../../src/gateway/limits.js";
-import type { GatewayPorts, LocalBrowser, NodeAddress, Visiting } from "../../../src/gateway/ports.js";
+import { defaultGatewayLimits, type GatewayLimits } from "../../../src/gateway/limits.js";
+import type { GatewayPorts, LocalBrowser, NodeAddress, Registration } from "../../../src/gateway/ports.js";
 import { tokenOf } from "../../../src/base/crypto/lease-token.js";
 import { builtJudge } from "./built-judge.js";
 import { silentLog } from "../browser/chromium-host.js";
@@ -29,7 +29,7 @@ export interface GatewayBed {
   readonly port: number;
   readonly counts: Counts;
   readonly gateway: Gateway;
-  readonly registered: Visiting[];
+  readonly registered: Registration[];
   /** Answers `connect` from here on. */
   connects: GatewayPorts["connect"];
   local(browser: BrowserId): LocalBrowser;
@@ -43,7 +43,7 @@ export interface GatewayBed {
 }
 
 export interface BedOptions {
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Partial<GatewayLimits>;
   findAddress?(browser: BrowserId): Promise<NodeAddress | undefined>;
   unreachable?(address: NodeAddress): void;
   curl?: LocalBrowser["curl"];
@@ -62,7 +62,7 @@ export async function openGatewayBed(chromiums: readonly Chromium[], options: Be
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
-  const registered: Visiting[] = [];
+  const registered: Registration[] = [];
   const bed: { connects: GatewayPorts["connect"] } = {
     connects: async ({ browser, lease }) =>
       leases.get(browser) === lease ? { kind: "connected" } : { kind: "gone", reason: "released" },
@@ -84,7 +84,7 @@ export async function openGatewayBed(chromiums: readonly Chromium[], options: Be
       },
     },
     clock: systemClock, log: silentLog, secret: bedSecret, publicUrl: `http://127.0.0.1:${port}`, gate: defaultGate,
-    limits: { ...defaultLimits, ...options.limits }, judgeScript: await builtJudge(),
+    limits: { ...defaultGatewayLimits, ...options.limits }, judgeScript: await builtJudge(),
   });
   server.on("upgrade", (incoming, socket, head) => gateway.upgrade(incoming, socket, head));
   server.on("request", (incoming, response) => {

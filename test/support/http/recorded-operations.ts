@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { type Done, done, type Refusal } from "../../../src/base/errors.js";
 import type { BrowserId, Digest, ExtensionId, LeaseId, NodeId, PoolId, ProfileId, ProxyId } from "../../../src/base/ids.js";
-import type { PoolConfig } from "../../../src/spec/launch-template.js";
+import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import type { Granted, PoolOperations, SessionOperations } from "../../../src/pool/operations.js";
 import type { Pool } from "../../../src/pool/pool.js";
 import type { Session, Tombstone } from "../../../src/pool/session.js";
@@ -9,7 +9,7 @@ import type { Extension, ExtensionOperations } from "../../../src/registry/exten
 import type { Profile, ProfileOperations } from "../../../src/registry/profiles/profile.js";
 import type { Proxy, ProxyOperations } from "../../../src/registry/proxies/proxy.js";
 
-export const poolConfig: PoolConfig = {
+export const poolConfig: PoolSpec = {
   size: 2, fill_rate_per_minute: 25, timeout_seconds: 600, reset_on_release: "none", name: "herd",
   headless: true, stealth: false, kiosk_mode: false, engine: "chromium", memory: "1GiB",
   viewport: { width: 1920, height: 1080, refresh_rate: 25 },

@@ -16,8 +16,8 @@ import { makeProfileArchives, openFrom } from "../../../src/archive/profile-arch
 import { openStaging } from "../../../src/archive/staging.js";
 import { StreamSeal } from "../../../src/archive/stream-seal.js";
 import type { ProfileArchives } from "../../../src/registry/profiles/profile.js";
-import { RedisExtensions } from "../../../src/store/extension-store.js";
-import { RedisProfiles } from "../../../src/store/profile-store.js";
+import { RedisExtensionStore } from "../../../src/store/extension-store.js";
+import { RedisProfileStore } from "../../../src/store/profile-store.js";
 import type { FakeExtension } from "../browser/chromium-fake.js";
 import type { StoreBed } from "../store/store-bed.js";
 
@@ -30,8 +30,8 @@ export interface ExtensionFiles {
 
 /** Real archives, registries and a cache, in a directory of their own. */
 export interface MakingsBed {
-  readonly extensions: RedisExtensions;
-  readonly profiles: RedisProfiles;
+  readonly extensions: RedisExtensionStore;
+  readonly profiles: RedisProfileStore;
   readonly archives: ProfileArchives;
   readonly cache: ArchiveCache;
   /** Keeps an archive. */
@@ -49,7 +49,7 @@ export async function openMakingsBed({ store, project }: Pick<StoreBed, "store" 
   const kept = new DirectoryArchives(join(directory, "archives"), systemClock);
   const staging = await openStaging(join(directory, "staging"));
   const cache = await openCache({ archives: kept, directory: join(directory, "cache"), maxBytes: 2 ** 30, onFault() {} });
-  const [extensions, profiles] = [new RedisExtensions(store, project), new RedisProfiles(store, project)];
+  const [extensions, profiles] = [new RedisExtensionStore(store, project), new RedisProfileStore(store, project)];
   const archives = makeProfileArchives({
     profiles, archives: kept, staging, seal: new StreamSeal(new Secret("a key of the tests")), maxBytes: 2 ** 30, open: openFrom(cache),
   });

@@ -1,30 +1,30 @@
 import { expect } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import type { Host } from "../../../src/browser/host.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
 import { Bridge } from "../../../src/gateway/cdp/bridge.js";
-import { makeOwn } from "../../../src/egress/reserved-endpoints.js";
+import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
 import { openPort } from "../../../src/egress/port.js";
 import { makeResolve } from "../../../src/egress/resolve.js";
 import { packProfile } from "../../../src/browser/profile/pack-profile.js";
 import { unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
 import { unpackExtension } from "../../../src/archive/formats/unzip.js";
-import { Changing } from "../../../src/node/change-session.js";
-import { Attaching } from "../../../src/node/attach-profile.js";
-import { Contact } from "../../../src/node/redis-contact.js";
-import { Door } from "../../../src/node/browser-egress.js";
-import { Networks } from "../../../src/node/network-sync.js";
-import { Keeping } from "../../../src/node/reconciler.js";
-import { Fence } from "../../../src/node/lease-commands.js";
-import { Succession } from "../../../src/node/lease-handover.js";
-import { Furnishing } from "../../../src/node/browser-assets.js";
+import { ChangeSession } from "../../../src/node/change-session.js";
+import { AttachProfile } from "../../../src/node/attach-profile.js";
+import { RedisContact } from "../../../src/node/redis-contact.js";
+import { BrowserEgress } from "../../../src/node/browser-egress.js";
+import { NetworkSync } from "../../../src/node/network-sync.js";
+import { Reconciler } from "../../../src/node/reconciler.js";
+import { LeaseCommands } from "../../../src/node/lease-commands.js";
+import { LeaseHandover } from "../../../src/node/lease-handover.js";
+import { BrowserAssets } from "../../../src/node/browser-assets.js";
 import { Restarts } from "../../../src/node/restarts.js";
-import { type SaveOutcome, Saving } from "../../../src/node/profile-saver.js";
+import { type SaveOutcome, ProfileSaver } from "../../../src/node/profile-saver.js";
 import { type SlotPorts, Slots } from "../../../src/node/slots.js";
-import { Uploads } from "../../../src/node/extension-uploads.js";
+import { ExtensionUploads } from "../../../src/node/extension-uploads.js";
 import type { Browser } from "../../../src/pool/browser.js";
-import type { Homes } from "../../../src/pool/ports/pool-store.js";
+import type { PoolStore } from "../../../src/pool/ports/pool-store.js";
 import type { NodeReports } from "../../../src/pool/ports/node-reports.js";
 import { nothing, takeCensus } from "../browser/chromium-census.js";
 import { type FakeChromium, makeFakeChromium, readableByFakes } from "../browser/chromium-fake.js";
@@ -39,22 +39,22 @@ import { claimOf, openStoreBed, type StoreBed } from "../store/store-bed.js";
 /** A node's slots over a real store and fake Chromium processes, unless real ones are asked for; a test says which calls of the store fail. */
 export interface NodeBed {
   readonly makings: MakingsBed;
-  readonly fence: Fence;
-  readonly succession: Succession;
-  readonly keeping: Keeping;
-  readonly uploads: Uploads;
-  readonly changing: Changing;
-  readonly host: Host;
+  readonly fence: LeaseCommands;
+  readonly succession: LeaseHandover;
+  readonly keeping: Reconciler;
+  readonly uploads: ExtensionUploads;
+  readonly changing: ChangeSession;
+  readonly host: BrowserHost;
   readonly saves: { readonly outcomes: SaveOutcome[]; readonly told: string[] };
   readonly bed: StoreBed;
   readonly broken: Broken;
   readonly slots: Slots;
-  readonly networks: Networks;
+  readonly networks: NetworkSync;
   readonly launched: Chromium[];
   readonly fake: FakeChromium;
   /** Moves the time on by which the node looks after its browsers. */
   readonly clock: DrivenClock;
-  readonly homes: Homes;
+  readonly homes: PoolStore;
   launch(browser: Browser): Promise<void>;
   close(): Promise<void>;
 }
@@ -70,28 +70,28 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
   const fake = await makeFakeChromium();
-  const host: Host = await openTestHost(isReal ? {} : { named: { chromium: fake.executable, "headless-shell": fake.executable }, readablePaths: readableByFakes });
+  const host: BrowserHost = await openTestHost(isReal ? {} : { named: { chromium: fake.executable, "headless-shell": fake.executable }, readablePaths: readableByFakes });
   const broken: Broken = new Set();
   const launched: Chromium[] = [];
-  const homes = failing<Homes>(bed.homes, broken);
+  const homes = failing<PoolStore>(bed.homes, broken);
   const reports = failing<NodeReports>(bed.reports, broken);
   const clock = new DrivenClock();
-  const networks = new Networks({ homes, reports, clock, log: silentLog });
-  const own = makeOwn([{ host: "127.0.0.1", port: host.canary.port }]);
+  const networks = new NetworkSync({ homes, reports, clock, log: silentLog });
+  const own = makeReservedEndpoints([{ host: "127.0.0.1", port: host.canary.port }]);
   const makings = await openMakingsBed(bed);
   const saves: { outcomes: SaveOutcome[]; told: string[] } = { outcomes: [], told: [] };
-  const saving = new Saving({
+  const saving = new ProfileSaver({
     profiles: failing(makings.archives, broken), pack: packProfile, saved: async (profile) => void saves.told.push(profile), clock: systemClock, log: silentLog,
     meter: { profileSaved: (outcome) => void saves.outcomes.push(outcome) }, limitMs: saveLimitMs, hurriedMs: 5000, hurry: new AbortController().signal, parallelSaves: 2,
   });
   const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, { maxFiles: 100, maxUnpackedBytes: 2 ** 20 });
-  const furnishing = new Furnishing({
+  const furnishing = new BrowserAssets({
     ...makings, log: silentLog, unpackExtension: unpack,
     unpackProfile: (tar, room) => unpackProfile(tar, room, { maxBytes: 2 ** 30, maxFiles: 10_000 }),
   });
   const slots = new Slots({
     saving, furnishing: (config) => furnishing.of(config),
-    openDoor: (browser, config) => Door.open(browser, config, {
+    openDoor: (browser, config) => BrowserEgress.open(browser, config, {
       privateHosts: ["127.0.0.0/8"], privateHostsCeiling: [], allowedProbeUrl: null, log: silentLog, meter: { opened() {}, closed() {} }, openUpstream: async () => undefined,
       openListener: async () => openPort(),
       egress: {
@@ -110,12 +110,12 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
     meter: { launched() {}, failed() {} }, health: { launched() {}, failed() {} },
   });
   const restarts = new Restarts({ slots, clock: systemClock, log: silentLog });
-  const uploads = new Uploads({ homes, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });
-  const changing = new Changing({ attaching: new Attaching({ furnishing, restarts, log: silentLog }), networks, log: silentLog });
-  const succession = new Succession({ slots, homes, reports, networks, log: silentLog });
-  const fence = new Fence({ slots, homes, reports, log: silentLog, networks, succession, uploads, changing, resetLimitMs: 5000, answer: async () => {} });
-  const contact = new Contact({ node: nodeA, slots, homes, networks, clock, log: silentLog, limitMs: 4000, isolatedMs: 120_000 });
-  const keeping = new Keeping({
+  const uploads = new ExtensionUploads({ homes, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });
+  const changing = new ChangeSession({ attaching: new AttachProfile({ furnishing, restarts, log: silentLog }), networks, log: silentLog });
+  const succession = new LeaseHandover({ slots, homes, reports, networks, log: silentLog });
+  const fence = new LeaseCommands({ slots, homes, reports, log: silentLog, networks, succession, uploads, changing, resetLimitMs: 5000, answer: async () => {} });
+  const contact = new RedisContact({ node: nodeA, slots, homes, networks, clock, log: silentLog, limitMs: 4000, isolatedMs: 120_000 });
+  const keeping = new Reconciler({
     node: nodeA, nodes: bed.nodes, slots, homes, projects: failing(bed.projects, broken), reports, succession, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
   });
   const stopKeeping = keeping.start();

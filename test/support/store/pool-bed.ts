@@ -1,8 +1,8 @@
 import {
-  type BrowserId, type ControlId, type Home, homeOf, type LeaseId, newLeaseId, newPoolId, type NodeId, type PoolId, type RequestId,
+  type BrowserId, type ControlId, type Partition, homeOf, type LeaseId, newLeaseId, newPoolId, type NodeId, type PoolId, type RequestId,
 } from "../../../src/base/ids.js";
 import type { Browser, RetireReason } from "../../../src/pool/browser.js";
-import type { PoolConfig } from "../../../src/spec/launch-template.js";
+import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import type { Pool } from "../../../src/pool/pool.js";
 import type { ReleaseRequest, Waiter } from "../../../src/pool/ports/pool-store.js";
 import type { AcquireReply } from "../../../src/pool/ports/store-replies.js";
@@ -32,21 +32,21 @@ interface AskOptions extends Partial<Waiter> {
 
 /** One pool, seen as a test wants to see it. */
 export class PoolBed {
-  readonly home: Home;
+  readonly home: Partition;
   revision = 1;
 
-  private constructor(readonly bed: StoreBed, readonly id: PoolId, public config: PoolConfig) {
+  private constructor(readonly bed: StoreBed, readonly id: PoolId, public config: PoolSpec) {
     this.home = homeOf(id);
   }
 
-  static async create(bed: StoreBed, over: Partial<PoolConfig> = {}, unsupported: readonly string[] = []): Promise<PoolBed> {
+  static async create(bed: StoreBed, over: Partial<PoolSpec> = {}, unsupported: readonly string[] = []): Promise<PoolBed> {
     const pool = new PoolBed(bed, newPoolId(), poolConfig(over));
     await bed.homes.createPool(pool.home, { id: pool.id, write: writeOf(pool.config, unsupported), request: request() });
     return pool;
   }
 
   /** A pool whose browsers are all idle. */
-  static async filled(bed: StoreBed, over: Partial<PoolConfig> = {}): Promise<PoolBed> {
+  static async filled(bed: StoreBed, over: Partial<PoolSpec> = {}): Promise<PoolBed> {
     const pool = await PoolBed.create(bed, over);
     await pool.launch(pool.config.size);
     return pool;
@@ -87,7 +87,7 @@ export class PoolBed {
     return this.bed.homes.release(this.home, { browser: id, reuse: true, why: "released", isRetry: false, request: request(), ...over });
   }
 
-  async update(change: Partial<PoolConfig>, flags: { isNewLaunch?: boolean; isNewNetwork?: boolean; discard?: boolean; request?: RequestId } = {}): Promise<string> {
+  async update(change: Partial<PoolSpec>, flags: { isNewLaunch?: boolean; isNewNetwork?: boolean; discard?: boolean; request?: RequestId } = {}): Promise<string> {
     const config = { ...this.config, ...change };
     const outcome = await this.bed.homes.updatePool(this.home, {
       revision: this.revision, write: writeOf(config), isNewLaunch: false, isNewNetwork: false, discard: false, request: request(), ...flags,

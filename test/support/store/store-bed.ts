@@ -1,22 +1,22 @@
 import type { Redis } from "ioredis";
 import { Events } from "../../../src/base/events.js";
-import { type ClaimId, type Home, newBrowserId, newRequestId, type NodeId, type ProjectId } from "../../../src/base/ids.js";
+import { type ClaimId, type Partition, newBrowserId, newRequestId, type NodeId, type ProjectId } from "../../../src/base/ids.js";
 import type { Log } from "../../../src/base/log.js";
 import type { Browser } from "../../../src/pool/browser.js";
-import type { PoolConfig } from "../../../src/spec/launch-template.js";
-import type { Candidate, Job, PoolWrite } from "../../../src/pool/ports/pool-store.js";
+import type { PoolSpec } from "../../../src/spec/launch-template.js";
+import type { LaunchCandidate, Job, PoolWrite } from "../../../src/pool/ports/pool-store.js";
 import type { PoolSignals } from "../../../src/pool/ports/signals.js";
 import { EffectRunner } from "../../../src/store/effects.js";
-import { RedisExtensions } from "../../../src/store/extension-store.js";
-import { RedisHomes } from "../../../src/store/pool-store.js";
-import type { Limits } from "../../../src/store/limits.js";
-import { RedisNodes } from "../../../src/store/node-store.js";
-import { RedisProfiles } from "../../../src/store/profile-store.js";
-import { RedisProjects } from "../../../src/store/project-store.js";
-import { RedisProxies } from "../../../src/store/proxy-store.js";
+import { RedisExtensionStore } from "../../../src/store/extension-store.js";
+import { RedisPoolStore } from "../../../src/store/pool-store.js";
+import type { StoreLimits } from "../../../src/store/limits.js";
+import { RedisNodeStore } from "../../../src/store/node-store.js";
+import { RedisProfileStore } from "../../../src/store/profile-store.js";
+import { RedisProjectStore } from "../../../src/store/project-store.js";
+import { RedisProxyStore } from "../../../src/store/proxy-store.js";
 import { connectAlone } from "../../../src/store/redis/connect.js";
-import { Store } from "../../../src/store/redis/redis.js";
-import { RedisReports } from "../../../src/store/node-reports.js";
+import { ScriptStore } from "../../../src/store/redis/redis.js";
+import { RedisNodeReports } from "../../../src/store/node-reports.js";
 import { defaultLimits } from "./store-limits.js";
 import type { TestRedis } from "./redis.js";
 
@@ -25,14 +25,14 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () =>
 /** The store on a test's Redis, its jobs kept in a list, its messages heard. */
 export interface StoreBed {
   readonly redis: Redis;
-  readonly store: Store;
-  readonly homes: RedisHomes;
-  readonly reports: RedisReports;
-  readonly projects: RedisProjects;
-  readonly proxies: RedisProxies;
-  readonly profiles: RedisProfiles;
-  readonly extensions: RedisExtensions;
-  readonly nodes: RedisNodes;
+  readonly store: ScriptStore;
+  readonly homes: RedisPoolStore;
+  readonly reports: RedisNodeReports;
+  readonly projects: RedisProjectStore;
+  readonly proxies: RedisProxyStore;
+  readonly profiles: RedisProfileStore;
+  readonly extensions: RedisExtensionStore;
+  readonly nodes: RedisNodeStore;
   readonly effects: EffectRunner;
   readonly jobs: Job[];
   readonly ended: PoolSignals["lease.ended"][];
@@ -42,7 +42,7 @@ export interface StoreBed {
 
 export interface BedOptions {
   readonly project: string;
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Partial<StoreLimits>;
   /** Of a plain Redis: its database, so that beds do not meet. */
   readonly database?: number;
   readonly commandTimeoutMs?: number;
@@ -54,12 +54,12 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   const project = options.project as ProjectId;
   const limits = { ...defaultLimits, ...options.limits };
   const redis = connectAlone({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: options.commandTimeoutMs ?? 10_000 });
-  const store = new Store(redis, silent);
+  const store = new ScriptStore(redis, silent);
   await store.open(new AbortController().signal);
   if (options.database !== undefined) await redis.select(options.database);
   const unlessLost = <Value>(work: () => Promise<Value>): Promise<Value | void> => (options.isEffectLost?.() ? Promise.resolve() : work());
-  const projects = new RedisProjects(store, project, limits);
-  const nodes = new RedisNodes(store, project, { limits, overcommit: 1 });
+  const projects = new RedisProjectStore(store, project, limits);
+  const nodes = new RedisNodeStore(store, project, { limits, overcommit: 1 });
   const jobs: Job[] = [];
   const ended: PoolSignals["lease.ended"][] = [];
   const signals = new Events<PoolSignals>((fault) => {
@@ -70,11 +70,11 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     jobs: { add: async (more) => void (await unlessLost(async () => jobs.push(...more))) }, log: silent, signals,
     freeName: (name, owner) => unlessLost(() => projects.freeName({ kind: "session", name, owner })),
     freeRoom: (node, browser) => unlessLost(() => nodes.freeRoom(node, browser)),
-    moveGraves: (home) => unlessLost(() => projects.moveGraves(home)),
+    moveGraves: (home) => unlessLost(() => projects.moveTombstones(home)),
   });
-  const homes = new RedisHomes(store, effects, { project, limits });
+  const homes = new RedisPoolStore(store, effects, { project, limits });
   return {
-    redis, store, homes, reports: new RedisReports(homes), projects, proxies: new RedisProxies(store, project), profiles: new RedisProfiles(store, project), extensions: new RedisExtensions(store, project), nodes, effects, jobs, ended, project,
+    redis, store, homes, reports: new RedisNodeReports(homes), projects, proxies: new RedisProxyStore(store, project), profiles: new RedisProfileStore(store, project), extensions: new RedisExtensionStore(store, project), nodes, effects, jobs, ended, project,
     async close() {
       await effects.idle();
       await store.close();
@@ -82,17 +82,17 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   };
 }
 
-export const poolConfig = (over: Partial<PoolConfig> = {}): PoolConfig => ({
+export const poolConfig = (over: Partial<PoolSpec> = {}): PoolSpec => ({
   headless: true, stealth: false, kiosk_mode: false, engine: "chromium", memory: "1GiB", viewport: { width: 800, height: 600, refresh_rate: 60 },
   size: 2, fill_rate_per_minute: 6000, timeout_seconds: 60, reset_on_release: "none", ...over,
 });
 
-export const writeOf = (config: PoolConfig, unsupported: readonly string[] = []): PoolWrite => {
+export const writeOf = (config: PoolSpec, unsupported: readonly string[] = []): PoolWrite => {
   const { size: _, fill_rate_per_minute: __, timeout_seconds: ___, reset_on_release: ____, name: _____, ...launchConfig } = config;
   return { config, launchConfig, unsupported };
 };
 
-export const candidateOn = (home: Home, node: NodeId, recycleAt?: number): Candidate => ({
+export const candidateOn = (home: Partition, node: NodeId, recycleAt?: number): LaunchCandidate => ({
   id: newBrowserId(home), node, facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }),
   ...(recycleAt === undefined ? {} : { recycleAt }),
 });

@@ -7,10 +7,10 @@ import { systemClock } from "../../../src/base/clock.js";
 import { defaultProject } from "../../../src/base/ids.js";
 import { DirectoryArchives } from "../../../src/archive/directory-archives.js";
 import { makeSweep } from "../../../src/archive/sweep.js";
-import { RedisExtensions } from "../../../src/store/extension-store.js";
-import { RedisProfiles } from "../../../src/store/profile-store.js";
+import { RedisExtensionStore } from "../../../src/store/extension-store.js";
+import { RedisProfileStore } from "../../../src/store/profile-store.js";
 import { connectAlone } from "../../../src/store/redis/connect.js";
-import { Store } from "../../../src/store/redis/redis.js";
+import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { workspaceOf } from "../../support/browser/browser-processes.js";
 import { takeCensus } from "../../support/browser/chromium-census.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
@@ -128,9 +128,9 @@ const archiveFiles = async ({ place }: DaemonProcess): Promise<readonly string[]
 /** Runs the sweep as if its time had come, and gives what is left beside what the registries name. */
 async function sweep(daemon: DaemonProcess): Promise<{ kept: readonly string[]; named: readonly string[] }> {
   const url = join(daemon.place.dataDir, "redis/redis.sock");
-  const store = new Store(connectAlone({ url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), silentLog);
+  const store = new ScriptStore(connectAlone({ url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), silentLog);
   await store.open(new AbortController().signal);
-  const [profiles, extensions] = [await new RedisProfiles(store, defaultProject).all(), await new RedisExtensions(store, defaultProject).all()];
+  const [profiles, extensions] = [await new RedisProfileStore(store, defaultProject).all(), await new RedisExtensionStore(store, defaultProject).all()];
   const named = [...profiles.flatMap(({ archive }) => archive?.digest ?? []), ...extensions.map(({ digest }) => digest)];
   const archives = new DirectoryArchives(join(daemon.place.dataDir, "archives"), systemClock);
   await makeSweep({ archives, named: async () => new Set(named), unusedMs: -1000, clock: systemClock, log: silentLog })();

@@ -13,11 +13,11 @@ import { DirectoryArchives } from "../../../src/archive/directory-archives.js";
 import { makeProfileArchives } from "../../../src/archive/profile-archives.js";
 import { openStaging } from "../../../src/archive/staging.js";
 import { StreamSeal } from "../../../src/archive/stream-seal.js";
-import { through } from "../../../src/archive/pipe-through.js";
+import { pipeThrough } from "../../../src/archive/pipe-through.js";
 import { decompress } from "../../../src/archive/formats/zstd.js";
 import type { ProfileArchives } from "../../../src/registry/profiles/profile.js";
-import { RedisProfiles } from "../../../src/store/profile-store.js";
-import { Store } from "../../../src/store/redis/redis.js";
+import { RedisProfileStore } from "../../../src/store/profile-store.js";
+import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { encryptionKey } from "../../support/daemon/daemon-settings.js";
 import { type Daemon, startDaemon } from "../../support/daemon/daemon.js";
@@ -35,7 +35,7 @@ beforeAll(async () => {
   daemon = await startDaemon({ role: "control", redisUrl: redis.url, file: { archives: { directory: join(folder, "archives") }, limits: { max_profiles: 12 } } });
   kernel = daemon.kernel({ maxRetries: 0 });
   const archives = new DirectoryArchives(join(folder, "archives"), systemClock);
-  const ports = { profiles: new RedisProfiles(new Store(client, silentLog), defaultProject), archives, staging: await openStaging(join(folder, "staging")) };
+  const ports = { profiles: new RedisProfileStore(new ScriptStore(client, silentLog), defaultProject), archives, staging: await openStaging(join(folder, "staging")) };
   savesUnder = (key) => makeProfileArchives({ ...ports, seal: new StreamSeal(new Secret(key)), maxBytes: 2 ** 30, open: (digest) => archives.open(digest) });
 });
 afterAll(async () => {
@@ -53,7 +53,7 @@ async function save(id: string, tar: Buffer, key = encryptionKey): Promise<void>
 }
 const failed = (work: Promise<unknown>): Promise<unknown> => work.then(() => "no error", (error: unknown) => error);
 const bytesOf = async (reply: Response): Promise<Buffer> => Buffer.from(await reply.arrayBuffer());
-const unpacked = async (bytes: Buffer): Promise<Buffer> => Buffer.concat(await through(Readable.from([bytes]), decompress).toArray());
+const unpacked = async (bytes: Buffer): Promise<Buffer> => Buffer.concat(await pipeThrough(Readable.from([bytes]), decompress).toArray());
 const archiveFiles = async (): Promise<string[]> =>
   (await readdir(join(folder, "archives"), { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
 
