@@ -57,7 +57,7 @@ export const defaultProject = "default" as ProjectId;
 export const onDemandHome = "0".repeat(homeLength) as Partition;
 
 export const newPoolId = (): PoolId => randomText(idLength) as PoolId;
-export const newBrowserId = (home: Partition): BrowserId => (home + randomText(idLength - homeLength)) as BrowserId;
+export const newBrowserId = (partition: Partition): BrowserId => (partition + randomText(idLength - homeLength)) as BrowserId;
 export const newLeaseId = (): LeaseId => randomText(idLength) as LeaseId;
 export const newNodeId = (): NodeId => randomText(homeLength) as NodeId;
 export const newControlId = (): ControlId => randomText(homeLength) as ControlId;

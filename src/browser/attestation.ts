@@ -64,7 +64,7 @@ export async function attest(attested: AttestedBrowser, asking: AttestationParts
   const { cdp, clock, page, canary } = attested;
   await checkNamespace(attested);
   const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true }, { limitMs });
-  const perch = canary.perch();
+  const canaryPath = canary.perch();
   const load = async (url: string, tries = mostTries): Promise<Answer> => {
     const options = { disableCache: true, includeCredentials: false };
     const { resource } = await cdp.send("Network.loadNetworkResource", { frameId: page, url, options }, { session, limitMs });
@@ -72,17 +72,17 @@ export async function attest(attested: AttestedBrowser, asking: AttestationParts
   };
   try {
     const before = denials(asking);
-    const closed = [asking.denied ?? metadataUrl, perch.url];
+    const closed = [asking.denied ?? metadataUrl, canaryPath.url];
     const answers = Promise.all(closed.map((url) => load(url)));
     const [refusals, reached] = await Promise.all([answers, asking.allowed === undefined ? undefined : load(asking.allowed)]);
-    if (perch.wasTouched()) throw new NotAttested("a request went past it");
+    if (canaryPath.wasTouched()) throw new NotAttested("a request went past it");
     const other = refusals.find((answer) => !isDenied(answer));
     if (other) throw new NotAttested(`what it has to deny was answered otherwise: ${textOf(other)}`);
     if (denials(asking) - before < closed.length) throw new NotAttested("it did not see what was denied");
     if (reached && !isReached(reached)) throw new NotAttested(`what it has to allow was not reached: ${textOf(reached)}`);
     return { at: new Date(clock.now()).toISOString(), denied: true, ...(reached && { allowed: true }) };
   } finally {
-    perch.leave();
+    canaryPath.leave();
     await cdp.send("Target.detachFromTarget", { sessionId: session }, { limitMs }).catch(() => {});
   }
 }

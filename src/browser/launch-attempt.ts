@@ -51,9 +51,9 @@ export class LaunchAttempt {
   }
 
   /** What the launch has taken for the browser goes with it where the launch fails. */
-  own(home: Workspace): Workspace {
-    this.#owned = home;
-    return home;
+  own(workspace: Workspace): Workspace {
+    this.#owned = workspace;
+    return workspace;
   }
 
   /** Ends all that the launch has started, and then gives back what it has taken. */

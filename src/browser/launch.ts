@@ -33,7 +33,7 @@ interface Place {
   readonly spec: LaunchSpec;
   readonly executable: string;
   readonly walls: Walls;
-  readonly home: Workspace;
+  readonly workspace: Workspace;
   readonly uid: number | null;
   readonly directories: Directories;
   /** To be loaded before it is ready. */
@@ -79,20 +79,20 @@ async function prepare(spec: LaunchSpec, host: BrowserHost, attempt: LaunchAttem
   if (executable === undefined) throw new Error(`no executable of ${spec.engine} is installed`);
   const { walls } = host;
   if (walls === undefined) throw new Error(`no isolation that node.require_isolation allows holds here: ${host.refusal ?? ""}`);
-  const home = attempt.adopted ?? attempt.own(takeWorkspace(host));
-  const { directories, uid } = home;
+  const workspace = attempt.adopted ?? attempt.own(takeWorkspace(host));
+  const { directories, uid } = workspace;
   const [made, grouped] = await Promise.allSettled([
-    Promise.all([attempt.adopted ? repairWorkspace(home) : makeWorkspace(home, spec, host), makeEtcFor(uid, host)]),
+    Promise.all([attempt.adopted ? repairWorkspace(workspace) : makeWorkspace(workspace, spec, host), makeEtcFor(uid, host)]),
     host.cgroups?.make(basename(directories.root), { memoryBytes: spec.memoryBytes, tasks: host.limits.maxTasks }),
   ]);
   if (grouped.status === "rejected") throw grouped.reason;
   const { value: cgroup } = grouped;
   if (cgroup) attempt.stops.add("cgroup", () => removeCgroup(cgroup, host.clock));
   if (made.status === "rejected") throw made.reason;
-  const extensions = await withForced(await furnish(spec, home, attempt));
-  const withoutFiles = spec.engine === "chromium" ? await closeFiles(home, extensions) : new Set<string>();
-  if (spec.engine === "chromium") await givePolicy({ ...spec, forced: extensions.flatMap(({ forced }) => forced ?? []) }, home, host);
-  const place = { spec, executable, walls, home, uid, directories, extensions, withoutFiles, ...(cgroup && { cgroup }) };
+  const extensions = await withForced(await furnish(spec, workspace, attempt));
+  const withoutFiles = spec.engine === "chromium" ? await closeFiles(workspace, extensions) : new Set<string>();
+  if (spec.engine === "chromium") await givePolicy({ ...spec, forced: extensions.flatMap(({ forced }) => forced ?? []) }, workspace, host);
+  const place = { spec, executable, walls, workspace, uid, directories, extensions, withoutFiles, ...(cgroup && { cgroup }) };
   return isHeadful(spec) ? { ...place, display: await openDisplay(place, host, attempt) } : place;
 }
 
@@ -108,10 +108,10 @@ async function givePolicy(wanted: PolicyWanted, { directories: { root } }: Works
 }
 
 /** Where the launch is given up meanwhile, its directories are not removed before the furnishing has ended. */
-async function furnish(spec: LaunchSpec, home: Workspace, attempt: LaunchAttempt): Promise<readonly ExtensionDirectory[]> {
+async function furnish(spec: LaunchSpec, workspace: Workspace, attempt: LaunchAttempt): Promise<readonly ExtensionDirectory[]> {
   if (spec.furnish === undefined && attempt.adopted === undefined) return [];
   attempt.enter("furnishing");
-  const furnishing = fillWorkspace(spec, home, attempt.halted);
+  const furnishing = fillWorkspace(spec, workspace, attempt.halted);
   attempt.stops.add("furnishing", () => furnishing.then(() => {}, () => {}));
   return await attempt.untilHalted(furnishing);
 }
@@ -188,7 +188,7 @@ function watch(child: ChildProcess, { place, host, attempt, lastLines }: Watchin
 }
 
 async function greet(started: Started, place: Place, { host, attempt }: { host: BrowserHost; attempt: LaunchAttempt }): Promise<Chromium> {
-  const { spec, directories, home } = place;
+  const { spec, directories, workspace } = place;
   const { clock } = host;
   const log = host.log.child({ browser: spec.browser });
   const cdp = new Cdp(started.pipe, clock);
@@ -203,7 +203,7 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   attempt.enter("answer");
   const page = await attempt.untilHalted(pages.first);
   attempt.enter("page");
-  if (wasUsed(place, attempt)) await attempt.untilHalted(giveCookies(home, cdp).catch(awaitExit));
+  if (wasUsed(place, attempt)) await attempt.untilHalted(giveCookies(workspace, cdp).catch(awaitExit));
   const baseline = spec.isForOne || attempt.adopted ? undefined : await attempt.untilHalted(takeFingerprint({ cdp, directories }, page).catch(awaitExit));
   const extensions = new BrowserExtensions(cdp, clock, place.withoutFiles);
   if (place.extensions.length > 0) {
@@ -217,7 +217,7 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   attempt.enter("ready");
   const { product, protocolVersion, userAgent } = version;
   const chromium = new RunningChromium({
-    ...started, spec, cdp, pages, home, extensions, given: place.extensions, isAdopted: attempt.adopted !== undefined, directories, baseline, clock, log, stops: attempt.stops,
+    ...started, spec, cdp, pages, workspace, extensions, given: place.extensions, isAdopted: attempt.adopted !== undefined, directories, baseline, clock, log, stops: attempt.stops,
     isolation: isolationOf(place, host), attestation, canary: host.canary, version: { product, protocolVersion, userAgent },
     ...(place.display && { display: place.display }),
   });

@@ -31,7 +31,7 @@ export interface Launched {
   readonly pipe: Pipe;
   readonly cdp: Cdp;
   readonly pages: Pages;
-  readonly home: Workspace;
+  readonly workspace: Workspace;
   readonly extensions: BrowserExtensions;
   /** Those it was launched with. */
   readonly given: readonly LaunchExtensions[];
@@ -115,17 +115,17 @@ export class RunningChromium implements Chromium {
 
   async stopAndKeep(limitMs: Millis): Promise<KeptWorkspace> {
     if (this.#end !== undefined) throw new Error("the browser has ended, and nothing of it is left");
-    const { home } = this.launched;
+    const { workspace } = this.launched;
     const extensions = this.extensions;
     this.#end = this.#leave(limitMs);
     await this.#end;
     const { code, signal } = await this.exited;
-    return { ...home, extensions, isWhole: code === 0 && signal === null };
+    return { ...workspace, extensions, isWhole: code === 0 && signal === null };
   }
 
   /** What cannot be left in order is not left at all. */
   async #leave(limitMs: Millis): Promise<void> {
-    const { cdp, clock, home, log, pages, stops } = this.launched;
+    const { cdp, clock, workspace, log, pages, stops } = this.launched;
     const deadline = clock.monotonic() + limitMs;
     try {
       const cookies = await cookiesOf(cdp, limitMs).catch(() => []);
@@ -135,9 +135,9 @@ export class RunningChromium implements Chromium {
       });
       await this.#askToExit(Math.max(0, deadline - clock.monotonic()));
       await stops.run();
-      await keepCookies(home, cookies);
+      await keepCookies(workspace, cookies);
     } catch (error) {
-      await home.discard().catch((left: unknown) => log.error({ error: textOf(left) }, "left browser not cleared up"));
+      await workspace.discard().catch((left: unknown) => log.error({ error: textOf(left) }, "left browser not cleared up"));
       throw error;
     }
   }
@@ -149,9 +149,9 @@ export class RunningChromium implements Chromium {
 
   /** After a failure it is tried again. Where the browser is being left, its directories are no longer its to remove. */
   kill(): Promise<void> {
-    const { home, pages, stops } = this.launched;
+    const { workspace, pages, stops } = this.launched;
     pages.release();
-    this.#end ??= stops.runAgain().finally(() => home.discard()).catch((error: unknown) => {
+    this.#end ??= stops.runAgain().finally(() => workspace.discard()).catch((error: unknown) => {
       this.#end = undefined;
       throw error;
     });

@@ -44,10 +44,10 @@ export async function repairWorkspace({ directories }: Workspace): Promise<void>
 }
 
 /** Puts into them what the browser starts from, and says which extensions it gets. */
-export async function fillWorkspace(spec: LaunchSpec, home: Workspace, signal: AbortSignal): Promise<readonly ExtensionDirectory[]> {
-  const { directories, uid } = home;
+export async function fillWorkspace(spec: LaunchSpec, workspace: Workspace, signal: AbortSignal): Promise<readonly ExtensionDirectory[]> {
+  const { directories, uid } = workspace;
   const extensions = await spec.furnish?.({ directories, uid, signal }) ?? [];
-  await mendProfile(home, extensions);
+  await mendProfile(workspace, extensions);
   return extensions;
 }
 

@@ -25,9 +25,9 @@ export interface ArchivesPart {
 }
 
 /** Deletes what neither an extension nor a profile names. */
-export function archivesTick(config: Config, { clock, log }: Around, { archives, state }: { archives: ArchiveBackend; state: Stores }): Tick {
+export function archivesTick(config: Config, { clock, log }: Around, { archives, stores }: { archives: ArchiveBackend; stores: Stores }): Tick {
   const named = async (): Promise<ReadonlySet<Digest>> => {
-    const [extensions, profiles] = await Promise.all([state.extensions.all(), state.profiles.all()]);
+    const [extensions, profiles] = await Promise.all([stores.extensions.all(), stores.profiles.all()]);
     return new Set([...extensions.map(({ digest }) => digest), ...profiles.flatMap(({ archive }) => archive?.digest ?? [])]);
   };
   const { unusedMs, sweepPeriodMs } = config.archives;

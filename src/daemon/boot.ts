@@ -14,7 +14,7 @@ export interface DaemonContext extends ProcessContext {
 }
 
 /** What a role's module exports. One that throws has stopped what it had started. */
-export type Role = (config: Config, surroundings: DaemonContext) => Promise<Stops>;
+export type Role = (config: Config, context: DaemonContext) => Promise<Stops>;
 
 /** Someone else holds the data directory: said to the user as it is, without a stack. */
 export class DirectoryHeld extends Error {

@@ -23,7 +23,7 @@ import type { Stores } from "./state.js";
 import type { Metrics } from "../observe/metrics.js";
 
 interface Wiring {
-  readonly state: Stores;
+  readonly stores: Stores;
   readonly metrics: Metrics;
   readonly archives: Omit<ArchivesPart, "stops">;
   /** Without a private root, browsers do. */
@@ -32,40 +32,40 @@ interface Wiring {
 
 /** What browsers of a node are made from, and where what they become is kept. */
 export interface AssetsPart {
-  readonly furnishing: BrowserAssets;
-  readonly saving: ProfileSaver;
+  readonly assets: BrowserAssets;
+  readonly profileSaver: ProfileSaver;
   /** What makes of running browsers something else. */
-  changing(slots: Slots, networks: NetworkSync): Pick<LeaseCommandPorts, "uploads" | "changing">;
+  changing(slots: Slots, networkSync: NetworkSync): Pick<LeaseCommandPorts, "uploads" | "changeSession">;
 }
 
 /** Of a step of the stop; the rest is for browsers that could not be saved in time. */
 const savingShare = 2 / 3;
 
 /** Wired by hand. */
-export async function openBrowserAssets(config: Config, { log, clock, hurry }: DaemonContext, { state, metrics, archives, seesHostFiles }: Wiring): Promise<AssetsPart> {
-  const profiles = await openProfileArchives(config, { state, archives });
+export async function openBrowserAssets(config: Config, { log, clock, hurry }: DaemonContext, { stores, metrics, archives, seesHostFiles }: Wiring): Promise<AssetsPart> {
+  const profiles = await openProfileArchives(config, { stores, archives });
   const { cache } = archives;
   const rules = { ...extensionLimits(config), seesHostFiles };
   const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, rules);
-  const furnishing = new BrowserAssets({
-    extensions: state.extensions, profiles: state.profiles, archives: profiles, cache, log,
+  const assets = new BrowserAssets({
+    extensions: stores.extensions, profiles: stores.profiles, archives: profiles, cache, log,
     unpackExtension: unpack, unpackProfile: (tar, room) => unpackProfile(tar, room, config.profiles),
   });
-  const saving = new ProfileSaver({
-    profiles, pack: packProfile, saved: makeRefresh(state), meter: metrics, clock, log, hurry, limitMs: config.profiles.saveLimitMs,
+  const profileSaver = new ProfileSaver({
+    profiles, pack: packProfile, saved: makeRefresh(stores), meter: metrics, clock, log, hurry, limitMs: config.profiles.saveLimitMs,
     hurriedMs: config.stop.stepMs * savingShare, parallelSaves: config.node.parallelLaunches,
   });
-  const changing: AssetsPart["changing"] = (slots, networks) => {
+  const changing: AssetsPart["changing"] = (slots, networkSync) => {
     const restarts = new Restarts({ slots, clock, log });
     return {
-      uploads: new ExtensionUploads({ homes: state.homes, restarts, cache, unpack, loadLimitMs: config.extensions.loadLimitMs, log }),
-      changing: new ChangeSession({ attaching: new AttachProfile({ furnishing, restarts, log }), networks, log }),
+      uploads: new ExtensionUploads({ poolStore: stores.poolStore, restarts, cache, unpack, loadLimitMs: config.extensions.loadLimitMs, log }),
+      changeSession: new ChangeSession({ attachProfile: new AttachProfile({ assets, restarts, log }), networkSync, log }),
     };
   };
-  return { furnishing, saving, changing };
+  return { assets, profileSaver, changing };
 }
 
-async function openProfileArchives(config: Config, { state, archives: { archives, staging, cache } }: Pick<Wiring, "state" | "archives">): Promise<ProfileArchives> {
+async function openProfileArchives(config: Config, { stores, archives: { archives, staging, cache } }: Pick<Wiring, "stores" | "archives">): Promise<ProfileArchives> {
   const seal = new StreamSeal(await encryptionKey(config));
-  return makeProfileArchives({ profiles: state.profiles, archives, staging, seal, maxBytes: config.profiles.maxBytes, open: openFrom(cache) });
+  return makeProfileArchives({ profiles: stores.profiles, archives, staging, seal, maxBytes: config.profiles.maxBytes, open: openFrom(cache) });
 }

@@ -56,7 +56,7 @@ export interface ControlParts {
   readonly metrics: Metrics;
   readonly front: Front;
   readonly archives: Pick<ArchivesPart, "archives" | "staging">;
-  readonly silence: SilentNodes;
+  readonly silentNodes: SilentNodes;
   readonly version: string;
   publicUrl(): string;
   /** Of the node in this process, if there is one: why it cannot serve. */
@@ -73,74 +73,74 @@ export interface Control {
 }
 
 interface Wiring {
-  readonly state: Stores;
+  readonly stores: Stores;
   readonly parts: ControlParts;
 }
 
 /** The control role, wired by hand. */
-export async function openControl(config: Config, surroundings: DaemonContext, wiring: Wiring): Promise<{ control: Control; stops: Stops }> {
-  const { log, clock, stopping } = surroundings;
-  const { state, parts } = wiring;
-  const { homes, projects, nodes, queues, wire } = state;
+export async function openControl(config: Config, context: DaemonContext, wiring: Wiring): Promise<{ control: Control; stops: Stops }> {
+  const { log, clock, stopping } = context;
+  const { stores, parts } = wiring;
+  const { poolStore, projects, nodes, queues, messages } = stores;
   const stops = new Stops(clock, config.stop.stepMs);
   const control = newControlId();
 
-  const desk = new Waiters(clock);
-  const grants = new Grants(control, { homes, projects, desk, clock, log, beatPeriodMs: config.acquire.controlBeatPeriodMs });
+  const waiters = new Waiters(clock);
+  const grants = new Grants(control, { poolStore, projects, waiters, clock, log, beatPeriodMs: config.acquire.controlBeatPeriodMs });
   stops.add("grants", () => grants.close());
-  const directory = openDirectory(config, surroundings, nodes);                     stops.add("directory", () => directory?.close());
-  const tellDirectly = makeSendDirectly({ secret: parts.secret, clock, log, findNode: findNode(state), unreachable: (address) => parts.silence.suspect(address) });
-  const cuts = new PendingCuts({ homes, clock, log, tellDirectly });
-  state.signals.on("lease.cut", (cut) => cuts.watch(cut));                          stops.add("cuts", () => cuts.close());
-  const asking = makeRequestNode(control, { wire, clock, tellDirectly });
-  const onMessage = (message: ControlMessage): void => (message.kind === "answer" ? asking.hear(message) : deliver({ desk, grants }, message));
-  const fill = makeFill({ homes, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
-  const kickHome = makeFillSoon(fill, (home, error) => log.warn({ home, error: textOf(error) }, "fill left to the tick"));
-  const hearing = listeningOf(config, state);
+  const directory = openDirectory(config, context, nodes);                     stops.add("directory", () => directory?.close());
+  const tellDirectly = makeSendDirectly({ secret: parts.secret, clock, log, findNode: findNode(stores), unreachable: (address) => parts.silentNodes.suspect(address) });
+  const cuts = new PendingCuts({ poolStore, clock, log, tellDirectly });
+  stores.signals.on("lease.cut", (cut) => cuts.watch(cut));                          stops.add("cuts", () => cuts.close());
+  const asking = makeRequestNode(control, { messages, clock, tellDirectly });
+  const onMessage = (message: ControlMessage): void => (message.kind === "answer" ? asking.hear(message) : deliver({ waiters, grants }, message));
+  const fill = makeFill({ poolStore, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
+  const kickHome = makeFillSoon(fill, (partition, error) => log.warn({ partition, error: textOf(error) }, "fill left to the tick"));
+  const hearing = listeningOf(config, stores);
   const kick = (pool: PoolId): void => kickHome(homeOf(pool));
-  const askCurl = makeAskCurl({ secret: parts.secret, clock, log, limits: gatewayLimitsOf(config).curl, findAddress: findNodeAddress(state, undefined), unreachable: (address) => parts.silence.suspect(address) });
-  const { pools, sessions } = wireOperations(config, { state, desk, grants, control, kick, askNode: asking.ask, askCurl, clock, metrics: parts.metrics, archives: parts.archives.archives });
+  const askCurl = makeAskCurl({ secret: parts.secret, clock, log, limits: gatewayLimitsOf(config).curl, findAddress: findNodeAddress(stores, undefined), unreachable: (address) => parts.silentNodes.suspect(address) });
+  const { pools, sessions } = wireOperations(config, { stores, waiters, grants, control, kick, askNode: asking.ask, askCurl, clock, metrics: parts.metrics, archives: parts.archives.archives });
 
-  const proxies = await openProxies(config, surroundings, state);
+  const proxies = await openProxies(config, context, stores);
   const listening = await listen(httpOptions(config, parts), {
-    key: await apiKey(config), pools, sessions, proxies: proxies.operations, extensions: openExtensions(config, surroundings, { state, ...parts.archives }), profiles: await openProfiles(config, { state, ...parts.archives }), clock, log, front: parts.front, metrics: parts.metrics, staging: parts.archives.staging,
+    key: await apiKey(config), pools, sessions, proxies: proxies.operations, extensions: openExtensions(config, context, { stores, ...parts.archives }), profiles: await openProfiles(config, { stores, ...parts.archives }), clock, log, front: parts.front, metrics: parts.metrics, staging: parts.archives.staging,
     links: makeLinks(parts, directory),
-    readiness: { unready: () => whyUnready(stopping, state) ?? parts.unready?.(), hasStore: state.isConnected },
+    readiness: { unready: () => whyUnready(stopping, stores) ?? parts.unready?.(), hasStore: stores.isConnected },
   });                                                                                stops.add("http", () => listening.close());
   await proxies.close({ host: config.server.host, port: listening.port });
   const begin = async (): Promise<void> => {
-    stops.add("kicks", kickWhereLacking(state, kickHome));
-    stops.add("silence", parts.silence.begin());
-    const ears = await listenAsControl(state.ear, control, { onMessage });
+    stops.add("kicks", kickWhereLacking(stores, kickHome));
+    stops.add("silence", parts.silentNodes.begin());
+    const ears = await listenAsControl(stores.listenerParts, control, { onMessage });
     stops.add("messages", () => ears.close());
-    await declarePools(config.pools, { pools, ...referencesOf(state), log, defaults: defaultsOf(config), request: newRequestId });
+    await declarePools(config.pools, { pools, ...referencesOf(stores), log, defaults: defaultsOf(config), request: newRequestId });
     // By a timer of its own: a tick may take its time.
     stops.add("listening", clock.every(config.periods.fillMs, () => void hearing.listensMs().catch((error: unknown) => log.warn({ error: textOf(error) }, "listening was not noted"))));
-    const upkeep = makeMaintenance({
-      homes, projects, nodes, jobs: queues, clock, log, fill, refresh: makeRefreshPartition(state), queues, maxLeases: config.recycle.maxLeases,
+    const maintenance = makeMaintenance({
+      poolStore, projects, nodes, jobs: queues, clock, log, fill, refresh: makeRefreshPartition(stores), queues, maxLeases: config.recycle.maxLeases,
       ...hearing,
     });
-    const sweep = archivesTick(config, surroundings, { state, archives: parts.archives.archives });
-    const ticks = await startTicks(state.queueOptions, [...ticksOf(config, upkeep), sweep], { clock, record: state.ticks });
+    const sweep = archivesTick(config, context, { stores, archives: parts.archives.archives });
+    const ticks = await startTicks(stores.queueOptions, [...ticksOf(config, maintenance), sweep], { clock, record: stores.ticks });
     stops.add("ticks", () => ticks.close());
   };
   const dismiss = (): void => {
     listening.drain();
-    desk.close();
+    waiters.close();
   };
   return { control: { listening, pools, begin, dismiss }, stops };
 }
 
 /** Exported for tests. */
-export function deliver({ desk, grants }: { desk: Waiters; grants: Grants }, message: Exclude<ControlMessage, { kind: "answer" }>): void {
-  if (desk.deliver(message.connection, message) || message.kind !== "granted") return;
+export function deliver({ waiters, grants }: { waiters: Waiters; grants: Grants }, message: Exclude<ControlMessage, { kind: "answer" }>): void {
+  if (waiters.deliver(message.connection, message) || message.kind !== "granted") return;
   const { id, lease } = JSON.parse(message.browser) as Browser;
   if (lease) grants.unwanted(lease.id, id);
 }
 
 /** What runs in this process need not wait for a tick: a browser is replaced as soon as it is over, or as there is room. */
-function kickWhereLacking({ signals }: Stores, kick: (home: Partition) => void): () => void {
-  const hear = ({ home }: { home: Partition }): void => void (home !== onDemandHome && kick(home));
+function kickWhereLacking({ signals }: Stores, kick: (partition: Partition) => void): () => void {
+  const hear = ({ partition }: { partition: Partition }): void => void (partition !== onDemandHome && kick(partition));
   const deaf = [signals.on("browser.retiring", hear), signals.on("browser.gone", hear)];
   return () => deaf.forEach((stop) => stop());
 }
@@ -152,8 +152,8 @@ const listeningOf = ({ acquire, node, periods }: Config, { ticks }: Stores): Pic
 });
 
 interface OperationParts {
-  readonly state: Stores;
-  readonly desk: Waiters;
+  readonly stores: Stores;
+  readonly waiters: Waiters;
   readonly grants: Grants;
   readonly control: ControlId;
   readonly clock: Clock;
@@ -165,26 +165,26 @@ interface OperationParts {
 }
 
 function wireOperations(config: Config, parts: OperationParts): { pools: PoolOperations; sessions: SessionOperations } {
-  const { state, desk, grants, control, kick, askNode, askCurl, clock, metrics } = parts;
-  const { homes, projects, nodes, queues } = state;
+  const { stores, waiters, grants, control, kick, askNode, askCurl, clock, metrics } = parts;
+  const { poolStore, projects, nodes, queues } = stores;
   const { region } = config;
-  const refs = referencesOf(state);
-  const configs = new SessionReader(homes, refs);
+  const refs = referencesOf(stores);
+  const configs = new SessionReader(poolStore, refs);
   const defaults = defaultsOf(config);
-  const ending = { homes, projects, retryWindowMs: config.acquire.retryWindowMs, clock, saveWaitMs: config.profiles.saveWaitMs };
-  const poolPorts = { homes, projects, ...refs, defaults, region, kick, ...config.limits };
-  const acquire = makeAcquire({ homes, projects, desk, grants, configs, control, maxWaitMs: config.acquire.maxWaitMs });
+  const ending = { poolStore, projects, retryWindowMs: config.acquire.retryWindowMs, clock, saveWaitMs: config.profiles.saveWaitMs };
+  const poolPorts = { poolStore, projects, ...refs, defaults, region, kick, ...config.limits };
+  const acquire = makeAcquire({ poolStore, projects, waiters, grants, configs, control, maxWaitMs: config.acquire.maxWaitMs });
   const pools: PoolOperations = {
-    create: makeCreatePool(poolPorts), list: makeListPools({ homes, projects, region }), get: makeGetPool(poolPorts),
+    create: makeCreatePool(poolPorts), list: makeListPools({ poolStore, projects, region }), get: makeGetPool(poolPorts),
     update: makeUpdatePool(poolPorts), remove: makeRemovePool(poolPorts), flush: makeFlushPool(poolPorts), browsers: makePoolBrowsers(poolPorts),
-    acquire: meterAcquire(acquire, { clock, meter: acquireMeter(new PoolLabels(homes), metrics) }), release: makeRelease(ending),
+    acquire: meterAcquire(acquire, { clock, meter: acquireMeter(new PoolLabels(poolStore), metrics) }), release: makeRelease(ending),
   };
   const launchWaitMs = Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs);
-  const asked = { homes, projects, reports: state.reports, ...refs, configs, askNode, restartLimitMs: config.node.launchLimitMs + answerMarginMs };
+  const asked = { poolStore, projects, reports: stores.reports, ...refs, configs, askNode, restartLimitMs: config.node.launchLimitMs + answerMarginMs };
   const sessions: SessionOperations = {
-    create: makeCreateSession({ homes, projects, ...refs, nodes, jobs: queues, desk, grants, configs, control, defaults, region, launchWaitMs }),
-    list: makeListSessions({ homes, projects, configs, profiles: refs.profiles, region }), get: makeGetSession(asked),
-    update: makeUpdateSession(asked), remove: makeRemoveSession(ending), curl: makeCurl({ homes, projects, askCurl }),
+    create: makeCreateSession({ poolStore, projects, ...refs, nodes, jobs: queues, waiters, grants, configs, control, defaults, region, launchWaitMs }),
+    list: makeListSessions({ poolStore, projects, configs, profiles: refs.profiles, region }), get: makeGetSession(asked),
+    update: makeUpdateSession(asked), remove: makeRemoveSession(ending), curl: makeCurl({ poolStore, projects, askCurl }),
     addExtensions: makeAddExtensions({ ...asked, ...uploadPorts(config, parts.archives), clock, answerLimitMs: loadWaitOf(config) }),
   };
   return { pools, sessions };

@@ -27,7 +27,7 @@ import type { Metrics } from "../observe/metrics.js";
 
 /** How the browsers of a node are let out. */
 export interface EgressPart {
-  open(browser: BrowserId, config: LaunchTemplate): Promise<BrowserEgress>;
+  open(browser: BrowserId, template: LaunchTemplate): Promise<BrowserEgress>;
   /** Why no browser can be let out as the settings demand. */
   readonly unready: string | undefined;
   /** Where this daemon listens, closed to browsers from now on. */
@@ -35,7 +35,7 @@ export interface EgressPart {
 }
 
 interface Wiring {
-  readonly state: Stores;
+  readonly stores: Stores;
   readonly metrics: Metrics;
   readonly host: BrowserHost;
 }
@@ -47,26 +47,26 @@ const tellEveryMs = 1000;
 const ownPlacesMs = 5000;
 
 /** The egress of a node, wired by hand. */
-export async function openEgress(config: Config, { log, clock, redisUrl }: DaemonContext, { state, metrics, host }: Wiring): Promise<{ ways: EgressPart; stops: Stops }> {
+export async function openEgress(config: Config, { log, clock, redisUrl }: DaemonContext, { stores, metrics, host }: Wiring): Promise<{ egressPart: EgressPart; stops: Stops }> {
   const stops = new Stops(clock, config.stop.stepMs);
   const tier = await findTier(config, { host, clock, log });
   if (tier.close) stops.add("network namespaces", tier.close);
   const seal = new Seal(await encryptionKey(config));
-  const own = new EndpointWatch({ clock, log, sources: [state.redisMembers, () => state.nodes.living()] });
+  const own = new EndpointWatch({ clock, log, sources: [stores.redisMembers, () => stores.nodes.living()] });
   await Promise.all([own.add({ host: "127.0.0.1", port: host.canary.port }), ...redisEndpoints(redisUrl.reveal()).map((place) => own.add(place))]);
   stops.add("own places", clock.every(ownPlacesMs, () => void own.refresh()));
-  const tally = new TrafficCounters();
-  const labels = new PoolLabels(state.homes);
-  stops.add("tally", clock.every(tellEveryMs, () => void tally.tell((home) => labels.ofHome(home), metrics)));
+  const counters = new TrafficCounters();
+  const labels = new PoolLabels(stores.poolStore);
+  stops.add("tally", clock.every(tellEveryMs, () => void counters.tell((partition) => labels.ofHome(partition), metrics)));
   const { connectLimitMs, resolvers, privateHosts, privateHostsCeiling } = config.egress;
   const ports: BrowserEgressPorts = {
-    privateHosts, privateHostsCeiling: patternsOf(privateHostsCeiling), allowedProbeUrl: config.egress.allowedProbeUrl, log, meter: metrics, openListener: tier.openListener, openUpstream: (id) => openUpstream({ store: state.proxies, seal }, id),
+    privateHosts, privateHostsCeiling: patternsOf(privateHostsCeiling), allowedProbeUrl: config.egress.allowedProbeUrl, log, meter: metrics, openListener: tier.openListener, openUpstream: (id) => openUpstream({ store: stores.proxies, seal }, id),
     egress: {
-      settings: settingsOf(config), own: makeReservedEndpoints(own.places), clock, log, meter: tally,
+      settings: settingsOf(config), reserved: makeReservedEndpoints(own.places), clock, log, meter: counters,
       resolve: makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) }),
     },
   };
-  const ways: EgressPart = {
+  const egressPart: EgressPart = {
     open: (browser, launch) => BrowserEgress.open(browser, launch, ports),
     unready: tier.unready,
     async close(place) {
@@ -74,7 +74,7 @@ export async function openEgress(config: Config, { log, clock, redisUrl }: Daemo
       await own.refresh();
     },
   };
-  return { ways, stops };
+  return { egressPart, stops };
 }
 
 const settingsOf = ({ egress }: Config): EgressSettings => ({

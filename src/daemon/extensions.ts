@@ -12,16 +12,16 @@ import type { ExtensionOperations } from "../registry/extensions/extension.js";
 import type { Stores } from "./state.js";
 
 interface Parts {
-  readonly state: Pick<Stores, "homes" | "projects" | "extensions">;
+  readonly stores: Pick<Stores, "poolStore" | "projects" | "extensions">;
   readonly archives: Archives;
   readonly staging: Staging;
 }
 
 /** The registry of extensions, wired by hand. */
-export function openExtensions(config: Config, { clock }: Pick<DaemonContext, "clock">, { state, archives, staging }: Parts): ExtensionOperations {
+export function openExtensions(config: Config, { clock }: Pick<DaemonContext, "clock">, { stores, archives, staging }: Parts): ExtensionOperations {
   const { maxBytes, storeUrl, storeLimitMs } = config.extensions;
   return makeExtensionOperations({
-    homes: state.homes, projects: state.projects, store: state.extensions, archives, maxExtensions: config.limits.maxExtensions,
+    poolStore: stores.poolStore, projects: stores.projects, store: stores.extensions, archives, maxExtensions: config.limits.maxExtensions,
     stage: (file, signal) => stage(staging, file, { maxBytes, signal }),
     check: (path) => checkExtension(path, extensionLimits(config)),
     fromStore: makeFromStore({ url: storeUrl, limitMs: storeLimitMs, maxBytes, staging, clock }),

@@ -55,15 +55,15 @@ const meterOf = (metrics: Metrics): GatewayMetrics => ({
   refused: (method) => metrics.refused(method),
 });
 
-export const openSilentNodes = (config: Config, { clock, log }: DaemonContext, { homes, projects, nodes }: Stores): SilentNodes =>
+export const openSilentNodes = (config: Config, { clock, log }: DaemonContext, { poolStore, projects, nodes }: Stores): SilentNodes =>
   new SilentNodes({
-    homes, projects, nodes, clock, log, lookEveryMs: config.node.beatPeriodMs, keptMs: config.node.lostAfterMs,
+    poolStore, projects, nodes, clock, log, lookEveryMs: config.node.beatPeriodMs, keptMs: config.node.lostAfterMs,
     answers: (node) => isReachable(node, { clock, limitMs: lateAfterMs(config.node) }),
   });
 
 /** Where the node of a session is reached, by its record and the node's own beat; never this node itself. */
-export const findNodeAddress = ({ homes, nodes }: Stores, own: string | undefined) => async (browser: BrowserId): Promise<NodeAddress | undefined> => {
-  const found = await homes.findBrowser(browser);
+export const findNodeAddress = ({ poolStore, nodes }: Stores, own: string | undefined) => async (browser: BrowserId): Promise<NodeAddress | undefined> => {
+  const found = await poolStore.findBrowser(browser);
   if (!found || found.browser.node === own) return undefined;
   return await findNode({ nodes })(found.browser.node);
 };
@@ -75,9 +75,9 @@ export const findNode = ({ nodes }: Pick<Stores, "nodes">) => async (id: NodeId)
 };
 
 /** Why a lease is over: its browser's record tells, or its tombstone, where the session ended with it; else it was released. */
-export const findLeaseEnd = ({ homes, projects }: Pick<Stores, "homes" | "projects">) => async (browser: BrowserId, lease: LeaseId): Promise<string | undefined> => {
+export const findLeaseEnd = ({ poolStore, projects }: Pick<Stores, "poolStore" | "projects">) => async (browser: BrowserId, lease: LeaseId): Promise<string | undefined> => {
   // The record first: what it no longer tells has become a tombstone by then.
-  const reason = await homes.findLeaseEnd(browser, lease);
+  const reason = await poolStore.findLeaseEnd(browser, lease);
   if (reason !== undefined) return reason;
   const tombstone = await projects.findTombstone(browser);
   return tombstone && (tombstone.lease === lease ? tombstone.reason : "released");

@@ -5,14 +5,14 @@ import type { Stores } from "./state.js";
 import type { PoolGauge, Gauges } from "../observe/metrics.js";
 
 /** What a control shows of the store at each scrape. */
-export const gaugesOf = ({ homes, projects, nodes }: Pick<Stores, "homes" | "projects" | "nodes">): Gauges => ({
+export const gaugesOf = ({ poolStore, projects, nodes }: Pick<Stores, "poolStore" | "projects" | "nodes">): Gauges => ({
   async pools() {
-    const readingOf = async (pool: string, home: Partition): Promise<PoolGauge> => {
-      const { waiting, stale: _stale, ...states } = await homes.counts(home);
+    const readingOf = async (pool: string, partition: Partition): Promise<PoolGauge> => {
+      const { waiting, stale: _stale, ...states } = await poolStore.counts(partition);
       return { pool, states, waiting };
     };
     const named = (await projects.pools()).map(async (id) => {
-      const terms = await homes.findTerms(homeOf(id));
+      const terms = await poolStore.findTerms(homeOf(id));
       return terms ? [await readingOf(terms.name ?? id, homeOf(id))] : [];
     });
     return [...(await Promise.all(named)).flat(), await readingOf(onDemandLabel, onDemandHome)];

@@ -56,26 +56,26 @@ export interface NodeRole {
 }
 
 /** The node role, wired by hand. */
-export async function openNode(config: Config, surroundings: DaemonContext, { state, parts }: Wiring): Promise<{ agent: NodeRole; stops: Stops }> {
-  const { log, clock, stopping } = surroundings;
-  const { homes, reports, projects, nodes } = state;
+export async function openNode(config: Config, context: DaemonContext, { stores, parts }: Wiring): Promise<{ agent: NodeRole; stops: Stops }> {
+  const { log, clock, stopping } = context;
+  const { poolStore, reports, projects, nodes } = stores;
   const { node } = parts;
   const run = newRequestId();
   const stops = new Stops(clock, config.stop.stepMs + config.drain.limitMs);
 
   const host = await openHost(await hostSettings(config, { clock, log }), { clock, log });          stops.add("browser host", () => host.close());
   await sweepLeftovers(host);
-  const { ways, stops: egress } = await openEgress(config, surroundings, { state, metrics: parts.metrics, host }); stops.add("egress", () => egress.run());
+  const { egressPart, stops: egress } = await openEgress(config, context, { stores, metrics: parts.metrics, host }); stops.add("egress", () => egress.run());
   const seesHostFiles = !hasPrivateRoot(host.walls?.rung ?? "none");
-  const { furnishing, saving, changing } = await openBrowserAssets(config, surroundings, { state, metrics: parts.metrics, archives: parts.archives, seesHostFiles });
+  const { assets, profileSaver, changing } = await openBrowserAssets(config, context, { stores, metrics: parts.metrics, archives: parts.archives, seesHostFiles });
   let beatNow = (): void => {};
-  const health = openHealth(config, surroundings, { node, nodes, changed: () => beatNow() });
+  const health = openHealth(config, context, { node, nodes, changed: () => beatNow() });
   const slots = new Slots({
-    homes, reports, clock, log, saving, openDoor: ways.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches, launchLimitMs: config.node.launchLimitMs * launchTurns,
-    furnishing: (launch) => furnishing.of(launch),
+    poolStore, reports, clock, log, profileSaver, openDoor: egressPart.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches, launchLimitMs: config.node.launchLimitMs * launchTurns,
+    furnishing: (launch) => assets.of(launch),
     launch: (spec, { onAnswer, ...options }) => launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
     makeBridge: (chromium) => new Bridge(chromium.pipe, clock, gatewayLimitsOf(config).sessions),
-    meter: slotMeter(state, parts.metrics), health,
+    meter: slotMeter(stores, parts.metrics), health,
   });
   const watch = startResourceWatch({
     slots, clock, log, meter: parts.metrics, limits: config.browser, maxFullness: config.node.maxScratchPercent / 100,
@@ -83,42 +83,42 @@ export async function openNode(config: Config, surroundings: DaemonContext, { st
     usage: { memory: memoryOf, stored: measureStorage, storedInMount: measureMount, fullness: (inMounts) => fullness(host.scratchDirectory, inMounts) },
   });
   stops.add("watch", () => watch.stop());
-  const networks = new NetworkSync({ homes, reports, clock, log });
-  const succession = new LeaseHandover({ slots, homes, reports, networks, log });
-  const fence = new LeaseCommands({
-    slots, homes, reports, networks, succession, log, ...changing(slots, networks), resetLimitMs: config.node.resetLimitMs,
-    answer: ({ control, question }, { isDone: ok, ...why }) => state.wire.toControl(control, { kind: "answer", question, ok, ...why }),
+  const networkSync = new NetworkSync({ poolStore, reports, clock, log });
+  const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
+  const leaseCommands = new LeaseCommands({
+    slots, poolStore, reports, networkSync, handover, log, ...changing(slots, networkSync), resetLimitMs: config.node.resetLimitMs,
+    answer: ({ control, question }, { isDone: ok, ...why }) => stores.messages.toControl(control, { kind: "answer", question, ok, ...why }),
   });
-  const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
+  const drain = new Drain({ node, poolStore, projects, nodes, slots, clock, log });
   const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
-  const keeping = new Reconciler({ node, nodes, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
-  const gateway = openGateway({ config, surroundings, parts }, { reports, slots, fence, succession, keeping });
+  const reconciler = new Reconciler({ node, nodes, slots, poolStore, projects, reports, handover, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
+  const gateway = openGateway({ config, context, parts }, { reports, slots, leaseCommands, handover, reconciler });
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
-    await Promise.all([ways.close(address), ways.close(listening)]);
-    beatNow = await beginAgent({ config, surroundings, state, stops }, {
-      node, slots, fence, networks, keeping, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, ways }), ...failingOf(health), run, origin: parts.origin }),
+    await Promise.all([egressPart.close(address), egressPart.close(listening)]);
+    beatNow = await beginAgent({ config, context, stores, stops }, {
+      node, slots, leaseCommands, networkSync, reconciler, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, egressPart }), ...failingOf(health), run, origin: parts.origin }),
     });
   };
-  return { agent: { gateway, hearDirectly: fence.hearDirectly.bind(fence), begin, unready: () => whyUnready(stopping, state) ?? whyNot(host, config, ways) }, stops };
+  return { agent: { gateway, hearDirectly: leaseCommands.hearDirectly.bind(leaseCommands), begin, unready: () => whyUnready(stopping, stores) ?? whyNot(host, config, egressPart) }, stops };
 }
 
 interface Used {
   readonly reports: Stores["reports"];
   readonly slots: Slots;
-  readonly fence: LeaseCommands;
-  readonly succession: LeaseHandover;
-  readonly keeping: Reconciler;
+  readonly leaseCommands: LeaseCommands;
+  readonly handover: LeaseHandover;
+  readonly reconciler: Reconciler;
 }
 
 function openGateway(
-  { config, surroundings, parts }: { config: Config; surroundings: DaemonContext; parts: NodeParts }, used: Used,
+  { config, context, parts }: { config: Config; context: DaemonContext; parts: NodeParts }, used: Used,
 ): Gateway {
   const findAddress = async (browser: BrowserId): Promise<NodeAddress | undefined> => {
     const address = await parts.findAddress(browser);
-    if (!address) void used.keeping.lookFor(browser);
+    if (!address) void used.reconciler.lookFor(browser);
     return address;
   };
-  return makeGateway(config, surroundings, {
+  return makeGateway(config, context, {
     wiring: { ...parts, findAddress },
     local: {
       findBrowser: (browser) => used.slots.find(browser),
@@ -129,33 +129,33 @@ function openGateway(
 
 /** Whoever else is on the browser is cut before; the first client of a lease waits for the dispatch of its start page. */
 async function register(
-  { reports, slots, fence, succession }: Used, { findEnd }: NodeParts, { browser, lease }: { browser: BrowserId; lease: LeaseId },
+  { reports, slots, leaseCommands, handover }: Used, { findEnd }: NodeParts, { browser, lease }: { browser: BrowserId; lease: LeaseId },
 ): Promise<RegistrationReply> {
   const reply = await reports.connect(browser, lease);
   if (reply.kind === "over") return { kind: "gone", reason: (await findEnd(browser, lease)) ?? reply.why };
   const slot = slots.find(browser);
   if (!slot) return { kind: "gone", reason: "the browser is over" };
-  if (!(await succession.begin(slot, lease))) return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
+  if (!(await handover.begin(slot, lease))) return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
   if (reply.startUrl === undefined || reply.registrations > 1) return { kind: "connected" };
-  return { kind: "connected", ready: fence.start(slot, lease, reply.startUrl) };
+  return { kind: "connected", ready: leaseCommands.start(slot, lease, reply.startUrl) };
 }
 
 interface Wiring {
-  readonly state: Stores;
+  readonly stores: Stores;
   readonly parts: NodeParts;
 }
 interface Around {
   readonly config: Config;
-  readonly surroundings: DaemonContext;
-  readonly state: Stores;
+  readonly context: DaemonContext;
+  readonly stores: Stores;
   readonly stops: Stops;
 }
 interface Begun {
   readonly node: NodeId;
   readonly slots: Slots;
-  readonly fence: LeaseCommands;
-  readonly networks: NetworkSync;
-  readonly keeping: Reconciler;
+  readonly leaseCommands: LeaseCommands;
+  readonly networkSync: NetworkSync;
+  readonly reconciler: Reconciler;
   readonly drain: Drain;
   readonly gateway: Gateway;
   facts(): NodeFacts;
@@ -176,28 +176,28 @@ const openHealth = ({ fill }: Config, { clock, log }: DaemonContext, { node, nod
 const failingOf = ({ failing }: LaunchHealth): Pick<NodeFacts, "failing"> => (failing ? { failing } : {});
 
 /** Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what beats out of turn. */
-async function beginAgent({ config, surroundings, state, stops }: Around, { node, slots, fence, networks, keeping, drain, gateway, facts }: Begun): Promise<() => void> {
-  const { log, clock, hurry, stopping } = surroundings;
-  const { homes, nodes } = state;
+async function beginAgent({ config, context, stores, stops }: Around, { node, slots, leaseCommands, networkSync, reconciler, drain, gateway, facts }: Begun): Promise<() => void> {
+  const { log, clock, hurry, stopping } = context;
+  const { poolStore, nodes } = stores;
   // Nothing is placed here before what an earlier run has left is gone.
   await claimNodeName({ ...config.node, clock, log, stopping, beat: () => nodes.beat({ ...facts(), canLaunch: false }), clear: () => drain.finishEarlierRun() });
   await drain.forgetEarlierRun();
-  await state.queues.drop(node);
+  await stores.queues.drop(node);
   // Last of all: whoever is killed before has its queue dropped as a lost node.
   stops.add("name", async () => {
-    await state.queues.drop(node);
+    await stores.queues.drop(node);
     await nodes.forget(node);
   });
-  const beat = makeBeat(config, { clock, beat: async () => heed(await nodes.beat(facts()), surroundings), look: () => keeping.look() });
+  const beat = makeBeat(config, { clock, beat: async () => heed(await nodes.beat(facts()), context), look: () => reconciler.look() });
   const beatSoon = (): void => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
   await beat();
-  const ears = await listenAsNode(state.ear, node, { onMessage: (message) => fence.hear(message), onAgain: () => void keeping.look() });
+  const ears = await listenAsNode(stores.listenerParts, node, { onMessage: (message) => leaseCommands.hear(message), onAgain: () => void reconciler.look() });
   stops.add("messages", () => ears.close());
-  const worker = await startWorker(state.queueOptions, node, (job) => workOn({ slots, fence }, job));
+  const worker = await startWorker(stores.queueOptions, node, (job) => workOn({ slots, leaseCommands }, job));
   stops.add("worker", () => worker.close());
-  const contact = new RedisContact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
-  stops.add("contact", () => contact.close());
-  stops.add("keeping", keeping.start());
+  const redisContact = new RedisContact({ node, slots, poolStore, networkSync, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
+  stops.add("contact", () => redisContact.close());
+  stops.add("keeping", reconciler.start());
   stops.add("browsers", () => drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"));
   stops.add("beat", clock.every(config.node.beatPeriodMs, beatSoon));
   stops.add("gateway", () => gateway.close());
@@ -225,11 +225,11 @@ function makeBeat({ node: { lostAfterMs: limitMs } }: Config, { clock, beat, loo
   };
 }
 
-function workOn({ slots, fence }: { slots: Slots; fence: LeaseCommands }, job: Job): Promise<void> {
+function workOn({ slots, leaseCommands }: { slots: Slots; leaseCommands: LeaseCommands }, job: Job): Promise<void> {
   switch (job.kind) {
     case "launch": return slots.launch(job);
     case "retire": return slots.retire(job);
-    case "reset": return fence.reset(job);
+    case "reset": return leaseCommands.reset(job);
   }
 }
 
@@ -240,11 +240,11 @@ interface Facts {
   readonly address: NodeAddress;
   readonly stopping: AbortSignal;
   readonly host: BrowserHost;
-  readonly ways: EgressPart;
+  readonly egressPart: EgressPart;
 }
 
-function factsOf(config: Config, { node, address, stopping, host, ways }: Facts): NodeFacts {
-  const obstacle = whyNot(host, config, ways);
+function factsOf(config: Config, { node, address, stopping, host, egressPart }: Facts): NodeFacts {
+  const obstacle = whyNot(host, config, egressPart);
   return {
     id: node, ...address, memoryBytes: config.node.memoryBytes, maxBrowsers: mostBrowsers(config), isDraining: stopping.aborted,
     canLaunch: obstacle === undefined, engines: Object.keys(host.executables), ...(obstacle !== undefined && { obstacle }),
@@ -278,13 +278,13 @@ const settingsOf = ({ node, browser, gateway }: Config, scratchDirectory: string
 const refusalOf = ({ refusal = "" }: BrowserHost, { node }: Config): string =>
   `no isolation that node.require_isolation (${node.requireIsolation}) allows holds here: ${refusal}`;
 
-function whyNot(host: BrowserHost, config: Config, ways: EgressPart): string | undefined {
+function whyNot(host: BrowserHost, config: Config, egressPart: EgressPart): string | undefined {
   if (Object.keys(host.executables).length === 0) return "no Chromium is installed";
-  return host.walls === undefined ? refusalOf(host, config) : ways.unready;
+  return host.walls === undefined ? refusalOf(host, config) : egressPart.unready;
 }
 
-function slotMeter({ homes }: Stores, metrics: Metrics): SlotPorts["meter"] {
-  const labels = new PoolLabels(homes);
+function slotMeter({ poolStore }: Stores, metrics: Metrics): SlotPorts["meter"] {
+  const labels = new PoolLabels(poolStore);
   // A label that cannot be read costs a count, never a launch.
   const count = (browser: BrowserId, add: (pool: string) => void): void => void labels.ofBrowser(browser).then(add, () => {});
   return {

@@ -8,15 +8,15 @@ import type { ProfileOperations } from "../registry/profiles/profile.js";
 import type { Stores } from "./state.js";
 
 interface Wiring extends Pick<ArchivesPart, "archives" | "staging"> {
-  readonly state: Stores;
+  readonly stores: Stores;
 }
 
 /** The registry of profiles, wired by hand. */
-export async function openProfiles(config: Config, { state, archives, staging }: Wiring): Promise<ProfileOperations> {
-  const { homes, projects, profiles } = state;
+export async function openProfiles(config: Config, { stores, archives, staging }: Wiring): Promise<ProfileOperations> {
+  const { poolStore, projects, profiles } = stores;
   const states = makeProfileArchives({
     profiles, archives, staging, seal: new StreamSeal(await encryptionKey(config)), maxBytes: config.profiles.maxBytes,
     open: (digest) => archives.open(digest),
   });
-  return makeProfileOperations({ homes, projects, store: profiles, states, maxProfiles: config.limits.maxProfiles });
+  return makeProfileOperations({ poolStore, projects, store: profiles, states, maxProfiles: config.limits.maxProfiles });
 }

@@ -63,79 +63,79 @@ const frontOf = (gateway: Gateway, direct?: DirectWay) => ({
 });
 
 /** Metrics of this process; a lease is counted where the script ran that ended it. */
-function openMetrics({ log, clock }: DaemonContext, state: Stores, readings?: Gauges): Metrics {
-  const metrics = new Metrics({ clock, log, reachStore: state.ping, ...(readings && { readings }) });
-  const labels = new PoolLabels(state.homes);
-  state.signals.on("lease.ended", ({ home, why }) => void labels.ofHome(home).then((pool) => metrics.leaseEnded(pool, why), () => {}));
+function openMetrics({ log, clock }: DaemonContext, stores: Stores, readings?: Gauges): Metrics {
+  const metrics = new Metrics({ clock, log, reachStore: stores.ping, ...(readings && { readings }) });
+  const labels = new PoolLabels(stores.poolStore);
+  stores.signals.on("lease.ended", ({ partition, why }) => void labels.ofHome(partition).then((pool) => metrics.leaseEnded(pool, why), () => {}));
   return metrics;
 }
 
 /** Everything in one process. */
-const all: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
-  const { state } = take(stops, "state", openStores(config, surroundings));
+const all: Role = (config, context) => opened(config, context, async (stops) => {
+  const { stores } = take(stops, "state", openStores(config, context));
   const [secret, node, origin] = await Promise.all([clusterSecret(config), nodeId(config), nodeOrigin(config)]);
-  const metrics = openMetrics(surroundings, state, gaugesOf(state));
+  const metrics = openMetrics(context, stores, gaugesOf(stores));
   const url = new PublicUrl(config);
-  const silence = openSilentNodes(config, surroundings, state);
-  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, node), findEnd: findLeaseEnd(state), unreachable: silence.suspect.bind(silence) };
-  const archives = take(stops, "archives", await openArchives(config, surroundings));
-  const agentPart = await openNode(config, surroundings, { state, parts: { ...wiring, node, origin, archives } });
+  const silentNodes = openSilentNodes(config, context, stores);
+  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(stores, node), findEnd: findLeaseEnd(stores), unreachable: silentNodes.suspect.bind(silentNodes) };
+  const archives = take(stops, "archives", await openArchives(config, context));
+  const agentPart = await openNode(config, context, { stores, parts: { ...wiring, node, origin, archives } });
   const { agent } = agentPart;
-  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway, directWay(surroundings, secret, agent)), archives, silence, version: versionOf(packageRoot), unready: agent.unready };
+  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(agent.gateway, directWay(context, secret, agent)), archives, silentNodes, version: versionOf(packageRoot), unready: agent.unready };
   stops.add("agent", () => agentPart.stops.run());
-  const { control } = take(stops, "control", await openControl(config, surroundings, { state, parts }));
+  const { control } = take(stops, "control", await openControl(config, context, { stores, parts }));
   // Before the server: while leases end it takes their releases, and it waits for no client's socket. A second run is the first.
   stops.add("agent", () => agentPart.stops.run());
   stops.add("waiting callers", control.dismiss);
   url.set(control.listening.port);
-  await state.contact();
+  await stores.contact();
   await agent.begin(nodeAddressOf(config, control.listening.port), { host: config.server.host, port: control.listening.port });
   await control.begin();
-  surroundings.log.info({ url: url.of(), node }, "listening");
-  announce({ config, url: url.of(), pools: control.pools, installRoot: packageRoot, ...surroundings });
+  context.log.info({ url: url.of(), node }, "listening");
+  announce({ config, url: url.of(), pools: control.pools, installRoot: packageRoot, ...context });
 });
 
 /** HTTP and schedules; every client of a browser is sent on to its node. */
-const control: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
-  const { state } = take(stops, "state", openStores(config, surroundings));
+const control: Role = (config, context) => opened(config, context, async (stops) => {
+  const { stores } = take(stops, "state", openStores(config, context));
   const secret = await clusterSecret(config);
-  const metrics = openMetrics(surroundings, state, gaugesOf(state));
+  const metrics = openMetrics(context, stores, gaugesOf(stores));
   const url = new PublicUrl(config);
-  const silence = openSilentNodes(config, surroundings, state);
-  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, undefined), findEnd: findLeaseEnd(state), unreachable: silence.suspect.bind(silence) };
-  const gateway = makeGateway(config, surroundings, {
+  const silentNodes = openSilentNodes(config, context, stores);
+  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(stores, undefined), findEnd: findLeaseEnd(stores), unreachable: silentNodes.suspect.bind(silentNodes) };
+  const gateway = makeGateway(config, context, {
     wiring, local: { findBrowser: () => undefined, connect: () => Promise.resolve({ kind: "gone", reason: "no browser is here" }) },
   });
-  const archives = take(stops, "archives", await openArchives(config, surroundings));
-  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(gateway), archives, silence, version: versionOf(packageRoot) };
-  const opening = take(stops, "control", await openControl(config, surroundings, { state, parts }));
+  const archives = take(stops, "archives", await openArchives(config, context));
+  const parts = { secret, metrics, publicUrl: url.of, front: frontOf(gateway), archives, silentNodes, version: versionOf(packageRoot) };
+  const opening = take(stops, "control", await openControl(config, context, { stores, parts }));
   stops.add("gateway", () => gateway.close());
   stops.add("waiting callers", opening.control.dismiss);
   url.set(opening.control.listening.port);
-  await state.contact();
+  await stores.contact();
   await opening.control.begin();
-  surroundings.log.info({ url: url.of() }, "listening");
+  context.log.info({ url: url.of() }, "listening");
 });
 
 /** Browsers only. */
-const node: Role = (config, surroundings) => opened(config, surroundings, async (stops) => {
-  const { log } = surroundings;
-  const { state } = take(stops, "state", openStores(config, surroundings));
+const node: Role = (config, context) => opened(config, context, async (stops) => {
+  const { log } = context;
+  const { stores } = take(stops, "state", openStores(config, context));
   const [secret, id, origin] = await Promise.all([clusterSecret(config), nodeId(config), nodeOrigin(config)]);
-  const metrics = openMetrics(surroundings, state);
+  const metrics = openMetrics(context, stores);
   const url = new PublicUrl(config);
-  const archives = take(stops, "archives", await openArchives(config, surroundings));
-  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(state, id), findEnd: findLeaseEnd(state), node: id, origin, archives };
-  const { agent, stops: agentStops } = await openNode(config, surroundings, { state, parts: wiring });
+  const archives = take(stops, "archives", await openArchives(config, context));
+  const wiring = { secret, metrics, publicUrl: url.of, findAddress: findNodeAddress(stores, id), findEnd: findLeaseEnd(stores), node: id, origin, archives };
+  const { agent, stops: agentStops } = await openNode(config, context, { stores, parts: wiring });
   const { host, port, requestTimeoutMs, publicUrl } = config.server;
   const server = await listenAsNodeServer({ host, port, requestTimeoutMs }, {
-    gateway: agent.gateway, direct: directWay(surroundings, secret, agent), log, unready: agent.unready, hasStore: state.isConnected, metrics, key: await apiKey(config),
+    gateway: agent.gateway, direct: directWay(context, secret, agent), log, unready: agent.unready, hasStore: stores.isConnected, metrics, key: await apiKey(config),
     hosts: makeHostCheck({ host, urls: [publicUrl, config.node.address] }),
   });
   stops.add("server", () => server.close());
   stops.add("agent", () => agentStops.run());
   url.set(server.port);
-  await state.contact();
+  await stores.contact();
   await agent.begin(nodeAddressOf(config, server.port), { host, port: server.port });
   log.info({ url: url.of(), node: id }, "listening");
 });

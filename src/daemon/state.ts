@@ -25,7 +25,7 @@ import { type ListenerParts, RedisMessages } from "../store/messages.js";
 
 /** What both roles share: the way to Redis and everything that stands on it. */
 export interface Stores {
-  readonly homes: RedisPoolStore;
+  readonly poolStore: RedisPoolStore;
   readonly projects: RedisProjectStore;
   readonly proxies: RedisProxyStore;
   readonly profiles: RedisProfileStore;
@@ -33,12 +33,12 @@ export interface Stores {
   readonly nodes: RedisNodeStore;
   readonly reports: RedisNodeReports;
   readonly ticks: RedisTickStore;
-  readonly wire: RedisMessages;
+  readonly messages: RedisMessages;
   readonly queues: Queues;
   readonly queueOptions: QueueOptions;
   readonly signals: Events<PoolSignals>;
   /** For whoever listens to messages. */
-  readonly ear: ListenerParts;
+  readonly listenerParts: ListenerParts;
   hasContact(): boolean;
   /** Whether Redis is there now, as far as is known. */
   isConnected(): boolean;
@@ -64,7 +64,7 @@ const limitsOf = ({ acquire, fill, limits, node, tombstones }: Config): StoreLim
 });
 
 /** Needs no Redis yet: `contact` does. */
-export function openStores(config: Config, { redisUrl, log, clock, stopping }: DaemonContext): { state: Stores; stops: Stops } {
+export function openStores(config: Config, { redisUrl, log, clock, stopping }: DaemonContext): { stores: Stores; stops: Stops } {
   const stops = new Stops(clock, config.stop.stepMs);
   const redis: RedisOptions = {
     url: redisUrl.reveal(), isCluster: config.redis.cluster, connectTimeoutMs: config.redis.connectTimeoutMs, commandTimeoutMs: config.redis.commandTimeoutMs,
@@ -81,17 +81,17 @@ export function openStores(config: Config, { redisUrl, log, clock, stopping }: D
   const projects = new RedisProjectStore(store, defaultProject, limits);
   const nodes = new RedisNodeStore(store, defaultProject, { limits, overcommit: config.node.overcommit });
   const effects = makeEffects({ projects, nodes, queues, signals, log }); stops.add("effects", () => effects.idle());
-  const homes = new RedisPoolStore(store, effects, { project: defaultProject, limits });
-  const state: Stores = {
-    homes, projects, proxies: new RedisProxyStore(store, defaultProject), profiles: new RedisProfileStore(store, defaultProject), extensions: new RedisExtensionStore(store, defaultProject), nodes, queues, queueOptions, signals, ear: { store, clock, log, limitMs, connect: () => connectForMessages(redis) },
-    reports: new RedisNodeReports(homes), ticks: new RedisTickStore(store), wire: new RedisMessages(store), hasContact: () => store.hasContact, isConnected: () => store.isConnected, ping: () => store.askOnce((client) => client.ping()),
+  const poolStore = new RedisPoolStore(store, effects, { project: defaultProject, limits });
+  const stores: Stores = {
+    poolStore, projects, proxies: new RedisProxyStore(store, defaultProject), profiles: new RedisProfileStore(store, defaultProject), extensions: new RedisExtensionStore(store, defaultProject), nodes, queues, queueOptions, signals, listenerParts: { store, clock, log, limitMs, connect: () => connectForMessages(redis) },
+    reports: new RedisNodeReports(poolStore), ticks: new RedisTickStore(store), messages: new RedisMessages(store), hasContact: () => store.hasContact, isConnected: () => store.isConnected, ping: () => store.askOnce((client) => client.ping()),
     redisMembers: () => store.members(),
     async contact() {
       await store.open(stopping);
       await checkSchema(store);
     },
   };
-  return { state, stops };
+  return { stores, stops };
 }
 
 /** Why a daemon cannot serve, whatever its role. One that has lost Redis again goes on with the sockets it has. */
@@ -107,5 +107,5 @@ const makeEffects = ({ projects, nodes, queues, signals, log }: EffectSources): 
     jobs: queues, log, signals,
     freeName: (name, owner) => projects.freeName({ kind: "session", name, owner }),
     freeRoom: (node, browser) => nodes.freeRoom(node, browser),
-    moveGraves: (home) => projects.moveTombstones(home),
+    moveGraves: (partition) => projects.moveTombstones(partition),
   });

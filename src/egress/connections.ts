@@ -29,7 +29,7 @@ export interface ConnectAttempt {
 export type Connect = (way: OpenRoute, attempt: ConnectAttempt) => Promise<TargetSocket>;
 
 export type EntryResult =
-  | { readonly kind: "open"; readonly passage: OpenConnection }
+  | { readonly kind: "open"; readonly connection: OpenConnection }
   | { readonly kind: "denied"; readonly by: DeniedBy; readonly message: string }
   /** `message` tells no secret. */
   | { readonly kind: "failed"; readonly message: string };
@@ -39,7 +39,7 @@ interface Held {
   readonly way: OpenRoute;
   readonly connection: TargetSocket;
   readonly clock: Clock;
-  readonly forget: (passage: OpenConnection) => void;
+  readonly forget: (connection: OpenConnection) => void;
 }
 
 /** A tunnel or a request that is open: until whoever uses it ends it, or it is cut. */
@@ -103,7 +103,7 @@ export class OpenConnection {
   }
 }
 
-interface PassagesParts extends Pick<EgressParts, "settings" | "resolve" | "own" | "clock"> {
+interface PassagesParts extends Pick<EgressParts, "settings" | "resolve" | "reserved" | "clock"> {
   readonly browser: BrowserId;
   readonly log: Log;
   readonly counts: TrafficCounts;
@@ -136,8 +136,8 @@ export class EgressConnections {
     this.#generation += 1;
     this.#changing.abort();
     this.#changing = newController();
-    for (const passage of this.#open) {
-      if (!passage.isAllowedBy(rules)) passage.cut();
+    for (const connection of this.#open) {
+      if (!connection.isAllowedBy(rules)) connection.cut();
     }
   }
 
@@ -163,8 +163,8 @@ export class EgressConnections {
   cutQuiet(): void {
     const { clock, settings } = this.parts;
     const now = clock.monotonic();
-    for (const passage of this.#open) {
-      if (passage.quietMs(now) >= settings.idleMs) passage.cut();
+    for (const connection of this.#open) {
+      if (connection.quietMs(now) >= settings.idleMs) connection.cut();
     }
   }
 
@@ -193,9 +193,9 @@ export class EgressConnections {
     }
     counts.passed(way.kind);
     if (!("socket" in reached)) return this.#fail(target, reached.failure);
-    const passage = new OpenConnection({ target, way, connection: reached, clock, forget: (ended) => this.#open.delete(ended) });
-    this.#open.add(passage);
-    return { kind: "open", passage };
+    const connection = new OpenConnection({ target, way, connection: reached, clock, forget: (ended) => this.#open.delete(ended) });
+    this.#open.add(connection);
+    return { kind: "open", connection };
   }
 
   /** A page that asks again as soon as it is denied would be everybody's load: beyond a number it waits for the answer. */

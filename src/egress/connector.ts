@@ -5,7 +5,7 @@ import type { ConnectAttempt, TargetSocket, OpenRoute } from "./connections.js";
 import type { TargetHost, Upstream } from "./rules.js";
 import { dialThrough, dialUpstream } from "./upstream.js";
 
-type Parts = Pick<EgressParts, "resolve" | "own" | "clock"> & { readonly counts: TrafficCounts };
+type Parts = Pick<EgressParts, "resolve" | "reserved" | "clock"> & { readonly counts: TrafficCounts };
 
 /** Makes the connections of one browser, once they are judged, and has their bytes counted. */
 export class Connector {
@@ -27,8 +27,8 @@ export class Connector {
   }
 
   #options({ until, signal }: ConnectAttempt) {
-    const { clock, resolve, own } = this.parts;
-    return { connectMs: until - clock.monotonic(), clock, signal, resolve, own };
+    const { clock, resolve, reserved } = this.parts;
+    return { connectMs: until - clock.monotonic(), clock, signal, resolve, reserved };
   }
 
   #counted(connection: TargetSocket): TargetSocket {

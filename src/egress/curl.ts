@@ -35,25 +35,25 @@ interface Asked {
 
 /** One request over HTTP/1.1, http or https; redirects are not followed. Throws `CurlFailure`. */
 export async function fetchThrough(asked: CurlRequest, parts: CurlParts): Promise<CurlAnswer> {
-  const { clock, passages, outward, signal } = parts;
+  const { clock, connections, connector, signal } = parts;
   const startedAt = clock.monotonic();
   const { url, target } = parse(asked.url);
-  const entry = await passages.enter(target, (way, attempt) => outward.tunnel(target, way, attempt));
+  const entry = await connections.enter(target, (way, attempt) => connector.tunnel(target, way, attempt));
   if (entry.kind === "denied") throw new CurlFailure("denied", entry.message, entry.by);
   if (entry.kind === "failed") throw new CurlFailure("failed", entry.message);
-  const { passage } = entry;
-  const stop = (): void => passage.cut();
+  const { connection } = entry;
+  const stop = (): void => connection.cut();
   signal.addEventListener("abort", stop);
   try {
     if (signal.aborted) stop();
     const limitMs = asked.timeoutMs - (clock.monotonic() - startedAt);
-    const answer = await within(clock, { what: "the request", limitMs }, ask(asked, { url, target }, { ...parts, passage }));
+    const answer = await within(clock, { what: "the request", limitMs }, ask(asked, { url, target }, { ...parts, connection }));
     return { ...answer, durationMs: clock.monotonic() - startedAt };
   } catch (error) {
-    throw failureOf(error, passage);
+    throw failureOf(error, connection);
   } finally {
     signal.removeEventListener("abort", stop);
-    passage.cut();
+    connection.cut();
   }
 }
 
@@ -66,10 +66,10 @@ function parse(text: string): Asked {
   return { url, target };
 }
 
-async function ask(asked: CurlRequest, { url, target }: Asked, parts: CurlParts & { readonly passage: OpenConnection }): Promise<Omit<CurlAnswer, "durationMs">> {
-  const { passage, settings } = parts;
+async function ask(asked: CurlRequest, { url, target }: Asked, parts: CurlParts & { readonly connection: OpenConnection }): Promise<Omit<CurlAnswer, "durationMs">> {
+  const { connection, settings } = parts;
   const isSecure = url.protocol === "https:";
-  const socket = isSecure ? await secure(passage.connection.socket, target.host) : passage.connection.socket;
+  const socket = isSecure ? await secure(connection.connection.socket, target.host) : connection.connection.socket;
   const headers = Object.entries(asked.headers).filter(([name]) => !reserved.has(name.toLowerCase()) && !/^proxy-/i.test(name));
   const asking = request({
     createConnection: () => socket, method: asked.method, path: url.pathname + url.search, maxHeaderSize: settings.headerBytes,
@@ -79,7 +79,7 @@ async function ask(asked: CurlRequest, { url, target }: Asked, parts: CurlParts 
       ...(asked.body !== undefined && { "Content-Length": Buffer.byteLength(asked.body) }),
     },
   });
-  passage.onCut(() => asking.destroy());
+  connection.onCut(() => asking.destroy());
   // A tunnel through SOCKS5 comes paused; by then somebody listens.
   asking.once("socket", () => socket.resume());
   // Told by what waits for the answer or its body; being cut after them is no failure.
@@ -117,10 +117,10 @@ async function bodyOf(answer: IncomingMessage, most: number, kept: (bytes: numbe
   return Buffer.concat(pieces);
 }
 
-function failureOf(error: unknown, passage: OpenConnection): CurlFailure {
+function failureOf(error: unknown, connection: OpenConnection): CurlFailure {
   if (error instanceof CurlFailure) return error;
   if (error instanceof TimeLimitReached) return new CurlFailure("failed", "There was no whole answer in time");
-  if (passage.isCut) return new CurlFailure("failed", "The request was given up, or the rules have changed meanwhile");
+  if (connection.isCut) return new CurlFailure("failed", "The request was given up, or the rules have changed meanwhile");
   const code = error instanceof Error && "code" in error ? String(error.code) : "broken connection";
   if (/^ERR_(INVALID|UNESCAPED)/.test(code)) return new CurlFailure("malformed", "The method or a header is not valid HTTP");
   return new CurlFailure("failed", `There was no whole answer: ${code}`);

@@ -63,7 +63,7 @@ export class Egress {
     this.#passages.apply(ask.rules);
     const bucket = settings.bytesPerSecond === null ? undefined : new Bucket(settings.bytesPerSecond, clock);
     this.#doors = {
-      passages: this.#passages, outward: new Connector(around), origins: this.#origins, pace: { clock, bucket, turn: turns.open() }, headerBytes: settings.headerBytes,
+      connections: this.#passages, connector: new Connector(around), origins: this.#origins, pace: { clock, bucket, turn: turns.open() }, headerBytes: settings.headerBytes,
     };
     this.#server = this.#makeServer();
     this.#stopSweeping = clock.every(sweepMs(settings.idleMs), () => this.#sweep());

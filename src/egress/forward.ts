@@ -52,33 +52,33 @@ class Forwarding {
 
   async run(): Promise<void> {
     const { response } = this.exchange;
-    const { passages } = this.parts.doors;
-    const entry = await passages.enter(this.parts.asked.target, (way, attempt) => this.#connect(way, attempt));
+    const { connections } = this.parts.doors;
+    const entry = await connections.enter(this.parts.asked.target, (way, attempt) => this.#connect(way, attempt));
     if (entry.kind !== "open") return refuseProxied(response, egressRefusalOf(entry));
-    const { passage } = entry;
+    const { connection } = entry;
     // The rules may have changed since it was entered, and the browser may have gone.
-    if (passage.isCut || response.destroyed) return passage.cut();
+    if (connection.isCut || response.destroyed) return connection.cut();
     try {
-      this.#send(passage);
+      this.#send(connection);
     } catch (error) {
-      passage.cut();
+      connection.cut();
       throw error;
     }
   }
 
   async #connect(way: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {
-    const { asked: { target }, doors: { outward } } = this.parts;
+    const { asked: { target }, doors: { connector } } = this.parts;
     if (way.kind === "upstream") {
       const isAbsolute = way.upstream.protocol !== "socks5";
       this.#key = `${attempt.generation} ${way.upstream.id} ${isAbsolute ? "" : authorityOf(target)}`;
-      return this.#idle() ?? (isAbsolute ? await outward.upstream(way.upstream, attempt) : await outward.tunnel(target, way, attempt));
+      return this.#idle() ?? (isAbsolute ? await connector.upstream(way.upstream, attempt) : await connector.tunnel(target, way, attempt));
     }
     for (const address of way.addresses) {
       this.#key = authorityOf({ ...target, host: address });
       const idle = this.#idle(address);
       if (idle) return idle;
     }
-    const made = await outward.direct(way.addresses, target.port, attempt);
+    const made = await connector.direct(way.addresses, target.port, attempt);
     this.#key = authorityOf({ ...target, host: made.address ?? target.host });
     return made;
   }
@@ -88,31 +88,31 @@ class Forwarding {
     return socket && { socket, address };
   }
 
-  #send(passage: OpenConnection): void {
+  #send(connection: OpenConnection): void {
     const { request, response } = this.exchange;
     const { origins, headerBytes, pace } = this.parts.doors;
-    const onward = origins.ask(this.#key, passage.connection.socket, {
-      method: request.method ?? "GET", path: this.#path(passage), headers: this.#headers(passage), headerBytes,
+    const onward = origins.ask(this.#key, connection.connection.socket, {
+      method: request.method ?? "GET", path: this.#path(connection), headers: this.#headers(connection), headerBytes,
     });
-    passage.onCut(() => {
+    connection.onCut(() => {
       onward.destroy();
       if (response.headersSent) abortResponse(response);
     });
     onward.once("continue", () => response.writeContinue());
-    onward.once("response", (answer) => this.#answer(answer, passage));
-    onward.on("error", () => this.#fail(onward, passage));
+    onward.once("response", (answer) => this.#answer(answer, connection));
+    onward.on("error", () => this.#fail(onward, connection));
     // Nobody asked for another protocol.
     onward.once("upgrade", (_, socket: Socket) => {
       destroySocket(socket);
-      this.#fail(onward, passage);
+      this.#fail(onward, connection);
     });
     onward.once("close", () => {
-      passage.release();
-      if (response.closed) passage.end();
+      connection.release();
+      if (response.closed) connection.end();
     });
     response.once("close", () => {
       onward.destroy();
-      if (onward.closed) passage.end();
+      if (onward.closed) connection.end();
     });
     if (!this.parts.hasBody) return void onward.end();
     onward.flushHeaders();
@@ -155,12 +155,12 @@ class Forwarding {
     pipeBytes(answer, response, this.parts.doors.pace);
   }
 
-  #fail({ reusedSocket }: ClientRequest, passage: OpenConnection): void {
+  #fail({ reusedSocket }: ClientRequest, connection: OpenConnection): void {
     const { response } = this.exchange;
-    passage.end();
+    connection.end();
     if (response.destroyed || response.headersSent) return abortResponse(response);
-    if (!this.parts.hasBody && (reusedSocket || passage.isCut)) return this.#again();
-    if (!passage.isCut) return refuseProxied(response, egressRefusalOf({ kind: "failed", message: "The connection broke before there was an answer" }));
+    if (!this.parts.hasBody && (reusedSocket || connection.isCut)) return this.#again();
+    if (!connection.isCut) return refuseProxied(response, egressRefusalOf({ kind: "failed", message: "The connection broke before there was an answer" }));
     refuseProxied(response, egressRefusalOf({ kind: "denied", by: "closed", message: "The rules were changed while the request was sent" }));
   }
 

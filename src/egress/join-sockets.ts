@@ -63,14 +63,14 @@ function carry(from: Readable, to: Writable, turn: FairTurn): void {
 }
 
 /** Joins a browser's socket to what its passage reached, each direction until its end, and ends the passage when both are closed. */
-export function joinSockets(inner: Socket, passage: OpenConnection, pace: Pace): void {
-  const outer = passage.connection.socket;
+export function joinSockets(inner: Socket, connection: OpenConnection, pace: Pace): void {
+  const outer = connection.connection.socket;
   const onClose = (other: Socket) => (): void => {
     // What was received is still handed on.
     other.destroySoon();
-    if (other.destroyed) passage.end();
+    if (other.destroyed) connection.end();
   };
-  passage.onCut(() => destroySocket(inner));
+  connection.onCut(() => destroySocket(inner));
   // A broken connection is to look broken on the other side too, not ended.
   outer.on("error", () => destroySocket(inner));
   inner.on("error", () => destroySocket(outer));

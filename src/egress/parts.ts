@@ -38,7 +38,7 @@ export interface Meter {
 export interface EgressParts {
   readonly settings: EgressSettings;
   readonly resolve: Resolve;
-  readonly own: ReservedEndpoints;
+  readonly reserved: ReservedEndpoints;
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: Meter;

@@ -15,7 +15,7 @@ import { basicAuthorization, dialThrough, dialUpstream } from "./upstream.js";
 export interface ProbeParts {
   readonly clock: Clock;
   readonly resolve: Resolve;
-  readonly own: ReservedEndpoints;
+  readonly reserved: ReservedEndpoints;
   /** Asked for where a caller names no URL. The operator's own choice: it may be private. */
   readonly defaultUrl: string;
   /** A whole check takes at most so long. */
@@ -56,8 +56,8 @@ function parse(text: string): Asked | { readonly fault: string } {
 }
 
 /** A name that only the proxy can resolve is the proxy's to answer for. */
-async function isPublic(target: TargetHost, { resolve, own }: ProbeParts): Promise<boolean> {
-  const way = await judgeTarget(publicOnly, target, { resolve, own });
+async function isPublic(target: TargetHost, { resolve, reserved }: ProbeParts): Promise<boolean> {
+  const way = await judgeTarget(publicOnly, target, { resolve, reserved });
   return way.kind !== "denied" || way.by === "unresolved";
 }
 
@@ -78,8 +78,8 @@ async function probe(trial: Trial, parts: ProbeParts): Promise<ProxyFinding> {
 }
 
 /** Everything it opens ends with the trial's signal. */
-async function ask({ url, target, upstream, limitMs, signal }: Trial, { clock, own, resolve }: ProbeParts): Promise<ProxyFinding> {
-  const options = { connectMs: limitMs, clock, signal, own, resolve };
+async function ask({ url, target, upstream, limitMs, signal }: Trial, { clock, reserved, resolve }: ProbeParts): Promise<ProxyFinding> {
+  const options = { connectMs: limitMs, clock, signal, reserved, resolve };
   const isAbsolute = isPlain(url) && upstream.protocol !== "socks5";
   const socket = isAbsolute ? await dialUpstream(upstream, options) : await dialThrough(upstream, target, options);
   const end = (): void => void socket.destroy();

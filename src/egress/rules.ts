@@ -62,18 +62,18 @@ const denied = (by: DeniedBy): Route => ({ kind: "denied", by, message: messages
  * name is not resolved here: what it reaches is then the upstream's to judge. A closed address, `localhost` and a host that
  * `privates` names never go upstream.
  */
-export async function judgeTarget(rules: Rules, target: TargetHost, { resolve, own }: { resolve: Resolve; own: ReservedEndpoints }): Promise<Route> {
+export async function judgeTarget(rules: Rules, target: TargetHost, { resolve, reserved }: { resolve: Resolve; reserved: ReservedEndpoints }): Promise<Route> {
   const read = parseHost(target.host);
   if (!read) return denied("unresolved");
   const asked = { host: read.host, port: target.port };
   const known = read.kind === "address" ? [read.host] : loopbackOf(read.host);
-  if (known?.some((address) => own.isOwn(address, asked.port))) return denied("remuda");
+  if (known?.some((address) => reserved.isOwn(address, asked.port))) return denied("remuda");
   const byName = judgeName(rules, asked);
   if (byName) return denied(byName);
   const upstream = upstreamFor(rules, asked);
   if (upstream) return { kind: "upstream", upstream };
   const addresses = known ?? (await resolve(asked.host).catch(() => []));
-  return judgeAddresses({ rules, asked, own }, addresses.map(canonical));
+  return judgeAddresses({ rules, asked, reserved }, addresses.map(canonical));
 }
 
 /** A resolver's answer that is no address is judged as one that is never open. */
@@ -93,9 +93,9 @@ function upstreamFor(rules: Rules, asked: TargetHost): Upstream | undefined {
   return isIP(asked.host) === 0 || judgeAddress(rules, asked, asked.host) === "public" ? chosen : undefined;
 }
 
-function judgeAddresses({ rules, asked, own }: { rules: Rules; asked: TargetHost; own: ReservedEndpoints }, addresses: readonly string[]): Route {
+function judgeAddresses({ rules, asked, reserved }: { rules: Rules; asked: TargetHost; reserved: ReservedEndpoints }, addresses: readonly string[]): Route {
   if (addresses.length === 0) return denied("unresolved");
-  if (addresses.some((address) => own.isOwn(address, asked.port))) return denied("remuda");
+  if (addresses.some((address) => reserved.isOwn(address, asked.port))) return denied("remuda");
   const judged = addresses.map((address) => ({ address, is: judgeAddress(rules, asked, address) }));
   for (const by of ["metadata", "private"] as const) {
     // One closed address closes the name: a mix is how rebinding looks.

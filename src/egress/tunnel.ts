@@ -9,8 +9,8 @@ import { hostHeaderOf, parseAbsoluteTarget, parseConnectTarget } from "./target.
 import type { TargetHost } from "./rules.js";
 
 export interface TunnelParts {
-  readonly passages: EgressConnections;
-  readonly outward: Connector;
+  readonly connections: EgressConnections;
+  readonly connector: Connector;
   readonly pace: Pace;
 }
 
@@ -49,17 +49,17 @@ interface Joining {
 }
 
 async function join({ socket, head }: TunnelRequest, target: TargetHost, { doors, toInner, toOuter }: Joining): Promise<void> {
-  const { passages, outward, pace } = doors;
+  const { connections, connector, pace } = doors;
   // Until it is spliced, a reset must not end the process.
   socket.on("error", () => socket.destroy());
-  const entry = await passages.enter(target, (way, attempt) => outward.tunnel(target, way, attempt));
+  const entry = await connections.enter(target, (way, attempt) => connector.tunnel(target, way, attempt));
   if (entry.kind !== "open") return refuseTunnel(socket, egressRefusalOf(entry));
-  const { passage } = entry;
-  if (socket.destroyed) return passage.cut();
+  const { connection } = entry;
+  if (socket.destroyed) return connection.cut();
   // The rules may have changed since it was entered.
-  if (passage.isCut) return void socket.destroy();
-  joinSockets(socket, passage, pace);
+  if (connection.isCut) return void socket.destroy();
+  joinSockets(socket, connection, pace);
   if (toInner !== "") socket.write(toInner, "latin1");
-  if (toOuter !== "") passage.connection.socket.write(toOuter, "latin1");
+  if (toOuter !== "") connection.connection.socket.write(toOuter, "latin1");
   if (head.length > 0) socket.unshift(head);
 }

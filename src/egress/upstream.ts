@@ -19,7 +19,7 @@ export interface UpstreamOptions {
   /** Of the upstream's own name; left out: the system's. */
   readonly resolve?: Resolve;
   /** What is not dialled even if an upstream is said to be there. */
-  readonly own?: ReservedEndpoints;
+  readonly reserved?: ReservedEndpoints;
 }
 
 /** `message` names the upstream by its id and tells no secret. There is no cause: errors of libraries carry what these were given. */
@@ -88,12 +88,12 @@ async function reachUntil(upstream: Upstream, options: UpstreamOptions & { reado
 
 const failed = (upstream: Upstream, why: string): UpstreamFailure => new UpstreamFailure(upstream.id, why);
 
-async function addressesOf(upstream: Upstream, { resolve, own, signal }: UpstreamOptions): Promise<readonly string[]> {
+async function addressesOf(upstream: Upstream, { resolve, reserved, signal }: UpstreamOptions): Promise<readonly string[]> {
   const { host, port } = upstream;
   const find = resolve ?? (async (name) => (await lookup(name, { all: true })).map(({ address }) => address));
   const addresses = isIP(host) ? [host] : await find(host, signal);
   if (addresses.length === 0) throw failed(upstream, "has a name that does not resolve");
-  if (addresses.some((address) => own?.isOwn(address, port))) throw failed(upstream, "is a port of the service itself");
+  if (addresses.some((address) => reserved?.isOwn(address, port))) throw failed(upstream, "is a port of the service itself");
   return addresses;
 }
 

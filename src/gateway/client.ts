@@ -45,7 +45,7 @@ const chunkMs: Millis = 0.15;
 
 /** What the clients of a daemon share, so that none takes it all. */
 export interface SharedParts {
-  readonly judges: Pick<JudgeThreads, "judge">;
+  readonly judgeThreads: Pick<JudgeThreads, "judge">;
   /** Bytes of messages that are not whole or not yet judged. */
   readonly unfinished: Budget;
   /** Bytes that clients have not read. */
@@ -61,7 +61,7 @@ export interface ClientParts {
   readonly clock: Clock;
   readonly limits: GatewayLimits;
   readonly gate: Gate;
-  readonly surroundings: GateContext;
+  readonly context: GateContext;
   readonly traffic: TrafficMeter;
   /** Once, when nothing of the client is left. */
   readonly onGone: () => void;
@@ -86,7 +86,7 @@ export class CdpClient implements BridgeClient {
   #leaving: Promise<void> | undefined;
 
   constructor(private readonly parts: ClientParts) {
-    const { browser, shared, socket, pipe, clock, limits, gate, surroundings, turn } = parts;
+    const { browser, shared, socket, pipe, clock, limits, gate, context, turn } = parts;
     this.#unfinished = shared.unfinished.open(browser, () => this.#drop("too much is sent and not finished"));
     this.#unread = shared.unread.open(browser, () => this.#drop("too much is unread"));
     const member = { wait: () => this.wait(), proceed: () => this.proceed() };
@@ -94,16 +94,16 @@ export class CdpClient implements BridgeClient {
       clock, limits, unread: this.#unread, cut: (reason) => this.#cut(closeCodes.tooSlow, reason),
     });
     this.#inbox = new Inbox({
-      ...member, gate, surroundings, turn,
-      judgeElsewhere: (message) => shared.judges.judge({ browser, message, surroundings, spent: (tookMs) => turn.spend(tookMs) }),
+      ...member, gate, context, turn,
+      judgeElsewhere: (message) => shared.judgeThreads.judge({ browser, message, context, spent: (tookMs) => turn.spend(tookMs) }),
       act: (judged) => this.#act(judged),
       kept: (bytes) => this.#keep(bytes),
     });
   }
 
   /** The upgrade was accepted. */
-  start(webSocket: WebSocket, seat: BridgeConnection): void {
-    this.#seat = seat;
+  start(webSocket: WebSocket, bridgeConnection: BridgeConnection): void {
+    this.#seat = bridgeConnection;
     this.#webSocket = webSocket;
     // Before ws and after it, which reads the same bytes.
     this.parts.socket.prependListener("data", (chunk: Buffer) => this.#receive(chunk));

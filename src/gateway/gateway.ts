@@ -73,7 +73,7 @@ export class Gateway {
     });
     this.#clients = new ClientCounts(limits.clients);
     this.#judges = new JudgeThreads({ script: parts.judgeScript, clock, log });
-    this.#shared = { judges: this.#judges, unfinished: new Budget(limits.unfinished), unread: new Budget(limits.unread) };
+    this.#shared = { judgeThreads: this.#judges, unfinished: new Budget(limits.unfinished), unread: new Budget(limits.unread) };
     this.#curls = new Budget(limits.curl, "asking");
     this.#webSockets.on("wsClientError", (_, socket) => refuseUpgrade(socket, notWebSocket));
   }

@@ -54,7 +54,7 @@ export class Handshake implements Visitor {
   #cutReason: string | undefined;
   #isOpen = false;
 
-  constructor(private readonly upgrade: UpgradeRequest, private readonly wish: HandshakeTarget, private readonly parts: HandshakeParts) {
+  constructor(private readonly upgrade: UpgradeRequest, private readonly target: HandshakeTarget, private readonly parts: HandshakeParts) {
     void this.#open();
   }
 
@@ -76,25 +76,25 @@ export class Handshake implements Visitor {
   }
 
   async #open(): Promise<void> {
-    const { wish } = this;
-    this.#visit = wish.browser.activity.enter(wish.lease, this);
-    if (!this.#visit) return this.#refuse(overBecause(wish.browser, wish.lease));
+    const { target } = this;
+    this.#visit = target.browser.activity.enter(target.lease, this);
+    if (!this.#visit) return this.#refuse(overBecause(target.browser, target.lease));
     try {
       const refused = await this.#register();
       if (refused) return this.#refuse(refused);
       await this.#seat();
     } catch (error) {
-      this.parts.log.warn({ browser: wish.id, lease: wish.lease, error: textOf(error) }, "client could not be connected");
+      this.parts.log.warn({ browser: target.id, lease: target.lease, error: textOf(error) }, "client could not be connected");
       this.#refuse({ code: "unavailable" });
     }
   }
 
   async #register(): Promise<GatewayRefusal | undefined> {
-    const { wish, parts } = this;
-    const asking = parts.ports.connect({ browser: wish.id, lease: wish.lease, kind: "client" });
+    const { target, parts } = this;
+    const asking = parts.ports.connect({ browser: target.id, lease: target.lease, kind: "client" });
     const registered = await within(parts.clock, { what: "registration of a client", limitMs: parts.limits.connectMs }, asking);
     if (registered.kind === "gone") return goneBecause(registered.reason);
-    if (!this.#visit?.confirm()) return overBecause(wish.browser, wish.lease);
+    if (!this.#visit?.confirm()) return overBecause(target.browser, target.lease);
     await this.#ready(registered.ready);
     return undefined;
   }
@@ -109,7 +109,7 @@ export class Handshake implements Visitor {
 
   async #seat(): Promise<void> {
     for (let seatings = 0; seatings < mostSeatings; seatings += 1) {
-      await awaitRestart(this.wish.browser, this.parts);
+      await awaitRestart(this.target.browser, this.parts);
       if (this.#cutReason !== undefined) return this.#refuse(goneBecause(this.#cutReason));
       this.#seating = this.#takeSeat();
       if (await this.#seating) return;
@@ -119,46 +119,46 @@ export class Handshake implements Visitor {
 
   /** False where a restart came in between. */
   async #takeSeat(): Promise<boolean> {
-    const { browser, root } = this.wish;
+    const { browser, root } = this.target;
     const { bridge } = browser;
     const client = this.#makeClient();
-    const seat = await bridge.join(client, root).catch((error: unknown) => {
+    const bridgeConnection = await bridge.join(client, root).catch((error: unknown) => {
       if (!browser.restarting && browser.bridge === bridge) throw error;
       return "restarted" as const;
     });
-    if (seat === "restarted") return false;
-    if (seat && browser.restarting) {
+    if (bridgeConnection === "restarted") return false;
+    if (bridgeConnection && browser.restarting) {
       // It goes with the Chromium that it is of.
-      await seat.leave().catch(() => {});
+      await bridgeConnection.leave().catch(() => {});
       return false;
     }
     this.#client = client;
-    if (seat) await this.#accept(client, seat);
+    if (bridgeConnection) await this.#accept(client, bridgeConnection);
     else this.#refuse({ code: "not_found", message: "There is no such target" });
     return true;
   }
 
   #makeClient(): CdpClient {
-    const { upgrade: { socket }, wish: { id: browser, browser: { chromium } }, parts } = this;
+    const { upgrade: { socket }, target: { id: browser, browser: { chromium } }, parts } = this;
     return new CdpClient({
       browser, shared: parts.shared, turn: parts.turn, socket, pipe: chromium.pipe, clock: parts.clock, limits: parts.limits, gate: parts.gate,
-      surroundings: { directories: chromium.directories }, traffic: parts.ports.metrics, onGone: () => this.#gone(),
+      context: { directories: chromium.directories }, traffic: parts.ports.metrics, onGone: () => this.#gone(),
     });
   }
 
-  async #accept(client: CdpClient, seat: BridgeConnection): Promise<void> {
+  async #accept(client: CdpClient, bridgeConnection: BridgeConnection): Promise<void> {
     const { request, socket, head } = this.upgrade;
     const isWanted = this.#cutReason === undefined && !socket.destroyed;
     if (isWanted) {
       this.parts.webSockets.handleUpgrade(request, socket, head, (webSocket) => {
         this.#isOpen = true;
         this.parts.ports.metrics.clientOpened();
-        client.start(webSocket, seat);
+        client.start(webSocket, bridgeConnection);
       });
     }
     if (this.#isOpen) return;
     this.#leave();
-    await seat.leave();
+    await bridgeConnection.leave();
   }
 
   #refuse(refused: GatewayRefusal): void {

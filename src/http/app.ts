@@ -81,8 +81,8 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   void app.register(async (scope) => {
     const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
     addKeyHook(keyed, deps);
-    addPools(keyed, { ...deps, surroundings, policyBodyBytes: options.bodyLimitBytes });
-    addSessions(keyed, { ...deps, surroundings, policyBodyBytes: options.bodyLimitBytes });
+    addPools(keyed, { ...deps, context, policyBodyBytes: options.bodyLimitBytes });
+    addSessions(keyed, { ...deps, context, policyBodyBytes: options.bodyLimitBytes });
     addSessionExtensions(keyed, { ...deps, uploads: options.uploads });
     addProxies(keyed, deps);
     addExtensions(keyed, { ...deps, uploads: options.uploads });

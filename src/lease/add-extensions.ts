@@ -15,7 +15,7 @@ import type { Session } from "../pool/session.js";
 import type { ReceiveExtensions, SentExtension } from "../pool/ports/sent-extensions.js";
 
 interface Ports {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly configs: SessionReader;
   /** Why no browser could load the archive: none where one could. */

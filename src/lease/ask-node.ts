@@ -11,7 +11,7 @@ const answerLimitMs: Millis = 5000;
 const directAfterMs: Millis = 400;
 
 interface Ports {
-  readonly wire: Messages;
+  readonly messages: Messages;
   readonly clock: Clock;
   readonly tellDirectly: SendDirectly;
 }
@@ -57,7 +57,7 @@ interface Settling {
 
 /** Gives what cancels its timers. */
 function askBothWays(ports: Ports, { node, message, limitMs }: Asking, { resolve, reject }: Settling): (() => void)[] {
-  const { wire, clock, tellDirectly } = ports;
+  const { messages, clock, tellDirectly } = ports;
   let directly: Promise<NodeReply | undefined> | undefined;
   const askDirectly = async (): Promise<boolean> => {
     directly ??= tellDirectly(node, message, limitMs);
@@ -65,7 +65,7 @@ function askBothWays(ports: Ports, { node, message, limitMs }: Asking, { resolve
     if (answer) resolve(answer);
     return answer !== undefined;
   };
-  wire.toNode(node, message).catch(async (error: unknown) => {
+  messages.toNode(node, message).catch(async (error: unknown) => {
     if (!(await askDirectly())) reject(error);
   });
   return [clock.after(limitMs, () => resolve({ kind: "silent" })), clock.after(directAfterMs, () => void askDirectly())];

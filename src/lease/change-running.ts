@@ -9,7 +9,7 @@ import type { LoadedProfile } from "../pool/session-profile.js";
 import type { Session } from "../pool/session.js";
 
 interface Ports {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   /** The browser's node ends Chromium and starts it again within. */
   readonly restartLimitMs: Millis;
   askNode(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
@@ -30,7 +30,7 @@ export const refusedProfile = (session: Session, wanted: LoadedProfile | undefin
 export async function changeRunning(ports: Ports, { id, lease, ...browser }: Browser, change: RunningChange): Promise<Refusal | undefined> {
   if (!lease) return refusal("browser_not_found");
   const mark = { set: {}, clear: [], touched: true, altered: change.profile !== undefined };
-  const { kind } = await ports.homes.touch(homeOf(id), { browser: id, lease: lease.id, change: mark, request: newRequestId() });
+  const { kind } = await ports.poolStore.touch(homeOf(id), { browser: id, lease: lease.id, change: mark, request: newRequestId() });
   if (kind !== "touched") return refusal(kind === "superseded" ? "lease_superseded" : "browser_not_found");
   const answer = await ports.askNode({ id, lease, ...browser }, { kind: "change", ...change }, change.profile && ports.restartLimitMs);
   switch (answer.kind) {

@@ -27,7 +27,7 @@ export interface SessionPorts extends LendPorts, References {
   readonly launchWaitMs: Millis;
 }
 
-const home = onDemandHome;
+const partition = onDemandHome;
 const defaultTimeoutSeconds = 60;
 
 /** POST /browsers: the machinery of pools, without a pool: a launch is claimed for a waiter bound to it. */
@@ -42,27 +42,27 @@ interface Creating extends SessionPorts {
 
 async function create(ports: Creating, body: SessionCreate, caller: Caller): Promise<Granted | Refusal> {
   const resolved = await resolveReferences(ports, body);
-  const config = withFaults(createSessionTemplate(resolved.body, ports.defaults), resolved.faults);
-  if (config.kind === "refused") return config;
-  const refused = refusedHere(ports, body, config.value);
+  const template = withFaults(createSessionTemplate(resolved.body, ports.defaults), resolved.faults);
+  if (template.kind === "refused") return template;
+  const refused = refusedHere(ports, body, template.value);
   if (refused) return refused;
   const keyed = idempotencyKeyOf(caller, "create session", body);
   const asker = { caller, ...(keyed ? { keyed } : {}) };
   const waiter = { ...waiterOf(ports, body, asker), timeoutSeconds: body.timeout_seconds ?? defaultTimeoutSeconds };
-  const wish: LeaseRequest = { ...asker, home, waiter };
+  const wanted: LeaseRequest = { ...asker, partition, waiter };
   const failures: LaunchFailure[] = [];
-  const lent = await lend(ports, wish, {
-    ask: () => claim(ports, wish, config.value), limitMs: async () => ports.launchWaitMs,
-    again: (standing, failed) => claimElsewhere(ports, standing, { config: config.value, failures: (failures.push(failed), failures) }),
+  const lent = await lend(ports, wanted, {
+    ask: () => claim(ports, wanted, template.value), limitMs: async () => ports.launchWaitMs,
+    again: (standing, failed) => claimElsewhere(ports, standing, { template: template.value, failures: (failures.push(failed), failures) }),
   });
   return lent.kind === "unserved" ? refusedLaunch(lent, failures) : lent;
 }
 
-function refusedHere(ports: SessionPorts, body: SessionCreate, config: LaunchTemplate): Refusal | undefined {
+function refusedHere(ports: SessionPorts, body: SessionCreate, template: LaunchTemplate): Refusal | undefined {
   if (body.region !== undefined && body.region !== ports.region) {
     return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
   }
-  const unsupported = [...unsupportedFields(config), ...unsupportedOfCreate(body)];
+  const unsupported = [...unsupportedFields(template), ...unsupportedOfCreate(body)];
   if (unsupported.length > 0) return notSupported(unsupported);
   return body.gpu ? refusal("insufficient_plan", { message: "No node here has a GPU" }) : undefined;
 }
@@ -71,11 +71,11 @@ const noRoom = (obstacle: string): Refusal => refusal("capacity_exhausted", {
   retryAfterSeconds: 5, ...(obstacle && { details: [{ code: "capacity_exhausted", message: obstacle }] }),
 });
 
-async function claim(ports: Creating, { waiter, keyed }: LeaseRequest, config: LaunchTemplate): Promise<AskReply<Refusal>> {
-  const { homes, nodes, jobs, look } = ports;
-  const { candidate, obstacle } = await placed(look, config);
+async function claim(ports: Creating, { waiter, keyed }: LeaseRequest, template: LaunchTemplate): Promise<AskReply<Refusal>> {
+  const { poolStore, nodes, jobs, look } = ports;
+  const { candidate, obstacle } = await placed(look, template);
   if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
-  const reply = await homes.createSession(home, { waiter, config, ...(candidate ? { candidate } : {}), ...(keyed ? { keyed } : {}) });
+  const reply = await poolStore.createSession(partition, { waiter, template, ...(candidate ? { candidate } : {}), ...(keyed ? { keyed } : {}) });
   if (candidate && reply.kind !== "claimed") await nodes.freeRoom(candidate.node, candidate.id);
   switch (reply.kind) {
     case "granted": return reply;
@@ -95,27 +95,27 @@ async function claim(ports: Creating, { waiter, keyed }: LeaseRequest, config: L
 const mostLaunches = 3;
 
 async function claimElsewhere(
-  { homes, nodes, jobs, look }: Creating, { waiter }: LeaseRequest, { config, failures }: { config: LaunchTemplate; failures: readonly LaunchFailure[] },
+  { poolStore, nodes, jobs, look }: Creating, { waiter }: LeaseRequest, { template, failures }: { template: LaunchTemplate; failures: readonly LaunchFailure[] },
 ): Promise<boolean> {
   if (failures.length >= mostLaunches) return false;
-  const { candidate } = await placed(look, config, failures.map(({ node }) => node));
+  const { candidate } = await placed(look, template, failures.map(({ node }) => node));
   if (!candidate) return false;
-  const reply = await homes.createSession(home, { waiter, config, candidate, again: newRequestId() });
+  const reply = await poolStore.createSession(partition, { waiter, template, candidate, again: newRequestId() });
   if (reply.kind === "claimed") await jobs.add(launchJob(reply.browser));
   else await nodes.freeRoom(candidate.node, candidate.id);
   return reply.kind === "claimed";
 }
 
 /** A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not. */
-async function placed(look: () => Promise<NodeCapacities>, config: LaunchTemplate, resting: readonly NodeId[] = []): Promise<{ candidate?: LaunchCandidate; obstacle: string }> {
-  const { headless, stealth, kiosk_mode, memory, engine } = config;
-  const id = newBrowserId(home);
-  const fleet = await look();
-  const placement = new Placement(fleet, { engine, ofPool: new Map(), resting });
+async function placed(look: () => Promise<NodeCapacities>, template: LaunchTemplate, resting: readonly NodeId[] = []): Promise<{ candidate?: LaunchCandidate; obstacle: string }> {
+  const { headless, stealth, kiosk_mode, memory, engine } = template;
+  const id = newBrowserId(partition);
+  const capacities = await look();
+  const placement = new Placement(capacities, { engine, ofPool: new Map(), resting });
   const node = await placement.reserve(id, memoryBytes(memory));
-  const profile = profileOf(config, undefined);
+  const profile = profileOf(template, undefined);
   const facts: LaunchFacts = { headless, stealth, kiosk_mode, memory, ...(profile && { profileId: profile.id }), ...(profile?.save && { saves: true }) };
-  return { obstacle: fleet.obstacle, ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }) };
+  return { obstacle: capacities.obstacle, ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }) };
 }
 
 const supersededRefusal = (): Refusal => refusal("conflict", { message: "A retry has taken this request's place" });

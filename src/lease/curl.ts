@@ -7,7 +7,7 @@ import type { CurlBody, CurlReply } from "../spec/curl.js";
 import type { AskCurl } from "../pool/ports/messages.js";
 
 interface Ports {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly askCurl: AskCurl;
 }

@@ -7,7 +7,7 @@ import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { LeaseCut } from "../pool/ports/signals.js";
 
 interface CutPorts {
-  readonly homes: Pick<PoolStore, "unfinished">;
+  readonly poolStore: Pick<PoolStore, "unfinished">;
   readonly clock: Clock;
   readonly log: Log;
   readonly tellDirectly: SendDirectly;
@@ -49,19 +49,19 @@ export class PendingCuts {
     const due = this.#watched.filter(({ at }) => now - at >= lookEveryMs);
     if (due.length === 0) return;
     this.#watched = this.#watched.filter(({ at }) => now - at < lookEveryMs);
-    await Promise.all([...groupBy(due, ({ home }) => home)].map(([home, cuts]) => this.#lookAt(home, cuts)));
+    await Promise.all([...groupBy(due, ({ partition }) => partition)].map(([partition, cuts]) => this.#lookAt(partition, cuts)));
   }
 
-  async #lookAt(home: Partition, cuts: readonly Watched[]): Promise<void> {
-    const unfinished = new Set(await this.#unfinished(home, cuts));
+  async #lookAt(partition: Partition, cuts: readonly Watched[]): Promise<void> {
+    const unfinished = new Set(await this.#unfinished(partition, cuts));
     for (const cut of cuts.filter(({ message }) => unfinished.has(message.browser))) void this.#tell(cut);
   }
 
   /** Where Redis cannot be asked all may be. */
-  async #unfinished(home: Partition, cuts: readonly Watched[]): Promise<readonly BrowserId[]> {
+  async #unfinished(partition: Partition, cuts: readonly Watched[]): Promise<readonly BrowserId[]> {
     const ids = cuts.map(({ message }) => message.browser);
-    return await this.ports.homes.unfinished(home, ids).catch((error: unknown) => {
-      this.ports.log.debug({ home, error: textOf(error) }, "ends of leases could not be looked after");
+    return await this.ports.poolStore.unfinished(partition, ids).catch((error: unknown) => {
+      this.ports.log.debug({ partition, error: textOf(error) }, "ends of leases could not be looked after");
       return ids;
     });
   }

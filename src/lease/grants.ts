@@ -9,7 +9,7 @@ import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 
 interface Waiting {
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly lease: LeaseId;
   readonly connection: RequestId;
   readonly waiter: RequestId;
@@ -20,14 +20,14 @@ interface Waiting {
 
 /** A grant to be undone; the request makes every further try a repeat of the first. */
 interface Lost {
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly request: RequestId;
 }
 
 interface GrantPorts {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: Pick<ProjectStore, "freeName" | "reserveName">;
-  readonly desk: Waiters;
+  readonly waiters: Waiters;
   readonly clock: Clock;
   readonly log: Log;
   readonly beatPeriodMs: Millis;
@@ -66,18 +66,18 @@ export class Grants {
   }
 
   /** A lease whose reply is on its way. */
-  opened(home: Partition, lease: LeaseId, browser: BrowserId): void {
-    this.#open.set(lease, home);
+  opened(partition: Partition, lease: LeaseId, browser: BrowserId): void {
+    this.#open.set(lease, partition);
     this.#told.set(lease, browser);
   }
 
-  settle(home: Partition, lease: LeaseId, outcome: "delivered" | "lost"): void {
+  settle(partition: Partition, lease: LeaseId, outcome: "delivered" | "lost"): void {
     this.#open.delete(lease);
     if (outcome === "delivered") {
-      this.#deliveredAt(home).push(lease);
+      this.#deliveredAt(partition).push(lease);
       return;
     }
-    this.#lost.set(lease, { home, request: newRequestId() });
+    this.#lost.set(lease, { partition, request: newRequestId() });
     this.#background("lost grant undone", this.#undo(lease));
   }
 
@@ -87,9 +87,9 @@ export class Grants {
   }
 
   /** A wish whose caller was answered with a fault, while a script may have granted it or put it in line. */
-  abandon(wish: LeaseRequest): void {
-    this.#abandoned.set(wish.caller.request, wish);
-    this.#background("abandoned wish taken back", this.#takeBack(wish));
+  abandon(wanted: LeaseRequest): void {
+    this.#abandoned.set(wanted.caller.request, wanted);
+    this.#background("abandoned wish taken back", this.#takeBack(wanted));
   }
 
   waits(waiting: Waiting): () => void {
@@ -109,38 +109,38 @@ export class Grants {
 
   #tryAgain(): void {
     for (const lease of this.#lost.keys()) this.#background("lost grant undone", this.#undo(lease));
-    for (const wish of this.#abandoned.values()) this.#background("abandoned wish taken back", this.#takeBack(wish));
+    for (const wanted of this.#abandoned.values()) this.#background("abandoned wish taken back", this.#takeBack(wanted));
   }
 
   async #undo(lease: LeaseId): Promise<void> {
     const lost = this.#lost.get(lease);
     if (!lost) return;
-    await this.ports.homes.undo(lost.home, lease, lost.request);
+    await this.ports.poolStore.undo(lost.partition, lease, lost.request);
     this.#lost.delete(lease);
   }
 
-  async #takeBack({ home, waiter, keyed, caller }: LeaseRequest): Promise<void> {
-    const { homes, projects } = this.ports;
+  async #takeBack({ partition, waiter, keyed, caller }: LeaseRequest): Promise<void> {
+    const { poolStore, projects } = this.ports;
     // A retry under a key is given its first attempt's lease or place.
-    const stands = (keyed && (await homes.findKeyed(home, keyed.key))) ?? { waiter: waiter.id, lease: waiter.lease };
-    const reply = await homes.withdraw(home, { ...stands, connection: caller.request });
-    if (reply.kind === "granted") this.settle(home, stands.lease, "lost");
+    const stands = (keyed && (await poolStore.findKeyed(partition, keyed.key))) ?? { waiter: waiter.id, lease: waiter.lease };
+    const reply = await poolStore.withdraw(partition, { ...stands, connection: caller.request });
+    if (reply.kind === "granted") this.settle(partition, stands.lease, "lost");
     const isOwn = stands.lease === waiter.lease && reply.kind !== "unknown";
     if (waiter.name !== undefined && !isOwn) await projects.freeName({ kind: "session", name: waiter.name, owner: waiter.lease });
     this.#abandoned.delete(caller.request);
   }
 
-  #deliveredAt(home: Partition): LeaseId[] {
-    const leases = this.#delivered.get(home) ?? [];
-    this.#delivered.set(home, leases);
+  #deliveredAt(partition: Partition): LeaseId[] {
+    const leases = this.#delivered.get(partition) ?? [];
+    this.#delivered.set(partition, leases);
     return leases;
   }
 
   #confirm(): void {
-    for (const [home, leases] of this.#delivered) {
-      const confirmed = this.ports.homes.confirm(home, leases).catch((error: unknown) => {
+    for (const [partition, leases] of this.#delivered) {
+      const confirmed = this.ports.poolStore.confirm(partition, leases).catch((error: unknown) => {
         // Tried again: an unconfirmed lease of a living control is only kept in doubt, never taken back.
-        this.#deliveredAt(home).push(...leases);
+        this.#deliveredAt(partition).push(...leases);
         throw error;
       });
       this.#background("delivered grants confirmed", confirmed);
@@ -149,67 +149,67 @@ export class Grants {
   }
 
   #beat(): void {
-    const homes = new Set([...this.#open.values(), ...this.#delivered.keys(), ...[...this.#waiting.values()].map((waiting) => waiting.home)]);
-    for (const home of homes) this.#background("control beaten", this.ports.homes.beat(home, this.control));
-    for (const [home, waiting] of groupBy(this.#waiting.values(), (one) => one.home)) this.#background("lost grants looked for", this.#look(home, waiting));
+    const partitions = new Set([...this.#open.values(), ...this.#delivered.keys(), ...[...this.#waiting.values()].map((waiting) => waiting.partition)]);
+    for (const partition of partitions) this.#background("control beaten", this.ports.poolStore.beat(partition, this.control));
+    for (const [partition, waiting] of groupBy(this.#waiting.values(), (one) => one.partition)) this.#background("lost grants looked for", this.#look(partition, waiting));
     this.#tryAgain();
   }
 
   /** The message of a grant may have been lost, and the place of whoever waits; the record is the truth. */
-  async #look(home: Partition, waiting: readonly Waiting[]): Promise<void> {
-    const [held, missing] = await this.#find(home, waiting);
-    for (const one of held) await this.#deliver(home, one);
+  async #look(partition: Partition, waiting: readonly Waiting[]): Promise<void> {
+    const [held, missing] = await this.#find(partition, waiting);
+    for (const one of held) await this.#deliver(partition, one);
     if (missing.length === 0) return;
     // One that was just being served is not missing the second time.
     const { signal } = this.#closing;
     await pause(this.ports.clock, lookAgainMs, signal);
     if (signal.aborted) return;
-    const [, lost] = await this.#find(home, missing.filter((one) => this.#isWaiting(one)));
-    if (lost.length > 0) await (home === onDemandHome ? this.#giveUp(lost) : this.#rejoin(home, lost));
+    const [, lost] = await this.#find(partition, missing.filter((one) => this.#isWaiting(one)));
+    if (lost.length > 0) await (partition === onDemandHome ? this.#giveUp(lost) : this.#rejoin(partition, lost));
   }
 
   /** Who has a browser, and who has neither that nor a place. */
-  async #find(home: Partition, waiting: readonly Waiting[]): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
+  async #find(partition: Partition, waiting: readonly Waiting[]): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
     if (waiting.length === 0) return [[], []];
-    const { homes } = this.ports;
-    const standing = new Set(await homes.standingAmong(home, waiting.map(({ waiter }) => waiter)));
+    const { poolStore } = this.ports;
+    const standing = new Set(await poolStore.standingAmong(partition, waiting.map(({ waiter }) => waiter)));
     const others = waiting.filter(({ waiter }) => !standing.has(waiter));
-    const held = new Set(others.length === 0 ? [] : await homes.heldAmong(home, others.map(({ lease }) => lease)));
+    const held = new Set(others.length === 0 ? [] : await poolStore.heldAmong(partition, others.map(({ lease }) => lease)));
     return [others.filter(({ lease }) => held.has(lease)), others.filter(({ lease }) => !held.has(lease))];
   }
 
-  async #deliver(home: Partition, { lease, connection, waiter }: Waiting): Promise<void> {
-    const found = await this.ports.homes.findHeld(home, lease);
+  async #deliver(partition: Partition, { lease, connection, waiter }: Waiting): Promise<void> {
+    const found = await this.ports.poolStore.findHeld(partition, lease);
     if (!found) return;
     const { browser, at } = found;
-    this.ports.desk.deliver(connection, { kind: "granted", waiter, connection, browser: JSON.stringify(browser), at });
+    this.ports.waiters.deliver(connection, { kind: "granted", waiter, connection, browser: JSON.stringify(browser), at });
   }
 
   /** They were taken for a dead control's, since this one stood still: they get their places back, as far as those are remembered. */
-  async #rejoin(home: Partition, lost: readonly Waiting[]): Promise<void> {
-    const { homes, log } = this.ports;
+  async #rejoin(partition: Partition, lost: readonly Waiting[]): Promise<void> {
+    const { poolStore, log } = this.ports;
     const named = await Promise.all(lost.map(async (one) => ((await this.#reserve(one)) ? one : this.#forget(one))));
     const able = named.flatMap((one) => (one?.stored === undefined ? [] : [{ ...one, stored: one.stored }]));
     if (able.length === 0) return;
-    const words = await homes.rejoin(home, able.map(({ stored }) => stored));
-    log.warn({ home, waiters: able.length }, "waiters put back in line");
+    const words = await poolStore.rejoin(partition, able.map(({ stored }) => stored));
+    log.warn({ partition, waiters: able.length }, "waiters put back in line");
     await Promise.all(able.map((one, at) => this.#settleRejoined(one, words[at])));
   }
 
   async #settleRejoined(one: Waiting, word: Awaited<ReturnType<PoolStore["rejoin"]>>[number] | undefined): Promise<void> {
-    const { home, lease, connection, waiter } = one;
-    if (word === "deleted" || word === "superseded") this.ports.desk.deliver(connection, { kind: word, waiter, connection });
+    const { partition, lease, connection, waiter } = one;
+    if (word === "deleted" || word === "superseded") this.ports.waiters.deliver(connection, { kind: word, waiter, connection });
     if (word === "over") this.#forget(one);
     if (word !== "waiting" || this.#isWaiting(one)) return;
     // Its caller has gone meanwhile.
-    const reply = await this.ports.homes.withdraw(home, { waiter, connection, lease });
-    if (reply.kind === "granted") this.settle(home, lease, "lost");
+    const reply = await this.ports.poolStore.withdraw(partition, { waiter, connection, lease });
+    if (reply.kind === "granted") this.settle(partition, lease, "lost");
   }
 
   /** Its name was given back with its place. */
-  async #reserve({ home, name, lease }: Waiting): Promise<boolean> {
+  async #reserve({ partition, name, lease }: Waiting): Promise<boolean> {
     if (name === undefined) return true;
-    return (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, home })) !== undefined;
+    return (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, partition })) !== undefined;
   }
 
   #giveUp(lost: readonly Waiting[]): void {
@@ -217,7 +217,7 @@ export class Grants {
   }
 
   #forget({ connection, waiter }: Waiting): undefined {
-    this.ports.desk.deliver(connection, { kind: "forgotten", waiter, connection });
+    this.ports.waiters.deliver(connection, { kind: "forgotten", waiter, connection });
   }
 
   #isWaiting({ connection }: Waiting): boolean {

@@ -14,9 +14,9 @@ import type { WaitingReply } from "../pool/ports/store-replies.js";
 
 /** What acquire and POST /browsers share: a name and a place are held for the lease to be, which is waited for and granted. */
 export interface LendPorts {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
-  readonly desk: Waiters;
+  readonly waiters: Waiters;
   readonly grants: Grants;
   readonly configs: SessionReader;
   readonly control: ControlId;
@@ -24,7 +24,7 @@ export interface LendPorts {
 
 /** A lease that a caller asks for. */
 export interface LeaseRequest {
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly waiter: Waiter;
   readonly caller: Caller;
   readonly keyed?: IdempotencyKey;
@@ -52,7 +52,7 @@ export interface LeaseSource<Answer> {
   ask(): Promise<AskReply<Answer>>;
   limitMs(): Promise<Millis>;
   /** A launch for the wish has failed: has it tried elsewhere; false where nothing is left to try. */
-  again?(wish: LeaseRequest, failed: LaunchFailure): Promise<boolean>;
+  again?(wanted: LeaseRequest, failed: LaunchFailure): Promise<boolean>;
 }
 
 /** A launch that failed on a node, and what Chromium said. */
@@ -77,19 +77,19 @@ export function waiterOf({ control }: Pick<LendPorts, "control">, { name, tags, 
 }
 
 /** Reserves the name, if there is one, then asks and waits. */
-export async function lend<Answer>(ports: LendPorts, wish: LeaseRequest, way: LeaseSource<Answer>): Promise<Granted | NotServed | Refusal | Answer> {
-  const { home, waiter: { name, lease } } = wish;
-  const reserved = name === undefined || (await ports.projects.reserveName({ kind: "session", name, owner: lease, home }));
-  if (!reserved && !(await isRepeat(ports, wish))) return refusal("name_taken");
-  const lent = await stand(ports, wish, way);
+export async function lend<Answer>(ports: LendPorts, wanted: LeaseRequest, way: LeaseSource<Answer>): Promise<Granted | NotServed | Refusal | Answer> {
+  const { partition, waiter: { name, lease } } = wanted;
+  const reserved = name === undefined || (await ports.projects.reserveName({ kind: "session", name, owner: lease, partition }));
+  if (!reserved && !(await isRepeat(ports, wanted))) return refusal("name_taken");
+  const lent = await stand(ports, wanted, way);
   if (name !== undefined && reserved && isNameUnused(lent, lease)) await ports.projects.freeName({ kind: "session", name, owner: lease });
   return lent.kind === "answered" ? lent.answer : lent;
 }
 
 /** The name may be taken by this very request's first attempt: then its key finds that lease or place. */
-async function isRepeat({ projects, homes }: LendPorts, { home, keyed, waiter }: LeaseRequest): Promise<boolean> {
+async function isRepeat({ projects, poolStore }: LendPorts, { partition, keyed, waiter }: LeaseRequest): Promise<boolean> {
   const held = keyed && (await projects.findName("session", waiter.name ?? ""));
-  const earlier = held && (await homes.findKeyed(home, keyed.key));
+  const earlier = held && (await poolStore.findKeyed(partition, keyed.key));
   return earlier !== undefined && earlier.lease === held?.owner;
 }
 
@@ -99,18 +99,18 @@ function isNameUnused(lent: Lent<unknown>, lease: LeaseId): boolean {
   return lent.kind === "answered";
 }
 
-async function stand<Answer>(ports: LendPorts, wish: LeaseRequest, way: LeaseSource<Answer>): Promise<Lent<Answer>> {
-  const place = ports.desk.open(wish.caller.request);
+async function stand<Answer>(ports: LendPorts, wanted: LeaseRequest, way: LeaseSource<Answer>): Promise<Lent<Answer>> {
+  const place = ports.waiters.open(wanted.caller.request);
   try {
     const asked = await way.ask();
     switch (asked.kind) {
       case "answered": return asked;
-      case "granted": return await granted(ports, wish.home, asked);
-      case "waiting": return await waitAt(ports, standingAt(wish, asked), { place, way, asked });
+      case "granted": return await granted(ports, wanted.partition, asked);
+      case "waiting": return await waitAt(ports, standingAt(wanted, asked), { place, way, asked });
     }
   } catch (error) {
     // Whether a script has run that never answered cannot be known.
-    ports.grants.abandon(wish);
+    ports.grants.abandon(wanted);
     throw error;
   } finally {
     place.leave();
@@ -118,7 +118,7 @@ async function stand<Answer>(ports: LendPorts, wish: LeaseRequest, way: LeaseSou
 }
 
 /** A retry under its key has its first attempt's place. */
-const standingAt = (wish: LeaseRequest, { waiter: id, lease }: { waiter: RequestId; lease: LeaseId }): LeaseRequest => ({ ...wish, waiter: { ...wish.waiter, id, lease } });
+const standingAt = (wanted: LeaseRequest, { waiter: id, lease }: { waiter: RequestId; lease: LeaseId }): LeaseRequest => ({ ...wanted, waiter: { ...wanted.waiter, id, lease } });
 
 interface Waited {
   readonly place: WaitHandle;
@@ -126,34 +126,34 @@ interface Waited {
   readonly asked: WaitingReply;
 }
 
-async function waitAt(ports: LendPorts, wish: LeaseRequest, { place, way, asked }: Waited): Promise<Granted | NotServed> {
-  const { home, waiter, caller } = wish;
+async function waitAt(ports: LendPorts, wanted: LeaseRequest, { place, way, asked }: Waited): Promise<Granted | NotServed> {
+  const { partition, waiter, caller } = wanted;
   const { stored } = asked;
   const stopWaiting = ports.grants.waits({
-    home, lease: waiter.lease, connection: caller.request, waiter: waiter.id,
+    partition, lease: waiter.lease, connection: caller.request, waiter: waiter.id,
     ...(waiter.name !== undefined && { name: waiter.name }), ...(stored !== undefined && { stored }),
   });
   try {
     const limitMs = await way.limitMs();
-    const end = await endOf(wish, way, () => place.wait(limitMs, caller.gone));
-    if (isFailure(end)) return await withdraw(ports, wish, "failed");
-    return end.kind === "message" ? await ended(ports, home, end.message) : await withdraw(ports, wish, end.kind);
+    const end = await endOf(wanted, way, () => place.wait(limitMs, caller.gone));
+    if (isFailure(end)) return await withdraw(ports, wanted, "failed");
+    return end.kind === "message" ? await ended(ports, partition, end.message) : await withdraw(ports, wanted, end.kind);
   } finally {
     stopWaiting();
   }
 }
 
 /** A launch that fails does not end the wait as long as there is another to try. */
-async function endOf(wish: LeaseRequest, way: LeaseSource<unknown>, wait: () => Promise<WaitResult>): Promise<WaitResult> {
+async function endOf(wanted: LeaseRequest, way: LeaseSource<unknown>, wait: () => Promise<WaitResult>): Promise<WaitResult> {
   const end = await wait();
-  return isFailure(end) && (await way.again?.(wish, end.message)) ? await endOf(wish, way, wait) : end;
+  return isFailure(end) && (await way.again?.(wanted, end.message)) ? await endOf(wanted, way, wait) : end;
 }
 
 const isFailure = (end: WaitResult): end is { readonly kind: "message"; readonly message: LaunchFailure } => end.kind === "message" && end.message.kind === "failed";
 
-async function ended(ports: LendPorts, home: Partition, message: ControlMessage): Promise<Granted | NotServed> {
+async function ended(ports: LendPorts, partition: Partition, message: ControlMessage): Promise<Granted | NotServed> {
   switch (message.kind) {
-    case "granted": return await granted(ports, home, { browser: JSON.parse(message.browser) as Browser, at: message.at });
+    case "granted": return await granted(ports, partition, { browser: JSON.parse(message.browser) as Browser, at: message.at });
     case "deleted": return { kind: "unserved", why: "deleted" };
     case "superseded":
     case "forgotten": return { kind: "unserved", why: message.kind };
@@ -162,19 +162,19 @@ async function ended(ports: LendPorts, home: Partition, message: ControlMessage)
   }
 }
 
-async function withdraw(ports: LendPorts, { home, waiter, caller }: LeaseRequest, why: "timeout" | "gone" | "stopping" | "failed"): Promise<Granted | NotServed> {
-  const reply = await ports.homes.withdraw(home, { waiter: waiter.id, connection: caller.request, lease: waiter.lease });
+async function withdraw(ports: LendPorts, { partition, waiter, caller }: LeaseRequest, why: "timeout" | "gone" | "stopping" | "failed"): Promise<Granted | NotServed> {
+  const reply = await ports.poolStore.withdraw(partition, { waiter: waiter.id, connection: caller.request, lease: waiter.lease });
   if (reply.kind !== "granted") return { kind: "unserved", why };
-  const late = await granted(ports, home, reply);
+  const late = await granted(ports, partition, reply);
   if (why !== "gone") return late;
   late.settle("lost");
   return { kind: "unserved", why };
 }
 
-async function granted({ configs, grants }: LendPorts, home: Partition, { browser, at }: Held): Promise<Granted> {
+async function granted({ configs, grants }: LendPorts, partition: Partition, { browser, at }: Held): Promise<Granted> {
   const session = await configs.findSession(browser, at);
   const lease = browser.lease?.id;
   if (!session || !lease) throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });
-  grants.opened(home, lease, browser.id);
-  return { kind: "granted", session, settle: (outcome) => grants.settle(home, lease, outcome) };
+  grants.opened(partition, lease, browser.id);
+  return { kind: "granted", session, settle: (outcome) => grants.settle(partition, lease, outcome) };
 }

@@ -12,7 +12,7 @@ import type { LoadedProfile } from "../pool/session-profile.js";
 import type { Tombstone } from "../pool/session.js";
 
 interface Ports {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly configs: SessionReader;
   readonly profiles: ProfileRefs;
@@ -44,7 +44,7 @@ export const makeListSessions = (ports: Ports) => async (query: SessionListQuery
 };
 
 async function sourcesOf(ports: Ports, { status }: SessionListQuery): Promise<readonly Source[]> {
-  const live = status === "deleted" ? [] : [new LiveRows(ports.homes, await ports.projects.partitions())];
+  const live = status === "deleted" ? [] : [new LiveRows(ports.poolStore, await ports.projects.partitions())];
   return status === "active" ? live : [...live, new OverRows(ports.projects)];
 }
 
@@ -68,7 +68,7 @@ async function rowsOf(sources: readonly Source[], { limit, offset }: SessionList
 }
 
 interface Stream {
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly heads: LeasedBrowser[];
   from: number;
   isOver: boolean;
@@ -81,8 +81,8 @@ class LiveRows implements Source {
   readonly #streams: readonly Stream[];
   readonly #seen = new Set<BrowserId>();
 
-  constructor(private readonly homes: PoolStore, all: readonly Partition[]) {
-    this.#streams = all.map((home) => ({ home, heads: [], from: 0, isOver: false }));
+  constructor(private readonly poolStore: PoolStore, all: readonly Partition[]) {
+    this.#streams = all.map((partition) => ({ partition, heads: [], from: 0, isOver: false }));
   }
 
   async skip(count: number): Promise<number> {
@@ -91,8 +91,8 @@ class LiveRows implements Source {
 
   async next(count: number): Promise<readonly Row[]> {
     const ids = await this.#take(count);
-    const read = await Promise.all([...groupBy(ids, homeOf)].map(async ([home, own]) => {
-      const { browsers, at } = await this.homes.records(home, own);
+    const read = await Promise.all([...groupBy(ids, homeOf)].map(async ([partition, own]) => {
+      const { browsers, at } = await this.poolStore.records(partition, own);
       return browsers.map((browser) => [browser.id, { browser, at }] as const);
     }));
     const rows = new Map(read.flat());
@@ -125,7 +125,7 @@ class LiveRows implements Source {
     await Promise.all(empty.map(async (stream) => {
       // Few at first: of most homes hardly any is on the page.
       const count = Math.min(skippedAtOnce, Math.max(8, stream.from));
-      const read = await this.homes.leased(stream.home, stream.from, count);
+      const read = await this.poolStore.leased(stream.partition, stream.from, count);
       stream.heads.push(...read);
       stream.from += read.length;
       stream.isOver = read.length < count;

@@ -8,7 +8,7 @@ import type { PoolStore, ReleaseRequest } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 
 export interface ReleasePorts {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   /** A retry of the official client after its session's lease has ended ends nothing within this time (design.md 5, Release). */
   readonly retryWindowMs: Millis;
@@ -24,9 +24,9 @@ const lookMs = 50;
 export const makeRelease = (ports: ReleasePorts) => async (ref: string, body: ReleaseBody, caller: Caller): Promise<Done<null> | Refusal> => {
   const browser = findBrowserId(body.session_id);
   if (!browser) return await notFound(ports, ref);
-  const home = homeOf(browser);
-  const outcome = await ports.homes.release(home, {
-    browser, reuse: body.reuse ?? true, why: "released", ...askerOf(caller), ...nameIn(home, ref),
+  const partition = homeOf(browser);
+  const outcome = await ports.poolStore.release(partition, {
+    browser, reuse: body.reuse ?? true, why: "released", ...askerOf(caller), ...nameIn(partition, ref),
   });
   switch (outcome) {
     case "released": return done(null);
@@ -47,9 +47,9 @@ const notFound = async (ports: ReleasePorts, ref: string): Promise<Refusal> =>
   (await findPool(ports, ref)) ? refusal("browser_not_found") : refusal("pool_not_found");
 
 /** The browser's id tells its home, so a pool's name need not be looked up: the script compares it. */
-function nameIn(home: Partition, ref: string): { name?: string } {
+function nameIn(partition: Partition, ref: string): { name?: string } {
   const id = findPoolId(ref);
-  return id && homeOf(id) === home ? {} : { name: ref };
+  return id && homeOf(id) === partition ? {} : { name: ref };
 }
 
 const askerOf = ({ retryCount, request, lease }: Caller): Pick<ReleaseRequest, "isRetry" | "request" | "lease"> => ({
@@ -67,7 +67,7 @@ async function releaseOver(ports: ReleasePorts, { ref, browser }: { ref: string;
 export const makeRemoveSession = (ports: ReleasePorts) => async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
   const isRetry = caller.retryCount > 0 && !caller.lease;
   const browser = await findSessionId(ports, ref);
-  const outcome = browser ? await ports.homes.release(homeOf(browser), { browser, reuse: false, why: "deleted", ...askerOf(caller) }) : "unknown";
+  const outcome = browser ? await ports.poolStore.release(homeOf(browser), { browser, reuse: false, why: "deleted", ...askerOf(caller) }) : "unknown";
   if (outcome === "superseded") return refusal("lease_superseded");
   const isOver = outcome === "released" || outcome === "saving" || (isRetry && (await endedLately(ports, ref)));
   if (!isOver) return refusal("browser_not_found");
@@ -77,18 +77,18 @@ export const makeRemoveSession = (ports: ReleasePorts) => async (ref: string, ca
 };
 
 /** Waits until the browser is gone, its profile saved before: whoever starts from that profile then starts from this state. */
-async function saved({ homes, clock, saveWaitMs }: ReleasePorts, browser: BrowserId, { gone }: Caller): Promise<void> {
+async function saved({ poolStore, clock, saveWaitMs }: ReleasePorts, browser: BrowserId, { gone }: Caller): Promise<void> {
   const until = clock.monotonic() + saveWaitMs;
   while (!gone.aborted && clock.monotonic() < until) {
-    if (!(await homes.findBrowser(browser))?.browser.saving) return;
+    if (!(await poolStore.findBrowser(browser))?.browser.saving) return;
     await pause(clock, Math.min(lookMs, until - clock.monotonic()), gone);
   }
 }
 
-async function endedLately({ homes, projects, retryWindowMs }: ReleasePorts, ref: string): Promise<boolean> {
+async function endedLately({ poolStore, projects, retryWindowMs }: ReleasePorts, ref: string): Promise<boolean> {
   const id = findBrowserId(ref);
-  const found = id && (await homes.findBrowser(id));
+  const found = id && (await poolStore.findBrowser(id));
   if (found) return found.browser.lastLeaseEndedAt !== undefined && found.at - found.browser.lastLeaseEndedAt <= retryWindowMs;
-  const [tombstone, at] = await Promise.all([findTombstone(projects, ref), homes.now()]);
+  const [tombstone, at] = await Promise.all([findTombstone(projects, ref), poolStore.now()]);
   return tombstone !== undefined && at - tombstone.deletedAt <= retryWindowMs;
 }

@@ -22,7 +22,7 @@ import { changeRunning, refusedProfile } from "./change-running.js";
 import { notSupported, unsupportedOfPatch } from "../spec/unsupported-fields.js";
 
 interface Ports extends References {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly configs: SessionReader;
   readonly reports: Pick<NodeReports, "applied">;
@@ -95,14 +95,14 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
   const { session: { browser: { id, lease } }, patch: { name } } = ask;
   if (!name || !lease || name === lease.name) return await changeBrowser(ports, ask);
   const owner = lease.id;
-  const reserve = () => ports.projects.reserveName({ kind: "session", name, owner, home: homeOf(id) });
+  const reserve = () => ports.projects.reserveName({ kind: "session", name, owner, partition: homeOf(id) });
   const reserved = await reserve();
   if (!reserved) return refusal("name_taken");
   const outcome = await changeBrowser(ports, ask);
   // A refused PATCH to this very name may have given it back meanwhile.
   if (outcome.kind === "done") await reserve();
   // Another PATCH may have given the lease this very name meanwhile.
-  const isUnused = async (): Promise<boolean> => (await ports.homes.findHeld(homeOf(id), owner))?.browser.lease?.name !== name;
+  const isUnused = async (): Promise<boolean> => (await ports.poolStore.findHeld(homeOf(id), owner))?.browser.lease?.name !== name;
   const giveBack = async (): Promise<void> => void ((await isUnused()) && (await ports.projects.freeName({ kind: "session", name, owner, only: reserved })));
   // One that cannot be given back now is void when its time is up; why the change was refused is to be told all the same.
   if (outcome.kind === "refused") await giveBack().catch(passStoreTrouble);
@@ -151,7 +151,7 @@ interface Recorded {
 }
 
 async function changeRecord(ports: Ports, { session: { browser }, patch, caller }: Ask, { attached, network }: Recorded): Promise<Done<Session> | Refusal> {
-  const reply = await ports.homes.touch(homeOf(browser.id), {
+  const reply = await ports.poolStore.touch(homeOf(browser.id), {
     browser: browser.id, change: touchOf(patch, attached, network), request: caller.request, ...(browser.lease ? { lease: browser.lease.id } : {}),
   });
   if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
@@ -160,7 +160,7 @@ async function changeRecord(ports: Ports, { session: { browser }, patch, caller 
   if (patch.start_url) await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
   if (!network) return await shown(ports, reply);
   // What its node has put in force since is part of the answer.
-  return await orInForce(async () => await shown(ports, await ports.homes.findBrowser(browser.id)));
+  return await orInForce(async () => await shown(ports, await ports.poolStore.findBrowser(browser.id)));
 }
 
 async function shown({ configs }: Ports, found: { readonly browser: Browser; readonly at: Millis } | undefined): Promise<Done<Session> | Refusal> {
@@ -173,7 +173,7 @@ const runningOf = ({ viewport }: SessionPatch): RunningChange => (viewport ? { v
 /** The record says first what is asked, so that a node which the question does not reach finds it there. In force is what the node says is. */
 async function changeNetwork(ports: Ports, browser: Browser, network: LeaseChange["network"]): Promise<Refusal | undefined> {
   if (!network || !browser.lease) return undefined;
-  const reply = await ports.homes.touch(homeOf(browser.id), {
+  const reply = await ports.poolStore.touch(homeOf(browser.id), {
     browser: browser.id, lease: browser.lease.id, change: { set: {}, clear: [], touched: true, network }, request: newRequestId(),
   });
   if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");

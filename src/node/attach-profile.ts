@@ -9,7 +9,7 @@ import type { Restarts } from "./restarts.js";
 import type { Slot } from "./slot.js";
 
 export interface AttachProfilePorts {
-  readonly furnishing: Pick<BrowserAssets, "profile">;
+  readonly assets: Pick<BrowserAssets, "profile">;
   readonly restarts: Restarts;
   readonly log: Log;
 }
@@ -39,10 +39,10 @@ export class AttachProfile {
   async #restart(slot: Slot, profile: ProfileId): Promise<void> {
     await this.ports.restarts.restart(slot, {
       why: "the browser restarts with a profile",
-      furnish: (left) => async (room) => {
-        await putAside(left);
+      furnish: (keptWorkspace) => async (room) => {
+        await putAside(keptWorkspace);
         await this.#fill(profile, room);
-        return left.extensions;
+        return keptWorkspace.extensions;
       },
       undo: putBack,
     });
@@ -54,21 +54,21 @@ export class AttachProfile {
     const { directories, uid } = room;
     await mkdir(directories.profile, { mode: 0o700 });
     if (uid !== null) await chown(directories.profile, uid, uid);
-    await this.ports.furnishing.profile(profile, room);
+    await this.ports.assets.profile(profile, room);
   }
 }
 
 /** While no process of the browser runs, nothing in its directories is put in the place of anything. */
 const asideOf = ({ directories }: Pick<KeptWorkspace, "directories">): string => `${directories.profile}-before`;
 
-async function putAside(left: KeptWorkspace): Promise<void> {
-  await rm(asideOf(left), { recursive: true, force: true });
-  await rename(left.directories.profile, asideOf(left));
+async function putAside(keptWorkspace: KeptWorkspace): Promise<void> {
+  await rm(asideOf(keptWorkspace), { recursive: true, force: true });
+  await rename(keptWorkspace.directories.profile, asideOf(keptWorkspace));
 }
 
-async function putBack(left: KeptWorkspace): Promise<void> {
-  const { profile } = left.directories;
-  const isAside = await rename(asideOf(left), `${profile}-back`).then(() => true, () => false);
+async function putBack(keptWorkspace: KeptWorkspace): Promise<void> {
+  const { profile } = keptWorkspace.directories;
+  const isAside = await rename(asideOf(keptWorkspace), `${profile}-back`).then(() => true, () => false);
   if (!isAside) return;
   await rm(profile, { recursive: true, force: true });
   await rename(`${profile}-back`, profile);

@@ -28,7 +28,7 @@ interface Use {
 
 interface Base {
   readonly rules: Rules;
-  readonly config: LaunchTemplate;
+  readonly template: LaunchTemplate;
   readonly ports: BrowserEgressPorts;
   readonly use: Use;
 }
@@ -80,14 +80,14 @@ export class BrowserEgress {
   }
 
   /** Throws, with a text for people, where there can be none; then nothing of it is left. */
-  static async open(browser: BrowserId, config: LaunchTemplate, ports: BrowserEgressPorts): Promise<BrowserEgress> {
-    const rules = await rulesOf(config, ports);
+  static async open(browser: BrowserId, template: LaunchTemplate, ports: BrowserEgressPorts): Promise<BrowserEgress> {
+    const rules = await rulesOf(template, ports);
     const listener = await ports.openListener();
     const use: Use = { isBegun: false };
     try {
       const egress = await Egress.open({ browser, rules, listener }, partsInUse(ports.egress, use));
       ports.meter.opened(egress.tier);
-      return new BrowserEgress(egress, { rules, config, ports, use });
+      return new BrowserEgress(egress, { rules, template, ports, use });
     } catch (error) {
       listener.close();
       throw error;
@@ -110,7 +110,7 @@ export class BrowserEgress {
 
   /** The rules of the launch with what a lease has changed. Throws where a proxy cannot be opened; nothing has changed then. */
   rulesWith(change: NetworkChange): Promise<Rules> {
-    return rulesOf(this.base.config, this.base.ports, change);
+    return rulesOf(this.base.template, this.base.ports, change);
   }
 
   /** In force when it resolves, and what they no longer allow is cut. Without any: those of the launch. */

@@ -9,8 +9,8 @@ import type { Slot } from "./slot.js";
 import { runExclusively } from "./exclusive.js";
 
 export interface ChangeSessionPorts {
-  readonly attaching: AttachProfile;
-  readonly networks: Pick<NetworkSync, "prepare">;
+  readonly attachProfile: AttachProfile;
+  readonly networkSync: Pick<NetworkSync, "prepare">;
   readonly log: Log;
 }
 
@@ -21,11 +21,11 @@ export class ChangeSession {
   /** What can be refused without a trace comes first, the profile's restart last. */
   change(slot: Slot, lease: LeaseId, { viewport, profile, network }: RunningChange): Promise<CommandResult> {
     return runExclusively(slot, lease, async () => {
-      const isReady = !network || (await this.ports.networks.prepare(slot, lease, network));
+      const isReady = !network || (await this.ports.networkSync.prepare(slot, lease, network));
       if (!isReady) return failed("The browser's node could not put this network in force", "conflict");
       const before = slot.viewport;
       if (viewport && !(await this.#resize(slot, viewport))) return failed("The browser could not take this viewport", "not_supported");
-      const attached = profile ? await this.ports.attaching.attach(slot, { id: profile.id, isSaved: profile.save }) : succeeded;
+      const attached = profile ? await this.ports.attachProfile.attach(slot, { id: profile.id, isSaved: profile.save }) : succeeded;
       if (!attached.isDone && viewport) await this.#resizeBack(slot, before);
       return attached;
     });
@@ -48,7 +48,7 @@ export class ChangeSession {
 
   async #resizeBack(slot: Slot, before: Viewport | undefined): Promise<void> {
     try {
-      await slot.chromium.resize(before ?? slot.config.viewport);
+      await slot.chromium.resize(before ?? slot.template.viewport);
       slot.viewport = before;
     } catch (error) {
       this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "viewport left to the fence");

@@ -10,7 +10,7 @@ import type { Slots } from "./slots.js";
 
 export interface DrainPorts {
   readonly node: NodeId;
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly nodes: NodeStore;
   readonly slots: Slots;
@@ -87,31 +87,31 @@ export class Drain {
 
   /** Again where a browser in service is not marked: a failover may have taken that back. */
   async #mark(own: Own, leftMs: Millis): Promise<void> {
-    const { homes, node } = this.ports;
-    const losers = new Set(homesWith(own, isUnmarked).filter((home) => home !== onDemandHome));
-    const unmarked = [...own.keys()].filter((home) => !this.#marked.has(home) || losers.has(home));
-    const failures = await forEachConcurrently(unmarked, homesAtOnce, async (home) => {
-      await homes.recycle(home, { maxLeases: null, drains: { node, ms: leftMs }, request: newRequestId() });
-      this.#marked.add(home);
+    const { poolStore, node } = this.ports;
+    const losers = new Set(homesWith(own, isUnmarked).filter((partition) => partition !== onDemandHome));
+    const unmarked = [...own.keys()].filter((partition) => !this.#marked.has(partition) || losers.has(partition));
+    const failures = await forEachConcurrently(unmarked, homesAtOnce, async (partition) => {
+      await poolStore.recycle(partition, { maxLeases: null, drains: { node, ms: leftMs }, request: newRequestId() });
+      this.#marked.add(partition);
     });
     if (failures.length > 0) throw failures[0];
   }
 
   async #clear(which: "idle" | "all" | "lost", why: RetireReason, only?: readonly Partition[]): Promise<void> {
-    const { homes, projects, node } = this.ports;
-    const failures = await forEachConcurrently(only ?? (await projects.partitions()), homesAtOnce, (home) => homes.clearNode(home, { node, why, which, request: newRequestId() }));
+    const { poolStore, projects, node } = this.ports;
+    const failures = await forEachConcurrently(only ?? (await projects.partitions()), homesAtOnce, (partition) => poolStore.clearNode(partition, { node, why, which, request: newRequestId() }));
     if (failures.length > 0) throw failures[0];
   }
 
   async #own(): Promise<Own> {
-    const homes = await this.ports.projects.partitions();
-    const reads = await Promise.all(homes.map((home) => this.ports.homes.browsersOf(home, this.ports.node)));
-    return new Map(homes.map((home, place) => [home, reads[place]?.browsers ?? []]));
+    const partitions = await this.ports.projects.partitions();
+    const reads = await Promise.all(partitions.map((partition) => this.ports.poolStore.browsersOf(partition, this.ports.node)));
+    return new Map(partitions.map((partition, place) => [partition, reads[place]?.browsers ?? []]));
   }
 }
 
 type Own = ReadonlyMap<Partition, readonly Browser[]>;
 
-const homesWith = (own: Own, fits: (browser: Browser) => boolean): readonly Partition[] => [...own].flatMap(([home, browsers]) => (browsers.some(fits) ? [home] : []));
+const homesWith = (own: Own, fits: (browser: Browser) => boolean): readonly Partition[] => [...own].flatMap(([partition, browsers]) => (browsers.some(fits) ? [partition] : []));
 
 const isUnmarked = ({ state, worn }: Browser): boolean => state !== "launching" && state !== "retiring" && !worn;

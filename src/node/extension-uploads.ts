@@ -15,7 +15,7 @@ import type { Slot } from "./slot.js";
 import { runExclusively } from "./exclusive.js";
 
 export interface ExtensionUploadPorts {
-  readonly homes: Pick<PoolStore, "touch">;
+  readonly poolStore: Pick<PoolStore, "touch">;
   readonly restarts: Restarts;
   readonly cache: ArchiveCache;
   /** `into` is not there yet; nothing of it is where it throws. */
@@ -93,7 +93,7 @@ export class ExtensionUploads {
   /** Before anything is in force: whoever comes next is never given a browser of which that is not known. */
   async #note({ id }: Slot, lease: LeaseId): Promise<void> {
     const change = { set: {}, clear: [], touched: true, uploaded: true };
-    const { kind } = await this.ports.homes.touch(homeOf(id), { browser: id, lease, change, request: newRequestId() });
+    const { kind } = await this.ports.poolStore.touch(homeOf(id), { browser: id, lease, change, request: newRequestId() });
     if (kind !== "touched") throw new CommandRefused("browser_gone", "The lease is over");
   }
 
@@ -103,7 +103,7 @@ export class ExtensionUploads {
     if (loading.kind === "loaded") return;
     await this.ports.restarts.restart(slot, {
       why: closeReason(`the browser restarts: ${loading.why}`),
-      furnish: (left) => async () => [...left.extensions, ...unpacked],
+      furnish: (keptWorkspace) => async () => [...keptWorkspace.extensions, ...unpacked],
       undo: () => removeAll(unpacked),
     });
   }
@@ -134,8 +134,8 @@ function unlessAborted<Result>(signal: AbortSignal, work: Promise<Result>): Prom
 const has = ({ uploads }: Slot, { name, digest }: UploadedExtension): boolean =>
   uploads.some((upload) => upload.name === name && upload.digest === digest);
 
-function whyNot({ chromium, config }: Slot, items: readonly UploadedExtension[]): CommandFailure | undefined {
-  if (config.engine !== "chromium") return failed(`${config.engine} has no extensions`, "not_supported");
+function whyNot({ chromium, template }: Slot, items: readonly UploadedExtension[]): CommandFailure | undefined {
+  if (template.engine !== "chromium") return failed(`${template.engine} has no extensions`, "not_supported");
   const total = chromium.extensions.length + items.length;
   if (total > mostExtensions) return failed(`The browser would have ${total} extensions, and may have ${mostExtensions}`, "bad_request");
   const names = [...chromium.extensions, ...items].map(({ name }) => name);

@@ -18,7 +18,7 @@ export interface StartOptions {
 
 /** A browser's first start. */
 export interface FirstStart {
-  readonly config: LaunchTemplate;
+  readonly template: LaunchTemplate;
   /** It ends with its first holder. */
   readonly isForOne: boolean;
   readonly signal: AbortSignal;
@@ -26,10 +26,10 @@ export interface FirstStart {
 
 export interface LauncherPorts {
   /** Throws, with a text for people, where the browser cannot be let out. */
-  openDoor(browser: BrowserId, config: LaunchTemplate): Promise<BrowserEgress>;
+  openDoor(browser: BrowserId, template: LaunchTemplate): Promise<BrowserEgress>;
   launch(spec: LaunchSpec, options: StartOptions): Promise<Chromium>;
   /** What a browser of this configuration is made of; undefined where it is nothing but itself. */
-  furnishing(config: LaunchTemplate): FillWorkspace | undefined;
+  furnishing(template: LaunchTemplate): FillWorkspace | undefined;
   readonly parallelLaunches: number;
   /** A launch that takes longer, its turn included, has failed; what becomes of it is ended when it comes. */
   readonly launchLimitMs: Millis;
@@ -48,7 +48,7 @@ export class Launcher {
   }
 
   /** Opens the browser's door and starts it; where it throws, nothing of either is left, or is ended when it comes. */
-  async first(id: BrowserId, first: FirstStart): Promise<{ chromium: Chromium; door: BrowserEgress }> {
+  async first(id: BrowserId, first: FirstStart): Promise<{ chromium: Chromium; egress: BrowserEgress }> {
     const { clock, launchLimitMs: limitMs } = this.ports;
     const late = new AbortController();
     const launch = this.#first(id, { ...first, signal: AbortSignal.any([first.signal, late.signal]) });
@@ -56,33 +56,33 @@ export class Launcher {
       return await within(clock, { what: "the launch", limitMs }, launch);
     } catch (error) {
       late.abort(error);
-      void launch.then(({ chromium, door }) => chromium.kill().finally(() => door.close())).catch(() => {});
+      void launch.then(({ chromium, egress }) => chromium.kill().finally(() => egress.close())).catch(() => {});
       throw error;
     }
   }
 
-  #first(id: BrowserId, { config, isForOne, signal }: FirstStart): Promise<{ chromium: Chromium; door: BrowserEgress }> {
+  #first(id: BrowserId, { template, isForOne, signal }: FirstStart): Promise<{ chromium: Chromium; egress: BrowserEgress }> {
     return this.#inTurn(0, async (onAnswer) => {
       signal.throwIfAborted();
-      const door = await this.ports.openDoor(id, config);
+      const egress = await this.ports.openDoor(id, template);
       try {
         signal.throwIfAborted();
-        const furnish = this.ports.furnishing(config);
-        const start = config.start_url === undefined ? {} : { startUrl: config.start_url };
-        const spec = { ...specOf(id, config, door), ...start, ...(furnish && { furnish }), ...(isForOne && { isForOne }) };
-        return { chromium: await this.ports.launch(spec, { signal, onAnswer }), door };
+        const furnish = this.ports.furnishing(template);
+        const start = template.start_url === undefined ? {} : { startUrl: template.start_url };
+        const spec = { ...specOf(id, template, egress), ...start, ...(furnish && { furnish }), ...(isForOne && { isForOne }) };
+        return { chromium: await this.ports.launch(spec, { signal, onAnswer }), egress };
       } catch (error) {
-        await door.close();
+        await egress.close();
         throw error;
       }
     });
   }
 
   /** Starts a browser of this node again, in what it has left and behind the same door. */
-  again({ id, config, door, ending: signal }: Slot, adopt: KeptWorkspace, furnish: FillWorkspace): Promise<Chromium> {
+  again({ id, template, egress, ending: signal }: Slot, adopt: KeptWorkspace, furnish: FillWorkspace): Promise<Chromium> {
     return this.#inTurn(restartPriority, async (onAnswer) => {
       signal.throwIfAborted();
-      return await this.ports.launch({ ...specOf(id, config, door), furnish }, { signal, onAnswer, adopt });
+      return await this.ports.launch({ ...specOf(id, template, egress), furnish }, { signal, onAnswer, adopt });
     });
   }
 
@@ -105,8 +105,8 @@ export class Launcher {
   }
 }
 
-const specOf = (browser: BrowserId, config: LaunchTemplate, { spec: egress }: BrowserEgress): LaunchSpec => ({
-  browser, egress, engine: config.engine, headless: config.headless, stealth: config.stealth, kioskMode: config.kiosk_mode,
-  viewport: { width: config.viewport.width, height: config.viewport.height }, memoryBytes: memoryBytes(config.memory),
-  ...(config.browser_policy && { policy: config.browser_policy }),
+const specOf = (browser: BrowserId, template: LaunchTemplate, { spec: egress }: BrowserEgress): LaunchSpec => ({
+  browser, egress, engine: template.engine, headless: template.headless, stealth: template.stealth, kioskMode: template.kiosk_mode,
+  viewport: { width: template.viewport.width, height: template.viewport.height }, memoryBytes: memoryBytes(template.memory),
+  ...(template.browser_policy && { policy: template.browser_policy }),
 });

@@ -18,13 +18,13 @@ type Asked = Extract<NodeMessage, { kind: "ask" }>;
 
 export interface LeaseCommandPorts {
   readonly slots: Slots;
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly reports: NodeReports;
   readonly log: Log;
-  readonly networks: NetworkSync;
-  readonly succession: LeaseHandover;
+  readonly networkSync: NetworkSync;
+  readonly handover: LeaseHandover;
   readonly uploads: ExtensionUploads;
-  readonly changing: ChangeSession;
+  readonly changeSession: ChangeSession;
   readonly resetLimitMs: Millis;
   answer(message: Asked, outcome: CommandResult): Promise<void>;
 }
@@ -49,7 +49,7 @@ export class LeaseCommands {
     if (!slot) return undefined;
     if (message.kind === "ask") return await this.#outcomeOf(slot, message);
     // The browser is over, and whoever ends it may not have heard: from now on nothing leaves it.
-    if (message.kind === "cut") await slot.door.close();
+    if (message.kind === "cut") await slot.egress.close();
     await this.#act(slot, message);
     return succeeded;
   }
@@ -57,7 +57,7 @@ export class LeaseCommands {
   async #act(slot: Slot, message: NodeMessage): Promise<void> {
     switch (message.kind) {
       case "cut":
-        this.ports.succession.leave(slot, message.lease);
+        this.ports.handover.leave(slot, message.lease);
         return await slot.activity.cutLease(message.lease, message.why);
       case "start": return await this.#start(slot, message);
       case "ask": return await this.ports.answer(message, await this.#outcomeOf(slot, message));
@@ -66,7 +66,7 @@ export class LeaseCommands {
   }
 
   async #start(slot: Slot, { lease, url }: Extract<NodeMessage, { kind: "start" }>): Promise<void> {
-    if (await this.ports.succession.begin(slot, lease)) await this.start(slot, lease, url);
+    if (await this.ports.handover.begin(slot, lease)) await this.start(slot, lease, url);
   }
 
   /** The acquire's start page, once per lease that has begun; dropped where the lease has ended or a client is there already. */
@@ -91,7 +91,7 @@ export class LeaseCommands {
   }
 
   async #find(slot: Slot, { lease, what }: Asked): Promise<CommandResult> {
-    if (!(await this.ports.succession.begin(slot, lease))) return failed();
+    if (!(await this.ports.handover.begin(slot, lease))) return failed();
     // Where it cannot be known whether the change is in force, no answer is one: the caller is told so.
     if (what.kind === "network") return (await this.#changeNetwork(slot, lease, what)) ? succeeded : failed();
     return await this.#carryOut(slot, lease, what).catch((error: unknown) => {
@@ -101,14 +101,14 @@ export class LeaseCommands {
   }
 
   #changeNetwork(slot: Slot, lease: LeaseId, { revision, change }: Extract<NodeRequest, { kind: "network" }>): Promise<boolean> {
-    return this.ports.networks.sync(slot, revision, change && { lease, change, isWanted: () => !slot.activity.isOver(lease) });
+    return this.ports.networkSync.sync(slot, revision, change && { lease, change, isWanted: () => !slot.activity.isOver(lease) });
   }
 
   async #carryOut(slot: Slot, lease: LeaseId, what: Exclude<NodeRequest, { kind: "network" }>): Promise<CommandResult> {
     switch (what.kind) {
       case "extensions": return await this.ports.uploads.add(slot, lease, what.items);
       case "navigate": return await this.#navigate(slot, lease, what.url);
-      case "change": return await this.ports.changing.change(slot, lease, what);
+      case "change": return await this.ports.changeSession.change(slot, lease, what);
     }
   }
 
@@ -124,7 +124,7 @@ export class LeaseCommands {
 
   /** Cuts the lease and restores the pool's baseline; without a reset the browser is then free. */
   async #fence(slot: Slot, { lease, claim, mode }: { lease: LeaseId; claim: ClaimId; mode: "none" | "state" }): Promise<void> {
-    if (mode === "state") this.ports.succession.leave(slot, lease);
+    if (mode === "state") this.ports.handover.leave(slot, lease);
     const isFenced = await this.#cut(slot, lease);
     if (isFenced && mode === "none") await this.ports.reports.freed(slot.id, claim);
   }
@@ -136,7 +136,7 @@ export class LeaseCommands {
       await slot.inTurn(async () => {
         if (slot.activity.lease === undefined) await slot.restoreViewport();
       });
-      await this.ports.networks.restore(slot);
+      await this.ports.networkSync.restore(slot);
       return true;
     } catch (error) {
       await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
@@ -147,10 +147,10 @@ export class LeaseCommands {
   /** A reset job: fence, clear, compare with the fingerprint of the launch; any difference retires the browser. */
   async reset({ browser: id, claim }: Pick<Job, "browser" | "claim">): Promise<void> {
     const slot = this.ports.slots.find(id);
-    const record = (await this.ports.homes.findBrowser(id))?.browser;
+    const record = (await this.ports.poolStore.findBrowser(id))?.browser;
     if (!slot || record?.state !== "resetting" || record.claim !== claim) return;
     if (record.fence) {
-      this.ports.succession.leave(slot, record.fence);
+      this.ports.handover.leave(slot, record.fence);
       if (!(await this.#cut(slot, record.fence))) return;
     }
     try {

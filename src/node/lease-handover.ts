@@ -10,9 +10,9 @@ import type { Slots } from "./slots.js";
 
 export interface LeaseHandoverPorts {
   readonly slots: Pick<Slots, "endUnder" | "retireNow">;
-  readonly homes: Pick<PoolStore, "findBrowser">;
+  readonly poolStore: Pick<PoolStore, "findBrowser">;
   readonly reports: Pick<NodeReports, "strayed">;
-  readonly networks: Pick<NetworkSync, "restore" | "sync">;
+  readonly networkSync: Pick<NetworkSync, "restore" | "sync">;
   readonly log: Log;
 }
 
@@ -60,7 +60,7 @@ export class LeaseHandover {
   /** Read again: of the record that somebody has read and of what this node has heard, either may be the newer. */
   async #become(slot: Slot, lease: LeaseId | undefined, isMeant: (record: Browser | undefined) => boolean): Promise<boolean> {
     if (isClear(slot, lease)) return true;
-    if (!isMeant((await this.ports.homes.findBrowser(slot.id))?.browser)) return false;
+    if (!isMeant((await this.ports.poolStore.findBrowser(slot.id))?.browser)) return false;
     try {
       await this.#cut(slot, lease);
     } catch (error) {
@@ -88,12 +88,12 @@ export class LeaseHandover {
   }
 
   async #restore(slot: Slot, stray: LeaseId): Promise<boolean> {
-    const { networks } = this.ports;
+    const { networkSync } = this.ports;
     try {
       await slot.inTurn(() => slot.restoreViewport());
-      if (slot.network?.lease === stray) await networks.restore(slot);
+      if (slot.network?.lease === stray) await networkSync.restore(slot);
       // The new holder may have changed it already.
-      await networks.sync(slot);
+      await networkSync.sync(slot);
     } catch (error) {
       await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
       return false;
@@ -112,5 +112,5 @@ function hasUsed({ activity, started, viewport, network }: Slot, lease: LeaseId)
 }
 
 /** It has what its launch did not give it, and no pool takes back. */
-const isAltered = ({ uploads, network, profile, config }: Slot): boolean =>
-  uploads.length > 0 || network?.settings.proxy !== undefined || profile?.id !== config.profile_id;
+const isAltered = ({ uploads, network, profile, template }: Slot): boolean =>
+  uploads.length > 0 || network?.settings.proxy !== undefined || profile?.id !== template.profile_id;

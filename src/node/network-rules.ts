@@ -17,13 +17,13 @@ export interface RuleSources {
 }
 
 /** The rules of a browser: those of its launch, with what its lease has changed. Throws where a proxy cannot be opened, or more is asked for than the operator lets be opened. */
-export async function rulesOf(config: LaunchTemplate, sources: RuleSources, change?: NetworkChange): Promise<Rules> {
+export async function rulesOf(template: LaunchTemplate, sources: RuleSources, change?: NetworkChange): Promise<Rules> {
   const lease = change && { network: change };
-  const allowed = allowedHostsOf(config, lease);
+  const allowed = allowedHostsOf(template, lease);
   // The modes `direct` and `default` are one here: there is no default proxy, in stealth neither.
-  const { proxy_id: chosen } = proxyOf(config, lease);
-  const { proxy_routes: routes = [], private_hosts: privates = sources.privateHosts } = config.network ?? {};
-  const outside = outsideCeiling(config.network?.private_hosts ?? [], sources.privateHostsCeiling);
+  const { proxy_id: chosen } = proxyOf(template, lease);
+  const { proxy_routes: routes = [], private_hosts: privates = sources.privateHosts } = template.network ?? {};
+  const outside = outsideCeiling(template.network?.private_hosts ?? [], sources.privateHostsCeiling);
   if (outside.length > 0) throw new Error(`network.private_hosts: ${outside.join(", ")} is outside egress.private_hosts_ceiling`);
   const [upstream, onRoutes] = await Promise.all([
     chosen === undefined ? undefined : openUpstream(sources, chosen),

@@ -10,7 +10,7 @@ import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Slot } from "./slot.js";
 
 export interface NetworkSyncPorts {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly reports: NodeReports;
   readonly clock: Clock;
   readonly log: Log;
@@ -68,14 +68,14 @@ export class NetworkSync {
   sync(slot: Slot, revision = 0, unread?: PendingChange): Promise<boolean> {
     return this.#inTurn(slot, async () => {
       let cancel: (() => void) | undefined;
-      const arm = (): void => void (cancel ??= this.ports.clock.after(shutAfterMs, () => slot.door.shut()));
+      const arm = (): void => void (cancel ??= this.ports.clock.after(shutAfterMs, () => slot.egress.shut()));
       if (revision > 0) arm();
       this.#behind.delete(slot);
       try {
         return await this.#sync(slot, { revision, ...(unread && { unread }) }, { arm });
       } catch (error) {
         this.#behind.add(slot);
-        if (cancel) slot.door.shut();
+        if (cancel) slot.egress.shut();
         throw error;
       } finally {
         cancel?.();
@@ -85,7 +85,7 @@ export class NetworkSync {
 
   /** Whether what is in force and the record are to be compared again. */
   isBehind(slot: Slot): boolean {
-    return this.#behind.has(slot) || slot.door.isShut;
+    return this.#behind.has(slot) || slot.egress.isShut;
   }
 
   /**
@@ -93,11 +93,11 @@ export class NetworkSync {
    * has changed either way.
    */
   async prepare(slot: Slot, lease: LeaseId, asked: NetworkSettings): Promise<boolean> {
-    const record = (await this.ports.homes.findBrowser(slot.id))?.browser.lease;
+    const record = (await this.ports.poolStore.findBrowser(slot.id))?.browser.lease;
     if (record?.id !== lease) return false;
     const all = { ...settingsOf(record.networkWanted ?? record.network ?? {}), ...asked };
     try {
-      this.#prepared.set(slot, { asked: all, rules: await slot.door.rulesWith({ revision: 0, ...all }) });
+      this.#prepared.set(slot, { asked: all, rules: await slot.egress.rulesWith({ revision: 0, ...all }) });
       return true;
     } catch (error) {
       this.ports.log.warn({ browser: slot.id, lease, error: textOf(error) }, "network change refused");
@@ -108,7 +108,7 @@ export class NetworkSync {
   async #rulesFor(slot: Slot, wanted: NetworkChange): Promise<Rules> {
     const prepared = this.#prepared.get(slot);
     this.#prepared.delete(slot);
-    return prepared && isDeepStrictEqual(prepared.asked, settingsOf(wanted)) ? prepared.rules : await slot.door.rulesWith(wanted);
+    return prepared && isDeepStrictEqual(prepared.asked, settingsOf(wanted)) ? prepared.rules : await slot.egress.rulesWith(wanted);
   }
 
   /** The launch's own rules again where a lease that is over had others; those of a holder stay. */
@@ -120,7 +120,7 @@ export class NetworkSync {
 
   async #restore(slot: Slot): Promise<void> {
     if (slot.network === undefined) return;
-    await slot.door.apply();
+    await slot.egress.apply();
     slot.network = undefined;
   }
 
@@ -136,15 +136,15 @@ export class NetworkSync {
       const isChanged = await this.#change(slot, lease, { networkWanted, asked, closing });
       return isChanged && networkWanted.revision >= revision;
     }
-    if (lease && isOld) await this.#put({ slot, lease: lease.id }, network, await slot.door.rulesWith(network));
+    if (lease && isOld) await this.#put({ slot, lease: lease.id }, network, await slot.egress.rulesWith(network));
     else if (lease && !network) await this.#restore(slot);
-    await slot.door.reopen();
+    await slot.egress.reopen();
     return (network?.revision ?? 0) >= revision;
   }
 
   /** Undefined where the record cannot be read, and is not needed. */
   async #read(slot: Slot, { unread }: Asked): Promise<{ readonly lease: Lease | undefined } | undefined> {
-    const reading = this.ports.homes.findBrowser(slot.id).then((found) => ({ lease: found?.browser.lease }));
+    const reading = this.ports.poolStore.findBrowser(slot.id).then((found) => ({ lease: found?.browser.lease }));
     if (!unread) return await reading;
     return await within(this.ports.clock, { what: "reading the record", limitMs: readLimitMs }, reading).catch(() => undefined);
   }
@@ -157,7 +157,7 @@ export class NetworkSync {
     // A later one, or one that a failover took from Redis, whose numbers begin anew: only the record tells.
     if (known && known.revision > revision) throw new Error("another change is in force, and the record cannot be read");
     if (known?.revision === revision && isDeepStrictEqual(known.settings, settingsOf(change))) return true;
-    const rules = await slot.door.rulesWith(change);
+    const rules = await slot.egress.rulesWith(change);
     if (!unread.isWanted()) return false;
     await this.#put({ slot, lease }, change, rules);
     this.#behind.add(slot);
@@ -174,7 +174,7 @@ export class NetworkSync {
       return undefined;
     });
     if (rules) await this.#put({ slot, lease }, wanted, rules);
-    else await slot.door.reopen();
+    else await slot.egress.reopen();
     const noted = await this.#tell(slot, { browser: slot.id, lease, revision, outcome: rules ? "applied" : "refused" });
     if (rules) log.info({ browser: slot.id, lease, revision }, "network changed");
     // Another has taken the place of what could not be put in force, or the lease is over: the record says which.
@@ -194,7 +194,7 @@ export class NetworkSync {
   }
 
   async #put({ slot, lease }: { slot: Slot; lease: LeaseId }, change: NetworkChange, rules: Rules): Promise<void> {
-    await slot.door.apply(rules);
+    await slot.egress.apply(rules);
     slot.network = { lease, revision: change.revision, settings: settingsOf(change) };
   }
 

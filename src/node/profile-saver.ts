@@ -14,7 +14,7 @@ export type SaveOutcome = "saved" | "missing" | "broken" | "failed";
 export interface ProfileSaverPorts {
   readonly profiles: Pick<ProfileArchives, "save">;
   /** The tar of what a browser has left; fails where it is more than a profile may be. */
-  pack(left: KeptWorkspace): Readable;
+  pack(keptWorkspace: KeptWorkspace): Readable;
   /** The profile has another state now: browsers that were started from the last one are old. */
   saved(profile: ProfileId): Promise<void>;
   readonly meter: { profileSaved(outcome: SaveOutcome): void };
@@ -79,12 +79,12 @@ export class ProfileSaver {
   async #keep(slot: Slot, profile: ProfileId, signal: AbortSignal): Promise<SaveOutcome> {
     const { profiles, pack } = this.ports;
     signal.throwIfAborted();
-    const left = slot.left ?? (await slot.stopAndKeep(this.#leaveMs()));
-    if (!left.isWhole) return "broken";
+    const keptWorkspace = slot.keptWorkspace ?? (await slot.stopAndKeep(this.#leaveMs()));
+    if (!keptWorkspace.isWhole) return "broken";
     signal.throwIfAborted();
     const outcome = await this.#queue.add(async () => {
       signal.throwIfAborted();
-      return await profiles.save(profile, pack(left), { signal });
+      return await profiles.save(profile, pack(keptWorkspace), { signal });
     });
     if (outcome !== "committed") return "missing";
     await this.#tell(profile);
@@ -105,6 +105,6 @@ export class ProfileSaver {
   }
 
   async #clear(slot: Slot): Promise<void> {
-    await (slot.left ? slot.left.discard() : slot.chromium.kill());
+    await (slot.keptWorkspace ? slot.keptWorkspace.discard() : slot.chromium.kill());
   }
 }

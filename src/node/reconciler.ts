@@ -16,11 +16,11 @@ import type { LeaseHandover } from "./lease-handover.js";
 export interface ReconcilerPorts {
   readonly node: NodeId;
   readonly slots: Slots;
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: Pick<ProjectStore, "partitions">;
   readonly nodes: Pick<NodeStore, "holdRoom" | "freeRoom">;
   readonly reports: NodeReports;
-  readonly succession: LeaseHandover;
+  readonly handover: LeaseHandover;
   readonly clock: Clock;
   readonly log: Log;
   readonly expirePeriodMs: Millis;
@@ -60,9 +60,9 @@ export class Reconciler {
 
   /** A client has come for a browser that is not here: where its record says that it is, the record is wrong. Never throws. */
   async lookFor(id: BrowserId): Promise<void> {
-    const { homes, slots, node, log } = this.ports;
+    const { poolStore, slots, node, log } = this.ports;
     try {
-      const record = (await homes.findBrowser(id))?.browser;
+      const record = (await poolStore.findBrowser(id))?.browser;
       if (record?.node === node && standsForBrowser(record)) await slots.endMissing(id);
     } catch (error) {
       log.warn({ browser: id, error: textOf(error) }, "record not looked at");
@@ -83,20 +83,20 @@ export class Reconciler {
     await slots.tellUntold();
     // Before the records are read: of a browser that comes meanwhile nothing is said.
     const byHome = groupBy(slots.all(), (slot) => homeOf(slot.id));
-    const homes = [...byHome.keys(), ...(await this.#othersWith(new Set(byHome.keys())))];
-    await Promise.all(homes.map((home) => this.#keepHome(home, byHome.get(home) ?? [])));
+    const partitions = [...byHome.keys(), ...(await this.#othersWith(new Set(byHome.keys())))];
+    await Promise.all(partitions.map((partition) => this.#keepHome(partition, byHome.get(partition) ?? [])));
   }
 
   /** Further homes in which this node may have a record: with many pools only some are asked at a time. */
   async #othersWith(known: ReadonlySet<Partition>): Promise<readonly Partition[]> {
-    const { homes, projects, node } = this.ports;
+    const { poolStore, projects, node } = this.ports;
     if (this.#others.length === 0) this.#others = [...(await projects.partitions())];
     const next = this.#others.splice(0, othersPerLook);
-    return await homes.homesOf(node, next.filter((home) => !known.has(home)));
+    return await poolStore.homesOf(node, next.filter((partition) => !known.has(partition)));
   }
 
-  async #keepHome(home: Partition, slots: readonly Slot[]): Promise<void> {
-    const { browsers, at } = await this.ports.homes.browsersOf(home, this.ports.node);
+  async #keepHome(partition: Partition, slots: readonly Slot[]): Promise<void> {
+    const { browsers, at } = await this.ports.poolStore.browsersOf(partition, this.ports.node);
     const records = new Map(browsers.map((browser) => [browser.id, browser]));
     for (const slot of slots) records.delete(slot.id);
     const own = new Map(browsers.map((browser) => [browser.id, browser]));
@@ -117,7 +117,7 @@ export class Reconciler {
     if (!record) return await this.#endUnknown(slot);
     if (record.state === "leased") return await this.#keepLeased(slot, record, at);
     if (record.state !== "idle") return;
-    await this.ports.succession.clear(slot);
+    await this.ports.handover.clear(slot);
     await this.#probe(slot);
   }
 
@@ -126,10 +126,10 @@ export class Reconciler {
    * more, and as long as it lives it takes room.
    */
   async #endUnknown(slot: Slot): Promise<void> {
-    const { node, nodes, slots, homes, log } = this.ports;
+    const { node, nodes, slots, poolStore, log } = this.ports;
     // Another release writes records without telling the index.
-    if (await homes.findBrowser(slot.id)) return;
-    await nodes.holdRoom(node, { id: slot.id, bytes: memoryBytes(slot.config.memory) });
+    if (await poolStore.findBrowser(slot.id)) return;
+    await nodes.holdRoom(node, { id: slot.id, bytes: memoryBytes(slot.template.memory) });
     if (slot.isEnding) return;
     log.warn({ browser: slot.id }, "browser without a record ended");
     await slots.end(slot);
@@ -137,12 +137,12 @@ export class Reconciler {
   }
 
   async #keepLeased(slot: Slot, { lease }: Browser, at: Millis): Promise<void> {
-    const { reports, clock, log, succession } = this.ports;
+    const { reports, clock, log, handover } = this.ports;
     if (!lease) return;
     const { activity } = slot;
     if (activity.isOver(lease.id)) return await this.#endForgotten(slot, lease.id);
-    if (!(await succession.begin(slot, lease.id, at - lease.grantedAt))) return;
-    const used = slot.using.untold(lease.id);
+    if (!(await handover.begin(slot, lease.id, at - lease.grantedAt))) return;
+    const used = slot.leaseUsage.untold(lease.id);
     if (used) await reports.used(slot.id, used);
     const since = activity.inactiveSinceMs;
     if (since === undefined || activity.hasVisitors) return;
@@ -153,7 +153,7 @@ export class Reconciler {
 
   /** Its end was acknowledged, and its holder is gone: nobody would end it again. Read once more, for the record may be the older word. */
   async #endForgotten(slot: Slot, lease: NonNullable<Browser["lease"]>["id"]): Promise<void> {
-    const record = (await this.ports.homes.findBrowser(slot.id))?.browser;
+    const record = (await this.ports.poolStore.findBrowser(slot.id))?.browser;
     if (slot.isEnding || record?.lease?.id !== lease) return;
     this.ports.log.warn({ browser: slot.id, lease }, "browser ended: Redis has forgotten the end of its lease");
     await this.ports.slots.retireNow(slot, "not_clean", "Redis has forgotten the end of its lease");

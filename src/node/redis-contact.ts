@@ -11,8 +11,8 @@ import type { Slots } from "./slots.js";
 export interface RedisContactPorts {
   readonly node: NodeId;
   readonly slots: Slots;
-  readonly homes: PoolStore;
-  readonly networks: NetworkSync;
+  readonly poolStore: PoolStore;
+  readonly networkSync: NetworkSync;
   readonly clock: Clock;
   readonly log: Log;
   /** A node that could not look for so long closes the way out of its browsers: it may have missed a change. Null: never. */
@@ -51,13 +51,13 @@ export class RedisContact {
   async look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    const { clock, log, slots, networks } = this.ports;
+    const { clock, log, slots, networkSync } = this.ports;
     const startedAt = clock.monotonic();
     try {
-      const homes = groupBy(slots.all().filter(mayChange(networks)), (slot) => homeOf(slot.id));
-      for (const home of [...this.#seen.keys()].filter((seen) => !homes.has(seen))) this.#seen.delete(home);
+      const partitions = groupBy(slots.all().filter(mayChange(networkSync)), (slot) => homeOf(slot.id));
+      for (const partition of [...this.#seen.keys()].filter((seen) => !partitions.has(seen))) this.#seen.delete(partition);
       // Where there is nothing to look at, it is asked whether Redis is there.
-      await (homes.size === 0 ? this.ports.homes.now() : Promise.all([...homes].map(([home, own]) => this.#lookAt(home, own))));
+      await (partitions.size === 0 ? this.ports.poolStore.now() : Promise.all([...partitions].map(([partition, own]) => this.#lookAt(partition, own))));
       this.#lookedAt = startedAt;
       this.#isShut = false;
     } catch (error) {
@@ -68,23 +68,23 @@ export class RedisContact {
     }
   }
 
-  async #lookAt(home: Partition, slots: readonly Slot[]): Promise<void> {
-    const { homes, networks } = this.ports;
-    const changes = await homes.networkChanges(home);
-    const isNew = changes !== this.#seen.get(home);
-    const records = isNew ? await this.#recordsOf(home) : undefined;
-    for (const each of slots.filter((slot) => networks.isBehind(slot) || isOther(slot, records?.get(slot.id)))) this.#sync(each);
-    this.#seen.set(home, changes);
+  async #lookAt(partition: Partition, slots: readonly Slot[]): Promise<void> {
+    const { poolStore, networkSync } = this.ports;
+    const changes = await poolStore.networkChanges(partition);
+    const isNew = changes !== this.#seen.get(partition);
+    const records = isNew ? await this.#recordsOf(partition) : undefined;
+    for (const each of slots.filter((slot) => networkSync.isBehind(slot) || isOther(slot, records?.get(slot.id)))) this.#sync(each);
+    this.#seen.set(partition, changes);
   }
 
-  async #recordsOf(home: Partition): Promise<ReadonlyMap<BrowserId, Browser>> {
-    const { browsers } = await this.ports.homes.browsersOf(home, this.ports.node);
+  async #recordsOf(partition: Partition): Promise<ReadonlyMap<BrowserId, Browser>> {
+    const { browsers } = await this.ports.poolStore.browsersOf(partition, this.ports.node);
     return new Map(browsers.map((browser) => [browser.id, browser]));
   }
 
   /** Not waited for: one that takes long closes the way out of its own browser. */
   #sync(slot: Slot): void {
-    this.ports.networks.sync(slot).catch((error: unknown) => {
+    this.ports.networkSync.sync(slot).catch((error: unknown) => {
       this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "network not brought in line");
     });
   }
@@ -102,7 +102,7 @@ export class RedisContact {
 
   #shutAll(limitMs: Millis): void {
     const { log, slots } = this.ports;
-    for (const slot of slots.all()) slot.door.shut();
+    for (const slot of slots.all()) slot.egress.shut();
     if (!this.#isShut) log.warn({ limitMs }, "contact lost: egress of all browsers shut");
     this.#isShut = true;
   }
@@ -121,7 +121,7 @@ export class RedisContact {
 }
 
 /** Networks change under a lease; one that this node has not heard of is found by its keeping, with what it asks for. */
-const mayChange = (networks: NetworkSync) => (slot: Slot): boolean => slot.activity.lease !== undefined || slot.network !== undefined || networks.isBehind(slot);
+const mayChange = (networkSync: NetworkSync) => (slot: Slot): boolean => slot.activity.lease !== undefined || slot.network !== undefined || networkSync.isBehind(slot);
 
 /** Whether a record asks for another network than the one that is in force. */
 const isOther = ({ network }: Slot, record: Browser | undefined): boolean =>

@@ -68,7 +68,7 @@ const running = ({ slots }: ResourceWatchPorts): readonly Slot[] => slots.all().
 async function watchMemory(ports: ResourceWatchPorts): Promise<void> {
   const watched = running(ports).filter((slot) => slot.chromium.isolation.limits.memory === "watch");
   if (watched.length === 0) return;
-  const mosts = new Map(watched.map((slot) => [slot.chromium.pid, memoryBytes(slot.config.memory)]));
+  const mosts = new Map(watched.map((slot) => [slot.chromium.pid, memoryBytes(slot.template.memory)]));
   const mostOf = (pid: number): number => mosts.get(pid) ?? Number.MAX_SAFE_INTEGER;
   const held = await ports.usage.memory([...mosts.keys()], mostOf);
   await Promise.all(watched.map(async (slot) => {

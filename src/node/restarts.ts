@@ -15,9 +15,9 @@ export interface RestartChange {
   /** For clients, who read it as the reason of their sockets' close: at most 123 bytes. */
   readonly why: string;
   /** Puts it in place and says which extensions are loaded then. */
-  furnish(left: KeptWorkspace): FillWorkspace;
+  furnish(keptWorkspace: KeptWorkspace): FillWorkspace;
   /** Takes it away again. */
-  undo(left: KeptWorkspace): Promise<void>;
+  undo(keptWorkspace: KeptWorkspace): Promise<void>;
 }
 
 /** Chromium that takes longer to write its state hangs, and is killed. */
@@ -38,8 +38,8 @@ export class Restarts {
     slot.ending.throwIfAborted();
     const over = slot.restartBegins();
     try {
-      const left = await this.#leave(slot, change.why);
-      await this.#startChanged(slot, left, change);
+      const keptWorkspace = await this.#leave(slot, change.why);
+      await this.#startChanged(slot, keptWorkspace, change);
       await this.#restoreViewport(slot);
       log.info({ browser: slot.id, why: change.why, tookMs: Math.round(clock.monotonic() - startedAt) }, "browser restarted in its session");
     } finally {
@@ -53,30 +53,30 @@ export class Restarts {
     const told = slot.activity.interrupt(why);
     slot.bridge.close();
     await told;
-    const left = await slot.stopAndKeep(leaveLimitMs).catch((error: unknown) => {
+    const keptWorkspace = await slot.stopAndKeep(leaveLimitMs).catch((error: unknown) => {
       this.#over(slot, `it did not leave for its restart: ${textOf(error)}`);
       throw error;
     });
-    if (!left.isWhole) log.warn({ browser: slot.id }, "browser killed for its restart");
-    return left;
+    if (!keptWorkspace.isWhole) log.warn({ browser: slot.id }, "browser killed for its restart");
+    return keptWorkspace;
   }
 
-  async #startChanged(slot: Slot, left: KeptWorkspace, change: RestartChange): Promise<void> {
+  async #startChanged(slot: Slot, keptWorkspace: KeptWorkspace, change: RestartChange): Promise<void> {
     const { log } = this.ports;
     try {
-      await this.ports.slots.runAgain(slot, left, change.furnish(left));
+      await this.ports.slots.runAgain(slot, keptWorkspace, change.furnish(keptWorkspace));
     } catch (error) {
       if (slot.isEnding) throw error;
       log.warn({ browser: slot.id, error: textOf(error) }, "restart failed; the browser is started as it was");
-      await this.#startAsBefore(slot, left, change);
+      await this.#startAsBefore(slot, keptWorkspace, change);
       throw error;
     }
   }
 
-  async #startAsBefore(slot: Slot, left: KeptWorkspace, change: RestartChange): Promise<void> {
+  async #startAsBefore(slot: Slot, keptWorkspace: KeptWorkspace, change: RestartChange): Promise<void> {
     try {
-      await change.undo(left);
-      await this.ports.slots.runAgain(slot, left, async () => left.extensions);
+      await change.undo(keptWorkspace);
+      await this.ports.slots.runAgain(slot, keptWorkspace, async () => keptWorkspace.extensions);
       await this.#restoreViewport(slot);
     } catch (error) {
       this.#over(slot, `it could not be started again: ${textOf(error)}`);

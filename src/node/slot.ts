@@ -12,8 +12,8 @@ import type { LocalBrowser } from "../gateway/ports.js";
 import { LeaseUsageCount } from "./lease-usage.js";
 
 export interface SlotParts {
-  readonly config: LaunchTemplate;
-  readonly door: BrowserEgress;
+  readonly template: LaunchTemplate;
+  readonly egress: BrowserEgress;
   readonly clock: Clock;
 }
 
@@ -29,11 +29,11 @@ export interface RunningPair {
  */
 export class Slot implements LocalBrowser {
   readonly id: BrowserId;
-  readonly config: LaunchTemplate;
-  readonly door: BrowserEgress;
+  readonly template: LaunchTemplate;
+  readonly egress: BrowserEgress;
   readonly bornAtMs: Millis;
   readonly activity: Activity;
-  readonly using: LeaseUsageCount;
+  readonly leaseUsage: LeaseUsageCount;
   readonly #ending = new AbortController();
   #work: Promise<unknown> = Promise.resolve();
   #restarting: Promise<void> | undefined;
@@ -52,22 +52,22 @@ export class Slot implements LocalBrowser {
   /** One that a restart has asked to leave: its exit is no crash. */
   leaving: Chromium | undefined;
   /** What the last Chromium has left, while there is no other. */
-  left: KeptWorkspace | undefined;
+  keptWorkspace: KeptWorkspace | undefined;
   /** Why it is over, as far as that is known here. */
   why: RetireReason | undefined;
   /** Its end, which is one. */
   ended: Promise<void> | undefined;
 
-  constructor(private running: RunningPair, { config, door, clock }: SlotParts) {
+  constructor(private running: RunningPair, { template, egress, clock }: SlotParts) {
     this.id = running.chromium.id;
-    this.config = config;
-    this.door = door;
+    this.template = template;
+    this.egress = egress;
     this.bornAtMs = clock.monotonic();
     const isOnDemand = homeOf(this.id) === onDemandHome;
-    const using = new LeaseUsageCount(() => door.used(), isOnDemand);
-    this.using = using;
-    this.activity = new Activity(clock, (lease) => using.begin(lease));
-    const { profile_id: id, profile } = config;
+    const leaseUsage = new LeaseUsageCount(() => egress.used(), isOnDemand);
+    this.leaseUsage = leaseUsage;
+    this.activity = new Activity(clock, (lease) => leaseUsage.begin(lease));
+    const { profile_id: id, profile } = template;
     // Browsers of pools never save (interface.md 4.4).
     if (id !== undefined) this.profile = { id, isSaved: isOnDemand && profile?.save_changes === true };
   }
@@ -83,7 +83,7 @@ export class Slot implements LocalBrowser {
   /** Another Chromium of the same browser. */
   runs(running: RunningPair): void {
     this.running = running;
-    this.left = undefined;
+    this.keptWorkspace = undefined;
   }
 
   /** Asks its Chromium to leave. Where it throws, nothing is left but what is being removed. */
@@ -91,11 +91,11 @@ export class Slot implements LocalBrowser {
     const { chromium } = this;
     this.leaving = chromium;
     try {
-      this.left = await chromium.stopAndKeep(limitMs);
-      return this.left;
+      this.keptWorkspace = await chromium.stopAndKeep(limitMs);
+      return this.keptWorkspace;
     } catch (error) {
       const discard = (): Promise<void> => chromium.kill().catch(() => {});
-      this.left = { directories: chromium.directories, uid: chromium.isolation.uid, extensions: [], isWhole: false, discard };
+      this.keptWorkspace = { directories: chromium.directories, uid: chromium.isolation.uid, extensions: [], isWhole: false, discard };
       throw error;
     }
   }
@@ -117,7 +117,7 @@ export class Slot implements LocalBrowser {
 
   /** That of its launch again; in its turn only. */
   async restoreViewport(): Promise<void> {
-    if (this.viewport) await this.chromium.resize(this.config.viewport);
+    if (this.viewport) await this.chromium.resize(this.template.viewport);
     this.viewport = undefined;
   }
 
@@ -150,5 +150,5 @@ export class Slot implements LocalBrowser {
     await this.#work;
   }
 
-  curl: LocalBrowser["curl"] = (request, gone) => this.door.egress.fetch(request, gone);
+  curl: LocalBrowser["curl"] = (request, gone) => this.egress.egress.fetch(request, gone);
 }

@@ -14,9 +14,9 @@ import { isOrderly, type ProfileSaver } from "./profile-saver.js";
 import { type RunningPair, Slot } from "./slot.js";
 
 export interface SlotPorts extends LauncherPorts {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly reports: NodeReports;
-  readonly saving: ProfileSaver;
+  readonly profileSaver: ProfileSaver;
   readonly clock: Clock;
   readonly log: Log;
   makeBridge(chromium: Chromium): Bridge;
@@ -95,12 +95,12 @@ export class Slots {
     const begun = await this.ports.reports.beginLaunch(id, claim);
     if (!begun) return;
     const { browser: record, mayReset } = begun;
-    const config = await this.ports.homes.findLaunchConfig(homeOf(id), record.config);
-    if (!config) return;
-    if (!this.#admits(id, memoryBytes(config.memory))) return await this.#failed(record, claim, "the node holds as many browsers as it may");
+    const template = await this.ports.poolStore.findLaunchConfig(homeOf(id), record.config);
+    if (!template) return;
+    if (!this.#admits(id, memoryBytes(template.memory))) return await this.#failed(record, claim, "the node holds as many browsers as it may");
     const begunAt = this.ports.clock.monotonic();
     try {
-      await this.#launched(record, claim, await this.#seat(record, { config, isForOne: !mayReset, signal }));
+      await this.#launched(record, claim, await this.#seat(record, { template, isForOne: !mayReset, signal }));
     } catch (error) {
       if (signal.aborted) return;
       const text = textWithLines(error);
@@ -112,13 +112,13 @@ export class Slots {
   /** It was launched under an earlier claim, and Redis has forgotten that: what nobody has used is as after its launch. */
   async #sayLaunched(slot: Slot, claim: ClaimId): Promise<void> {
     if (this.#pending.has(slot.id) || !(await this.ports.reports.beginLaunch(slot.id, claim))) return;
-    if (slot.using.total) return await this.retireNow(slot, "not_clean", "Redis has forgotten a lease of it");
+    if (slot.leaseUsage.total) return await this.retireNow(slot, "not_clean", "Redis has forgotten a lease of it");
     await this.ports.reports.launched(slot.id, claim, isolationText(slot.chromium));
   }
 
   /** An empty node admits one of any class (design.md 5, Capacity). */
   #admits(id: BrowserId, bytes: number): boolean {
-    const held = new Map([...this.#admitted, ...this.all().map((slot) => [slot.id, memoryBytes(slot.config.memory)] as const)]);
+    const held = new Map([...this.#admitted, ...this.all().map((slot) => [slot.id, memoryBytes(slot.template.memory)] as const)]);
     const heldBytes = [...held.values()].reduce((sum, theirs) => sum + theirs, 0);
     const fits = held.size === 0 || (held.size < this.ports.maxBrowsers && heldBytes + bytes <= this.ports.maxBytes);
     if (fits) this.#admitted.set(id, bytes);
@@ -146,10 +146,10 @@ export class Slots {
 
   async #seat({ id }: Browser, first: FirstStart): Promise<Slot> {
     const { clock } = this.ports;
-    const { config } = first;
-    const { chromium, door } = await this.#launching.first(id, first);
-    door.begin();
-    const slot = new Slot(this.#run(chromium), { config, door, clock });
+    const { template } = first;
+    const { chromium, egress } = await this.#launching.first(id, first);
+    egress.begin();
+    const slot = new Slot(this.#run(chromium), { template, egress, clock });
     this.#slots.set(slot.id, slot);
     this.#watch(slot, chromium);
     return slot;
@@ -160,8 +160,8 @@ export class Slots {
   }
 
   /** Starts what has left again, in its session: only a restart does (restarts.ts). */
-  async runAgain(slot: Slot, left: KeptWorkspace, furnish: FillWorkspace): Promise<void> {
-    const chromium = await this.#launching.again(slot, left, furnish);
+  async runAgain(slot: Slot, keptWorkspace: KeptWorkspace, furnish: FillWorkspace): Promise<void> {
+    const chromium = await this.#launching.again(slot, keptWorkspace, furnish);
     slot.runs(this.#run(chromium));
     this.#watch(slot, chromium);
   }
@@ -188,7 +188,7 @@ export class Slots {
   /** Ends what its record has decided to be over, under that claim. */
   async endUnder(slot: Slot, claim: ClaimId | undefined): Promise<void> {
     await this.end(slot);
-    if (claim) await this.#sayGone(slot.id, claim, slot.using.total);
+    if (claim) await this.#sayGone(slot.id, claim, slot.leaseUsage.total);
   }
 
   /** A record that names this node, and there is no such browser: Redis has forgotten its end. */
@@ -229,7 +229,7 @@ export class Slots {
 
   /** A retire job: done only where the record says so under this claim. One that comes while an earlier one saves joins it. */
   async retire({ browser: id, claim }: Job): Promise<void> {
-    const record = (await this.ports.homes.findBrowser(id))?.browser;
+    const record = (await this.ports.poolStore.findBrowser(id))?.browser;
     if (record?.state !== "retiring" || record.claim !== claim) return;
     const pending = this.#pending.get(id);
     pending?.abort.abort();
@@ -237,7 +237,7 @@ export class Slots {
     const slot = this.#slots.get(id);
     slot?.endBegins(record.why);
     if (slot) await this.end(slot, { saves: isOrderly(record.why) });
-    await this.ports.reports.gone(id, claim, slot?.using.total);
+    await this.ports.reports.gone(id, claim, slot?.leaseUsage.total);
   }
 
   /** Cuts whoever uses it and ends the browser; resolves when nothing is left of it. A second asker joins the first; after a failure it is tried again. */
@@ -261,12 +261,12 @@ export class Slots {
   async #end(slot: Slot, saves: boolean): Promise<void> {
     await this.#comeToRest(slot);
     try {
-      if (saves && slot.profile?.isSaved) await this.ports.saving.save(slot, slot.profile.id);
+      if (saves && slot.profile?.isSaved) await this.ports.profileSaver.save(slot, slot.profile.id);
       // Nothing else in it is worth a gentle close.
-      else await (slot.left ? slot.left.discard() : slot.chromium.kill());
+      else await (slot.keptWorkspace ? slot.keptWorkspace.discard() : slot.chromium.kill());
     } finally {
       // Its door closes with it, and is the last to go: what Chromium still sends at its end has nowhere else to go.
-      await slot.door.close();
+      await slot.egress.close();
     }
     this.#slots.delete(slot.id);
   }
@@ -277,7 +277,7 @@ export class Slots {
     const pending = [...this.#pending.values()];
     for (const { abort } of pending) abort.abort();
     await Promise.all(pending.map(({ done }) => done));
-    const callOff = this.ports.saving.hurry();
+    const callOff = this.ports.profileSaver.hurry();
     const ends = await Promise.allSettled(this.all().map((slot) => this.end(slot, { saves: true })));
     callOff();
     const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));

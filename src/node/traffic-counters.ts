@@ -44,25 +44,25 @@ export class TrafficCounters implements Meter {
   }
 
   /** Tells what came since the last time. What has no label now is told the next time; never throws. */
-  async tell(labelOf: (home: Partition) => Promise<string>, meter: PoolTrafficMeter): Promise<void> {
+  async tell(labelOf: (partition: Partition) => Promise<string>, meter: PoolTrafficMeter): Promise<void> {
     const shares = this.#shares;
     this.#shares = new Map();
-    await Promise.all([...shares].map(async ([home, share]) => {
-      const pool = await labelOf(home).catch(() => undefined);
-      if (pool === undefined) this.#giveBack(home, share);
+    await Promise.all([...shares].map(async ([partition, share]) => {
+      const pool = await labelOf(partition).catch(() => undefined);
+      if (pool === undefined) this.#giveBack(partition, share);
       else tellShare(meter, pool, share);
     }));
   }
 
-  #giveBack(home: Partition, { outcomes, bytes }: Share): void {
-    const share = this.#of(home);
+  #giveBack(partition: Partition, { outcomes, bytes }: Share): void {
+    const share = this.#of(partition);
     for (const [outcome, count] of outcomes) share.outcomes.add(outcome, count);
     for (const [direction, count] of bytes) share.bytes.add(direction, count);
   }
 
-  #of(home: Partition): Share {
-    const share = this.#shares.get(home) ?? { outcomes: new Counts<Outcome>(), bytes: new Counts<Direction>() };
-    this.#shares.set(home, share);
+  #of(partition: Partition): Share {
+    const share = this.#shares.get(partition) ?? { outcomes: new Counts<Outcome>(), bytes: new Counts<Direction>() };
+    this.#shares.set(partition, share);
     return share;
   }
 }

@@ -34,8 +34,8 @@ function faultsOfOne(body: unknown, { defaults, region, maxPoolSize }: DeclaredP
   if (body.name === undefined) faults.push(".name: has to be given, or the pool would be created at every start");
   if (body.size > maxPoolSize) faults.push(`.size: has to be at most limits.max_pool_size (${maxPoolSize}), and is ${body.size}`);
   if (region !== "" && body.region !== undefined && body.region !== region) faults.push(`.region: this deployment is in ${region}`);
-  const config = createPoolSpec(asIfResolved(body), defaults);
-  return [...faults, ...(config.kind === "refused" ? (config.details ?? []) : []).map(({ message }) => `.${message}`)];
+  const spec = createPoolSpec(asIfResolved(body), defaults);
+  return [...faults, ...(spec.kind === "refused" ? (spec.details ?? []) : []).map(({ message }) => `.${message}`)];
 }
 
 function faultsOfAll(bodies: readonly PoolCreate[], { maxPools, pooledSessions }: DeclaredPoolBounds): readonly string[] {
@@ -81,7 +81,7 @@ async function declare(ports: Ports, body: PoolCreate, name: string): Promise<vo
   const missing = resolved.faults.map(({ message }) => message);
   if (missing.length > 0) log.error({ pool: name, missing }, "declared pool names what is not registered; it is left as it is until a start that finds it");
   if (present.kind === "done") {
-    const fields = differences(resolved.body, present.value.config, defaults);
+    const fields = differences(resolved.body, present.value.spec, defaults);
     if (fields.length > 0) log.warn({ pool: name, fields }, "declared pool differs from the one that exists");
     return;
   }
@@ -95,10 +95,10 @@ async function declare(ports: Ports, body: PoolCreate, name: string): Promise<vo
 }
 
 /** The fields that the declaration would change; what it does not name is nobody's concern. */
-function differences({ region: _region, ...body }: PoolCreate & Resolved, config: PoolSpec, defaults: SpecDefaults): readonly string[] {
-  const declared = mergePoolSpec(config, body, defaults);
+function differences({ region: _region, ...body }: PoolCreate & Resolved, spec: PoolSpec, defaults: SpecDefaults): readonly string[] {
+  const declared = mergePoolSpec(spec, body, defaults);
   if (declared.kind === "refused") return Object.keys(body);
-  const [wanted, actual] = [meantBy(declared.value), meantBy(config)];
+  const [wanted, actual] = [meantBy(declared.value), meantBy(spec)];
   return [...new Set([...wanted.keys(), ...actual.keys()])].filter((field) => !isDeepStrictEqual(wanted.get(field), actual.get(field)));
 }
 

@@ -9,7 +9,7 @@ import type { NodeStore } from "./ports/node-store.js";
 import type { LaunchCandidate, PoolStore, Job, Jobs, LaunchDemand } from "./ports/pool-store.js";
 
 export interface FillPorts {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly nodes: NodeStore;
   readonly jobs: Jobs;
   /** When a browser counts as old; null means never. The jitter keeps those filled at once from ageing at once. */
@@ -20,25 +20,25 @@ export interface FillPorts {
 /** Most launches one fill claims; the next tick goes on. */
 const mostAtOnce = 100;
 
-export type FillPool = (home: Partition, fleet?: () => Promise<NodeCapacities>) => Promise<void>;
+export type FillPool = (partition: Partition, fleet?: () => Promise<NodeCapacities>) => Promise<void>;
 
 /** Launches what the pool lacks and may have now. Idempotent; may overlap with itself. `fleet`: shared with other pools, or read anew. */
 export const makeFill = (ports: FillPorts): FillPool => {
-  const configs = new LaunchTemplates(ports.homes);
+  const configs = new LaunchTemplates(ports.poolStore);
   const look = makeLook(ports.nodes);
-  return async (home, read = look) => {
-    const lack = await ports.homes.lackOf(home);
+  return async (partition, read = look) => {
+    const lack = await ports.poolStore.lackOf(partition);
     if (lack === "nothing") return;
     let known: Promise<NodeCapacities> | undefined;
     const fleet = (): Promise<NodeCapacities> => (known ??= read());
     if (lack === "room" && (await fleet()).isFull) return;
-    const wanted = await ports.homes.wanted(home, mostAtOnce);
+    const wanted = await ports.poolStore.wanted(partition, mostAtOnce);
     if (wanted.count === 0) return;
-    const pool = await ports.homes.findTerms(home);
-    const launch = pool && (await configs.find(home, pool.launchConfig));
+    const pool = await ports.poolStore.findTerms(partition);
+    const launch = pool && (await configs.find(partition, pool.launchConfig));
     if (!launch) return;
-    const { candidates, obstacle } = await candidatesFor(ports, { pool: pool.id, launch, wanted, fleet: await fleet() });
-    const claimed = await ports.homes.claimLaunches(home, { candidates, madeFor: pool.launchConfig, obstacle, request: newRequestId() });
+    const { candidates, obstacle } = await candidatesFor(ports, { pool: pool.id, launch, wanted, capacities: await fleet() });
+    const claimed = await ports.poolStore.claimLaunches(partition, { candidates, madeFor: pool.launchConfig, obstacle, request: newRequestId() });
     const isClaimed = new Set(claimed.map((browser) => browser.id));
     await Promise.all(candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)));
     await ports.jobs.add(claimed.flatMap(launchJob));
@@ -49,19 +49,19 @@ export const makeFill = (ports: FillPorts): FillPool => {
  * Fills a home now rather than at the next tick, which is left what fails. One fill of a home at a time: whoever asks while
  * one is under way is given one more after it, however many ask.
  */
-export function makeFillSoon(fill: (home: Partition) => Promise<void>, onFault: (home: Partition, error: unknown) => void): (home: Partition) => void {
+export function makeFillSoon(fill: (partition: Partition) => Promise<void>, onFault: (partition: Partition, error: unknown) => void): (partition: Partition) => void {
   const asked = new Map<Partition, boolean>();
-  const run = async (home: Partition): Promise<void> => {
-    while (asked.get(home)) {
-      asked.set(home, false);
-      await fill(home).catch((error: unknown) => onFault(home, error));
+  const run = async (partition: Partition): Promise<void> => {
+    while (asked.get(partition)) {
+      asked.set(partition, false);
+      await fill(partition).catch((error: unknown) => onFault(partition, error));
     }
-    asked.delete(home);
+    asked.delete(partition);
   };
-  return (home) => {
-    const isUnderWay = asked.has(home);
-    asked.set(home, true);
-    if (!isUnderWay) void run(home);
+  return (partition) => {
+    const isUnderWay = asked.has(partition);
+    asked.set(partition, true);
+    if (!isUnderWay) void run(partition);
   };
 }
 
@@ -69,22 +69,22 @@ export const launchJob = (browser: Browser): readonly Job[] =>
   browser.claim ? [{ kind: "launch", node: browser.node, browser: browser.id, claim: browser.claim }] : [];
 
 async function candidatesFor(
-  ports: FillPorts, ask: { pool: PoolId; launch: LaunchTemplate; wanted: LaunchDemand; fleet: NodeCapacities },
+  ports: FillPorts, ask: { pool: PoolId; launch: LaunchTemplate; wanted: LaunchDemand; capacities: NodeCapacities },
 ): Promise<{ candidates: readonly LaunchCandidate[]; obstacle: string }> {
-  const { pool: poolId, launch, wanted, fleet } = ask;
-  const home = homeOf(poolId);
-  const { ofNode: ofPool, at } = await ports.homes.spread(home);
-  const placement = new Placement(fleet, { engine: launch.engine, ofPool, ...wanted });
+  const { pool: poolId, launch, wanted, capacities } = ask;
+  const partition = homeOf(poolId);
+  const { ofNode: ofPool, at } = await ports.poolStore.spread(partition);
+  const placement = new Placement(capacities, { engine: launch.engine, ofPool, ...wanted });
   const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = launch;
   const facts: LaunchFacts = { headless, stealth, kiosk_mode, memory, poolId, ...(profileId && { profileId }) };
   const candidates: LaunchCandidate[] = [];
   for (let i = 0; i < wanted.count; i += 1) {
-    const id = newBrowserId(home);
+    const id = newBrowserId(partition);
     const node = await placement.reserve(id, memoryBytes(memory));
     if (!node) break;
     candidates.push({ id, node, facts: JSON.stringify(facts), ...ageLimit(ports, at) });
   }
-  return { candidates, obstacle: fleet.obstacle };
+  return { candidates, obstacle: capacities.obstacle };
 }
 
 function ageLimit({ recycle, random }: FillPorts, at: Millis): { recycleAt?: Millis } {

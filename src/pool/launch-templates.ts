@@ -12,13 +12,13 @@ import type { Session } from "./session.js";
 export class LaunchTemplates {
   readonly #kept = new LRUCache<string, LaunchTemplate>({ max: 500 });
 
-  constructor(private readonly homes: Pick<PoolStore, "findLaunchConfig">) {}
+  constructor(private readonly poolStore: Pick<PoolStore, "findLaunchConfig">) {}
 
-  async find(home: Partition, key: string): Promise<LaunchTemplate | undefined> {
-    const kept = this.#kept.get(`${home} ${key}`);
+  async find(partition: Partition, key: string): Promise<LaunchTemplate | undefined> {
+    const kept = this.#kept.get(`${partition} ${key}`);
     if (kept) return kept;
-    const found = await this.homes.findLaunchConfig(home, key);
-    if (found) this.#kept.set(`${home} ${key}`, found);
+    const found = await this.poolStore.findLaunchConfig(partition, key);
+    if (found) this.#kept.set(`${partition} ${key}`, found);
     return found;
   }
 
@@ -28,12 +28,12 @@ export class LaunchTemplates {
 export class SessionReader {
   readonly #launches: LaunchTemplates;
 
-  constructor(homes: PoolStore, private readonly refs: Pick<References, "proxies" | "profiles">) {
-    this.#launches = new LaunchTemplates(homes);
+  constructor(poolStore: PoolStore, private readonly refs: Pick<References, "proxies" | "profiles">) {
+    this.#launches = new LaunchTemplates(poolStore);
   }
 
-  find(home: Partition, key: string): Promise<LaunchTemplate | undefined> {
-    return this.#launches.find(home, key);
+  find(partition: Partition, key: string): Promise<LaunchTemplate | undefined> {
+    return this.#launches.find(partition, key);
   }
 
   /** The session object of a leased browser; undefined where it has ended since its record was read. */

@@ -7,28 +7,28 @@ import type { ProjectStore } from "./ports/project-store.js";
 import type { Tombstone } from "./session.js";
 
 interface Ports {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
 }
 
 /** In `{id_or_name}` ids win (design.md 5). */
-export async function findPool({ homes, projects }: Ports, ref: string): Promise<Pool | undefined> {
+export async function findPool({ poolStore, projects }: Ports, ref: string): Promise<Pool | undefined> {
   const id = findPoolId(ref);
-  const byId = id && (await homes.findPool(homeOf(id)));
+  const byId = id && (await poolStore.findPool(homeOf(id)));
   if (byId && byId.id === id) return byId;
   const named = await projects.findName("pool", ref);
-  const pool = named && (await homes.findPool(named.home));
+  const pool = named && (await poolStore.findPool(named.partition));
   return pool && pool.id === named.owner ? pool : undefined;
 }
 
 /** A pool that a reference may mean; `name` where it was found by that. */
 export interface PoolCandidate {
   readonly id: PoolId;
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly name?: string;
 }
 
-const calledBy = (name: string, id: PoolId): PoolCandidate => ({ id, home: homeOf(id), name });
+const calledBy = (name: string, id: PoolId): PoolCandidate => ({ id, partition: homeOf(id), name });
 
 /** Which pool each name meant last. Kept only for scripts that compare the name with the pool's own: so keeping it decides nothing. */
 export class PoolNameCache {
@@ -39,7 +39,7 @@ export class PoolNameCache {
   /** Which pool an id or a name may mean, ids first. Ask for the next where the script says that this one is not meant. */
   *candidates(ref: string): Generator<PoolCandidate | Promise<PoolCandidate | undefined>, void> {
     const id = findPoolId(ref);
-    if (id) yield { id, home: homeOf(id) };
+    if (id) yield { id, partition: homeOf(id) };
     const kept = this.#kept.get(ref);
     if (kept) yield calledBy(ref, kept);
     yield this.#look(ref, kept);
@@ -54,12 +54,12 @@ export class PoolNameCache {
 }
 
 /** A browser by its id, or by the name of its lease. Only a leased one is a session. */
-export async function findSession({ homes, projects }: Ports, ref: string): Promise<{ browser: Browser; at: number } | undefined> {
+export async function findSession({ poolStore, projects }: Ports, ref: string): Promise<{ browser: Browser; at: number } | undefined> {
   const id = findBrowserId(ref);
-  const byId = id && (await homes.findBrowser(id));
+  const byId = id && (await poolStore.findBrowser(id));
   if (byId?.browser.lease) return byId;
   const named = await projects.findName("session", ref);
-  return named && (await homes.findHeld(named.home, named.owner as LeaseId));
+  return named && (await poolStore.findHeld(named.partition, named.owner as LeaseId));
 }
 
 /** The browser id that a reference means, live or not. */

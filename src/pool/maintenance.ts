@@ -10,7 +10,7 @@ import type { ProjectStore } from "./ports/project-store.js";
 import { PartitionRounds } from "./rounds.js";
 
 export interface MaintenancePorts {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly nodes: NodeStore;
   readonly jobs: Jobs;
@@ -18,7 +18,7 @@ export interface MaintenancePorts {
   readonly log: Log;
   readonly fill: FillPool;
   /** Flushes what a pool has of a profile that was saved since, where it asks for that. */
-  refresh(home: Partition): Promise<void>;
+  refresh(partition: Partition): Promise<void>;
   readonly queues: NodeQueues;
   readonly maxLeases: number | null;
   /** For how long some control has listened to beats without a gap, this look included. */
@@ -46,24 +46,24 @@ const homesAtOnce = 64;
 const walkMs = { fill: 5000, reap: 10_000, recycle: 20_000 } as const;
 
 export function makeMaintenance(ports: MaintenancePorts): Maintenance {
-  const { clock, homes, projects } = ports;
+  const { clock, poolStore, projects } = ports;
   const walkOf = (limitMs: Millis): PartitionRounds => new PartitionRounds(clock, { atOnce: homesAtOnce, limitMs });
   const walks = { fill: walkOf(walkMs.fill), reap: walkOf(walkMs.reap), recycle: walkOf(walkMs.recycle) };
-  const walk = async (what: keyof typeof walks, visit: (home: Partition) => Promise<unknown>): Promise<void> =>
-    walks[what].over(await projects.partitions(), (home) => visit(home).catch((error: unknown) => {
-      ports.log.warn({ home, what, error: textOf(error) }, "tick failed on a home");
+  const walk = async (what: keyof typeof walks, visit: (partition: Partition) => Promise<unknown>): Promise<void> =>
+    walks[what].over(await projects.partitions(), (partition) => visit(partition).catch((error: unknown) => {
+      ports.log.warn({ partition, what, error: textOf(error) }, "tick failed on a home");
     }));
   return {
     async fill() {
       const fleet = once(() => NodeCapacities.read(ports.nodes));
-      await walk("fill", (home) => ports.fill(home, fleet));
+      await walk("fill", (partition) => ports.fill(partition, fleet));
     },
     async reap() {
       // Whoever was silent while nobody listened, as in an outage of Redis, is not lost: it gets its time to be heard.
       const listensMs = await ports.listensMs();
       await inTurn(ports, {
         "lost nodes": async () => void (listensMs >= ports.lostAfterMs.node && (await reapNodes(ports))),
-        homes: async () => void (listensMs >= ports.lostAfterMs.control && (await walk("reap", (home) => reapHome(ports, home)))),
+        homes: async () => void (listensMs >= ports.lostAfterMs.control && (await walk("reap", (partition) => reapHome(ports, partition)))),
         rooms: () => sweepRooms(ports),
         queues: async () => ports.queues.keep(await ports.nodes.known()),
         graves: () => projects.sweepPendingTombstones(),
@@ -73,9 +73,9 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
       });
     },
     async recycle() {
-      await walk("recycle", async (home) => {
-        await homes.recycle(home, { maxLeases: ports.maxLeases, request: newRequestId() });
-        await ports.refresh(home);
+      await walk("recycle", async (partition) => {
+        await poolStore.recycle(partition, { maxLeases: ports.maxLeases, request: newRequestId() });
+        await ports.refresh(partition);
       });
       await inTurn(ports, { events: () => projects.sweepEvents() });
     },
@@ -95,10 +95,10 @@ function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   return () => (asked ??= ask());
 }
 
-async function reapHome({ homes, projects, jobs }: MaintenancePorts, home: Partition): Promise<void> {
-  const { launch, isOpen } = await homes.reap(home);
+async function reapHome({ poolStore, projects, jobs }: MaintenancePorts, partition: Partition): Promise<void> {
+  const { launch, isOpen } = await poolStore.reap(partition);
   await jobs.add(launch.flatMap(launchJob));
-  if (!isOpen && home !== onDemandHome) await projects.settleHome(home);
+  if (!isOpen && partition !== onDemandHome) await projects.settleHome(partition);
 }
 
 async function sweepRooms({ nodes }: MaintenancePorts): Promise<void> {
@@ -112,12 +112,12 @@ async function reapNodes(ports: MaintenancePorts): Promise<void> {
 }
 
 /** What a lost node held is over: its leases end, its records go, since nobody is left to clear up. */
-async function reapNode({ homes, projects, nodes, log, queues }: MaintenancePorts, node: NodeId): Promise<void> {
+async function reapNode({ poolStore, projects, nodes, log, queues }: MaintenancePorts, node: NodeId): Promise<void> {
   let found = 0;
-  const failures = await forEachConcurrently(await projects.partitions(), homesAtOnce, async (home) => {
+  const failures = await forEachConcurrently(await projects.partitions(), homesAtOnce, async (partition) => {
     // A node that starts anew clears up after itself, and what it has from then on is its own.
     if (!(await nodes.isLost(node))) return;
-    found += await homes.clearNode(home, { node, why: "node_lost", which: "lost", request: newRequestId() });
+    found += await poolStore.clearNode(partition, { node, why: "node_lost", which: "lost", request: newRequestId() });
   });
   log.warn({ node, browsers: found }, "node lost");
   if (failures.length > 0) throw failures[0];

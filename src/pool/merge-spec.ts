@@ -103,14 +103,14 @@ const savingProfile = ({ profile }: LaunchTemplate, { profile: asked }: SessionC
   profile && asked?.save_changes !== undefined ? { profile: { ...profile, save_changes: asked.save_changes } } : {};
 
 /** The part of a pool's configuration that a browser is launched from. */
-export function launchTemplateOf(config: PoolSpec): LaunchTemplate {
-  const { size: _size, fill_rate_per_minute: _rate, timeout_seconds: _timeout, reset_on_release: _reset, name: _name, refresh_on_profile_update: _refresh, is_engine_named: _named, ...launch } = config;
+export function launchTemplateOf(spec: PoolSpec): LaunchTemplate {
+  const { size: _size, fill_rate_per_minute: _rate, timeout_seconds: _timeout, reset_on_release: _reset, name: _name, refresh_on_profile_update: _refresh, is_engine_named: _named, ...launch } = spec;
   return launch;
 }
 
 /** What extensions and the profile are called by is no part of a launch: their ids are. */
-function launchedFrom(config: PoolSpec): LaunchTemplate {
-  const { extensions: _extensions, profile: _profile, ...launch } = launchTemplateOf(config);
+function launchedFrom(spec: PoolSpec): LaunchTemplate {
+  const { extensions: _extensions, profile: _profile, ...launch } = launchTemplateOf(spec);
   return launch;
 }
 

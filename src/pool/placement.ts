@@ -107,9 +107,9 @@ export class Placement {
   /** Where all nodes fail launches, none is the sick one: then what is to be launched is at fault, and others may be well off. */
   readonly #isSomeWell: boolean;
 
-  constructor(private readonly fleet: NodeCapacities, ask: PlacementRequest) {
+  constructor(private readonly capacities: NodeCapacities, ask: PlacementRequest) {
     const resting = new Set(ask.resting);
-    const able = fleet.able(ask.engine).filter(({ id }) => !resting.has(id));
+    const able = capacities.able(ask.engine).filter(({ id }) => !resting.has(id));
     this.#open = new Set(able.map(({ id }) => id));
     this.#ofPool = new Map(ask.ofPool);
     this.#trying = new Set(ask.trying);
@@ -118,9 +118,9 @@ export class Placement {
 
   /** A node with room for a browser of this size, reserved; undefined where no node has any. */
   async reserve(id: BrowserId, bytes: number): Promise<NodeId | undefined> {
-    for (const facts of this.fleet.best(this.#open, this.#ofPool, bytes)) {
+    for (const facts of this.capacities.best(this.#open, this.#ofPool, bytes)) {
       const isTrial = facts.failing !== undefined && this.#isSomeWell;
-      if (!(await this.fleet.reserve(facts, { id, bytes, isTrial }))) continue;
+      if (!(await this.capacities.reserve(facts, { id, bytes, isTrial }))) continue;
       this.#ofPool.set(facts.id, (this.#ofPool.get(facts.id) ?? 0) + 1);
       if (isTrial || this.#trying.has(facts.id)) this.#open.delete(facts.id);
       return facts.id;

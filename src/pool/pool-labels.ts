@@ -12,15 +12,15 @@ const keptMs = 30_000;
 export class PoolLabels {
   readonly #kept = new LRUCache<Partition, string>({ max: 10_000, ttl: keptMs });
 
-  constructor(private readonly homes: PoolStore) {}
+  constructor(private readonly poolStore: PoolStore) {}
 
-  async ofHome(home: Partition): Promise<string> {
-    if (home === onDemandHome) return onDemandLabel;
-    const kept = this.#kept.get(home);
+  async ofHome(partition: Partition): Promise<string> {
+    if (partition === onDemandHome) return onDemandLabel;
+    const kept = this.#kept.get(partition);
     if (kept !== undefined) return kept;
-    const pool = await this.homes.findTerms(home);
+    const pool = await this.poolStore.findTerms(partition);
     const label = pool?.name ?? pool?.id ?? "(deleted)";
-    this.#kept.set(home, label);
+    this.#kept.set(partition, label);
     return label;
   }
 

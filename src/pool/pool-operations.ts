@@ -14,7 +14,7 @@ import { type References, resolveReferences } from "../registry/references.js";
 import { unsupportedFields } from "../spec/unsupported-fields.js";
 
 export interface PoolPorts extends ProjectBounds, References {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly defaults: SpecDefaults;
   readonly region: string;
@@ -25,8 +25,8 @@ export interface PoolPorts extends ProjectBounds, References {
 
 const updateTries = 10;
 
-const writeOf = (config: PoolSpec): PoolWrite => ({
-  config, launchConfig: launchTemplateOf(config), unsupported: unsupportedFields(config),
+const writeOf = (spec: PoolSpec): PoolWrite => ({
+  spec, launchConfig: launchTemplateOf(spec), unsupported: unsupportedFields(spec),
 });
 
 const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined =>
@@ -35,53 +35,53 @@ const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined =>
 /** POST /browser_pools: name and size are reserved first, the record makes them final. */
 export const makeCreatePool = (ports: PoolPorts) => async (body: PoolCreate, caller: Caller): Promise<Done<Pool> | Refusal> => {
   const resolved = await resolveReferences(ports, body);
-  const config = withFaults(createPoolSpec(resolved.body, ports.defaults), resolved.faults);
-  if (config.kind === "refused") return config;
+  const spec = withFaults(createPoolSpec(resolved.body, ports.defaults), resolved.faults);
+  if (spec.kind === "refused") return spec;
   const tooLarge = sizeRefusal(ports, body.size);
   if (tooLarge) return tooLarge;
   if (body.region !== undefined && body.region !== ports.region) {
     return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
   }
-  return await createOnce(ports, config.value, idempotencyKeyOf(caller, "create pool", body));
+  return await createOnce(ports, spec.value, idempotencyKeyOf(caller, "create pool", body));
 };
 
 /** What a key remembers: the pool, and whether it was made. One that was made and is gone was deleted; any other is still to be made. */
 const unmade = "unmade ";
 
-async function createOnce(ports: PoolPorts, config: PoolSpec, keyed: IdempotencyKey | undefined): Promise<Done<Pool> | Refusal> {
+async function createOnce(ports: PoolPorts, spec: PoolSpec, keyed: IdempotencyKey | undefined): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
   const id = newPoolId();
-  if (!keyed) return (await writePool(ports, id, config)) ?? (await found(ports, id));
+  if (!keyed) return (await writePool(ports, id, spec)) ?? (await found(ports, id));
   const earlier = await projects.remember(keyed, unmade + id);
   if (earlier.kind === "mismatch") return refusal("idempotency_mismatch");
   const value = earlier.kind === "same" ? earlier.value : unmade + id;
-  return value.startsWith(unmade) ? await makeKeyed(ports, { id: value.slice(unmade.length) as PoolId, config, keyed }) : await found(ports, value);
+  return value.startsWith(unmade) ? await makeKeyed(ports, { id: value.slice(unmade.length) as PoolId, spec, keyed }) : await found(ports, value);
 }
 
 /** An earlier attempt may have failed anywhere on its way: it is gone on with, under the same id. */
-async function makeKeyed(ports: PoolPorts, { id, config, keyed }: { id: PoolId; config: PoolSpec; keyed: IdempotencyKey }): Promise<Done<Pool> | Refusal> {
+async function makeKeyed(ports: PoolPorts, { id, spec, keyed }: { id: PoolId; spec: PoolSpec; keyed: IdempotencyKey }): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
-  const refused = await writePool(ports, id, config);
+  const refused = await writePool(ports, id, spec);
   if (refused) await projects.forgetKey(keyed);
   else await projects.settleKey(keyed, id);
   return refused ?? (await found(ports, id));
 }
 
-async function writePool(ports: PoolPorts, id: PoolId, config: PoolSpec): Promise<Refusal | undefined> {
-  const { projects, homes } = ports;
-  const { name } = config;
+async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<Refusal | undefined> {
+  const { projects, poolStore } = ports;
+  const { name } = spec;
   // Noted before anything is reserved for it, so that what comes to nothing is found again.
   await projects.addPool(id);
-  const isNamed = name === undefined || (await projects.reserveName({ kind: "pool", name, owner: id, home: homeOf(id) }));
+  const isNamed = name === undefined || (await projects.reserveName({ kind: "pool", name, owner: id, partition: homeOf(id) }));
   const refused = isNamed
-    ? refusedSize(await projects.reserveSize(id, config.size, ports))
+    ? refusedSize(await projects.reserveSize(id, spec.size, ports))
     : refusal("name_taken", { message: `A pool named ${name} exists` });
   if (refused) {
     if (name !== undefined) await projects.freeName({ kind: "pool", name, owner: id });
     await projects.forgetPool(id);
     return refused;
   }
-  await homes.createPool(homeOf(id), { id, write: writeOf(config), request: newRequestId() });
+  await poolStore.createPool(homeOf(id), { id, write: writeOf(spec), request: newRequestId() });
   await projects.openPool(id);
   ports.kick(id);
   return undefined;
@@ -122,18 +122,18 @@ function unresolved({ extensions, extension_ids, profile, profile_id }: PoolSpec
 
 async function updateOnce(ports: PoolPorts, pool: Pool, patch: PoolPatch): Promise<Refusal | "written" | "changed"> {
   const { expected_network, ...fields } = patch;
-  const resolved = await resolveReferences(ports, { ...unresolved(pool.config), ...fields });
-  const merged = withFaults(mergePoolSpec(pool.config, resolved.body, ports.defaults), resolved.faults);
+  const resolved = await resolveReferences(ports, { ...unresolved(pool.spec), ...fields });
+  const merged = withFaults(mergePoolSpec(pool.spec, resolved.body, ports.defaults), resolved.faults);
   if (merged.kind === "refused") return merged;
   const tooLarge = sizeRefusal(ports, merged.value.size);
   if (tooLarge) return tooLarge;
-  if (expected_network && !isExpectedNetwork(pool.config.network, expected_network)) return refusal("stale_network");
+  if (expected_network && !isExpectedNetwork(pool.spec.network, expected_network)) return refusal("stale_network");
   const refused = await reserve(ports, pool, merged.value);
   if (refused) return refused;
-  const written = await ports.homes.updatePool(homeOf(pool.id), {
+  const written = await ports.poolStore.updatePool(homeOf(pool.id), {
     revision: pool.revision, write: writeOf(merged.value), request: newRequestId(), discard: patch.discard_all_idle ?? false,
-    isNewLaunch: changesLaunch(pool.config, merged.value), isNewNetwork: changesNetwork(pool.config, merged.value),
-    isNewRefresh: startsRefresh(pool.config, merged.value),
+    isNewLaunch: changesLaunch(pool.spec, merged.value), isNewNetwork: changesNetwork(pool.spec, merged.value),
+    isNewRefresh: startsRefresh(pool.spec, merged.value),
   });
   await giveBack(ports, pool, { after: merged.value, isWritten: written === "updated" });
   if (written === "missing") return refusal("pool_not_found");
@@ -145,10 +145,10 @@ async function reserve(ports: PoolPorts, pool: Pool, after: PoolSpec): Promise<R
   const { projects } = ports;
   const owner = pool.id;
   const isRenamed = after.name !== undefined && after.name !== pool.name;
-  if (isRenamed && !(await projects.reserveName({ kind: "pool", name: after.name ?? "", owner, home: homeOf(owner) }))) {
+  if (isRenamed && !(await projects.reserveName({ kind: "pool", name: after.name ?? "", owner, partition: homeOf(owner) }))) {
     return refusal("name_taken", { message: `A pool named ${after.name} exists` });
   }
-  const refused = after.size === pool.config.size ? undefined : refusedSize(await projects.reserveSize(owner, after.size, ports));
+  const refused = after.size === pool.spec.size ? undefined : refusedSize(await projects.reserveSize(owner, after.size, ports));
   if (refused && isRenamed) await projects.freeName({ kind: "pool", name: after.name ?? "", owner });
   return refused;
 }
@@ -159,14 +159,14 @@ async function giveBack(ports: PoolPorts, pool: Pool, change: { after: PoolSpec;
   const { after, isWritten } = change;
   const superfluous = isWritten ? pool.name : after.name;
   if (superfluous !== undefined && after.name !== pool.name) await projects.freeName({ kind: "pool", name: superfluous, owner: pool.id });
-  if (!isWritten && after.size !== pool.config.size) await projects.settleSize(pool.id);
+  if (!isWritten && after.size !== pool.spec.size) await projects.settleSize(pool.id);
 }
 
 /** DELETE /browser_pools/{x}: its name is free at the reply. */
 export const makeRemovePool = (ports: PoolPorts) => async (ref: string, options: { force: boolean }): Promise<Done<null> | Refusal> => {
   const pool = await findPool(ports, ref);
   if (!pool) return refusal("pool_not_found");
-  const deleted = await ports.homes.deletePool(homeOf(pool.id), { force: options.force, request: newRequestId() });
+  const deleted = await ports.poolStore.deletePool(homeOf(pool.id), { force: options.force, request: newRequestId() });
   if (deleted === "leased") return refusal("pool_in_use");
   if (deleted === "missing") return refusal("pool_not_found");
   await ports.projects.dropPool(pool.id);
@@ -178,7 +178,7 @@ export const makeRemovePool = (ports: PoolPorts) => async (ref: string, options:
 export const makeFlushPool = (ports: PoolPorts) => async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
   const pool = await findPool(ports, ref);
   if (!pool) return refusal("pool_not_found");
-  const flushed = await ports.homes.flush(homeOf(pool.id), caller.request);
+  const flushed = await ports.poolStore.flush(homeOf(pool.id), caller.request);
   if (flushed === "missing") return refusal("pool_not_found");
   ports.kick(pool.id);
   return done(null);
@@ -188,7 +188,7 @@ export const makeFlushPool = (ports: PoolPorts) => async (ref: string, caller: C
 export const makePoolBrowsers = (ports: PoolPorts) => async (ref: string): Promise<Done<readonly PoolBrowser[]> | Refusal> => {
   const pool = await findPool(ports, ref);
   if (!pool) return refusal("pool_not_found");
-  const { browsers, at } = await ports.homes.browsers(homeOf(pool.id));
+  const { browsers, at } = await ports.poolStore.browsers(homeOf(pool.id));
   return done(
     browsers.toSorted((one, other) => one.createdAt - other.createdAt).map((browser) => ({
       id: browser.id, state: browser.state, node: browser.node, generation: browser.generation, served: browser.served,

@@ -29,7 +29,7 @@ export interface Pool {
   readonly revision: number;
   readonly generation: number;
   readonly networkGeneration: number;
-  readonly config: PoolSpec;
+  readonly spec: PoolSpec;
   readonly counts: BrowserCounts;
   /** Absent when the pool is at its size or launches are under way. */
   readonly fill?: FillHold;

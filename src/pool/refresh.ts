@@ -4,7 +4,7 @@ import type { ProjectStore } from "./ports/project-store.js";
 import type { ProfileRefs } from "../registry/profiles/selectors.js";
 
 interface HomePorts {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly profiles: ProfileRefs;
 }
 
@@ -17,20 +17,20 @@ export const makeRefresh = (ports: HomePorts & { readonly projects: ProjectStore
 };
 
 /** Of one home, whatever its pool starts from. */
-export const makeRefreshPartition = (ports: HomePorts) => (home: Partition): Promise<void> => refresh(ports, home);
+export const makeRefreshPartition = (ports: HomePorts) => (partition: Partition): Promise<void> => refresh(ports, partition);
 
 /** Only browsers that were claimed before the save: those after it have its state, or what is yet newer (interface.md 4.4). */
-async function refresh({ homes, profiles }: HomePorts, home: Partition, saved?: ProfileId): Promise<void> {
-  const follows = await followedBy(homes, home);
+async function refresh({ poolStore, profiles }: HomePorts, partition: Partition, saved?: ProfileId): Promise<void> {
+  const follows = await followedBy(poolStore, partition);
   if (!follows || (saved && saved !== follows)) return;
   const savedAt = (await profiles.find(follows))?.archive?.savedAt;
-  if (savedAt !== undefined) await homes.flush(home, newRequestId(), savedAt);
+  if (savedAt !== undefined) await poolStore.flush(partition, newRequestId(), savedAt);
 }
 
 /** Told in a word by the record, else by the configuration. */
-async function followedBy(homes: PoolStore, home: Partition): Promise<ProfileId | null | undefined> {
-  const terms = await homes.findTerms(home);
+async function followedBy(poolStore: PoolStore, partition: Partition): Promise<ProfileId | null | undefined> {
+  const terms = await poolStore.findTerms(partition);
   if (terms?.follows !== undefined) return terms.follows;
-  const config = terms && (await homes.findPool(home))?.config;
-  return config?.refresh_on_profile_update ? config.profile_id : null;
+  const spec = terms && (await poolStore.findPool(partition))?.spec;
+  return spec?.refresh_on_profile_update ? spec.profile_id : null;
 }

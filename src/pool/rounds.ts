@@ -20,23 +20,23 @@ export class PartitionRounds {
   constructor(private readonly clock: Clock, private readonly limits: RoundLimits) {}
 
   /** `visit` must not throw. */
-  async over(homes: readonly Partition[], visit: (home: Partition) => Promise<unknown>): Promise<void> {
+  async over(partitions: readonly Partition[], visit: (partition: Partition) => Promise<unknown>): Promise<void> {
     if (this.#isUnderWay) return;
     this.#isUnderWay = true;
     try {
-      await forEachConcurrently(this.#round(homes), this.limits.atOnce, visit);
+      await forEachConcurrently(this.#round(partitions), this.limits.atOnce, visit);
     } finally {
       this.#isUnderWay = false;
     }
   }
 
-  *#round(homes: readonly Partition[]): Iterable<Partition> {
+  *#round(partitions: readonly Partition[]): Iterable<Partition> {
     const until = this.clock.monotonic() + this.limits.limitMs;
-    const start = Math.max(0, this.#nextHome === undefined ? 0 : homes.indexOf(this.#nextHome));
-    for (const home of [...homes.slice(start), ...homes.slice(0, start)]) {
-      this.#nextHome = home;
+    const start = Math.max(0, this.#nextHome === undefined ? 0 : partitions.indexOf(this.#nextHome));
+    for (const partition of [...partitions.slice(start), ...partitions.slice(0, start)]) {
+      this.#nextHome = partition;
       if (this.clock.monotonic() > until) return;
-      yield home;
+      yield partition;
     }
     this.#nextHome = undefined;
   }

@@ -7,7 +7,7 @@ import type { PoolStore } from "./ports/pool-store.js";
 import type { ProjectStore } from "./ports/project-store.js";
 
 export interface SilentNodePorts {
-  readonly homes: Pick<PoolStore, "silenceNode">;
+  readonly poolStore: Pick<PoolStore, "silenceNode">;
   readonly projects: Pick<ProjectStore, "partitions">;
   readonly nodes: Pick<NodeStore, "living">;
   readonly clock: Clock;
@@ -98,8 +98,8 @@ export class SilentNodes {
   }
 
   async #tell(node: NodeId, silentMs: Millis): Promise<void> {
-    const { homes, projects } = this.ports;
-    const failures = await forEachConcurrently(await projects.partitions(), homesAtOnce, (home) => homes.silenceNode(home, node, silentMs));
+    const { poolStore, projects } = this.ports;
+    const failures = await forEachConcurrently(await projects.partitions(), homesAtOnce, (partition) => poolStore.silenceNode(partition, node, silentMs));
     if (failures.length > 0) throw failures[0];
   }
 }

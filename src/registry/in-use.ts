@@ -6,13 +6,13 @@ import type { ProjectStore } from "../pool/ports/project-store.js";
 import { namedBy } from "./references.js";
 
 interface Ports {
-  readonly homes: Pick<PoolStore, "findPool" | "findTerms">;
+  readonly poolStore: Pick<PoolStore, "findPool" | "findTerms">;
   readonly projects: Pick<ProjectStore, "pools">;
 }
 
 /** Why a named thing cannot be deleted, with each pool whose configuration names its id; undefined where none does. */
-export async function refuseInUse({ homes, projects }: Ports, message: string, id: string): Promise<Refusal | undefined> {
-  const found = await Promise.all((await projects.pools()).map((pool) => findUser(homes, homeOf(pool), id)));
+export async function refuseInUse({ poolStore, projects }: Ports, message: string, id: string): Promise<Refusal | undefined> {
+  const found = await Promise.all((await projects.pools()).map((pool) => findUser(poolStore, homeOf(pool), id)));
   const users = found.flatMap((terms) => terms ?? []);
   if (users.length === 0) return undefined;
   const details = users.map(({ id: pool, name }) => ({ code: "resource_in_use", message: name === undefined ? `pool ${pool}` : `pool ${name} (${pool})` }));
@@ -20,10 +20,10 @@ export async function refuseInUse({ homes, projects }: Ports, message: string, i
 }
 
 /** The pool, where it names the id. Its configuration, which may have megabytes, is read only where nothing is noted of it. */
-async function findUser(homes: Ports["homes"], home: Partition, id: string): Promise<PoolSummary | undefined> {
-  const terms = await homes.findTerms(home);
-  const uses = terms?.uses ?? (terms && namedIn(await homes.findPool(home)));
+async function findUser(poolStore: Ports["poolStore"], partition: Partition, id: string): Promise<PoolSummary | undefined> {
+  const terms = await poolStore.findTerms(partition);
+  const uses = terms?.uses ?? (terms && namedIn(await poolStore.findPool(partition)));
   return uses?.includes(id) ? terms : undefined;
 }
 
-const namedIn = (pool: Awaited<ReturnType<PoolStore["findPool"]>>): readonly string[] => (pool ? namedBy(pool.config) : []);
+const namedIn = (pool: Awaited<ReturnType<PoolStore["findPool"]>>): readonly string[] => (pool ? namedBy(pool.spec) : []);

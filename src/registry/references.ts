@@ -20,8 +20,8 @@ export interface Resolved {
 }
 
 /** Ids of all that a configuration names in the registries. */
-export const namedBy = (config: PoolSpec): readonly string[] =>
-  [...(config.extension_ids ?? []), ...(config.profile_id ? [config.profile_id] : []), ...namedProxies(config)];
+export const namedBy = (spec: PoolSpec): readonly string[] =>
+  [...(spec.extension_ids ?? []), ...(spec.profile_id ? [spec.profile_id] : []), ...namedProxies(spec)];
 
 interface Referring {
   readonly proxy_id?: string | undefined;

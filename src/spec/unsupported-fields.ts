@@ -4,7 +4,7 @@ import type { LaunchTemplate } from "./launch-template.js";
 import { captures } from "./telemetry.js";
 
 /** The fields of a configuration whose machinery is not built here; empty and clearing values count as absent. */
-export const unsupportedFields = (config: LaunchTemplate): readonly string[] => (captures(config.telemetry) ? ["telemetry"] : []);
+export const unsupportedFields = (template: LaunchTemplate): readonly string[] => (captures(template.telemetry) ? ["telemetry"] : []);
 
 /** Of an acquire's body: what the lease would need. */
 export const unsupportedOfAcquire = (body: AcquireBody): readonly string[] => [

@@ -10,7 +10,7 @@ interface Effects {
   readonly reset?: readonly { browser: BrowserId; node: NodeId; claim: ClaimId }[];
   readonly names?: readonly { name: string; owner: string }[];
   readonly ended?: readonly { lease: LeaseId; why: string; hadClient: boolean; heldMs: number }[];
-  readonly cuts?: readonly Omit<LeaseCut, "home">[];
+  readonly cuts?: readonly Omit<LeaseCut, "partition">[];
   readonly graves?: readonly string[];
   readonly gone?: readonly { browser: BrowserId; node: NodeId }[];
 }
@@ -21,7 +21,7 @@ export interface EffectPorts {
   readonly signals: Events<PoolSignals>;
   freeName(name: string, owner: string): Promise<void>;
   freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
-  moveGraves(home: Partition): Promise<void>;
+  moveGraves(partition: Partition): Promise<void>;
 }
 
 const list = <Item>(items: readonly Item[] = []): readonly Item[] => items;
@@ -33,19 +33,19 @@ export class EffectRunner {
   constructor(private readonly ports: EffectPorts) {}
 
   /** Resolves when names and tombstones are in place; jobs and rooms follow in the background. */
-  async carryOut(home: Partition, text: string): Promise<void> {
+  async carryOut(partition: Partition, text: string): Promise<void> {
     if (text === "") return;
     const effects = JSON.parse(text) as Effects;
     const ended = list(effects.ended);
-    for (const end of ended) this.ports.signals.emit("lease.ended", { home, ...end });
-    for (const cut of list(effects.cuts)) this.ports.signals.emit("lease.cut", { home, ...cut });
+    for (const end of ended) this.ports.signals.emit("lease.ended", { partition, ...end });
+    for (const cut of list(effects.cuts)) this.ports.signals.emit("lease.cut", { partition, ...cut });
     if (effects.retire ?? effects.reset) this.#background(this.ports.jobs.add(jobsOf(effects)));
-    if (effects.retire) this.ports.signals.emit("browser.retiring", { home });
+    if (effects.retire) this.ports.signals.emit("browser.retiring", { partition });
     for (const { browser, node } of list(effects.gone)) {
-      this.#background(this.ports.freeRoom(node, browser).then(() => this.ports.signals.emit("browser.gone", { home, browser })));
+      this.#background(this.ports.freeRoom(node, browser).then(() => this.ports.signals.emit("browser.gone", { partition, browser })));
     }
     const awaited = list(effects.names).map(({ name, owner }) => this.#background(this.ports.freeName(name, owner)));
-    if (list(effects.graves).length > 0) awaited.push(this.#background(this.ports.moveGraves(home)));
+    if (list(effects.graves).length > 0) awaited.push(this.#background(this.ports.moveGraves(partition)));
     if (awaited.length > 0) await Promise.all(awaited);
   }
 

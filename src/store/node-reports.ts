@@ -8,20 +8,20 @@ import type { ScriptReply } from "./redis/redis.js";
 
 /** What nodes report. Every call is a request of its own; the claim makes a repeat harmless. */
 export class RedisNodeReports implements NodeReports {
-  readonly #freed = new Batcher<readonly [BrowserId, ClaimId], boolean>(async (home, freed) => {
-    const reply = await this.homes.run({ home, request: newRequestId() }, "freed", { freed: JSON.stringify(freed) });
+  readonly #freed = new Batcher<readonly [BrowserId, ClaimId], boolean>(async (partition, freed) => {
+    const reply = await this.poolStore.run({ partition, request: newRequestId() }, "freed", { freed: JSON.stringify(freed) });
     return JSON.parse(reply.payload) as boolean[];
   });
 
-  readonly #used = new Batcher<readonly [BrowserId, LeaseId, TrafficUsage], void>(async (home, used) => {
-    await this.homes.run({ home }, "used", { used: JSON.stringify(used) });
+  readonly #used = new Batcher<readonly [BrowserId, LeaseId, TrafficUsage], void>(async (partition, used) => {
+    await this.poolStore.run({ partition }, "used", { used: JSON.stringify(used) });
     return [];
   });
 
-  constructor(private readonly homes: RedisPoolStore) {}
+  constructor(private readonly poolStore: RedisPoolStore) {}
 
   async connect(browser: BrowserId, lease: LeaseId): Promise<{ kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }> {
-    const reply = await this.homes.run({ home: homeOf(browser) }, "connect", { browser, lease });
+    const reply = await this.poolStore.run({ partition: homeOf(browser) }, "connect", { browser, lease });
     return reply.kind === "connected" ? { kind: "connected", ...(JSON.parse(reply.payload) as { registrations: number; startUrl?: string }) } : { kind: "over", why: reply.payload };
   }
 
@@ -72,10 +72,10 @@ export class RedisNodeReports implements NodeReports {
   }
 
   async applied(ask: { browser: BrowserId; lease: LeaseId; revision: number; outcome: "applied" | "refused" }): Promise<"applied" | "stale"> {
-    return (await this.homes.run({ home: homeOf(ask.browser) }, "applied", { ...ask })).kind === "applied" ? "applied" : "stale";
+    return (await this.poolStore.run({ partition: homeOf(ask.browser) }, "applied", { ...ask })).kind === "applied" ? "applied" : "stale";
   }
 
   #run(browser: BrowserId, name: string, args: Record<string, string | number>): Promise<ScriptReply> {
-    return this.homes.run({ home: homeOf(browser), request: newRequestId() }, name, args);
+    return this.poolStore.run({ partition: homeOf(browser), request: newRequestId() }, name, args);
   }
 }

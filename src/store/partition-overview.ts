@@ -10,9 +10,9 @@ import { parseBrowser } from "./records.js";
 import type { ScriptArgs, ScriptReply } from "./redis/redis.js";
 
 interface Ports {
-  run(home: Partition, script: string, args: ScriptArgs): Promise<ScriptReply>;
+  run(partition: Partition, script: string, args: ScriptArgs): Promise<ScriptReply>;
   ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value>;
-  keyOf(home: Partition, part: HomePart): string;
+  keyOf(partition: Partition, part: HomePart): string;
 }
 
 /** As the script `own` says it. */
@@ -45,12 +45,12 @@ export class RedisPartitionOverview implements PartitionOverview {
 
   constructor(private readonly ports: Ports) {}
 
-  async browsersOf(home: Partition, node: NodeId): Promise<BrowsersRead> {
-    const place = `${home} ${node}`;
+  async browsersOf(partition: Partition, node: NodeId): Promise<BrowsersRead> {
+    const place = `${partition} ${node}`;
     const kept = this.#own.get(place);
     const agoMs = kept ? systemClock.monotonic() - kept.readAt : Infinity;
-    if (kept && agoMs < mendEveryMs && (await this.#stampOf(home, node)) === kept.stamp) return { browsers: kept.browsers, at: kept.at + agoMs };
-    const reply = await this.ports.run(home, "own", { node, known: kept?.stamp ?? "" });
+    if (kept && agoMs < mendEveryMs && (await this.#stampOf(partition, node)) === kept.stamp) return { browsers: kept.browsers, at: kept.at + agoMs };
+    const reply = await this.ports.run(partition, "own", { node, known: kept?.stamp ?? "" });
     const { at } = reply;
     const read = kept && reply.kind === "same" ? kept : parseOwn(reply.payload);
     this.#own.set(place, { ...read, at, readAt: systemClock.monotonic() });
@@ -58,46 +58,46 @@ export class RedisPartitionOverview implements PartitionOverview {
   }
 
   /** By a plain command: it is asked for each node and pool every few seconds, and a script costs several times as much. */
-  async #stampOf(home: Partition, node: NodeId): Promise<string> {
-    return (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(home, "changed"), node))) ?? noStamp;
+  async #stampOf(partition: Partition, node: NodeId): Promise<string> {
+    return (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(partition, "changed"), node))) ?? noStamp;
   }
 
-  async homesOf(node: NodeId, homes: readonly Partition[]): Promise<readonly Partition[]> {
-    const has = await Promise.all(homes.map((home) => this.ports.ask((redis) => redis.hexists(this.ports.keyOf(home, "changed"), node))));
-    return homes.filter((_, place) => has[place] === 1);
+  async homesOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> {
+    const has = await Promise.all(partitions.map((partition) => this.ports.ask((redis) => redis.hexists(this.ports.keyOf(partition, "changed"), node))));
+    return partitions.filter((_, place) => has[place] === 1);
   }
 
-  async lackOf(home: Partition): Promise<Lack> {
+  async lackOf(partition: Partition): Promise<Lack> {
     const { ask, keyOf } = this.ports;
     const [[size, state, hold, obstacle], worn, all, retiring] = await Promise.all([
-      ask((redis) => redis.hmget(keyOf(home, "pool"), "size", "state", "hold", "obstacle")),
-      ask((redis) => redis.scard(keyOf(home, "worn"))),
-      ask((redis) => redis.hlen(keyOf(home, "browsers"))),
-      ask((redis) => redis.zcard(keyOf(home, "retiring"))),
+      ask((redis) => redis.hmget(keyOf(partition, "pool"), "size", "state", "hold", "obstacle")),
+      ask((redis) => redis.scard(keyOf(partition, "worn"))),
+      ask((redis) => redis.hlen(keyOf(partition, "browsers"))),
+      ask((redis) => redis.zcard(keyOf(partition, "retiring"))),
     ]);
     const isShort = all - retiring < Number(size) + worn;
     if (state !== "open" || (!isShort && hold === "")) return "nothing";
     return isShort && hold === "capacity" && !obstacle ? "room" : "something";
   }
 
-  async spread(home: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
-    const { payload, at } = await this.ports.run(home, "spread", {});
+  async spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
+    const { payload, at } = await this.ports.run(partition, "spread", {});
     return { ofNode: new Map(Object.entries(JSON.parse(payload) as Record<NodeId, number>) as [NodeId, number][]), at };
   }
 
-  async leased(home: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> {
-    const key = this.ports.keyOf(home, "leased");
+  async leased(partition: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> {
+    const key = this.ports.keyOf(partition, "leased");
     const rows = await this.ports.ask((redis) => redis.zrevrange(key, from, from + count - 1, "WITHSCORES"));
     return rows.flatMap((text, place) => (place % 2 === 0 ? [{ id: text as BrowserId, createdAt: Number(rows[place + 1]) }] : []));
   }
 
-  async records(home: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> {
-    const { payload, at } = await this.ports.run(home, "records", { ids: JSON.stringify(ids) });
+  async records(partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> {
+    const { payload, at } = await this.ports.run(partition, "records", { ids: JSON.stringify(ids) });
     return { browsers: linesOf(payload).map(parseBrowser), at };
   }
 
-  async findTerms(home: Partition): Promise<PoolSummary | undefined> {
-    const key = this.ports.keyOf(home, "pool");
+  async findTerms(partition: Partition): Promise<PoolSummary | undefined> {
+    const key = this.ports.keyOf(partition, "pool");
     const [id, state, name, createdAt, generation, configKey, rate, follows, uses, revision] = await this.ports.ask((redis) =>
       redis.hmget(key, "id", "state", "name", "createdAt", "generation", "configKey", "fillRate", "follows", "uses", "revision"));
     if (!id || state !== "open") return undefined;
@@ -110,8 +110,8 @@ export class RedisPartitionOverview implements PartitionOverview {
     };
   }
 
-  async counts(home: Partition): Promise<BrowserCounts> {
-    const { payload } = await this.ports.run(home, "pool", { fields: JSON.stringify(["id"]) });
+  async counts(partition: Partition): Promise<BrowserCounts> {
+    const { payload } = await this.ports.run(partition, "pool", { fields: JSON.stringify(["id"]) });
     return (JSON.parse(payload) as { counts: BrowserCounts }).counts;
   }
 }

@@ -19,7 +19,7 @@ import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
 
 /** Where a script runs and under which request. */
 interface Place {
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly request?: RequestId;
   readonly keyed?: IdempotencyKey | undefined;
 }
@@ -32,7 +32,7 @@ export class RedisPoolStore implements PoolStore {
   readonly #limits: ScriptArgs;
   readonly #keys = new LRUCache<Partition, HomeKeys>({ max: 1000 });
   readonly #overview = new RedisPartitionOverview({
-    run: (home, script, args) => this.run({ home }, script, args), ask: (command) => this.#ask(command), keyOf: (home, part) => this.#keysOf(home)[part],
+    run: (partition, script, args) => this.run({ partition }, script, args), ask: (command) => this.#ask(command), keyOf: (partition, part) => this.#keysOf(partition)[part],
   });
 
   constructor(
@@ -43,8 +43,8 @@ export class RedisPoolStore implements PoolStore {
     this.#limits = limitArgs(at.limits);
   }
 
-  async acquire(home: Partition, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean }): Promise<AcquireReply> {
-    const reply = await this.run({ home, request: ask.waiter.connection, keyed: ask.keyed }, "acquire", {
+  async acquire(partition: Partition, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean }): Promise<AcquireReply> {
+    const reply = await this.run({ partition, request: ask.waiter.connection, keyed: ask.keyed }, "acquire", {
       pool: ask.pool, name: ask.name ?? "", waiter: JSON.stringify(ask.waiter), body: ask.keyed?.body ?? "", mayWait: flag(ask.mayWait),
     });
     if (reply.kind === "granted") return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
@@ -54,13 +54,13 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async createSession(
-    home: Partition,
-    ask: { candidate?: LaunchCandidate; waiter: Waiter; config: LaunchTemplate; keyed?: IdempotencyKey; again?: RequestId },
+    partition: Partition,
+    ask: { candidate?: LaunchCandidate; waiter: Waiter; template: LaunchTemplate; keyed?: IdempotencyKey; again?: RequestId },
   ): Promise<CreateReply> {
     const { candidate } = ask;
     const browser = candidate && { ...candidate, config: candidate.id, generation: 1, networkGeneration: 1 };
-    const reply = await this.run({ home, request: ask.again ?? ask.waiter.connection, keyed: ask.keyed }, "create-session", {
-      browser: browser ? JSON.stringify(browser) : "", waiter: JSON.stringify(ask.waiter), config: JSON.stringify(ask.config),
+    const reply = await this.run({ partition, request: ask.again ?? ask.waiter.connection, keyed: ask.keyed }, "create-session", {
+      browser: browser ? JSON.stringify(browser) : "", waiter: JSON.stringify(ask.waiter), config: JSON.stringify(ask.template),
       body: ask.keyed?.body ?? "", isAgain: flag(ask.again !== undefined),
     });
     if (reply.kind === "granted") return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
@@ -69,98 +69,98 @@ export class RedisPoolStore implements PoolStore {
     return { kind: word<"mismatch" | "over" | "full" | "none" | "superseded">(reply) };
   }
 
-  async withdraw(home: Partition, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply> {
-    const reply = await this.run({ home, request: ask.connection }, "withdraw", { ...ask });
+  async withdraw(partition: Partition, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply> {
+    const reply = await this.run({ partition, request: ask.connection }, "withdraw", { ...ask });
     if (reply.kind === "granted") return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
     return { kind: word<"withdrawn" | "kept" | "superseded" | "unknown">(reply) };
   }
 
-  async findKeyed(home: Partition, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined> {
-    const text = await this.#ask((redis) => redis.get(idempotencyKey(this.at.project, home, key)));
+  async findKeyed(partition: Partition, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined> {
+    const text = await this.#ask((redis) => redis.get(idempotencyKey(this.at.project, partition, key)));
     return text === null ? undefined : (JSON.parse(text) as { lease: LeaseId; waiter: RequestId });
   }
 
-  async heldAmong(home: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]> {
-    const browsers = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "leases"), ...leases));
+  async heldAmong(partition: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]> {
+    const browsers = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, partition, "leases"), ...leases));
     return leases.filter((_, index) => browsers[index] !== null);
   }
 
-  async findHeld(home: Partition, lease: LeaseId): Promise<{ browser: Browser; at: number } | undefined> {
-    const reply = await this.run({ home }, "held", { lease });
+  async findHeld(partition: Partition, lease: LeaseId): Promise<{ browser: Browser; at: number } | undefined> {
+    const reply = await this.run({ partition }, "held", { lease });
     return reply.kind === "held" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
   }
 
-  async confirm(home: Partition, leases: readonly LeaseId[]): Promise<void> {
-    await this.run({ home }, "confirm", { leases: JSON.stringify(leases) });
+  async confirm(partition: Partition, leases: readonly LeaseId[]): Promise<void> {
+    await this.run({ partition }, "confirm", { leases: JSON.stringify(leases) });
   }
 
-  async undo(home: Partition, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over"> {
-    return word(await this.run({ home, request }, "undo", { lease }));
+  async undo(partition: Partition, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over"> {
+    return word(await this.run({ partition, request }, "undo", { lease }));
   }
 
-  async release(home: Partition, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
+  async release(partition: Partition, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
     const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
-    return word(await this.run({ home, request }, "release", { browser, name, lease, reuse: flag(reuse), why, isRetry: flag(isRetry) }));
+    return word(await this.run({ partition, request }, "release", { browser, name, lease, reuse: flag(reuse), why, isRetry: flag(isRetry) }));
   }
 
-  async touch(home: Partition, ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId }): Promise<
+  async touch(partition: Partition, ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId }): Promise<
     { kind: "touched"; browser: Browser; at: number } | { kind: "superseded" | "unknown" }
   > {
     const { browser, lease = "", change, request } = ask;
-    const reply = await this.run({ home, request }, "touch", { browser, lease, change: JSON.stringify(change) });
+    const reply = await this.run({ partition, request }, "touch", { browser, lease, change: JSON.stringify(change) });
     if (reply.kind === "touched") return { kind: "touched", browser: parseBrowser(reply.payload), at: reply.at };
     return { kind: word<"superseded" | "unknown">(reply) };
   }
 
   async findLeaseEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined> {
-    const { kind, payload } = await this.run({ home: homeOf(browser) }, "lease-end", { browser, lease });
+    const { kind, payload } = await this.run({ partition: homeOf(browser) }, "lease-end", { browser, lease });
     return kind === "ended" ? payload : undefined;
   }
 
-  async standingAmong(home: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
-    const texts = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "waiting"), ...waiters));
+  async standingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
+    const texts = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, partition, "waiting"), ...waiters));
     return waiters.filter((_, index) => {
       const text = texts[index];
       return typeof text === "string" && !text.includes('"detachedAt"') && !text.includes('"lostAt"');
     });
   }
 
-  async rejoin(home: Partition, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]> {
-    const reply = await this.run({ home }, "rejoin", { waiting: `[${stored.join(",")}]` });
+  async rejoin(partition: Partition, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]> {
+    const reply = await this.run({ partition }, "rejoin", { waiting: `[${stored.join(",")}]` });
     return JSON.parse(reply.payload) as ("waiting" | "held" | "superseded" | "over" | "deleted")[];
   }
 
-  async unfinished(home: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
-    const keys = (["resetting", "retiring"] as const).map((part) => homeKey(this.at.project, home, part));
+  async unfinished(partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
+    const keys = (["resetting", "retiring"] as const).map((part) => homeKey(this.at.project, partition, part));
     const scores = await Promise.all(keys.map((key) => this.#ask((redis) => redis.zmscore(key, ...browsers))));
     return browsers.filter((_, index) => scores.some((all) => all[index] !== null && all[index] !== undefined));
   }
 
-  async beat(home: Partition, control: ControlId): Promise<void> {
-    await this.run({ home }, "beat", { control });
+  async beat(partition: Partition, control: ControlId): Promise<void> {
+    await this.run({ partition }, "beat", { control });
   }
 
-  async createPool(home: Partition, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void> {
-    await this.run({ home, request: ask.request }, "create-pool", { id: ask.id, ...writeArgs(ask.write, 1) });
+  async createPool(partition: Partition, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void> {
+    await this.run({ partition, request: ask.request }, "create-pool", { id: ask.id, ...writeArgs(ask.write, 1) });
   }
 
-  async updatePool(home: Partition, ask: Parameters<PoolStore["updatePool"]>[1]): Promise<"updated" | "changed" | "missing"> {
-    return word(await this.run({ home, request: ask.request }, "update-pool", {
+  async updatePool(partition: Partition, ask: Parameters<PoolStore["updatePool"]>[1]): Promise<"updated" | "changed" | "missing"> {
+    return word(await this.run({ partition, request: ask.request }, "update-pool", {
       ...writeArgs(ask.write, ask.revision + 1), revision: String(ask.revision), isNewLaunch: flag(ask.isNewLaunch),
       isNewNetwork: flag(ask.isNewNetwork), isNewRefresh: flag(ask.isNewRefresh ?? false), discard: flag(ask.discard),
     }));
   }
 
-  async deletePool(home: Partition, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing"> {
-    return word(await this.run({ home, request: ask.request }, "delete-pool", { force: flag(ask.force) }));
+  async deletePool(partition: Partition, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing"> {
+    return word(await this.run({ partition, request: ask.request }, "delete-pool", { force: flag(ask.force) }));
   }
 
-  async flush(home: Partition, request: RequestId, before?: number): Promise<"flushed" | "missing"> {
-    return word(await this.run({ home, request }, "flush", { why: "flushed", before: before ?? "" }));
+  async flush(partition: Partition, request: RequestId, before?: number): Promise<"flushed" | "missing"> {
+    return word(await this.run({ partition, request }, "flush", { why: "flushed", before: before ?? "" }));
   }
 
-  async findPool(home: Partition): Promise<Pool | undefined> {
-    const reply = await this.run({ home }, "pool", { fields: JSON.stringify(poolFields) });
+  async findPool(partition: Partition): Promise<Pool | undefined> {
+    const reply = await this.run({ partition }, "pool", { fields: JSON.stringify(poolFields) });
     const { values, counts } = JSON.parse(reply.payload) as { values: (string | null)[]; counts: Pool["counts"] };
     return parsePool(values, counts);
   }
@@ -171,78 +171,78 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async findBrowser(id: BrowserId): Promise<{ browser: Browser; at: number } | undefined> {
-    const reply = await this.run({ home: homeOf(id) }, "browser", { browser: id });
+    const reply = await this.run({ partition: homeOf(id) }, "browser", { browser: id });
     return reply.kind === "found" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
   }
 
-  async browsers(home: Partition): Promise<{ browsers: readonly Browser[]; at: number }> {
-    const reply = await this.run({ home }, "browsers", {});
+  async browsers(partition: Partition): Promise<{ browsers: readonly Browser[]; at: number }> {
+    const reply = await this.run({ partition }, "browsers", {});
     return { browsers: Object.values(JSON.parse(reply.payload) as string[]).map(parseBrowser), at: reply.at };
   }
 
-  browsersOf = (home: Partition, node: NodeId): Promise<BrowsersRead> => this.#overview.browsersOf(home, node);
-  homesOf = (node: NodeId, homes: readonly Partition[]): Promise<readonly Partition[]> => this.#overview.homesOf(node, homes);
-  spread = (home: Partition): ReturnType<RedisPartitionOverview["spread"]> => this.#overview.spread(home);
-  leased = (home: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> => this.#overview.leased(home, from, count);
-  records = (home: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> => this.#overview.records(home, ids);
-  findTerms = (home: Partition): Promise<PoolSummary | undefined> => this.#overview.findTerms(home);
-  lackOf = (home: Partition): Promise<Lack> => this.#overview.lackOf(home);
-  counts = (home: Partition): Promise<BrowserCounts> => this.#overview.counts(home);
+  browsersOf = (partition: Partition, node: NodeId): Promise<BrowsersRead> => this.#overview.browsersOf(partition, node);
+  homesOf = (node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> => this.#overview.homesOf(node, partitions);
+  spread = (partition: Partition): ReturnType<RedisPartitionOverview["spread"]> => this.#overview.spread(partition);
+  leased = (partition: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> => this.#overview.leased(partition, from, count);
+  records = (partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> => this.#overview.records(partition, ids);
+  findTerms = (partition: Partition): Promise<PoolSummary | undefined> => this.#overview.findTerms(partition);
+  lackOf = (partition: Partition): Promise<Lack> => this.#overview.lackOf(partition);
+  counts = (partition: Partition): Promise<BrowserCounts> => this.#overview.counts(partition);
 
-  async networkChanges(home: Partition): Promise<string> {
+  async networkChanges(partition: Partition): Promise<string> {
     // A control of an earlier release writes no stamp.
-    return (await this.#ask((redis) => redis.hmget(homeKey(this.at.project, home, "pool"), "networkChanges", "networkStamp"))).join(" ");
+    return (await this.#ask((redis) => redis.hmget(homeKey(this.at.project, partition, "pool"), "networkChanges", "networkStamp"))).join(" ");
   }
 
-  async findLaunchConfig(home: Partition, key: string): Promise<LaunchTemplate | undefined> {
-    const text = await this.#ask((redis) => redis.hget(homeKey(this.at.project, home, "configs"), key));
+  async findLaunchConfig(partition: Partition, key: string): Promise<LaunchTemplate | undefined> {
+    const text = await this.#ask((redis) => redis.hget(homeKey(this.at.project, partition, "configs"), key));
     return text === null ? undefined : (JSON.parse(text) as LaunchTemplate);
   }
 
-  async wanted(home: Partition, most: number): Promise<LaunchDemand> {
-    const reply = JSON.parse((await this.run({ home }, "wanted", { most })).payload) as Partial<LaunchDemand>;
+  async wanted(partition: Partition, most: number): Promise<LaunchDemand> {
+    const reply = JSON.parse((await this.run({ partition }, "wanted", { most })).payload) as Partial<LaunchDemand>;
     return { count: 0, resting: [], trying: [], ...reply };
   }
 
   async claimLaunches(
-    home: Partition,
+    partition: Partition,
     ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },
   ): Promise<readonly Browser[]> {
-    const reply = await this.run({ home, request: ask.request }, "claim-launches", {
+    const reply = await this.run({ partition, request: ask.request }, "claim-launches", {
       candidates: JSON.stringify(ask.candidates), madeFor: ask.madeFor ?? "", obstacle: ask.obstacle ?? "",
     });
     return reply.kind === "claimed" ? (JSON.parse(reply.payload) as Browser[]) : [];
   }
 
-  async reap(home: Partition): Promise<{ launch: readonly Browser[]; isOpen: boolean }> {
-    const reply = await this.run({ home }, "reap", {});
+  async reap(partition: Partition): Promise<{ launch: readonly Browser[]; isOpen: boolean }> {
+    const reply = await this.run({ partition }, "reap", {});
     if (reply.kind === "missing") return { launch: [], isOpen: false };
     const { launch, state } = JSON.parse(reply.payload) as { launch: Browser[]; state: string };
     return { launch: Object.values(launch), isOpen: state === "open" };
   }
 
-  async recycle(home: Partition, ask: Parameters<PoolStore["recycle"]>[1]): Promise<number> {
+  async recycle(partition: Partition, ask: Parameters<PoolStore["recycle"]>[1]): Promise<number> {
     const { maxLeases, drains, request } = ask;
     const args = { maxLeases: maxLeases ?? "", node: drains?.node ?? "", drainMs: drains?.ms ?? 0 };
-    return Number((await this.run({ home, request }, "recycle", args)).payload);
+    return Number((await this.run({ partition, request }, "recycle", args)).payload);
   }
 
-  async silenceNode(home: Partition, node: NodeId, silentMs: Millis): Promise<void> {
-    await this.run({ home, request: newRequestId() }, "silence-node", { node, silentMs });
+  async silenceNode(partition: Partition, node: NodeId, silentMs: Millis): Promise<void> {
+    await this.run({ partition, request: newRequestId() }, "silence-node", { node, silentMs });
   }
 
   async clearNode(
-    home: Partition,
+    partition: Partition,
     ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId },
   ): Promise<number> {
     const { node, why, which, request } = ask;
-    return Number((await this.run({ home, request }, "clear-node", { node, why, which })).payload);
+    return Number((await this.run({ partition, request }, "clear-node", { node, why, which })).payload);
   }
 
   /** Runs a script on a home and carries out what it leaves to be done. */
   async run(place: Place, name: string, args: ScriptArgs): Promise<ScriptReply> {
     const reply = await this.store.run(name, this.#keysIn(place, name), args, this.#limits);
-    await this.effects.carryOut(place.home, reply.effects);
+    await this.effects.carryOut(place.partition, reply.effects);
     return reply;
   }
 
@@ -250,21 +250,21 @@ export class RedisPoolStore implements PoolStore {
     return this.store.ask(command);
   }
 
-  #keysIn({ home, request, keyed }: Place, script: string): (key: string) => string {
+  #keysIn({ partition, request, keyed }: Place, script: string): (key: string) => string {
     const { project } = this.at;
-    const keys = this.#keysOf(home);
+    const keys = this.#keysOf(partition);
     return (key) => {
-      if (key === "answer") return answerKey(project, home, { script, request: request ?? "none" });
-      if (key === "idempotency") return idempotencyKey(project, home, keyed?.key ?? "none");
+      if (key === "answer") return answerKey(project, partition, { script, request: request ?? "none" });
+      if (key === "idempotency") return idempotencyKey(project, partition, keyed?.key ?? "none");
       return keys[key as HomePart];
     };
   }
 
-  #keysOf(home: Partition): HomeKeys {
-    const kept = this.#keys.get(home);
+  #keysOf(partition: Partition): HomeKeys {
+    const kept = this.#keys.get(partition);
     if (kept) return kept;
-    const made = homeKeys(this.at.project, home);
-    this.#keys.set(home, made);
+    const made = homeKeys(this.at.project, partition);
+    this.#keys.set(partition, made);
     return made;
   }
 }
@@ -274,15 +274,15 @@ function parsePlace(stored: string): Omit<WaitingReply, "kind"> {
   return { waiter: id, lease, stored };
 }
 
-const writeArgs = ({ config, launchConfig, unsupported }: PoolWrite, revision: number): ScriptArgs => ({
-  name: config.name ?? "",
-  config: JSON.stringify(config),
+const writeArgs = ({ spec, launchConfig, unsupported }: PoolWrite, revision: number): ScriptArgs => ({
+  name: spec.name ?? "",
+  config: JSON.stringify(spec),
   launchConfig: JSON.stringify(launchConfig),
-  size: config.size,
-  fillRate: config.fill_rate_per_minute,
+  size: spec.size,
+  fillRate: spec.fill_rate_per_minute,
   fields: JSON.stringify({
-    unsupported: unsupported.join(" "), timeoutSeconds: String(config.timeout_seconds), reset: resetModeOf(config),
-    follows: (config.refresh_on_profile_update && config.profile_id) || "", uses: [revision, ...namedBy(config)].join(" "),
+    unsupported: unsupported.join(" "), timeoutSeconds: String(spec.timeout_seconds), reset: resetModeOf(spec),
+    follows: (spec.refresh_on_profile_update && spec.profile_id) || "", uses: [revision, ...namedBy(spec)].join(" "),
   }),
 });
 

@@ -14,7 +14,7 @@ import type { ScriptReply, ScriptStore } from "./redis/redis.js";
 type NameKind = "pool" | "session";
 interface Held {
   readonly owner: string;
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly deadline: number;
 }
 
@@ -31,9 +31,9 @@ const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;
 export class RedisProjectStore implements ProjectStore {
   constructor(private readonly store: ScriptStore, private readonly project: ProjectId, private readonly limits: StoreLimits) {}
 
-  async reserveName(ask: { kind: NameKind; name: string; owner: string; home: Partition }): Promise<Reservation | undefined> {
+  async reserveName(ask: { kind: NameKind; name: string; owner: string; partition: Partition }): Promise<Reservation | undefined> {
     const reply = await this.#run("reserve-name", {
-      field: fieldOf(ask.kind, ask.name), owner: ask.owner, home: ask.home, graceMs: nameGraceMs,
+      field: fieldOf(ask.kind, ask.name), owner: ask.owner, partition: ask.partition, graceMs: nameGraceMs,
     });
     return reply.kind === "reserved" ? { deadline: Number(reply.payload) } : undefined;
   }
@@ -43,7 +43,7 @@ export class RedisProjectStore implements ProjectStore {
     await this.#run("free-name", { field: fieldOf(ask.kind, ask.name), owner: ask.owner, deadline: ask.only?.deadline ?? "" });
   }
 
-  async findName(kind: NameKind, name: string): Promise<{ owner: string; home: Partition } | undefined> {
+  async findName(kind: NameKind, name: string): Promise<{ owner: string; partition: Partition } | undefined> {
     const text = await this.store.ask((redis) => redis.hget(this.#key("names"), fieldOf(kind, name)));
     return text === null ? undefined : (JSON.parse(text) as Held);
   }
@@ -102,16 +102,16 @@ export class RedisProjectStore implements ProjectStore {
     await this.#sweepSizes(now);
   }
 
-  async settleHome(home: Partition): Promise<void> {
+  async settleHome(partition: Partition): Promise<void> {
     const all = Object.entries(await this.store.ask((redis) => redis.hgetall(this.#key("pools"))));
-    for (const [pool] of all.filter(([id, noted]) => noted === "open" && homeOf(id as PoolId) === home)) {
+    for (const [pool] of all.filter(([id, noted]) => noted === "open" && homeOf(id as PoolId) === partition)) {
       await this.#settlePool(pool as PoolId, "open");
       await this.#freeNamesOf(pool);
     }
   }
 
   async sweepPendingTombstones(): Promise<void> {
-    const failures = await forEachConcurrently(await this.partitions(), homesAtOnce, (home) => this.moveTombstones(home));
+    const failures = await forEachConcurrently(await this.partitions(), homesAtOnce, (partition) => this.moveTombstones(partition));
     if (failures.length > 0) throw failures[0];
   }
 
@@ -135,9 +135,9 @@ export class RedisProjectStore implements ProjectStore {
     const all = await this.store.ask((redis) => redis.hgetall(this.#key("names")));
     const now = await this.#now();
     const due = Object.entries(all).map(([field, text]) => ({ field, ...(JSON.parse(text) as Held) })).filter(({ deadline }) => !isPending(deadline, now, nameGraceMs));
-    const byHome = groupBy(due, ({ home }) => home);
-    for (const [home, held] of byHome) {
-      const isBorne = await this.#borneIn(home, held);
+    const byHome = groupBy(due, ({ partition }) => partition);
+    for (const [partition, held] of byHome) {
+      const isBorne = await this.#borneIn(partition, held);
       const over = held.filter(({ field, owner }) => !isBorne(field, owner));
       for (const { field, owner, deadline } of over) await this.#run("free-name", { field, owner, deadline });
     }
@@ -169,14 +169,14 @@ export class RedisProjectStore implements ProjectStore {
   }
 
   async sweepEvents(): Promise<void> {
-    const homes = await this.partitions();
-    const share = Math.max(leastEvents, Math.floor(this.limits.eventsKeptInAll / homes.length));
-    await Promise.all(homes.map((home) => this.store.ask((redis) => redis.xtrim(this.#in(home, "events"), "MAXLEN", share))));
+    const partitions = await this.partitions();
+    const share = Math.max(leastEvents, Math.floor(this.limits.eventsKeptInAll / partitions.length));
+    await Promise.all(partitions.map((partition) => this.store.ask((redis) => redis.xtrim(this.#in(partition, "events"), "MAXLEN", share))));
   }
 
   /** Moves what a home has to bury into the project's slot; again is harmless. */
-  async moveTombstones(home: Partition): Promise<void> {
-    const key = this.#in(home, "graves");
+  async moveTombstones(partition: Partition): Promise<void> {
+    const key = this.#in(partition, "graves");
     const graves = await this.store.ask((redis) => redis.hgetall(key));
     const ids = Object.keys(graves);
     if (ids.length === 0) return;
@@ -190,33 +190,33 @@ export class RedisProjectStore implements ProjectStore {
   }
 
   /** A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have that lease. All of a home are looked for at once. */
-  async #borneIn(home: Partition, held: readonly Held[]): Promise<(field: string, owner: string) => boolean> {
+  async #borneIn(partition: Partition, held: readonly Held[]): Promise<(field: string, owner: string) => boolean> {
     const owners = held.map(({ owner }) => owner);
     // The waiter first: it becomes a lease, never the other way round.
-    const waiting = await this.store.ask((redis) => redis.hvals(this.#in(home, "waiting")));
-    const leases = await this.#leasesOf(home, owners);
-    const { id, name } = await this.#recordOf(home);
+    const waiting = await this.store.ask((redis) => redis.hvals(this.#in(partition, "waiting")));
+    const leases = await this.#leasesOf(partition, owners);
+    const { id, name } = await this.#recordOf(partition);
     const borne = [...waiting.map((text) => JSON.parse(text) as Waiter).map(({ lease, name: theirs }) => [lease, theirs]), ...leases.map((lease) => [lease.id, lease.name])]
       .map(([owner, theirs]) => `session:${theirs} ${owner}`);
     const all = new Set([...borne, `pool:${name} ${id}`]);
     return (field, owner) => all.has(`${field} ${owner}`);
   }
 
-  async #leasesOf(home: Partition, leases: readonly string[]): Promise<readonly Lease[]> {
+  async #leasesOf(partition: Partition, leases: readonly string[]): Promise<readonly Lease[]> {
     const found: Lease[] = [];
     for (let from = 0; from < leases.length; from += mostAtOnce) {
       const part = leases.slice(from, from + mostAtOnce);
-      const holders = await this.store.ask((redis) => redis.hmget(this.#in(home, "leases"), ...part));
+      const holders = await this.store.ask((redis) => redis.hmget(this.#in(partition, "leases"), ...part));
       const ids = holders.filter((id) => id !== null);
-      const texts = ids.length === 0 ? [] : await this.store.ask((redis) => redis.hmget(this.#in(home, "browsers"), ...ids));
+      const texts = ids.length === 0 ? [] : await this.store.ask((redis) => redis.hmget(this.#in(partition, "browsers"), ...ids));
       found.push(...texts.flatMap((text) => (text === null ? [] : (parseBrowser(text).lease ?? []))));
     }
     return found;
   }
 
   /** What an open pool's record says; nothing of one that is deleted or never came to be. */
-  async #recordOf(home: Partition): Promise<{ state?: string; id?: string; name?: string; size?: string }> {
-    const key = this.#in(home, "pool");
+  async #recordOf(partition: Partition): Promise<{ state?: string; id?: string; name?: string; size?: string }> {
+    const key = this.#in(partition, "pool");
     const [state, id, name, size] = await this.store.ask((redis) => redis.hmget(key, "state", "id", "name", "size"));
     if (!state) return {};
     return state === "open" ? { state, ...(id ? { id } : {}), ...(name ? { name } : {}), ...(size ? { size } : {}) } : { state };
@@ -256,8 +256,8 @@ export class RedisProjectStore implements ProjectStore {
     return projectKey(this.project, part);
   }
 
-  #in(home: Partition, part: HomePart): string {
-    return homeKey(this.project, home, part);
+  #in(partition: Partition, part: HomePart): string {
+    return homeKey(this.project, partition, part);
   }
 
   #sizes(): string {

@@ -15,8 +15,8 @@ export const poolFields: readonly string[] = fields;
 export function parsePool(values: readonly (string | null)[], counts: BrowserCounts): Pool | undefined {
   const record = Object.fromEntries(fields.map((field, index) => [field, values[index] ?? ""])) as Record<(typeof fields)[number], string>;
   if (record.state !== "open" || record.id === "") return undefined;
-  const config = JSON.parse(record.config) as PoolSpec;
-  const fill = holdOf(record, config, counts);
+  const spec = JSON.parse(record.config) as PoolSpec;
+  const fill = holdOf(record, spec, counts);
   return {
     id: record.id as PoolId,
     ...(record.name === "" ? {} : { name: record.name }),
@@ -24,19 +24,19 @@ export function parsePool(values: readonly (string | null)[], counts: BrowserCou
     revision: Number(record.revision),
     generation: Number(record.generation),
     networkGeneration: Number(record.networkGeneration),
-    config,
+    spec,
     counts,
     ...(fill ? { fill } : {}),
   };
 }
 
 /** Why the pool is below its size, in the order in which a reader can do something about it. */
-function holdOf(record: Record<(typeof fields)[number], string>, config: PoolSpec, counts: BrowserCounts): FillHold | undefined {
+function holdOf(record: Record<(typeof fields)[number], string>, spec: PoolSpec, counts: BrowserCounts): FillHold | undefined {
   if (record.unsupported !== "") return { reason: "not_supported", fields: record.unsupported.split(" ") };
-  if (Number(record.failures) > 0 && counts.idle + counts.leased + counts.resetting < config.size) {
+  if (Number(record.failures) > 0 && counts.idle + counts.leased + counts.resetting < spec.size) {
     return { reason: "launch_failing", last_error: record.lastError };
   }
-  if (shortfall(config.size, counts) === 0) return undefined;
+  if (shortfall(spec.size, counts) === 0) return undefined;
   if (Number(record.fillRate) === 0 && Number(record.credit) <= 0) return { reason: "rate_zero" };
   if (record.hold === "" || record.hold === "launch_failing") return undefined;
   const isObstructed = record.hold === "capacity" && record.obstacle !== "";

@@ -60,15 +60,15 @@ async function extensionOf({ directories }: Chromium, name: string): Promise<Ext
 /** As many extensions as the live ones, of which the last is new. */
 async function restart(chromium: Chromium, spec: LaunchSpec, host: BrowserHost): Promise<number> {
   const started = systemClock.monotonic();
-  const left = await chromium.stopAndKeep(limitMs);
+  const keptWorkspace = await chromium.stopAndKeep(limitMs);
   try {
-    const furnish = async (): Promise<readonly ExtensionDirectory[]> => left.extensions;
-    const again = await launchChromium({ ...spec, furnish }, host, { adopt: left });
+    const furnish = async (): Promise<readonly ExtensionDirectory[]> => keptWorkspace.extensions;
+    const again = await launchChromium({ ...spec, furnish }, host, { adopt: keptWorkspace });
     const tookMs = systemClock.monotonic() - started;
     await again.kill();
     return tookMs;
   } finally {
-    await left.discard();
+    await keptWorkspace.discard();
   }
 }
 

@@ -43,12 +43,12 @@ export async function benchProfile({ runs }: { runs: number }): Promise<Report> 
 
 /** The profile of a browser that has run, with as much as a site might keep in it. */
 async function makeTar(host: BrowserHost, path: string): Promise<void> {
-  const left = await (await launchChromium(launchSpec({ engine: "chromium" }), host)).stopAndKeep(10_000);
+  const keptWorkspace = await (await launchChromium(launchSpec({ engine: "chromium" }), host)).stopAndKeep(10_000);
   try {
-    await fill(left);
-    await pipeline(packProfile(left), createWriteStream(path));
+    await fill(keptWorkspace);
+    await pipeline(packProfile(keptWorkspace), createWriteStream(path));
   } finally {
-    await left.discard();
+    await keptWorkspace.discard();
   }
 }
 

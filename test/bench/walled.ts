@@ -26,22 +26,22 @@ export async function walledCommand(engine: Engine, host: BrowserHost): Promise<
   const { walls } = host;
   if (executable === undefined || walls === undefined) throw new Error(`${engine} cannot be launched in a private root here`);
   const spec = launchSpec({ engine, viewport });
-  const home = takeWorkspace(host);
-  const { directories, uid } = home;
-  await makeWorkspace(home, spec, host);
-  await furnish(home, engine, host);
+  const workspace = takeWorkspace(host);
+  const { directories, uid } = workspace;
+  await makeWorkspace(workspace, spec, host);
+  await furnish(workspace, engine, host);
   const inside = { directories, uid, egress: undefined, hasPolicies: engine === "chromium", hasDisplay: false };
   const facts = { profile: directories.profile, sandbox: walls.sandbox, hasForced: false, lacksPolicy: false };
   const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: true });
   const [program = "", ...switches] = walls.browser(inside, [...limits, executable, ...switchesOf(spec, facts)]);
-  return { executable: program, switches, walls, discard: () => home.discard() };
+  return { executable: program, switches, walls, discard: () => workspace.discard() };
 }
 
-async function furnish(home: Workspace, engine: Engine, { scratchDirectory, executables, machinePolicies }: BrowserHost): Promise<void> {
-  const own = home.uid ?? process.getuid?.() ?? 0;
+async function furnish(workspace: Workspace, engine: Engine, { scratchDirectory, executables, machinePolicies }: BrowserHost): Promise<void> {
+  const own = workspace.uid ?? process.getuid?.() ?? 0;
   await makeEtc(etcDirectory(scratchDirectory, own), own);
   if (engine !== "chromium") return;
-  await closeFiles(home, []);
+  await closeFiles(workspace, []);
   const shownAt = join(configurationOf(executables.chromium ?? ""), "policies");
-  await putPolicy({ root: home.directories.root, shownAt, machine: machinePolicies }, {});
+  await putPolicy({ root: workspace.directories.root, shownAt, machine: machinePolicies }, {});
 }

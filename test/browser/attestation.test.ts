@@ -121,10 +121,10 @@ test.runIf(tiers.includes("namespace"))("a browser outside its namespace is foun
 });
 
 test("the canary tells its own path from whatever else comes", async () => {
-  const perch = host.canary.perch();
+  const canaryPath = host.canary.perch();
   await fetch(`http://127.0.0.1:${host.canary.port}/scan`);
-  expect(perch.wasTouched()).toBe(false);
-  await fetch(perch.url);
-  expect(perch.wasTouched()).toBe(true);
-  perch.leave();
+  expect(canaryPath.wasTouched()).toBe(false);
+  await fetch(canaryPath.url);
+  expect(canaryPath.wasTouched()).toBe(true);
+  canaryPath.leave();
 });

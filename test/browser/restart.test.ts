@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await Promise.all(started.splice(0).map((chromium) => chromium.kill()));
-  await Promise.all(lefts.splice(0).map((left) => left.discard()));
+  await Promise.all(lefts.splice(0).map((keptWorkspace) => keptWorkspace.discard()));
   expect(await takeCensus(host.scratchDirectory, new Set())).toEqual(nothing);
 });
 afterAll(async () => {
@@ -34,14 +34,14 @@ function kept(chromium: Chromium): Chromium {
   return chromium;
 }
 const leave = async (chromium: Chromium): Promise<KeptWorkspace> => {
-  const left = await chromium.stopAndKeep(limitMs);
-  lefts.push(left);
-  return left;
+  const keptWorkspace = await chromium.stopAndKeep(limitMs);
+  lefts.push(keptWorkspace);
+  return keptWorkspace;
 };
 const start = async (spec: LaunchSpec): Promise<Chromium> => kept(await launchChromium(spec, host));
-const startAgain = async (spec: LaunchSpec, left: KeptWorkspace): Promise<Chromium> => {
-  const chromium = kept(await launchChromium({ furnish: async () => left.extensions, ...spec }, host, { adopt: left }));
-  lefts.splice(lefts.indexOf(left), 1);
+const startAgain = async (spec: LaunchSpec, keptWorkspace: KeptWorkspace): Promise<Chromium> => {
+  const chromium = kept(await launchChromium({ furnish: async () => keptWorkspace.extensions, ...spec }, host, { adopt: keptWorkspace }));
+  lefts.splice(lefts.indexOf(keptWorkspace), 1);
   return chromium;
 };
 async function open(chromium: Chromium, path: string): Promise<{ client: PipeClient; session: string }> {
@@ -58,11 +58,11 @@ describe.each(kinds)("%s", (_, given) => {
     const { client, session } = await open(first, "/login");
     await client.evaluate(moveIn, session);
 
-    const left = await leave(first);
-    expect(left).toMatchObject({ isWhole: true, directories: first.directories, uid: first.isolation.uid });
-    expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(left.directories.root)] });
+    const keptWorkspace = await leave(first);
+    expect(keptWorkspace).toMatchObject({ isWhole: true, directories: first.directories, uid: first.isolation.uid });
+    expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(keptWorkspace.directories.root)] });
 
-    const second = await startAgain(spec, left);
+    const second = await startAgain(spec, keptWorkspace);
     expect(second.isolation.uid).toBe(first.isolation.uid);
     expect(await new PipeClient(second).targets()).toMatchObject([{ url: "about:blank" }]);
     const again = await open(second, "/");
@@ -89,10 +89,10 @@ describe.each(kinds)("%s", (_, given) => {
     await client.evaluate(moveIn, session);
     // Nothing answers the wish to exit.
     process.kill(-first.pid, "SIGSTOP");
-    const left = await first.stopAndKeep(300);
-    lefts.push(left);
-    expect(left.isWhole).toBe(false);
-    const second = await startAgain(spec, left);
+    const keptWorkspace = await first.stopAndKeep(300);
+    lefts.push(keptWorkspace);
+    expect(keptWorkspace.isWhole).toBe(false);
+    const second = await startAgain(spec, keptWorkspace);
     expect(await new PipeClient(second).targets()).toMatchObject([{ url: "about:blank" }]);
     await second.probe(limitMs);
   });
@@ -102,18 +102,18 @@ test("extensions given at the launch and those loaded later are there again", as
   const spec = launchSpec({ engine: "chromium", furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")] });
   const first = await start(spec);
   expect(await first.load([await writeInto(nextRoom(first), "later")], limitMs)).toEqual({ kind: "loaded" });
-  const left = await leave(first);
-  expect(left.extensions.map(({ name }) => name)).toEqual(["given", "later"]);
-  const second = await startAgain({ ...spec, furnish: async () => left.extensions }, left);
-  expect(second.extensions).toEqual(left.extensions);
+  const keptWorkspace = await leave(first);
+  expect(keptWorkspace.extensions.map(({ name }) => name)).toEqual(["given", "later"]);
+  const second = await startAgain({ ...spec, furnish: async () => keptWorkspace.extensions }, keptWorkspace);
+  expect(second.extensions).toEqual(keptWorkspace.extensions);
   const { client, session } = await open(second, "/");
   expect(await client.evaluate(marks, session)).toBe("given,later");
 });
 
 test("one that is not given again is gone, though its directory is still there", async () => {
   const spec = launchSpec({ engine: "chromium", furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")] });
-  const left = await leave(await start(spec));
-  const second = await startAgain({ ...spec, furnish: async () => [] }, left);
+  const keptWorkspace = await leave(await start(spec));
+  const second = await startAgain({ ...spec, furnish: async () => [] }, keptWorkspace);
   const { client, session } = await open(second, "/");
   expect(await client.evaluate(marks, session)).toBe("");
   expect(await client.send("Extensions.getExtensions")).toEqual({ extensions: [] });
@@ -123,23 +123,23 @@ test("a start that fails leaves the directories, and the next one without what f
   const spec = launchSpec({ engine: "chromium" });
   const first = await start(spec);
   await open(first, "/login-for-now");
-  const left = await leave(first);
-  const broken = await writeBrokenExtension(left.directories.extensions, "broken");
-  await expect(startAgain({ ...spec, furnish: async () => [broken] }, left)).rejects.toMatchObject({ stage: "extensions" });
-  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(left.directories.root)] });
-  const second = await startAgain(spec, left);
+  const keptWorkspace = await leave(first);
+  const broken = await writeBrokenExtension(keptWorkspace.directories.extensions, "broken");
+  await expect(startAgain({ ...spec, furnish: async () => [broken] }, keptWorkspace)).rejects.toMatchObject({ stage: "extensions" });
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(keptWorkspace.directories.root)] });
+  const second = await startAgain(spec, keptWorkspace);
   const { client, session } = await open(second, "/");
   expect(await client.evaluate("document.title", session)).toBe("welcome back");
 });
 
 test("a start in directories that cannot be used any more leaves nothing but them", async () => {
   const spec = launchSpec();
-  const left = await leave(await start(spec));
-  const { temporary } = left.directories;
+  const keptWorkspace = await leave(await start(spec));
+  const { temporary } = keptWorkspace.directories;
   rmSync(temporary, { recursive: true });
   symlinkSync("/var/tmp", temporary);
-  await expect(startAgain(spec, left)).rejects.toThrow("is no directory any more");
-  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(left.directories.root)] });
+  await expect(startAgain(spec, keptWorkspace)).rejects.toThrow("is no directory any more");
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(keptWorkspace.directories.root)] });
 });
 
 test("a launch that is given up while it is furnished ends the furnishing before its directories go", async () => {
@@ -160,8 +160,8 @@ test("a browser that is being left and is killed meanwhile keeps its directories
   const first = await start(launchSpec({ engine: "headless-shell" }));
   const leaving = leave(first);
   await first.kill();
-  const left = await leaving;
-  expect(await readdir(left.directories.root)).toContain("profile");
+  const keptWorkspace = await leaving;
+  expect(await readdir(keptWorkspace.directories.root)).toContain("profile");
 });
 
 test("a browser that has ended has nothing to leave", async () => {
@@ -172,8 +172,8 @@ test("a browser that has ended has nothing to leave", async () => {
 
 test("what a browser puts in the place of our directories is not written through", async () => {
   const spec = launchSpec({ engine: "chromium", headless: false });
-  const left = await leave(await start(spec));
-  const { root, extensions, profile } = left.directories;
+  const keptWorkspace = await leave(await start(spec));
+  const { root, extensions, profile } = keptWorkspace.directories;
   const target = join(host.scratchDirectory, "target");
   mkdirSync(target);
   for (const path of [extensions, join(root, "policy"), join(profile, "Default", "Sessions")]) {
@@ -186,7 +186,7 @@ test("what a browser puts in the place of our directories is not written through
   symlinkSync(held, join(root, "xauthority"));
   rmSync(join(profile, "Local State"));
   symlinkSync("/etc/hostname", join(profile, "Local State"));
-  const second = await startAgain(spec, left);
+  const second = await startAgain(spec, keptWorkspace);
   expect(lstatSync(extensions).isDirectory()).toBe(true);
   expect(readdirSync(target)).toEqual(["held"]);
   expect(readFileSync(held, "utf8")).toBe("held");

@@ -87,7 +87,7 @@ describe("what belongs to the service itself", () => {
   ])("is denied by %s, though rules open it", async (_, host, asked) => {
     const origin = await openOrigin((__, reply) => reply.end());
     closing.push(() => origin.close());
-    const bed = await bedFor({ parts: { own: makeReservedEndpoints([{ host, port: origin.port }]) } });
+    const bed = await bedFor({ parts: { reserved: makeReservedEndpoints([{ host, port: origin.port }]) } });
     const { status, answer } = await openTunnel(bed.port, `${asked}:${origin.port}`);
     expect(status).toBe(403);
     expect(answer).toContain('"rule":"remuda"');
@@ -105,10 +105,10 @@ describe("what belongs to the service itself", () => {
   });
 
   test("is nothing on other ports or machines", () => {
-    const own = makeReservedEndpoints([{ host: "127.0.0.1", port: 4700 }, { host: "192.0.2.7", port: 6379 }]);
-    expect(own.isOwn("127.0.0.1", 4701)).toBe(false);
-    expect(own.isOwn("192.0.2.8", 4700)).toBe(false);
-    expect(own.isOwn("192.0.2.7", 6379)).toBe(true);
-    expect(own.isOwn("127.0.0.1", 6379)).toBe(false);
+    const reserved = makeReservedEndpoints([{ host: "127.0.0.1", port: 4700 }, { host: "192.0.2.7", port: 6379 }]);
+    expect(reserved.isOwn("127.0.0.1", 4701)).toBe(false);
+    expect(reserved.isOwn("192.0.2.8", 4700)).toBe(false);
+    expect(reserved.isOwn("192.0.2.7", 6379)).toBe(true);
+    expect(reserved.isOwn("127.0.0.1", 6379)).toBe(false);
   });
 });

@@ -27,7 +27,7 @@ const upstream = (port: number, over: Partial<Upstream> = {}): Upstream => ({ id
 const signed = { username: credentials.username, password: new Secret(credentials.password) };
 const probeWith = (over: Partial<ProbeParts> = {}) =>
   makeProbe({
-    clock: systemClock, own: makeReservedEndpoints([]), defaultUrl: "http://127.0.0.1:1/", limitMs: 5000,
+    clock: systemClock, reserved: makeReservedEndpoints([]), defaultUrl: "http://127.0.0.1:1/", limitMs: 5000,
     resolve: resolveBy({ "origin.example": ["93.184.216.34"], "inside.example": ["10.0.0.7"], "mixed.example": ["93.184.216.34", "127.0.0.1"] }), ...over,
   });
 const check = (through: Upstream, url?: string, over: Partial<ProbeParts> = {}) => probeWith(over)(through, url, new AbortController().signal);
@@ -140,8 +140,8 @@ test("a name that only the proxy can resolve is asked for; without a URL the ope
 
 test("a port of Remuda itself is no proxy, and is not connected to", async () => {
   const [origin, proxy] = [await opened(startOrigin()), await opened(startHttpProxy())];
-  const own = makeReservedEndpoints([{ host: "127.0.0.1", port: proxy.port }]);
-  expect(await check(upstream(proxy.port), urlOf(origin), { own })).toEqual(unavailable);
+  const reserved = makeReservedEndpoints([{ host: "127.0.0.1", port: proxy.port }]);
+  expect(await check(upstream(proxy.port), urlOf(origin), { reserved })).toEqual(unavailable);
   expect(proxy.targets).toEqual([]);
 });
 

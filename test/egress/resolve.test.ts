@@ -84,7 +84,7 @@ describe("a rebinding name", () => {
 
   test("is dialled where it was judged: public first, then closed and denied", async () => {
     dns.set("rebind.example", { turns: [["8.8.8.8"], ["127.0.0.1"]] });
-    const ask = () => judgeTarget(everyone, { host: "rebind.example", port: 80 }, { resolve: resolver(), own });
+    const ask = () => judgeTarget(everyone, { host: "rebind.example", port: 80 }, { resolve: resolver(), reserved });
     expect(await ask()).toEqual({ kind: "direct", addresses: ["8.8.8.8"] });
     expect(await ask()).toMatchObject({ kind: "denied", by: "private" });
     expect(dns.queries.filter((query) => query.startsWith("A "))).toHaveLength(2);
@@ -92,10 +92,10 @@ describe("a rebinding name", () => {
 
   test("that answers both at once is denied", async () => {
     dns.set("mixed.example", ["8.8.8.8", "::1"]);
-    expect(await judgeTarget(everyone, { host: "mixed.example", port: 80 }, { resolve: resolver(), own })).toMatchObject({ kind: "denied", by: "private" });
+    expect(await judgeTarget(everyone, { host: "mixed.example", port: 80 }, { resolve: resolver(), reserved })).toMatchObject({ kind: "denied", by: "private" });
   });
 
   test("that DNS cannot tell is denied", async () => {
-    expect(await judgeTarget(everyone, { host: "broken.example", port: 80 }, { resolve: resolver(), own })).toMatchObject({ kind: "denied", by: "unresolved" });
+    expect(await judgeTarget(everyone, { host: "broken.example", port: 80 }, { resolve: resolver(), reserved })).toMatchObject({ kind: "denied", by: "unresolved" });
   });
 });

@@ -36,7 +36,7 @@ async function judged(rules: Rules, text: string): Promise<{ readonly way: Route
     if (name === "failing.example") throw new Error("ESERVFAIL");
     return addresses[name] ?? [];
   };
-  return { way: await judgeTarget(rules, { host, port: Number(port ?? 443) }, { resolve, own }), resolved };
+  return { way: await judgeTarget(rules, { host, port: Number(port ?? 443) }, { resolve, reserved }), resolved };
 }
 
 /** `by` of a denial, `upstream id`, or the addresses to dial. */

@@ -43,8 +43,8 @@ test("a page of one daemon does not get out through a proxy of another, even whe
 });
 
 test.each(["127.114.0.1", "127.114.255.254"])("%s is closed at every port, and by every way to write it", async (address) => {
-  const own = makeReservedEndpoints([]);
-  expect([own.isOwn(address, 1), own.isOwn(address, 65_535), own.isOwn("127.113.0.1", 1), own.isOwn("127.11.4.1", 1)]).toEqual([true, true, false, false]);
+  const reserved = makeReservedEndpoints([]);
+  expect([reserved.isOwn(address, 1), reserved.isOwn(address, 65_535), reserved.isOwn("127.113.0.1", 1), reserved.isOwn("127.11.4.1", 1)]).toEqual([true, true, false, false]);
   const bed = await openEgress(rulesFor(["127.0.0.0/8", "0.0.0.0/0", "::/0"]), { parts: { resolve: async () => [address] } });
   const octets = address.split(".").map(Number);
   const hex = octets.map((octet) => octet.toString(16).padStart(2, "0")).join("");

@@ -136,7 +136,7 @@ test("routes choose in their order, bypass goes directly, and a private target n
 
 test("a proxy is not dialled where the service itself listens", async () => {
   const { upstream, accepted } = await open("http");
-  const bed = await bedFor(rulesThrough(upstream), { parts: { own: makeReservedEndpoints([{ host: "0.0.0.0", port: upstream.port }]) } });
+  const bed = await bedFor(rulesThrough(upstream), { parts: { reserved: makeReservedEndpoints([{ host: "0.0.0.0", port: upstream.port }]) } });
   expect(await openTunnel(bed.port, "site.test:443")).toMatchObject({ status: 502 });
   expect(accepted).toHaveLength(0);
 });

@@ -107,9 +107,9 @@ const browser = { id: message.browser, node: nodeA, lease: { id: message.lease }
 const wireThat = (toNode: Messages["toNode"]): Messages => ({ toNode, toControl: async () => {} });
 
 test("a question that Redis does not bring is answered directly", async () => {
-  const lost = makeRequestNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
+  const lost = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
   expect(await lost.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
-  const away = makeRequestNode(newControlId(), { wire: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell() });
+  const away = makeRequestNode(newControlId(), { messages: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell() });
   expect(await away.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
   expect(heard).toMatchObject([{ kind: "ask", lease: message.lease }, { kind: "ask" }]);
 });
@@ -117,7 +117,7 @@ test("a question that Redis does not bring is answered directly", async () => {
 test("one that Redis brings is not asked twice", async () => {
   const asking = makeRequestNode(newControlId(), {
     clock: systemClock, tellDirectly: tell(),
-    wire: wireThat(async (_, asked) => {
+    messages: wireThat(async (_, asked) => {
       if (asked.kind === "ask") asking.hear({ kind: "answer", question: asked.question, ok: true });
     }),
   });
@@ -126,14 +126,14 @@ test("one that Redis brings is not asked twice", async () => {
 });
 
 test("a node that hears neither way is silent; where Redis is away as well, that is what is told", async () => {
-  const deaf = makeRequestNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell({ port: 1 }) });
+  const deaf = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, tellDirectly: tell({ port: 1 }) });
   expect(await deaf.ask(browser, { kind: "navigate", url: "about:blank" }, 700)).toEqual({ kind: "silent" });
-  const away = makeRequestNode(newControlId(), { wire: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell({ port: 1 }) });
+  const away = makeRequestNode(newControlId(), { messages: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell({ port: 1 }) });
   await expect(away.ask(browser, { kind: "navigate", url: "about:blank" })).rejects.toThrow("Redis is away");
 });
 
 test("a lease that there is not has nothing to be asked about", async () => {
-  const asking = makeRequestNode(newControlId(), { wire: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
+  const asking = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
   const { lease: _, ...idle } = browser;
   expect(await asking.ask(idle as Browser, { kind: "navigate", url: `about:blank?${newRequestId()}` })).toEqual({ kind: "failed" });
 });

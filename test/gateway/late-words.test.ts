@@ -39,7 +39,7 @@ async function leased(): Promise<{ pool: PoolBed; slot: Slot; held: Held }> {
 async function comes(slot: Slot, { lease }: Held): Promise<boolean> {
   const visit = slot.activity.enter(lease, { cut: async () => {} });
   const { kind } = await node.bed.reports.connect(slot.id, lease);
-  if (kind !== "connected" || !(await node.succession.begin(slot, lease))) return false;
+  if (kind !== "connected" || !(await node.handover.begin(slot, lease))) return false;
   return visit?.confirm() ?? false;
 }
 
@@ -55,7 +55,7 @@ async function snapshot(): Promise<() => Promise<void>> {
 }
 
 const ask = (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string }) =>
-  node.bed.homes.touch(pool.home, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
+  node.bed.poolStore.touch(pool.partition, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
 
 /** The word that a lease is over, as it goes to the node. */
 async function fenceOf(pool: PoolBed, { id, lease }: Held, mode: "none" | "state"): Promise<NodeMessage> {
@@ -75,13 +75,13 @@ test("the end of a lease, heard a second time, takes nothing from the next holde
   await comes(slot, held);
   await pool.release(held);
   const fence = await fenceOf(pool, held, "none");
-  await node.fence.hearDirectly(fence);
+  await node.leaseCommands.hearDirectly(fence);
   const next = await pool.lend();
   expect([next.id, await comes(slot, next)]).toEqual([held.id, true]);
   await ask(pool, next, { allowedHosts: '["a.example"]' });
-  expect(await node.networks.sync(slot, 1)).toBe(true);
+  expect(await node.networkSync.sync(slot, 1)).toBe(true);
   expect(await reach(slot)).toBe("allowed_hosts");
-  await node.fence.hearDirectly(fence);
+  await node.leaseCommands.hearDirectly(fence);
   expect(await reach(slot)).toBe("allowed_hosts");
 });
 
@@ -90,13 +90,13 @@ test("a change is in force only when it is, also where a failover has forgotten 
   await comes(slot, held);
   const restore = await snapshot();
   await ask(pool, held, { allowedHosts: "null" });
-  expect(await node.networks.sync(slot, (await pool.record(held.id)).lease?.networkWanted?.revision)).toBe(true);
+  expect(await node.networkSync.sync(slot, (await pool.record(held.id)).lease?.networkWanted?.revision)).toBe(true);
   await restore();
   await ask(pool, held, { allowedHosts: '["a.example"]' });
   const change = (await pool.record(held.id)).lease?.networkWanted;
   if (!change) throw new Error("nothing was asked for");
   node.broken.add("findBrowser");
-  expect(await node.networks.sync(slot, change.revision, { lease: held.lease, change, isWanted: () => true })).toBe(true);
+  expect(await node.networkSync.sync(slot, change.revision, { lease: held.lease, change, isWanted: () => true })).toBe(true);
   expect(await reach(slot)).toBe("allowed_hosts");
   node.broken.clear();
 });
@@ -107,7 +107,7 @@ test.each(["state", "relaunch"] as const)("where a pool resets by %s, a browser 
   const held = await pool.lend();
   await comes(slot, held);
   await pool.release(held);
-  await node.fence.hearDirectly(reset_on_release === "state"
+  await node.leaseCommands.hearDirectly(reset_on_release === "state"
     ? await fenceOf(pool, held, "state") : { kind: "cut", browser: held.id, lease: held.lease, why: "released" });
   await restore();
   const next = await pool.lend();
@@ -123,8 +123,8 @@ test("a browser that was reset is the next holder's, whatever Redis has forgotte
   await pool.release(held);
   const { claim } = await pool.record(held.id);
   if (!claim) throw new Error("it is not being reset");
-  await node.fence.hearDirectly(await fenceOf(pool, held, "state"));
-  await node.fence.reset({ browser: held.id, claim });
+  await node.leaseCommands.hearDirectly(await fenceOf(pool, held, "state"));
+  await node.leaseCommands.reset({ browser: held.id, claim });
   expect(await pool.state(held.id)).toBe("idle");
   await restore();
   const next = await pool.lend();

@@ -11,7 +11,7 @@ const one = "1".repeat(24) as ExtensionId;
 
 test("a pool tells what its selectors mean, and echoes them as they were sent; one without has no profile and no extensions", async () => {
   const named = { extensions: [{ name: "ads" }, { id: one }], profile: { name: "me" }, refresh_on_profile_update: true };
-  const config = { ...pool.config, ...named, extension_ids: [extension.id, one], profile_id: profile.id };
+  const config = { ...pool.spec, ...named, extension_ids: [extension.id, one], profile_id: profile.id };
   server().operations.answer("pools.get", done({ ...pool, config }));
   const { body } = await ask("/browser_pools/herd");
   expect(body).toMatchObject({ extension_ids: [extension.id, one], profile_id: profile.id, browser_pool_config: named });

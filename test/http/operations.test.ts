@@ -42,7 +42,7 @@ test("a pool below its size tells why; an export's destination is a text; a name
   const { name: _name, ...nameless } = pool;
   const telemetry = { enabled: true, export: { otlp: { enabled: true, destination: { id: "d1" } } } };
   const fill = { reason: "launch_failing", last_error: "no display" } as const;
-  const shown: Pool = { ...nameless, fill, config: { ...poolConfig, telemetry, browser_policy: { A: 1 }, network: { allowed_hosts: ["a.example"] } } };
+  const shown: Pool = { ...nameless, fill, spec: { ...poolConfig, telemetry, browser_policy: { A: 1 }, network: { allowed_hosts: ["a.example"] } } };
   server().operations.answer("pools.get", { kind: "done", value: shown });
   const { body } = await ask(`/browser_pools/${pool.id}`);
   expect(body.fill).toEqual(fill);

@@ -156,9 +156,9 @@ test("a stopping control answers its waiters at once", async () => {
 test("a pool that is deleted answers its waiters at once, and an unknown one is not found whatever name is asked for", async () => {
   const pool = await filled();
   await pool.lend({ name: "taken" });
-  await control.bed.projects.reserveName({ kind: "session", name: "taken", owner: "other", home: pool.home });
+  await control.bed.projects.reserveName({ kind: "session", name: "taken", owner: "other", partition: pool.partition });
   const outcome = await waiting(pool);
-  await control.bed.homes.deletePool(pool.home, { force: true, request: callerOf().request });
+  await control.bed.poolStore.deletePool(pool.partition, { force: true, request: callerOf().request });
   expect(await outcome.answer).toMatchObject({ kind: "refused", code: "pool_not_found" });
   expect(await control.acquire("0123456789abcdef01234567", { name: "taken" }, callerOf())).toMatchObject({ code: "pool_not_found" });
 });
@@ -194,7 +194,7 @@ test("a browser on demand that was not launched in time leaves neither name nor 
   expect(await outcome).toMatchObject({ kind: "refused", code: "launch_failed" });
   expect(await nameHolder("mine")).toBeUndefined();
   await control.bed.reports.launched(browser, claim, "{}");
-  expect((await control.bed.homes.findBrowser(browser))?.browser.state).toBe("retiring");
+  expect((await control.bed.poolStore.findBrowser(browser))?.browser.state).toBe("retiring");
 });
 
 test("a name that waits for the retry under its key is nobody else's meanwhile", async () => {
@@ -232,10 +232,10 @@ test("a browser on demand whose creation was answered with a fault is taken back
   await expect(control.createSession({ ...headless, name: "mine" }, callerOf())).rejects.toThrow("has not answered");
   control.broken.clear();
   await until("the name's return", async () => (await nameHolder("mine")) === undefined);
-  const [browser] = (await control.bed.homes.browsers(onDemandHome)).browsers;
+  const [browser] = (await control.bed.poolStore.browsers(onDemandHome)).browsers;
   if (!browser) throw new Error("nothing was claimed");
   await control.bed.reports.launched(browser.id, claimOf(browser), "{}");
-  expect((await control.bed.homes.findBrowser(browser.id))?.browser.state).toBe("retiring");
+  expect((await control.bed.poolStore.findBrowser(browser.id))?.browser.state).toBe("retiring");
 });
 
 test("a retry under its key gets its browser also where no room is left for another", async () => {

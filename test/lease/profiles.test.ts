@@ -24,8 +24,8 @@ beforeEach(async () => {
 afterEach(() => control.close());
 
 async function launchAll(pool: PoolBed): Promise<void> {
-  const { homes, nodes, reports } = control.bed;
-  await makeFill({ homes, nodes, jobs: { add: async () => {} }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } })(pool.home);
+  const { poolStore, nodes, reports } = control.bed;
+  await makeFill({ poolStore, nodes, jobs: { add: async () => {} }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } })(pool.partition);
   for (const browser of await pool.browsers()) if (browser.state === "launching") await reports.launched(browser.id, claimOf(browser), "{}");
 }
 
@@ -56,7 +56,7 @@ async function session(body: SessionCreate): Promise<Session> {
   return lent.session;
 }
 
-const recordOf = async (id: BrowserId) => (await control.bed.homes.findBrowser(id))?.browser;
+const recordOf = async (id: BrowserId) => (await control.bed.poolStore.findBrowser(id))?.browser;
 async function shown(ref: string): Promise<Session> {
   const got = await control.getSession(ref, { includeDeleted: false });
   if (got.kind !== "done" || got.value.kind !== "session") throw new Error(JSON.stringify(got));
@@ -236,8 +236,8 @@ test("a save flushes the idle browsers of pools that ask for it and start from t
   const others = [await filled(from(false)), await filled({ ...from(true), profile_id: other }), await filled({ size: 2, refresh_on_profile_update: true })];
   await asking.age(5);
   await save(control.bed, login);
-  const { homes, projects, profiles } = control.bed;
-  await makeRefresh({ homes, projects, profiles })(login);
+  const { poolStore, projects, profiles } = control.bed;
+  await makeRefresh({ poolStore, projects, profiles })(login);
   expect(await states(asking)).toEqual(["leased", "retiring"]);
   expect((await recordOf(held.browser.id))?.state).toBe("leased");
   for (const pool of others) expect(await states(pool)).toEqual(["idle", "idle"]);
@@ -257,7 +257,7 @@ test("what was claimed after the save stays, however often it is told; a profile
   const before = (await pool.browsers()).map(({ id }) => id).toSorted();
   expect(before).toHaveLength(2);
   await refresh(login);
-  await makeRefreshPartition(control.bed)(pool.home);
+  await makeRefreshPartition(control.bed)(pool.partition);
   expect((await pool.browsers()).map(({ id, state }) => [id, state]).toSorted()).toEqual(before.map((id) => [id, "idle"]));
 });
 
@@ -268,10 +268,10 @@ test("browsers from before the pool followed a profile stay in service, until th
   expect(await control.updatePool(bare.id, { profile: { name: "login" } }, callerOf())).toMatchObject({ kind: "done", value: { config: { refresh_on_profile_update: true } } });
   expect(await control.updatePool(deaf.id, { refresh_on_profile_update: true }, callerOf())).toMatchObject({ kind: "done" });
   const tick = makeRefreshPartition(control.bed);
-  for (const pool of [bare, deaf]) await tick(pool.home);
+  for (const pool of [bare, deaf]) await tick(pool.partition);
   expect([await states(bare), await states(deaf)]).toEqual([["idle", "idle"], ["idle", "idle"]]);
   await save(control.bed, login);
-  for (const pool of [bare, deaf]) await tick(pool.home);
+  for (const pool of [bare, deaf]) await tick(pool.partition);
   expect([await states(bare), await states(deaf)]).toEqual([["retiring", "retiring"], ["retiring", "retiring"]]);
 });
 
@@ -281,15 +281,15 @@ test("a save whose word was lost is found by the recycle tick, also for what was
   const [late] = await asking.claim(1);
   for (const pool of [asking, silent, old]) await pool.age(5);
   await save(control.bed, login);
-  const upkeep = makeMaintenance({
+  const maintenance = makeMaintenance({
     ...control.bed, jobs: { add: async (more) => void control.bed.jobs.push(...more) }, clock: systemClock, log: silentLog, fill: async () => {}, refresh: makeRefreshPartition(control.bed),
     queues: { drop: async () => {}, keep: async () => {} }, maxLeases: null, listensMs: async () => 0, lostAfterMs: { node: 1, control: 1 },
   });
-  await upkeep.recycle();
+  await maintenance.recycle();
   expect([await states(asking), await states(silent), await states(old)]).toEqual([["launching", "retiring", "retiring"], ["idle", "idle"], ["retiring", "retiring"]]);
   if (late) await control.bed.reports.launched(late.id, claimOf(late), "{}");
   expect(await states(asking)).toEqual(["idle", "retiring", "retiring"]);
-  await upkeep.recycle();
+  await maintenance.recycle();
   expect(await states(asking)).toEqual(["retiring", "retiring", "retiring"]);
 });
 

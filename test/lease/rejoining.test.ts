@@ -23,7 +23,7 @@ async function waiting(pool: PoolBed, body = {}, over: Parameters<typeof callerO
 /** What the ticks of other controls do while this one stands still for longer than it may be silent. */
 async function taken(pool: PoolBed): Promise<void> {
   await pool.age(10_000);
-  await control.bed.homes.reap(pool.home);
+  await control.bed.poolStore.reap(pool.partition);
   expect((await pool.counts()).waiting).toBe(0);
 }
 const passing = (what: string, holds: () => Promise<boolean> | boolean) =>
@@ -50,7 +50,7 @@ test("those whom Redis has lost are answered at once, so that they ask again: th
   const pool = await PoolBed.filled(control.bed, { size: 1 });
   await pool.lend();
   const { answer } = await waiting(pool);
-  const { waiters, waiting: texts } = homeKeys(control.bed.project, pool.home);
+  const { waiters, waiting: texts } = homeKeys(control.bed.project, pool.partition);
   await control.bed.redis.del(waiters, texts);
   let outcome: unknown;
   void answer.then((given) => (outcome = given));
@@ -63,7 +63,7 @@ test("one whose name was taken meanwhile is answered at once, so that it asks ag
   await pool.lend();
   const { answer } = await waiting(pool, { name: "mine" });
   await taken(pool);
-  await control.bed.projects.reserveName({ kind: "session", name: "mine", owner: newRequestId(), home: pool.home });
+  await control.bed.projects.reserveName({ kind: "session", name: "mine", owner: newRequestId(), partition: pool.partition });
   let outcome: unknown;
   void answer.then((given) => (outcome = given));
   await passing("its answer", () => outcome !== undefined);
@@ -75,7 +75,7 @@ test("one whose pool is gone by then hears that", async () => {
   await pool.lend();
   const { answer } = await waiting(pool);
   await taken(pool);
-  await control.bed.homes.deletePool(pool.home, { force: true, request: newRequestId() });
+  await control.bed.poolStore.deletePool(pool.partition, { force: true, request: newRequestId() });
   let outcome: unknown;
   void answer.then((given) => (outcome = given));
   await passing("its answer", () => outcome !== undefined);
@@ -88,12 +88,12 @@ test("one whose caller goes as it is put back keeps no place and no browser", as
   const going = new AbortController();
   const { answer } = await waiting(pool, {}, { gone: going.signal });
   await taken(pool);
-  const { rejoin } = control.bed.homes;
+  const { rejoin } = control.bed.poolStore;
   let isBack = false;
-  control.bed.homes.rejoin = async (...given) => {
+  control.bed.poolStore.rejoin = async (...given) => {
     going.abort();
     await answer;
-    const words = await rejoin.apply(control.bed.homes, given);
+    const words = await rejoin.apply(control.bed.poolStore, given);
     isBack = true;
     return words;
   };

@@ -38,9 +38,9 @@ const receive = (items: readonly SentExtension[]): ReceiveExtensions => async ()
 
 function add(ref: string, items: readonly SentExtension[] | ReceiveExtensions, caller = callerOf()): Promise<Done<null> | Refusal> {
   const { bed } = control;
-  const configs = new SessionReader(bed.homes, { proxies: bed.proxies, profiles: bed.profiles });
+  const configs = new SessionReader(bed.poolStore, { proxies: bed.proxies, profiles: bed.profiles });
   const run = makeAddExtensions({
-    homes: bed.homes, projects: bed.projects, configs, clock: control.clock, answerLimitMs: 55_000,
+    poolStore: bed.poolStore, projects: bed.projects, configs, clock: control.clock, answerLimitMs: 55_000,
     async faultsOf(path) {
       journal.push(`checked ${path}`);
       return faults[path] ?? [];

@@ -25,7 +25,7 @@ async function filled(size = 1, over: Partial<PoolSpec> = {}): Promise<PoolBed> 
   await bed.projects.addPool(pool.id);
   await bed.projects.openPool(pool.id);
   await bed.nodes.beat({ id: nodeA, host: "h", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: ["chromium"] });
-  await makeFill({ homes: bed.homes, nodes: bed.nodes, jobs: { add: async () => {} }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } })(pool.home);
+  await makeFill({ poolStore: bed.poolStore, nodes: bed.nodes, jobs: { add: async () => {} }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } })(pool.partition);
   for (const browser of await pool.browsers()) await bed.reports.launched(browser.id, claimOf(browser), "{}");
   return pool;
 }
@@ -294,6 +294,6 @@ test("pages of a list are disjoint and complete, whatever was made at the same i
 test("a session that ends while it is listed is left out", async () => {
   const pool = await filled();
   await pool.lend();
-  control.bed.homes.findLaunchConfig = async () => undefined;
+  control.bed.poolStore.findLaunchConfig = async () => undefined;
   expect(await control.listSessions({ limit: 20, offset: 0, status: "active" })).toMatchObject({ items: [] });
 });

@@ -32,7 +32,7 @@ test("a launch that is given up while a profile's archive is opened lets go of t
 
 test("an archive that cannot be unpacked is let go of", async () => {
   const tar = new Readable({ read() {} });
-  const furnishing = furnishingFrom({ archives: { open: async () => tar }, unpackProfile: never });
-  await expect(furnishing.profile(profile, room(new AbortController().signal))).rejects.toThrow("is not asked for");
+  const assets = furnishingFrom({ archives: { open: async () => tar }, unpackProfile: never });
+  await expect(assets.profile(profile, room(new AbortController().signal))).rejects.toThrow("is not asked for");
   expect(tar.destroyed).toBe(true);
 });

@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => node.close());
 
 test("a drain goes on while Redis cannot be reached, and ends when the last lease has", async () => {
-  const { bed, slots, clock, homes } = node;
+  const { bed, slots, clock, poolStore } = node;
   const pool = await PoolBed.create(bed, { size: 1 });
   await bed.projects.addPool(pool.id);
   await bed.projects.openPool(pool.id);
@@ -21,7 +21,7 @@ test("a drain goes on while Redis cannot be reached, and ends when the last leas
   if (!browser) throw new Error("nothing was claimed");
   await node.launch(browser);
   const held = await pool.lend();
-  const drain = new Drain({ node: nodeA, homes, projects: bed.projects, nodes: bed.nodes, slots, clock, log: silentLog });
+  const drain = new Drain({ node: nodeA, poolStore, projects: bed.projects, nodes: bed.nodes, slots, clock, log: silentLog });
   node.broken.add("recycle").add("browsersOf");
   let isOver = false;
   const waiting = drain.wait(600_000, new AbortController().signal).then(() => (isOver = true));

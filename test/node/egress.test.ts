@@ -35,7 +35,7 @@ async function leased(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<
   return { pool, slot, held: await pool.lend() };
 }
 const ask = (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string; proxy?: string }) =>
-  node.bed.homes.touch(pool.home, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
+  node.bed.poolStore.touch(pool.partition, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
 
 /** What a request through the browser's way out comes to: `200`, or which rule denies it. */
 async function reach(slot: Slot): Promise<unknown> {
@@ -54,7 +54,7 @@ test("every browser has a way out of its own, which goes with it: at its retirem
   const { pool, slot } = await one();
   expect(proxyPorts.size).toBe(1);
   expect(JSON.parse((await pool.record(slot?.id as never)).isolation ?? "{}")).toMatchObject({ network: "proxy", attested: expect.stringMatching(/^\d{4}-/) });
-  await node.bed.homes.flush(pool.home, request());
+  await node.bed.poolStore.flush(pool.partition, request());
   await node.slots.retire({ kind: "retire", node: "n" as never, browser: slot?.id as never, claim: claimOf(await pool.record(slot?.id as never)) });
   expect(proxyPorts.size).toBe(0);
   const crashing = await one();
@@ -107,7 +107,7 @@ test("a change that no message tells of is put in force at the next look", async
 test("where the node has not heard of the lease either, it is when its records are looked at", async () => {
   const { pool, held } = await leased();
   await ask(pool, held, { allowedHosts: '["a.example"]' });
-  await node.keeping.look();
+  await node.reconciler.look();
   await node.clock.advance(1000);
   await until("it in the record", async () => (await pool.record(held.id)).lease?.network !== undefined);
 });
@@ -124,9 +124,9 @@ test("a change to one browser asks nothing about others, whose changes are in fo
   await node.clock.advance(1000);
   await until("both in force", async () => (await isInForce(first)) && (await isInForce(second)));
   const read: string[] = [];
-  const { homes } = node.bed;
-  const findBrowser = homes.findBrowser.bind(homes);
-  homes.findBrowser = (id) => {
+  const { poolStore } = node.bed;
+  const findBrowser = poolStore.findBrowser.bind(poolStore);
+  poolStore.findBrowser = (id) => {
     read.push(id);
     return findBrowser(id);
   };
@@ -139,7 +139,7 @@ test("a change to one browser asks nothing about others, whose changes are in fo
 test("a change whose proxy is gone is refused, and what was in force is", async () => {
   const { pool, slot, held } = await leased();
   await ask(pool, held, { proxy: `{"id":"${"p".repeat(24)}"}` });
-  expect(await node.networks.sync(slot, 1)).toBe(false);
+  expect(await node.networkSync.sync(slot, 1)).toBe(false);
   expect(await reach(slot)).toBe(200);
   expect((await pool.record(held.id)).lease).not.toHaveProperty("networkWanted");
 });
@@ -148,7 +148,7 @@ test("a change that is known and cannot be looked up closes the way out until it
   const { pool, slot, held } = await leased();
   await ask(pool, held, { allowedHosts: "null" });
   node.broken.add("findBrowser");
-  await expect(node.networks.sync(slot, 1)).rejects.toThrow("Redis");
+  await expect(node.networkSync.sync(slot, 1)).rejects.toThrow("Redis");
   expect(await reach(slot)).toBe("closed");
   node.broken.clear();
   await node.clock.advance(1000);
@@ -160,7 +160,7 @@ test("a change whose content came with the question is put in force without Redi
   await ask(pool, held, { allowedHosts: '["a.example"]' });
   for (const call of ["findBrowser", "applied", "networkChanges"]) node.broken.add(call);
   const changed = (revision: number, allowedHosts: string) =>
-    node.networks.sync(slot, revision, { lease: held.lease, change: { revision, allowedHosts }, isWanted: () => true });
+    node.networkSync.sync(slot, revision, { lease: held.lease, change: { revision, allowedHosts }, isWanted: () => true });
   expect(await changed(2, '["a.example"]')).toBe(true);
   expect(await reach(slot)).toBe("allowed_hosts");
   // It came late, or after a failover whose clock is behind: only the record could tell.
@@ -175,7 +175,7 @@ test("a change under the number of one that a failover has taken from Redis is n
   const { slot, held } = await leased();
   node.broken.add("findBrowser");
   const changed = (allowedHosts: string) =>
-    node.networks.sync(slot, 7, { lease: held.lease, change: { revision: 7, allowedHosts }, isWanted: () => true });
+    node.networkSync.sync(slot, 7, { lease: held.lease, change: { revision: 7, allowedHosts }, isWanted: () => true });
   expect(await changed("null")).toBe(true);
   expect(await reach(slot)).toBe(200);
   expect(await changed('["a.example"]')).toBe(true);
@@ -185,7 +185,7 @@ test("a change under the number of one that a failover has taken from Redis is n
 test("nor is one whose lease is over by then", async () => {
   const { slot, held } = await leased();
   node.broken.add("findBrowser");
-  expect(await node.networks.sync(slot, 1, { lease: held.lease, change: { revision: 1, allowedHosts: '["a.example"]' }, isWanted: () => false })).toBe(false);
+  expect(await node.networkSync.sync(slot, 1, { lease: held.lease, change: { revision: 1, allowedHosts: '["a.example"]' }, isWanted: () => false })).toBe(false);
   node.broken.clear();
   await node.clock.advance(1000);
   await until("the way out", async () => (await reach(slot)) === 200);
@@ -194,7 +194,7 @@ test("nor is one whose lease is over by then", async () => {
 test("a browser of which no change is known goes on where its record cannot be read", async () => {
   const { slot } = await leased();
   node.broken.add("findBrowser");
-  await expect(node.networks.sync(slot)).rejects.toThrow("Redis");
+  await expect(node.networkSync.sync(slot)).rejects.toThrow("Redis");
   expect(await reach(slot)).toBe(200);
 });
 
@@ -202,7 +202,7 @@ test("a change that is in force and could not be told is told again, and holds m
   const { pool, slot, held } = await leased();
   await ask(pool, held, { allowedHosts: '["a.example"]' });
   node.broken.add("applied");
-  expect(await node.networks.sync(slot, 1)).toBe(true);
+  expect(await node.networkSync.sync(slot, 1)).toBe(true);
   expect(await reach(slot)).toBe("allowed_hosts");
   node.broken.clear();
   await changedAtNextLook({ pool, slot, held });
@@ -249,7 +249,7 @@ test("the next holder of a browser whose fence never came has the launch's own n
   const { pool, slot, held } = await leased();
   slot.activity.begin(held.lease);
   await ask(pool, held, { allowedHosts: '["a.example"]' });
-  expect(await node.networks.sync(slot, 1)).toBe(true);
+  expect(await node.networkSync.sync(slot, 1)).toBe(true);
   expect(await reach(slot)).toBe("allowed_hosts");
   await pool.release(held);
   await pool.freed(held.id);
@@ -264,7 +264,7 @@ test("the next holder's own change is not lost where the lease before, which nob
   await pool.release(held);
   const next = await pool.lend();
   await ask(pool, next, { allowedHosts: '["a.example"]' });
-  expect(await node.networks.sync(slot, 1)).toBe(true);
+  expect(await node.networkSync.sync(slot, 1)).toBe(true);
   await node.clock.advance(5000);
   await until("its lease", () => slot.activity.lease === next.lease);
   expect(await reach(slot)).toBe("allowed_hosts");
@@ -273,11 +273,11 @@ test("the next holder's own change is not lost where the lease before, which nob
 test("a change that cannot be, and that another has taken the place of, is not told as in force", async () => {
   const { pool, slot, held } = await leased();
   await ask(pool, held, { allowedHosts: '["a.example"]', proxy: `{"id":"${"p".repeat(24)}"}` });
-  const { rulesWith } = slot.door;
-  slot.door.rulesWith = async (change) => {
+  const { rulesWith } = slot.egress;
+  slot.egress.rulesWith = async (change) => {
     if (change.revision === 1) await ask(pool, held, { allowedHosts: '["b.example"]' });
-    return await rulesWith.call(slot.door, change);
+    return await rulesWith.call(slot.egress, change);
   };
-  expect(await node.networks.sync(slot, 1)).toBe(false);
+  expect(await node.networkSync.sync(slot, 1)).toBe(false);
   expect(await reach(slot)).toBe(200);
 });

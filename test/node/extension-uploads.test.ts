@@ -171,7 +171,7 @@ test("the fence waits for a restart, and the browser is then free", async () => 
   await until("the restart", () => slot.restarting !== undefined);
   await pool.release(held);
   const { claim } = await pool.record(held.id);
-  node.fence.hear({ kind: "fence", browser: held.id, lease: held.lease, claim: claim as never, mode: "none" });
+  node.leaseCommands.hear({ kind: "fence", browser: held.id, lease: held.lease, claim: claim as never, mode: "none" });
   await until("it is idle", async () => (await pool.state(held.id)) === "idle");
   expect(slot.restarting).toBeUndefined();
   expect((await adding).isDone).toBe(true);
@@ -184,8 +184,8 @@ test.each(["leaving", "starting"])("a browser retired while it is %s for a resta
   const late = await item("late", "late");
   await node.fake.turn({ delayMs: 10_000 });
   const adding = node.uploads.add(slot, held.lease, [late]);
-  await until(stage, () => (stage === "leaving" ? slot.restarting !== undefined : slot.left));
-  await node.bed.homes.release(pool.home, { browser: held.id, lease: held.lease, reuse: false, why: "released", isRetry: false, request: "r".repeat(24) as never });
+  await until(stage, () => (stage === "leaving" ? slot.restarting !== undefined : slot.keptWorkspace));
+  await node.bed.poolStore.release(pool.partition, { browser: held.id, lease: held.lease, reuse: false, why: "released", isRetry: false, request: "r".repeat(24) as never });
   const { claim } = await pool.record(held.id);
   await node.slots.retire({ kind: "retire", node: "node-a" as never, browser: held.id, claim: claim as never });
   expect((await adding).isDone).toBe(false);

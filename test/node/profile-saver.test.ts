@@ -31,10 +31,10 @@ async function session(profile: ProfileId | undefined, over: Partial<LaunchTempl
   const id = newBrowserId(onDemandHome);
   const lease = newLeaseId();
   const { size: _, fill_rate_per_minute: __, timeout_seconds: ___, reset_on_release: ____, ...launch } = poolConfig();
-  const config: LaunchTemplate = { ...launch, ...(profile && { profile_id: profile, profile: { id: profile, save_changes: true } }), ...over };
-  const reply = await node.bed.homes.createSession(onDemandHome, {
+  const template: LaunchTemplate = { ...launch, ...(profile && { profile_id: profile, profile: { id: profile, save_changes: true } }), ...over };
+  const reply = await node.bed.poolStore.createSession(onDemandHome, {
     candidate: { id, node: nodeA, facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }) },
-    waiter: { id: request(), lease, control: controlA, connection: request(), timeoutSeconds: 60 }, config,
+    waiter: { id: request(), lease, control: controlA, connection: request(), timeoutSeconds: 60 }, template,
   });
   if (reply.kind !== "claimed") throw new Error(`not claimed: ${reply.kind}`);
   await node.launch(reply.browser);
@@ -55,12 +55,12 @@ const kept = async (profile: ProfileId): Promise<string | undefined> => {
 };
 
 async function remove({ id, lease }: Session): Promise<() => Promise<void>> {
-  await node.bed.homes.release(onDemandHome, { browser: id, reuse: false, why: "deleted", isRetry: false, request: request(), lease });
-  const record = (await node.bed.homes.findBrowser(id))?.browser;
+  await node.bed.poolStore.release(onDemandHome, { browser: id, reuse: false, why: "deleted", isRetry: false, request: request(), lease });
+  const record = (await node.bed.poolStore.findBrowser(id))?.browser;
   if (!record) throw new Error("no record");
   return () => node.slots.retire({ kind: "retire", node: nodeA, browser: id, claim: claimOf(record) });
 }
-const stateOf = async (id: BrowserId): Promise<string> => (await node.bed.homes.findBrowser(id))?.browser.state ?? "gone";
+const stateOf = async (id: BrowserId): Promise<string> => (await node.bed.poolStore.findBrowser(id))?.browser.state ?? "gone";
 
 test("the end of a session that was to save makes its state the profile's, says so, and leaves nothing", async () => {
   const profile = await node.makings.addProfile();
@@ -102,7 +102,7 @@ test("a browser of a pool never saves, but the profile a holder has attached to 
     await node.launch(browser);
     const held = await pool.lend();
     const slot = node.slots.find(held.id);
-    if (slot && isAttached) expect(await node.changing.change(slot, held.lease, { profile: { id: attached, save: true } })).toEqual({ isDone: true });
+    if (slot && isAttached) expect(await node.changeSession.change(slot, held.lease, { profile: { id: attached, save: true } })).toEqual({ isDone: true });
     await pool.release(held, { reuse: false });
     await node.slots.retire({ kind: "retire", node: nodeA, browser: held.id, claim: claimOf(await pool.record(held.id)) });
   }
@@ -146,14 +146,14 @@ test("a retire job that comes again while the first one saves joins it, and says
   const saving = await session(profile);
   await write(saving, "saved once");
   const first = await remove(saving);
-  const before = (await node.bed.homes.findBrowser(saving.id))?.browser.claim;
+  const before = (await node.bed.poolStore.findBrowser(saving.id))?.browser.claim;
   await node.bed.redis.zadd(homeKey(node.bed.project, onDemandHome, "retiring"), 1, saving.id);
   const paused = (await processTreeOf(saving.slot.chromium.pid)).at(-1) ?? 0;
   process.kill(paused, "SIGSTOP");
   const working = first();
   await until("its end begun", () => saving.slot.isEnding);
-  await node.bed.homes.reap(onDemandHome);
-  const again = (await node.bed.homes.findBrowser(saving.id))?.browser;
+  await node.bed.poolStore.reap(onDemandHome);
+  const again = (await node.bed.poolStore.findBrowser(saving.id))?.browser;
   expect([again?.state, again?.claim === before]).toEqual(["retiring", false]);
   const second = again?.claim ? node.slots.retire({ kind: "retire", node: nodeA, browser: saving.id, claim: again.claim }) : undefined;
   process.kill(paused, "SIGCONT");

@@ -42,7 +42,7 @@ const visitor = (cuts: string[]) => ({ cut: async (why: string) => void cuts.pus
 async function comes(slot: Slot, lease: Parameters<Slot["activity"]["enter"]>[0], cuts: string[] = []): Promise<boolean> {
   const visit = slot.activity.enter(lease, visitor(cuts));
   const { kind } = await node.bed.reports.connect(slot.id, lease);
-  if (kind !== "connected" || !(await node.succession.begin(slot, lease))) return false;
+  if (kind !== "connected" || !(await node.handover.begin(slot, lease))) return false;
   return visit?.confirm() ?? false;
 }
 
@@ -68,9 +68,9 @@ test("a client that comes for a browser which is not here has its record ended a
   const pool = await PoolBed.create(node.bed, { size: 1 });
   const [id] = await pool.launch(1, { node: nodeA });
   if (!id) throw new Error("nothing was launched");
-  await node.keeping.lookFor(newBrowserId(pool.home));
+  await node.reconciler.lookFor(newBrowserId(pool.partition));
   expect(await pool.state(id)).toBe("idle");
-  await node.keeping.lookFor(id);
+  await node.reconciler.lookFor(id);
   expect(await pool.state(id)).toBe("gone");
 });
 
@@ -122,9 +122,9 @@ test("what cannot be settled while Redis is away is settled before the next hold
   await restore();
   const held = await pool.lend();
   node.broken.add("strayed");
-  await expect(node.succession.begin(slot, held.lease)).rejects.toThrow("Redis cannot be reached");
+  await expect(node.handover.begin(slot, held.lease)).rejects.toThrow("Redis cannot be reached");
   node.broken.clear();
-  expect(await node.succession.begin(slot, held.lease)).toBe(false);
+  expect(await node.handover.begin(slot, held.lease)).toBe(false);
 });
 
 test("two clients of the next holder that come together both wait for what the forgotten lease has left", async () => {
@@ -167,8 +167,8 @@ test("a word about a lease that the record does not name cuts nobody", async () 
   const { pool, slot } = await one();
   const [cuts, held] = [[] as string[], await pool.lend()];
   await comes(slot, held.lease, cuts);
-  expect(await node.succession.begin(slot, newLeaseId())).toBe(false);
-  node.fence.hear({ kind: "start", browser: slot.id, lease: newLeaseId(), url: "about:blank" });
+  expect(await node.handover.begin(slot, newLeaseId())).toBe(false);
+  node.leaseCommands.hear({ kind: "start", browser: slot.id, lease: newLeaseId(), url: "about:blank" });
   await node.clock.advance(5000);
   expect([cuts, slot.activity.lease]).toEqual([[], held.lease]);
 });
@@ -195,8 +195,8 @@ test("a browser that could not be ended is tried again", async () => {
 
 test("a browser of a node that was taken for lost takes room there until it has ended", async () => {
   const { pool, slot } = await one();
-  const { nodes, homes } = node.bed;
-  await homes.clearNode(pool.home, { node: nodeA, why: "node_lost", which: "lost", request: request() });
+  const { nodes, poolStore } = node.bed;
+  await poolStore.clearNode(pool.partition, { node: nodeA, why: "node_lost", which: "lost", request: request() });
   await nodes.forget(nodeA);
   const { chromium } = slot;
   const kill = chromium.kill.bind(chromium);

@@ -86,7 +86,7 @@ const upload = async ({ slot, held }: Lent, name: string, word: string) =>
   node.uploads.add(slot, held.lease, [{ name, digest: await node.makings.keep(titling(word)) }]);
 const attach = async ({ slot, held }: Lent, isSaved = false) => {
   const id = await node.makings.addProfile();
-  return { id, outcome: await node.changing.change(slot, held.lease, { profile: { id, save: isSaved } }) };
+  return { id, outcome: await node.changeSession.change(slot, held.lease, { profile: { id, save: isSaved } }) };
 };
 
 test.each([true, false])("headless %s: an upload drops no client and acts on the next page", async (headless) => {
@@ -104,7 +104,7 @@ test.each([true, false])("headless %s: a restart tells clients why; the URL, the
   await upload(lease, "idle", "uploaded");
   const client = await connectRaw(lease.url());
   expect(["launched", "uploaded"]).toContain(await titleOf(client, site.origin));
-  node.fence.hear({ kind: "ask", question: "q" as never, control: "c" as never, browser: lease.held.id, lease: lease.held.lease, what: { kind: "change", viewport: { width: 700, height: 500 } } });
+  node.leaseCommands.hear({ kind: "ask", question: "q" as never, control: "c" as never, browser: lease.held.id, lease: lease.held.lease, what: { kind: "change", viewport: { width: 700, height: 500 } } });
   const sizeOf = async (from: RawCdp): Promise<string> => String(await from.evaluate("[innerWidth, innerHeight].join()", await from.attach()));
   const size = await until("the viewport", async () => {
     const found = await sizeOf(client);
@@ -158,7 +158,7 @@ test("a profile goes into a browser once, and a repeat is done already", async (
   const lease = await lent({ headless: true });
   const { id } = await attach(lease);
   const { pid } = lease.slot.chromium;
-  expect(await node.changing.change(lease.slot, lease.held.lease, { profile: { id, save: false } })).toEqual({ isDone: true });
+  expect(await node.changeSession.change(lease.slot, lease.held.lease, { profile: { id, save: false } })).toEqual({ isDone: true });
   expect((await attach(lease)).outcome).toMatchObject({ code: "profile_loaded" });
   expect(lease.slot.chromium.pid).toBe(pid);
 });
@@ -169,7 +169,7 @@ test("a profile that is gone: the browser goes on with the state it had", async 
   await titleOf(client, site.origin);
   const page = await client.attach();
   await client.evaluate("document.cookie = 'kept=yes; max-age=3600'", page);
-  const outcome = await node.changing.change(lease.slot, lease.held.lease, { profile: { id: "0".repeat(24) as never, save: true } });
+  const outcome = await node.changeSession.change(lease.slot, lease.held.lease, { profile: { id: "0".repeat(24) as never, save: true } });
   expect(outcome).toMatchObject({ isDone: false, text: expect.stringContaining("does not exist any more") });
   expect(lease.slot.profile).toBeUndefined();
   const again = await connectRaw(lease.url());
@@ -184,7 +184,7 @@ test("a change that cannot be whole leaves the viewport and the network as they 
   const size = async (from: RawCdp): Promise<string> => String(await from.evaluate("[innerWidth, innerHeight].join()", await from.attach()));
   const before = await size(client);
   const viewport = { width: 640, height: 400 };
-  const change = (wanted: Parameters<typeof node.changing.change>[2]) => node.changing.change(lease.slot, lease.held.lease, wanted);
+  const change = (wanted: Parameters<typeof node.changeSession.change>[2]) => node.changeSession.change(lease.slot, lease.held.lease, wanted);
   expect(await change({ viewport, network: { proxy: `{"id":"${"p".repeat(24)}"}` } })).toMatchObject({ isDone: false, code: "conflict" });
   expect(await size(client)).toBe(before);
   expect(await change({ viewport, profile: { id: "0".repeat(24) as never, save: false } })).toMatchObject({ isDone: false });
@@ -206,7 +206,7 @@ test("a page that is asked for during a restart is dropped where its lease ends 
   };
   const attaching = attach(lease);
   await until("the restart", () => slot.restarting !== undefined);
-  node.fence.hear({ kind: "ask", question: "q" as never, control: "c" as never, browser: held.id, lease: held.lease, what: { kind: "navigate", url: `${site.origin}/late` } });
+  node.leaseCommands.hear({ kind: "ask", question: "q" as never, control: "c" as never, browser: held.id, lease: held.lease, what: { kind: "navigate", url: `${site.origin}/late` } });
   await until("the question", () => slot.started?.lease === held.lease);
   const cut = slot.activity.cutLease(held.lease, "released");
   await Promise.all([attaching, cut]);

@@ -83,14 +83,14 @@ test("launches that are under way count against what the node may hold", async (
 test("a lease the node has heard of is not cut because the records were read before it was granted", async () => {
   const { pool, id } = await one();
   const earlier = await pool.lend();
-  const { browsers } = node.homes;
-  const stale = await node.homes.browsers(pool.home);
+  const { browsers } = node.poolStore;
+  const stale = await node.poolStore.browsers(pool.partition);
   await pool.release(earlier);
   const present = await pool.lend();
   node.slots.find(id)?.activity.begin(present.lease);
-  node.bed.homes.browsers = async () => stale;
+  node.bed.poolStore.browsers = async () => stale;
   await node.clock.advance(5000);
-  node.bed.homes.browsers = browsers;
+  node.bed.poolStore.browsers = browsers;
   expect(node.slots.find(id)?.activity.isOver(present.lease)).toBe(false);
 });
 

@@ -16,29 +16,29 @@ function book(): PoolTrafficMeter & { lines: string[] } {
 }
 
 test("what browsers of one pool ask is told together, once, with its reasons", async () => {
-  const tally = new TrafficCounters();
+  const counters = new TrafficCounters();
   for (const browser of [newBrowserId(one), newBrowserId(one)]) {
-    tally.request(browser, "direct");
-    tally.request(browser, "private");
-    tally.carried(browser, "sent", 10);
+    counters.request(browser, "direct");
+    counters.request(browser, "private");
+    counters.carried(browser, "sent", 10);
   }
-  tally.request(newBrowserId(other), "upstream");
+  counters.request(newBrowserId(other), "upstream");
   const meter = book();
-  await tally.tell(async (home) => (home === one ? "one" : "other"), meter);
+  await counters.tell(async (partition) => (partition === one ? "one" : "other"), meter);
   expect(meter.lines.toSorted()).toEqual(["asked one denied 2", "asked one direct 2", "asked other upstream 1", "denied one private 2", "passed one sent 20"]);
-  await tally.tell(async () => "again", meter);
+  await counters.tell(async () => "again", meter);
   expect(meter.lines).toHaveLength(5);
 });
 
 test("what has no label now is told the next time, with what came since", async () => {
-  const tally = new TrafficCounters();
+  const counters = new TrafficCounters();
   const browser = newBrowserId(one);
-  tally.request(browser, "direct");
+  counters.request(browser, "direct");
   const meter = book();
-  await tally.tell(() => Promise.reject(new Error("Redis is away")), meter);
+  await counters.tell(() => Promise.reject(new Error("Redis is away")), meter);
   expect(meter.lines).toEqual([]);
-  tally.request(browser, "direct");
-  await tally.tell(async () => "one", meter);
+  counters.request(browser, "direct");
+  await counters.tell(async () => "one", meter);
   expect(meter.lines).toEqual(["asked one direct 2"]);
 });
 
@@ -47,32 +47,32 @@ function counting(): { now: TrafficUsage; add(requests: number): void } {
   const counts = { now: { requests: 2, denied: 2, bytesSent: 0, bytesReceived: 0 }, add: (requests: number) => void (counts.now = { ...counts.now, requests: counts.now.requests + requests }) };
   return counts;
 }
-const requestsOf = (using: LeaseUsageCount, lease: LeaseId): number | undefined => using.untold(lease)?.usage.requests;
+const requestsOf = (leaseUsage: LeaseUsageCount, lease: LeaseId): number | undefined => leaseUsage.untold(lease)?.usage.requests;
 
 test("a lease of a pool's browser counts from when it is heard of, a session on demand from its launch", () => {
   for (const [fromNow, expected] of [[false, 1], [true, 6]] as const) {
     const counts = counting();
-    const using = new LeaseUsageCount(() => counts.now, fromNow);
+    const leaseUsage = new LeaseUsageCount(() => counts.now, fromNow);
     counts.add(5);
     const lease = newLeaseId();
-    using.begin(lease);
+    leaseUsage.begin(lease);
     counts.add(1);
-    expect(requestsOf(using, lease)).toBe(expected);
+    expect(requestsOf(leaseUsage, lease)).toBe(expected);
   }
 });
 
 test("only what is new is told, only of the present lease, and the next one begins at nothing", () => {
   const counts = counting();
-  const using = new LeaseUsageCount(() => counts.now, false);
-  expect(using.total).toBeUndefined();
+  const leaseUsage = new LeaseUsageCount(() => counts.now, false);
+  expect(leaseUsage.total).toBeUndefined();
   const [first, second] = [newLeaseId(), newLeaseId()];
-  using.begin(first);
-  expect(requestsOf(using, first)).toBeUndefined();
+  leaseUsage.begin(first);
+  expect(requestsOf(leaseUsage, first)).toBeUndefined();
   counts.add(3);
-  expect([requestsOf(using, second), requestsOf(using, first), requestsOf(using, first)]).toEqual([undefined, 3, undefined]);
+  expect([requestsOf(leaseUsage, second), requestsOf(leaseUsage, first), requestsOf(leaseUsage, first)]).toEqual([undefined, 3, undefined]);
   counts.add(1);
-  using.begin(second);
+  leaseUsage.begin(second);
   counts.add(2);
-  expect(requestsOf(using, second)).toBe(2);
-  expect(using.total).toMatchObject({ lease: second, usage: { requests: 2, denied: 0 } });
+  expect(requestsOf(leaseUsage, second)).toBe(2);
+  expect(leaseUsage.total).toMatchObject({ lease: second, usage: { requests: 2, denied: 0 } });
 });

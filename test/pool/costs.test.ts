@@ -45,38 +45,38 @@ test("a GET of the pool counts its stale browsers without reading them", async (
 });
 
 test("a fill, a reap and a recycling read no browser that they leave as it is", async () => {
-  const { homes } = control.bed;
-  expect(await cost(() => homes.wanted(pool.home, 100))).toMatchObject({ ...cheap, wholeReads: 0 });
-  expect(await cost(() => homes.spread(pool.home))).toMatchObject({ ...cheap, wholeReads: 0 });
+  const { poolStore } = control.bed;
+  expect(await cost(() => poolStore.wanted(pool.partition, 100))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await cost(() => poolStore.spread(pool.partition))).toMatchObject({ ...cheap, wholeReads: 0 });
   // Of waiters, of whom there are none.
-  expect(await cost(() => homes.reap(pool.home))).toMatchObject({ ...cheap, wholeReads: 1 });
-  expect(await cost(() => homes.recycle(pool.home, { maxLeases: 5, request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
-  expect(await cost(() => homes.clearNode(pool.home, { node: nodeB, why: "drained", which: "all", request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await cost(() => poolStore.reap(pool.partition))).toMatchObject({ ...cheap, wholeReads: 1 });
+  expect(await cost(() => poolStore.recycle(pool.partition, { maxLeases: 5, request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await cost(() => poolStore.clearNode(pool.partition, { node: nodeB, why: "drained", which: "all", request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
 });
 
 test("a fill that finds no room reads no configuration again and again", async () => {
-  const { homes, nodes } = control.bed;
+  const { poolStore, nodes } = control.bed;
   const browser_policy = { URLBlocklist: Array.from({ length: 5000 }, (_, place) => `host-${place}.example`) };
   const other = await PoolBed.create(control.bed, { size: 5, browser_policy });
-  const fill = makeFill({ homes, nodes, jobs: { add: async () => {} }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } });
-  await fill(other.home);
-  expect(await cost(() => fill(other.home))).toMatchObject(cheap);
+  const fill = makeFill({ poolStore, nodes, jobs: { add: async () => {} }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } });
+  await fill(other.partition);
+  expect(await cost(() => fill(other.partition))).toMatchObject(cheap);
   expect(await other.counts()).toMatchObject({ launching: 0 });
 });
 
 test("what a save has flushed is not looked through again, but for browsers that were in use then", async () => {
-  const { homes } = control.bed;
+  const { poolStore } = control.bed;
   const other = await PoolBed.filled(control.bed, { size: 100 });
   await other.lend();
   await other.age(1000);
   const held = await other.lend();
   const [newest] = await other.browsers();
   const savedAt = (newest?.createdAt ?? 0) - 1;
-  const flush = (): Promise<unknown> => homes.flush(other.home, request(), savedAt + 2);
+  const flush = (): Promise<unknown> => poolStore.flush(other.partition, request(), savedAt + 2);
   const idle = async (): Promise<number> => (await other.counts()).idle;
-  expect(await homes.flush(other.home, request(), savedAt)).toBe("flushed");
+  expect(await poolStore.flush(other.partition, request(), savedAt)).toBe("flushed");
   expect(await idle()).toBe(98);
-  expect(await cost(() => homes.flush(other.home, request(), savedAt))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await cost(() => poolStore.flush(other.partition, request(), savedAt))).toMatchObject({ ...cheap, wholeReads: 0 });
   await flush();
   expect(await idle()).toBe(0);
   await other.connect(held);
@@ -94,7 +94,7 @@ test("a pool that shrinks reads the browsers that go", async () => {
 });
 
 test("a node that looks again at browsers of which none has changed is told just that", async () => {
-  const look = (): Promise<unknown> => control.bed.homes.browsersOf(pool.home, nodeB);
+  const look = (): Promise<unknown> => control.bed.poolStore.browsersOf(pool.partition, nodeB);
   await look();
   expect(await cost(look)).toMatchObject({ ...cheap, wholeReads: 0 });
 });
@@ -112,13 +112,13 @@ test("a look at rooms and names does not ask for each by itself", async () => {
   const { bed } = control;
   const named = await PoolBed.filled(bed, { size: 60 });
   for (const { id } of await named.browsers()) await bed.nodes.reserveRoom(facts, { id, bytes: 1 });
-  await bed.nodes.reserveRoom(facts, { id: newBrowserId(named.home), bytes: 1 });
+  await bed.nodes.reserveRoom(facts, { id: newBrowserId(named.partition), bytes: 1 });
   for (let lent = 0; lent < 60; lent += 1) {
     const name = `named-${lent}`;
     const { lease } = await named.lend({ name });
-    await bed.projects.reserveName({ kind: "session", name, owner: lease, home: named.home });
+    await bed.projects.reserveName({ kind: "session", name, owner: lease, partition: named.partition });
   }
-  await bed.projects.reserveName({ kind: "session", name: "nobody's", owner: newLeaseId(), home: named.home });
+  await bed.projects.reserveName({ kind: "session", name: "nobody's", owner: newLeaseId(), partition: named.partition });
   await age(bed.redis, "remuda:*", 10_000_000);
   expect((await cost(() => bed.nodes.sweepRooms(facts.id))).roundTrips).toBeLessThan(10);
   expect((await bed.nodes.occupancy(facts.id)).browsers).toBe(60);
@@ -128,7 +128,7 @@ test("a look at rooms and names does not ask for each by itself", async () => {
 });
 
 test("whether a pool names something is found out without reading configurations, but for what an earlier release has written", async () => {
-  const { homes, projects, redis } = control.bed;
+  const { poolStore, projects, redis } = control.bed;
   const browser_policy = { URLBlocklist: Array.from({ length: 5000 }, (_, place) => `host-${place}.example`) };
   const beds = await Promise.all(Array.from({ length: 20 }, (_, at) =>
     PoolBed.create(control.bed, { size: 1, browser_policy, ...(at === 7 && { extension_ids: ["used" as ExtensionId], profile_id: "worn" as ProfileId, proxy_id: "way" }) })));
@@ -136,7 +136,7 @@ test("whether a pool names something is found out without reading configurations
     await projects.addPool(id);
     await projects.openPool(id);
   }
-  const refused = (id: string) => refuseInUse({ homes, projects }, "Pools use this", id);
+  const refused = (id: string) => refuseInUse({ poolStore, projects }, "Pools use this", id);
   expect(await cost(() => refused("nothing"))).toMatchObject(cheap);
   for (const id of ["used", "worn", "way"]) expect(await refused(id)).toMatchObject({ code: "resource_in_use", details: [{ message: expect.stringContaining(beds[7]?.id ?? "") }] });
   const [first] = beds;

@@ -30,8 +30,8 @@ async function configOf(body: PoolCreate) {
 /** What is logged where `declared` meets a pool that was made by `present`. */
 async function differences(declared: PoolCreate, present: PoolCreate): Promise<unknown> {
   const logged: unknown[] = [];
-  const config = await configOf(present);
-  const pools = { get: async () => done({ ...pool, config }) } as Pick<PoolOperations, "get"> as PoolOperations;
+  const spec = await configOf(present);
+  const pools = { get: async () => done({ ...pool, spec }) } as Pick<PoolOperations, "get"> as PoolOperations;
   const log = { ...silentLog, warn: (fields: object) => void logged.push(fields) };
   await declarePools([declared], { pools, ...refs, log, defaults, request: newRequestId });
   return logged;

@@ -17,12 +17,12 @@ afterEach(async () => {
   await server.stop();
 });
 
-const fillWith = (homes: PoolStore) =>
-  makeFill({ homes, nodes: bed.nodes, jobs: { add: async (jobs) => void bed.jobs.push(...jobs) }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } });
+const fillWith = (poolStore: PoolStore) =>
+  makeFill({ poolStore, nodes: bed.nodes, jobs: { add: async (jobs) => void bed.jobs.push(...jobs) }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } });
 
 test("a fill launches what the pool lacks, with a job and room for each", async () => {
   const pool = await PoolBed.create(bed, { size: 3 });
-  await fillWith(bed.homes)(pool.home);
+  await fillWith(bed.poolStore)(pool.partition);
   expect(await pool.counts()).toMatchObject({ launching: 3 });
   expect(bed.jobs).toHaveLength(3);
   expect(await bed.nodes.occupancy(nodeA)).toEqual({ browsers: 3, bytes: 3 * 2 ** 30 });
@@ -31,17 +31,17 @@ test("a fill launches what the pool lacks, with a job and room for each", async 
 test("a pool that is changed while its browsers are placed is filled by the next fill, with room for what it is now", async () => {
   const pool = await PoolBed.create(bed, { size: 1 });
   let isChanged = false;
-  const homes = new Proxy<PoolStore>(bed.homes, {
+  const poolStore = new Proxy<PoolStore>(bed.poolStore, {
     get: (target, name) => name !== "spread" || isChanged ? Reflect.get(target, name).bind(target) : async (...given: Parameters<PoolStore["spread"]>) => {
       isChanged = true;
       await pool.update({ headless: false, memory: "8GiB" }, { isNewLaunch: true });
       return await target.spread(...given);
     },
   });
-  await fillWith(homes)(pool.home);
+  await fillWith(poolStore)(pool.partition);
   expect(await pool.counts()).toMatchObject({ launching: 0 });
   expect(await bed.nodes.occupancy(nodeA)).toEqual({ browsers: 0, bytes: 0 });
-  await fillWith(homes)(pool.home);
+  await fillWith(poolStore)(pool.partition);
   expect(await pool.counts()).toMatchObject({ launching: 1 });
   expect(await bed.nodes.occupancy(nodeA)).toEqual({ browsers: 1, bytes: 8 * 2 ** 30 });
 });
@@ -51,9 +51,9 @@ test("however many ask for a fill while one is under way, one more follows it, a
   const faults: unknown[] = [];
   const fill = (): Promise<void> => new Promise((resolve, reject) => void ends.push((error) => (error ? reject(error) : resolve())));
   const kick = makeFillSoon(fill, (_, error) => faults.push(error));
-  const { home } = await PoolBed.create(bed, { size: 1 });
-  const { home: other } = await PoolBed.create(bed, { size: 1 });
-  for (let asked = 0; asked < 5; asked += 1) kick(home);
+  const { partition } = await PoolBed.create(bed, { size: 1 });
+  const { partition: other } = await PoolBed.create(bed, { size: 1 });
+  for (let asked = 0; asked < 5; asked += 1) kick(partition);
   expect(ends).toHaveLength(1);
   kick(other);
   expect(ends).toHaveLength(2);
@@ -63,7 +63,7 @@ test("however many ask for a fill while one is under way, one more follows it, a
   expect(faults).toEqual([failure]);
   ends[2]?.();
   await expect.poll(() => {
-    kick(home);
+    kick(partition);
     return ends.length;
   }).toBeGreaterThan(3);
 });

@@ -22,11 +22,11 @@ const patched = async (pool: Pool, patch: PoolPatch): Promise<Pool> => poolOf(aw
 
 test("a pool names extensions and a profile by their ids, in load order, and echoes how they were called", async () => {
   const [one, two, login] = [await anExtension(control.bed, "one"), await anExtension(control.bed), await aProfile(control.bed, "login")];
-  const { config } = await create({ extensions: [{ id: two }, { name: "one" }], profile: { name: "login", save_changes: true } });
-  expect(config).toMatchObject({
+  const { spec } = await create({ extensions: [{ id: two }, { name: "one" }], profile: { name: "login", save_changes: true } });
+  expect(spec).toMatchObject({
     extensions: [{ id: two }, { name: "one" }], extension_ids: [two, one], profile: { name: "login" }, profile_id: login, refresh_on_profile_update: true,
   });
-  expect(config.profile).not.toHaveProperty("save_changes");
+  expect(spec.profile).not.toHaveProperty("save_changes");
 });
 
 test.each([
@@ -51,14 +51,14 @@ test("the same references called otherwise are no new launch; others are, and so
   const login = await aProfile(control.bed, "login");
   const first = await create({ extensions: [{ name: "one" }, { name: "two" }], profile: { name: "login" } });
   const same = await patched(first, { extensions: [{ id: one }, { id: two }], profile: { id: login } });
-  expect(same.config).toMatchObject({ extensions: [{ id: one }, { id: two }], profile: { id: login } });
+  expect(same.spec).toMatchObject({ extensions: [{ id: one }, { id: two }], profile: { id: login } });
   expect(same.generation).toBe(first.generation);
   const turned = await patched(first, { extensions: [{ id: two }, { id: one }] });
   expect(turned.generation).toBe(first.generation + 1);
   const bare = await patched(first, { extensions: [], profile: { name: "" } });
   expect(bare.generation).toBe(first.generation + 2);
-  for (const field of ["extensions", "extension_ids", "profile", "profile_id"]) expect(bare.config).not.toHaveProperty(field);
-  expect(bare.config.refresh_on_profile_update).toBe(false);
+  for (const field of ["extensions", "extension_ids", "profile", "profile_id"]) expect(bare.spec).not.toHaveProperty(field);
+  expect(bare.spec.refresh_on_profile_update).toBe(false);
 });
 
 test("a name that means another thing by now is a new launch when it is sent again", async () => {
@@ -66,15 +66,15 @@ test("a name that means another thing by now is a new launch when it is sent aga
   const pool = await create({ profile: { name: "login" }, refresh_on_profile_update: false });
   await control.bed.profiles.rename(login, "old");
   const other = await aProfile(control.bed, "login");
-  expect((await patched(pool, { size: 3 })).config.profile_id).toBe(login);
+  expect((await patched(pool, { size: 3 })).spec.profile_id).toBe(login);
   const again = await patched(pool, { profile: { name: "login" } });
-  expect([again.config.profile_id, again.config.refresh_on_profile_update, again.generation]).toEqual([other, true, pool.generation + 1]);
+  expect([again.spec.profile_id, again.spec.refresh_on_profile_update, again.generation]).toEqual([other, true, pool.generation + 1]);
 });
 
 test("twenty extensions may be named; the browser is launched from their ids", async () => {
   const ids = await Promise.all(Array.from({ length: 20 }, () => anExtension(control.bed)));
   const pool = await create({ extensions: ids.map((id) => ({ id })) });
-  const launch = await control.bed.homes.findLaunchConfig(homeOf(pool.id), String(pool.generation));
+  const launch = await control.bed.poolStore.findLaunchConfig(homeOf(pool.id), String(pool.generation));
   expect(launch).toMatchObject({ extension_ids: ids });
 });
 
@@ -82,12 +82,12 @@ test("a pool of an earlier release, whose references were never resolved, gets t
   const one = await anExtension(control.bed, "one");
   const pool = await create({ size: 1 });
   const config = { ...poolConfig({ size: 1 }), extensions: [{ name: "one" }] };
-  await control.bed.homes.updatePool(homeOf(pool.id), {
+  await control.bed.poolStore.updatePool(homeOf(pool.id), {
     revision: pool.revision, write: writeOf(config, ["extensions"]), isNewLaunch: true, isNewNetwork: false, discard: false, request: callerOf().request,
   });
   expect(poolOf(await control.getPool(pool.id)).fill).toMatchObject({ reason: "not_supported" });
   const changed = await patched(pool, { timeout_seconds: 99 });
-  expect(changed.config.extension_ids).toEqual([one]);
+  expect(changed.spec.extension_ids).toEqual([one]);
   expect(changed.fill?.reason).not.toBe("not_supported");
 });
 
@@ -96,7 +96,7 @@ test("headless-shell has no extensions: it is refused where it is asked for, and
   expect(await control.createPool({ size: 1, headless: true, engine: "headless-shell", extensions: [{ name: "one" }] }, callerOf())).toMatchObject({
     kind: "refused", details: [{ message: "extensions: the engine headless-shell has none" }],
   });
-  expect((await create({ extensions: [{ name: "one" }] })).config.engine).toBe("chromium");
+  expect((await create({ extensions: [{ name: "one" }] })).spec.engine).toBe("chromium");
 });
 
 test("what is not an id of ours is looked for nowhere", async () => {

@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 
 const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof makeMaintenance> => makeMaintenance({
-  homes: bed.homes, projects: failing(bed.projects, broken), nodes: bed.nodes, jobs: { add: async () => {} }, clock: systemClock, log: silentLog,
+  poolStore: bed.poolStore, projects: failing(bed.projects, broken), nodes: bed.nodes, jobs: { add: async () => {} }, clock: systemClock, log: silentLog,
   fill: async () => {}, refresh: async () => {}, queues: { drop: async (node) => void dropped.push(node), keep: async () => {} },
   maxLeases: null, listensMs: async () => 60_000, lostAfterMs: { node: 15_000, control: 5000 }, ...over,
 });
@@ -73,9 +73,9 @@ test("a node that has started anew meanwhile keeps what it has from then on", as
   await bed.nodes.beat(factsOf(nodeA));
   await silenceBeats();
   const order = (await bed.projects.partitions()).slice(1);
-  const last = pools.find(({ home }) => home === order.at(-1)) as PoolBed;
-  const homes = new Proxy(bed.homes, {
-    get: (target, name) => name !== "clearNode" ? Reflect.get(target, name).bind(target) : async (...given: Parameters<typeof bed.homes.clearNode>) => {
+  const last = pools.find(({ partition }) => partition === order.at(-1)) as PoolBed;
+  const poolStore = new Proxy(bed.poolStore, {
+    get: (target, name) => name !== "clearNode" ? Reflect.get(target, name).bind(target) : async (...given: Parameters<typeof bed.poolStore.clearNode>) => {
       const found = await target.clearNode(...given);
       if (given[0] !== order[0]) return found;
       // It clears up after itself, and is filled again.
@@ -85,7 +85,7 @@ test("a node that has started anew meanwhile keeps what it has from then on", as
       return found;
     },
   });
-  await upkeepWith({ homes }).reap();
+  await upkeepWith({ poolStore }).reap();
   expect(await last.counts()).toMatchObject({ idle: 1 });
 });
 
@@ -106,23 +106,23 @@ test("a walk that takes too long goes on where it stopped", async () => {
   const visited = new Set<string>();
   let now = 0;
   const clock = { ...systemClock, monotonic: () => now };
-  const upkeep = upkeepWith({ clock, fill: async (home) => {
-    visited.add(home);
+  const maintenance = upkeepWith({ clock, fill: async (partition) => {
+    visited.add(partition);
     now += 100;
   } });
-  await upkeep.fill();
+  await maintenance.fill();
   expect(visited.size).toBeLessThan(120);
-  for (let ticks = 0; ticks < 3; ticks += 1) await upkeep.fill();
+  for (let ticks = 0; ticks < 3; ticks += 1) await maintenance.fill();
   expect(visited.size).toBe(151);
 });
 
 test.each([["with browsers left", 2], ["with none", 0]])("a delete whose control dies on the way leaves no name and no entry (%s)", async (_, size) => {
   const pool = await PoolBed.create(bed, { size: 2, name: "herd" });
   await bed.projects.addPool(pool.id);
-  await bed.projects.reserveName({ kind: "pool", name: "herd", owner: pool.id, home: pool.home });
+  await bed.projects.reserveName({ kind: "pool", name: "herd", owner: pool.id, partition: pool.partition });
   await bed.projects.openPool(pool.id);
   await pool.launch(size);
-  await bed.homes.deletePool(pool.home, { force: false, request: request() });
+  await bed.poolStore.deletePool(pool.partition, { force: false, request: request() });
   await upkeepWith().reap();
   expect(await bed.projects.findName("pool", "herd")).toBeUndefined();
   expect(await bed.projects.pools()).toEqual([]);

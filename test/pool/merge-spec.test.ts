@@ -16,20 +16,20 @@ const meant = <Body extends Pick<PoolPatch, "extensions" | "profile">>(body: Bod
 });
 
 function made(body: Partial<PoolCreate>, given: Partial<SpecDefaults> = {}): PoolSpec {
-  const config = createPoolSpec(meant({ size: 2, ...body }), { ...defaults, ...given });
-  if (config.kind === "refused") throw new Error(JSON.stringify(config.details));
-  return config.value;
+  const spec = createPoolSpec(meant({ size: 2, ...body }), { ...defaults, ...given });
+  if (spec.kind === "refused") throw new Error(JSON.stringify(spec.details));
+  return spec.value;
 }
 
 function merged(current: Partial<PoolCreate>, patch: PoolPatch): PoolSpec {
-  const config = mergePoolSpec(made(current), meant(patch), defaults);
-  if (config.kind === "refused") throw new Error(JSON.stringify(config.details));
-  return config.value;
+  const spec = mergePoolSpec(made(current), meant(patch), defaults);
+  if (spec.kind === "refused") throw new Error(JSON.stringify(spec.details));
+  return spec.value;
 }
 
 /** The fields that are at fault. */
-function faultsOf(config: ReturnType<typeof createPoolSpec> | ReturnType<typeof createSessionTemplate>): readonly (string | undefined)[] {
-  return config.kind === "refused" ? (config.details ?? []).map(({ message }) => message.split(":")[0]) : [];
+function faultsOf(template: ReturnType<typeof createPoolSpec> | ReturnType<typeof createSessionTemplate>): readonly (string | undefined)[] {
+  return template.kind === "refused" ? (template.details ?? []).map(({ message }) => message.split(":")[0]) : [];
 }
 const faultsOfPool = (body: Partial<PoolCreate>): readonly (string | undefined)[] => faultsOf(createPoolSpec(meant({ size: 2, ...body }), defaults));
 const faultsOfPatch = (current: Partial<PoolCreate>, patch: PoolPatch): readonly (string | undefined)[] => faultsOf(mergePoolSpec(made(current), meant(patch), defaults));
@@ -163,11 +163,11 @@ describe("refresh_on_profile_update", () => {
 
   test("holds through every three PATCHes in a row, whatever each says of the profile and of the flag", () => {
     let seen = 0;
-    const walk = (config: PoolSpec, state: State, left: number): void => {
-      expect([config.profile_id, config.refresh_on_profile_update]).toEqual([state.profile, state.isOn]);
+    const walk = (spec: PoolSpec, state: State, left: number): void => {
+      expect([spec.profile_id, spec.refresh_on_profile_update]).toEqual([state.profile, state.isOn]);
       if (left === 0) return;
       for (const body of bodies) {
-        const outcome = mergePoolSpec(config, meant(body), defaults);
+        const outcome = mergePoolSpec(spec, meant(body), defaults);
         const then = expected(state, body);
         expect(outcome.kind, JSON.stringify([state, body])).toBe(then ? "done" : "refused");
         if (outcome.kind !== "done" || !then) continue;
@@ -181,9 +181,9 @@ describe("refresh_on_profile_update", () => {
 });
 
 test("what extensions and the profile are called by is told again as it was sent; pools never save", () => {
-  const config = made({ extensions: [{ name: "b" }, { id: "a" }], profile: { name: "p", save_changes: true } });
-  expect(config).toMatchObject({ extensions: [{ name: "b" }, { id: "a" }], extension_ids: ["b", "a"], profile_id: "p" });
-  expect(config.profile).toEqual({ name: "p" });
+  const spec = made({ extensions: [{ name: "b" }, { id: "a" }], profile: { name: "p", save_changes: true } });
+  expect(spec).toMatchObject({ extensions: [{ name: "b" }, { id: "a" }], extension_ids: ["b", "a"], profile_id: "p" });
+  expect(spec.profile).toEqual({ name: "p" });
   expect(merged({ extensions: [{ id: "a" }], profile: { id: "p" } }, { extensions: [], profile: { name: "" } })).toEqual(made({}));
 });
 
@@ -264,8 +264,8 @@ describe("telemetry", () => {
 
 describe("sessions", () => {
   const session = (body: SessionCreate) => {
-    const config = createSessionTemplate(meant(body), defaults);
-    return config.kind === "done" ? config.value : config;
+    const template = createSessionTemplate(meant(body), defaults);
+    return template.kind === "done" ? template.value : template;
   };
   test.each([true, false])("a session says whether its profile is saved: %s", (save_changes) => {
     expect(session({ profile: { name: "p", save_changes }, extensions: [{ id: "e" }] })).toMatchObject({

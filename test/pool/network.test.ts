@@ -7,14 +7,14 @@ const defaults: SpecDefaults = { fillRatePerMinute: 25, maxFillRatePerMinute: nu
 const created = (body: Partial<PoolCreate>) => createPoolSpec({ size: 2, ...body }, defaults);
 
 function made(body: Partial<PoolCreate>) {
-  const config = created(body);
-  if (config.kind === "refused") throw new Error(JSON.stringify(config.details));
-  return config.value;
+  const spec = created(body);
+  if (spec.kind === "refused") throw new Error(JSON.stringify(spec.details));
+  return spec.value;
 }
 
 /** The fields that are at fault. */
-const faultsOf = (config: ReturnType<typeof created> | ReturnType<typeof createSessionTemplate>): readonly (string | undefined)[] =>
-  config.kind === "refused" ? (config.details ?? []).map(({ message }) => message.split(":")[0]) : [];
+const faultsOf = (template: ReturnType<typeof created> | ReturnType<typeof createSessionTemplate>): readonly (string | undefined)[] =>
+  template.kind === "refused" ? (template.details ?? []).map(({ message }) => message.split(":")[0]) : [];
 const faultsOfPool = (body: Partial<PoolCreate>): readonly (string | undefined)[] => faultsOf(created(body));
 const faultsOfPatch = (current: Partial<PoolCreate>, patch: PoolPatch): readonly (string | undefined)[] => faultsOf(mergePoolSpec(made(current), patch, defaults));
 const faultsOfSession = (body: SessionCreate): readonly (string | undefined)[] => faultsOf(createSessionTemplate(body, defaults));

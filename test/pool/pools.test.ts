@@ -121,11 +121,11 @@ test("a pool that is deleted while it is changed leaves neither name nor size", 
 test("two changes at once are both made, and the size that is reserved is the one that stands", async () => {
   const pool = await create();
   await Promise.all([control.updatePool(pool.id, { size: 5 }, callerOf()), control.updatePool(pool.id, { stealth: true }, callerOf()), control.updatePool(pool.id, { size: 7 }, callerOf())]);
-  const { config } = poolOf(await control.getPool(pool.id));
-  expect(config.stealth).toBe(true);
-  expect([5, 7]).toContain(config.size);
+  const { spec } = poolOf(await control.getPool(pool.id));
+  expect(spec.stealth).toBe(true);
+  expect([5, 7]).toContain(spec.size);
   await control.bed.projects.settleSize(pool.id);
-  expect(await sizeOf(pool.id)).toBe(String(config.size));
+  expect(await sizeOf(pool.id)).toBe(String(spec.size));
 });
 
 test("a renamed pool's old name is free, its new one is not", async () => {
@@ -139,5 +139,5 @@ test("the name of a deleted pool is free at the reply", async () => {
   const pool = await create({ name: "herd" });
   expect(await control.removePool("herd", { force: false })).toMatchObject({ kind: "done" });
   expect((await create({ name: "herd" })).id).not.toBe(pool.id);
-  expect((await control.bed.homes.findPool(homeOf(pool.id)))).toBeUndefined();
+  expect((await control.bed.poolStore.findPool(homeOf(pool.id)))).toBeUndefined();
 });

@@ -12,8 +12,8 @@ onBoth("silent nodes", ({ bed }) => {
     await bed().nodes.beat({ id: nodeA, ...address, memoryBytes: 2 ** 30, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: [] });
     const asked: ((isThere: boolean) => void)[] = [];
     let hasAsked = (): void => {};
-    const silence = new SilentNodes({
-      ...bed(), projects: { partitions: () => Promise.resolve([pool.home]) }, clock: systemClock, log: silentLog, keptMs: 60_000, lookEveryMs: 60_000,
+    const silentNodes = new SilentNodes({
+      ...bed(), projects: { partitions: () => Promise.resolve([pool.partition]) }, clock: systemClock, log: silentLog, keptMs: 60_000, lookEveryMs: 60_000,
       answers: () => new Promise((resolve) => {
         asked.push(resolve);
         hasAsked();
@@ -21,12 +21,12 @@ onBoth("silent nodes", ({ bed }) => {
     });
     const nextAsk = (): Promise<void> => new Promise((resolve) => (hasAsked = resolve));
     const first = nextAsk();
-    silence.suspect(address);
-    const firstLook = silence.look();
+    silentNodes.suspect(address);
+    const firstLook = silentNodes.look();
     await first;
-    for (let client = 0; client < 50; client += 1) silence.suspect(address);
+    for (let client = 0; client < 50; client += 1) silentNodes.suspect(address);
     const second = nextAsk();
-    const last = silence.look();
+    const last = silentNodes.look();
     asked[0]?.(false);
     await firstLook;
     expect((await pool.ask()).reply.kind).toBe("waiting");

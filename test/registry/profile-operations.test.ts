@@ -14,7 +14,7 @@ onBoth("the registry of profiles", ({ bed }) => {
   const textStates: SavedStates = { open: async (id) => Readable.from([`tar of ${id}`]), openCompressed: async (id) => Readable.from([`zstd of ${id}`]) };
   const open = (over: { store?: ProfileStore; states?: Partial<SavedStates>; maxProfiles?: number } = {}): ProfileOperations =>
     makeProfileOperations({
-      store: over.store ?? bed().profiles, homes: bed().homes, projects: bed().projects, maxProfiles: over.maxProfiles ?? 100, states: { ...textStates, ...over.states },
+      store: over.store ?? bed().profiles, poolStore: bed().poolStore, projects: bed().projects, maxProfiles: over.maxProfiles ?? 100, states: { ...textStates, ...over.states },
     });
   const made = async (name?: string): Promise<ProfileId> => {
     const got = await open().create(name === undefined ? {} : { name });

@@ -50,7 +50,7 @@ const actions: readonly (readonly [number, Act])[] = [
   [0.4, closing.answerAgain],
   [0.12, closing.drain],
   [2, (world) => closing.lookAfterDrain(world, world.random.pick(world.nodes.filter(({ drain }) => drain)))],
-  [10, (world) => upkeep.planFill(world, world.pool?.home)],
+  [10, (world) => upkeep.planFill(world, world.pool?.partition)],
   [9, upkeep.claimPlanned],
   [6, (world) => upkeep.reapHome(world, anyHome(world))],
   [2, upkeep.reapNode],

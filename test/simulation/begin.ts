@@ -38,8 +38,8 @@ function successionOf(world: World, node: FakeNode): LeaseHandover {
     if (claim) await world.bed.reports.gone(slot.id, claim);
   };
   return new LeaseHandover({
-    slots: { endUnder: end, retireNow: (slot) => end(slot) }, homes: world.bed.homes, reports: world.bed.reports, log: silent,
-    networks: { restore: async () => {}, sync: async () => true },
+    slots: { endUnder: end, retireNow: (slot) => end(slot) }, poolStore: world.bed.poolStore, reports: world.bed.reports, log: silent,
+    networkSync: { restore: async () => {}, sync: async () => true },
   });
 }
 

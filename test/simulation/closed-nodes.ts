@@ -11,37 +11,37 @@ interface Closed {
 export class ClosedNodes {
   readonly #homes = new Map<Partition, Map<NodeId, Closed>>();
 
-  of(home: Partition, node: NodeId): Closed {
-    return this.#homes.get(home)?.get(node) ?? {};
+  of(partition: Partition, node: NodeId): Closed {
+    return this.#homes.get(partition)?.get(node) ?? {};
   }
 
-  silence(home: Partition, node: NodeId, until: number): void {
-    this.#change(home, node, { silentUntil: until });
+  silence(partition: Partition, node: NodeId, until: number): void {
+    this.#change(partition, node, { silentUntil: until });
   }
 
-  drain(home: Partition, node: NodeId, until: number): void {
-    this.#change(home, node, { drainsUntil: until });
+  drain(partition: Partition, node: NodeId, until: number): void {
+    this.#change(partition, node, { drainsUntil: until });
   }
 
   /** It answers again. */
-  hear(home: Partition, node: NodeId): void {
-    const { drainsUntil } = this.of(home, node);
-    this.#homes.get(home)?.set(node, drainsUntil === undefined ? {} : { drainsUntil });
+  hear(partition: Partition, node: NodeId): void {
+    const { drainsUntil } = this.of(partition, node);
+    this.#homes.get(partition)?.set(node, drainsUntil === undefined ? {} : { drainsUntil });
   }
 
-  clear(home: Partition, node: NodeId): void {
-    this.#homes.get(home)?.delete(node);
+  clear(partition: Partition, node: NodeId): void {
+    this.#homes.get(partition)?.delete(node);
   }
 
   copy(): ClosedNodes {
     const copy = new ClosedNodes();
-    for (const [home, nodes] of this.#homes) copy.#homes.set(home, new Map([...nodes].map(([id, closed]) => [id, { ...closed }])));
+    for (const [partition, nodes] of this.#homes) copy.#homes.set(partition, new Map([...nodes].map(([id, closed]) => [id, { ...closed }])));
     return copy;
   }
 
-  #change(home: Partition, node: NodeId, change: Closed): void {
-    const nodes = this.#homes.get(home) ?? new Map<NodeId, Closed>();
+  #change(partition: Partition, node: NodeId, change: Closed): void {
+    const nodes = this.#homes.get(partition) ?? new Map<NodeId, Closed>();
     nodes.set(node, { ...nodes.get(node), ...change });
-    this.#homes.set(home, nodes);
+    this.#homes.set(partition, nodes);
   }
 }

@@ -9,20 +9,20 @@ const silentMs = 15_000;
 /** For so long idle browsers of a draining node wait for their replacements (node/drain.ts). */
 const handOverMs = 30_000;
 
-const poolHomes = (world: World): readonly Partition[] => world.homes().filter((home) => home !== onDemandHome);
+const poolHomes = (world: World): readonly Partition[] => world.homes().filter((partition) => partition !== onDemandHome);
 
 /** A control finds that a node does not answer; it may die before it has told every pool. */
 export async function silence(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   if (!node) return;
   world.note(`${node.id} is silent`);
-  for (const home of poolHomes(world)) {
+  for (const partition of poolHomes(world)) {
     if (world.fails(0.1)) continue;
-    const hasAny = [...world.shadow.browsers.values()].some((browser) => browser.home === home && browser.node === node.id);
+    const hasAny = [...world.shadow.browsers.values()].some((browser) => browser.partition === partition && browser.node === node.id);
     const until = world.now + silentMs;
-    await world.bed.homes.silenceNode(home, node.id, silentMs);
+    await world.bed.poolStore.silenceNode(partition, node.id, silentMs);
     // A pool of which nothing is there, or that is deleted, is told nothing.
-    if (hasAny && home === world.pool?.home) world.closed.silence(home, node.id, until);
+    if (hasAny && partition === world.pool?.partition) world.closed.silence(partition, node.id, until);
   }
 }
 
@@ -30,12 +30,12 @@ export async function answerAgain(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   if (!node) return;
   world.note(`${node.id} answers again`);
-  for (const home of poolHomes(world)) await hear(world, home, node);
+  for (const partition of poolHomes(world)) await hear(world, partition, node);
 }
 
-export async function hear(world: World, home: Partition, { id }: FakeNode): Promise<void> {
-  world.closed.hear(home, id);
-  await world.bed.homes.silenceNode(home, id, 0);
+export async function hear(world: World, partition: Partition, { id }: FakeNode): Promise<void> {
+  world.closed.hear(partition, id);
+  await world.bed.poolStore.silenceNode(partition, id, 0);
 }
 
 /** SIGTERM to a node, as a roll-out has it: sometimes to all at once. */
@@ -55,7 +55,7 @@ export async function lookAfterDrain(world: World, node: FakeNode | undefined): 
   const { since, until } = node.drain;
   world.note(`${node.id} looks after its drain`);
   const leftMs = Math.max(0, until - world.now);
-  for (const home of world.homes()) await mark(world, home, { node, leftMs });
+  for (const partition of world.homes()) await mark(world, partition, { node, leftMs });
   const isAlone = world.nodes.every((one) => one.drain);
   const isHandedOver = isAlone || world.now - since >= handOverMs;
   if (isHandedOver) await clear(world, node, "idle");
@@ -65,16 +65,16 @@ export async function lookAfterDrain(world: World, node: FakeNode | undefined): 
   if (isEmpty || world.now >= until) await finishDrain(world, node);
 }
 
-async function mark(world: World, home: Partition, { node, leftMs }: { node: FakeNode; leftMs: number }): Promise<void> {
-  await world.bed.homes.recycle(home, { maxLeases: null, drains: { node: node.id, ms: leftMs }, request: newRequestId() });
+async function mark(world: World, partition: Partition, { node, leftMs }: { node: FakeNode; leftMs: number }): Promise<void> {
+  await world.bed.poolStore.recycle(partition, { maxLeases: null, drains: { node: node.id, ms: leftMs }, request: newRequestId() });
   await world.look();
   // What the script has counted from is not earlier than what it is looked at now.
-  if (home === world.pool?.home) world.closed.drain(home, node.id, world.now + leftMs);
+  if (partition === world.pool?.partition) world.closed.drain(partition, node.id, world.now + leftMs);
 }
 
 async function clear(world: World, { id }: FakeNode, which: "idle" | "all" | "lost"): Promise<void> {
   world.cause = { kind: "clear", node: id };
-  for (const home of world.homes()) await world.bed.homes.clearNode(home, { node: id, why: "drained", which, request: newRequestId() });
+  for (const partition of world.homes()) await world.bed.poolStore.clearNode(partition, { node: id, why: "drained", which, request: newRequestId() });
 }
 
 /** Its records are ended, then its browsers, then it is forgotten; another takes its place. */
@@ -84,22 +84,22 @@ async function finishDrain(world: World, node: FakeNode): Promise<void> {
   node.slots.clear();
   node.launching.clear();
   await clear(world, node, "lost");
-  for (const home of world.homes()) world.closed.clear(home, node.id);
+  for (const partition of world.homes()) world.closed.clear(partition, node.id);
   world.leave(node);
   await world.bed.nodes.forget(node.id);
   await startNode(world);
 }
 
 /** Nothing is lent on a node that does not answer; on one that drains only where nothing else exists, and the lease can live its time. */
-export function judgeLending(world: World, { home, id, browser, grantedAt }: ShadowLease, before: number): void {
-  if (home === onDemandHome) return;
+export function judgeLending(world: World, { partition, id, browser, grantedAt }: ShadowLease, before: number): void {
+  if (partition === onDemandHome) return;
   const node = world.shadow.browsers.get(browser)?.node;
   if (!node) return;
-  const { silentUntil, drainsUntil } = world.closed.of(home, node);
+  const { silentUntil, drainsUntil } = world.closed.of(partition, node);
   hold(silentUntil === undefined || silentUntil <= grantedAt, () => `${id} went to ${browser} on ${node}, which does not answer`);
   if (drainsUntil === undefined) return;
-  const elsewhere = [...world.shadow.browsers.values()].find((other) => other.home === home && world.closed.of(home, other.node).drainsUntil === undefined);
+  const elsewhere = [...world.shadow.browsers.values()].find((other) => other.partition === partition && world.closed.of(partition, other.node).drainsUntil === undefined);
   hold(elsewhere === undefined, () => `${id} went to ${browser} on ${node}, which drains, though ${elsewhere?.id} is on ${elsewhere?.node}`);
-  const timeoutMs = (world.pool?.config.timeout_seconds ?? 0) * 1000;
+  const timeoutMs = (world.pool?.spec.timeout_seconds ?? 0) * 1000;
   hold(drainsUntil - before >= timeoutMs, () => `${id} went to ${browser} on ${node}, whose drain ends before its time`);
 }

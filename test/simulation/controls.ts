@@ -36,14 +36,14 @@ export async function pauseOrResume(world: World): Promise<void> {
 export async function askAnything(world: World): Promise<void> {
   const { random } = world;
   const control = random.pick(world.controls.filter(({ isStopped }) => !isStopped));
-  const home = random.chance(0.1) ? onDemandHome : world.pool?.home;
-  if (!control || !home) return;
+  const partition = random.chance(0.1) ? onDemandHome : world.pool?.partition;
+  if (!control || !partition) return;
   const retried = random.chance(0.4) ? random.pick(world.asks.filter((one) => one.waiter.key).slice(-(random.chance(0.7) ? 4 : 40))) : undefined;
   const connection = world.request();
   const base = retried?.waiter ?? freshWaiter(world, connection);
   const waiter: Waiter = { ...base, id: connection, lease: random.id(24) as LeaseId, control: control.id, connection };
   const body = retried && random.chance(0.95) ? retried.body : random.id(6);
-  const one: Ask = retried ?? { waiter, home, body, requests: 0 };
+  const one: Ask = retried ?? { waiter, partition, body, requests: 0 };
   one.requests += 1;
   if (!retried) world.asks = [...world.asks.slice(-40), one];
   await request(world, { ask: one, waiter, body, control });
@@ -70,13 +70,13 @@ interface Asking {
 /** As lease/acquire.ts and lease/create-session.ts do: the name first, the script, and the name back where it is not needed. */
 async function request(world: World, asking: Asking): Promise<void> {
   const { bed } = world;
-  const { waiter, ask: { home } } = asking;
+  const { waiter, ask: { partition } } = asking;
   const { name } = waiter;
   const keyed = waiter.key === undefined ? undefined : { key: waiter.key, body: asking.body };
-  const isOurs = name === undefined || (await bed.projects.reserveName({ kind: "session", name, owner: waiter.lease, home }));
+  const isOurs = name === undefined || (await bed.projects.reserveName({ kind: "session", name, owner: waiter.lease, partition }));
   if (!isOurs) {
     const held = await bed.projects.findName("session", name);
-    const earlier = keyed && (await bed.homes.findKeyed(home, keyed.key));
+    const earlier = keyed && (await bed.poolStore.findKeyed(partition, keyed.key));
     if (!held || earlier?.lease !== held.owner) return void (world.isRefused = true);
   }
   const call = await prepare(world, asking, keyed);
@@ -89,13 +89,13 @@ async function request(world: World, asking: Asking): Promise<void> {
 
 type Call = () => Promise<AcquireReply | CreateReply>;
 
-async function prepare(world: World, { waiter, control, ask: { home } }: Asking, keyed: IdempotencyKey | undefined): Promise<Call> {
+async function prepare(world: World, { waiter, control, ask: { partition } }: Asking, keyed: IdempotencyKey | undefined): Promise<Call> {
   const { bed, random, pool } = world;
-  if (home === onDemandHome) return await prepareSession(world, waiter, { keyed });
-  const id = pool?.home === home ? pool.id : ((home + random.id(12)) as PoolId);
+  if (partition === onDemandHome) return await prepareSession(world, waiter, { keyed });
+  const id = pool?.partition === partition ? pool.id : ((partition + random.id(12)) as PoolId);
   const mayWait = random.chance(0.8);
   world.note(`acquire ${waiter.connection} by ${control.id} key ${waiter.key ?? ""}`);
-  return () => bed.homes.acquire(home, { pool: id, waiter, mayWait, ...(keyed ? { keyed } : {}) });
+  return () => bed.poolStore.acquire(partition, { pool: id, waiter, mayWait, ...(keyed ? { keyed } : {}) });
 }
 
 async function prepareSession(world: World, waiter: Waiter, { keyed, isAgain = false }: { keyed?: IdempotencyKey | undefined; isAgain?: boolean }): Promise<Call> {
@@ -106,9 +106,9 @@ async function prepareSession(world: World, waiter: Waiter, { keyed, isAgain = f
   world.nodeOf.set(id, node.id);
   const candidate = { id, node: node.id, facts: JSON.stringify({ headless: true }) };
   world.note(`create ${id} on ${node.id} for ${waiter.connection}`);
-  const ask = { candidate, waiter, config: writeOf(poolConfig()).launchConfig, ...(keyed ? { keyed } : {}), ...(isAgain ? { again: world.request() } : {}) };
+  const ask = { candidate, waiter, template: writeOf(poolConfig()).launchConfig, ...(keyed ? { keyed } : {}), ...(isAgain ? { again: world.request() } : {}) };
   return async () => {
-    const reply = await bed.homes.createSession(onDemandHome, ask);
+    const reply = await bed.poolStore.createSession(onDemandHome, ask);
     if (reply.kind !== "claimed") await bed.nodes.freeRoom(node.id, id);
     else if (reply.browser.claim) bed.jobs.push({ kind: "launch", node: node.id, browser: id, claim: reply.browser.claim });
     return reply;
@@ -127,7 +127,7 @@ export async function launchAgain(world: World, caller: Caller): Promise<void> {
 
 /** The lease the caller has, or will have. */
 function seat(world: World, { ask: one, waiter, control }: Asking, reply: AcquireReply | CreateReply): LeaseId | undefined {
-  const place = { connection: waiter.connection, control, home: one.home, ask: one };
+  const place = { connection: waiter.connection, control, partition: one.partition, ask: one };
   if (reply.kind === "granted") {
     const lease = reply.browser.lease?.id;
     hold(lease !== undefined, () => "a grant without a lease");
@@ -149,22 +149,22 @@ export const isServed = (caller: Caller): boolean => caller.phase === "granted";
 export function flushReply(world: World, caller: Caller | undefined, isLost: boolean): void {
   if (caller?.phase !== "granted") return;
   caller.phase = "over";
-  const { home, lease, control } = caller;
+  const { partition, lease, control } = caller;
   world.note(`reply ${lease} ${isLost ? "lost" : "delivered"}`);
-  (isLost ? control.lost : control.delivered).push({ home, lease });
+  (isLost ? control.lost : control.delivered).push({ partition, lease });
   const held = world.shadow.leases.get(lease);
   if (isLost || !held) return;
   if (!world.holders.some((holder) => holder.lease === lease)) {
-    world.holders.push({ lease, browser: held.browser, home, ...(caller.ask.waiter.name ? { name: caller.ask.waiter.name } : {}) });
+    world.holders.push({ lease, browser: held.browser, partition, ...(caller.ask.waiter.name ? { name: caller.ask.waiter.name } : {}) });
   }
 }
 
 export async function confirm(world: World, control: Control | undefined): Promise<void> {
   const all = control?.delivered.splice(0) ?? [];
-  for (const home of new Set(all.map((one) => one.home))) {
-    const leases = all.filter((one) => one.home === home).map((one) => one.lease);
+  for (const partition of new Set(all.map((one) => one.partition))) {
+    const leases = all.filter((one) => one.partition === partition).map((one) => one.lease);
     world.note(`confirm ${leases.join(" ")}`);
-    await world.bed.homes.confirm(home, leases);
+    await world.bed.poolStore.confirm(partition, leases);
     for (const held of leases.flatMap((lease) => world.shadow.leases.get(lease) ?? [])) held.isConfirmed = true;
   }
 }
@@ -174,7 +174,7 @@ export async function undo(world: World, control: Control | undefined): Promise<
   if (!lost) return;
   world.cause = { kind: "undo", lease: lost.lease };
   const id = world.request();
-  const reply = await world.repeatably(() => world.bed.homes.undo(lost.home, lost.lease, id), (kind) => {
+  const reply = await world.repeatably(() => world.bed.poolStore.undo(lost.partition, lost.lease, id), (kind) => {
     world.isRefused = kind === "over" || kind === "opened";
     return kind;
   });
@@ -186,8 +186,8 @@ export async function undo(world: World, control: Control | undefined): Promise<
 /** The caller's time is over, or its connection has gone. */
 export async function withdraw(world: World, caller: Caller | undefined, isGone: boolean): Promise<void> {
   if (caller?.phase !== "waiting") return;
-  const { home, waiter, connection, lease } = caller;
-  const reply = await world.bed.homes.withdraw(home, { waiter, connection, lease });
+  const { partition, waiter, connection, lease } = caller;
+  const reply = await world.bed.poolStore.withdraw(partition, { waiter, connection, lease });
   world.note(`withdraw ${connection}: ${reply.kind}`);
   if (reply.kind !== "granted") return void (caller.phase = "over");
   world.told.set(lease, reply.browser.id);
@@ -198,7 +198,7 @@ export async function withdraw(world: World, caller: Caller | undefined, isGone:
 /** A control's tick: what became of those that wait, whose message may have been lost. */
 export async function lookAfter(world: World, caller: Caller | undefined): Promise<void> {
   if (caller?.phase !== "waiting") return;
-  const held = await world.bed.homes.findHeld(caller.home, caller.lease);
+  const held = await world.bed.poolStore.findHeld(caller.partition, caller.lease);
   if (held) served(world, caller, held.browser);
 }
 

@@ -71,22 +71,22 @@ function forget(world: World): void {
 
 /** For a while Redis takes no writes: what would need one is refused as the store's trouble, and nothing changes. */
 export async function demote(world: World): Promise<void> {
-  const { redis, project, homes, reports } = world.bed;
+  const { redis, project, poolStore, reports } = world.bed;
   const [holder, pool] = [world.random.pick(world.holders), world.pool];
   if (!holder || !pool) return;
   await world.bed.effects.idle();
   world.note("Redis is demoted");
   const before = await picturesOf(redis, project, world.homes());
-  const { lease, browser, home } = holder;
+  const { lease, browser, partition } = holder;
   const id = request();
   const waiter = { id, lease: world.random.id(24) as typeof lease, control: world.controls[0]?.id ?? ("none" as never), connection: id };
   const operator = world.at.server.client();
   await operator.replicaof("127.0.0.1", 1);
   const asked = [
-    () => homes.acquire(pool.home, { pool: pool.id, waiter, mayWait: true }),
-    () => homes.release(home, { browser, lease, reuse: true, why: "released", isRetry: false, request: id }),
-    () => homes.touch(home, { browser, lease, change: { set: {}, clear: [], touched: true }, request: id }),
-    () => reports.connect(browser, lease), () => homes.flush(pool.home, id), () => homes.reap(pool.home),
+    () => poolStore.acquire(pool.partition, { pool: pool.id, waiter, mayWait: true }),
+    () => poolStore.release(partition, { browser, lease, reuse: true, why: "released", isRetry: false, request: id }),
+    () => poolStore.touch(partition, { browser, lease, change: { set: {}, clear: [], touched: true }, request: id }),
+    () => reports.connect(browser, lease), () => poolStore.flush(pool.partition, id), () => poolStore.reap(pool.partition),
   ];
   for (const ask of asked) {
     // What needs no write is answered.

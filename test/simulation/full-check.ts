@@ -8,13 +8,13 @@ import type { World } from "./world.js";
 
 /** Holds every key of every home against every other. */
 export async function checkAll(world: World): Promise<void> {
-  for (const home of world.homes()) await checkHome(world, home);
+  for (const partition of world.homes()) await checkHome(world, partition);
   await checkRooms(world);
 }
 
-async function checkHome(world: World, home: Partition): Promise<void> {
+async function checkHome(world: World, partition: Partition): Promise<void> {
   const { redis, project } = world.bed;
-  const key = (part: HomePart): string => homeKey(project, home, part);
+  const key = (part: HomePart): string => homeKey(project, partition, part);
   const [texts, leases, waiting, sets, configs, pool] = await Promise.all([
     redis.hvals(key("browsers")), redis.hgetall(key("leases")), redis.hkeys(key("waiting")),
     Promise.all([...browserStates, "provisional", "waiters"].map((part) => redis.zrange(key(part as HomePart), "0", "-1"))),
@@ -31,7 +31,7 @@ async function checkHome(world: World, home: Partition): Promise<void> {
     if (browser.state === "idle") hold(browser.networkGeneration === Number(network), () => `${browser.id} is idle under an older network`);
     hold(kind !== "on-demand" || browser.state !== "idle", () => `${browser.id} is idle on demand`);
   }
-  await checkIndex(world.bed, home, [...browsers.values()]);
+  await checkIndex(world.bed, partition, [...browsers.values()]);
   const [provisional = [], waiters = []] = sets.slice(-2);
   for (const [lease, id] of Object.entries(leases)) {
     hold(browsers.get(id as BrowserId)?.lease?.id === lease, () => `${lease} is noted for ${id}, which does not say so`);
@@ -40,7 +40,7 @@ async function checkHome(world: World, home: Partition): Promise<void> {
   for (const id of worn) hold(browsers.has(id as BrowserId) && browsers.get(id as BrowserId)?.state !== "retiring", () => `${id} is worn and over`);
   if (kind === "pool") hold(waiters.every((id) => waiting.includes(id)), () => "somebody in the queue is not remembered");
   if (kind === "pool" && state !== "open") hold(waiters.length === 0, () => "a deleted pool has waiters");
-  const shadows = [...world.shadow.leases.values()].filter((lease) => lease.home === home);
+  const shadows = [...world.shadow.leases.values()].filter((lease) => lease.partition === partition);
   for (const lease of shadows) hold(leases[lease.id] === lease.browser, () => `${lease.id} was granted and is not noted`);
 }
 
@@ -53,8 +53,8 @@ function checkRecord(browser: Browser, leases: Record<string, string>): void {
 
 /** Whatever lives on a node has a place there. */
 async function checkRooms(world: World): Promise<void> {
-  const { redis, homes } = world.bed;
-  const records = (await Promise.all(world.homes().map((home) => homes.browsers(home)))).flatMap(({ browsers }) => browsers);
+  const { redis, poolStore } = world.bed;
+  const records = (await Promise.all(world.homes().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
   for (const { id } of world.nodes) {
     const places = await redis.hkeys(nodeKey(id, "room"));
     const homeless = records.find((browser) => browser.node === id && !places.includes(browser.id));

@@ -40,13 +40,13 @@ export async function releaseLate(world: World): Promise<void> {
 }
 
 async function send(world: World, { holder, isNamed, isRetry }: Release): Promise<void> {
-  const { lease, browser, home } = holder;
+  const { lease, browser, partition } = holder;
   const wasHeld = liveOf(world, holder) !== undefined;
   world.cause = { kind: "release", lease };
   const request = world.request();
   const reuse = world.random.chance(0.93);
   const ask = { browser, reuse, why: reuse ? "released" : "deleted", isRetry, request, ...(isNamed ? { lease } : {}) } as const;
-  const reply = await world.repeatably(() => world.bed.homes.release(home, ask), (kind) => {
+  const reply = await world.repeatably(() => world.bed.poolStore.release(partition, ask), (kind) => {
     world.isRefused = kind !== "released";
     return kind;
   });
@@ -60,12 +60,12 @@ export async function touch(world: World): Promise<void> {
   const holder = random.pick(world.holders);
   if (!holder) return;
   const name = `name${random.below(6)}`;
-  const { lease, browser, home } = holder;
-  if (!(await bed.projects.reserveName({ kind: "session", name, owner: lease, home }))) return;
+  const { lease, browser, partition } = holder;
+  if (!(await bed.projects.reserveName({ kind: "session", name, owner: lease, partition }))) return;
   const kind = random.chance(0.2) ? "altered" : "viewport";
   const change = { set: { name, ...(random.chance(0.3) ? { [kind]: "{}" } : {}) }, clear: [], touched: random.chance(0.3) };
   const request = world.request();
-  const reply = await world.repeatably(() => bed.homes.touch(home, { browser, lease, change, request }), (one) => {
+  const reply = await world.repeatably(() => bed.poolStore.touch(partition, { browser, lease, change, request }), (one) => {
     world.isRefused = one.kind !== "touched";
     return one.kind;
   });

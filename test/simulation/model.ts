@@ -5,9 +5,9 @@ import type { Slot } from "./begin.js";
 
 export interface PoolModel {
   readonly id: PoolId;
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly name: string;
-  config: PoolSpec;
+  spec: PoolSpec;
   revision: number;
 }
 
@@ -20,15 +20,15 @@ export interface Control {
   isStopped: boolean;
   /** Until when it was last not heard of. */
   unheardUntil: number;
-  readonly delivered: { readonly home: Partition; readonly lease: LeaseId }[];
-  readonly lost: { readonly home: Partition; readonly lease: LeaseId }[];
+  readonly delivered: { readonly partition: Partition; readonly lease: LeaseId }[];
+  readonly lost: { readonly partition: Partition; readonly lease: LeaseId }[];
 }
 
 /** One HTTP request of a caller, as its control knows it. */
 export interface Caller {
   readonly connection: RequestId;
   readonly control: Control;
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly ask: Ask;
   readonly waiter: RequestId;
   readonly lease: LeaseId;
@@ -40,7 +40,7 @@ export interface Caller {
 /** What a caller wants, over all its requests. */
 export interface Ask {
   readonly waiter: Waiter;
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly body: string;
   requests: number;
 }
@@ -48,7 +48,7 @@ export interface Ask {
 export interface Holder {
   readonly lease: LeaseId;
   readonly browser: BrowserId;
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly name?: string;
 }
 

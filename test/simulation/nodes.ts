@@ -46,9 +46,9 @@ export async function startAnew(world: World, node: FakeNode): Promise<void> {
   node.launching.clear();
   bed.jobs.splice(0, bed.jobs.length, ...bed.jobs.filter((job) => job.node !== node.id));
   world.cause = { kind: "clear", node: node.id };
-  for (const home of world.homes()) {
-    await bed.homes.clearNode(home, { node: node.id, why: "node_lost", which: "lost", request: newRequestId() });
-    world.closed.clear(home, node.id);
+  for (const partition of world.homes()) {
+    await bed.poolStore.clearNode(partition, { node: node.id, why: "node_lost", which: "lost", request: newRequestId() });
+    world.closed.clear(partition, node.id);
   }
   await bed.nodes.forget(node.id);
   world.dropPlans(node.id);
@@ -71,7 +71,7 @@ export async function runJob(world: World): Promise<void> {
 export async function carryOut(world: World, job: Job): Promise<void> {
   const node = heardNode(world, job.node);
   if (!node) return;
-  const record = (await world.bed.homes.findBrowser(job.browser))?.browser;
+  const record = (await world.bed.poolStore.findBrowser(job.browser))?.browser;
   if (record?.claim !== job.claim) return;
   world.note(`job ${job.kind} ${job.browser} ${job.claim}`);
   if (job.kind === "launch" && record.state === "launching" && !node.slots.has(job.browser)) node.launching.set(job.browser, job.claim);
@@ -139,8 +139,8 @@ async function endHere(world: World, node: FakeNode, { browser, why }: { browser
 export async function keep(world: World, node: FakeNode | undefined): Promise<void> {
   if (!node || node.isFrozen) return;
   const records = new Map<BrowserId, Browser>();
-  for (const home of world.homes()) {
-    const { browsers } = await world.bed.homes.browsers(home);
+  for (const partition of world.homes()) {
+    const { browsers } = await world.bed.poolStore.browsers(partition);
     for (const browser of browsers.filter((one) => one.node === node.id)) records.set(browser.id, browser);
   }
   for (const id of node.slots.keys()) if (!records.has(id)) node.slots.delete(id);
@@ -186,7 +186,7 @@ export async function findInactive(world: World): Promise<void> {
 export async function findInactiveAt(world: World, node: FakeNode, browser: BrowserId): Promise<void> {
   const slot = node.slots.get(browser);
   if (!slot) return;
-  const record = (await world.bed.homes.findBrowser(browser))?.browser;
+  const record = (await world.bed.poolStore.findBrowser(browser))?.browser;
   const lease = record?.lease;
   // A client on its way in counts: it is registered before its upgrade is accepted.
   if (!lease || slot.sockets.size > 0 || isOpening(world, lease.id)) return;
@@ -257,5 +257,5 @@ function unwanted(world: World, to: string, { connection, browser }: Extract<Con
   if (!control?.isAlive || !lease || world.told.get(lease.id) === id) return;
   world.note(`nobody waits at ${connection} for ${lease.id}`);
   world.told.set(lease.id, id);
-  control.lost.push({ home: homeOf(id), lease: lease.id });
+  control.lost.push({ partition: homeOf(id), lease: lease.id });
 }

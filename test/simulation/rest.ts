@@ -28,8 +28,8 @@ export async function rest(world: World): Promise<void> {
   await world.pass(100);
   for (const control of world.controls) await step(world, () => lookForLost(world, control));
   await settleCallers(world);
-  for (const home of world.homes()) for (const node of world.nodes) await step(world, () => hear(world, home, node));
-  for (const home of world.homes()) await withdrawForgotten(world, home);
+  for (const partition of world.homes()) for (const node of world.nodes) await step(world, () => hear(world, partition, node));
+  for (const partition of world.homes()) await withdrawForgotten(world, partition);
   for (let round = 0; round < rounds; round += 1) {
     await world.pass(round === 0 ? 130_000 : 16_000);
     await tick(world);
@@ -59,12 +59,12 @@ async function settleCallers(world: World): Promise<void> {
 }
 
 /** Places that a failover has brought back stand until a browser is free, and is given back: at rest none may be free for long. */
-async function withdrawForgotten(world: World, home: Partition): Promise<void> {
-  const { redis, project, homes } = world.bed;
-  const standing = (await redis.hvals(homeKey(project, home, "waiting"))).map((text) => JSON.parse(text) as Waiter);
+async function withdrawForgotten(world: World, partition: Partition): Promise<void> {
+  const { redis, project, poolStore } = world.bed;
+  const standing = (await redis.hvals(homeKey(project, partition, "waiting"))).map((text) => JSON.parse(text) as Waiter);
   const forgotten = standing.filter(({ id }) => !world.callers.some((caller) => caller.phase === "waiting" && caller.waiter === id));
   for (const { id: waiter, connection, lease } of forgotten) {
-    await step(world, async () => world.note(`${waiter} stands for nobody: ${(await homes.withdraw(home, { waiter, connection, lease })).kind}`));
+    await step(world, async () => world.note(`${waiter} stands for nobody: ${(await poolStore.withdraw(partition, { waiter, connection, lease })).kind}`));
   }
 }
 
@@ -73,7 +73,7 @@ async function tick(world: World): Promise<void> {
   while ((await bed.nodes.lost()).length > 0) await step(world, () => reapNode(world));
   for (const node of world.nodes.filter((one) => one.drain)) await step(world, () => lookAfterDrain(world, node));
   await fill(world);
-  for (const home of world.homes()) await step(world, () => reapHome(world, home));
+  for (const partition of world.homes()) await step(world, () => reapHome(world, partition));
   await step(world, () => deliver(world));
   while (world.inbox.length > 0) await step(world, () => deliver(world));
   for (let job = bed.jobs.shift(); job; job = bed.jobs.shift()) {
@@ -91,7 +91,7 @@ async function tick(world: World): Promise<void> {
 }
 
 async function fill(world: World): Promise<void> {
-  await step(world, () => planFill(world, world.pool?.home));
+  await step(world, () => planFill(world, world.pool?.partition));
   while (world.plans.length > 0) await step(world, () => claimPlanned(world));
 }
 
@@ -103,20 +103,20 @@ async function findAbandoned(world: World, node: FakeNode, browser: BrowserId): 
 }
 
 async function checkRest(world: World): Promise<void> {
-  for (const home of world.homes()) await checkHomeAtRest(world, home);
+  for (const partition of world.homes()) await checkHomeAtRest(world, partition);
   await checkLeases(world);
   await checkNames(world);
   await checkPlaces(world);
   await checkLeftovers(world);
 }
 
-async function checkHomeAtRest(world: World, home: Partition): Promise<void> {
-  const { browsers } = await world.bed.homes.browsers(home);
+async function checkHomeAtRest(world: World, partition: Partition): Promise<void> {
+  const { browsers } = await world.bed.poolStore.browsers(partition);
   for (const { id, state } of browsers) hold(state === "idle" || state === "leased", () => `at rest ${id} is ${state}`);
-  if (home === onDemandHome) return;
-  hold(home === world.pool?.home, () => `the deleted pool ${home} is still there`);
-  const found = await world.bed.homes.findPool(home);
-  const { size, fill_rate_per_minute: rate } = world.pool.config;
+  if (partition === onDemandHome) return;
+  hold(partition === world.pool?.partition, () => `the deleted pool ${partition} is still there`);
+  const found = await world.bed.poolStore.findPool(partition);
+  const { size, fill_rate_per_minute: rate } = world.pool.spec;
   const { idle = 0, leased = 0, waiting = 0 } = found?.counts ?? {};
   hold(waiting === 0, () => `at rest ${waiting} wait`);
   if (rate > 0) hold(idle + leased >= size, () => `at rest ${idle} idle and ${leased} leased are not ${size}: ${JSON.stringify(found?.fill)}`);
@@ -128,16 +128,16 @@ async function checkLeases(world: World): Promise<void> {
     const isHeld = world.holders.some((holder) => holder.lease === lease.id);
     hold(isHeld || lease.isOpened || lease.isConfirmed, () => `nobody has ${lease.id}, and it was not taken back`);
   }
-  for (const home of world.homes()) {
-    const provisional = await world.bed.redis.zrange(homeKey(world.bed.project, home, "provisional"), "0", "-1");
+  for (const partition of world.homes()) {
+    const provisional = await world.bed.redis.zrange(homeKey(world.bed.project, partition, "provisional"), "0", "-1");
     hold(provisional.length === 0, () => `at rest ${provisional.join()} are provisional`);
   }
 }
 
 async function checkNames(world: World): Promise<void> {
-  const { redis, project, homes } = world.bed;
+  const { redis, project, poolStore } = world.bed;
   const names = (await redis.hkeys(projectKey(project, "names"))).toSorted();
-  const records = (await Promise.all(world.homes().map((home) => homes.browsers(home)))).flatMap(({ browsers }) => browsers);
+  const records = (await Promise.all(world.homes().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
   const borne = records.flatMap(({ lease }) => (lease?.name ? [`session:${lease.name}`] : []));
   if (world.pool) borne.push(`pool:${world.pool.name}`);
   hold(new Set(borne).size === borne.length, () => `a name is borne twice: ${borne.join()}`);
@@ -145,8 +145,8 @@ async function checkNames(world: World): Promise<void> {
 }
 
 async function checkPlaces(world: World): Promise<void> {
-  const { redis, homes } = world.bed;
-  const records = (await Promise.all(world.homes().map((home) => homes.browsers(home)))).flatMap(({ browsers }) => browsers);
+  const { redis, poolStore } = world.bed;
+  const records = (await Promise.all(world.homes().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
   for (const { id, slots } of world.nodes) {
     const here = records.filter((browser) => browser.node === id).map((browser) => browser.id).toSorted().join();
     hold((await redis.hkeys(nodeKey(id, "room"))).toSorted().join() === here, () => `the room of ${id} is not what is there`);
@@ -161,10 +161,10 @@ async function checkLeftovers(world: World): Promise<void> {
   const live = world.homes();
   const keys = await redis.keys("remuda:*");
   const known = (key: string): boolean =>
-    live.some((home) => key.includes(`{${home}}`)) || /:answer:|:idempotency:|\{project-|\{nodes\}/.test(key) || world.nodes.some(({ id }) => key.includes(`{node-${id}}`));
+    live.some((partition) => key.includes(`{${partition}}`)) || /:answer:|:idempotency:|\{project-|\{nodes\}/.test(key) || world.nodes.some(({ id }) => key.includes(`{node-${id}}`));
   const left = keys.filter((key) => !known(key));
   hold(left.length === 0, () => `left behind: ${left.join(" ")}`);
-  for (const home of live) hold((await redis.exists(homeKey(project, home, "graves"))) === 0, () => `${home} has unburied tombstones`);
+  for (const partition of live) hold((await redis.exists(homeKey(project, partition, "graves"))) === 0, () => `${partition} has unburied tombstones`);
   const pools = await redis.hkeys(projectKey(project, "pools"));
   hold(pools.join() === (world.pool?.id ?? ""), () => `pools ${pools.join()} are noted`);
   hold((await projects.tombstones(0, 1000)).every(({ id }) => !world.shadow.browsers.has(id)), () => "a live browser has a tombstone");

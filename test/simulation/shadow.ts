@@ -7,13 +7,13 @@ export type Cause =
   | { readonly kind: "release" | "undo" | "expire"; readonly lease: LeaseId }
   | { readonly kind: "end"; readonly browser: BrowserId }
   | { readonly kind: "clear"; readonly node: NodeId }
-  | { readonly kind: "delete"; readonly home: Partition }
+  | { readonly kind: "delete"; readonly partition: Partition }
   | { readonly kind: "reap" };
 
 export interface ShadowLease {
   readonly id: LeaseId;
   readonly browser: BrowserId;
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly grantedAt: number;
   /** A client was registered. */
   isOpened: boolean;
@@ -24,7 +24,7 @@ export interface ShadowLease {
 
 export interface ShadowBrowser {
   readonly id: BrowserId;
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly node: NodeId;
   state: BrowserState;
   lease?: LeaseId;
@@ -93,24 +93,24 @@ export class Shadow {
     for (const lease of over) this.over.add(lease);
   }
 
-  counts(home: Partition): Counts {
-    const counts = this.#counts.get(home) ?? (Object.fromEntries(browserStates.map((state) => [state, 0])) as Counts);
-    this.#counts.set(home, counts);
+  counts(partition: Partition): Counts {
+    const counts = this.#counts.get(partition) ?? (Object.fromEntries(browserStates.map((state) => [state, 0])) as Counts);
+    this.#counts.set(partition, counts);
     return counts;
   }
 
   /** The home's keys are gone: so must be its leases; what was retiring is gone with them. */
-  clear(home: Partition): void {
+  clear(partition: Partition): void {
     for (const browser of this.browsers.values()) {
-      if (browser.home !== home) continue;
+      if (browser.partition !== partition) continue;
       hold(browser.state === "retiring", () => `${browser.id} vanished while ${browser.state}`);
       this.browsers.delete(browser.id);
     }
-    this.#counts.delete(home);
+    this.#counts.delete(partition);
   }
 
-  apply(home: Partition, move: Move, at: number): void {
-    const counts = this.counts(home);
+  apply(partition: Partition, move: Move, at: number): void {
+    const counts = this.counts(partition);
     const before = this.browsers.get(move.browser);
     hold((before?.state ?? "none") === move.from, () => `${move.browser} moved from ${move.from} but was ${before?.state ?? "none"}`);
     if (move.from === "leased") this.#end(move);
@@ -119,7 +119,7 @@ export class Shadow {
     const to = move.to as BrowserState;
     hold(!before || browserMoves[before.state].includes(to), () => `${move.from} to ${to} is no move`);
     counts[to] += 1;
-    const browser: ShadowBrowser = before ?? { id: move.browser, home, node: this.ports.nodeOf(move.browser), state: to };
+    const browser: ShadowBrowser = before ?? { id: move.browser, partition, node: this.ports.nodeOf(move.browser), state: to };
     browser.state = to;
     this.browsers.set(browser.id, browser);
     if (to === "leased") this.#grant(browser, move, at);
@@ -130,7 +130,7 @@ export class Shadow {
     hold(id.length > 0, () => `${browser.id} was leased to nobody`);
     hold(!this.leases.has(id) && !this.over.has(id), () => `the lease ${id} was granted twice`);
     hold(browser.lease === undefined, () => `${browser.id} is held by ${browser.lease} and ${id}`);
-    const lease = { id, browser: browser.id, home: browser.home, grantedAt: at, isOpened: false, isConfirmed: false, isDoubtful: false };
+    const lease = { id, browser: browser.id, partition: browser.partition, grantedAt: at, isOpened: false, isConfirmed: false, isDoubtful: false };
     browser.lease = id;
     this.leases.set(id, lease);
     this.ports.onGrant(lease);

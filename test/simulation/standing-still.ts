@@ -22,24 +22,24 @@ export async function stopOrContinue(world: World): Promise<void> {
 export async function lookForLost(world: World, control: Control | undefined): Promise<void> {
   if (!control || control.isStopped) return;
   const waiting = world.callers.filter((caller) => caller.control === control && caller.phase === "waiting");
-  for (const [home, callers] of groupBy(waiting, (caller) => caller.home)) await lookAt(world, home, callers);
+  for (const [partition, callers] of groupBy(waiting, (caller) => caller.partition)) await lookAt(world, partition, callers);
 }
 
-async function lookAt(world: World, home: Partition, callers: readonly Caller[]): Promise<void> {
-  const { homes } = world.bed;
-  const standing = new Set(await homes.standingAmong(home, callers.map(({ waiter }) => waiter)));
+async function lookAt(world: World, partition: Partition, callers: readonly Caller[]): Promise<void> {
+  const { poolStore } = world.bed;
+  const standing = new Set(await poolStore.standingAmong(partition, callers.map(({ waiter }) => waiter)));
   const others = callers.filter(({ waiter }) => !standing.has(waiter));
   if (others.length === 0) return;
-  const held = new Set(await homes.heldAmong(home, others.map(({ lease }) => lease)));
+  const held = new Set(await poolStore.heldAmong(partition, others.map(({ lease }) => lease)));
   for (const caller of others.filter(({ lease }) => held.has(lease))) await lookAfter(world, caller);
-  for (const caller of others.filter(({ lease }) => !held.has(lease))) await putBack(world, home, caller);
+  for (const caller of others.filter(({ lease }) => !held.has(lease))) await putBack(world, partition, caller);
 }
 
-async function putBack(world: World, home: Partition, caller: Caller): Promise<void> {
-  const { homes, projects } = world.bed;
+async function putBack(world: World, partition: Partition, caller: Caller): Promise<void> {
+  const { poolStore, projects } = world.bed;
   const { stored, lease, waiter, ask: { waiter: { name } } } = caller;
-  const isNamed = name === undefined || (await projects.reserveName({ kind: "session", name, owner: lease, home })) !== undefined;
-  const [word] = stored !== undefined && isNamed && home !== onDemandHome ? await homes.rejoin(home, [stored]) : [];
+  const isNamed = name === undefined || (await projects.reserveName({ kind: "session", name, owner: lease, partition })) !== undefined;
+  const [word] = stored !== undefined && isNamed && partition !== onDemandHome ? await poolStore.rejoin(partition, [stored]) : [];
   world.note(`${waiter} had lost its place: ${word ?? "it has to ask again"}`);
   if (word !== "waiting" && word !== "held") caller.phase = "over";
 }

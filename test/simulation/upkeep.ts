@@ -14,20 +14,20 @@ export async function createPool(world: World): Promise<void> {
   if (world.pool) return;
   const { bed, random } = world;
   const id = random.id(24) as PoolId;
-  const config = poolConfig({
+  const spec = poolConfig({
     size: random.between(2, 8), name: "pool", fill_rate_per_minute: random.pick([6000, 300, 100]) ?? 6000, timeout_seconds: random.between(10, 60),
     reset_on_release: random.pick(["none", "none", "none", "state", "relaunch"] as const) ?? "none",
   });
-  const pool: PoolModel = { id, home: homeOf(id), name: "pool", config, revision: 1 };
+  const pool: PoolModel = { id, partition: homeOf(id), name: "pool", spec, revision: 1 };
   world.pool = pool;
-  world.watch(pool.home);
-  world.note(`create pool ${id} of ${config.size}, ${config.reset_on_release}`);
+  world.watch(pool.partition);
+  world.note(`create pool ${id} of ${spec.size}, ${spec.reset_on_release}`);
   await bed.projects.addPool(id);
-  const isNamed = (await bed.projects.reserveName({ kind: "pool", name: "pool", owner: id, home: pool.home })) !== undefined;
+  const isNamed = (await bed.projects.reserveName({ kind: "pool", name: "pool", owner: id, partition: pool.partition })) !== undefined;
   hold(isNamed, () => "a deleted pool's name was not free");
-  await bed.projects.reserveSize(id, config.size, anyNumber);
+  await bed.projects.reserveSize(id, spec.size, anyNumber);
   const request = newRequestId();
-  await world.repeatably(() => bed.homes.createPool(pool.home, { id, write: writeOf(config), request }), () => "created");
+  await world.repeatably(() => bed.poolStore.createPool(pool.partition, { id, write: writeOf(spec), request }), () => "created");
   await bed.projects.openPool(id);
 }
 
@@ -35,9 +35,9 @@ export async function deletePool(world: World): Promise<void> {
   const { bed, random, pool } = world;
   if (!pool) return;
   const force = random.chance(0.5);
-  world.cause = { kind: "delete", home: pool.home };
+  world.cause = { kind: "delete", partition: pool.partition };
   const request = newRequestId();
-  const reply = await world.repeatably(() => bed.homes.deletePool(pool.home, { force, request }), (kind) => {
+  const reply = await world.repeatably(() => bed.poolStore.deletePool(pool.partition, { force, request }), (kind) => {
     world.isRefused = kind !== "deleted";
     return kind;
   });
@@ -54,59 +54,59 @@ export async function updatePool(world: World): Promise<void> {
   const isNewNetwork = random.chance(0.06);
   const isNewLaunch = random.chance(0.2);
   const discard = random.chance(0.1);
-  const config: PoolSpec = {
-    ...pool.config,
+  const spec: PoolSpec = {
+    ...pool.spec,
     ...(random.chance(0.5) ? { size: random.between(1, 8) } : {}),
     ...(random.chance(0.1) ? { fill_rate_per_minute: random.pick([6000, 300, 100, 0]) ?? 6000 } : {}),
     ...(random.chance(0.1) ? { reset_on_release: random.pick(["none", "state", "relaunch"] as const) ?? "none" } : {}),
     ...(isNewNetwork ? { network: { allowed_hosts: [`${random.id(4)}.example.com`] } } : {}),
-    ...(isNewLaunch ? { stealth: !pool.config.stealth } : {}),
+    ...(isNewLaunch ? { stealth: !pool.spec.stealth } : {}),
   };
   const revision = random.chance(0.1) ? pool.revision - 1 : pool.revision;
   const request = newRequestId();
-  const ask = { revision, write: writeOf(config), isNewLaunch, isNewNetwork, discard, request };
-  const reply = await world.repeatably(() => bed.homes.updatePool(pool.home, ask), (kind) => {
+  const ask = { revision, write: writeOf(spec), isNewLaunch, isNewNetwork, discard, request };
+  const reply = await world.repeatably(() => bed.poolStore.updatePool(pool.partition, ask), (kind) => {
     world.isRefused = kind !== "updated";
     return kind;
   });
-  world.note(`update to ${config.size}${isNewNetwork ? " network" : ""}${isNewLaunch ? " launch" : ""}${discard ? " discard" : ""}: ${reply}`);
+  world.note(`update to ${spec.size}${isNewNetwork ? " network" : ""}${isNewLaunch ? " launch" : ""}${discard ? " discard" : ""}: ${reply}`);
   hold((reply === "updated") === (revision === pool.revision), () => `an update over ${revision} of ${pool.revision} was ${reply}`);
   if (reply !== "updated") return;
-  pool.config = config;
-  pool.revision = (await bed.homes.findPool(pool.home))?.revision ?? 0;
+  pool.spec = spec;
+  pool.revision = (await bed.poolStore.findPool(pool.partition))?.revision ?? 0;
 }
 
 export async function flush(world: World): Promise<void> {
   const { pool } = world;
   if (!pool) return;
   const request = newRequestId();
-  await world.repeatably(() => world.bed.homes.flush(pool.home, request), (kind) => kind);
+  await world.repeatably(() => world.bed.poolStore.flush(pool.partition, request), (kind) => kind);
   world.note("flush");
 }
 
 /** As pool/fill.ts does: room first, then the claim, and the room back where nothing was claimed. Ticks may overlap. */
-export async function planFill(world: World, home: Partition | undefined): Promise<void> {
-  if (!home) return;
+export async function planFill(world: World, partition: Partition | undefined): Promise<void> {
+  if (!partition) return;
   const { bed } = world;
-  const wanted = await bed.homes.wanted(home, 100);
+  const wanted = await bed.poolStore.wanted(partition, 100);
   if (wanted.count === 0) return;
-  const [fleet, { ofNode: ofPool }] = [await NodeCapacities.read(bed.nodes), await bed.homes.spread(home)];
-  const placement = new Placement(fleet, { engine: "chromium", ofPool, ...wanted });
+  const [capacities, { ofNode: ofPool }] = [await NodeCapacities.read(bed.nodes), await bed.poolStore.spread(partition)];
+  const placement = new Placement(capacities, { engine: "chromium", ofPool, ...wanted });
   const candidates: LaunchCandidate[] = [];
   for (let i = 0; i < wanted.count; i += 1) {
-    const candidate = await place(world, home, placement);
+    const candidate = await place(world, partition, placement);
     if (candidate) candidates.push(candidate);
   }
-  world.plans.push({ home, candidates });
+  world.plans.push({ partition, candidates });
 }
 
 export async function claimPlanned(world: World): Promise<void> {
   const { bed } = world;
   const plan = world.random.take(world.plans);
   if (!plan) return;
-  const { home, candidates } = plan;
+  const { partition, candidates } = plan;
   const request = newRequestId();
-  const claimed = await world.repeatably(() => bed.homes.claimLaunches(home, { candidates, request }), (all) => String(all.length));
+  const claimed = await world.repeatably(() => bed.poolStore.claimLaunches(partition, { candidates, request }), (all) => String(all.length));
   world.note(`fill claims ${claimed.length} of ${candidates.length}`);
   for (const { id, node } of candidates) if (!claimed.some((browser) => browser.id === id)) await bed.nodes.freeRoom(node, id);
   if (!world.fails(0.05)) bed.jobs.push(...claimed.flatMap(launchJob));
@@ -115,9 +115,9 @@ export async function claimPlanned(world: World): Promise<void> {
 const launchJob = ({ id: browser, node, claim }: Browser): { kind: "launch"; browser: BrowserId; node: typeof node; claim: NonNullable<typeof claim> }[] =>
   claim ? [{ kind: "launch", browser, node, claim }] : [];
 
-async function place(world: World, home: Partition, placement: Placement): Promise<LaunchCandidate | undefined> {
+async function place(world: World, partition: Partition, placement: Placement): Promise<LaunchCandidate | undefined> {
   const { random } = world;
-  const id = (home + random.id(12)) as BrowserId;
+  const id = (partition + random.id(12)) as BrowserId;
   const node = await placement.reserve(id, 1);
   if (!node) return undefined;
   world.nodeOf.set(id, node);
@@ -126,10 +126,10 @@ async function place(world: World, home: Partition, placement: Placement): Promi
 }
 
 /** The reap tick, as pool/maintenance.ts has it, one part a step. */
-export async function reapHome(world: World, home: Partition | undefined): Promise<void> {
-  if (!home) return;
+export async function reapHome(world: World, partition: Partition | undefined): Promise<void> {
+  if (!partition) return;
   world.cause = { kind: "reap" };
-  const reaped = await world.bed.homes.reap(home);
+  const reaped = await world.bed.poolStore.reap(partition);
   world.note("reap");
   if (!world.fails(0.05)) world.bed.jobs.push(...reaped.launch.flatMap(launchJob));
 }
@@ -141,9 +141,9 @@ export async function reapNode(world: World): Promise<void> {
   if (!node) return;
   world.cause = { kind: "clear", node };
   let found = 0;
-  for (const home of world.homes()) {
-    found += await bed.homes.clearNode(home, { node, why: "node_lost", which: "lost", request: newRequestId() });
-    world.closed.clear(home, node);
+  for (const partition of world.homes()) {
+    found += await bed.poolStore.clearNode(partition, { node, why: "node_lost", which: "lost", request: newRequestId() });
+    world.closed.clear(partition, node);
   }
   world.note(`node ${node} was lost with ${found}`);
   if (found > 0) return;
@@ -166,6 +166,6 @@ export async function recycle(world: World): Promise<void> {
   const { pool, random } = world;
   if (!pool) return;
   const request = newRequestId();
-  const marked = await world.repeatably(() => world.bed.homes.recycle(pool.home, { maxLeases: random.between(4, 12), request }), String);
+  const marked = await world.repeatably(() => world.bed.poolStore.recycle(pool.partition, { maxLeases: random.between(4, 12), request }), String);
   world.note(`recycle marks ${marked}`);
 }

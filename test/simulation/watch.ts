@@ -31,7 +31,7 @@ export class Watch {
   #last = "-";
   #sha = "";
 
-  constructor(private readonly bed: { redis: Redis; project: ProjectId }, readonly home: Partition, private readonly shadow: Shadow) {}
+  constructor(private readonly bed: { redis: Redis; project: ProjectId }, readonly partition: Partition, private readonly shadow: Shadow) {}
 
   /** How far it has read. */
   at(): string {
@@ -45,16 +45,16 @@ export class Watch {
   async look(aged: number): Promise<Seen> {
     const { redis, project } = this.bed;
     this.#sha ||= String(await redis.script("LOAD", script));
-    const keys = parts.map((part) => homeKey(project, this.home, part));
+    const keys = parts.map((part) => homeKey(project, this.partition, part));
     const [entries, counts, pool, at] = (await redis.evalsha(this.#sha, keys.length, ...keys, this.#last)) as [
       [string, string[]][], number[], string[], number,
     ];
     const moves = entries.map(([, fields]) => moveOf(fields));
-    for (const move of moves) this.shadow.apply(this.home, move, at + aged);
+    for (const move of moves) this.shadow.apply(this.partition, move, at + aged);
     const last = entries.at(-1)?.[0];
     if (last) this.#last = `(${last}`;
     const [kind] = pool;
-    if (kind === "") this.shadow.clear(this.home);
+    if (kind === "") this.shadow.clear(this.partition);
     else this.#hold(counts, pool, moves);
     return { at: at + aged, moves, isThere: kind !== "" };
   }
@@ -65,7 +65,7 @@ export class Watch {
     hold(browsers === launching + idle + leased + resetting + retiring, () => `${browsers} records, but the sets hold ${counts.slice(0, 5).join("+")}`);
     hold(leases === leased, () => `${leases} leases, ${leased} leased`);
     for (const [index, name] of browserStates.entries()) {
-      hold(counts[index] === this.shadow.counts(this.home)[name], () => `${name}: ${counts[index]} in Redis, ${this.shadow.counts(this.home)[name]} by the moves`);
+      hold(counts[index] === this.shadow.counts(this.partition)[name], () => `${name}: ${counts[index]} in Redis, ${this.shadow.counts(this.partition)[name]} by the moves`);
     }
     if (kind !== "pool") return;
     // Those of a control that was taken for dead are remembered outside of the queue for a while.
@@ -87,7 +87,7 @@ function moveOf(fields: readonly string[]): Move {
 const unseen: readonly HomePart[] = ["controls", "events"];
 
 /** All that a refused request may not change, as texts. */
-export async function picturesOf(redis: Redis, project: ProjectId, homes: readonly Partition[]): Promise<ReadonlyMap<string, string>> {
-  const keys = homes.flatMap((home) => homeParts.filter((part) => !unseen.includes(part)).map((part) => homeKey(project, home, part)));
+export async function picturesOf(redis: Redis, project: ProjectId, partitions: readonly Partition[]): Promise<ReadonlyMap<string, string>> {
+  const keys = partitions.flatMap((partition) => homeParts.filter((part) => !unseen.includes(part)).map((part) => homeKey(project, partition, part)));
   return new Map(await Promise.all(keys.map(async (key) => [key, await pictureOf(redis, key)] as const)));
 }

@@ -33,7 +33,7 @@ export class World {
   releases: Release[] = [];
   expiries: { browser: BrowserId; lease: LeaseId; registrations: number }[] = [];
   openings: { node: FakeNode; browser: BrowserId; lease: LeaseId }[] = [];
-  plans: { readonly home: Partition; readonly candidates: readonly LaunchCandidate[] }[] = [];
+  plans: { readonly partition: Partition; readonly candidates: readonly LaunchCandidate[] }[] = [];
   inbox: Heard[] = [];
   /** Messages that may come again. */
   heard: Heard[] = [];
@@ -91,8 +91,8 @@ export class World {
     await this.bed.close();
   }
 
-  watch(home: Partition): void {
-    this.#watches.set(home, new Watch(this.bed, home, this.shadow));
+  watch(partition: Partition): void {
+    this.#watches.set(partition, new Watch(this.bed, partition, this.shadow));
   }
 
   watches(): readonly Watch[] {
@@ -104,7 +104,7 @@ export class World {
     this.#watches.clear();
     for (const [watch, at] of watches) {
       watch.backTo(at);
-      this.#watches.set(watch.home, watch);
+      this.#watches.set(watch.partition, watch);
     }
   }
 
@@ -135,8 +135,8 @@ export class World {
     this.isEffectLost = this.fails(0.03);
     // Also on a machine that has little time for this.
     if (this.now - this.beatenAt > beatPeriodMs) await this.beat();
-    const homes = this.homes();
-    const before = this.random.chance(0.03) ? await picturesOf(this.bed.redis, this.bed.project, homes) : undefined;
+    const partitions = this.homes();
+    const before = this.random.chance(0.03) ? await picturesOf(this.bed.redis, this.bed.project, partitions) : undefined;
     await act();
     // What found nothing to act on is no step.
     if (!this.hasActed) return;
@@ -145,7 +145,7 @@ export class World {
     if (!this.isRefused) return;
     hold(moves === 0, () => "a refused request has moved something");
     if (!before) return;
-    const after = await picturesOf(this.bed.redis, this.bed.project, homes);
+    const after = await picturesOf(this.bed.redis, this.bed.project, partitions);
     const changed = [...after].flatMap(([key, picture]) => (before.get(key) === picture ? [] : key));
     hold(changed.length === 0, () => `a refused request has changed ${changed.join()}`);
   }
@@ -153,15 +153,15 @@ export class World {
   async look(): Promise<number> {
     const seen = await Promise.all([...this.#watches.values()].map(async (watch) => ({ watch, ...(await watch.look(this.aged)) })));
     for (const { watch, isThere } of seen) {
-      if (!isThere && watch.home !== onDemandHome && watch.home !== this.pool?.home) this.#forget(watch.home);
+      if (!isThere && watch.partition !== onDemandHome && watch.partition !== this.pool?.partition) this.#forget(watch.partition);
     }
     this.now = Math.max(this.now, ...seen.map(({ at }) => at));
     return seen.reduce((sum, { moves }) => sum + moves.length, 0);
   }
 
-  #forget(home: Partition): void {
-    this.#watches.delete(home);
-    this.#former = [...this.#former, home].slice(-3);
+  #forget(partition: Partition): void {
+    this.#watches.delete(partition);
+    this.#former = [...this.#former, partition].slice(-3);
   }
 
   /** Runs a state-changing call, sometimes twice under its request id, as after a lost reply of Redis. */
@@ -185,7 +185,7 @@ export class World {
     this.beatenAt = this.now;
     const controls = this.controls.filter((control) => control.isAlive && !control.isPaused && !control.isStopped);
     await Promise.all([
-      ...controls.flatMap((control) => [...this.homes(), ...this.#former].map((home) => this.bed.homes.beat(home, control.id))),
+      ...controls.flatMap((control) => [...this.homes(), ...this.#former].map((partition) => this.bed.poolStore.beat(partition, control.id))),
       ...this.nodes.filter(({ isFrozen }) => !isFrozen).map(async (node) => void (node.isNamed = (await this.bed.nodes.beat(this.factsOf(node))).kind === "beaten")),
     ]);
   }
@@ -227,9 +227,9 @@ export class World {
 
   #keys(): readonly string[] {
     const { project } = this.bed;
-    const keys = this.asks.flatMap(({ waiter, home }) => (waiter.key ? [idempotencyKey(project, home, waiter.key)] : []));
+    const keys = this.asks.flatMap(({ waiter, partition }) => (waiter.key ? [idempotencyKey(project, partition, waiter.key)] : []));
     return [
-      ...this.homes().flatMap((home) => homeParts.map((part) => homeKey(project, home, part))),
+      ...this.homes().flatMap((partition) => homeParts.map((part) => homeKey(project, partition, part))),
       ...projectParts.map((part) => projectKey(project, part)), nodesKey("beats"), ...new Set(keys),
       ...[...this.nodes, ...this.deadNodes].flatMap((node) => nodeParts.map((part) => nodeKey(node.id, part))),
     ];
@@ -251,7 +251,7 @@ export class World {
       case "expire": return cause.lease === lease.id && (this.slotOf(lease.browser)?.slot.sockets.size ?? 0) === 0;
       case "end": return cause.browser === lease.browser;
       case "clear": return cause.node === this.nodeOf.get(lease.browser);
-      case "delete": return cause.home === lease.home && why === "pool_deleted";
+      case "delete": return cause.partition === lease.partition && why === "pool_deleted";
       case "reap": return !lease.isOpened && !lease.isConfirmed && (lease.isDoubtful || !this.isClaimed(lease));
     }
   }

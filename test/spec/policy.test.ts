@@ -90,8 +90,8 @@ test("the answer to a policy of very many faults stays short", () => {
 });
 
 describe("WebRTC's own addresses and ports", () => {
-  const faultsOf = (config: ReturnType<typeof createPoolSpec> | ReturnType<typeof createSessionTemplate>): unknown[] =>
-    config.kind === "refused" ? (config.details ?? []).map(({ message }) => message) : [];
+  const faultsOf = (template: ReturnType<typeof createPoolSpec> | ReturnType<typeof createSessionTemplate>): unknown[] =>
+    template.kind === "refused" ? (template.details ?? []).map(({ message }) => message) : [];
   const ofPool = (body: Partial<PoolCreate>): unknown[] => faultsOf(createPoolSpec({ size: 1, ...body }, defaults));
   const ofSession = (body: SessionCreate): unknown[] => faultsOf(createSessionTemplate(body, defaults));
   function ofPatch(current: Partial<PoolCreate>, patch: PoolPatch): unknown[] {

@@ -34,7 +34,7 @@ onBoth("acquire", ({ bed, server }) => {
     test("a worn browser goes last", async () => {
       const pool = await PoolBed.create(bed(), { size: 2 });
       const [worn] = await pool.launch(1, { recycleAt: 1 });
-      await bed().homes.recycle(pool.home, { maxLeases: null, request: request() });
+      await bed().poolStore.recycle(pool.partition, { maxLeases: null, request: request() });
       const [other] = await pool.launch(1);
       expect((await pool.lend()).id).toBe(other);
       expect((await pool.lend()).id).toBe(worn);
@@ -80,17 +80,17 @@ onBoth("acquire", ({ bed, server }) => {
       await pool.age(6000);
       const beating = await pool.ask();
       await pool.launch(1);
-      expect(await bed().homes.findHeld(pool.home, beating.waiter.lease)).toBeDefined();
-      expect(await bed().homes.findHeld(pool.home, silent.waiter.lease)).toBeUndefined();
+      expect(await bed().poolStore.findHeld(pool.partition, beating.waiter.lease)).toBeDefined();
+      expect(await bed().poolStore.findHeld(pool.partition, silent.waiter.lease)).toBeUndefined();
       await pool.beat(controlB);
       await pool.launch(1);
-      expect(await bed().homes.findHeld(pool.home, silent.waiter.lease)).toBeDefined();
+      expect(await bed().poolStore.findHeld(pool.partition, silent.waiter.lease)).toBeDefined();
     });
 
     test("a waiter who withdraws is passed over, and the browser becomes idle", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const { waiter } = await pool.ask();
-      expect(await bed().homes.withdraw(pool.home, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease })).toEqual({ kind: "withdrawn" });
+      expect(await bed().poolStore.withdraw(pool.partition, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease })).toEqual({ kind: "withdrawn" });
       await pool.launch(1);
       expect(await pool.counts()).toMatchObject({ idle: 1, waiting: 0 });
     });
@@ -99,16 +99,16 @@ onBoth("acquire", ({ bed, server }) => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const { waiter } = await pool.ask();
       const [id] = await pool.launch(1);
-      const reply = await bed().homes.withdraw(pool.home, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
+      const reply = await bed().poolStore.withdraw(pool.partition, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
       expect(reply).toMatchObject({ kind: "granted", browser: { id } });
     });
 
     test("waiters of a lost control are forgotten by the reap tick, names given back", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const { waiter } = await pool.ask({ name: "mine" });
-      await bed().projects.reserveName({ kind: "session", name: "mine", owner: waiter.lease, home: pool.home });
+      await bed().projects.reserveName({ kind: "session", name: "mine", owner: waiter.lease, partition: pool.partition });
       await pool.age(6000);
-      await bed().homes.reap(pool.home);
+      await bed().poolStore.reap(pool.partition);
       expect(await pool.counts()).toMatchObject({ waiting: 0 });
       expect(await bed().projects.findName("session", "mine")).toBeUndefined();
     });
@@ -124,13 +124,13 @@ onBoth("acquire", ({ bed, server }) => {
 
     test("missing: a deleted pool, one that never was, and another pool's id on this home", async () => {
       const pool = await PoolBed.create(bed());
-      const other = { ...pool, id: `${pool.home}zzzzzzzzzzzz` };
+      const other = { ...pool, id: `${pool.partition}zzzzzzzzzzzz` };
       const waiter = (await pool.ask({ mayWait: false })).waiter;
       const before = await pool.dump();
-      const asked = await bed().homes.acquire(pool.home, { pool: other.id as typeof pool.id, waiter: { ...waiter, connection: request() }, mayWait: true });
+      const asked = await bed().poolStore.acquire(pool.partition, { pool: other.id as typeof pool.id, waiter: { ...waiter, connection: request() }, mayWait: true });
       expect(asked).toEqual({ kind: "missing" });
       expect(await pool.dump()).toEqual(before);
-      await bed().homes.deletePool(pool.home, { force: false, request: request() });
+      await bed().poolStore.deletePool(pool.partition, { force: false, request: request() });
       expect((await pool.ask()).reply).toEqual({ kind: "missing" });
       expect(await pool.dump()).toEqual({});
     });
@@ -146,7 +146,7 @@ onBoth("acquire", ({ bed, server }) => {
     const pool = await PoolBed.filled(bed(), { size: 2 });
     const { waiter, reply } = await pool.ask();
     const before = await pool.dump();
-    const again = await bed().homes.acquire(pool.home, { pool: pool.id, waiter, mayWait: true });
+    const again = await bed().poolStore.acquire(pool.partition, { pool: pool.id, waiter, mayWait: true });
     expect(again).toEqual(reply);
     expect(await pool.dump()).toEqual(before);
   });
@@ -154,7 +154,7 @@ onBoth("acquire", ({ bed, server }) => {
   test("an answer is that of one script only: an undo under the acquire's request id is carried out", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const { waiter, reply } = await pool.ask();
-    expect(await bed().homes.undo(pool.home, heldOf(reply).lease, waiter.connection)).toBe("undone");
+    expect(await bed().poolStore.undo(pool.partition, heldOf(reply).lease, waiter.connection)).toBe("undone");
   });
 
   test("a lease takes the pool's timeout as it stands at the grant", async () => {

@@ -4,8 +4,8 @@ import { type Held, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { request } from "../support/store/store-bed.js";
 
 onBoth("closed nodes", ({ bed }) => {
-  const drain = (pool: PoolBed, ms = 600_000): Promise<number> => bed().homes.recycle(pool.home, { maxLeases: null, drains: { node: nodeA, ms }, request: request() });
-  const silence = (pool: PoolBed, ms: number): Promise<void> => bed().homes.silenceNode(pool.home, nodeA, ms);
+  const drain = (pool: PoolBed, ms = 600_000): Promise<number> => bed().poolStore.recycle(pool.partition, { maxLeases: null, drains: { node: nodeA, ms }, request: request() });
+  const silence = (pool: PoolBed, ms: number): Promise<void> => bed().poolStore.silenceNode(pool.partition, nodeA, ms);
   /** One browser on each of two nodes, in a pool of two; that of the second is lent. */
   const spread = async (): Promise<{ pool: PoolBed; elsewhere: Held }> => {
     const pool = await PoolBed.create(bed(), { size: 2 });
@@ -62,7 +62,7 @@ onBoth("closed nodes", ({ bed }) => {
     test("lends again when it has started anew", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       await drain(pool, 1000);
-      await bed().homes.clearNode(pool.home, { node: nodeA, why: "drained", which: "lost", request: request() });
+      await bed().poolStore.clearNode(pool.partition, { node: nodeA, why: "drained", which: "lost", request: request() });
       await pool.launch(1);
       expect((await pool.ask()).reply.kind).toBe("granted");
     });
@@ -102,7 +102,7 @@ onBoth("closed nodes", ({ bed }) => {
       await pool.launch(1, { node: nodeB, recycleAt: 1 });
       const old = await pool.lend();
       const [silent = old.id] = await pool.launch(1);
-      await bed().homes.recycle(pool.home, { maxLeases: null, request: request() });
+      await bed().poolStore.recycle(pool.partition, { maxLeases: null, request: request() });
       await silence(pool, 15_000);
       expect(await pool.launch(1, { node: nodeB })).toHaveLength(1);
       expect(await pool.state(silent)).toBe("idle");
@@ -118,7 +118,7 @@ onBoth("closed nodes", ({ bed }) => {
       await silence(pool, 15_000);
       await pool.age(16_000);
       await pool.beat();
-      await bed().homes.reap(pool.home);
+      await bed().poolStore.reap(pool.partition);
       await pool.launch(1, { node: nodeB });
       const lent = [await pool.lend(), await pool.lend()];
       expect(lent.map(({ id }) => id)).toContain(silent);
@@ -129,7 +129,7 @@ onBoth("closed nodes", ({ bed }) => {
       await drain(pool);
       await silence(pool, 15_000);
       await pool.age(16_000);
-      await bed().homes.reap(pool.home);
+      await bed().poolStore.reap(pool.partition);
       const [elsewhere] = await pool.launch(1, { node: nodeB });
       expect((await pool.lend()).id).toBe(elsewhere);
       expect((await pool.ask()).reply.kind).toBe("waiting");
@@ -139,10 +139,10 @@ onBoth("closed nodes", ({ bed }) => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       await pool.update({ size: 2 });
       const [other] = await pool.launch(1, { node: nodeB });
-      for (const node of [nodeA, nodeB]) await bed().homes.recycle(pool.home, { maxLeases: null, drains: { node, ms: 600_000 }, request: request() });
+      for (const node of [nodeA, nodeB]) await bed().poolStore.recycle(pool.partition, { maxLeases: null, drains: { node, ms: 600_000 }, request: request() });
       await silence(pool, 15_000);
       await drain(pool);
-      await bed().homes.recycle(pool.home, { maxLeases: null, drains: { node: nodeB, ms: 600_000 }, request: request() });
+      await bed().poolStore.recycle(pool.partition, { maxLeases: null, drains: { node: nodeB, ms: 600_000 }, request: request() });
       expect((await pool.lend()).id).toBe(other);
       expect((await pool.ask()).reply.kind).toBe("waiting");
     });
@@ -156,7 +156,7 @@ onBoth("closed nodes", ({ bed }) => {
       await pool.age(1000);
       await pool.release(held.find(({ id }) => id === elsewhere) ?? ("" as never));
       await silence(pool, 15_000);
-      expect(await bed().homes.recycle(pool.home, { maxLeases: 1, request: request() })).toBe(2);
+      expect(await bed().poolStore.recycle(pool.partition, { maxLeases: 1, request: request() })).toBe(2);
       expect((await pool.ask()).reply.kind).toBe("granted");
       expect(await Promise.all([there, elsewhere].map((id) => pool.state(id ?? ("" as never))))).toEqual(["idle", "leased"]);
     });

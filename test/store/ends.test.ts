@@ -7,7 +7,7 @@ import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/s
 
 onBoth("ends", ({ bed, server }) => {
   const clearNode = (pool: PoolBed, which: "idle" | "all" | "lost", node = nodeA): Promise<number> =>
-    bed().homes.clearNode(pool.home, { node, why: which === "lost" ? "node_lost" : "drained", which, request: request() });
+    bed().poolStore.clearNode(pool.partition, { node, why: which === "lost" ? "node_lost" : "drained", which, request: request() });
 
   describe("a browser that is over", () => {
     test("takes its lease with it, once", async () => {
@@ -26,7 +26,7 @@ onBoth("ends", ({ bed, server }) => {
       await bed().redis.hset(`remuda:{node-${nodeA}}:room`, held.id, "1 1");
       const ended = await bed().reports.end(held.id, "crashed", "");
       await pool.age(11_000);
-      await bed().homes.reap(pool.home);
+      await bed().poolStore.reap(pool.partition);
       if (ended.kind === "unknown") throw new Error("it was known");
       await bed().reports.gone(held.id, ended.claim);
       expect(await pool.state(held.id)).toBe("retiring");
@@ -39,24 +39,24 @@ onBoth("ends", ({ bed, server }) => {
 
     test("is given up when its node does not answer for two minutes: a node ends what it has no record of", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
-      await bed().homes.flush(pool.home, request());
+      await bed().poolStore.flush(pool.partition, request());
       for (let i = 0; i < 11; i += 1) {
         await pool.age(11_000);
-        await bed().homes.reap(pool.home);
+        await bed().poolStore.reap(pool.partition);
       }
       expect(await pool.browsers()).toMatchObject([{ state: "retiring" }]);
       await pool.age(11_000);
-      await bed().homes.reap(pool.home);
+      await bed().poolStore.reap(pool.partition);
       expect(await pool.browsers()).toEqual([]);
     });
 
     test("is asked for again by the tick as long as nobody answers", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
-      await bed().homes.flush(pool.home, request());
+      await bed().poolStore.flush(pool.partition, request());
       for (let i = 1; i < 4; i += 1) {
         expect(bed().jobs).toHaveLength(i);
         await pool.age(11_000);
-        await bed().homes.reap(pool.home);
+        await bed().poolStore.reap(pool.partition);
       }
     });
   });
@@ -97,16 +97,16 @@ onBoth("ends", ({ bed, server }) => {
     test("a repeat under the same request id changes nothing", async () => {
       const pool = await PoolBed.filled(bed(), { size: 2 });
       const ask = { node: nodeA, why: "node_lost" as const, which: "lost" as const, request: request() };
-      await bed().homes.clearNode(pool.home, ask);
+      await bed().poolStore.clearNode(pool.partition, ask);
       await pool.launch(2);
       const before = await pool.dump();
-      expect(await bed().homes.clearNode(pool.home, ask)).toBe(2);
+      expect(await bed().poolStore.clearNode(pool.partition, ask)).toBe(2);
       expect(await pool.dump()).toEqual(before);
     });
   });
 
   describe("delete-pool", () => {
-    const remove = (pool: PoolBed, force: boolean): Promise<string> => bed().homes.deletePool(pool.home, { force, request: request() });
+    const remove = (pool: PoolBed, force: boolean): Promise<string> => bed().poolStore.deletePool(pool.partition, { force, request: request() });
 
     test("while leased, without force: refused, and nothing changes", async () => {
       const pool = await PoolBed.filled(bed(), { size: 2 });
@@ -120,8 +120,8 @@ onBoth("ends", ({ bed, server }) => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       const held = await pool.lend({ name: "held" });
       const { waiter } = await pool.ask({ name: "waiting" });
-      await bed().projects.reserveName({ kind: "session", name: "held", owner: held.lease, home: pool.home });
-      await bed().projects.reserveName({ kind: "session", name: "waiting", owner: waiter.lease, home: pool.home });
+      await bed().projects.reserveName({ kind: "session", name: "held", owner: held.lease, partition: pool.partition });
+      await bed().projects.reserveName({ kind: "session", name: "waiting", owner: waiter.lease, partition: pool.partition });
       const ear = await openEar(server());
       expect(await remove(pool, true)).toBe("deleted");
       const heard = await ear.heard();
@@ -130,14 +130,14 @@ onBoth("ends", ({ bed, server }) => {
       expect(heard).toContainEqual({ channel: "remuda:node:node-a", message: { kind: "cut", browser: held.id, lease: held.lease, why: "pool_deleted" } });
       expect(await bed().projects.findName("session", "held")).toBeUndefined();
       expect(await bed().projects.findName("session", "waiting")).toBeUndefined();
-      expect(await bed().homes.findPool(pool.home)).toBeUndefined();
+      expect(await bed().poolStore.findPool(pool.partition)).toBeUndefined();
     });
 
     test("leaves no key when the last browser is gone, whatever was going on, and none comes back", async () => {
       const pool = await PoolBed.create(bed(), { size: 6 });
       await pool.launch(4, { recycleAt: 1 });
       await pool.claim(1);
-      await bed().homes.recycle(pool.home, { maxLeases: null, request: request() });
+      await bed().poolStore.recycle(pool.partition, { maxLeases: null, request: request() });
       const [used, keyed] = [await pool.lend(), await pool.lend({ key: "k" })];
       await pool.connect(used);
       await pool.release(used);
@@ -147,10 +147,10 @@ onBoth("ends", ({ bed, server }) => {
       await remove(pool, true);
       await pool.clear();
       await pool.beat();
-      await bed().homes.reap(pool.home);
-      await bed().homes.wanted(pool.home, 5);
+      await bed().poolStore.reap(pool.partition);
+      await bed().poolStore.wanted(pool.partition, 5);
       await pool.claim(2);
-      await bed().homes.recycle(pool.home, { maxLeases: 1, request: request() });
+      await bed().poolStore.recycle(pool.partition, { maxLeases: 1, request: request() });
       const left = Object.keys(await pool.dump()).map((key) => key.replace(/.*\}:/, "").replace(/:.*/, ""));
       expect(new Set(left)).toEqual(new Set(["idempotency"]));
     });
@@ -168,39 +168,39 @@ onBoth("ends", ({ bed, server }) => {
     test("is missing the second time; a repeat under its request id answers the same", async () => {
       const pool = await PoolBed.create(bed());
       const id = request();
-      expect(await bed().homes.deletePool(pool.home, { force: false, request: id })).toBe("deleted");
-      expect(await bed().homes.deletePool(pool.home, { force: false, request: id })).toBe("deleted");
+      expect(await bed().poolStore.deletePool(pool.partition, { force: false, request: id })).toBe("deleted");
+      expect(await bed().poolStore.deletePool(pool.partition, { force: false, request: id })).toBe("deleted");
       expect(await remove(pool, false)).toBe("missing");
-      expect(await bed().homes.flush(pool.home, request())).toBe("missing");
+      expect(await bed().poolStore.flush(pool.partition, request())).toBe("missing");
     });
   });
 
   test("an on-demand session: claimed, granted to its caller, ended, nothing left", async () => {
     const id = request();
     const waiter = { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60 };
-    const created = await bed().homes.createSession(onDemandHome, { candidate: candidateOn(onDemandHome, nodeA), waiter, config: writeOf(poolConfig()).launchConfig });
+    const created = await bed().poolStore.createSession(onDemandHome, { candidate: candidateOn(onDemandHome, nodeA), waiter, template: writeOf(poolConfig()).launchConfig });
     if (created.kind !== "claimed") throw new Error(created.kind);
     const { browser } = created;
     const ear = await openEar(server());
     await bed().reports.launched(browser.id, claimOf(browser), "{}");
     expect(await ear.heard()).toContainEqual(expect.objectContaining({ channel: `remuda:control:${controlA}` }));
     ear.close();
-    expect((await bed().homes.findBrowser(browser.id))?.browser).toMatchObject({ state: "leased", lease: { id: waiter.lease, timeoutSeconds: 60 } });
-    expect(await bed().homes.release(onDemandHome, { browser: browser.id, reuse: true, why: "released", isRetry: false, request: request() })).toBe("released");
-    const found = await bed().homes.findBrowser(browser.id);
+    expect((await bed().poolStore.findBrowser(browser.id))?.browser).toMatchObject({ state: "leased", lease: { id: waiter.lease, timeoutSeconds: 60 } });
+    expect(await bed().poolStore.release(onDemandHome, { browser: browser.id, reuse: true, why: "released", isRetry: false, request: request() })).toBe("released");
+    const found = await bed().poolStore.findBrowser(browser.id);
     if (!found) throw new Error("it is gone");
     expect(found.browser.state).toBe("retiring");
     await bed().reports.gone(browser.id, claimOf(found.browser));
-    expect((await bed().homes.browsers(onDemandHome)).browsers).toEqual([]);
-    expect(await bed().homes.findLaunchConfig(onDemandHome, browser.config)).toBeUndefined();
+    expect((await bed().poolStore.browsers(onDemandHome)).browsers).toEqual([]);
+    expect(await bed().poolStore.findLaunchConfig(onDemandHome, browser.config)).toBeUndefined();
   });
 
   test("reports of browsers that never were are stale", async () => {
     const pool = await PoolBed.create(bed());
-    const id = newBrowserId(pool.home);
+    const id = newBrowserId(pool.partition);
     expect(await bed().reports.launched(id, "1" as never, "{}")).toBe("stale");
     expect(await bed().reports.freed(id, "1" as never)).toBe("stale");
     expect(await bed().reports.end(id, "crashed", "")).toEqual({ kind: "unknown" });
-    expect(await bed().homes.reap(newPoolId().slice(0, 12) as never)).toEqual({ launch: [], isOpen: false });
+    expect(await bed().poolStore.reap(newPoolId().slice(0, 12) as never)).toEqual({ launch: [], isOpen: false });
   });
 });

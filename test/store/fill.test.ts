@@ -10,7 +10,7 @@ const fail = (pool: PoolBed, browser: Browser | undefined, text = "no display"):
   if (!browser) throw new Error("nothing was claimed");
   return pool.bed.reports.launchFailed(browser.id, claimOf(browser), text);
 };
-const wanted = async (pool: PoolBed): Promise<number> => (await pool.bed.homes.wanted(pool.home, 100)).count;
+const wanted = async (pool: PoolBed): Promise<number> => (await pool.bed.poolStore.wanted(pool.partition, 100)).count;
 
 onBoth("fill", ({ bed }) => {
   describe("tokens", () => {
@@ -49,7 +49,7 @@ onBoth("fill", ({ bed }) => {
     test("rate 0 fills nothing but what credit pays for", async () => {
       const pool = await PoolBed.filled(bed(), { size: 2 });
       await pool.update({ fill_rate_per_minute: 0 });
-      await bed().homes.flush(pool.home, request());
+      await bed().poolStore.flush(pool.partition, request());
       expect(await wanted(pool)).toBe(0);
       expect((await pool.found()).fill).toEqual({ reason: "rate_zero" });
       await bed().redis.hset(pool.key("pool"), "credit", 1);
@@ -83,10 +83,10 @@ onBoth("fill", ({ bed }) => {
     test("a repeat under the same request id claims nothing more", async () => {
       const pool = await PoolBed.create(bed(), { size: 3 });
       const id = request();
-      const candidates = [candidateOn(pool.home, nodeA)];
-      const first = await bed().homes.claimLaunches(pool.home, { candidates, request: id });
+      const candidates = [candidateOn(pool.partition, nodeA)];
+      const first = await bed().poolStore.claimLaunches(pool.partition, { candidates, request: id });
       const before = await pool.dump();
-      expect(await bed().homes.claimLaunches(pool.home, { candidates, request: id })).toEqual(first);
+      expect(await bed().poolStore.claimLaunches(pool.partition, { candidates, request: id })).toEqual(first);
       expect(await pool.dump()).toEqual(before);
     });
   });
@@ -104,7 +104,7 @@ onBoth("fill", ({ bed }) => {
       await wanted(pool);
       await pool.claim(2);
       expect((await pool.found()).fill).toEqual({ reason: "capacity" });
-      await bed().homes.wanted(pool.home, 3);
+      await bed().poolStore.wanted(pool.partition, 3);
       await pool.claim(3);
       expect((await pool.found()).fill).toBeUndefined();
     });
@@ -132,7 +132,7 @@ onBoth("fill", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const [browser] = await pool.claim(1);
       await pool.age(61_000);
-      const reaped = await bed().homes.reap(pool.home);
+      const reaped = await bed().poolStore.reap(pool.partition);
       expect(reaped.launch).toMatchObject([{ id: browser?.id }]);
       if (!browser) throw new Error("nothing was claimed");
       expect(await bed().reports.launched(browser.id, claimOf(browser), "{}")).toBe("stale");
@@ -146,7 +146,7 @@ onBoth("fill", ({ bed }) => {
       const [browser] = await pool.claim(1);
       for (let i = 0; i < 3; i += 1) {
         await pool.age(61_000);
-        await bed().homes.reap(pool.home);
+        await bed().poolStore.reap(pool.partition);
       }
       expect(await pool.state(browser?.id ?? ("" as never))).toBe("gone");
       expect(await pool.field("failures")).toBe(1);
@@ -155,7 +155,7 @@ onBoth("fill", ({ bed }) => {
 
   describe("recycling", () => {
     const recycle = (pool: PoolBed, over: { maxLeases?: number; node?: typeof nodeB } = {}): Promise<number> =>
-      bed().homes.recycle(pool.home, { maxLeases: over.maxLeases ?? null, request: request(), ...(over.node ? { drains: { node: over.node, ms: 60_000 } } : {}) });
+      bed().poolStore.recycle(pool.partition, { maxLeases: over.maxLeases ?? null, request: request(), ...(over.node ? { drains: { node: over.node, ms: 60_000 } } : {}) });
 
     test("warms the replacement first, on credit; then the worn one goes", async () => {
       const pool = await PoolBed.create(bed(), { size: 2, fill_rate_per_minute: 100 });
@@ -232,10 +232,10 @@ onBoth("fill", ({ bed }) => {
       await pool.age(launchPickupMs - 1000);
       expect(await bed().reports.beginLaunch(begun.id, claimOf(begun))).toMatchObject({ browser: { id: begun.id, state: "launching" } });
       await pool.age(2000);
-      const reaped = await bed().homes.reap(pool.home);
+      const reaped = await bed().poolStore.reap(pool.partition);
       expect(reaped.launch.map(({ id }) => id)).toEqual([lost.id]);
       await pool.age(launchClaimMs);
-      expect((await bed().homes.reap(pool.home))?.launch.map(({ id }) => id)).toContain(begun.id);
+      expect((await bed().poolStore.reap(pool.partition))?.launch.map(({ id }) => id)).toContain(begun.id);
     });
 
     test("a claim that is not the record's begins nothing", async () => {

@@ -33,8 +33,8 @@ onBoth("an idempotency key", ({ bed, server }) => {
         channel: `remuda:control:${controlB}`, message: expect.objectContaining({ kind: "granted", connection: again.waiter.connection }) as unknown,
       }));
       ear.close();
-      expect((await bed().homes.findHeld(pool.home, first.waiter.lease))?.browser.id).toBe(id);
-      expect(await bed().homes.findHeld(pool.home, second.waiter.lease)).toBeUndefined();
+      expect((await bed().poolStore.findHeld(pool.partition, first.waiter.lease))?.browser.id).toBe(id);
+      expect(await bed().poolStore.findHeld(pool.partition, second.waiter.lease)).toBeUndefined();
     });
 
     test("the connection that lost its place withdraws nothing, before and after the grant", async () => {
@@ -42,9 +42,9 @@ onBoth("an idempotency key", ({ bed, server }) => {
       const first = await pool.ask({ key: "k" });
       await pool.ask({ key: "k" });
       const old = { waiter: first.waiter.id, connection: first.waiter.connection, lease: first.waiter.lease };
-      expect(await bed().homes.withdraw(pool.home, old)).toEqual({ kind: "superseded" });
+      expect(await bed().poolStore.withdraw(pool.partition, old)).toEqual({ kind: "superseded" });
       await pool.launch(1);
-      expect(await bed().homes.withdraw(pool.home, { ...old })).toEqual({ kind: "superseded" });
+      expect(await bed().poolStore.withdraw(pool.partition, { ...old })).toEqual({ kind: "superseded" });
       expect(await pool.counts()).toMatchObject({ leased: 1 });
     });
 
@@ -67,9 +67,9 @@ onBoth("an idempotency key", ({ bed, server }) => {
     test("whose place was given up unserved asks anew", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const { waiter } = await pool.ask({ key: "k" });
-      await bed().homes.withdraw(pool.home, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
+      await bed().poolStore.withdraw(pool.partition, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
       await pool.age(11_000);
-      await bed().homes.reap(pool.home);
+      await bed().poolStore.reap(pool.partition);
       const again = await pool.ask({ key: "k" });
       expect(again.reply).toMatchObject({ kind: "waiting", waiter: again.waiter.id });
     });
@@ -78,24 +78,24 @@ onBoth("an idempotency key", ({ bed, server }) => {
       const pool = await PoolBed.create(bed(), { size: 3 });
       const keyed = await pool.ask({ key: "k" });
       const other = await pool.ask();
-      expect(await bed().homes.withdraw(pool.home, { waiter: keyed.waiter.id, connection: keyed.waiter.connection, lease: keyed.waiter.lease }))
+      expect(await bed().poolStore.withdraw(pool.partition, { waiter: keyed.waiter.id, connection: keyed.waiter.connection, lease: keyed.waiter.lease }))
         .toEqual({ kind: "kept" });
       await pool.launch(1);
-      expect(await bed().homes.findHeld(pool.home, other.waiter.lease)).toBeDefined();
+      expect(await bed().poolStore.findHeld(pool.partition, other.waiter.lease)).toBeDefined();
       await pool.age(9000);
       await pool.beat();
-      await bed().homes.reap(pool.home);
+      await bed().poolStore.reap(pool.partition);
       const third = await pool.ask();
       expect((await pool.ask({ key: "k" })).reply).toMatchObject({ kind: "waiting", waiter: keyed.waiter.id });
       await pool.launch(1);
-      expect(await bed().homes.findHeld(pool.home, keyed.waiter.lease)).toBeDefined();
-      expect(await bed().homes.findHeld(pool.home, third.waiter.lease)).toBeUndefined();
+      expect(await bed().poolStore.findHeld(pool.partition, keyed.waiter.lease)).toBeDefined();
+      expect(await bed().poolStore.findHeld(pool.partition, third.waiter.lease)).toBeUndefined();
     });
 
     test("finds an idle browser at once when its place is taken over", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const { waiter } = await pool.ask({ key: "k" });
-      await bed().homes.withdraw(pool.home, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
+      await bed().poolStore.withdraw(pool.partition, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
       const [id] = await pool.launch(1);
       expect(heldOf((await pool.ask({ key: "k" })).reply)).toMatchObject({ id, lease: waiter.lease });
     });
@@ -103,20 +103,20 @@ onBoth("an idempotency key", ({ bed, server }) => {
     test("still finds its lease when the pool has become unsupported", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       const held = await pool.lend({ key: "k" });
-      await bed().homes.updatePool(pool.home, {
-        revision: 1, write: writeOf(pool.config, ["profile"]), isNewLaunch: false, isNewNetwork: false, discard: false, request: request(),
+      await bed().poolStore.updatePool(pool.partition, {
+        revision: 1, write: writeOf(pool.spec, ["profile"]), isNewLaunch: false, isNewNetwork: false, discard: false, request: request(),
       });
       expect(await pool.lend({ key: "k" })).toMatchObject({ lease: held.lease });
     });
   });
 
   describe("on an on-demand session", () => {
-    const create = async (over: Partial<Waiter> = {}): Promise<{ waiter: Waiter; reply: Awaited<ReturnType<ReturnType<typeof bed>["homes"]["createSession"]>> }> => {
+    const create = async (over: Partial<Waiter> = {}): Promise<{ waiter: Waiter; reply: Awaited<ReturnType<ReturnType<typeof bed>["poolStore"]["createSession"]>> }> => {
       const id = request();
       const waiter: Waiter = { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60, ...over };
-      const { launchConfig: config } = writeOf(poolConfig());
+      const { launchConfig: template } = writeOf(poolConfig());
       const keyed = waiter.key === undefined ? {} : { keyed: { key: waiter.key, body: "body" } };
-      return { waiter, reply: await bed().homes.createSession(onDemandHome, { candidate: candidateOn(onDemandHome, nodeA), waiter, config, ...keyed }) };
+      return { waiter, reply: await bed().poolStore.createSession(onDemandHome, { candidate: candidateOn(onDemandHome, nodeA), waiter, template, ...keyed }) };
     };
     const launchOf = ({ reply }: Awaited<ReturnType<typeof create>>): Promise<"launched" | "stale"> => {
       if (reply.kind !== "claimed") throw new Error(reply.kind);
@@ -126,14 +126,14 @@ onBoth("an idempotency key", ({ bed, server }) => {
     test("a place whose launch failed, and of which no control knows any more, is given up with its name", async () => {
       const first = await create({ name: "mine" });
       if (first.reply.kind !== "claimed") throw new Error(first.reply.kind);
-      await bed().projects.reserveName({ kind: "session", name: "mine", owner: first.waiter.lease, home: onDemandHome });
+      await bed().projects.reserveName({ kind: "session", name: "mine", owner: first.waiter.lease, partition: onDemandHome });
       await bed().reports.launchFailed(first.reply.browser.id, claimOf(first.reply.browser), "no display");
       const standing = () => bed().redis.hexists(homeKey(bed().project, onDemandHome, "waiting"), first.waiter.id);
-      await bed().homes.reap(onDemandHome);
+      await bed().poolStore.reap(onDemandHome);
       expect(await standing()).toBe(1);
       await age(bed().redis, "remuda:*", 61_000);
-      await bed().homes.beat(onDemandHome, controlA);
-      await bed().homes.reap(onDemandHome);
+      await bed().poolStore.beat(onDemandHome, controlA);
+      await bed().poolStore.reap(onDemandHome);
       expect([await standing(), await bed().projects.findName("session", "mine")]).toEqual([0, undefined]);
     });
 
@@ -142,48 +142,48 @@ onBoth("an idempotency key", ({ bed, server }) => {
       expect((await create({ key: "k" })).reply).toMatchObject({ kind: "waiting", waiter: first.waiter.id, lease: first.waiter.lease });
       await launchOf(first);
       expect((await create({ key: "k" })).reply).toMatchObject({ kind: "granted", browser: { lease: { id: first.waiter.lease } } });
-      const held = await bed().homes.findHeld(onDemandHome, first.waiter.lease);
+      const held = await bed().poolStore.findHeld(onDemandHome, first.waiter.lease);
       const id = held?.browser.id ?? ("" as never);
-      await bed().homes.release(onDemandHome, { browser: id, reuse: false, why: "deleted", isRetry: false, request: request() });
+      await bed().poolStore.release(onDemandHome, { browser: id, reuse: false, why: "deleted", isRetry: false, request: request() });
       expect((await create({ key: "k" })).reply).toEqual({ kind: "over" });
-      const found = await bed().homes.findBrowser(id);
+      const found = await bed().poolStore.findBrowser(id);
       if (found) await bed().reports.gone(id, claimOf(found.browser));
-      expect(await bed().homes.findLaunchConfig(onDemandHome, id)).toBeUndefined();
+      expect(await bed().poolStore.findLaunchConfig(onDemandHome, id)).toBeUndefined();
     });
 
     test("keeps a browser whose caller went while it launched for the retry, then lets it go", async () => {
       const first = await create({ key: "k" });
-      await bed().homes.withdraw(onDemandHome, { waiter: first.waiter.id, connection: first.waiter.connection, lease: first.waiter.lease });
+      await bed().poolStore.withdraw(onDemandHome, { waiter: first.waiter.id, connection: first.waiter.connection, lease: first.waiter.lease });
       await launchOf(first);
       expect((await create({ key: "k" })).reply).toMatchObject({ kind: "granted" });
       const second = await create({ key: "other" });
-      await bed().homes.withdraw(onDemandHome, { waiter: second.waiter.id, connection: second.waiter.connection, lease: second.waiter.lease });
+      await bed().poolStore.withdraw(onDemandHome, { waiter: second.waiter.id, connection: second.waiter.connection, lease: second.waiter.lease });
       await launchOf(second);
       await age(bed().redis, `remuda:${bed().project}:{${onDemandHome}}:*`, 11_000);
-      await bed().homes.beat(onDemandHome, controlA);
-      await bed().homes.reap(onDemandHome);
-      expect(await bed().homes.findHeld(onDemandHome, first.waiter.lease)).toBeDefined();
-      expect(await bed().homes.findHeld(onDemandHome, second.waiter.lease)).toBeUndefined();
+      await bed().poolStore.beat(onDemandHome, controlA);
+      await bed().poolStore.reap(onDemandHome);
+      expect(await bed().poolStore.findHeld(onDemandHome, first.waiter.lease)).toBeDefined();
+      expect(await bed().poolStore.findHeld(onDemandHome, second.waiter.lease)).toBeUndefined();
     });
 
     test("without one, a browser whose caller went while it launched is retired", async () => {
       const first = await create();
-      await bed().homes.withdraw(onDemandHome, { waiter: first.waiter.id, connection: first.waiter.connection, lease: first.waiter.lease });
+      await bed().poolStore.withdraw(onDemandHome, { waiter: first.waiter.id, connection: first.waiter.connection, lease: first.waiter.lease });
       await launchOf(first);
-      expect((await bed().homes.browsers(onDemandHome)).browsers).toMatchObject([{ state: "retiring", why: "unwanted" }]);
+      expect((await bed().poolStore.browsers(onDemandHome)).browsers).toMatchObject([{ state: "retiring", why: "unwanted" }]);
     });
 
     test("a further launch is claimed for the place of one that failed, once, and for no place that is another's or was given up", async () => {
       const first = await create({ key: "k" });
       const again = async (): Promise<Awaited<ReturnType<typeof create>>["reply"]> =>
-        await bed().homes.createSession(onDemandHome, { candidate: candidateOn(onDemandHome, nodeB), waiter: first.waiter, config: writeOf(poolConfig()).launchConfig, again: request() });
+        await bed().poolStore.createSession(onDemandHome, { candidate: candidateOn(onDemandHome, nodeB), waiter: first.waiter, template: writeOf(poolConfig()).launchConfig, again: request() });
       expect(await again()).toEqual({ kind: "superseded" });
       if (first.reply.kind === "claimed") await bed().reports.launchFailed(first.reply.browser.id, claimOf(first.reply.browser), "no display");
       const further = await again();
       expect(further).toMatchObject({ kind: "claimed", browser: { node: nodeB }, waiter: first.waiter.id, lease: first.waiter.lease });
       expect(await again()).toEqual({ kind: "superseded" });
       await launchOf({ ...first, reply: further });
-      expect(await bed().homes.findHeld(onDemandHome, first.waiter.lease)).toMatchObject({ browser: { node: nodeB } });
+      expect(await bed().poolStore.findHeld(onDemandHome, first.waiter.lease)).toMatchObject({ browser: { node: nodeB } });
       expect(await again()).toEqual({ kind: "superseded" });
     });
 

@@ -32,12 +32,12 @@ onBoth("a lease", ({ bed }) => {
     const find = findLeaseEnd(bed());
     const [crashed, first] = [await pool.lend(), await pool.lend()];
     await bed().reports.end(crashed.id, "crashed", "SIGSEGV");
-    expect(await bed().homes.findLeaseEnd(crashed.id, crashed.lease)).toBe("crashed");
+    expect(await bed().poolStore.findLeaseEnd(crashed.id, crashed.lease)).toBe("crashed");
     await pool.release(first);
     const second = await pool.lend();
     expect([await find(first.id, first.lease), await find(second.id, second.lease)]).toEqual(["released", undefined]);
     await pool.release(second);
-    await bed().homes.flush(pool.home, request());
+    await bed().poolStore.flush(pool.partition, request());
     expect([await find(first.id, first.lease), await find(second.id, second.lease)]).toEqual(["released", "released"]);
     await pool.clear();
     expect([await find(crashed.id, crashed.lease), await find(crashed.id, newLeaseId())]).toEqual(["crashed", "released"]);
@@ -118,12 +118,12 @@ onBoth("a lease", ({ bed }) => {
       await pool.release(held);
       const first = claimOf(await pool.record(held.id));
       await pool.age(4000);
-      await bed().homes.reap(pool.home);
+      await bed().poolStore.reap(pool.partition);
       const second = claimOf(await pool.record(held.id));
       expect(second).not.toBe(first);
       expect(await bed().reports.freed(held.id, first)).toBe("stale");
       await pool.age(11_000);
-      await bed().homes.reap(pool.home);
+      await bed().poolStore.reap(pool.partition);
       expect(await pool.record(held.id)).toMatchObject({ state: "retiring", why: "reset_failed" });
     });
 
@@ -134,7 +134,7 @@ onBoth("a lease", ({ bed }) => {
         await pool.connect(held);
         await pool.release(held);
         await pool.age(4000);
-        await bed().homes.reap(pool.home);
+        await bed().poolStore.reap(pool.partition);
         expect(await pool.state(held.id)).toBe("resetting");
         await pool.freed(held.id);
       }
@@ -156,14 +156,14 @@ onBoth("a lease", ({ bed }) => {
     test("changes what is said of the lease and gives the old name back", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       const held = await pool.lend({ name: "old" });
-      await bed().projects.reserveName({ kind: "session", name: "old", owner: held.lease, home: pool.home });
+      await bed().projects.reserveName({ kind: "session", name: "old", owner: held.lease, partition: pool.partition });
       const id = request();
       const ask = { browser: held.id, lease: held.lease, change: { set: { name: "new" }, clear: ["tags"], touched: false }, request: id };
-      const touched = await bed().homes.touch(pool.home, ask);
+      const touched = await bed().poolStore.touch(pool.partition, ask);
       expect(touched).toMatchObject({ kind: "touched", browser: { lease: { name: "new", id: held.lease } } });
       expect(await bed().projects.findName("session", "old")).toBeUndefined();
       const before = await pool.dump();
-      expect(await bed().homes.touch(pool.home, ask)).toEqual(touched);
+      expect(await bed().poolStore.touch(pool.partition, ask)).toEqual(touched);
       expect(await pool.dump()).toEqual(before);
     });
 
@@ -173,10 +173,10 @@ onBoth("a lease", ({ bed }) => {
       await pool.release(old);
       const change = { set: { name: "new" }, clear: [], touched: true };
       const before = await pool.dump();
-      expect(await bed().homes.touch(pool.home, { browser: old.id, change, request: request() })).toEqual({ kind: "unknown" });
+      expect(await bed().poolStore.touch(pool.partition, { browser: old.id, change, request: request() })).toEqual({ kind: "unknown" });
       expect(await pool.dump()).toEqual(before);
       await pool.lend();
-      expect(await bed().homes.touch(pool.home, { browser: old.id, lease: old.lease, change, request: request() })).toEqual({ kind: "superseded" });
+      expect(await bed().poolStore.touch(pool.partition, { browser: old.id, lease: old.lease, change, request: request() })).toEqual({ kind: "superseded" });
     });
   });
 
@@ -194,7 +194,7 @@ onBoth("a lease", ({ bed }) => {
   test("leases that end against the holder's will tell the node to cut it off", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
-    await bed().homes.deletePool(pool.home, { force: true, request: request() });
+    await bed().poolStore.deletePool(pool.partition, { force: true, request: request() });
     expect(bed().jobs).toMatchObject([{ kind: "retire", browser: held.id }]);
     expect(bed().ended).toMatchObject([{ why: "pool_deleted" }]);
   });

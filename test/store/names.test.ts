@@ -7,13 +7,13 @@ import { claimOf, request, type StoreBed } from "../support/store/store-bed.js";
 
 const namedPool = async (bed: StoreBed, name: string): Promise<PoolBed> => {
   const pool = await PoolBed.filled(bed, { size: 1, name });
-  await bed.projects.reserveName({ kind: "pool", name, owner: pool.id, home: pool.home });
+  await bed.projects.reserveName({ kind: "pool", name, owner: pool.id, partition: pool.partition });
   return pool;
 };
 
 const rename = async (bed: StoreBed, pool: PoolBed, name: string): Promise<void> => {
-  const { name: old = "" } = pool.config;
-  await bed.projects.reserveName({ kind: "pool", name, owner: pool.id, home: pool.home });
+  const { name: old = "" } = pool.spec;
+  await bed.projects.reserveName({ kind: "pool", name, owner: pool.id, partition: pool.partition });
   await pool.update({ name });
   await bed.projects.freeName({ kind: "pool", name: old, owner: pool.id });
 };
@@ -25,7 +25,7 @@ async function acquireBy(bed: StoreBed, names: PoolNameCache, ref: string): Prom
     if (!pool) continue;
     const id = request();
     const waiter = { id, lease: newLeaseId(), control: controlA, connection: id };
-    const reply = await bed.homes.acquire(pool.home, { pool: pool.id, waiter, mayWait: false, ...(pool.name === undefined ? {} : { name: pool.name }) });
+    const reply = await bed.poolStore.acquire(pool.partition, { pool: pool.id, waiter, mayWait: false, ...(pool.name === undefined ? {} : { name: pool.name }) });
     if (reply.kind === "granted") return pool.id;
   }
   return undefined;

@@ -5,7 +5,7 @@ import { claimOf, request } from "../support/store/store-bed.js";
 
 onBoth("a lease's network", ({ bed }) => {
   const ask = async (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string; proxy?: string }) =>
-    await bed().homes.touch(pool.home, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
+    await bed().poolStore.touch(pool.partition, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
   const leaseOf = async (pool: PoolBed, { id }: Held) => (await pool.record(id)).lease;
   /** What was asked for last; later ones are greater. */
   const wanted = async (pool: PoolBed, held: Held): Promise<number> => (await leaseOf(pool, held))?.networkWanted?.revision ?? 0;
@@ -15,12 +15,12 @@ onBoth("a lease's network", ({ bed }) => {
   test("is in the record when its node says that it is in force, and not before", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
-    const unchanged = await bed().homes.networkChanges(pool.home);
+    const unchanged = await bed().poolStore.networkChanges(pool.partition);
     await ask(pool, held, { allowedHosts: '["a.example"]' });
     expect(await leaseOf(pool, held)).toMatchObject({ networkWanted: { allowedHosts: '["a.example"]' } });
     expect(await leaseOf(pool, held)).not.toHaveProperty("network");
     const revision = await wanted(pool, held);
-    expect(await bed().homes.networkChanges(pool.home)).not.toBe(unchanged);
+    expect(await bed().poolStore.networkChanges(pool.partition)).not.toBe(unchanged);
     expect(await applied(held, revision)).toBe("applied");
     expect(await leaseOf(pool, held)).toMatchObject({ network: { revision, allowedHosts: '["a.example"]' } });
     expect(await leaseOf(pool, held)).not.toHaveProperty("networkWanted");
@@ -30,7 +30,7 @@ onBoth("a lease's network", ({ bed }) => {
   test("a change after a failover that lost the last one is seen by a node that has seen that one, whatever the clocks say", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
-    const changes = () => bed().homes.networkChanges(pool.home);
+    const changes = () => bed().poolStore.networkChanges(pool.partition);
     const snapshot = async () => Object.fromEntries(await Promise.all((await bed().redis.keys("*")).map(async (key) => [key, (await bed().redis.dumpBuffer(key)) as Buffer] as const)));
     // The former primary's clock is an hour ahead.
     const [key = ""] = await bed().redis.keys("*:pool");
@@ -111,7 +111,7 @@ onBoth("a lease's network", ({ bed }) => {
       const tags = JSON.stringify(Object.fromEntries(Array.from({ length: 4 }, (_, at) => [`"${at}"`, "v".repeat(80)])));
       const held = await pool.lend({ name: "n".repeat(255), tags });
       const profile = JSON.stringify({ id: "f".repeat(24), save: true });
-      await bed().homes.touch(pool.home, { browser: held.id, change: { set: { profile }, clear: [], touched: true }, request: request() });
+      await bed().poolStore.touch(pool.partition, { browser: held.id, change: { set: { profile }, clear: [], touched: true }, request: request() });
       await bed().reports.used(held.id, { lease: held.lease, usage });
       await pool.release(held, { reuse: false });
       const most = Object.fromEntries(Object.keys(usage).map((kind) => [kind, 2 ** 50])) as typeof usage;

@@ -8,8 +8,8 @@ import { claimOf, request } from "../support/store/store-bed.js";
 const indexParts = ["places", "generations", "ages", "served", "changed"] as const;
 
 onBoth("the index of browsers", ({ bed }) => {
-  const check = async (pool: PoolBed): Promise<void> => checkIndex(bed(), pool.home, await pool.browsers());
-  const idsOn = async (pool: PoolBed, node: NodeId): Promise<string[]> => (await bed().homes.browsersOf(pool.home, node)).browsers.map(({ id }) => id).toSorted();
+  const check = async (pool: PoolBed): Promise<void> => checkIndex(bed(), pool.partition, await pool.browsers());
+  const idsOn = async (pool: PoolBed, node: NodeId): Promise<string[]> => (await bed().poolStore.browsersOf(pool.partition, node)).browsers.map(({ id }) => id).toSorted();
   const mixed = async (): Promise<PoolBed> => {
     const pool = await PoolBed.create(bed(), { size: 6 });
     await pool.launch(2, { node: nodeA, recycleAt: 1 });
@@ -31,13 +31,13 @@ onBoth("the index of browsers", ({ bed }) => {
     await check(pool);
     await pool.freed(kept.id);
     await pool.update({ headless: false }, { isNewLaunch: true });
-    await bed().homes.recycle(pool.home, { maxLeases: 1, request: request() });
+    await bed().poolStore.recycle(pool.partition, { maxLeases: 1, request: request() });
     await check(pool);
-    await bed().homes.flush(pool.home, request());
+    await bed().poolStore.flush(pool.partition, request());
     await check(pool);
     await pool.clear();
     await check(pool);
-    await bed().homes.clearNode(pool.home, { node: nodeB, why: "node_lost", which: "lost", request: request() });
+    await bed().poolStore.clearNode(pool.partition, { node: nodeB, why: "node_lost", which: "lost", request: request() });
     await check(pool);
     expect(await idsOn(pool, nodeB)).toEqual([]);
   });
@@ -47,24 +47,24 @@ onBoth("the index of browsers", ({ bed }) => {
     const one = await pool.launch(2, { node: "node" as NodeId });
     const other = await pool.launch(2, { node: "node-1" as NodeId });
     expect([await idsOn(pool, "node" as NodeId), await idsOn(pool, "node-1" as NodeId)]).toEqual([one.toSorted(), other.toSorted()]);
-    expect(Object.fromEntries((await bed().homes.spread(pool.home)).ofNode)).toEqual({ node: 2, "node-1": 2 });
+    expect(Object.fromEntries((await bed().poolStore.spread(pool.partition)).ofNode)).toEqual({ node: 2, "node-1": 2 });
   });
 
   test("tells a node in which homes it has browsers", async () => {
     const [pool, other] = [await mixed(), await PoolBed.create(bed(), { size: 1 })];
     await other.launch(1, { node: nodeB });
-    const homesOf = (node: NodeId): Promise<readonly string[]> => bed().homes.homesOf(node, [pool.home, other.home]);
-    expect([await homesOf(nodeA), await homesOf(nodeB), await homesOf("node-c" as NodeId)]).toEqual([[pool.home], [pool.home, other.home], []]);
-    await bed().homes.clearNode(pool.home, { node: nodeB, why: "node_lost", which: "lost", request: request() });
-    expect(await homesOf(nodeB)).toEqual([other.home]);
+    const homesOf = (node: NodeId): Promise<readonly string[]> => bed().poolStore.homesOf(node, [pool.partition, other.partition]);
+    expect([await homesOf(nodeA), await homesOf(nodeB), await homesOf("node-c" as NodeId)]).toEqual([[pool.partition], [pool.partition, other.partition], []]);
+    await bed().poolStore.clearNode(pool.partition, { node: nodeB, why: "node_lost", which: "lost", request: request() });
+    expect(await homesOf(nodeB)).toEqual([other.partition]);
   });
 
   test("a node's browsers are read again when one of them has changed, come or gone, and only then", async () => {
     const pool = await mixed();
-    const read = async (): Promise<readonly object[]> => (await bed().homes.browsersOf(pool.home, nodeA)).browsers;
+    const read = async (): Promise<readonly object[]> => (await bed().poolStore.browsersOf(pool.partition, nodeA)).browsers;
     const first = await read();
     expect(await read()).toBe(first);
-    await bed().homes.flush(pool.home, request());
+    await bed().poolStore.flush(pool.partition, request());
     const flushed = await read();
     expect(flushed).toMatchObject([{ state: "retiring" }, { state: "retiring" }]);
     const retiring = (await pool.browsers()).filter(({ node }) => node === nodeB);
@@ -84,14 +84,14 @@ onBoth("the index of browsers", ({ bed }) => {
     expect([await idsOn(pool, nodeA), await idsOn(pool, nodeB)]).toEqual(before);
     await check(pool);
     await forgetIndex(pool);
-    await bed().homes.reap(pool.home);
+    await bed().poolStore.reap(pool.partition);
     await check(pool);
     expect(await pool.counts()).toMatchObject({ stale: 5 });
     await forgetIndex(pool);
-    expect(await bed().homes.clearNode(pool.home, { node: nodeA, why: "node_lost", which: "lost", request: request() })).toBe(2);
+    expect(await bed().poolStore.clearNode(pool.partition, { node: nodeA, why: "node_lost", which: "lost", request: request() })).toBe(2);
     await check(pool);
     await forgetIndex(pool);
-    expect(await bed().homes.recycle(pool.home, { maxLeases: null, drains: { node: nodeB, ms: 60_000 }, request: request() })).toBe(3);
+    expect(await bed().poolStore.recycle(pool.partition, { maxLeases: null, drains: { node: nodeB, ms: 60_000 }, request: request() })).toBe(3);
     await check(pool);
   });
 
@@ -99,29 +99,29 @@ onBoth("the index of browsers", ({ bed }) => {
     const pool = await mixed();
     const [first, second] = await pool.browsers();
     if (!first || !second) throw new Error("there are no browsers");
-    const added = { ...first, id: `${pool.home}addedbyother` };
+    const added = { ...first, id: `${pool.partition}addedbyother` };
     const move = (): Promise<unknown> => bed().redis.xadd(pool.key("events"), "*", "browser", first.id, "lease", "", "from", "none", "to", "launching", "why", "fill");
     await bed().redis.hset(pool.key("browsers"), added.id, JSON.stringify(added));
     await move();
     // As every fill does that launches: a node that knows its browsers asks for their stamp alone.
-    await bed().homes.spread(pool.home);
+    await bed().poolStore.spread(pool.partition);
     expect(await idsOn(pool, first.node)).toContain(added.id);
     await bed().redis.hdel(pool.key("browsers"), second.id);
     await bed().redis.hset(pool.key("browsers"), first.id, JSON.stringify({ ...first, state: "leased" }));
     await move();
-    await bed().homes.spread(pool.home);
+    await bed().poolStore.spread(pool.partition);
     expect(await idsOn(pool, second.node)).not.toContain(second.id);
-    expect((await bed().homes.browsersOf(pool.home, first.node)).browsers).toContainEqual(expect.objectContaining({ id: first.id, state: "leased" }));
+    expect((await bed().poolStore.browsersOf(pool.partition, first.node)).browsers).toContainEqual(expect.objectContaining({ id: first.id, state: "leased" }));
     await check(pool);
   });
 
   test("leaves nothing of a pool that is deleted", async () => {
     const pool = await mixed();
-    await bed().homes.deletePool(pool.home, { force: true, request: request() });
+    await bed().poolStore.deletePool(pool.partition, { force: true, request: request() });
     await pool.clear();
     expect(await pool.dump()).toEqual({});
-    await bed().homes.beat(pool.home, newControlId());
-    expect(await bed().homes.browsersOf(pool.home, nodeA)).toMatchObject({ browsers: [] });
+    await bed().poolStore.beat(pool.partition, newControlId());
+    expect(await bed().poolStore.browsersOf(pool.partition, nodeA)).toMatchObject({ browsers: [] });
   });
 
   test("leased browsers are listed by their age, the youngest first", async () => {
@@ -130,7 +130,7 @@ onBoth("the index of browsers", ({ bed }) => {
     for (let i = 0; i < 3; i += 1) await pool.lend();
     const all = await pool.browsers();
     const youngest = all.toSorted((one, other) => other.createdAt - one.createdAt || (one.id < other.id ? 1 : -1)).map(({ id, createdAt }) => ({ id, createdAt }));
-    expect(await bed().homes.leased(pool.home, 0, 2)).toEqual(youngest.slice(0, 2));
-    expect(await bed().homes.leased(pool.home, 2, 2)).toEqual(youngest.slice(2));
+    expect(await bed().poolStore.leased(pool.partition, 0, 2)).toEqual(youngest.slice(0, 2));
+    expect(await bed().poolStore.leased(pool.partition, 2, 2)).toEqual(youngest.slice(2));
   });
 });

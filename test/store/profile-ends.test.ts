@@ -8,8 +8,8 @@ import { candidateOn, claimOf, poolConfig, request } from "../support/store/stor
 onBoth("profiles at the end of leases", ({ bed }) => {
   async function onDemand(facts: object) {
     const id = newRequestId();
-    const created = await bed().homes.createSession(onDemandHome, {
-      waiter: { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60 }, config: poolConfig(),
+    const created = await bed().poolStore.createSession(onDemandHome, {
+      waiter: { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60 }, template: poolConfig(),
       candidate: { ...candidateOn(onDemandHome, nodeA), facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB", ...facts }) },
     });
     if (created.kind !== "claimed") throw new Error(created.kind);
@@ -17,20 +17,20 @@ onBoth("profiles at the end of leases", ({ bed }) => {
     return created.browser.id;
   }
   const remove = (browser: Awaited<ReturnType<typeof onDemand>>) =>
-    bed().homes.release(onDemandHome, { browser, reuse: false, why: "deleted", isRetry: false, request: request() });
+    bed().poolStore.release(onDemandHome, { browser, reuse: false, why: "deleted", isRetry: false, request: request() });
 
   test.each([[{ saves: true }, "saving", true], [{ saves: false }, "released", undefined], [{}, "released", undefined]])(
     "the release of an on-demand browser launched with %j answers %s", async (facts, answer, saving) => {
       const browser = await onDemand(facts);
       expect(await remove(browser)).toBe(answer);
-      expect((await bed().homes.findBrowser(browser))?.browser).toMatchObject({ state: "retiring", ...(saving && { saving }) });
-      expect((await bed().homes.findBrowser(browser))?.browser.saving).toBe(saving);
+      expect((await bed().poolStore.findBrowser(browser))?.browser).toMatchObject({ state: "retiring", ...(saving && { saving }) });
+      expect((await bed().poolStore.findBrowser(browser))?.browser.saving).toBe(saving);
     });
 
   test.each([[true, "saving"], [false, "released"]])("a lease whose attached profile is saved: %s answers %s, and a repeat the same", async (save, answer) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
-    await bed().homes.touch(pool.home, {
+    await bed().poolStore.touch(pool.partition, {
       browser: held.id, lease: held.lease, request: request(),
       change: { set: { profile: JSON.stringify({ id: "p", save }) }, clear: [], touched: true, altered: true },
     });
@@ -49,12 +49,12 @@ onBoth("profiles at the end of leases", ({ bed }) => {
     await pool.release(leased);
     const since = (await pool.record(fresh ?? leased.id)).createdAt;
     const once = request();
-    expect(await bed().homes.flush(pool.home, once, since)).toBe("flushed");
-    expect(await bed().homes.flush(pool.home, once, since)).toBe("flushed");
+    expect(await bed().poolStore.flush(pool.partition, once, since)).toBe("flushed");
+    expect(await bed().poolStore.flush(pool.partition, once, since)).toBe("flushed");
     expect(await Promise.all([old, fresh, last].map((id) => pool.state(id ?? leased.id)))).toEqual(["retiring", "idle", "idle"]);
-    expect(await bed().homes.flush(pool.home, request(), since)).toBe("flushed");
+    expect(await bed().poolStore.flush(pool.partition, request(), since)).toBe("flushed");
     expect(await pool.counts()).toMatchObject({ idle: 2 });
-    await bed().homes.flush(pool.home, request());
+    await bed().poolStore.flush(pool.partition, request());
     expect(await pool.counts()).toMatchObject({ idle: 0 });
   });
 });

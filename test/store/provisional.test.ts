@@ -4,11 +4,11 @@ import { controlB, PoolBed } from "../support/store/pool-bed.js";
 import { request } from "../support/store/store-bed.js";
 
 onBoth("a provisional grant", ({ bed }) => {
-  const undo = (pool: PoolBed, lease: Parameters<typeof pool.bed.homes.undo>[1]): Promise<string> => bed().homes.undo(pool.home, lease, request());
+  const undo = (pool: PoolBed, lease: Parameters<typeof pool.bed.poolStore.undo>[1]): Promise<string> => bed().poolStore.undo(pool.partition, lease, request());
   const reapAfter = async (pool: PoolBed, ms: number, isAlive: boolean): Promise<void> => {
     await pool.age(ms);
     if (isAlive) await pool.beat();
-    await bed().homes.reap(pool.home);
+    await bed().poolStore.reap(pool.partition);
   };
 
   test("is undone at once where it has no key: idle again without a reset, served no lease", async () => {
@@ -46,7 +46,7 @@ onBoth("a provisional grant", ({ bed }) => {
   test("that was confirmed is not undone: another connection of its key has it", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend({ key: "k" });
-    await bed().homes.confirm(pool.home, [held.lease]);
+    await bed().poolStore.confirm(pool.partition, [held.lease]);
     await pool.lend({ key: "k" });
     expect(await undo(pool, held.lease)).toBe("opened");
     await reapAfter(pool, 60_000, false);
@@ -102,11 +102,11 @@ onBoth("a provisional grant", ({ bed }) => {
   test("is final once confirmed, and confirming what is over is harmless", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
-    await bed().homes.confirm(pool.home, [held.lease]);
+    await bed().poolStore.confirm(pool.partition, [held.lease]);
     await reapAfter(pool, 60_000, false);
     expect(await pool.state(held.id)).toBe("leased");
     await pool.release(held);
-    await bed().homes.confirm(pool.home, [held.lease]);
+    await bed().poolStore.confirm(pool.partition, [held.lease]);
     expect(await undo(pool, held.lease)).toBe("over");
   });
 
@@ -114,10 +114,10 @@ onBoth("a provisional grant", ({ bed }) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
     const id = request();
-    await bed().homes.undo(pool.home, held.lease, id);
+    await bed().poolStore.undo(pool.partition, held.lease, id);
     const next = await pool.lend();
     const before = await pool.dump();
-    expect(await bed().homes.undo(pool.home, held.lease, id)).toBe("undone");
+    expect(await bed().poolStore.undo(pool.partition, held.lease, id)).toBe("undone");
     expect(await undo(pool, held.lease)).toBe("over");
     expect(await pool.dump()).toEqual(before);
     expect((await pool.record(held.id)).lease?.id).toBe(next.lease);

@@ -12,9 +12,9 @@ const storedOf = (reply: AcquireReply): string => {
 onBoth("a waiter that its pool has forgotten", ({ bed }) => {
   const forgotten = async (pool: PoolBed): Promise<void> => {
     await pool.age(10_000);
-    await bed().homes.reap(pool.home);
+    await bed().poolStore.reap(pool.partition);
   };
-  const rejoin = (pool: PoolBed, ...replies: readonly AcquireReply[]) => bed().homes.rejoin(pool.home, replies.map(storedOf));
+  const rejoin = (pool: PoolBed, ...replies: readonly AcquireReply[]) => bed().poolStore.rejoin(pool.partition, replies.map(storedOf));
 
   test("comes back at its rank: before those who came after it, and behind those who came before", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
@@ -50,9 +50,9 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     const held = await pool.lend();
     const [kept, replaced] = [await pool.ask({ key: "k" }), await pool.ask({ key: "l" })];
     await pool.age(6000);
-    await bed().homes.reap(pool.home);
+    await bed().poolStore.reap(pool.partition);
     await pool.ask({ key: "l" });
-    expect(await bed().homes.standingAmong(pool.home, [kept.waiter.id, replaced.waiter.id])).toEqual([replaced.waiter.id]);
+    expect(await bed().poolStore.standingAmong(pool.partition, [kept.waiter.id, replaced.waiter.id])).toEqual([replaced.waiter.id]);
     expect(await rejoin(pool, kept.reply, replaced.reply)).toEqual(["waiting", "superseded"]);
     await pool.release(held);
     expect((await pool.record(held.id)).lease?.id).toBe(kept.waiter.lease);
@@ -74,7 +74,7 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     const { reply } = await pool.ask();
     await forgotten(pool);
     await pool.age(121_000);
-    await bed().homes.reap(pool.home);
+    await bed().poolStore.reap(pool.partition);
     expect(await rejoin(pool, reply)).toEqual(["over"]);
   });
 
@@ -83,7 +83,7 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     await pool.lend();
     const { reply } = await pool.ask();
     await forgotten(pool);
-    await bed().homes.deletePool(pool.home, { force: true, request: request() });
+    await bed().poolStore.deletePool(pool.partition, { force: true, request: request() });
     expect(await rejoin(pool, reply)).toEqual(["deleted"]);
   });
 
@@ -92,7 +92,7 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     await pool.lend();
     const { waiter, reply } = await pool.ask();
     expect(await rejoin(pool, reply)).toEqual(["waiting"]);
-    expect(await bed().homes.standingAmong(pool.home, [waiter.id])).toEqual([waiter.id]);
+    expect(await bed().poolStore.standingAmong(pool.partition, [waiter.id])).toEqual([waiter.id]);
     expect((await pool.counts()).waiting).toBe(1);
   });
 });

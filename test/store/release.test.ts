@@ -93,7 +93,7 @@ onBoth("release", ({ bed, server }) => {
     test("a browser that a PATCH touched is fenced although no client came", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       const held = await pool.lend();
-      await bed().homes.touch(pool.home, { browser: held.id, change: { set: { viewport: "{}" }, clear: [], touched: true }, request: request() });
+      await bed().poolStore.touch(pool.partition, { browser: held.id, change: { set: { viewport: "{}" }, clear: [], touched: true }, request: request() });
       await pool.release(held);
       expect(await pool.state(held.id)).toBe("resetting");
     });
@@ -101,7 +101,7 @@ onBoth("release", ({ bed, server }) => {
     test("a browser that its holder altered is retired in every mode", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       const held = await pool.lend();
-      await bed().homes.touch(pool.home, { browser: held.id, change: { set: {}, clear: [], touched: true, altered: true }, request: request() });
+      await bed().poolStore.touch(pool.partition, { browser: held.id, change: { set: {}, clear: [], touched: true, altered: true }, request: request() });
       await pool.release(held);
       expect(await pool.record(held.id)).toMatchObject({ state: "retiring", why: "altered" });
     });
@@ -109,7 +109,7 @@ onBoth("release", ({ bed, server }) => {
     test.each([["state", "retiring"], ["none", "resetting"]] as const)("a browser that was given an extension, in a pool that resets %s, is %s, for its next holder too", async (reset, state) => {
       const pool = await PoolBed.filled(bed(), { size: 1, reset_on_release: "none" });
       const held = await pool.lend();
-      await bed().homes.touch(pool.home, { browser: held.id, change: { set: {}, clear: [], touched: true, uploaded: true }, request: request() });
+      await bed().poolStore.touch(pool.partition, { browser: held.id, change: { set: {}, clear: [], touched: true, uploaded: true }, request: request() });
       await pool.release(held);
       await pool.freed(held.id);
       await pool.update({ reset_on_release: reset });
@@ -193,7 +193,7 @@ onBoth("release", ({ bed, server }) => {
   test("the lease's name is given back with it", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend({ name: "mine" });
-    await bed().projects.reserveName({ kind: "session", name: "mine", owner: held.lease, home: pool.home });
+    await bed().projects.reserveName({ kind: "session", name: "mine", owner: held.lease, partition: pool.partition });
     await pool.release(held);
     expect(await bed().projects.findName("session", "mine")).toBeUndefined();
   });

@@ -24,8 +24,8 @@ onBoth("what spans homes", ({ bed }) => {
   describe("names", () => {
     test("one owner at a time; reserving again is harmless; only the owner gives back", async () => {
       const { projects } = bed();
-      const home = homeOf(newPoolId());
-      const ask = { kind: "session" as const, name: "n", home };
+      const partition = homeOf(newPoolId());
+      const ask = { kind: "session" as const, name: "n", partition };
       expect(await projects.reserveName({ ...ask, owner: "a" })).toBeDefined();
       expect(await projects.reserveName({ ...ask, owner: "a" })).toBeDefined();
       expect(await projects.reserveName({ ...ask, owner: "b" })).toBeUndefined();
@@ -40,7 +40,7 @@ onBoth("what spans homes", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 2, name: "pool" });
       await pool.launch(1);
       const { projects } = bed();
-      const reserve = (kind: "pool" | "session", name: string, owner: string): Promise<unknown> => projects.reserveName({ kind, name, owner, home: pool.home });
+      const reserve = (kind: "pool" | "session", name: string, owner: string): Promise<unknown> => projects.reserveName({ kind, name, owner, partition: pool.partition });
       const held = await pool.lend({ name: "held" });
       const { waiter } = await pool.ask({ name: "waiting" });
       await Promise.all([
@@ -95,12 +95,12 @@ onBoth("what spans homes", ({ bed }) => {
 
   describe("pools", () => {
     test("listed once opened; one whose creator died on the way is settled by its record", async () => {
-      const { projects, homes } = bed();
+      const { projects, poolStore } = bed();
       const [made, unmade] = [newPoolId(), newPoolId()];
       await projects.addPool(made);
       await projects.addPool(unmade);
       const pool = await PoolBed.create(bed());
-      await homes.createPool(homeOf(made), { id: made, write: writeOf(pool.config), request: request() });
+      await poolStore.createPool(homeOf(made), { id: made, write: writeOf(pool.spec), request: request() });
       await projects.sweepPools();
       expect(await projects.pools()).toEqual([]);
       expect(await projects.partitions()).toHaveLength(3);
@@ -111,18 +111,18 @@ onBoth("what spans homes", ({ bed }) => {
     });
 
     test("a deleted one is looked after until its home is empty, and its tombstones are kept", async () => {
-      const { projects, homes } = bed();
+      const { projects, poolStore } = bed();
       const pool = await PoolBed.filled(bed(), { size: 1 });
       await projects.openPool(pool.id);
       const held = await pool.lend();
-      await homes.deletePool(pool.home, { force: true, request: request() });
+      await poolStore.deletePool(pool.partition, { force: true, request: request() });
       await projects.dropPool(pool.id);
       expect(await projects.pools()).toEqual([]);
       await projects.sweepPools();
-      expect(await projects.partitions()).toContain(pool.home);
+      expect(await projects.partitions()).toContain(pool.partition);
       await pool.clear();
       await projects.sweepPools();
-      expect(await projects.partitions()).not.toContain(pool.home);
+      expect(await projects.partitions()).not.toContain(pool.partition);
       expect(await projects.findTombstone(held.id)).toMatchObject({ reason: "pool_deleted" });
     });
   });
@@ -166,8 +166,8 @@ onBoth("what spans homes", ({ bed }) => {
   describe("rooms", () => {
     test("by memory and by number; an empty node admits one of any class; a repeat is the same place", async () => {
       const { nodes } = bed();
-      const home = homeOf(newPoolId());
-      const [one, two, three, four] = [newBrowserId(home), newBrowserId(home), newBrowserId(home), newBrowserId(home)];
+      const partition = homeOf(newPoolId());
+      const [one, two, three, four] = [newBrowserId(partition), newBrowserId(partition), newBrowserId(partition), newBrowserId(partition)];
       expect(await nodes.reserveRoom(factsOf(nodeA), { id: one, bytes: 16 * gib })).toBe(true);
       expect(await nodes.reserveRoom(factsOf(nodeA), { id: one, bytes: 16 * gib })).toBe(true);
       expect(await nodes.reserveRoom(factsOf(nodeA), { id: two, bytes: gib })).toBe(false);
@@ -183,7 +183,7 @@ onBoth("what spans homes", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const [browser] = await pool.claim(1);
       await nodes.reserveRoom(factsOf(nodeA), { id: browser?.id ?? ("" as never), bytes: gib });
-      await nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(pool.home), bytes: gib });
+      await nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(pool.partition), bytes: gib });
       await nodes.sweepRooms(nodeA);
       expect((await nodes.occupancy(nodeA)).browsers).toBe(2);
       await later(61_000);

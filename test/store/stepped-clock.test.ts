@@ -11,7 +11,7 @@ const hourMs = 3_600_000;
 /** As after a failover to a machine whose clock is behind: what was stored by the other lies ahead. */
 onBoth("a clock that goes back by an hour", ({ bed }) => {
   const back = (): Promise<void> => age(bed().redis, "remuda:*", -hourMs);
-  const reap = async (pool: PoolBed): Promise<number> => (await bed().homes.reap(pool.home)).launch.length;
+  const reap = async (pool: PoolBed): Promise<number> => (await bed().poolStore.reap(pool.partition)).launch.length;
   /** So much time after the next tick there is another one. */
   const reapAfter = async (pool: PoolBed, ms: number): Promise<number> => {
     await back();
@@ -39,7 +39,7 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     const held = await pool.lend();
     await pool.ask({ control: controlB });
     const { waiter } = await pool.ask({ control: controlB, key: "key" });
-    await bed().homes.withdraw(pool.home, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
+    await bed().poolStore.withdraw(pool.partition, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
     await reapAfter(pool, 31_000);
     expect(await pool.state(held.id)).toBe("idle");
     expect(await pool.counts()).toMatchObject({ waiting: 0 });
@@ -62,7 +62,7 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
 
   test("silences no node longer than its silence is good for", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
-    await bed().homes.silenceNode(pool.home, nodeA, 15_000);
+    await bed().poolStore.silenceNode(pool.partition, nodeA, 15_000);
     await reapAfter(pool, 16_000);
     expect((await pool.ask()).reply.kind).toBe("granted");
   });
@@ -80,7 +80,7 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     await reapAfter(pool, 1000);
     const [seconds] = await bed().redis.time();
-    await bed().homes.flush(pool.home, request(), Number(seconds) * 1000);
+    await bed().poolStore.flush(pool.partition, request(), Number(seconds) * 1000);
     expect(await pool.counts()).toMatchObject({ idle: 0 });
   });
 
@@ -90,7 +90,7 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     await back();
     await reap(pool);
     const held = await pool.lend();
-    await bed().homes.confirm(pool.home, [held.lease]);
+    await bed().poolStore.confirm(pool.partition, [held.lease]);
     await pool.age(121_000);
     expect(await pool.releaseUnnamed(held.id, { isRetry: true })).toBe("released");
   });
@@ -107,8 +107,8 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
   test("keeps no place and no name for what never came to be", async () => {
     const facts = { id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 10, maxBrowsers: 1, isDraining: false, canLaunch: true, engines: [] };
     const pool = await PoolBed.create(bed(), { size: 1 });
-    const place = (): Promise<boolean> => bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.home), bytes: 1 });
-    const name = (owner: string): Promise<unknown> => bed().projects.reserveName({ kind: "session", name: "name", owner, home: pool.home });
+    const place = (): Promise<boolean> => bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.partition), bytes: 1 });
+    const name = (owner: string): Promise<unknown> => bed().projects.reserveName({ kind: "session", name: "name", owner, partition: pool.partition });
     expect([await place(), await name("one")]).toEqual([true, expect.anything()]);
     await back();
     await bed().nodes.sweepRooms(nodeA);
@@ -120,9 +120,9 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     const facts = { id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 10, maxBrowsers: 1, isDraining: false, canLaunch: true, engines: [] };
     const pool = await PoolBed.create(bed(), { size: 1 });
     await bed().nodes.rest(nodeA, 60_000);
-    expect(await bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.home), bytes: 1, isTrial: true })).toBe(false);
+    expect(await bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.partition), bytes: 1, isTrial: true })).toBe(false);
     await back();
-    expect(await bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.home), bytes: 1, isTrial: true })).toBe(true);
+    expect(await bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.partition), bytes: 1, isTrial: true })).toBe(true);
   });
 
   test("finds a node that has died lost, once somebody has listened for long enough, and ticks that have ceased", async () => {

@@ -10,7 +10,7 @@ onBoth("update-pool", ({ bed }) => {
   test("writes over the revision it was merged from; another is `changed` and changes nothing", async () => {
     const pool = await PoolBed.filled(bed(), { size: 2 });
     expect(await pool.update({ timeout_seconds: 90 })).toBe("updated");
-    expect((await pool.found()).config.timeout_seconds).toBe(90);
+    expect((await pool.found()).spec.timeout_seconds).toBe(90);
     pool.revision = 1;
     const before = await pool.dump();
     expect(await pool.update({ size: 1 })).toBe("changed");
@@ -29,7 +29,7 @@ onBoth("update-pool", ({ bed }) => {
 
   test("a deleted pool is missing", async () => {
     const pool = await PoolBed.create(bed());
-    await bed().homes.deletePool(pool.home, { force: false, request: request() });
+    await bed().poolStore.deletePool(pool.partition, { force: false, request: request() });
     expect(await pool.update({ size: 5 })).toBe("missing");
     expect(await pool.dump()).toEqual({});
   });
@@ -72,7 +72,7 @@ onBoth("update-pool", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 4 });
       const [worn] = await pool.launch(1, { recycleAt: 1 });
       await pool.launch(3);
-      await bed().homes.recycle(pool.home, { maxLeases: null, request: request() });
+      await bed().poolStore.recycle(pool.partition, { maxLeases: null, request: request() });
       await pool.claim(1);
       await pool.update({ size: 3 });
       expect(await pool.state(worn ?? ("" as never))).toBe("retiring");
@@ -124,7 +124,7 @@ onBoth("update-pool", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       await pool.update({ network: { allowed_hosts: ["example.com"] } }, { isNewNetwork: true });
       const [browser] = await pool.claim(1);
-      expect(await bed().homes.findLaunchConfig(pool.home, browser?.config ?? "")).toMatchObject({ network: { allowed_hosts: ["example.com"] } });
+      expect(await bed().poolStore.findLaunchConfig(pool.partition, browser?.config ?? "")).toMatchObject({ network: { allowed_hosts: ["example.com"] } });
     });
 
     test("a waiter is not handed a browser launched under the older one", async () => {
@@ -133,31 +133,31 @@ onBoth("update-pool", ({ bed }) => {
       const { waiter } = await pool.ask();
       await pool.update({ network: { allowed_hosts: ["example.com"] } }, { isNewNetwork: true });
       if (browser) await bed().reports.launched(browser.id, claimOf(browser), "{}");
-      expect(await bed().homes.findHeld(pool.home, waiter.lease)).toBeUndefined();
+      expect(await bed().poolStore.findHeld(pool.partition, waiter.lease)).toBeUndefined();
     });
   });
 
   test("a config-stale idle browser stays in service; its configuration is kept as long as a browser names it", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     await pool.update({ stealth: true }, { isNewLaunch: true });
-    await bed().homes.reap(pool.home);
+    await bed().poolStore.reap(pool.partition);
     const held = await pool.lend();
-    expect(await bed().homes.findLaunchConfig(pool.home, held.browser.config)).toMatchObject({ stealth: false });
+    expect(await bed().poolStore.findLaunchConfig(pool.partition, held.browser.config)).toMatchObject({ stealth: false });
     await pool.release(held, { reuse: false });
     await pool.clear();
-    await bed().homes.reap(pool.home);
-    expect(await bed().homes.findLaunchConfig(pool.home, held.browser.config)).toBeUndefined();
+    await bed().poolStore.reap(pool.partition);
+    expect(await bed().poolStore.findLaunchConfig(pool.partition, held.browser.config)).toBeUndefined();
   });
 
   test("flush retires idle ones only; they are replaced at the fill rate, and a repeat flushes nothing more", async () => {
     const pool = await PoolBed.filled(bed(), { size: 3 });
     const held = await pool.lend();
     const id = request();
-    expect(await bed().homes.flush(pool.home, id)).toBe("flushed");
+    expect(await bed().poolStore.flush(pool.partition, id)).toBe("flushed");
     expect(await pool.counts()).toMatchObject({ idle: 0, leased: 1 });
     expect(await pool.field("credit")).toBe(0);
     await pool.launch(2);
-    expect(await bed().homes.flush(pool.home, id)).toBe("flushed");
+    expect(await bed().poolStore.flush(pool.partition, id)).toBe("flushed");
     expect(await pool.counts()).toMatchObject({ idle: 2, leased: 1 });
     expect(await pool.state(held.id)).toBe("leased");
   });
@@ -165,10 +165,10 @@ onBoth("update-pool", ({ bed }) => {
   test("create-pool repeated under its request id changes nothing", async () => {
     const pool = await PoolBed.create(bed());
     const id = request();
-    await bed().homes.createPool(pool.home, { id: pool.id, write: writeOf(pool.config), request: id });
+    await bed().poolStore.createPool(pool.partition, { id: pool.id, write: writeOf(pool.spec), request: id });
     await pool.launch(2);
     const before = await pool.dump();
-    await bed().homes.createPool(pool.home, { id: pool.id, write: writeOf(pool.config), request: id });
+    await bed().poolStore.createPool(pool.partition, { id: pool.id, write: writeOf(pool.spec), request: id });
     expect(await pool.dump()).toEqual(before);
   });
 });

@@ -26,15 +26,15 @@ export async function cookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Coo
 }
 
 /** Of a browser that has ended. What an earlier one has left goes. */
-export async function keepCookies(home: Workspace, cookies: readonly Cookie[]): Promise<void> {
-  const path = fileIn(home);
+export async function keepCookies(workspace: Workspace, cookies: readonly Cookie[]): Promise<void> {
+  const path = fileIn(workspace);
   if (cookies.length === 0) return await rm(path, { recursive: true, force: true });
-  await putForeignFile(path, JSON.stringify(cookies), home.uid);
+  await putForeignFile(path, JSON.stringify(cookies), workspace.uid);
 }
 
 /** Gives the browser that has started there those that it lacks. The file stays as it is: were this start to fail, the next one needs it. */
-export async function giveCookies(home: Workspace, cdp: Cdp): Promise<void> {
-  const kept = await findCookies(fileIn(home));
+export async function giveCookies(workspace: Workspace, cdp: Cdp): Promise<void> {
+  const kept = await findCookies(fileIn(workspace));
   if (kept.length === 0) return;
   const known = new Set((await cdp.send("Storage.getCookies", {})).cookies.map(nameOf));
   const cookies = kept.filter((cookie) => !known.has(nameOf(cookie)));

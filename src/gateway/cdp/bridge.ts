@@ -68,13 +68,13 @@ export class Bridge {
   }
 
   /** Gives a client its root session; `undefined` where there is no such target. Throws when Chromium does not answer. */
-  async join(member: BridgeClient, root: RootTarget): Promise<BridgeConnection | undefined> {
+  async join(bridgeClient: BridgeClient, root: RootTarget): Promise<BridgeConnection | undefined> {
     const control = await this.#open();
     const session = await this.#attach(control, root);
     if (session === undefined) return undefined;
     if (this.#isClosed) throw new Error("the browser is gone");
     const target = root.kind === "target" ? { target: root.target } : {};
-    const seated = this.#sessions.addRoot({ id: session, owner: member, ...target });
+    const seated = this.#sessions.addRoot({ id: session, owner: bridgeClient, ...target });
     return {
       send: (command) => this.#send(seated, command),
       leave: () => this.#leave(seated),
@@ -171,14 +171,14 @@ export class Bridge {
     if (method === "Page.close" && session.target !== undefined) this.#lastPage?.closing(session.target);
   }
 
-  #hold(member: BridgeClient): void {
-    if (this.#waiting.has(member)) return;
-    this.#waiting.add(member);
-    member.wait();
+  #hold(bridgeClient: BridgeClient): void {
+    if (this.#waiting.has(bridgeClient)) return;
+    this.#waiting.add(bridgeClient);
+    bridgeClient.wait();
   }
 
   #proceed(): void {
-    for (const member of this.#waiting) member.proceed();
+    for (const bridgeClient of this.#waiting) bridgeClient.proceed();
     this.#waiting.clear();
   }
 

@@ -6,5 +6,5 @@ import { type Gate, makeGate } from "./gate.js";
 
 /** The rules in force: first what is opened and judged by all of them, then what is refused outright, last what may be rewritten. */
 export const defaultGate: Gate = makeGate([
-  nestedCommandRule((command, surroundings) => defaultGate(command, surroundings)), browserRules, egressRules, fileRules,
+  nestedCommandRule((command, context) => defaultGate(command, context)), browserRules, egressRules, fileRules,
 ]);

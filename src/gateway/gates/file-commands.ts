@@ -21,17 +21,17 @@ for (const [name, treatment] of Object.entries(fileParams)) {
  * Keeps clients away from files of the host: what they name has to lie in the browser's own directories, and `file:` is
  * never opened for them. No file is looked at; a client cannot make links in those directories.
  */
-export const fileRules: Rule = ({ method, params }, surroundings) => {
+export const fileRules: Rule = ({ method, params }, context) => {
   let judged = params;
   for (const { path, treatment } of byMethod.get(method) ?? []) {
-    const verdict = judge[treatment](judged, path, surroundings);
+    const verdict = judge[treatment](judged, path, context);
     if (verdict.kind === "refuse") return verdict;
     if (verdict.kind === "rewrite") judged = verdict.params;
   }
   return judged === params ? pass : { kind: "rewrite", params: judged };
 };
 
-type Judge = (params: Params, path: readonly string[], surroundings: GateContext) => Verdict;
+type Judge = (params: Params, path: readonly string[], context: GateContext) => Verdict;
 
 const judge: Record<FileParam["treatment"], Judge> = {
   reads(params, path, { directories }) {

@@ -53,11 +53,11 @@ export class JudgeThreads {
   }
 
   /** Undefined where it could not be judged: in time, or at all. The message is given away. */
-  judge({ browser, message, surroundings, spent }: MessageToJudge): Promise<Judged | undefined> {
+  judge({ browser, message, context, spent }: MessageToJudge): Promise<Judged | undefined> {
     if (this.#isClosed) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(browser);
-      const one = { task: { message, surroundings }, spent, resolve };
+      const one = { task: { message, context }, spent, resolve };
       if (waiting) waiting.push(one);
       else this.#waiting.set(browser, [one]);
       this.#proceed();

@@ -11,15 +11,15 @@ const judgingPriority = 10;
 /** What judges.ts sends here. */
 export interface Task {
   readonly message: Uint8Array;
-  readonly surroundings: GateContext;
+  readonly context: GateContext;
 }
 
 // Whoever waits for the daemon's main thread goes first.
 if (process.platform === "linux") setPriority(Number(basename(readlinkSync("/proc/thread-self"))), judgingPriority);
 
-parentPort?.on("message", ({ message: { buffer, byteOffset, byteLength }, surroundings }: Task) => {
+parentPort?.on("message", ({ message: { buffer, byteOffset, byteLength }, context }: Task) => {
   const message = Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
-  const judged = judgeAndWrite(message, { gate: defaultGate, surroundings });
+  const judged = judgeAndWrite(message, { gate: defaultGate, context });
   parentPort?.postMessage(judged, transfersOf(judged));
 });
 

@@ -9,14 +9,14 @@ export type Judged =
 
 export interface JudgeContext {
   readonly gate: Gate;
-  readonly surroundings: GateContext;
+  readonly context: GateContext;
 }
 
-export function judgeMessage(message: Buffer, { gate, surroundings }: JudgeContext, shape?: ReturnType<typeof measure>): Judged {
+export function judgeMessage(message: Buffer, { gate, context }: JudgeContext, shape?: ReturnType<typeof measure>): Judged {
   const parsed = parseCommand(message, shape);
   if (parsed.kind === "fault") return parsed;
   const { command } = parsed;
-  return { kind: "command", command, judgement: gate(command, surroundings) };
+  return { kind: "command", command, judgement: gate(command, context) };
 }
 
 /** The same, to be handed to another thread: what goes on is written out, and only what the bridge looks at is left of the params. */

@@ -15,19 +15,19 @@ const onSessionsOnly = new Set([
  * judged goes on, serialised again. Its reply comes back inside an event, whose body is not parsed, so one that is open
  * when its page crashes stays open.
  */
-export const nestedCommandRule = (gate: Gate): Rule => ({ method, params }, surroundings) =>
-  (method === carrier ? judgeCarried(gate, params, surroundings) : pass);
+export const nestedCommandRule = (gate: Gate): Rule => ({ method, params }, context) =>
+  (method === carrier ? judgeCarried(gate, params, context) : pass);
 
-function judgeCarried(gate: Gate, params: Command["params"], surroundings: GateContext): Verdict {
+function judgeCarried(gate: Gate, params: Command["params"], context: GateContext): Verdict {
   const { message } = params;
-  const carriers = (surroundings.carriers ?? 0) + 1;
+  const carriers = (context.carriers ?? 0) + 1;
   if (carriers > mostCarriers) return refuseCommand(`${carrier} is refused: there are more than ${mostCarriers} messages inside each other`);
   if (typeof message !== "string") return refuseCommand(`${carrier} is refused: its message is no text`);
   const parsed = parseCommand(Buffer.from(message));
   if (parsed.kind === "fault") return refuseCommand(`${carrier} is refused: its message is no command (${parsed.reply})`);
   const { command } = parsed;
   if (command.session !== undefined || onSessionsOnly.has(command.method)) return refuseCommand(`${command.method} is refused inside a message: send it on a session of its own`);
-  const judged = gate(command, { ...surroundings, carriers });
+  const judged = gate(command, { ...context, carriers });
   if (judged.kind === "refuse") return judged;
   if (judged.kind === "answer") return refuseCommand(`${command.method} is refused inside a message: send it on a session of its own`);
   return { kind: "rewrite", params: { ...params, message: textOf(judged.command) } };

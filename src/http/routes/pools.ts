@@ -14,7 +14,7 @@ import { pagingHeaders, poolBrowserView, poolView, sessionView, type ViewContext
 
 interface Deps {
   readonly pools: PoolOperations;
-  readonly surroundings: ViewContext;
+  readonly context: ViewContext;
   readonly policyBodyBytes: number;
 }
 
@@ -24,20 +24,20 @@ export function addPools(app: App, deps: Deps): void {
   addLeases(app, deps);
 }
 
-function addReads(app: App, { pools, surroundings }: Deps): void {
+function addReads(app: App, { pools, context }: Deps): void {
   app.get("/browser_pools", {
     schema: { ...operations.listBrowserPools, querystring: PoolQuery },
   }, async ({ query }, reply) => {
     const asked = listQueryOf(query);
     const page = await pools.list(asked);
-    return reply.headers(pagingHeaders(page, asked)).send(page.items.map((item) => poolView(item, surroundings)));
+    return reply.headers(pagingHeaders(page, asked)).send(page.items.map((item) => poolView(item, context)));
   });
 
   app.get("/browser_pools/:id_or_name", {
     schema: { ...operations.getBrowserPool, params: PoolRef },
   }, async ({ params }, reply) => {
     const got = await pools.get(parsePoolRef(params));
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(poolView(got.value, surroundings));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(poolView(got.value, context));
   });
 
   app.get("/browser_pools/:id_or_name/browsers", {
@@ -48,13 +48,13 @@ function addReads(app: App, { pools, surroundings }: Deps): void {
   });
 }
 
-function addWrites(app: App, { pools, surroundings, policyBodyBytes }: Deps): void {
+function addWrites(app: App, { pools, context, policyBodyBytes }: Deps): void {
   app.post("/browser_pools", {
     bodyLimit: policyBodyBytes,
     schema: { ...operations.createBrowserPool, body: PoolCreate },
   }, async (request, reply) => {
     const made = await pools.create(request.body, callerOf(request, reply));
-    return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(poolView(made.value, surroundings));
+    return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(poolView(made.value, context));
   });
 
   app.patch("/browser_pools/:id_or_name", {
@@ -62,7 +62,7 @@ function addWrites(app: App, { pools, surroundings, policyBodyBytes }: Deps): vo
     schema: { ...operations.updateBrowserPool, params: PoolRef, body: PoolPatch },
   }, async (request, reply) => {
     const made = await pools.update(parsePoolRef(request.params), request.body, callerOf(request, reply));
-    return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(poolView(made.value, surroundings));
+    return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(poolView(made.value, context));
   });
 
   app.delete("/browser_pools/:id_or_name", {
@@ -73,7 +73,7 @@ function addWrites(app: App, { pools, surroundings, policyBodyBytes }: Deps): vo
   });
 }
 
-function addLeases(app: App, { pools, surroundings }: Deps): void {
+function addLeases(app: App, { pools, context }: Deps): void {
   app.post("/browser_pools/:id_or_name/acquire", {
     schema: { ...operations.acquireBrowser, params: PoolRef, body: AcquireBody },
   }, async (request, reply) => {
@@ -81,7 +81,7 @@ function addLeases(app: App, { pools, surroundings }: Deps): void {
     if (got.kind === "refused") return sendRefusal(reply, got);
     if (got.kind === "timed-out") return reply.code(204).header("retry-after", "0").send();
     settleWithReply(reply, got);
-    return reply.send(sessionView(got.session, surroundings));
+    return reply.send(sessionView(got.session, context));
   });
 
   app.post("/browser_pools/:id_or_name/release", {

@@ -15,7 +15,7 @@ import { anySessionView, pagingHeaders, sessionView, type ViewContext } from "..
 
 interface Deps {
   readonly sessions: SessionOperations;
-  readonly surroundings: ViewContext;
+  readonly context: ViewContext;
   readonly policyBodyBytes: number;
 }
 
@@ -24,24 +24,24 @@ export function addSessions(app: App, deps: Deps): void {
   addWrites(app, deps);
 }
 
-function addReads(app: App, { sessions, surroundings }: Deps): void {
+function addReads(app: App, { sessions, context }: Deps): void {
   app.get("/browsers", {
     schema: { ...operations.listBrowsers, querystring: SessionQuery },
   }, async ({ query }, reply) => {
     const asked = listQueryOf(query);
     const page = await sessions.list(asked);
-    return reply.headers(pagingHeaders(page, asked)).send(page.items.map((item) => anySessionView(item, surroundings)));
+    return reply.headers(pagingHeaders(page, asked)).send(page.items.map((item) => anySessionView(item, context)));
   });
 
   app.get("/browsers/:id_or_name", {
     schema: { ...operations.getBrowser, params: SessionRef, querystring: SessionGetQuery },
   }, async ({ params, query }, reply) => {
     const got = await sessions.get(parseSessionRef(params), { includeDeleted: query.include_deleted ?? false });
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(anySessionView(got.value, surroundings));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(anySessionView(got.value, context));
   });
 }
 
-function addWrites(app: App, { sessions, surroundings, policyBodyBytes }: Deps): void {
+function addWrites(app: App, { sessions, context, policyBodyBytes }: Deps): void {
   app.post("/browsers", {
     bodyLimit: policyBodyBytes,
     schema: { ...operations.createBrowser, body: SessionCreate },
@@ -49,14 +49,14 @@ function addWrites(app: App, { sessions, surroundings, policyBodyBytes }: Deps):
     const got = await sessions.create(request.body, callerOf(request, reply));
     if (got.kind === "refused") return sendRefusal(reply, got);
     settleWithReply(reply, got);
-    return reply.send(sessionView(got.session, surroundings));
+    return reply.send(sessionView(got.session, context));
   });
 
   app.patch("/browsers/:id_or_name", {
     schema: { ...operations.updateBrowser, params: SessionRef, body: SessionPatch },
   }, async (request, reply) => {
     const got = await sessions.update(parseSessionRef(request.params), request.body, callerOf(request, reply));
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(sessionView(got.value, surroundings));
+    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(sessionView(got.value, context));
   });
 
   app.post("/browsers/:id_or_name/curl", {

@@ -37,9 +37,9 @@ export const poolView = (pool: Pool, { region }: ViewContext): PoolReply => ({
   stale_count: pool.counts.stale,
   waiting_count: pool.counts.waiting,
   ...(pool.fill && { fill: fillView(pool.fill) }),
-  extension_ids: [...(pool.config.extension_ids ?? [])],
-  ...(pool.config.profile_id && { profile_id: pool.config.profile_id }),
-  browser_pool_config: configView(pool.config),
+  extension_ids: [...(pool.spec.extension_ids ?? [])],
+  ...(pool.spec.profile_id && { profile_id: pool.spec.profile_id }),
+  browser_pool_config: configView(pool.spec),
 });
 
 const fillView = ({ reason, fields, last_error }: NonNullable<Pool["fill"]>): NonNullable<PoolReply["fill"]> => ({
@@ -54,9 +54,9 @@ const configFields = [
   "profile", "proxy_id", "refresh_on_profile_update", "reset_on_release", "start_url", "stealth", "timeout_seconds", "viewport",
 ] as const satisfies readonly (keyof PoolSpec)[];
 
-function configView(config: PoolSpec): ConfigReply {
-  const present = configFields.filter((field) => config[field] !== undefined).map((field) => [field, config[field]]);
-  const telemetry = config.telemetry && { telemetry: telemetryView(config.telemetry) };
+function configView(spec: PoolSpec): ConfigReply {
+  const present = configFields.filter((field) => spec[field] !== undefined).map((field) => [field, spec[field]]);
+  const telemetry = spec.telemetry && { telemetry: telemetryView(spec.telemetry) };
   return { ...Object.fromEntries(present), ...telemetry } as ConfigReply;
 }
 
@@ -165,8 +165,8 @@ export const tombstoneView = (dead: Tombstone, { region, links }: ViewContext): 
   reason: dead.reason,
 });
 
-export const anySessionView = (found: SessionOrTombstone, surroundings: ViewContext): SessionReply =>
-  found.kind === "session" ? sessionView(found.session, surroundings) : tombstoneView(found.tombstone, surroundings);
+export const anySessionView = (found: SessionOrTombstone, context: ViewContext): SessionReply =>
+  found.kind === "session" ? sessionView(found.session, context) : tombstoneView(found.tombstone, context);
 
 /** wire-facts.md 1.5: a page that has more without saying where it goes on makes the official client throw. */
 export const pagingHeaders = (page: Page<unknown>, asked: { limit: number; offset: number }): Record<string, string> => ({

@@ -34,18 +34,18 @@ export type Lack = "nothing" | "room" | "something";
 /** What is asked of a home by many and often: none of it reads more records than it answers with. */
 export interface PartitionOverview {
   /** The browsers of one node. While nothing of theirs changes they are read once. */
-  browsersOf(home: Partition, node: NodeId): Promise<BrowsersRead>;
+  browsersOf(partition: Partition, node: NodeId): Promise<BrowsersRead>;
   /** Those of the homes in which a node may have browsers. */
-  homesOf(node: NodeId, homes: readonly Partition[]): Promise<readonly Partition[]>;
+  homesOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]>;
   /** How many browsers of this home each node has. */
-  spread(home: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: Millis }>;
+  spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: Millis }>;
   /** Leased browsers, last created first: `count` of them after the first `from`. */
-  leased(home: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]>;
+  leased(partition: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]>;
   /** The records of at most 1000 browsers; those that are gone are left out. */
-  records(home: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead>;
+  records(partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead>;
   /** Nothing where there is no such pool, or it is deleted; on demand there is none. */
-  findTerms(home: Partition): Promise<PoolSummary | undefined>;
-  counts(home: Partition): Promise<BrowserCounts>;
+  findTerms(partition: Partition): Promise<PoolSummary | undefined>;
+  counts(partition: Partition): Promise<BrowserCounts>;
   /** What a pool lacks, as a few plain commands tell: every pool is asked every second. */
-  lackOf(home: Partition): Promise<Lack>;
+  lackOf(partition: Partition): Promise<Lack>;
 }

@@ -53,7 +53,7 @@ export interface LaunchCandidate {
 }
 
 export interface PoolWrite {
-  readonly config: PoolSpec;
+  readonly spec: PoolSpec;
   readonly launchConfig: LaunchTemplate;
   readonly unsupported: readonly string[];
 }
@@ -92,69 +92,69 @@ export interface LaunchDemand {
 /** Everything that happens inside one home; each method is one atomic script or one read. */
 export interface PoolStore extends PartitionOverview {
   /** `name` is what the caller calls the pool by, where that is not its id: a pool of another name is `missing`. */
-  acquire(home: Partition, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean }): Promise<AcquireReply>;
+  acquire(partition: Partition, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean }): Promise<AcquireReply>;
   /**
    * Without a candidate, where no node has room, only what the key was given before is given again. `again`: a request of a waiter
    * whose launch has failed, and for whose place alone another is claimed.
    */
-  createSession(home: Partition, ask: { candidate?: LaunchCandidate; waiter: Waiter; config: LaunchTemplate; keyed?: IdempotencyKey; again?: RequestId }): Promise<CreateReply>;
-  withdraw(home: Partition, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply>;
+  createSession(partition: Partition, ask: { candidate?: LaunchCandidate; waiter: Waiter; template: LaunchTemplate; keyed?: IdempotencyKey; again?: RequestId }): Promise<CreateReply>;
+  withdraw(partition: Partition, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply>;
   /** What an idempotency key (its digest) was given, if it is remembered. */
-  findKeyed(home: Partition, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined>;
+  findKeyed(partition: Partition, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined>;
   /** Those of the leases that live. */
-  heldAmong(home: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]>;
+  heldAmong(partition: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]>;
   /** The browser of a live lease. */
-  findHeld(home: Partition, lease: LeaseId): Promise<{ browser: Browser; at: Millis } | undefined>;
-  confirm(home: Partition, leases: readonly LeaseId[]): Promise<void>;
-  undo(home: Partition, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over">;
+  findHeld(partition: Partition, lease: LeaseId): Promise<{ browser: Browser; at: Millis } | undefined>;
+  confirm(partition: Partition, leases: readonly LeaseId[]): Promise<void>;
+  undo(partition: Partition, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over">;
   /** `saving`: released, and what its browser leaves is saved as a profile. */
-  release(home: Partition, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere">;
-  touch(home: Partition, ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId }): Promise<
+  release(partition: Partition, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere">;
+  touch(partition: Partition, ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId }): Promise<
     { kind: "touched"; browser: Browser; at: Millis } | { kind: "superseded" | "unknown" }
   >;
   /** Those of the places in line, or with a launch on demand, that are there and are not given up. */
-  standingAmong(home: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
+  standingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
   /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */
-  rejoin(home: Partition, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]>;
+  rejoin(partition: Partition, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]>;
   /** Those whose last lease is over, and whose node has neither cut it nor ended them yet, as far as is known. */
-  unfinished(home: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
+  unfinished(partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
   /** Says that this control lives and looks after its waiters and grants here. */
-  beat(home: Partition, control: ControlId): Promise<void>;
+  beat(partition: Partition, control: ControlId): Promise<void>;
 
-  createPool(home: Partition, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void>;
+  createPool(partition: Partition, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void>;
   updatePool(
-    home: Partition,
+    partition: Partition,
     ask: {
       revision: number; write: PoolWrite; isNewLaunch: boolean; isNewNetwork: boolean; discard: boolean; request: RequestId;
       /** From now on it follows the saves of a profile that it did not follow before. */
       isNewRefresh?: boolean;
     },
   ): Promise<"updated" | "changed" | "missing">;
-  deletePool(home: Partition, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing">;
+  deletePool(partition: Partition, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing">;
   /** Retires idle browsers: all, or those that were claimed before an instant of Redis's time. */
-  flush(home: Partition, request: RequestId, before?: Millis): Promise<"flushed" | "missing">;
-  findPool(home: Partition): Promise<Pool | undefined>;
+  flush(partition: Partition, request: RequestId, before?: Millis): Promise<"flushed" | "missing">;
+  findPool(partition: Partition): Promise<Pool | undefined>;
   /** Redis's time. */
   now(): Promise<Millis>;
 
   findBrowser(id: BrowserId): Promise<{ browser: Browser; at: Millis } | undefined>;
-  browsers(home: Partition): Promise<{ browsers: readonly Browser[]; at: Millis }>;
+  browsers(partition: Partition): Promise<{ browsers: readonly Browser[]; at: Millis }>;
   /** Another text after each change of a lease's network here: who has seen this one knows of every change. */
-  networkChanges(home: Partition): Promise<string>;
+  networkChanges(partition: Partition): Promise<string>;
   /** A launch configuration never changes under its key. */
-  findLaunchConfig(home: Partition, key: string): Promise<LaunchTemplate | undefined>;
+  findLaunchConfig(partition: Partition, key: string): Promise<LaunchTemplate | undefined>;
 
-  wanted(home: Partition, most: number): Promise<LaunchDemand>;
+  wanted(partition: Partition, most: number): Promise<LaunchDemand>;
   /** Nothing is claimed where the pool is no longer at the generation that the candidates were made for. */
   /** `obstacle`: why nodes that could have room launch nothing; shown where capacity holds the pool up. */
   claimLaunches(
-    home: Partition, ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },
+    partition: Partition, ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },
   ): Promise<readonly Browser[]>;
   /** `isOpen`: not of a pool that is deleted, or has never come to be. */
-  reap(home: Partition): Promise<{ launch: readonly Browser[]; isOpen: boolean }>;
+  reap(partition: Partition): Promise<{ launch: readonly Browser[]; isOpen: boolean }>;
   /** With `drains`, marks the browsers of a node that drains for at most so long: none of them is lent while others exist. */
-  recycle(home: Partition, ask: { maxLeases: number | null; drains?: { node: NodeId; ms: Millis }; request: RequestId }): Promise<number>;
+  recycle(partition: Partition, ask: { maxLeases: number | null; drains?: { node: NodeId; ms: Millis }; request: RequestId }): Promise<number>;
   /** Lends no browser of a node that does not answer for so long; with 0 it answers again. */
-  silenceNode(home: Partition, node: NodeId, silentMs: Millis): Promise<void>;
-  clearNode(home: Partition, ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId }): Promise<number>;
+  silenceNode(partition: Partition, node: NodeId, silentMs: Millis): Promise<void>;
+  clearNode(partition: Partition, ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId }): Promise<number>;
 }

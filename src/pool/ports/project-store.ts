@@ -18,9 +18,9 @@ export interface ProjectBounds {
 /** What spans homes: the project's pools and names. Reservations name an owner and are void after a deadline (design.md 4). */
 export interface ProjectStore {
   /** Reserves a name for an owner; undefined where another owner has it. Reserving again is harmless. */
-  reserveName(ask: { kind: "pool" | "session"; name: string; owner: string; home: Partition }): Promise<Reservation | undefined>;
+  reserveName(ask: { kind: "pool" | "session"; name: string; owner: string; partition: Partition }): Promise<Reservation | undefined>;
   freeName(ask: { kind: "pool" | "session"; name: string; owner: string; only?: Reservation }): Promise<void>;
-  findName(kind: "pool" | "session", name: string): Promise<{ owner: string; home: Partition } | undefined>;
+  findName(kind: "pool" | "session", name: string): Promise<{ owner: string; partition: Partition } | undefined>;
   /** Reserves a pool's size within the project's limit. */
   reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<"reserved" | "over" | "many">;
   /** Makes the size that is reserved the one of the pool's record, or gives it back where there is no such pool. */
@@ -32,7 +32,7 @@ export interface ProjectStore {
   dropPool(pool: PoolId): Promise<void>;
   forgetPool(pool: PoolId): Promise<void>;
   /** Does what is left to do for a deleted pool whose deleter has died on the way. */
-  settleHome(home: Partition): Promise<void>;
+  settleHome(partition: Partition): Promise<void>;
   pools(): Promise<readonly PoolId[]>;
   /** Every home with anything in it: open pools, deleted ones not yet empty, on-demand. */
   partitions(): Promise<readonly Partition[]>;

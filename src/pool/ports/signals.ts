@@ -4,18 +4,18 @@ import type { NodeMessage } from "./messages.js";
 
 /** What became known through effects of scripts: for metrics and logs. */
 export interface PoolSignals {
-  "lease.ended": { readonly home: Partition; readonly lease: LeaseId; readonly why: string; readonly hadClient: boolean; readonly heldMs: Millis };
+  "lease.ended": { readonly partition: Partition; readonly lease: LeaseId; readonly why: string; readonly hadClient: boolean; readonly heldMs: Millis };
   /** Its node has been told, if Redis brings it the message. */
   "lease.cut": LeaseCut;
   /** From now on its pool may lack one. */
-  "browser.retiring": { readonly home: Partition };
+  "browser.retiring": { readonly partition: Partition };
   /** The room it had on its node is free. */
-  "browser.gone": { readonly home: Partition; readonly browser: BrowserId };
+  "browser.gone": { readonly partition: Partition; readonly browser: BrowserId };
 }
 
 /** The end of a lease as its node has to hear of it. */
 export interface LeaseCut {
-  readonly home: Partition;
+  readonly partition: Partition;
   readonly node: NodeId;
   readonly message: Extract<NodeMessage, { kind: "fence" | "cut" }>;
 }

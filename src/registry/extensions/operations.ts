@@ -20,7 +20,7 @@ export type PackageCheck = { readonly kind: "sound" } | { readonly kind: "faulty
 export interface ExtensionPorts {
   readonly store: ExtensionStore;
   readonly archives: { put(digest: Digest, path: string): Promise<void>; open(digest: Digest): Promise<Readable> };
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly maxExtensions: number;
   /** Takes the stream to its end; where it cannot, nothing is left of it. */

@@ -18,7 +18,7 @@ export interface SavedStates {
 export interface ProfilePorts {
   readonly store: ProfileStore;
   readonly states: SavedStates;
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly maxProfiles: number;
 }

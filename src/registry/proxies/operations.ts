@@ -19,7 +19,7 @@ interface Keeping {
   readonly seal: Seal;
 }
 export interface ProxyPorts extends Keeping {
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly maxProxies: number;
   readonly log: Log;
@@ -62,10 +62,10 @@ const makeCreate = (ports: ProxyPorts): ProxyOperations["create"] => async (body
  * Refused while a pool names it; sessions keep what they were launched with. A pool that comes to name it at this very moment
  * is left with a proxy that is gone: its launches fail and say so, none goes out another way.
  */
-const makeRemove = ({ store, homes, projects }: ProxyPorts): ProxyOperations["remove"] => async (ref) => {
+const makeRemove = ({ store, poolStore, projects }: ProxyPorts): ProxyOperations["remove"] => async (ref) => {
   const id = findProxyId(ref);
   if (!id || !(await store.find(id))) return refusal("proxy_not_found");
-  const inUse = await refuseInUse({ homes, projects }, "Pools name this proxy", id);
+  const inUse = await refuseInUse({ poolStore, projects }, "Pools name this proxy", id);
   if (inUse) return inUse;
   return (await store.remove(id)) === "missing" ? refusal("proxy_not_found") : done(null);
 };

@@ -9,23 +9,23 @@ interface Batch<Item, Answer> {
 export class Batcher<Item, Answer> {
   readonly #open = new Map<Partition, Batch<Item, Answer>>();
 
-  constructor(private readonly ask: (home: Partition, items: readonly Item[]) => Promise<readonly Answer[]>) {}
+  constructor(private readonly ask: (partition: Partition, items: readonly Item[]) => Promise<readonly Answer[]>) {}
 
-  async add(home: Partition, item: Item): Promise<Answer | undefined> {
-    const { items, answers } = this.#open.get(home) ?? this.#begin(home);
+  async add(partition: Partition, item: Item): Promise<Answer | undefined> {
+    const { items, answers } = this.#open.get(partition) ?? this.#begin(partition);
     const place = items.push(item) - 1;
     return (await answers)[place];
   }
 
-  #begin(home: Partition): Batch<Item, Answer> {
+  #begin(partition: Partition): Batch<Item, Answer> {
     const items: Item[] = [];
     const turn = new Promise<void>((resolve) => void setImmediate(resolve));
     const answers = turn.then(() => {
-      this.#open.delete(home);
-      return this.ask(home, items);
+      this.#open.delete(partition);
+      return this.ask(partition, items);
     });
     const batch = { items, answers };
-    this.#open.set(home, batch);
+    this.#open.set(partition, batch);
     return batch;
   }
 }

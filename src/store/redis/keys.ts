@@ -10,16 +10,16 @@ export type HomePart = (typeof homeParts)[number];
 
 const root = "remuda";
 
-export const homeKey = (project: ProjectId, home: Partition, part: HomePart): string => `${root}:${project}:{${home}}:${part}`;
+export const homeKey = (project: ProjectId, partition: Partition, part: HomePart): string => `${root}:${project}:{${partition}}:${part}`;
 export type HomeKeys = Readonly<Record<HomePart, string>>;
-export const homeKeys = (project: ProjectId, home: Partition): HomeKeys =>
-  Object.fromEntries(homeParts.map((part) => [part, homeKey(project, home, part)])) as HomeKeys;
+export const homeKeys = (project: ProjectId, partition: Partition): HomeKeys =>
+  Object.fromEntries(homeParts.map((part) => [part, homeKey(project, partition, part)])) as HomeKeys;
 /** The first answer to a request: kept a few seconds, for a command that was sent again. */
-export const answerKey = (project: ProjectId, home: Partition, asked: { script: string; request: string }): string =>
-  `${root}:${project}:{${home}}:answer:${asked.script}:${asked.request}`;
+export const answerKey = (project: ProjectId, partition: Partition, asked: { script: string; request: string }): string =>
+  `${root}:${project}:{${partition}}:answer:${asked.script}:${asked.request}`;
 /** What an `Idempotency-Key` was given; `digest` never is the key itself. */
-export const idempotencyKey = (project: ProjectId, home: Partition, digest: string): string =>
-  `${root}:${project}:{${home}}:idempotency:${digest}`;
+export const idempotencyKey = (project: ProjectId, partition: Partition, digest: string): string =>
+  `${root}:${project}:{${partition}}:idempotency:${digest}`;
 
 export const projectParts = ["pools", "names", "sizes", "tombstones", "tombs", "tombNames", "proxies", "proxyNames", "profiles", "profileNames", "extensions", "extensionNames"] as const;
 export type ProjectPart = (typeof projectParts)[number];

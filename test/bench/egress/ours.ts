@@ -17,7 +17,7 @@ const egress = await Egress.open(
   },
   {
     settings: { connectMs: 10_000, idleMs: 600_000, maxConnections: 512, bytesPerSecond: null, headerBytes: 16_384 },
-    resolve: makeResolve({ clock: systemClock, limitMs: 5000 }), own: makeReservedEndpoints([]), clock: systemClock, log: silent,
+    resolve: makeResolve({ clock: systemClock, limitMs: 5000 }), reserved: makeReservedEndpoints([]), clock: systemClock, log: silent,
     meter: { request: () => {}, carried: () => {} },
   },
 );

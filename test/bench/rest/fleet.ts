@@ -22,14 +22,14 @@ const opened = openConfig({ packageRoot: import.meta.dirname });
 if (opened.kind === "refused") throw new Error(opened.faults.join("; "));
 const never = new AbortController().signal;
 setMaxListeners(0, never);
-const surroundings: DaemonContext = {
+const context: DaemonContext = {
   log, clock: systemClock, stopping: never, hurry: never, redisUrl: new Secret(url), fail: (error) => { throw error; },
 };
 
 const nodes: SimulatedNode[] = [];
 // Spread over one period, as the nodes of a fleet are that were started by people.
 for (let started = 0; started < nodeCount; started += 1) {
-  nodes.push(await startNode(opened.config, surroundings));
+  nodes.push(await startNode(opened.config, context));
   await pause(systemClock, opened.config.node.expirePeriodMs / nodeCount);
 }
 const ears = new Redis(url);

@@ -23,23 +23,23 @@ const memoryBytes = 2 ** 40;
 /** All that a node asks of Redis, for browsers that are simulated. */
 export interface SimulatedNode {
   readonly id: NodeId;
-  readonly contact: RedisContact;
+  readonly redisContact: RedisContact;
   /** As after SIGTERM: leases may end, what is idle is replaced elsewhere. */
   drain(): void;
 }
 
-function slotsOf({ homes, reports }: Stores, { clock, log, hurry }: DaemonContext): Slots {
-  const saving = new ProfileSaver({
+function slotsOf({ poolStore, reports }: Stores, { clock, log, hurry }: DaemonContext): Slots {
+  const profileSaver = new ProfileSaver({
     profiles: { save: async () => Promise.reject(new Error("nothing is saved here")) }, pack: () => { throw new Error("nothing is packed here"); },
     saved: async () => {}, meter: { profileSaved() {} }, clock, log, limitMs: 1000, hurriedMs: 1000, hurry, parallelSaves: 1,
   });
   const egress = {
     settings: { connectMs: 1000, idleMs: 600_000, maxConnections: 1, bytesPerSecond: null, headerBytes: 1024 },
-    resolve: async () => [], own: makeReservedEndpoints([]), clock, log, meter: { request() {}, carried() {} },
+    resolve: async () => [], reserved: makeReservedEndpoints([]), clock, log, meter: { request() {}, carried() {} },
   };
   return new Slots({
-    homes, reports, saving, clock, log, parallelLaunches: 100, launchLimitMs: 90_000, maxBrowsers: 10_000, maxBytes: memoryBytes, furnishing: () => undefined,
-    openDoor: (browser, config) => BrowserEgress.open(browser, config, {
+    poolStore, reports, profileSaver, clock, log, parallelLaunches: 100, launchLimitMs: 90_000, maxBrowsers: 10_000, maxBytes: memoryBytes, furnishing: () => undefined,
+    openDoor: (browser, template) => BrowserEgress.open(browser, template, {
       privateHosts: [], privateHostsCeiling: [], allowedProbeUrl: null, log, meter: { opened() {}, closed() {} },
       openUpstream: async () => undefined, openListener: async () => silentListener(), egress,
     }),
@@ -52,15 +52,15 @@ function slotsOf({ homes, reports }: Stores, { clock, log, hurry }: DaemonContex
 }
 
 /** What agent.ts wires, but for Chromium and its clients. */
-export async function startNode(config: Config, surroundings: DaemonContext): Promise<SimulatedNode> {
-  const { clock, log } = surroundings;
-  const { state } = openStores(config, surroundings);
-  await state.contact();
-  const { homes, reports, projects, nodes, wire } = state;
+export async function startNode(config: Config, context: DaemonContext): Promise<SimulatedNode> {
+  const { clock, log } = context;
+  const { stores } = openStores(config, context);
+  await stores.contact();
+  const { poolStore, reports, projects, nodes, messages } = stores;
   const node = newNodeId();
-  const slots = slotsOf(state, surroundings);
-  const networks = new NetworkSync({ homes, reports, clock, log });
-  const drain = new Drain({ node, homes, projects, nodes, slots, clock, log });
+  const slots = slotsOf(stores, context);
+  const networkSync = new NetworkSync({ poolStore, reports, clock, log });
+  const drain = new Drain({ node, poolStore, projects, nodes, slots, clock, log });
   let isDraining = false;
   const beat = (): Promise<unknown> =>
     nodes.beat({ id: node, host: "127.0.0.1", port: 1, memoryBytes, maxBrowsers: browsersPerNode, isDraining, canLaunch: true, engines: ["chromium"] });
@@ -71,21 +71,21 @@ export async function startNode(config: Config, surroundings: DaemonContext): Pr
     const slot = slots.find(message.browser);
     if (slot && message.kind === "fence") return void (await reports.freed(slot.id, message.claim));
     if (!slot || message.kind !== "ask" || message.what.kind !== "network") return;
-    const ok = await networks.sync(slot, message.what.revision);
-    await wire.toControl(message.control, { kind: "answer", question: message.question, ok });
+    const ok = await networkSync.sync(slot, message.what.revision);
+    await messages.toControl(message.control, { kind: "answer", question: message.question, ok });
   };
-  await listenAsNode(state.ear, node, { onMessage: (message) => void hear(message).catch(onFault) });
-  await startWorker(state.queueOptions, node, async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)));
+  await listenAsNode(stores.listenerParts, node, { onMessage: (message) => void hear(message).catch(onFault) });
+  await startWorker(stores.queueOptions, node, async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)));
   const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
-  const contact = new RedisContact({ node, slots, homes, networks, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
-  const succession = new LeaseHandover({ slots, homes, reports, networks, log });
-  new Reconciler({ node, nodes, slots, homes, projects, reports, succession, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs }).start();
+  const redisContact = new RedisContact({ node, slots, poolStore, networkSync, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
+  const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
+  new Reconciler({ node, nodes, slots, poolStore, projects, reports, handover, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs }).start();
   clock.every(beatPeriodMs, () => void beat().catch(onFault));
   return {
-    id: node, contact,
+    id: node, redisContact,
     drain: () => {
       isDraining = true;
-      void beat().then(() => drain.wait(600_000, surroundings.hurry)).catch(onFault);
+      void beat().then(() => drain.wait(600_000, context.hurry)).catch(onFault);
     },
   };
 }

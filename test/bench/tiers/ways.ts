@@ -25,7 +25,7 @@ export interface Tier extends Way {
 export function tiersOf(namespaces: Namespaces, { canary }: BrowserHost): readonly Tier[] {
   const parts: EgressParts = {
     settings: { connectMs: 10_000, idleMs: 600_000, maxConnections: 512, bytesPerSecond: null, headerBytes: 256 * 1024 },
-    resolve: makeResolve({ clock: systemClock, limitMs: 10_000 }), own: makeReservedEndpoints([{ host: "127.0.0.1", port: canary.port }]),
+    resolve: makeResolve({ clock: systemClock, limitMs: 10_000 }), reserved: makeReservedEndpoints([{ host: "127.0.0.1", port: canary.port }]),
     clock: systemClock, log: silentLog, meter: { request() {}, carried() {} },
   };
   const open = (browser: BrowserId, listener: Listener): Promise<Egress> =>

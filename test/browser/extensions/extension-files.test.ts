@@ -98,8 +98,8 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("in %s, a
     const chromium = await launchChromium(spec, host);
     expect(await chromium.load([await writeReader(nextRoom(chromium))], limitMs)).toEqual({ kind: "loaded" });
     expectNothing(await triesOf(chromium));
-    const left = await chromium.stopAndKeep(limitMs);
-    const again = await launchChromium({ ...spec, furnish: async () => left.extensions }, host, { adopt: left });
+    const keptWorkspace = await chromium.stopAndKeep(limitMs);
+    const again = await launchChromium({ ...spec, furnish: async () => keptWorkspace.extensions }, host, { adopt: keptWorkspace });
     expectNothing(await triesOf(again));
     await again.close(limitMs);
   });

@@ -79,8 +79,8 @@ describe.each(modes)("%s", (_, headless) => {
     expect((await effectIn(first, false)).stopped).toBe("reached");
     site.requests.splice(0);
 
-    const left = await first.stopAndKeep(limitMs);
-    const second = await launchChromium({ ...spec, furnish: async () => [added] }, host, { adopt: left });
+    const keptWorkspace = await first.stopAndKeep(limitMs);
+    const second = await launchChromium({ ...spec, furnish: async () => [added] }, host, { adopt: keptWorkspace });
     expect(await effectIn(second)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
     const again = await second.stopAndKeep(limitMs);
     expect(again.extensions).toEqual([added]);

@@ -58,9 +58,9 @@ test.each(kinds)("%s: what a page stored is kept however slow the process is tha
   // It answers for as long as it has not been asked to exit.
   for (let probes = 0; probes < 20; probes += 1) await first.probe(10_000).catch(() => first.exited);
   for (const writer of writers) if (await isLiving(writer)) process.kill(writer, "SIGCONT");
-  const left = await leaving;
-  const tar = await buffer(packProfile(left));
-  await left.discard();
+  const keptWorkspace = await leaving;
+  const tar = await buffer(packProfile(keptWorkspace));
+  await keptWorkspace.discard();
   const furnish: FillWorkspace = async (room) => {
     await unpackProfile(Readable.from([tar]), room, { maxBytes: 2 ** 30, maxFiles: 10_000 });
     return [];

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await Promise.all(started.splice(0).map((chromium) => chromium.kill()));
-  await Promise.all(lefts.splice(0).map((left) => left.discard()));
+  await Promise.all(lefts.splice(0).map((keptWorkspace) => keptWorkspace.discard()));
 });
 afterAll(async () => {
   expect(await takeCensus(host.scratchDirectory, new Set())).toEqual(nothing);
@@ -59,9 +59,9 @@ async function open(chromium: Chromium, path: string): Promise<{ client: PipeCli
 }
 
 async function leave(chromium: Chromium): Promise<KeptWorkspace> {
-  const left = await chromium.stopAndKeep(limitMs);
-  lefts.push(left);
-  return left;
+  const keptWorkspace = await chromium.stopAndKeep(limitMs);
+  lefts.push(keptWorkspace);
+  return keptWorkspace;
 }
 
 async function namesIn(tar: Buffer): Promise<string[]> {
@@ -80,8 +80,8 @@ async function livedIn(spec: LaunchSpec): Promise<{ tar: Buffer; uid: number | n
   const chromium = await start(spec);
   const { client, session } = await open(chromium, "/login");
   await client.evaluate(moveIn, session);
-  const left = await leave(chromium);
-  return { tar: await buffer(packProfile(left)), uid: left.uid };
+  const keptWorkspace = await leave(chromium);
+  return { tar: await buffer(packProfile(keptWorkspace)), uid: keptWorkspace.uid };
 }
 
 describe.each(kinds)("%s", (_, given) => {
@@ -107,9 +107,9 @@ describe.each(kinds)("%s", (_, given) => {
   test("a login is in it also where Chromium's process ended before its cookies were written down", async () => {
     const first = await start(launchSpec(given));
     await open(first, "/login");
-    const left = await leave(first);
-    await Promise.all(["Cookies", "Cookies-journal"].map((name) => rm(join(left.directories.profile, "Default", name), { force: true })));
-    const tar = await buffer(packProfile(left));
+    const keptWorkspace = await leave(first);
+    await Promise.all(["Cookies", "Cookies-journal"].map((name) => rm(join(keptWorkspace.directories.profile, "Default", name), { force: true })));
+    const tar = await buffer(packProfile(keptWorkspace));
     const second = await start(launchSpec({ ...given, furnish: from(tar) }));
     const { client, session } = await open(second, "/");
     expect(await client.evaluate("document.title", session)).toBe("welcome back");

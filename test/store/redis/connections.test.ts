@@ -86,12 +86,12 @@ test("a subscription whose connection has died hears again, and says that it may
   const parts = { store, clock: systemClock, log: silentLog, limitMs, connect: () => connectForMessages(options()) };
   const ears = await listenAsNode(parts, nodeA, { onMessage: (given) => void heard.push(given), onAgain: () => (agains += 1) });
   onTestFinished(() => ears.close());
-  const wire = new RedisMessages(store);
-  await wire.toNode(nodeA, message);
+  const messages = new RedisMessages(store);
+  await messages.toNode(nodeA, message);
   await until("the first", () => heard.length === 1);
   proxy.freeze("subscriptions");
   await until("it listens again", () => agains === 1);
-  await wire.toNode(nodeA, message);
+  await messages.toNode(nodeA, message);
   await until("the second", () => heard.length === 2);
 });
 
@@ -105,9 +105,9 @@ test("a subscription on a Redis that nobody speaks to any more follows those who
   const ears = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs, connect }, nodeA, { onMessage: (given) => void heard.push(given) });
   onTestFinished(() => ears.close());
   place = proxy.url;
-  const wire = new RedisMessages(store);
+  const messages = new RedisMessages(store);
   await until("it hears", async () => {
-    await wire.toNode(nodeA, message);
+    await messages.toNode(nodeA, message);
     return heard.length > 0;
   });
 });

@@ -43,7 +43,7 @@ export async function openTestEgress(tier: Tier, rules: Rules, { canary }: Pick<
   const settings = { connectMs: 2_000, idleMs: 60_000, maxConnections: 100, bytesPerSecond: null, headerBytes: 65_536 };
   const egress = await Egress.open({ browser: newBrowserId(onDemandHome), rules, listener: await openListener(tier) }, {
     settings, clock: systemClock, log: silentLog, resolve: makeResolve({ clock: systemClock, limitMs: 2_000 }),
-    own: { isOwn: (_address, port) => port === canary.port },
+    reserved: { isOwn: (_address, port) => port === canary.port },
     meter: { request() {}, carried() {} },
   });
   const { proxyUrl, namespace, userNamespace } = egress;

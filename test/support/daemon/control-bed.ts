@@ -35,41 +35,41 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   const server = await startRedis();
   const bed: StoreBed = await openStoreBed(server, { project, limits: { maxSessions: options.maxSessions ?? null } });
   const broken: Broken = new Set();
-  const homes = failing<PoolStore>(bed.homes, broken);
+  const poolStore = failing<PoolStore>(bed.poolStore, broken);
   const projects = failing<ProjectStore>(bed.projects, broken);
   const jobs = failing<Jobs>({ add: async (more) => void bed.jobs.push(...more) }, broken);
   const control = newControlId();
   const clock = new DrivenClock();
-  const desk = new Waiters(clock);
-  const grants = new Grants(control, { homes, projects, desk, clock, log: silentLog, beatPeriodMs: 1000 });
+  const waiters = new Waiters(clock);
+  const grants = new Grants(control, { poolStore, projects, waiters, clock, log: silentLog, beatPeriodMs: 1000 });
   const messages: ControlMessage[] = [];
   const connect = () => connectForMessages({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 });
   const ears = await listenAsControl({ store: bed.store, clock: systemClock, log: silentLog, limitMs: 10_000, connect }, control, {
     onMessage: (message) => {
       messages.push(message);
-      if (message.kind !== "answer") deliver({ desk, grants }, message);
+      if (message.kind !== "answer") deliver({ waiters, grants }, message);
     },
   });
   const refs: References = { proxies: bed.proxies, profiles: bed.profiles, extensions: bed.extensions };
-  const configs = new SessionReader(homes, refs);
-  const lending = { homes, projects, desk, grants, configs, control };
+  const configs = new SessionReader(poolStore, refs);
+  const lending = { poolStore, projects, waiters, grants, configs, control };
   const defaults = { fillRatePerMinute: 6000, maxFillRatePerMinute: null, engine: "chromium" as const, privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
-  const poolPorts = { homes, projects, ...refs, defaults, region: "us-east", maxPoolSize: 1000, pooledSessions: 20, maxPools: 10, kick() {} };
+  const poolPorts = { poolStore, projects, ...refs, defaults, region: "us-east", maxPoolSize: 1000, pooledSessions: 20, maxPools: 10, kick() {} };
   const asked: unknown[] = [];
   let nodeAnswer: NodeReply["kind"] = "done";
   let nodeText: string | undefined;
   let whileAsked: (browser: Browser) => Promise<unknown> = async () => {};
   const sessionPorts = {
-    homes, projects, configs, reports: failing<NodeReports>(bed.reports, broken), ...refs, restartLimitMs: 35_000,
+    poolStore, projects, configs, reports: failing<NodeReports>(bed.reports, broken), ...refs, restartLimitMs: 35_000,
     askNode: async (browser: Browser, what: unknown) => {
       asked.push(what);
       await whileAsked(browser);
       return nodeAnswer === "failed" && nodeText !== undefined ? { kind: nodeAnswer, text: nodeText } : { kind: nodeAnswer };
     },
   };
-  const ending = { homes, projects, retryWindowMs: 120_000, clock, saveWaitMs: 30_000 };
+  const ending = { poolStore, projects, retryWindowMs: 120_000, clock, saveWaitMs: 30_000 };
   return {
-    bed, broken, clock, desk, grants, messages, asked, control,
+    bed, broken, clock, waiters, grants, messages, asked, control,
     answerOfNode: (answer: typeof nodeAnswer, text?: string) => {
       nodeAnswer = answer;
       nodeText = text;
@@ -81,10 +81,10 @@ export async function openControlBed(project: string, options: { maxSessions?: n
     release: makeRelease(ending), remove: makeRemoveSession(ending),
     createPool: makeCreatePool(poolPorts), updatePool: makeUpdatePool(poolPorts), removePool: makeRemovePool(poolPorts), getPool: makeGetPool(poolPorts),
     updateSession: makeUpdateSession(sessionPorts), getSession: makeGetSession(sessionPorts),
-    listSessions: makeListSessions({ homes, projects, configs, profiles: bed.profiles, region: "us-east" }),
-    waiting: async (pool: PoolId) => (await bed.homes.findPool(homeOf(pool)))?.counts.waiting ?? 0,
+    listSessions: makeListSessions({ poolStore, projects, configs, profiles: bed.profiles, region: "us-east" }),
+    waiting: async (pool: PoolId) => (await bed.poolStore.findPool(homeOf(pool)))?.counts.waiting ?? 0,
     async close() {
-      desk.close();
+      waiters.close();
       broken.clear();
       await grants.close();
       ears.close();

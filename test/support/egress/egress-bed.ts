@@ -46,7 +46,7 @@ export async function openEgress(rules: Rules, { settings = {}, parts = {}, list
   const outcomes: string[] = [];
   const carried = { sent: 0, received: 0 };
   const egress = await Egress.open({ browser: newBrowserId(onDemandHome), rules, listener }, {
-    settings: { ...egressSettings, ...settings }, resolve: resolveBy({}), own: makeReservedEndpoints([]), clock: systemClock, log,
+    settings: { ...egressSettings, ...settings }, resolve: resolveBy({}), reserved: makeReservedEndpoints([]), clock: systemClock, log,
     meter: { request: (_, outcome) => void outcomes.push(outcome), carried: (_, direction, bytes) => void (carried[direction] += bytes) },
     ...parts,
   });

@@ -16,7 +16,7 @@ export const poolConfig: PoolSpec = {
 };
 export const pool: Pool = {
   id: "poolpoolpoolpoolpoolpool" as PoolId, name: "herd", createdAt: 1_700_000_000_000, revision: 1, generation: 3, networkGeneration: 1,
-  config: poolConfig,
+  spec: poolConfig,
   counts: { launching: 1, idle: 2, leased: 3, resetting: 4, stale: 5, waiting: 6 },
 };
 export const session: Session = {

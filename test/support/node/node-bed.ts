@@ -39,22 +39,22 @@ import { claimOf, openStoreBed, type StoreBed } from "../store/store-bed.js";
 /** A node's slots over a real store and fake Chromium processes, unless real ones are asked for; a test says which calls of the store fail. */
 export interface NodeBed {
   readonly makings: MakingsBed;
-  readonly fence: LeaseCommands;
-  readonly succession: LeaseHandover;
-  readonly keeping: Reconciler;
+  readonly leaseCommands: LeaseCommands;
+  readonly handover: LeaseHandover;
+  readonly reconciler: Reconciler;
   readonly uploads: ExtensionUploads;
-  readonly changing: ChangeSession;
+  readonly changeSession: ChangeSession;
   readonly host: BrowserHost;
   readonly saves: { readonly outcomes: SaveOutcome[]; readonly told: string[] };
   readonly bed: StoreBed;
   readonly broken: Broken;
   readonly slots: Slots;
-  readonly networks: NetworkSync;
+  readonly networkSync: NetworkSync;
   readonly launched: Chromium[];
   readonly fake: FakeChromium;
   /** Moves the time on by which the node looks after its browsers. */
   readonly clock: DrivenClock;
-  readonly homes: PoolStore;
+  readonly poolStore: PoolStore;
   launch(browser: Browser): Promise<void>;
   close(): Promise<void>;
 }
@@ -73,33 +73,33 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   const host: BrowserHost = await openTestHost(isReal ? {} : { named: { chromium: fake.executable, "headless-shell": fake.executable }, readablePaths: readableByFakes });
   const broken: Broken = new Set();
   const launched: Chromium[] = [];
-  const homes = failing<PoolStore>(bed.homes, broken);
+  const poolStore = failing<PoolStore>(bed.poolStore, broken);
   const reports = failing<NodeReports>(bed.reports, broken);
   const clock = new DrivenClock();
-  const networks = new NetworkSync({ homes, reports, clock, log: silentLog });
-  const own = makeReservedEndpoints([{ host: "127.0.0.1", port: host.canary.port }]);
+  const networkSync = new NetworkSync({ poolStore, reports, clock, log: silentLog });
+  const reserved = makeReservedEndpoints([{ host: "127.0.0.1", port: host.canary.port }]);
   const makings = await openMakingsBed(bed);
   const saves: { outcomes: SaveOutcome[]; told: string[] } = { outcomes: [], told: [] };
-  const saving = new ProfileSaver({
+  const profileSaver = new ProfileSaver({
     profiles: failing(makings.archives, broken), pack: packProfile, saved: async (profile) => void saves.told.push(profile), clock: systemClock, log: silentLog,
     meter: { profileSaved: (outcome) => void saves.outcomes.push(outcome) }, limitMs: saveLimitMs, hurriedMs: 5000, hurry: new AbortController().signal, parallelSaves: 2,
   });
   const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, { maxFiles: 100, maxUnpackedBytes: 2 ** 20 });
-  const furnishing = new BrowserAssets({
+  const assets = new BrowserAssets({
     ...makings, log: silentLog, unpackExtension: unpack,
     unpackProfile: (tar, room) => unpackProfile(tar, room, { maxBytes: 2 ** 30, maxFiles: 10_000 }),
   });
   const slots = new Slots({
-    saving, furnishing: (config) => furnishing.of(config),
-    openDoor: (browser, config) => BrowserEgress.open(browser, config, {
+    profileSaver, furnishing: (template) => assets.of(template),
+    openDoor: (browser, template) => BrowserEgress.open(browser, template, {
       privateHosts: ["127.0.0.0/8"], privateHostsCeiling: [], allowedProbeUrl: null, log: silentLog, meter: { opened() {}, closed() {} }, openUpstream: async () => undefined,
       openListener: async () => openPort(),
       egress: {
         settings: { connectMs: 2000, idleMs: 60_000, maxConnections: 100, bytesPerSecond: null, headerBytes: 65_536 },
-        resolve: makeResolve({ clock: systemClock, limitMs: 2000 }), own, clock: systemClock, log: silentLog, meter: { request() {}, carried() {} },
+        resolve: makeResolve({ clock: systemClock, limitMs: 2000 }), reserved, clock: systemClock, log: silentLog, meter: { request() {}, carried() {} },
       },
     }),
-    homes, reports, clock: systemClock, log: silentLog, parallelLaunches: 4, launchLimitMs: 90_000, maxBrowsers: 10, maxBytes: 2 ** 40, ...limits,
+    poolStore, reports, clock: systemClock, log: silentLog, parallelLaunches: 4, launchLimitMs: 90_000, maxBrowsers: 10, maxBytes: 2 ** 40, ...limits,
     async launch(spec, { onAnswer, ...options }) {
       await before();
       const chromium = await launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) });
@@ -110,20 +110,20 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
     meter: { launched() {}, failed() {} }, health: { launched() {}, failed() {} },
   });
   const restarts = new Restarts({ slots, clock: systemClock, log: silentLog });
-  const uploads = new ExtensionUploads({ homes, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });
-  const changing = new ChangeSession({ attaching: new AttachProfile({ furnishing, restarts, log: silentLog }), networks, log: silentLog });
-  const succession = new LeaseHandover({ slots, homes, reports, networks, log: silentLog });
-  const fence = new LeaseCommands({ slots, homes, reports, log: silentLog, networks, succession, uploads, changing, resetLimitMs: 5000, answer: async () => {} });
-  const contact = new RedisContact({ node: nodeA, slots, homes, networks, clock, log: silentLog, limitMs: 4000, isolatedMs: 120_000 });
-  const keeping = new Reconciler({
-    node: nodeA, nodes: bed.nodes, slots, homes, projects: failing(bed.projects, broken), reports, succession, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
+  const uploads = new ExtensionUploads({ poolStore, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });
+  const changeSession = new ChangeSession({ attachProfile: new AttachProfile({ assets, restarts, log: silentLog }), networkSync, log: silentLog });
+  const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log: silentLog });
+  const leaseCommands = new LeaseCommands({ slots, poolStore, reports, log: silentLog, networkSync, handover, uploads, changeSession, resetLimitMs: 5000, answer: async () => {} });
+  const redisContact = new RedisContact({ node: nodeA, slots, poolStore, networkSync, clock, log: silentLog, limitMs: 4000, isolatedMs: 120_000 });
+  const reconciler = new Reconciler({
+    node: nodeA, nodes: bed.nodes, slots, poolStore, projects: failing(bed.projects, broken), reports, handover, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
   });
-  const stopKeeping = keeping.start();
+  const stopKeeping = reconciler.start();
   return {
-    makings, fence, succession, keeping, uploads, changing, host, saves, bed, broken, slots, networks, launched, fake, clock, homes,
+    makings, leaseCommands, handover, reconciler, uploads, changeSession, host, saves, bed, broken, slots, networkSync, launched, fake, clock, poolStore,
     launch: (browser) => slots.launch({ kind: "launch", node: nodeA, browser: browser.id, claim: claimOf(browser) }),
     async close() {
-      contact.close();
+      redisContact.close();
       stopKeeping();
       await slots.close();
       const left = await takeCensus(host.scratchDirectory, new Set(launched.map(({ isolation }) => isolation.uid ?? -1)));

@@ -6,8 +6,8 @@ import type { StoreBed } from "./store-bed.js";
 type Indexed = Browser & { readonly worn?: boolean; readonly recycleAt?: number };
 
 /** What of the index is not as the records say; undefined where all is. */
-export async function indexFault({ redis, project }: Pick<StoreBed, "redis" | "project">, home: Partition, browsers: readonly Browser[]): Promise<string | undefined> {
-  const key = (part: HomePart): string => homeKey(project, home, part);
+export async function indexFault({ redis, project }: Pick<StoreBed, "redis" | "project">, partition: Partition, browsers: readonly Browser[]): Promise<string | undefined> {
+  const key = (part: HomePart): string => homeKey(project, partition, part);
   const inService = (browsers as readonly Indexed[]).filter(({ state }) => state !== "retiring");
   const fresh = inService.filter(({ worn }) => !worn);
   const [places, generations, ages, changed] = await Promise.all([
@@ -26,7 +26,7 @@ export async function indexFault({ redis, project }: Pick<StoreBed, "redis" | "p
     ?? differ("changed", changed.filter((field) => field !== "moves made"), [...new Set(browsers.map(({ node }) => node))]);
 }
 
-export async function checkIndex(bed: Pick<StoreBed, "redis" | "project">, home: Partition, browsers: readonly Browser[]): Promise<void> {
-  const fault = await indexFault(bed, home, browsers);
-  if (fault !== undefined) throw new Error(`the index of ${home} is not what the records say: ${fault}`);
+export async function checkIndex(bed: Pick<StoreBed, "redis" | "project">, partition: Partition, browsers: readonly Browser[]): Promise<void> {
+  const fault = await indexFault(bed, partition, browsers);
+  if (fault !== undefined) throw new Error(`the index of ${partition} is not what the records say: ${fault}`);
 }

@@ -32,29 +32,29 @@ interface AskOptions extends Partial<Waiter> {
 
 /** One pool, seen as a test wants to see it. */
 export class PoolBed {
-  readonly home: Partition;
+  readonly partition: Partition;
   revision = 1;
 
-  private constructor(readonly bed: StoreBed, readonly id: PoolId, public config: PoolSpec) {
-    this.home = homeOf(id);
+  private constructor(readonly bed: StoreBed, readonly id: PoolId, public spec: PoolSpec) {
+    this.partition = homeOf(id);
   }
 
   static async create(bed: StoreBed, over: Partial<PoolSpec> = {}, unsupported: readonly string[] = []): Promise<PoolBed> {
     const pool = new PoolBed(bed, newPoolId(), poolConfig(over));
-    await bed.homes.createPool(pool.home, { id: pool.id, write: writeOf(pool.config, unsupported), request: request() });
+    await bed.poolStore.createPool(pool.partition, { id: pool.id, write: writeOf(pool.spec, unsupported), request: request() });
     return pool;
   }
 
   /** A pool whose browsers are all idle. */
   static async filled(bed: StoreBed, over: Partial<PoolSpec> = {}): Promise<PoolBed> {
     const pool = await PoolBed.create(bed, over);
-    await pool.launch(pool.config.size);
+    await pool.launch(pool.spec.size);
     return pool;
   }
 
   claim(count: number, options: { node?: NodeId; recycleAt?: number } = {}): Promise<readonly Browser[]> {
-    const candidates = Array.from({ length: count }, () => candidateOn(this.home, options.node ?? nodeA, options.recycleAt));
-    return this.bed.homes.claimLaunches(this.home, { candidates, request: request() });
+    const candidates = Array.from({ length: count }, () => candidateOn(this.partition, options.node ?? nodeA, options.recycleAt));
+    return this.bed.poolStore.claimLaunches(this.partition, { candidates, request: request() });
   }
 
   /** Claims launches and reports them healthy, in order. */
@@ -69,7 +69,7 @@ export class PoolBed {
     const id = request();
     const waiter: Waiter = { id, lease: newLeaseId(), control: controlA, connection: id, ...over };
     const keyed = waiter.key === undefined ? {} : { keyed: { key: waiter.key, body: body ?? "body" } };
-    return { waiter, reply: await this.bed.homes.acquire(this.home, { pool: this.id, waiter, mayWait, ...keyed }) };
+    return { waiter, reply: await this.bed.poolStore.acquire(this.partition, { pool: this.id, waiter, mayWait, ...keyed }) };
   }
 
   async lend(options: AskOptions = {}): Promise<Held> {
@@ -77,30 +77,30 @@ export class PoolBed {
   }
 
   release(held: Held, over: Partial<ReleaseRequest> = {}): Promise<string> {
-    return this.bed.homes.release(this.home, {
+    return this.bed.poolStore.release(this.partition, {
       browser: held.id, lease: held.lease, reuse: true, why: "released", isRetry: false, request: request(), ...over,
     });
   }
 
   /** As the official client releases: it names no lease. */
   releaseUnnamed(id: BrowserId, over: { isRetry?: boolean; request?: RequestId } = {}): Promise<string> {
-    return this.bed.homes.release(this.home, { browser: id, reuse: true, why: "released", isRetry: false, request: request(), ...over });
+    return this.bed.poolStore.release(this.partition, { browser: id, reuse: true, why: "released", isRetry: false, request: request(), ...over });
   }
 
   async update(change: Partial<PoolSpec>, flags: { isNewLaunch?: boolean; isNewNetwork?: boolean; discard?: boolean; request?: RequestId } = {}): Promise<string> {
-    const config = { ...this.config, ...change };
-    const outcome = await this.bed.homes.updatePool(this.home, {
+    const config = { ...this.spec, ...change };
+    const outcome = await this.bed.poolStore.updatePool(this.partition, {
       revision: this.revision, write: writeOf(config), isNewLaunch: false, isNewNetwork: false, discard: false, request: request(), ...flags,
     });
     if (outcome === "updated") {
-      this.config = config;
+      this.spec = config;
       this.revision = (await this.found()).revision;
     }
     return outcome;
   }
 
   async found(): Promise<Pool> {
-    const pool = await this.bed.homes.findPool(this.home);
+    const pool = await this.bed.poolStore.findPool(this.partition);
     if (!pool) throw new Error("the pool is gone");
     return pool;
   }
@@ -110,17 +110,17 @@ export class PoolBed {
   }
 
   async browsers(): Promise<readonly Browser[]> {
-    return (await this.bed.homes.browsers(this.home)).browsers;
+    return (await this.bed.poolStore.browsers(this.partition)).browsers;
   }
 
   async record(id: BrowserId): Promise<Browser & { why?: RetireReason }> {
-    const found = await this.bed.homes.findBrowser(id);
+    const found = await this.bed.poolStore.findBrowser(id);
     if (!found) throw new Error(`${id} is gone`);
     return found.browser;
   }
 
   async state(id: BrowserId): Promise<string> {
-    return (await this.bed.homes.findBrowser(id))?.browser.state ?? "gone";
+    return (await this.bed.poolStore.findBrowser(id))?.browser.state ?? "gone";
   }
 
   connect(held: Held): ReturnType<StoreBed["reports"]["connect"]> {
@@ -139,15 +139,15 @@ export class PoolBed {
   }
 
   age(ms: number): Promise<void> {
-    return age(this.bed.redis, `remuda:*{${this.home}}:*`, ms);
+    return age(this.bed.redis, `remuda:*{${this.partition}}:*`, ms);
   }
 
   beat(control: ControlId = controlA): Promise<void> {
-    return this.bed.homes.beat(this.home, control);
+    return this.bed.poolStore.beat(this.partition, control);
   }
 
   key(part: HomePart): string {
-    return homeKey(this.bed.project, this.home, part);
+    return homeKey(this.bed.project, this.partition, part);
   }
 
   async field(name: string): Promise<number> {
@@ -165,7 +165,7 @@ export class PoolBed {
 
   /** All there is of the pool in Redis, but for kept answers. */
   async dump(): Promise<Record<string, string>> {
-    const keys = (await this.bed.redis.keys(`remuda:*{${this.home}}:*`)).filter((key) => !key.includes(":answer:")).toSorted();
+    const keys = (await this.bed.redis.keys(`remuda:*{${this.partition}}:*`)).filter((key) => !key.includes(":answer:")).toSorted();
     return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await pictureOf(this.bed.redis, key)] as const)));
   }
 }

@@ -26,7 +26,7 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () =>
 export interface StoreBed {
   readonly redis: Redis;
   readonly store: ScriptStore;
-  readonly homes: RedisPoolStore;
+  readonly poolStore: RedisPoolStore;
   readonly reports: RedisNodeReports;
   readonly projects: RedisProjectStore;
   readonly proxies: RedisProxyStore;
@@ -70,11 +70,11 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     jobs: { add: async (more) => void (await unlessLost(async () => jobs.push(...more))) }, log: silent, signals,
     freeName: (name, owner) => unlessLost(() => projects.freeName({ kind: "session", name, owner })),
     freeRoom: (node, browser) => unlessLost(() => nodes.freeRoom(node, browser)),
-    moveGraves: (home) => unlessLost(() => projects.moveTombstones(home)),
+    moveGraves: (partition) => unlessLost(() => projects.moveTombstones(partition)),
   });
-  const homes = new RedisPoolStore(store, effects, { project, limits });
+  const poolStore = new RedisPoolStore(store, effects, { project, limits });
   return {
-    redis, store, homes, reports: new RedisNodeReports(homes), projects, proxies: new RedisProxyStore(store, project), profiles: new RedisProfileStore(store, project), extensions: new RedisExtensionStore(store, project), nodes, effects, jobs, ended, project,
+    redis, store, poolStore, reports: new RedisNodeReports(poolStore), projects, proxies: new RedisProxyStore(store, project), profiles: new RedisProfileStore(store, project), extensions: new RedisExtensionStore(store, project), nodes, effects, jobs, ended, project,
     async close() {
       await effects.idle();
       await store.close();
@@ -87,13 +87,13 @@ export const poolConfig = (over: Partial<PoolSpec> = {}): PoolSpec => ({
   size: 2, fill_rate_per_minute: 6000, timeout_seconds: 60, reset_on_release: "none", ...over,
 });
 
-export const writeOf = (config: PoolSpec, unsupported: readonly string[] = []): PoolWrite => {
-  const { size: _, fill_rate_per_minute: __, timeout_seconds: ___, reset_on_release: ____, name: _____, ...launchConfig } = config;
-  return { config, launchConfig, unsupported };
+export const writeOf = (spec: PoolSpec, unsupported: readonly string[] = []): PoolWrite => {
+  const { size: _, fill_rate_per_minute: __, timeout_seconds: ___, reset_on_release: ____, name: _____, ...launchConfig } = spec;
+  return { spec, launchConfig, unsupported };
 };
 
-export const candidateOn = (home: Partition, node: NodeId, recycleAt?: number): LaunchCandidate => ({
-  id: newBrowserId(home), node, facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }),
+export const candidateOn = (partition: Partition, node: NodeId, recycleAt?: number): LaunchCandidate => ({
+  id: newBrowserId(partition), node, facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }),
   ...(recycleAt === undefined ? {} : { recycleAt }),
 });
 
