@@ -5,9 +5,9 @@ type Branded<Name extends string> = string & { readonly [brand]: Name };
 
 /** Everything that belongs together in Redis: one pool, or the on-demand sessions of a project. 12 lower-case alphanumerics. */
 export type Partition = Branded<"Home">;
-/** 24 lower-case alphanumerics; the first 12 are its home. */
+/** 24 lower-case alphanumerics; the first 12 are its partition. */
 export type PoolId = Branded<"PoolId">;
-/** The contract's `session_id`: 24 lower-case alphanumerics; the first 12 are its home. */
+/** The contract's `session_id`: 24 lower-case alphanumerics; the first 12 are its partition. */
 export type BrowserId = Branded<"BrowserId">;
 export type LeaseId = Branded<"LeaseId">;
 export type NodeId = Branded<"NodeId">;
@@ -25,7 +25,7 @@ export type ProfileId = Branded<"ProfileId">;
 export type Digest = Branded<"Digest">;
 
 const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
-const homeLength = 12;
+const partitionLength = 12;
 const idLength = 24;
 
 // Drawn in advance: `randomInt` for each character takes three times as long.
@@ -54,20 +54,20 @@ const randomText = (length: number): string => {
 /** The one project there is until projects are built; part of every key from the start. */
 export const defaultProject = "default" as ProjectId;
 /** Where the on-demand sessions of a project live. */
-export const onDemandHome = "0".repeat(homeLength) as Partition;
+export const onDemandPartition = "0".repeat(partitionLength) as Partition;
 
 export const newPoolId = (): PoolId => randomText(idLength) as PoolId;
-export const newBrowserId = (partition: Partition): BrowserId => (partition + randomText(idLength - homeLength)) as BrowserId;
+export const newBrowserId = (partition: Partition): BrowserId => (partition + randomText(idLength - partitionLength)) as BrowserId;
 export const newLeaseId = (): LeaseId => randomText(idLength) as LeaseId;
-export const newNodeId = (): NodeId => randomText(homeLength) as NodeId;
-export const newControlId = (): ControlId => randomText(homeLength) as ControlId;
+export const newNodeId = (): NodeId => randomText(partitionLength) as NodeId;
+export const newControlId = (): ControlId => randomText(partitionLength) as ControlId;
 export const newRequestId = (): RequestId => randomText(idLength) as RequestId;
 export const newProxyId = (): ProxyId => randomText(idLength) as ProxyId;
 export const newExtensionId = (): ExtensionId => randomText(idLength) as ExtensionId;
 export const newProfileId = (): ProfileId => randomText(idLength) as ProfileId;
-export const newClaimId = (): ClaimId => randomText(homeLength) as ClaimId;
+export const newClaimId = (): ClaimId => randomText(partitionLength) as ClaimId;
 
-export const homeOf = (id: PoolId | BrowserId): Partition => id.slice(0, homeLength) as Partition;
+export const partitionOf = (id: PoolId | BrowserId): Partition => id.slice(0, partitionLength) as Partition;
 
 const isId = (text: string): boolean => /^[0-9a-z]{24}$/.test(text);
 export const findBrowserId = (text: string): BrowserId | undefined => (isId(text) ? (text as BrowserId) : undefined);

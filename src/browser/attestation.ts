@@ -64,7 +64,7 @@ export async function attest(attested: AttestedBrowser, asking: AttestationParts
   const { cdp, clock, page, canary } = attested;
   await checkNamespace(attested);
   const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true }, { limitMs });
-  const canaryPath = canary.perch();
+  const canaryPath = canary.openPath();
   const load = async (url: string, tries = mostTries): Promise<Answer> => {
     const options = { disableCache: true, includeCredentials: false };
     const { resource } = await cdp.send("Network.loadNetworkResource", { frameId: page, url, options }, { session, limitMs });

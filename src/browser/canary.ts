@@ -17,7 +17,7 @@ export interface CanaryPath {
  */
 export interface Canary {
   readonly port: number;
-  perch(): CanaryPath;
+  openPath(): CanaryPath;
   close(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export async function openCanary(): Promise<Canary> {
   const { port } = server.address() as AddressInfo;
   return {
     port,
-    perch() {
+    openPath() {
       const path = `/${randomUUID()}`;
       untouched.add(path);
       return {

@@ -1,4 +1,4 @@
-import { type ControlId, type Partition, homeOf, newControlId, newRequestId, onDemandHome, type PoolId } from "../base/ids.js";
+import { type ControlId, type Partition, partitionOf, newControlId, newRequestId, onDemandPartition, type PoolId } from "../base/ids.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { textOf } from "../base/log.js";
 import type { Secret } from "../base/crypto/secret.js";
@@ -89,15 +89,15 @@ export async function openControl(config: Config, context: DaemonContext, wiring
   const grants = new Grants(control, { poolStore, projects, waiters, clock, log, beatPeriodMs: config.acquire.controlBeatPeriodMs });
   stops.add("grants", () => grants.close());
   const directory = openDirectory(config, context, nodes);                     stops.add("directory", () => directory?.close());
-  const tellDirectly = makeSendDirectly({ secret: parts.secret, clock, log, findNode: findNode(stores), unreachable: (address) => parts.silentNodes.suspect(address) });
-  const cuts = new PendingCuts({ poolStore, clock, log, tellDirectly });
+  const sendDirectly = makeSendDirectly({ secret: parts.secret, clock, log, findNode: findNode(stores), unreachable: (address) => parts.silentNodes.suspect(address) });
+  const cuts = new PendingCuts({ poolStore, clock, log, sendDirectly });
   stores.signals.on("lease.cut", (cut) => cuts.watch(cut));                          stops.add("cuts", () => cuts.close());
-  const asking = makeRequestNode(control, { messages, clock, tellDirectly });
+  const asking = makeRequestNode(control, { messages, clock, sendDirectly });
   const onMessage = (message: ControlMessage): void => (message.kind === "answer" ? asking.hear(message) : deliver({ waiters, grants }, message));
   const fill = makeFill({ poolStore, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
-  const kickHome = makeFillSoon(fill, (partition, error) => log.warn({ partition, error: textOf(error) }, "fill left to the tick"));
+  const kickPartition = makeFillSoon(fill, (partition, error) => log.warn({ partition, error: textOf(error) }, "fill left to the tick"));
   const hearing = listeningOf(config, stores);
-  const kick = (pool: PoolId): void => kickHome(homeOf(pool));
+  const kick = (pool: PoolId): void => kickPartition(partitionOf(pool));
   const askCurl = makeAskCurl({ secret: parts.secret, clock, log, limits: gatewayLimitsOf(config).curl, findAddress: findNodeAddress(stores, undefined), unreachable: (address) => parts.silentNodes.suspect(address) });
   const { pools, sessions } = wireOperations(config, { stores, waiters, grants, control, kick, askNode: asking.ask, askCurl, clock, metrics: parts.metrics, archives: parts.archives.archives });
 
@@ -109,10 +109,10 @@ export async function openControl(config: Config, context: DaemonContext, wiring
   });                                                                                stops.add("http", () => listening.close());
   await proxies.close({ host: config.server.host, port: listening.port });
   const begin = async (): Promise<void> => {
-    stops.add("kicks", kickWhereLacking(stores, kickHome));
+    stops.add("kicks", kickWhereLacking(stores, kickPartition));
     stops.add("silence", parts.silentNodes.begin());
-    const ears = await listenAsControl(stores.listenerParts, control, { onMessage });
-    stops.add("messages", () => ears.close());
+    const listener = await listenAsControl(stores.listenerParts, control, { onMessage });
+    stops.add("messages", () => listener.close());
     await declarePools(config.pools, { pools, ...referencesOf(stores), log, defaults: defaultsOf(config), request: newRequestId });
     // By a timer of its own: a tick may take its time.
     stops.add("listening", clock.every(config.periods.fillMs, () => void hearing.listensMs().catch((error: unknown) => log.warn({ error: textOf(error) }, "listening was not noted"))));
@@ -140,7 +140,7 @@ export function deliver({ waiters, grants }: { waiters: Waiters; grants: Grants 
 
 /** What runs in this process need not wait for a tick: a browser is replaced as soon as it is over, or as there is room. */
 function kickWhereLacking({ signals }: Stores, kick: (partition: Partition) => void): () => void {
-  const hear = ({ partition }: { partition: Partition }): void => void (partition !== onDemandHome && kick(partition));
+  const hear = ({ partition }: { partition: Partition }): void => void (partition !== onDemandPartition && kick(partition));
   const deaf = [signals.on("browser.retiring", hear), signals.on("browser.gone", hear)];
   return () => deaf.forEach((stop) => stop());
 }

@@ -57,7 +57,7 @@ export async function openEgress(config: Config, { log, clock, redisUrl }: Daemo
   stops.add("own places", clock.every(ownPlacesMs, () => void own.refresh()));
   const counters = new TrafficCounters();
   const labels = new PoolLabels(stores.poolStore);
-  stops.add("tally", clock.every(tellEveryMs, () => void counters.tell((partition) => labels.ofHome(partition), metrics)));
+  stops.add("tally", clock.every(tellEveryMs, () => void counters.tell((partition) => labels.ofPartition(partition), metrics)));
   const { connectLimitMs, resolvers, privateHosts, privateHostsCeiling } = config.egress;
   const ports: BrowserEgressPorts = {
     privateHosts, privateHostsCeiling: patternsOf(privateHostsCeiling), allowedProbeUrl: config.egress.allowedProbeUrl, log, meter: metrics, openListener: tier.openListener, openUpstream: (id) => openUpstream({ store: stores.proxies, seal }, id),

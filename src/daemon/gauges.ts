@@ -1,4 +1,4 @@
-import { type Partition, homeOf, onDemandHome } from "../base/ids.js";
+import { type Partition, partitionOf, onDemandPartition } from "../base/ids.js";
 import { onDemandLabel } from "../pool/pool-labels.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
 import type { Stores } from "./state.js";
@@ -12,10 +12,10 @@ export const gaugesOf = ({ poolStore, projects, nodes }: Pick<Stores, "poolStore
       return { pool, states, waiting };
     };
     const named = (await projects.pools()).map(async (id) => {
-      const terms = await poolStore.findTerms(homeOf(id));
-      return terms ? [await readingOf(terms.name ?? id, homeOf(id))] : [];
+      const terms = await poolStore.findTerms(partitionOf(id));
+      return terms ? [await readingOf(terms.name ?? id, partitionOf(id))] : [];
     });
-    return [...(await Promise.all(named)).flat(), await readingOf(onDemandLabel, onDemandHome)];
+    return [...(await Promise.all(named)).flat(), await readingOf(onDemandLabel, onDemandPartition)];
   },
   async nodes() {
     const living = await nodes.living();

@@ -49,7 +49,7 @@ export interface NodeParts extends GatewayContext {
 export interface NodeRole {
   readonly gateway: Gateway;
   /** Takes what Redis may not bring. */
-  readonly hearDirectly: LeaseCommands["hearDirectly"];
+  readonly receiveDirectly: LeaseCommands["receiveDirectly"];
   /** Takes work and says that it is alive. `listening`: where this daemon does listen; others may reach it by another `address`. */
   begin(address: NodeAddress, listening: NodeAddress): Promise<void>;
   unready(): string | undefined;
@@ -71,7 +71,7 @@ export async function openNode(config: Config, context: DaemonContext, { stores,
   let beatNow = (): void => {};
   const health = openHealth(config, context, { node, nodes, changed: () => beatNow() });
   const slots = new Slots({
-    poolStore, reports, clock, log, profileSaver, openDoor: egressPart.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches, launchLimitMs: config.node.launchLimitMs * launchTurns,
+    poolStore, reports, clock, log, profileSaver, openBrowserEgress: egressPart.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches, launchLimitMs: config.node.launchLimitMs * launchTurns,
     furnishing: (launch) => assets.of(launch),
     launch: (spec, { onAnswer, ...options }) => launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
     makeBridge: (chromium) => new Bridge(chromium.pipe, clock, gatewayLimitsOf(config).sessions),
@@ -99,7 +99,7 @@ export async function openNode(config: Config, context: DaemonContext, { stores,
       node, slots, leaseCommands, networkSync, reconciler, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, egressPart }), ...failingOf(health), run, origin: parts.origin }),
     });
   };
-  return { agent: { gateway, hearDirectly: leaseCommands.hearDirectly.bind(leaseCommands), begin, unready: () => whyUnready(stopping, stores) ?? whyNot(host, config, egressPart) }, stops };
+  return { agent: { gateway, receiveDirectly: leaseCommands.receiveDirectly.bind(leaseCommands), begin, unready: () => whyUnready(stopping, stores) ?? whyNot(host, config, egressPart) }, stops };
 }
 
 interface Used {
@@ -162,7 +162,7 @@ interface Begun {
 }
 
 /** A node that was taken for lost goes on when what it held is cleared. One whose name another has taken meanwhile ends. */
-function heed(beaten: BeatResult, { log, fail }: DaemonContext): void {
+function onBeat(beaten: BeatResult, { log, fail }: DaemonContext): void {
   if (beaten.kind === "lost") log.warn({}, "node was taken for lost: it waits until what it held is cleared");
   if (beaten.kind === "taken") fail(new NodeNameTaken(beaten.by));
 }
@@ -188,11 +188,11 @@ async function beginAgent({ config, context, stores, stops }: Around, { node, sl
     await stores.queues.drop(node);
     await nodes.forget(node);
   });
-  const beat = makeBeat(config, { clock, beat: async () => heed(await nodes.beat(facts()), context), look: () => reconciler.look() });
+  const beat = makeBeat(config, { clock, beat: async () => onBeat(await nodes.beat(facts()), context), look: () => reconciler.look() });
   const beatSoon = (): void => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
   await beat();
-  const ears = await listenAsNode(stores.listenerParts, node, { onMessage: (message) => leaseCommands.hear(message), onAgain: () => void reconciler.look() });
-  stops.add("messages", () => ears.close());
+  const listener = await listenAsNode(stores.listenerParts, node, { onMessage: (message) => leaseCommands.hear(message), onAgain: () => void reconciler.look() });
+  stops.add("messages", () => listener.close());
   const worker = await startWorker(stores.queueOptions, node, (job) => workOn({ slots, leaseCommands }, job));
   stops.add("worker", () => worker.close());
   const redisContact = new RedisContact({ node, slots, poolStore, networkSync, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });

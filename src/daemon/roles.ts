@@ -52,7 +52,7 @@ class PublicUrl {
 }
 
 type DirectWay = ReturnType<typeof makeDirectMessages>;
-const directWay = ({ log, clock }: DaemonContext, secret: Secret, { hearDirectly: hear }: NodeRole): DirectWay => makeDirectMessages({ secret, clock, log, hear });
+const directWay = ({ log, clock }: DaemonContext, secret: Secret, { receiveDirectly: hear }: NodeRole): DirectWay => makeDirectMessages({ secret, clock, log, hear });
 
 const frontOf = (gateway: Gateway, direct?: DirectWay) => ({
   request: (...[request, response]: Parameters<Gateway["request"]>): boolean => direct?.request(request, response) || gateway.request(request, response),
@@ -66,7 +66,7 @@ const frontOf = (gateway: Gateway, direct?: DirectWay) => ({
 function openMetrics({ log, clock }: DaemonContext, stores: Stores, readings?: Gauges): Metrics {
   const metrics = new Metrics({ clock, log, reachStore: stores.ping, ...(readings && { readings }) });
   const labels = new PoolLabels(stores.poolStore);
-  stores.signals.on("lease.ended", ({ partition, why }) => void labels.ofHome(partition).then((pool) => metrics.leaseEnded(pool, why), () => {}));
+  stores.signals.on("lease.ended", ({ partition, why }) => void labels.ofPartition(partition).then((pool) => metrics.leaseEnded(pool, why), () => {}));
   return metrics;
 }
 

@@ -107,5 +107,5 @@ const makeEffects = ({ projects, nodes, queues, signals, log }: EffectSources): 
     jobs: queues, log, signals,
     freeName: (name, owner) => projects.freeName({ kind: "session", name, owner }),
     freeRoom: (node, browser) => nodes.freeRoom(node, browser),
-    moveGraves: (partition) => projects.moveTombstones(partition),
+    moveTombstones: (partition) => projects.moveTombstones(partition),
   });

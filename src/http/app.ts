@@ -75,7 +75,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
 }
 
 function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
-  const surroundings = { region: options.region, links: deps.links };
+  const context = { region: options.region, links: deps.links };
   addHealth(app, deps);
   addMetrics(app, { ...deps, isOpen: hostCheckOf(options).isLocal });
   void app.register(async (scope) => {

@@ -13,7 +13,7 @@ const directAfterMs: Millis = 400;
 interface Ports {
   readonly messages: Messages;
   readonly clock: Clock;
-  readonly tellDirectly: SendDirectly;
+  readonly sendDirectly: SendDirectly;
 }
 
 /** Questions of this control to nodes, each about one lease: asked over Redis and directly, and the first answer counts. */
@@ -57,10 +57,10 @@ interface Settling {
 
 /** Gives what cancels its timers. */
 function askBothWays(ports: Ports, { node, message, limitMs }: Asking, { resolve, reject }: Settling): (() => void)[] {
-  const { messages, clock, tellDirectly } = ports;
+  const { messages, clock, sendDirectly } = ports;
   let directly: Promise<NodeReply | undefined> | undefined;
   const askDirectly = async (): Promise<boolean> => {
-    directly ??= tellDirectly(node, message, limitMs);
+    directly ??= sendDirectly(node, message, limitMs);
     const answer = await directly;
     if (answer) resolve(answer);
     return answer !== undefined;

@@ -1,6 +1,6 @@
 import type { Millis } from "../base/clock.js";
 import { refusal, type Refusal } from "../base/errors.js";
-import { homeOf, newRequestId } from "../base/ids.js";
+import { partitionOf, newRequestId } from "../base/ids.js";
 import type { NodeReply, NodeRequest, RunningChange } from "../pool/ports/messages.js";
 import type { Browser } from "../pool/browser.js";
 import type { Caller } from "../spec/paging.js";
@@ -30,7 +30,7 @@ export const refusedProfile = (session: Session, wanted: LoadedProfile | undefin
 export async function changeRunning(ports: Ports, { id, lease, ...browser }: Browser, change: RunningChange): Promise<Refusal | undefined> {
   if (!lease) return refusal("browser_not_found");
   const mark = { set: {}, clear: [], touched: true, altered: change.profile !== undefined };
-  const { kind } = await ports.poolStore.touch(homeOf(id), { browser: id, lease: lease.id, change: mark, request: newRequestId() });
+  const { kind } = await ports.poolStore.touch(partitionOf(id), { browser: id, lease: lease.id, change: mark, request: newRequestId() });
   if (kind !== "touched") return refusal(kind === "superseded" ? "lease_superseded" : "browser_not_found");
   const answer = await ports.askNode({ id, lease, ...browser }, { kind: "change", ...change }, change.profile && ports.restartLimitMs);
   switch (answer.kind) {

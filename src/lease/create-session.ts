@@ -1,6 +1,6 @@
 import type { Millis } from "../base/clock.js";
 import { refusal, type Refusal } from "../base/errors.js";
-import { newBrowserId, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
+import { newBrowserId, newRequestId, type NodeId, onDemandPartition } from "../base/ids.js";
 import type { LaunchFacts } from "../pool/browser.js";
 import { memoryBytes, type SessionCreate } from "../spec/bodies.js";
 import { launchJob } from "../pool/fill.js";
@@ -27,7 +27,7 @@ export interface SessionPorts extends LendPorts, References {
   readonly launchWaitMs: Millis;
 }
 
-const partition = onDemandHome;
+const partition = onDemandPartition;
 const defaultTimeoutSeconds = 60;
 
 /** POST /browsers: the machinery of pools, without a pool: a launch is claimed for a waiter bound to it. */

@@ -10,7 +10,7 @@ interface CutPorts {
   readonly poolStore: Pick<PoolStore, "unfinished">;
   readonly clock: Clock;
   readonly log: Log;
-  readonly tellDirectly: SendDirectly;
+  readonly sendDirectly: SendDirectly;
 }
 
 interface Watched extends LeaseCut {
@@ -71,7 +71,7 @@ export class PendingCuts {
     const { node, message } = cut;
     if (this.#telling.has(message.browser)) return void this.#watched.push(cut);
     this.#telling.add(message.browser);
-    const answer = await this.ports.tellDirectly(node, message, tellLimitMs);
+    const answer = await this.ports.sendDirectly(node, message, tellLimitMs);
     this.#telling.delete(message.browser);
     if (!answer && this.ports.clock.monotonic() - cut.at < watchedMs) this.#watched.push(cut);
   }

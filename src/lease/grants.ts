@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { type Clock, type Millis, pause } from "../base/clock.js";
-import { type BrowserId, type ControlId, type Partition, homeOf, type LeaseId, newRequestId, onDemandHome, type RequestId } from "../base/ids.js";
+import { type BrowserId, type ControlId, type Partition, partitionOf, type LeaseId, newRequestId, onDemandPartition, type RequestId } from "../base/ids.js";
 import { groupBy } from "../base/group-by.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Waiters } from "./waiters.js";
@@ -35,12 +35,12 @@ interface GrantPorts {
 
 /** Whoever has neither a browser nor a place is looked for again after it. */
 const lookAgainMs: Millis = 100;
-/** How often replies that were flushed are confirmed, in one script per home. */
+/** How often replies that were flushed are confirmed, in one script per partition. */
 const confirmEveryMs: Millis = 50;
 
 /**
  * The grants and waiters of this control: confirms what was delivered (batched, off the caller's path), undoes what was lost, and
- * beats in every home where it has any, so that nobody takes them for a dead control's. What Redis cannot be told is told again at
+ * beats in every partition where it has any, so that nobody takes them for a dead control's. What Redis cannot be told is told again at
  * each beat: as this control lives, nobody else takes it back.
  */
 export class Grants {
@@ -83,7 +83,7 @@ export class Grants {
 
   /** A grant that no request here waits for: a failover has brought back a place that was given up, and nobody else takes it back. */
   unwanted(lease: LeaseId, browser: BrowserId): void {
-    if (this.#told.get(lease) !== browser) this.settle(homeOf(browser), lease, "lost");
+    if (this.#told.get(lease) !== browser) this.settle(partitionOf(browser), lease, "lost");
   }
 
   /** A wish whose caller was answered with a fault, while a script may have granted it or put it in line. */
@@ -165,7 +165,7 @@ export class Grants {
     await pause(this.ports.clock, lookAgainMs, signal);
     if (signal.aborted) return;
     const [, lost] = await this.#find(partition, missing.filter((one) => this.#isWaiting(one)));
-    if (lost.length > 0) await (partition === onDemandHome ? this.#giveUp(lost) : this.#rejoin(partition, lost));
+    if (lost.length > 0) await (partition === onDemandPartition ? this.#giveUp(lost) : this.#rejoin(partition, lost));
   }
 
   /** Who has a browser, and who has neither that nor a place. */

@@ -1,4 +1,4 @@
-import { type BrowserId, type Partition, homeOf, type ProfileId } from "../base/ids.js";
+import { type BrowserId, type Partition, partitionOf, type ProfileId } from "../base/ids.js";
 import { groupBy } from "../base/group-by.js";
 import { type Browser, launchFactsOf } from "../pool/browser.js";
 import type { SessionReader } from "../pool/launch-templates.js";
@@ -76,7 +76,7 @@ interface Stream {
 
 const isBefore = (one: LeasedBrowser, other: LeasedBrowser): boolean => one.createdAt > other.createdAt || (one.createdAt === other.createdAt && one.id > other.id);
 
-/** The leased browsers of all homes: of each only its first few, and their ids only, until it is known which come first. */
+/** The leased browsers of all partitions: of each only its first few, and their ids only, until it is known which come first. */
 class LiveRows implements Source {
   readonly #streams: readonly Stream[];
   readonly #seen = new Set<BrowserId>();
@@ -91,7 +91,7 @@ class LiveRows implements Source {
 
   async next(count: number): Promise<readonly Row[]> {
     const ids = await this.#take(count);
-    const read = await Promise.all([...groupBy(ids, homeOf)].map(async ([partition, own]) => {
+    const read = await Promise.all([...groupBy(ids, partitionOf)].map(async ([partition, own]) => {
       const { browsers, at } = await this.poolStore.records(partition, own);
       return browsers.map((browser) => [browser.id, { browser, at }] as const);
     }));
@@ -123,7 +123,7 @@ class LiveRows implements Source {
   async #refill(): Promise<void> {
     const empty = this.#streams.filter(({ heads, isOver }) => heads.length === 0 && !isOver);
     await Promise.all(empty.map(async (stream) => {
-      // Few at first: of most homes hardly any is on the page.
+      // Few at first: of most partitions hardly any is on the page.
       const count = Math.min(skippedAtOnce, Math.max(8, stream.from));
       const read = await this.poolStore.leased(stream.partition, stream.from, count);
       stream.heads.push(...read);

@@ -1,6 +1,6 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { type BrowserId, findBrowserId, findPoolId, type Partition, homeOf } from "../base/ids.js";
+import { type BrowserId, findBrowserId, findPoolId, type Partition, partitionOf } from "../base/ids.js";
 import type { ReleaseBody } from "../spec/bodies.js";
 import { findPool, findSessionId, findTombstone } from "../pool/lookup.js";
 import type { Caller } from "../spec/paging.js";
@@ -24,7 +24,7 @@ const lookMs = 50;
 export const makeRelease = (ports: ReleasePorts) => async (ref: string, body: ReleaseBody, caller: Caller): Promise<Done<null> | Refusal> => {
   const browser = findBrowserId(body.session_id);
   if (!browser) return await notFound(ports, ref);
-  const partition = homeOf(browser);
+  const partition = partitionOf(browser);
   const outcome = await ports.poolStore.release(partition, {
     browser, reuse: body.reuse ?? true, why: "released", ...askerOf(caller), ...nameIn(partition, ref),
   });
@@ -46,10 +46,10 @@ export const makeRelease = (ports: ReleasePorts) => async (ref: string, body: Re
 const notFound = async (ports: ReleasePorts, ref: string): Promise<Refusal> =>
   (await findPool(ports, ref)) ? refusal("browser_not_found") : refusal("pool_not_found");
 
-/** The browser's id tells its home, so a pool's name need not be looked up: the script compares it. */
+/** The browser's id tells its partition, so a pool's name need not be looked up: the script compares it. */
 function nameIn(partition: Partition, ref: string): { name?: string } {
   const id = findPoolId(ref);
-  return id && homeOf(id) === partition ? {} : { name: ref };
+  return id && partitionOf(id) === partition ? {} : { name: ref };
 }
 
 const askerOf = ({ retryCount, request, lease }: Caller): Pick<ReleaseRequest, "isRetry" | "request" | "lease"> => ({
@@ -67,7 +67,7 @@ async function releaseOver(ports: ReleasePorts, { ref, browser }: { ref: string;
 export const makeRemoveSession = (ports: ReleasePorts) => async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
   const isRetry = caller.retryCount > 0 && !caller.lease;
   const browser = await findSessionId(ports, ref);
-  const outcome = browser ? await ports.poolStore.release(homeOf(browser), { browser, reuse: false, why: "deleted", ...askerOf(caller) }) : "unknown";
+  const outcome = browser ? await ports.poolStore.release(partitionOf(browser), { browser, reuse: false, why: "deleted", ...askerOf(caller) }) : "unknown";
   if (outcome === "superseded") return refusal("lease_superseded");
   const isOver = outcome === "released" || outcome === "saving" || (isRetry && (await endedLately(ports, ref)));
   if (!isOver) return refusal("browser_not_found");

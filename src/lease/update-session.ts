@@ -1,6 +1,6 @@
 import type { Millis } from "../base/clock.js";
 import { type Detail, done, type Done, refusal, type Refusal, RemudaError } from "../base/errors.js";
-import { homeOf, newRequestId } from "../base/ids.js";
+import { partitionOf, newRequestId } from "../base/ids.js";
 import type { NodeReply, NodeRequest, RunningChange } from "../pool/ports/messages.js";
 import type { Browser } from "../pool/browser.js";
 import type { ProxyChoice, SessionPatch } from "../spec/bodies.js";
@@ -95,14 +95,14 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
   const { session: { browser: { id, lease } }, patch: { name } } = ask;
   if (!name || !lease || name === lease.name) return await changeBrowser(ports, ask);
   const owner = lease.id;
-  const reserve = () => ports.projects.reserveName({ kind: "session", name, owner, partition: homeOf(id) });
+  const reserve = () => ports.projects.reserveName({ kind: "session", name, owner, partition: partitionOf(id) });
   const reserved = await reserve();
   if (!reserved) return refusal("name_taken");
   const outcome = await changeBrowser(ports, ask);
   // A refused PATCH to this very name may have given it back meanwhile.
   if (outcome.kind === "done") await reserve();
   // Another PATCH may have given the lease this very name meanwhile.
-  const isUnused = async (): Promise<boolean> => (await ports.poolStore.findHeld(homeOf(id), owner))?.browser.lease?.name !== name;
+  const isUnused = async (): Promise<boolean> => (await ports.poolStore.findHeld(partitionOf(id), owner))?.browser.lease?.name !== name;
   const giveBack = async (): Promise<void> => void ((await isUnused()) && (await ports.projects.freeName({ kind: "session", name, owner, only: reserved })));
   // One that cannot be given back now is void when its time is up; why the change was refused is to be told all the same.
   if (outcome.kind === "refused") await giveBack().catch(passStoreTrouble);
@@ -151,7 +151,7 @@ interface Recorded {
 }
 
 async function changeRecord(ports: Ports, { session: { browser }, patch, caller }: Ask, { attached, network }: Recorded): Promise<Done<Session> | Refusal> {
-  const reply = await ports.poolStore.touch(homeOf(browser.id), {
+  const reply = await ports.poolStore.touch(partitionOf(browser.id), {
     browser: browser.id, change: touchOf(patch, attached, network), request: caller.request, ...(browser.lease ? { lease: browser.lease.id } : {}),
   });
   if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
@@ -173,7 +173,7 @@ const runningOf = ({ viewport }: SessionPatch): RunningChange => (viewport ? { v
 /** The record says first what is asked, so that a node which the question does not reach finds it there. In force is what the node says is. */
 async function changeNetwork(ports: Ports, browser: Browser, network: LeaseChange["network"]): Promise<Refusal | undefined> {
   if (!network || !browser.lease) return undefined;
-  const reply = await ports.poolStore.touch(homeOf(browser.id), {
+  const reply = await ports.poolStore.touch(partitionOf(browser.id), {
     browser: browser.id, lease: browser.lease.id, change: { set: {}, clear: [], touched: true, network }, request: newRequestId(),
   });
   if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");

@@ -1,5 +1,5 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
-import { type Partition, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
+import { type Partition, newRequestId, type NodeId, onDemandPartition } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
@@ -21,7 +21,7 @@ export interface DrainPorts {
 /** How long idle browsers of a draining node stay in service while their replacements are warmed elsewhere. */
 const handOverMs: Millis = 30_000;
 const lookEveryMs: Millis = 1000;
-const homesAtOnce = 32;
+const partitionsAtOnce = 32;
 
 interface Time {
   readonly spentMs: Millis;
@@ -61,7 +61,7 @@ export class Drain {
     await this.#mark(own, limitMs - spentMs);
     const isAlone = (await this.ports.nodes.living()).every((facts) => facts.id === this.ports.node || facts.isDraining);
     const isHandedOver = isAlone || spentMs >= handOverMs;
-    if (isHandedOver) await this.#clear("idle", "drained", homesWith(own, ({ state }) => state === "idle"));
+    if (isHandedOver) await this.#clear("idle", "drained", partitionsWith(own, ({ state }) => state === "idle"));
     const left = [...own.values()].flat();
     return isHandedOver ? left.every(({ state }) => state !== "leased") : left.length === 0;
   }
@@ -88,9 +88,9 @@ export class Drain {
   /** Again where a browser in service is not marked: a failover may have taken that back. */
   async #mark(own: Own, leftMs: Millis): Promise<void> {
     const { poolStore, node } = this.ports;
-    const losers = new Set(homesWith(own, isUnmarked).filter((partition) => partition !== onDemandHome));
+    const losers = new Set(partitionsWith(own, isUnmarked).filter((partition) => partition !== onDemandPartition));
     const unmarked = [...own.keys()].filter((partition) => !this.#marked.has(partition) || losers.has(partition));
-    const failures = await forEachConcurrently(unmarked, homesAtOnce, async (partition) => {
+    const failures = await forEachConcurrently(unmarked, partitionsAtOnce, async (partition) => {
       await poolStore.recycle(partition, { maxLeases: null, drains: { node, ms: leftMs }, request: newRequestId() });
       this.#marked.add(partition);
     });
@@ -99,7 +99,7 @@ export class Drain {
 
   async #clear(which: "idle" | "all" | "lost", why: RetireReason, only?: readonly Partition[]): Promise<void> {
     const { poolStore, projects, node } = this.ports;
-    const failures = await forEachConcurrently(only ?? (await projects.partitions()), homesAtOnce, (partition) => poolStore.clearNode(partition, { node, why, which, request: newRequestId() }));
+    const failures = await forEachConcurrently(only ?? (await projects.partitions()), partitionsAtOnce, (partition) => poolStore.clearNode(partition, { node, why, which, request: newRequestId() }));
     if (failures.length > 0) throw failures[0];
   }
 
@@ -112,6 +112,6 @@ export class Drain {
 
 type Own = ReadonlyMap<Partition, readonly Browser[]>;
 
-const homesWith = (own: Own, fits: (browser: Browser) => boolean): readonly Partition[] => [...own].flatMap(([partition, browsers]) => (browsers.some(fits) ? [partition] : []));
+const partitionsWith = (own: Own, fits: (browser: Browser) => boolean): readonly Partition[] => [...own].flatMap(([partition, browsers]) => (browsers.some(fits) ? [partition] : []));
 
 const isUnmarked = ({ state, worn }: Browser): boolean => state !== "launching" && state !== "retiring" && !worn;

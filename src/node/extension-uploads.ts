@@ -1,6 +1,6 @@
 import { lstat } from "node:fs/promises";
 import type { Millis } from "../base/clock.js";
-import { homeOf, type LeaseId, newRequestId } from "../base/ids.js";
+import { partitionOf, type LeaseId, newRequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { ArchiveCache } from "../archive/archives.js";
 import { PipeClosed } from "../browser/cdp/cdp.js";
@@ -93,7 +93,7 @@ export class ExtensionUploads {
   /** Before anything is in force: whoever comes next is never given a browser of which that is not known. */
   async #note({ id }: Slot, lease: LeaseId): Promise<void> {
     const change = { set: {}, clear: [], touched: true, uploaded: true };
-    const { kind } = await this.ports.poolStore.touch(homeOf(id), { browser: id, lease, change, request: newRequestId() });
+    const { kind } = await this.ports.poolStore.touch(partitionOf(id), { browser: id, lease, change, request: newRequestId() });
     if (kind !== "touched") throw new CommandRefused("browser_gone", "The lease is over");
   }
 

@@ -26,7 +26,7 @@ export interface FirstStart {
 
 export interface LauncherPorts {
   /** Throws, with a text for people, where the browser cannot be let out. */
-  openDoor(browser: BrowserId, template: LaunchTemplate): Promise<BrowserEgress>;
+  openBrowserEgress(browser: BrowserId, template: LaunchTemplate): Promise<BrowserEgress>;
   launch(spec: LaunchSpec, options: StartOptions): Promise<Chromium>;
   /** What a browser of this configuration is made of; undefined where it is nothing but itself. */
   furnishing(template: LaunchTemplate): FillWorkspace | undefined;
@@ -64,7 +64,7 @@ export class Launcher {
   #first(id: BrowserId, { template, isForOne, signal }: FirstStart): Promise<{ chromium: Chromium; egress: BrowserEgress }> {
     return this.#inTurn(0, async (onAnswer) => {
       signal.throwIfAborted();
-      const egress = await this.ports.openDoor(id, template);
+      const egress = await this.ports.openBrowserEgress(id, template);
       try {
         signal.throwIfAborted();
         const furnish = this.ports.furnishing(template);

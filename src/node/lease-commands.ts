@@ -44,7 +44,7 @@ export class LeaseCommands {
   }
 
   /** The same for what comes without Redis; undefined where there is no such browser here. */
-  async hearDirectly(message: NodeMessage): Promise<CommandResult | undefined> {
+  async receiveDirectly(message: NodeMessage): Promise<CommandResult | undefined> {
     const slot = this.ports.slots.find(message.browser);
     if (!slot) return undefined;
     if (message.kind === "ask") return await this.#outcomeOf(slot, message);

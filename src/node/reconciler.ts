@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { groupBy } from "../base/group-by.js";
-import { type BrowserId, type Partition, homeOf, type NodeId } from "../base/ids.js";
+import { type BrowserId, type Partition, partitionOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Browser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
@@ -28,7 +28,7 @@ export interface ReconcilerPorts {
   readonly probeLimitMs: Millis;
 }
 
-/** Where this node has no browser there is seldom a record of one: so many such homes are looked at each time, until all were. */
+/** Where this node has no browser there is seldom a record of one: so many such partitions are looked at each time, until all were. */
 const othersPerLook = 32;
 
 /**
@@ -82,20 +82,20 @@ export class Reconciler {
     const { slots } = this.ports;
     await slots.tellUntold();
     // Before the records are read: of a browser that comes meanwhile nothing is said.
-    const byHome = groupBy(slots.all(), (slot) => homeOf(slot.id));
-    const partitions = [...byHome.keys(), ...(await this.#othersWith(new Set(byHome.keys())))];
-    await Promise.all(partitions.map((partition) => this.#keepHome(partition, byHome.get(partition) ?? [])));
+    const byPartition = groupBy(slots.all(), (slot) => partitionOf(slot.id));
+    const partitions = [...byPartition.keys(), ...(await this.#othersWith(new Set(byPartition.keys())))];
+    await Promise.all(partitions.map((partition) => this.#keepPartition(partition, byPartition.get(partition) ?? [])));
   }
 
-  /** Further homes in which this node may have a record: with many pools only some are asked at a time. */
+  /** Further partitions in which this node may have a record: with many pools only some are asked at a time. */
   async #othersWith(known: ReadonlySet<Partition>): Promise<readonly Partition[]> {
     const { poolStore, projects, node } = this.ports;
     if (this.#others.length === 0) this.#others = [...(await projects.partitions())];
     const next = this.#others.splice(0, othersPerLook);
-    return await poolStore.homesOf(node, next.filter((partition) => !known.has(partition)));
+    return await poolStore.partitionsOf(node, next.filter((partition) => !known.has(partition)));
   }
 
-  async #keepHome(partition: Partition, slots: readonly Slot[]): Promise<void> {
+  async #keepPartition(partition: Partition, slots: readonly Slot[]): Promise<void> {
     const { browsers, at } = await this.ports.poolStore.browsersOf(partition, this.ports.node);
     const records = new Map(browsers.map((browser) => [browser.id, browser]));
     for (const slot of slots) records.delete(slot.id);

@@ -1,6 +1,6 @@
 import { groupBy } from "../base/group-by.js";
 import type { Clock, Millis } from "../base/clock.js";
-import { type BrowserId, type Partition, homeOf, type NodeId } from "../base/ids.js";
+import { type BrowserId, type Partition, partitionOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Browser } from "../pool/browser.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
@@ -54,7 +54,7 @@ export class RedisContact {
     const { clock, log, slots, networkSync } = this.ports;
     const startedAt = clock.monotonic();
     try {
-      const partitions = groupBy(slots.all().filter(mayChange(networkSync)), (slot) => homeOf(slot.id));
+      const partitions = groupBy(slots.all().filter(mayChange(networkSync)), (slot) => partitionOf(slot.id));
       for (const partition of [...this.#seen.keys()].filter((seen) => !partitions.has(seen))) this.#seen.delete(partition);
       // Where there is nothing to look at, it is asked whether Redis is there.
       await (partitions.size === 0 ? this.ports.poolStore.now() : Promise.all([...partitions].map(([partition, own]) => this.#lookAt(partition, own))));

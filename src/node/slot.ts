@@ -1,5 +1,5 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { type BrowserId, homeOf, type LeaseId, onDemandHome, type ProfileId } from "../base/ids.js";
+import { type BrowserId, partitionOf, type LeaseId, onDemandPartition, type ProfileId } from "../base/ids.js";
 import type { Chromium, KeptWorkspace } from "../browser/chromium.js";
 import type { NetworkSettings, RetireReason } from "../pool/browser.js";
 import type { Viewport } from "../spec/bodies.js";
@@ -63,7 +63,7 @@ export class Slot implements LocalBrowser {
     this.template = template;
     this.egress = egress;
     this.bornAtMs = clock.monotonic();
-    const isOnDemand = homeOf(this.id) === onDemandHome;
+    const isOnDemand = partitionOf(this.id) === onDemandPartition;
     const leaseUsage = new LeaseUsageCount(() => egress.used(), isOnDemand);
     this.leaseUsage = leaseUsage;
     this.activity = new Activity(clock, (lease) => leaseUsage.begin(lease));

@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
-import { type BrowserId, type ClaimId, homeOf } from "../base/ids.js";
+import { type BrowserId, type ClaimId, partitionOf } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Chromium, FillWorkspace, KeptWorkspace } from "../browser/chromium.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
@@ -95,7 +95,7 @@ export class Slots {
     const begun = await this.ports.reports.beginLaunch(id, claim);
     if (!begun) return;
     const { browser: record, mayReset } = begun;
-    const template = await this.ports.poolStore.findLaunchConfig(homeOf(id), record.config);
+    const template = await this.ports.poolStore.findLaunchConfig(partitionOf(id), record.config);
     if (!template) return;
     if (!this.#admits(id, memoryBytes(template.memory))) return await this.#failed(record, claim, "the node holds as many browsers as it may");
     const begunAt = this.ports.clock.monotonic();

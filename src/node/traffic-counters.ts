@@ -1,4 +1,4 @@
-import { type BrowserId, type Partition, homeOf } from "../base/ids.js";
+import { type BrowserId, type Partition, partitionOf } from "../base/ids.js";
 import type { Meter } from "../egress/parts.js";
 import type { DeniedBy } from "../egress/rules.js";
 
@@ -36,11 +36,11 @@ export class TrafficCounters implements Meter {
   #shares = new Map<Partition, Share>();
 
   request(browser: BrowserId, outcome: Outcome): void {
-    this.#of(homeOf(browser)).outcomes.add(outcome, 1);
+    this.#of(partitionOf(browser)).outcomes.add(outcome, 1);
   }
 
   carried(browser: BrowserId, direction: Direction, bytes: number): void {
-    this.#of(homeOf(browser)).bytes.add(direction, bytes);
+    this.#of(partitionOf(browser)).bytes.add(direction, bytes);
   }
 
   /** Tells what came since the last time. What has no label now is told the next time; never throws. */

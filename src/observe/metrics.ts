@@ -98,7 +98,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   readonly contentType = this.#registry.contentType;
 
   /** Without readings (a node's agent) only what this process counts itself is shown. */
-  constructor(private readonly surroundings: MetricsContext) {
+  constructor(private readonly context: MetricsContext) {
     for (const gauge of processGauges()) this.#registry.registerMetric(gauge);
   }
 
@@ -158,7 +158,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   /** Where the store cannot be read its gauges are absent rather than old, and the rest is still shown. */
   async #read(): Promise<void> {
-    const { readings, clock, log } = this.surroundings;
+    const { readings, clock, log } = this.context;
     if (!readings) return await this.#reach();
     try {
       const both = Promise.all([readings.pools(), readings.nodes()]);
@@ -173,7 +173,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   }
 
   async #reach(): Promise<void> {
-    const { clock, reachStore } = this.surroundings;
+    const { clock, reachStore } = this.context;
     const isUp = await within(clock, { what: "reaching the store", limitMs: readLimitMs }, reachStore()).then(() => true, () => false);
     this.#readable.set(isUp ? 1 : 0);
   }

@@ -41,7 +41,7 @@ export interface NetworkSettings {
 
 /** What a PATCH has changed of a lease's network. */
 export interface NetworkChange extends NetworkSettings {
-  /** Counts all such changes of a home. */
+  /** Counts all such changes of a partition. */
   readonly revision: number;
 }
 

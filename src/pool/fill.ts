@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import { type Partition, homeOf, newBrowserId, newRequestId, type PoolId } from "../base/ids.js";
+import { type Partition, partitionOf, newBrowserId, newRequestId, type PoolId } from "../base/ids.js";
 import type { Browser, LaunchFacts } from "./browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import { LaunchTemplates } from "./launch-templates.js";
@@ -46,7 +46,7 @@ export const makeFill = (ports: FillPorts): FillPool => {
 };
 
 /**
- * Fills a home now rather than at the next tick, which is left what fails. One fill of a home at a time: whoever asks while
+ * Fills a partition now rather than at the next tick, which is left what fails. One fill of a partition at a time: whoever asks while
  * one is under way is given one more after it, however many ask.
  */
 export function makeFillSoon(fill: (partition: Partition) => Promise<void>, onFault: (partition: Partition, error: unknown) => void): (partition: Partition) => void {
@@ -72,7 +72,7 @@ async function candidatesFor(
   ports: FillPorts, ask: { pool: PoolId; launch: LaunchTemplate; wanted: LaunchDemand; capacities: NodeCapacities },
 ): Promise<{ candidates: readonly LaunchCandidate[]; obstacle: string }> {
   const { pool: poolId, launch, wanted, capacities } = ask;
-  const partition = homeOf(poolId);
+  const partition = partitionOf(poolId);
   const { ofNode: ofPool, at } = await ports.poolStore.spread(partition);
   const placement = new Placement(capacities, { engine: launch.engine, ofPool, ...wanted });
   const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = launch;

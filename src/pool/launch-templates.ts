@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { type Partition, homeOf } from "../base/ids.js";
+import { type Partition, partitionOf } from "../base/ids.js";
 import { type Browser, launchFactsOf } from "./browser.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import { proxyOf } from "./network.js";
@@ -38,7 +38,7 @@ export class SessionReader {
 
   /** The session object of a leased browser; undefined where it has ended since its record was read. */
   async findSession(browser: Browser, at: number): Promise<Session | undefined> {
-    const launch = await this.find(homeOf(browser.id), browser.config);
+    const launch = await this.find(partitionOf(browser.id), browser.config);
     if (!launch) return undefined;
     const { poolId } = launchFactsOf(browser);
     const [proxyName, profile] = await Promise.all([this.#proxyName(launch, browser), this.#profile(launch, browser)]);

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { type BrowserId, findBrowserId, findPoolId, type Partition, homeOf, type LeaseId, type PoolId } from "../base/ids.js";
+import { type BrowserId, findBrowserId, findPoolId, type Partition, partitionOf, type LeaseId, type PoolId } from "../base/ids.js";
 import type { Browser } from "./browser.js";
 import type { Pool } from "./pool.js";
 import type { PoolStore } from "./ports/pool-store.js";
@@ -14,7 +14,7 @@ interface Ports {
 /** In `{id_or_name}` ids win (design.md 5). */
 export async function findPool({ poolStore, projects }: Ports, ref: string): Promise<Pool | undefined> {
   const id = findPoolId(ref);
-  const byId = id && (await poolStore.findPool(homeOf(id)));
+  const byId = id && (await poolStore.findPool(partitionOf(id)));
   if (byId && byId.id === id) return byId;
   const named = await projects.findName("pool", ref);
   const pool = named && (await poolStore.findPool(named.partition));
@@ -28,7 +28,7 @@ export interface PoolCandidate {
   readonly name?: string;
 }
 
-const calledBy = (name: string, id: PoolId): PoolCandidate => ({ id, partition: homeOf(id), name });
+const calledBy = (name: string, id: PoolId): PoolCandidate => ({ id, partition: partitionOf(id), name });
 
 /** Which pool each name meant last. Kept only for scripts that compare the name with the pool's own: so keeping it decides nothing. */
 export class PoolNameCache {
@@ -39,7 +39,7 @@ export class PoolNameCache {
   /** Which pool an id or a name may mean, ids first. Ask for the next where the script says that this one is not meant. */
   *candidates(ref: string): Generator<PoolCandidate | Promise<PoolCandidate | undefined>, void> {
     const id = findPoolId(ref);
-    if (id) yield { id, partition: homeOf(id) };
+    if (id) yield { id, partition: partitionOf(id) };
     const kept = this.#kept.get(ref);
     if (kept) yield calledBy(ref, kept);
     yield this.#look(ref, kept);

@@ -1,5 +1,5 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { type Partition, newRequestId, type NodeId, onDemandHome } from "../base/ids.js";
+import { type Partition, newRequestId, type NodeId, onDemandPartition } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import { type FillPool, launchJob } from "./fill.js";
@@ -34,20 +34,20 @@ export interface NodeQueues {
   keep(nodes: readonly NodeId[]): Promise<void>;
 }
 
-/** The ticks: each looks at every home, goes past the failures of one, and may overlap with those of other controls. */
+/** The ticks: each looks at every partition, goes past the failures of one, and may overlap with those of other controls. */
 export interface Maintenance {
   fill(): Promise<void>;
   reap(): Promise<void>;
   recycle(): Promise<void>;
 }
 
-const homesAtOnce = 64;
+const partitionsAtOnce = 64;
 /** How long a walk may take at most: ticks come every second and more, and the next goes on where one has stopped. */
 const walkMs = { fill: 5000, reap: 10_000, recycle: 20_000 } as const;
 
 export function makeMaintenance(ports: MaintenancePorts): Maintenance {
   const { clock, poolStore, projects } = ports;
-  const walkOf = (limitMs: Millis): PartitionRounds => new PartitionRounds(clock, { atOnce: homesAtOnce, limitMs });
+  const walkOf = (limitMs: Millis): PartitionRounds => new PartitionRounds(clock, { atOnce: partitionsAtOnce, limitMs });
   const walks = { fill: walkOf(walkMs.fill), reap: walkOf(walkMs.reap), recycle: walkOf(walkMs.recycle) };
   const walk = async (what: keyof typeof walks, visit: (partition: Partition) => Promise<unknown>): Promise<void> =>
     walks[what].over(await projects.partitions(), (partition) => visit(partition).catch((error: unknown) => {
@@ -63,10 +63,10 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
       const listensMs = await ports.listensMs();
       await inTurn(ports, {
         "lost nodes": async () => void (listensMs >= ports.lostAfterMs.node && (await reapNodes(ports))),
-        homes: async () => void (listensMs >= ports.lostAfterMs.control && (await walk("reap", (partition) => reapHome(ports, partition)))),
+        partitions: async () => void (listensMs >= ports.lostAfterMs.control && (await walk("reap", (partition) => reapPartition(ports, partition)))),
         rooms: () => sweepRooms(ports),
         queues: async () => ports.queues.keep(await ports.nodes.known()),
-        graves: () => projects.sweepPendingTombstones(),
+        pendingTombstones: () => projects.sweepPendingTombstones(),
         names: () => projects.sweepNames(),
         tombstones: () => projects.sweepTombstones(),
         pools: () => projects.sweepPools(),
@@ -95,26 +95,26 @@ function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   return () => (asked ??= ask());
 }
 
-async function reapHome({ poolStore, projects, jobs }: MaintenancePorts, partition: Partition): Promise<void> {
+async function reapPartition({ poolStore, projects, jobs }: MaintenancePorts, partition: Partition): Promise<void> {
   const { launch, isOpen } = await poolStore.reap(partition);
   await jobs.add(launch.flatMap(launchJob));
-  if (!isOpen && partition !== onDemandHome) await projects.settleHome(partition);
+  if (!isOpen && partition !== onDemandPartition) await projects.settlePartition(partition);
 }
 
 async function sweepRooms({ nodes }: MaintenancePorts): Promise<void> {
-  const failures = await forEachConcurrently(await nodes.living(), homesAtOnce, ({ id }) => nodes.sweepRooms(id));
+  const failures = await forEachConcurrently(await nodes.living(), partitionsAtOnce, ({ id }) => nodes.sweepRooms(id));
   if (failures.length > 0) throw failures[0];
 }
 
 async function reapNodes(ports: MaintenancePorts): Promise<void> {
-  const failures = await forEachConcurrently(await ports.nodes.lost(), homesAtOnce, (node) => reapNode(ports, node));
+  const failures = await forEachConcurrently(await ports.nodes.lost(), partitionsAtOnce, (node) => reapNode(ports, node));
   if (failures.length > 0) throw failures[0];
 }
 
 /** What a lost node held is over: its leases end, its records go, since nobody is left to clear up. */
 async function reapNode({ poolStore, projects, nodes, log, queues }: MaintenancePorts, node: NodeId): Promise<void> {
   let found = 0;
-  const failures = await forEachConcurrently(await projects.partitions(), homesAtOnce, async (partition) => {
+  const failures = await forEachConcurrently(await projects.partitions(), partitionsAtOnce, async (partition) => {
     // A node that starts anew clears up after itself, and what it has from then on is its own.
     if (!(await nodes.isLost(node))) return;
     found += await poolStore.clearNode(partition, { node, why: "node_lost", which: "lost", request: newRequestId() });

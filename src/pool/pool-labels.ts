@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { type BrowserId, findPoolId, type Partition, homeOf, onDemandHome } from "../base/ids.js";
+import { type BrowserId, findPoolId, type Partition, partitionOf, onDemandPartition } from "../base/ids.js";
 import type { PoolStore } from "./ports/pool-store.js";
 
 /** Sessions on demand have a label of their own, which no pool can have. */
@@ -14,8 +14,8 @@ export class PoolLabels {
 
   constructor(private readonly poolStore: PoolStore) {}
 
-  async ofHome(partition: Partition): Promise<string> {
-    if (partition === onDemandHome) return onDemandLabel;
+  async ofPartition(partition: Partition): Promise<string> {
+    if (partition === onDemandPartition) return onDemandLabel;
     const kept = this.#kept.get(partition);
     if (kept !== undefined) return kept;
     const pool = await this.poolStore.findTerms(partition);
@@ -25,12 +25,12 @@ export class PoolLabels {
   }
 
   ofBrowser(browser: BrowserId): Promise<string> {
-    return this.ofHome(homeOf(browser));
+    return this.ofPartition(partitionOf(browser));
   }
 
   /** Of a pool named by a request: a name is its own label, an id is looked up. */
   async ofRef(ref: string): Promise<string> {
     const id = findPoolId(ref);
-    return id ? await this.ofHome(homeOf(id)) : ref;
+    return id ? await this.ofPartition(partitionOf(id)) : ref;
   }
 }

@@ -1,5 +1,5 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { homeOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
+import { partitionOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
 import type { PoolCreate, PoolPatch } from "../spec/bodies.js";
 import { findPool } from "./lookup.js";
 import { idempotencyKeyOf } from "./idempotency.js";
@@ -72,7 +72,7 @@ async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<
   const { name } = spec;
   // Noted before anything is reserved for it, so that what comes to nothing is found again.
   await projects.addPool(id);
-  const isNamed = name === undefined || (await projects.reserveName({ kind: "pool", name, owner: id, partition: homeOf(id) }));
+  const isNamed = name === undefined || (await projects.reserveName({ kind: "pool", name, owner: id, partition: partitionOf(id) }));
   const refused = isNamed
     ? refusedSize(await projects.reserveSize(id, spec.size, ports))
     : refusal("name_taken", { message: `A pool named ${name} exists` });
@@ -81,7 +81,7 @@ async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<
     await projects.forgetPool(id);
     return refused;
   }
-  await poolStore.createPool(homeOf(id), { id, write: writeOf(spec), request: newRequestId() });
+  await poolStore.createPool(partitionOf(id), { id, write: writeOf(spec), request: newRequestId() });
   await projects.openPool(id);
   ports.kick(id);
   return undefined;
@@ -130,7 +130,7 @@ async function updateOnce(ports: PoolPorts, pool: Pool, patch: PoolPatch): Promi
   if (expected_network && !isExpectedNetwork(pool.spec.network, expected_network)) return refusal("stale_network");
   const refused = await reserve(ports, pool, merged.value);
   if (refused) return refused;
-  const written = await ports.poolStore.updatePool(homeOf(pool.id), {
+  const written = await ports.poolStore.updatePool(partitionOf(pool.id), {
     revision: pool.revision, write: writeOf(merged.value), request: newRequestId(), discard: patch.discard_all_idle ?? false,
     isNewLaunch: changesLaunch(pool.spec, merged.value), isNewNetwork: changesNetwork(pool.spec, merged.value),
     isNewRefresh: startsRefresh(pool.spec, merged.value),
@@ -145,7 +145,7 @@ async function reserve(ports: PoolPorts, pool: Pool, after: PoolSpec): Promise<R
   const { projects } = ports;
   const owner = pool.id;
   const isRenamed = after.name !== undefined && after.name !== pool.name;
-  if (isRenamed && !(await projects.reserveName({ kind: "pool", name: after.name ?? "", owner, partition: homeOf(owner) }))) {
+  if (isRenamed && !(await projects.reserveName({ kind: "pool", name: after.name ?? "", owner, partition: partitionOf(owner) }))) {
     return refusal("name_taken", { message: `A pool named ${after.name} exists` });
   }
   const refused = after.size === pool.spec.size ? undefined : refusedSize(await projects.reserveSize(owner, after.size, ports));
@@ -166,7 +166,7 @@ async function giveBack(ports: PoolPorts, pool: Pool, change: { after: PoolSpec;
 export const makeRemovePool = (ports: PoolPorts) => async (ref: string, options: { force: boolean }): Promise<Done<null> | Refusal> => {
   const pool = await findPool(ports, ref);
   if (!pool) return refusal("pool_not_found");
-  const deleted = await ports.poolStore.deletePool(homeOf(pool.id), { force: options.force, request: newRequestId() });
+  const deleted = await ports.poolStore.deletePool(partitionOf(pool.id), { force: options.force, request: newRequestId() });
   if (deleted === "leased") return refusal("pool_in_use");
   if (deleted === "missing") return refusal("pool_not_found");
   await ports.projects.dropPool(pool.id);
@@ -178,7 +178,7 @@ export const makeRemovePool = (ports: PoolPorts) => async (ref: string, options:
 export const makeFlushPool = (ports: PoolPorts) => async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
   const pool = await findPool(ports, ref);
   if (!pool) return refusal("pool_not_found");
-  const flushed = await ports.poolStore.flush(homeOf(pool.id), caller.request);
+  const flushed = await ports.poolStore.flush(partitionOf(pool.id), caller.request);
   if (flushed === "missing") return refusal("pool_not_found");
   ports.kick(pool.id);
   return done(null);
@@ -188,7 +188,7 @@ export const makeFlushPool = (ports: PoolPorts) => async (ref: string, caller: C
 export const makePoolBrowsers = (ports: PoolPorts) => async (ref: string): Promise<Done<readonly PoolBrowser[]> | Refusal> => {
   const pool = await findPool(ports, ref);
   if (!pool) return refusal("pool_not_found");
-  const { browsers, at } = await ports.poolStore.browsers(homeOf(pool.id));
+  const { browsers, at } = await ports.poolStore.browsers(partitionOf(pool.id));
   return done(
     browsers.toSorted((one, other) => one.createdAt - other.createdAt).map((browser) => ({
       id: browser.id, state: browser.state, node: browser.node, generation: browser.generation, served: browser.served,

@@ -1,9 +1,9 @@
-import { type Partition, homeOf, newRequestId, type ProfileId } from "../base/ids.js";
+import { type Partition, partitionOf, newRequestId, type ProfileId } from "../base/ids.js";
 import type { PoolStore } from "./ports/pool-store.js";
 import type { ProjectStore } from "./ports/project-store.js";
 import type { ProfileRefs } from "../registry/profiles/selectors.js";
 
-interface HomePorts {
+interface PartitionPorts {
   readonly poolStore: PoolStore;
   readonly profiles: ProfileRefs;
 }
@@ -12,15 +12,15 @@ interface HomePorts {
  * After a save: flushes the idle browsers of every pool that asks for it and starts from this profile. A hint, so that they go
  * at once; the recycle tick does the same by the records.
  */
-export const makeRefresh = (ports: HomePorts & { readonly projects: ProjectStore }) => async (profile: ProfileId): Promise<void> => {
-  for (const id of await ports.projects.pools()) await refresh(ports, homeOf(id), profile);
+export const makeRefresh = (ports: PartitionPorts & { readonly projects: ProjectStore }) => async (profile: ProfileId): Promise<void> => {
+  for (const id of await ports.projects.pools()) await refresh(ports, partitionOf(id), profile);
 };
 
-/** Of one home, whatever its pool starts from. */
-export const makeRefreshPartition = (ports: HomePorts) => (partition: Partition): Promise<void> => refresh(ports, partition);
+/** Of one partition, whatever its pool starts from. */
+export const makeRefreshPartition = (ports: PartitionPorts) => (partition: Partition): Promise<void> => refresh(ports, partition);
 
 /** Only browsers that were claimed before the save: those after it have its state, or what is yet newer (interface.md 4.4). */
-async function refresh({ poolStore, profiles }: HomePorts, partition: Partition, saved?: ProfileId): Promise<void> {
+async function refresh({ poolStore, profiles }: PartitionPorts, partition: Partition, saved?: ProfileId): Promise<void> {
   const follows = await followedBy(poolStore, partition);
   if (!follows || (saved && saved !== follows)) return;
   const savedAt = (await profiles.find(follows))?.archive?.savedAt;

@@ -10,11 +10,11 @@ export interface RoundLimits {
 }
 
 /**
- * Goes round all homes: none waits for the round trips of another, and no walk lasts longer than its limit. The next one goes on
+ * Goes round all partitions: none waits for the round trips of another, and no walk lasts longer than its limit. The next one goes on
  * where this one stopped. One at a time: whoever asks for another meanwhile is told that nothing was done.
  */
 export class PartitionRounds {
-  #nextHome: Partition | undefined;
+  #nextPartition: Partition | undefined;
   #isUnderWay = false;
 
   constructor(private readonly clock: Clock, private readonly limits: RoundLimits) {}
@@ -32,12 +32,12 @@ export class PartitionRounds {
 
   *#round(partitions: readonly Partition[]): Iterable<Partition> {
     const until = this.clock.monotonic() + this.limits.limitMs;
-    const start = Math.max(0, this.#nextHome === undefined ? 0 : partitions.indexOf(this.#nextHome));
+    const start = Math.max(0, this.#nextPartition === undefined ? 0 : partitions.indexOf(this.#nextPartition));
     for (const partition of [...partitions.slice(start), ...partitions.slice(0, start)]) {
-      this.#nextHome = partition;
+      this.#nextPartition = partition;
       if (this.clock.monotonic() > until) return;
       yield partition;
     }
-    this.#nextHome = undefined;
+    this.#nextPartition = undefined;
   }
 }

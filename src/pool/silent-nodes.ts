@@ -19,7 +19,7 @@ export interface SilentNodePorts {
   readonly lookEveryMs: Millis;
 }
 
-const homesAtOnce = 32;
+const partitionsAtOnce = 32;
 
 type Address = Pick<LivingNode, "host" | "port">;
 const placeOf = ({ host, port }: Address): string => `${host} ${port}`;
@@ -99,7 +99,7 @@ export class SilentNodes {
 
   async #tell(node: NodeId, silentMs: Millis): Promise<void> {
     const { poolStore, projects } = this.ports;
-    const failures = await forEachConcurrently(await projects.partitions(), homesAtOnce, (partition) => poolStore.silenceNode(partition, node, silentMs));
+    const failures = await forEachConcurrently(await projects.partitions(), partitionsAtOnce, (partition) => poolStore.silenceNode(partition, node, silentMs));
     if (failures.length > 0) throw failures[0];
   }
 }

@@ -1,5 +1,5 @@
 import { refusal, type Refusal } from "../base/errors.js";
-import { type Partition, homeOf } from "../base/ids.js";
+import { type Partition, partitionOf } from "../base/ids.js";
 import type { PoolSummary } from "../pool/ports/partition-overview.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
@@ -12,7 +12,7 @@ interface Ports {
 
 /** Why a named thing cannot be deleted, with each pool whose configuration names its id; undefined where none does. */
 export async function refuseInUse({ poolStore, projects }: Ports, message: string, id: string): Promise<Refusal | undefined> {
-  const found = await Promise.all((await projects.pools()).map((pool) => findUser(poolStore, homeOf(pool), id)));
+  const found = await Promise.all((await projects.pools()).map((pool) => findUser(poolStore, partitionOf(pool), id)));
   const users = found.flatMap((terms) => terms ?? []);
   if (users.length === 0) return undefined;
   const details = users.map(({ id: pool, name }) => ({ code: "resource_in_use", message: name === undefined ? `pool ${pool}` : `pool ${name} (${pool})` }));

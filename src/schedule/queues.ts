@@ -86,7 +86,7 @@ export interface Working {
 export async function startWorker(options: QueueOptions, node: NodeId, run: (job: Job) => Promise<void>): Promise<Working> {
   const { connection, prefix, log } = options;
   const worker = new Worker<Job>(queueName(node), (job) => run(job.data), {
-    connection, prefix, concurrency: jobsAtOnce, skipVersionCheck: true, runRetryDelay: askAgainMs, ...removedByWorker,
+    connection, prefix, concurrency: jobsAtOnce, skipVersionCheck: true, runRetryDelay: reconnectMs, ...removedByWorker,
   });
   worker.on("error", (error) => log.warn({ node, error: error.message }, "worker failed"));
   worker.on("failed", (job, error) => log.warn({ node, job: job?.id, error: textOf(error) }, "job failed"));
@@ -95,5 +95,5 @@ export async function startWorker(options: QueueOptions, node: NodeId, run: (job
 }
 
 /** After a lost connection a worker of BullMQ's waits for so long before it asks again; its default is 15 s. */
-export const askAgainMs: Millis = 1000;
+export const reconnectMs: Millis = 1000;
 const removedByWorker = { removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };

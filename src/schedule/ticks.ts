@@ -1,7 +1,7 @@
 import { Queue, Worker } from "bullmq";
 import type { Clock, Millis } from "../base/clock.js";
 import { textOf } from "../base/log.js";
-import { askAgainMs, type QueueOptions, type Working } from "./queues.js";
+import { reconnectMs, type QueueOptions, type Working } from "./queues.js";
 
 export interface Tick {
   readonly name: string;
@@ -36,7 +36,7 @@ export async function startTicks(options: QueueOptions, ticks: readonly Tick[], 
       await byName.get(job.name)?.run();
       await record.ran(job.name);
     },
-    { connection, prefix, concurrency: ticks.length, skipVersionCheck: true, runRetryDelay: askAgainMs, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 }, ...stalled },
+    { connection, prefix, concurrency: ticks.length, skipVersionCheck: true, runRetryDelay: reconnectMs, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 }, ...stalled },
   );
   worker.on("error", (error) => log.warn({ error: error.message }, "schedule worker failed"));
   worker.on("failed", (job, error) => log.warn({ tick: job?.name, error: textOf(error) }, "tick failed"));

@@ -11,7 +11,7 @@ interface Effects {
   readonly names?: readonly { name: string; owner: string }[];
   readonly ended?: readonly { lease: LeaseId; why: string; hadClient: boolean; heldMs: number }[];
   readonly cuts?: readonly Omit<LeaseCut, "partition">[];
-  readonly graves?: readonly string[];
+  readonly tombstones?: readonly string[];
   readonly gone?: readonly { browser: BrowserId; node: NodeId }[];
 }
 
@@ -21,7 +21,7 @@ export interface EffectPorts {
   readonly signals: Events<PoolSignals>;
   freeName(name: string, owner: string): Promise<void>;
   freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
-  moveGraves(partition: Partition): Promise<void>;
+  moveTombstones(partition: Partition): Promise<void>;
 }
 
 const list = <Item>(items: readonly Item[] = []): readonly Item[] => items;
@@ -45,7 +45,7 @@ export class EffectRunner {
       this.#background(this.ports.freeRoom(node, browser).then(() => this.ports.signals.emit("browser.gone", { partition, browser })));
     }
     const awaited = list(effects.names).map(({ name, owner }) => this.#background(this.ports.freeName(name, owner)));
-    if (list(effects.graves).length > 0) awaited.push(this.#background(this.ports.moveGraves(partition)));
+    if (list(effects.tombstones).length > 0) awaited.push(this.#background(this.ports.moveTombstones(partition)));
     if (awaited.length > 0) await Promise.all(awaited);
   }
 

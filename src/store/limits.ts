@@ -12,9 +12,9 @@ export interface StoreLimits {
   readonly provisionalMs: Millis;
   /** How long after a lease's end a repeated release that names no lease ends nothing. */
   readonly retryWindowMs: Millis;
-  /** Moves kept in the stream of a home. */
+  /** Moves kept in the stream of a partition. */
   readonly eventsKept: number;
-  /** The same of all homes together. */
+  /** The same of all partitions together. */
   readonly eventsKeptInAll: number;
   /** How soon a node has to take a launch up: a lost job costs no more. */
   readonly launchPickupMs: Millis;

@@ -1,4 +1,4 @@
-import { type BrowserId, type ClaimId, homeOf, type LeaseId, newRequestId } from "../base/ids.js";
+import { type BrowserId, type ClaimId, partitionOf, type LeaseId, newRequestId } from "../base/ids.js";
 import type { Browser, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 import { Batcher } from "./redis/batcher.js";
@@ -21,7 +21,7 @@ export class RedisNodeReports implements NodeReports {
   constructor(private readonly poolStore: RedisPoolStore) {}
 
   async connect(browser: BrowserId, lease: LeaseId): Promise<{ kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }> {
-    const reply = await this.poolStore.run({ partition: homeOf(browser) }, "connect", { browser, lease });
+    const reply = await this.poolStore.run({ partition: partitionOf(browser) }, "connect", { browser, lease });
     return reply.kind === "connected" ? { kind: "connected", ...(JSON.parse(reply.payload) as { registrations: number; startUrl?: string }) } : { kind: "over", why: reply.payload };
   }
 
@@ -47,7 +47,7 @@ export class RedisNodeReports implements NodeReports {
   }
 
   async freed(browser: BrowserId, claim: ClaimId): Promise<"freed" | "stale"> {
-    return (await this.#freed.add(homeOf(browser), [browser, claim])) ? "freed" : "stale";
+    return (await this.#freed.add(partitionOf(browser), [browser, claim])) ? "freed" : "stale";
   }
 
   async end(
@@ -68,14 +68,14 @@ export class RedisNodeReports implements NodeReports {
   }
 
   async used(browser: BrowserId, { lease, usage }: LeaseUsage): Promise<void> {
-    await this.#used.add(homeOf(browser), [browser, lease, usage]);
+    await this.#used.add(partitionOf(browser), [browser, lease, usage]);
   }
 
   async applied(ask: { browser: BrowserId; lease: LeaseId; revision: number; outcome: "applied" | "refused" }): Promise<"applied" | "stale"> {
-    return (await this.poolStore.run({ partition: homeOf(ask.browser) }, "applied", { ...ask })).kind === "applied" ? "applied" : "stale";
+    return (await this.poolStore.run({ partition: partitionOf(ask.browser) }, "applied", { ...ask })).kind === "applied" ? "applied" : "stale";
   }
 
   #run(browser: BrowserId, name: string, args: Record<string, string | number>): Promise<ScriptReply> {
-    return this.poolStore.run({ partition: homeOf(browser), request: newRequestId() }, name, args);
+    return this.poolStore.run({ partition: partitionOf(browser), request: newRequestId() }, name, args);
   }
 }

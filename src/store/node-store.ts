@@ -1,8 +1,8 @@
 import type { Millis } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
-import { type BrowserId, findNodeId, type Partition, homeOf, type NodeId, type ProjectId } from "../base/ids.js";
+import { type BrowserId, findNodeId, type Partition, partitionOf, type NodeId, type ProjectId } from "../base/ids.js";
 import type { BeatResult, LivingNode, NodeFacts, NodeStore } from "../pool/ports/node-store.js";
-import { homeKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./redis/keys.js";
+import { partitionKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./redis/keys.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
 import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
@@ -92,16 +92,16 @@ export class RedisNodeStore implements NodeStore {
     const places = Object.entries(await this.store.ask((redis) => redis.hgetall(nodeKey(node, "room"))));
     const now = await this.#now();
     const due = places.flatMap(([id, text]) => (isPending(Number(text.split(" ")[1]), now, this.options.limits.launchClaimMs) ? [] : [id as BrowserId]));
-    const gone = await Promise.all([...groupBy(due, homeOf)].map(([partition, browsers]) => this.#goneOf(node, partition, browsers)));
+    const gone = await Promise.all([...groupBy(due, partitionOf)].map(([partition, browsers]) => this.#goneOf(node, partition, browsers)));
     for (const browser of gone.flat()) await this.freeRoom(node, browser);
   }
 
   async #goneOf(node: NodeId, partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
     const places = browsers.map((browser) => `${node} ${browser}`);
-    const scores = await this.store.ask((redis) => redis.zmscore(homeKey(this.project, partition, "places"), ...places));
+    const scores = await this.store.ask((redis) => redis.zmscore(partitionKey(this.project, partition, "places"), ...places));
     const unplaced = browsers.filter((_, index) => scores[index] === null);
     // The index tells quickly of those that are there; of those that are not, the record decides.
-    const records = await Promise.all(unplaced.map((browser) => this.store.ask((redis) => redis.hexists(homeKey(this.project, partition, "browsers"), browser))));
+    const records = await Promise.all(unplaced.map((browser) => this.store.ask((redis) => redis.hexists(partitionKey(this.project, partition, "browsers"), browser))));
     return unplaced.filter((_, index) => records[index] === 0);
   }
 

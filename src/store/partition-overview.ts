@@ -5,14 +5,14 @@ import type { Browser } from "../pool/browser.js";
 import type { Lack, LeasedBrowser, PartitionOverview, PoolSummary, BrowsersRead } from "../pool/ports/partition-overview.js";
 import type { BrowserCounts } from "../pool/pool.js";
 import type { RedisClient } from "./redis/connect.js";
-import type { HomePart } from "./redis/keys.js";
+import type { PartitionPart } from "./redis/keys.js";
 import { parseBrowser } from "./records.js";
 import type { ScriptArgs, ScriptReply } from "./redis/redis.js";
 
 interface Ports {
   run(partition: Partition, script: string, args: ScriptArgs): Promise<ScriptReply>;
   ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value>;
-  keyOf(partition: Partition, part: HomePart): string;
+  keyOf(partition: Partition, part: PartitionPart): string;
 }
 
 /** As the script `own` says it. */
@@ -39,7 +39,7 @@ function parseOwn(text: string): Pick<Kept, "stamp" | "browsers"> {
   return { stamp, browsers: browsers.map(parseBrowser) };
 }
 
-/** Readers that go by the index of a home. */
+/** Readers that go by the index of a partition. */
 export class RedisPartitionOverview implements PartitionOverview {
   readonly #own = new LRUCache<string, Kept>({ max: 2000 });
 
@@ -62,7 +62,7 @@ export class RedisPartitionOverview implements PartitionOverview {
     return (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(partition, "changed"), node))) ?? noStamp;
   }
 
-  async homesOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> {
+  async partitionsOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> {
     const has = await Promise.all(partitions.map((partition) => this.ports.ask((redis) => redis.hexists(this.ports.keyOf(partition, "changed"), node))));
     return partitions.filter((_, place) => has[place] === 1);
   }

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Millis } from "../base/clock.js";
 import type { BrowserId, ControlId, Partition, LeaseId, NodeId, PoolId, ProjectId, RequestId } from "../base/ids.js";
-import { homeOf, newRequestId } from "../base/ids.js";
+import { partitionOf, newRequestId } from "../base/ids.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
 import { type LaunchTemplate, resetModeOf } from "../spec/launch-template.js";
 import type { Lack, LeasedBrowser, PoolSummary, BrowsersRead } from "../pool/ports/partition-overview.js";
@@ -11,7 +11,7 @@ import { namedBy } from "../registry/references.js";
 import type { AcquireReply, CreateReply, WaitingReply, WithdrawReply } from "../pool/ports/store-replies.js";
 import type { StoreLimits } from "./limits.js";
 import type { EffectRunner } from "./effects.js";
-import { answerKey, homeKey, type HomeKeys, homeKeys, type HomePart, idempotencyKey } from "./redis/keys.js";
+import { answerKey, partitionKey, type PartitionKeys, partitionKeys, type PartitionPart, idempotencyKey } from "./redis/keys.js";
 import { RedisPartitionOverview } from "./partition-overview.js";
 import { parseBrowser, parsePool, poolFields } from "./records.js";
 import type { RedisClient } from "./redis/connect.js";
@@ -27,10 +27,10 @@ interface Place {
 const flag = (value: boolean): string => (value ? "1" : "0");
 const word = <Kind extends string>(reply: ScriptReply): Kind => reply.kind as Kind;
 
-/** The homes of one project, each in a slot of its own: one atomic script for each change of state. */
+/** The partitions of one project, each in a slot of its own: one atomic script for each change of state. */
 export class RedisPoolStore implements PoolStore {
   readonly #limits: ScriptArgs;
-  readonly #keys = new LRUCache<Partition, HomeKeys>({ max: 1000 });
+  readonly #keys = new LRUCache<Partition, PartitionKeys>({ max: 1000 });
   readonly #overview = new RedisPartitionOverview({
     run: (partition, script, args) => this.run({ partition }, script, args), ask: (command) => this.#ask(command), keyOf: (partition, part) => this.#keysOf(partition)[part],
   });
@@ -81,7 +81,7 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async heldAmong(partition: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]> {
-    const browsers = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, partition, "leases"), ...leases));
+    const browsers = await this.#ask((redis) => redis.hmget(partitionKey(this.at.project, partition, "leases"), ...leases));
     return leases.filter((_, index) => browsers[index] !== null);
   }
 
@@ -113,12 +113,12 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async findLeaseEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined> {
-    const { kind, payload } = await this.run({ partition: homeOf(browser) }, "lease-end", { browser, lease });
+    const { kind, payload } = await this.run({ partition: partitionOf(browser) }, "lease-end", { browser, lease });
     return kind === "ended" ? payload : undefined;
   }
 
   async standingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
-    const texts = await this.#ask((redis) => redis.hmget(homeKey(this.at.project, partition, "waiting"), ...waiters));
+    const texts = await this.#ask((redis) => redis.hmget(partitionKey(this.at.project, partition, "waiting"), ...waiters));
     return waiters.filter((_, index) => {
       const text = texts[index];
       return typeof text === "string" && !text.includes('"detachedAt"') && !text.includes('"lostAt"');
@@ -131,7 +131,7 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async unfinished(partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
-    const keys = (["resetting", "retiring"] as const).map((part) => homeKey(this.at.project, partition, part));
+    const keys = (["resetting", "retiring"] as const).map((part) => partitionKey(this.at.project, partition, part));
     const scores = await Promise.all(keys.map((key) => this.#ask((redis) => redis.zmscore(key, ...browsers))));
     return browsers.filter((_, index) => scores.some((all) => all[index] !== null && all[index] !== undefined));
   }
@@ -171,7 +171,7 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async findBrowser(id: BrowserId): Promise<{ browser: Browser; at: number } | undefined> {
-    const reply = await this.run({ partition: homeOf(id) }, "browser", { browser: id });
+    const reply = await this.run({ partition: partitionOf(id) }, "browser", { browser: id });
     return reply.kind === "found" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
   }
 
@@ -181,7 +181,7 @@ export class RedisPoolStore implements PoolStore {
   }
 
   browsersOf = (partition: Partition, node: NodeId): Promise<BrowsersRead> => this.#overview.browsersOf(partition, node);
-  homesOf = (node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> => this.#overview.homesOf(node, partitions);
+  partitionsOf = (node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> => this.#overview.partitionsOf(node, partitions);
   spread = (partition: Partition): ReturnType<RedisPartitionOverview["spread"]> => this.#overview.spread(partition);
   leased = (partition: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> => this.#overview.leased(partition, from, count);
   records = (partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> => this.#overview.records(partition, ids);
@@ -191,11 +191,11 @@ export class RedisPoolStore implements PoolStore {
 
   async networkChanges(partition: Partition): Promise<string> {
     // A control of an earlier release writes no stamp.
-    return (await this.#ask((redis) => redis.hmget(homeKey(this.at.project, partition, "pool"), "networkChanges", "networkStamp"))).join(" ");
+    return (await this.#ask((redis) => redis.hmget(partitionKey(this.at.project, partition, "pool"), "networkChanges", "networkStamp"))).join(" ");
   }
 
   async findLaunchConfig(partition: Partition, key: string): Promise<LaunchTemplate | undefined> {
-    const text = await this.#ask((redis) => redis.hget(homeKey(this.at.project, partition, "configs"), key));
+    const text = await this.#ask((redis) => redis.hget(partitionKey(this.at.project, partition, "configs"), key));
     return text === null ? undefined : (JSON.parse(text) as LaunchTemplate);
   }
 
@@ -239,7 +239,7 @@ export class RedisPoolStore implements PoolStore {
     return Number((await this.run({ partition, request }, "clear-node", { node, why, which })).payload);
   }
 
-  /** Runs a script on a home and carries out what it leaves to be done. */
+  /** Runs a script on a partition and carries out what it leaves to be done. */
   async run(place: Place, name: string, args: ScriptArgs): Promise<ScriptReply> {
     const reply = await this.store.run(name, this.#keysIn(place, name), args, this.#limits);
     await this.effects.carryOut(place.partition, reply.effects);
@@ -256,14 +256,14 @@ export class RedisPoolStore implements PoolStore {
     return (key) => {
       if (key === "answer") return answerKey(project, partition, { script, request: request ?? "none" });
       if (key === "idempotency") return idempotencyKey(project, partition, keyed?.key ?? "none");
-      return keys[key as HomePart];
+      return keys[key as PartitionPart];
     };
   }
 
-  #keysOf(partition: Partition): HomeKeys {
+  #keysOf(partition: Partition): PartitionKeys {
     const kept = this.#keys.get(partition);
     if (kept) return kept;
-    const made = homeKeys(this.at.project, partition);
+    const made = partitionKeys(this.at.project, partition);
     this.#keys.set(partition, made);
     return made;
   }

@@ -1,14 +1,14 @@
-import { type BrowserId, findPoolId, type Partition, homeOf, onDemandHome, type PoolId, type ProjectId } from "../base/ids.js";
+import { type BrowserId, findPoolId, type Partition, partitionOf, onDemandPartition, type PoolId, type ProjectId } from "../base/ids.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import { groupBy } from "../base/group-by.js";
 import type { Lease } from "../pool/browser.js";
 import type { IdempotencyKey, Waiter } from "../pool/ports/pool-store.js";
 import type { ProjectBounds, ProjectStore, Reservation } from "../pool/ports/project-store.js";
 import type { Tombstone } from "../pool/session.js";
-import { homeKey, type HomePart, projectIdempotencyKey, projectKey, type ProjectPart } from "./redis/keys.js";
+import { partitionKey, type PartitionPart, projectIdempotencyKey, projectKey, type ProjectPart } from "./redis/keys.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
-import { isHome, parseBrowser } from "./records.js";
+import { isPartition, parseBrowser } from "./records.js";
 import type { ScriptReply, ScriptStore } from "./redis/redis.js";
 
 type NameKind = "pool" | "session";
@@ -18,7 +18,7 @@ interface Held {
   readonly deadline: number;
 }
 
-const homesAtOnce = 64;
+const partitionsAtOnce = 64;
 /** A reservation whose owner has not come to be by then is void. Longer than any wait for a browser. */
 const nameGraceMs = 120_000;
 const mostAtOnce = 1000;
@@ -27,7 +27,7 @@ const leastEvents = 100;
 /** Names compare without regard to case and accents where they are looked up (wire-facts.md 2.1), but are unique as written. */
 const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;
 
-/** What spans the homes of one project, in a slot of its own. */
+/** What spans the partitions of one project, in a slot of its own. */
 export class RedisProjectStore implements ProjectStore {
   constructor(private readonly store: ScriptStore, private readonly project: ProjectId, private readonly limits: StoreLimits) {}
 
@@ -58,7 +58,7 @@ export class RedisProjectStore implements ProjectStore {
     const before = await this.store.ask((redis) => redis.hget(this.#sizes(), pool));
     if (before === null) return;
     const [size, deadline] = before.split(" ");
-    const record = await this.#recordOf(homeOf(pool));
+    const record = await this.#recordOf(partitionOf(pool));
     if (record.size !== size) await this.#run("settle-size", { pool, before, after: record.size ? `${record.size} ${deadline}` : "" });
   }
 
@@ -78,7 +78,7 @@ export class RedisProjectStore implements ProjectStore {
   }
 
   async forgetPool(pool: PoolId): Promise<void> {
-    await this.moveTombstones(homeOf(pool));
+    await this.moveTombstones(partitionOf(pool));
     await this.store.ask((redis) => redis.multi().hdel(this.#key("pools"), pool).hdel(this.#sizes(), pool).exec());
   }
 
@@ -89,7 +89,7 @@ export class RedisProjectStore implements ProjectStore {
 
   async partitions(): Promise<readonly Partition[]> {
     const all = await this.store.ask((redis) => redis.hkeys(this.#key("pools")));
-    return [onDemandHome, ...all.map((id) => homeOf(id as PoolId)).filter(isHome)];
+    return [onDemandPartition, ...all.map((id) => partitionOf(id as PoolId)).filter(isPartition)];
   }
 
   async sweepPools(): Promise<void> {
@@ -102,16 +102,16 @@ export class RedisProjectStore implements ProjectStore {
     await this.#sweepSizes(now);
   }
 
-  async settleHome(partition: Partition): Promise<void> {
+  async settlePartition(partition: Partition): Promise<void> {
     const all = Object.entries(await this.store.ask((redis) => redis.hgetall(this.#key("pools"))));
-    for (const [pool] of all.filter(([id, noted]) => noted === "open" && homeOf(id as PoolId) === partition)) {
+    for (const [pool] of all.filter(([id, noted]) => noted === "open" && partitionOf(id as PoolId) === partition)) {
       await this.#settlePool(pool as PoolId, "open");
       await this.#freeNamesOf(pool);
     }
   }
 
   async sweepPendingTombstones(): Promise<void> {
-    const failures = await forEachConcurrently(await this.partitions(), homesAtOnce, (partition) => this.moveTombstones(partition));
+    const failures = await forEachConcurrently(await this.partitions(), partitionsAtOnce, (partition) => this.moveTombstones(partition));
     if (failures.length > 0) throw failures[0];
   }
 
@@ -135,8 +135,8 @@ export class RedisProjectStore implements ProjectStore {
     const all = await this.store.ask((redis) => redis.hgetall(this.#key("names")));
     const now = await this.#now();
     const due = Object.entries(all).map(([field, text]) => ({ field, ...(JSON.parse(text) as Held) })).filter(({ deadline }) => !isPending(deadline, now, nameGraceMs));
-    const byHome = groupBy(due, ({ partition }) => partition);
-    for (const [partition, held] of byHome) {
+    const byPartition = groupBy(due, ({ partition }) => partition);
+    for (const [partition, held] of byPartition) {
       const isBorne = await this.#borneIn(partition, held);
       const over = held.filter(({ field, owner }) => !isBorne(field, owner));
       for (const { field, owner, deadline } of over) await this.#run("free-name", { field, owner, deadline });
@@ -165,7 +165,7 @@ export class RedisProjectStore implements ProjectStore {
   }
 
   async sweepTombstones(): Promise<void> {
-    await this.#bury([]);
+    await this.#storeTombstones([]);
   }
 
   async sweepEvents(): Promise<void> {
@@ -174,22 +174,22 @@ export class RedisProjectStore implements ProjectStore {
     await Promise.all(partitions.map((partition) => this.store.ask((redis) => redis.xtrim(this.#in(partition, "events"), "MAXLEN", share))));
   }
 
-  /** Moves what a home has to bury into the project's slot; again is harmless. */
+  /** Moves what a partition has to bury into the project's slot; again is harmless. */
   async moveTombstones(partition: Partition): Promise<void> {
     const key = this.#in(partition, "graves");
-    const graves = await this.store.ask((redis) => redis.hgetall(key));
-    const ids = Object.keys(graves);
+    const tombstones = await this.store.ask((redis) => redis.hgetall(key));
+    const ids = Object.keys(tombstones);
     if (ids.length === 0) return;
-    await this.#bury(Object.values(graves));
+    await this.#storeTombstones(Object.values(tombstones));
     await this.store.ask((redis) => redis.hdel(key, ...ids));
   }
 
-  #bury(graves: readonly string[]): Promise<ScriptReply> {
+  #storeTombstones(tombstones: readonly string[]): Promise<ScriptReply> {
     const { maxTombstones: most, tombstoneMs: keepMs } = this.limits;
-    return this.#run("bury", { graves: JSON.stringify(graves), most, keepMs });
+    return this.#run("bury", { tombstones: JSON.stringify(tombstones), most, keepMs });
   }
 
-  /** A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have that lease. All of a home are looked for at once. */
+  /** A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have that lease. All of a partition are looked for at once. */
   async #borneIn(partition: Partition, held: readonly Held[]): Promise<(field: string, owner: string) => boolean> {
     const owners = held.map(({ owner }) => owner);
     // The waiter first: it becomes a lease, never the other way round.
@@ -222,9 +222,9 @@ export class RedisProjectStore implements ProjectStore {
     return state === "open" ? { state, ...(id ? { id } : {}), ...(name ? { name } : {}), ...(size ? { size } : {}) } : { state };
   }
 
-  /** A note that the pool's record does not bear out: its creator or its deleter has died on the way, or its home is empty by now. */
+  /** A note that the pool's record does not bear out: its creator or its deleter has died on the way, or its partition is empty by now. */
   async #settlePool(pool: PoolId, noted: string): Promise<void> {
-    const { state } = await this.#recordOf(homeOf(pool));
+    const { state } = await this.#recordOf(partitionOf(pool));
     if (!state) return await this.forgetPool(pool);
     if (noted !== "closing") await (state === "open" ? this.openPool(pool) : this.dropPool(pool));
   }
@@ -256,8 +256,8 @@ export class RedisProjectStore implements ProjectStore {
     return projectKey(this.project, part);
   }
 
-  #in(partition: Partition, part: HomePart): string {
-    return homeKey(this.project, partition, part);
+  #in(partition: Partition, part: PartitionPart): string {
+    return partitionKey(this.project, partition, part);
   }
 
   #sizes(): string {
@@ -266,6 +266,6 @@ export class RedisProjectStore implements ProjectStore {
 }
 
 function parseTombstone(text: string): Tombstone {
-  const { poolId, poolName, ...grave } = JSON.parse(text) as Tombstone & { poolId?: PoolId; poolName?: string };
-  return { ...grave, ...(poolId ? { pool: { id: poolId, ...(poolName ? { name: poolName } : {}) } } : {}) };
+  const { poolId, poolName, ...tombstone } = JSON.parse(text) as Tombstone & { poolId?: PoolId; poolName?: string };
+  return { ...tombstone, ...(poolId ? { pool: { id: poolId, ...(poolName ? { name: poolName } : {}) } } : {}) };
 }

@@ -43,4 +43,4 @@ function holdOf(record: Record<(typeof fields)[number], string>, spec: PoolSpec,
   return { reason: record.hold as FillReason, ...(isObstructed && { last_error: record.obstacle }) };
 }
 
-export const isHome = (text: string): text is Partition => /^[0-9a-z]{12}$/.test(text);
+export const isPartition = (text: string): text is Partition => /^[0-9a-z]{12}$/.test(text);

@@ -27,7 +27,7 @@ afterEach(async () => {
 });
 afterAll(() => Promise.all([host.close(), site.close()]));
 
-async function openDoor(tier: Tier, rules: Rules): Promise<TestDoor> {
+async function openBrowserEgress(tier: Tier, rules: Rules): Promise<TestDoor> {
   const door = await openTestEgress(tier, rules, host);
   opened.push(door.egress);
   return door;
@@ -41,7 +41,7 @@ const failure = "the browser's egress is not attested";
 
 describe.each(tiers)("in the %s tier", (tier) => {
   test.each(kinds)("%s proves that its egress holds it, and looks as if nobody had asked", async (_name, given) => {
-    const made = await openDoor(tier, publicRules);
+    const made = await openBrowserEgress(tier, publicRules);
     const chromium = await launch({ ...given, egress: proving(made) });
     expect(chromium.attestation).toEqual({ at: expect.stringMatching(/^\d{4}-.*Z$/) as string, denied: true });
     expect(made.egress.usage().denied).toMatchObject({ metadata: 1, remuda: 1 });
@@ -50,13 +50,13 @@ describe.each(tiers)("in the %s tier", (tier) => {
   });
 
   test("what the operator says must be reached is reached", async () => {
-    const chromium = await launch({ egress: proving(await openDoor(tier, localRules), `${site.origin}/allowed`) });
+    const chromium = await launch({ egress: proving(await openBrowserEgress(tier, localRules), `${site.origin}/allowed`) });
     expect(chromium.attestation).toMatchObject({ denied: true, allowed: true });
     expect(site.requests).toContain("/allowed");
   });
 
   test("a launch fails where it is not, and leaves nothing", async () => {
-    const made = await openDoor(tier, publicRules);
+    const made = await openBrowserEgress(tier, publicRules);
     await expect(launch({ egress: proving(made, `${site.origin}/closed`) }))
       .rejects.toMatchObject({ stage: "egress", message: expect.stringContaining(`${failure}: what it has to allow was not reached`) as string });
     expect(site.requests).not.toContain("/closed");
@@ -65,7 +65,7 @@ describe.each(tiers)("in the %s tier", (tier) => {
   });
 
   test("a running browser proves it again under other rules, with a page open", async () => {
-    const made = await openDoor(tier, localRules);
+    const made = await openBrowserEgress(tier, localRules);
     const chromium = await launch({ egress: made.door });
     expect(chromium.attestation).toBeUndefined();
     await chromium.navigate(`${site.origin}/page`);
@@ -101,12 +101,12 @@ describe.each(tiers)("in the %s tier", (tier) => {
 });
 
 test("a browser that has no proxy at all is found out", async () => {
-  const { egress } = await openDoor("proxy", publicRules);
+  const { egress } = await openBrowserEgress("proxy", publicRules);
   await expect(launch({ egress: { proxyUrl: "direct://", attesting: { usage: () => egress.usage() } } })).rejects.toThrow(`${failure}: what it has to deny was answered otherwise: net::ERR_NAME_NOT_RESOLVED`);
 });
 
 test.runIf(tiers.includes("namespace"))("a browser outside its namespace is found out, though its proxy holds it", async () => {
-  const { egress, door } = await openDoor("proxy", publicRules);
+  const { egress, door } = await openBrowserEgress("proxy", publicRules);
   const chromium = await launch({ egress: door });
   const elsewhere = await openListener("namespace");
   opened.push(elsewhere);
@@ -121,7 +121,7 @@ test.runIf(tiers.includes("namespace"))("a browser outside its namespace is foun
 });
 
 test("the canary tells its own path from whatever else comes", async () => {
-  const canaryPath = host.canary.perch();
+  const canaryPath = host.canary.openPath();
   await fetch(`http://127.0.0.1:${host.canary.port}/scan`);
   expect(canaryPath.wasTouched()).toBe(false);
   await fetch(canaryPath.url);

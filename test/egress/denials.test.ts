@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { DrivenClock } from "../support/driven-clock.js";
-import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../src/base/ids.js";
 import { Denials } from "../../src/egress/denials.js";
 import { openEgress, rulesFor } from "../support/egress/egress-bed.js";
 import { ask } from "../support/egress/egress-client.js";
@@ -57,7 +57,7 @@ test("a page that asks again as soon as it is denied is answered later, and what
 test("denials of a browser are one line a second, by rule, with one of their hosts", async () => {
   const clock = new DrivenClock();
   const { log, lines } = makeLogBook();
-  const browser = newBrowserId(onDemandHome);
+  const browser = newBrowserId(onDemandPartition);
   const denials = new Denials({ browser, clock, log });
   denials.add("private", { host: "10.0.0.1", port: 1 });
   denials.add("metadata", { host: "169.254.169.254", port: 80 });

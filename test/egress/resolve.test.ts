@@ -80,7 +80,7 @@ test("an abort ends the wait, and one before it asks nothing", async () => {
 
 describe("a rebinding name", () => {
   const everyone: Rules = { ...closedRules, allowed: null };
-  const own = { isOwn: () => false };
+  const reserved = { isOwn: () => false };
 
   test("is dialled where it was judged: public first, then closed and denied", async () => {
     dns.set("rebind.example", { turns: [["8.8.8.8"], ["127.0.0.1"]] });

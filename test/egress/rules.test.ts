@@ -26,7 +26,7 @@ const addresses: Record<string, readonly string[]> = {
 };
 
 /** Ports of the service on this machine: its API on loopback and on its public address. */
-const own = { isOwn: (address: string, port: number) => port === 4700 && ["127.0.0.1", "::1", "203.0.114.7"].includes(address) };
+const reserved = { isOwn: (address: string, port: number) => port === 4700 && ["127.0.0.1", "::1", "203.0.114.7"].includes(address) };
 
 async function judged(rules: Rules, text: string): Promise<{ readonly way: Route; readonly resolved: readonly string[] }> {
   const [, host = "", port] = /^(.*?)(?: (\d+))?$/s.exec(text) ?? [];

@@ -1,4 +1,4 @@
-import { homeOf, newPoolId, type PoolId } from "../../src/base/ids.js";
+import { partitionOf, newPoolId, type PoolId } from "../../src/base/ids.js";
 import { forEachConcurrently } from "../../src/base/concurrently.js";
 import type { TestRedis } from "../support/store/redis.js";
 import { openStoreBed, poolConfig, request, writeOf } from "../support/store/store-bed.js";
@@ -9,7 +9,7 @@ export async function makeShortPools(redis: TestRedis, count: number): Promise<r
   const ids = Array.from({ length: count }, newPoolId);
   const failures = await forEachConcurrently(ids.entries(), 50, async ([place, id]) => {
     await bed.projects.addPool(id);
-    await bed.poolStore.createPool(homeOf(id), { id, write: writeOf(poolConfig({ size: 5, name: `short-${place}` })), request: request() });
+    await bed.poolStore.createPool(partitionOf(id), { id, write: writeOf(poolConfig({ size: 5, name: `short-${place}` })), request: request() });
     await bed.projects.openPool(id);
   });
   await bed.close();

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../src/base/ids.js";
 import { type Account, Budget } from "../../src/base/budget.js";
 
-const [one, other] = [newBrowserId(onDemandHome), newBrowserId(onDemandHome)];
+const [one, other] = [newBrowserId(onDemandPartition), newBrowserId(onDemandPartition)];
 
 function open(limits: { browserBytes: number; daemonBytes: number }): { budget: Budget; cut: string[]; account(name: string, browser?: typeof one): Account } {
   const budget = new Budget(limits);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { type LeaseId, newBrowserId, newControlId, newRequestId, onDemandHome } from "../../src/base/ids.js";
+import { type LeaseId, newBrowserId, newControlId, newRequestId, onDemandPartition } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { sign } from "../../src/base/crypto/signature.js";
 import { makeDirectMessages, makeSendDirectly } from "../../src/gateway/relay/direct-messages.js";
@@ -15,7 +15,7 @@ import { silentLog } from "../support/browser/chromium-host.js";
 import { nodeA } from "../support/store/pool-bed.js";
 
 const secret = new Secret("the_cluster_secret_of_this_suite");
-const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandHome), lease: "lease" as LeaseId, why: "over" };
+const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandPartition), lease: "lease" as LeaseId, why: "over" };
 
 let server: Server;
 let heard: NodeMessage[];
@@ -107,16 +107,16 @@ const browser = { id: message.browser, node: nodeA, lease: { id: message.lease }
 const wireThat = (toNode: Messages["toNode"]): Messages => ({ toNode, toControl: async () => {} });
 
 test("a question that Redis does not bring is answered directly", async () => {
-  const lost = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
+  const lost = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, sendDirectly: tell() });
   expect(await lost.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
-  const away = makeRequestNode(newControlId(), { messages: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell() });
+  const away = makeRequestNode(newControlId(), { messages: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, sendDirectly: tell() });
   expect(await away.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
   expect(heard).toMatchObject([{ kind: "ask", lease: message.lease }, { kind: "ask" }]);
 });
 
 test("one that Redis brings is not asked twice", async () => {
   const asking = makeRequestNode(newControlId(), {
-    clock: systemClock, tellDirectly: tell(),
+    clock: systemClock, sendDirectly: tell(),
     messages: wireThat(async (_, asked) => {
       if (asked.kind === "ask") asking.hear({ kind: "answer", question: asked.question, ok: true });
     }),
@@ -126,14 +126,14 @@ test("one that Redis brings is not asked twice", async () => {
 });
 
 test("a node that hears neither way is silent; where Redis is away as well, that is what is told", async () => {
-  const deaf = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, tellDirectly: tell({ port: 1 }) });
+  const deaf = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, sendDirectly: tell({ port: 1 }) });
   expect(await deaf.ask(browser, { kind: "navigate", url: "about:blank" }, 700)).toEqual({ kind: "silent" });
-  const away = makeRequestNode(newControlId(), { messages: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, tellDirectly: tell({ port: 1 }) });
+  const away = makeRequestNode(newControlId(), { messages: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, sendDirectly: tell({ port: 1 }) });
   await expect(away.ask(browser, { kind: "navigate", url: "about:blank" })).rejects.toThrow("Redis is away");
 });
 
 test("a lease that there is not has nothing to be asked about", async () => {
-  const asking = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, tellDirectly: tell() });
+  const asking = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, sendDirectly: tell() });
   const { lease: _, ...idle } = browser;
   expect(await asking.ask(idle as Browser, { kind: "navigate", url: `about:blank?${newRequestId()}` })).toEqual({ kind: "failed" });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { newBrowserId, newLeaseId, onDemandHome } from "../../src/base/ids.js";
+import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { tokenOf } from "../../src/base/crypto/lease-token.js";
 import { until } from "../support/browser/chromium-until.js";
@@ -47,7 +47,7 @@ test("a token that is missing, malformed, forged, or of another browser is 401, 
   const browserId = browser.chromium.id;
   const lease = browser.bed.lease(browserId);
   const forged = tokenOf(new Secret("another"), browserId, lease);
-  const ofAnother = tokenOf(bedSecret, newBrowserId(onDemandHome), lease);
+  const ofAnother = tokenOf(bedSecret, newBrowserId(onDemandPartition), lease);
   for (const token of ["", "x", ".", `${lease}.`, `${lease}.${"A".repeat(43)}`, forged, ofAnother, "%00"]) {
     const answers = await Promise.all([
       refusedUpgrade(at(`/browsers/${browserId}/cdp?token=${token}`)),
@@ -73,7 +73,7 @@ test("the token of a lease that is over is 410 with the reason, and registers no
 });
 
 test("a session that no node has is 410", async () => {
-  const browserId = newBrowserId(onDemandHome);
+  const browserId = newBrowserId(onDemandPartition);
   const { status, body } = await refusedUpgrade(at(`/browsers/${browserId}/cdp?token=${tokenOf(bedSecret, browserId, newLeaseId())}`));
   expect([status, body.code]).toEqual([410, "browser_gone"]);
 });

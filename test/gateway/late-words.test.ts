@@ -75,13 +75,13 @@ test("the end of a lease, heard a second time, takes nothing from the next holde
   await comes(slot, held);
   await pool.release(held);
   const fence = await fenceOf(pool, held, "none");
-  await node.leaseCommands.hearDirectly(fence);
+  await node.leaseCommands.receiveDirectly(fence);
   const next = await pool.lend();
   expect([next.id, await comes(slot, next)]).toEqual([held.id, true]);
   await ask(pool, next, { allowedHosts: '["a.example"]' });
   expect(await node.networkSync.sync(slot, 1)).toBe(true);
   expect(await reach(slot)).toBe("allowed_hosts");
-  await node.leaseCommands.hearDirectly(fence);
+  await node.leaseCommands.receiveDirectly(fence);
   expect(await reach(slot)).toBe("allowed_hosts");
 });
 
@@ -107,7 +107,7 @@ test.each(["state", "relaunch"] as const)("where a pool resets by %s, a browser 
   const held = await pool.lend();
   await comes(slot, held);
   await pool.release(held);
-  await node.leaseCommands.hearDirectly(reset_on_release === "state"
+  await node.leaseCommands.receiveDirectly(reset_on_release === "state"
     ? await fenceOf(pool, held, "state") : { kind: "cut", browser: held.id, lease: held.lease, why: "released" });
   await restore();
   const next = await pool.lend();
@@ -123,7 +123,7 @@ test("a browser that was reset is the next holder's, whatever Redis has forgotte
   await pool.release(held);
   const { claim } = await pool.record(held.id);
   if (!claim) throw new Error("it is not being reset");
-  await node.leaseCommands.hearDirectly(await fenceOf(pool, held, "state"));
+  await node.leaseCommands.receiveDirectly(await fenceOf(pool, held, "state"));
   await node.leaseCommands.reset({ browser: held.id, claim });
   expect(await pool.state(held.id)).toBe("idle");
   await restore();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { onDemandHome } from "../../src/base/ids.js";
+import { onDemandPartition } from "../../src/base/ids.js";
 import type { Granted } from "../../src/pool/operations.js";
 import { until } from "../support/browser/chromium-until.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
@@ -147,7 +147,7 @@ test("a stopping control answers its waiters at once", async () => {
   const pool = await filled();
   await pool.lend();
   const outcome = await waiting(pool);
-  control.desk.close();
+  control.waiters.close();
   expect(await outcome.answer).toEqual({ kind: "timed-out" });
   expect((await pool.counts()).waiting).toBe(0);
   expect(await control.acquire(pool.id, {}, callerOf())).toEqual({ kind: "timed-out" });
@@ -232,7 +232,7 @@ test("a browser on demand whose creation was answered with a fault is taken back
   await expect(control.createSession({ ...headless, name: "mine" }, callerOf())).rejects.toThrow("has not answered");
   control.broken.clear();
   await until("the name's return", async () => (await nameHolder("mine")) === undefined);
-  const [browser] = (await control.bed.poolStore.browsers(onDemandHome)).browsers;
+  const [browser] = (await control.bed.poolStore.browsers(onDemandPartition)).browsers;
   if (!browser) throw new Error("nothing was claimed");
   await control.bed.reports.launched(browser.id, claimOf(browser), "{}");
   expect((await control.bed.poolStore.findBrowser(browser.id))?.browser.state).toBe("retiring");

@@ -1,6 +1,6 @@
 import { systemClock } from "../../src/base/clock.js";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type BrowserId, homeOf, type ProfileId } from "../../src/base/ids.js";
+import { type BrowserId, partitionOf, type ProfileId } from "../../src/base/ids.js";
 import type { SessionCreate, SessionPatch } from "../../src/spec/bodies.js";
 import { makeFill } from "../../src/pool/fill.js";
 import { makeRefresh, makeRefreshPartition } from "../../src/pool/refresh.js";
@@ -295,6 +295,6 @@ test("a save whose word was lost is found by the recycle tick, also for what was
 
 test("a home that is no pool has nothing to be refreshed", async () => {
   const { browser } = await session(saving);
-  await makeRefreshPartition(control.bed)(homeOf(browser.id));
+  await makeRefreshPartition(control.bed)(partitionOf(browser.id));
   expect((await recordOf(browser.id))?.state).toBe("leased");
 });

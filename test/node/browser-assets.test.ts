@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { expect, test } from "vitest";
 import type { ProfileId } from "../../src/base/ids.js";
 import { directoriesOf } from "../../src/browser/directories.js";
-import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../src/base/ids.js";
 import { BrowserAssets, type BrowserAssetPorts } from "../../src/node/browser-assets.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 
@@ -10,7 +10,7 @@ const profile = "0".repeat(24) as ProfileId;
 const never = async (): Promise<never> => {
   throw new Error("is not asked for");
 };
-const room = (signal: AbortSignal) => ({ directories: directoriesOf("/nowhere", newBrowserId(onDemandHome)), uid: null, signal });
+const room = (signal: AbortSignal) => ({ directories: directoriesOf("/nowhere", newBrowserId(onDemandPartition)), uid: null, signal });
 
 function furnishingFrom(over: Pick<BrowserAssetPorts, "archives" | "unpackProfile">): BrowserAssets {
   return new BrowserAssets({

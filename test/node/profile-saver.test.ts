@@ -3,11 +3,11 @@ import { chown, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newBrowserId, newLeaseId, onDemandHome, type BrowserId, type LeaseId, type ProfileId } from "../../src/base/ids.js";
+import { newBrowserId, newLeaseId, onDemandPartition, type BrowserId, type LeaseId, type ProfileId } from "../../src/base/ids.js";
 import { processTreeOf } from "../../src/browser/resources/processes.js";
 import type { LaunchTemplate } from "../../src/spec/launch-template.js";
 import type { Slot } from "../../src/node/slot.js";
-import { homeKey } from "../../src/store/redis/keys.js";
+import { partitionKey } from "../../src/store/redis/keys.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { controlA, nodeA, PoolBed } from "../support/store/pool-bed.js";
@@ -28,11 +28,11 @@ interface Session {
 }
 
 async function session(profile: ProfileId | undefined, over: Partial<LaunchTemplate> = {}): Promise<Session> {
-  const id = newBrowserId(onDemandHome);
+  const id = newBrowserId(onDemandPartition);
   const lease = newLeaseId();
   const { size: _, fill_rate_per_minute: __, timeout_seconds: ___, reset_on_release: ____, ...launch } = poolConfig();
   const template: LaunchTemplate = { ...launch, ...(profile && { profile_id: profile, profile: { id: profile, save_changes: true } }), ...over };
-  const reply = await node.bed.poolStore.createSession(onDemandHome, {
+  const reply = await node.bed.poolStore.createSession(onDemandPartition, {
     candidate: { id, node: nodeA, facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }) },
     waiter: { id: request(), lease, control: controlA, connection: request(), timeoutSeconds: 60 }, template,
   });
@@ -55,7 +55,7 @@ const kept = async (profile: ProfileId): Promise<string | undefined> => {
 };
 
 async function remove({ id, lease }: Session): Promise<() => Promise<void>> {
-  await node.bed.poolStore.release(onDemandHome, { browser: id, reuse: false, why: "deleted", isRetry: false, request: request(), lease });
+  await node.bed.poolStore.release(onDemandPartition, { browser: id, reuse: false, why: "deleted", isRetry: false, request: request(), lease });
   const record = (await node.bed.poolStore.findBrowser(id))?.browser;
   if (!record) throw new Error("no record");
   return () => node.slots.retire({ kind: "retire", node: nodeA, browser: id, claim: claimOf(record) });
@@ -147,12 +147,12 @@ test("a retire job that comes again while the first one saves joins it, and says
   await write(saving, "saved once");
   const first = await remove(saving);
   const before = (await node.bed.poolStore.findBrowser(saving.id))?.browser.claim;
-  await node.bed.redis.zadd(homeKey(node.bed.project, onDemandHome, "retiring"), 1, saving.id);
+  await node.bed.redis.zadd(partitionKey(node.bed.project, onDemandPartition, "retiring"), 1, saving.id);
   const paused = (await processTreeOf(saving.slot.chromium.pid)).at(-1) ?? 0;
   process.kill(paused, "SIGSTOP");
   const working = first();
   await until("its end begun", () => saving.slot.isEnding);
-  await node.bed.poolStore.reap(onDemandHome);
+  await node.bed.poolStore.reap(onDemandPartition);
   const again = (await node.bed.poolStore.findBrowser(saving.id))?.browser;
   expect([again?.state, again?.claim === before]).toEqual(["retiring", false]);
   const second = again?.claim ? node.slots.retire({ kind: "retire", node: nodeA, browser: saving.id, claim: again.claim }) : undefined;

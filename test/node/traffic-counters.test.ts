@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { homeOf, type LeaseId, newBrowserId, newLeaseId, newPoolId } from "../../src/base/ids.js";
+import { partitionOf, type LeaseId, newBrowserId, newLeaseId, newPoolId } from "../../src/base/ids.js";
 import { type PoolTrafficMeter, TrafficCounters } from "../../src/node/traffic-counters.js";
 import { LeaseUsageCount } from "../../src/node/lease-usage.js";
 import type { TrafficUsage } from "../../src/pool/browser.js";
 
-const [one, other] = [homeOf(newPoolId()), homeOf(newPoolId())];
+const [one, other] = [partitionOf(newPoolId()), partitionOf(newPoolId())];
 
 function book(): PoolTrafficMeter & { lines: string[] } {
   const lines: string[] = [];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ExtensionId, newBrowserId, newLeaseId, type NodeId, onDemandHome, type ProfileId } from "../../src/base/ids.js";
+import { type ExtensionId, newBrowserId, newLeaseId, type NodeId, onDemandPartition, type ProfileId } from "../../src/base/ids.js";
 import { makeFill } from "../../src/pool/fill.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import { refuseInUse } from "../../src/registry/in-use.js";
@@ -178,11 +178,11 @@ test("a waiting acquire that names no time reads what decides how long it waits"
 test("a look-up of a session that nobody knows reads no tombstone, a page of them no more than it shows", async () => {
   const { store, project } = control.bed;
   const now = Date.now();
-  const graves = Array.from({ length: tombstones }, (_, place) => JSON.stringify({
-    id: newBrowserId(onDemandHome), lease: newLeaseId(), deletedAt: now - place, createdAt: now - 1000, reason: "released", headless: true,
+  const records = Array.from({ length: tombstones }, (_, place) => JSON.stringify({
+    id: newBrowserId(onDemandPartition), lease: newLeaseId(), deletedAt: now - place, createdAt: now - 1000, reason: "released", headless: true,
     stealth: false, kiosk_mode: false, memory: "1GiB", timeoutSeconds: 60, name: `session-${place}`,
   }));
-  await store.run("bury", (part) => projectKey(project, part as ProjectPart), { graves: JSON.stringify(graves), most: tombstones, keepMs: 86_400_000 });
+  await store.run("bury", (part) => projectKey(project, part as ProjectPart), { records: JSON.stringify(records), most: tombstones, keepMs: 86_400_000 });
   expect(await cost(() => control.getSession("nobody", { includeDeleted: true }))).toMatchObject({ ...cheap, wholeReads: 0 });
   expect(await cost(() => control.remove("nobody", callerOf({ retryCount: 1 })))).toMatchObject({ ...cheap, wholeReads: 0 });
   expect(await control.getSession("session-7", { includeDeleted: true })).toMatchObject({ value: { tombstone: { name: "session-7" } } });

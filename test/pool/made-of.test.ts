@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { homeOf, newExtensionId } from "../../src/base/ids.js";
+import { partitionOf, newExtensionId } from "../../src/base/ids.js";
 import type { PoolCreate, PoolPatch } from "../../src/spec/bodies.js";
 import type { Pool } from "../../src/pool/pool.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
@@ -74,7 +74,7 @@ test("a name that means another thing by now is a new launch when it is sent aga
 test("twenty extensions may be named; the browser is launched from their ids", async () => {
   const ids = await Promise.all(Array.from({ length: 20 }, () => anExtension(control.bed)));
   const pool = await create({ extensions: ids.map((id) => ({ id })) });
-  const launch = await control.bed.poolStore.findLaunchConfig(homeOf(pool.id), String(pool.generation));
+  const launch = await control.bed.poolStore.findLaunchConfig(partitionOf(pool.id), String(pool.generation));
   expect(launch).toMatchObject({ extension_ids: ids });
 });
 
@@ -82,7 +82,7 @@ test("a pool of an earlier release, whose references were never resolved, gets t
   const one = await anExtension(control.bed, "one");
   const pool = await create({ size: 1 });
   const config = { ...poolConfig({ size: 1 }), extensions: [{ name: "one" }] };
-  await control.bed.poolStore.updatePool(homeOf(pool.id), {
+  await control.bed.poolStore.updatePool(partitionOf(pool.id), {
     revision: pool.revision, write: writeOf(config, ["extensions"]), isNewLaunch: true, isNewNetwork: false, discard: false, request: callerOf().request,
   });
   expect(poolOf(await control.getPool(pool.id)).fill).toMatchObject({ reason: "not_supported" });

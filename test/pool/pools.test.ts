@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { homeOf, type PoolId } from "../../src/base/ids.js";
+import { partitionOf, type PoolId } from "../../src/base/ids.js";
 import type { Pool } from "../../src/pool/pool.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { projectKey } from "../../src/store/redis/keys.js";
@@ -139,5 +139,5 @@ test("the name of a deleted pool is free at the reply", async () => {
   const pool = await create({ name: "herd" });
   expect(await control.removePool("herd", { force: false })).toMatchObject({ kind: "done" });
   expect((await create({ name: "herd" })).id).not.toBe(pool.id);
-  expect((await control.bed.poolStore.findPool(homeOf(pool.id)))).toBeUndefined();
+  expect((await control.bed.poolStore.findPool(partitionOf(pool.id)))).toBeUndefined();
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { newBrowserId, newLeaseId, newRequestId, type NodeId, onDemandHome } from "../../src/base/ids.js";
+import { newBrowserId, newLeaseId, newRequestId, type NodeId, onDemandPartition } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { idempotencyKeyOf } from "../../src/pool/idempotency.js";
 import { pageOf } from "../../src/spec/paging.js";
@@ -29,14 +29,14 @@ describe("placement", () => {
 
 describe("tokens", () => {
   const secret = new Secret("a secret");
-  const [browser, lease] = [newBrowserId(onDemandHome), newLeaseId()];
+  const [browser, lease] = [newBrowserId(onDemandPartition), newLeaseId()];
   const token = tokenOf(secret, browser, lease);
   test("name the lease they were made for, every time the same", () => {
     expect(leaseOfToken(secret, browser, token)).toBe(lease);
     expect(tokenOf(new Secret("a secret"), browser, lease)).toBe(token);
   });
   test.each([
-    ["another browser", secret, newBrowserId(onDemandHome), token], ["another secret", new Secret("another"), browser, token],
+    ["another browser", secret, newBrowserId(onDemandPartition), token], ["another secret", new Secret("another"), browser, token],
     ["another lease", secret, browser, token.replace(lease, newLeaseId())], ["nothing", secret, browser, ""], ["no signature", secret, browser, lease],
     ["an empty signature", secret, browser, `${lease}.`], ["a longer one", secret, browser, `${token}x`], ["a part too many", secret, browser, `${token}.x`],
     ["another letter", secret, browser, token.slice(0, -1) + (token.endsWith("A") ? "B" : "A")],

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { newBrowserId, onDemandHome } from "../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../src/base/ids.js";
 import type { ClaimId } from "../../src/base/ids.js";
 import type { Job } from "../../src/pool/ports/pool-store.js";
 import { Queues, startWorker } from "../../src/schedule/queues.js";
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.stop());
 
-const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandHome), claim: claim as ClaimId });
+const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandPartition), claim: claim as ClaimId });
 const open = (url: string) => {
   const connection = connectForQueues({ url, isCluster: false, connectTimeoutMs: 500, commandTimeoutMs: 500 }, silentLog);
   return { connection, options: { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs: 200 } };

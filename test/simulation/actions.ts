@@ -13,7 +13,7 @@ type Act = (world: World) => Promise<void> | void;
 const anyCaller = (world: World, phase: "waiting" | "granted"): Parameters<typeof controls.flushReply>[1] =>
   world.random.pick(world.callers.filter((caller) => caller.phase === phase && !caller.control.isStopped));
 const anyControl = (world: World): Parameters<typeof controls.undo>[1] => world.random.pick(world.controls.filter(({ isStopped }) => !isStopped));
-const anyHome = (world: World): Parameters<typeof upkeep.planFill>[1] => world.random.pick(world.homes());
+const anyPartition = (world: World): Parameters<typeof upkeep.planFill>[1] => world.random.pick(world.partitions());
 
 /** What may happen, and how often for every other thing. */
 const actions: readonly (readonly [number, Act])[] = [
@@ -52,7 +52,7 @@ const actions: readonly (readonly [number, Act])[] = [
   [2, (world) => closing.lookAfterDrain(world, world.random.pick(world.nodes.filter(({ drain }) => drain)))],
   [10, (world) => upkeep.planFill(world, world.pool?.partition)],
   [9, upkeep.claimPlanned],
-  [6, (world) => upkeep.reapHome(world, anyHome(world))],
+  [6, (world) => upkeep.reapPartition(world, anyPartition(world))],
   [2, upkeep.reapNode],
   [0.7, upkeep.sweep],
   [1, upkeep.recycle],

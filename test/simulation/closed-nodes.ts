@@ -9,10 +9,10 @@ interface Closed {
 
 /** Which nodes each pool has been told to lend nothing of, as far as it is certain. Copied with what Redis knows. */
 export class ClosedNodes {
-  readonly #homes = new Map<Partition, Map<NodeId, Closed>>();
+  readonly #partitions = new Map<Partition, Map<NodeId, Closed>>();
 
   of(partition: Partition, node: NodeId): Closed {
-    return this.#homes.get(partition)?.get(node) ?? {};
+    return this.#partitions.get(partition)?.get(node) ?? {};
   }
 
   silence(partition: Partition, node: NodeId, until: number): void {
@@ -26,22 +26,22 @@ export class ClosedNodes {
   /** It answers again. */
   hear(partition: Partition, node: NodeId): void {
     const { drainsUntil } = this.of(partition, node);
-    this.#homes.get(partition)?.set(node, drainsUntil === undefined ? {} : { drainsUntil });
+    this.#partitions.get(partition)?.set(node, drainsUntil === undefined ? {} : { drainsUntil });
   }
 
   clear(partition: Partition, node: NodeId): void {
-    this.#homes.get(partition)?.delete(node);
+    this.#partitions.get(partition)?.delete(node);
   }
 
   copy(): ClosedNodes {
     const copy = new ClosedNodes();
-    for (const [partition, nodes] of this.#homes) copy.#homes.set(partition, new Map([...nodes].map(([id, closed]) => [id, { ...closed }])));
+    for (const [partition, nodes] of this.#partitions) copy.#partitions.set(partition, new Map([...nodes].map(([id, closed]) => [id, { ...closed }])));
     return copy;
   }
 
   #change(partition: Partition, node: NodeId, change: Closed): void {
-    const nodes = this.#homes.get(partition) ?? new Map<NodeId, Closed>();
+    const nodes = this.#partitions.get(partition) ?? new Map<NodeId, Closed>();
     nodes.set(node, { ...nodes.get(node), ...change });
-    this.#homes.set(partition, nodes);
+    this.#partitions.set(partition, nodes);
   }
 }

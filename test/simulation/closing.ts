@@ -1,4 +1,4 @@
-import { type Partition, newRequestId, onDemandHome } from "../../src/base/ids.js";
+import { type Partition, newRequestId, onDemandPartition } from "../../src/base/ids.js";
 import { hold, type ShadowLease } from "./shadow.js";
 import { startNode } from "./nodes.js";
 import type { FakeNode } from "./model.js";
@@ -9,14 +9,14 @@ const silentMs = 15_000;
 /** For so long idle browsers of a draining node wait for their replacements (node/drain.ts). */
 const handOverMs = 30_000;
 
-const poolHomes = (world: World): readonly Partition[] => world.homes().filter((partition) => partition !== onDemandHome);
+const poolPartitions = (world: World): readonly Partition[] => world.partitions().filter((partition) => partition !== onDemandPartition);
 
 /** A control finds that a node does not answer; it may die before it has told every pool. */
 export async function silence(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   if (!node) return;
   world.note(`${node.id} is silent`);
-  for (const partition of poolHomes(world)) {
+  for (const partition of poolPartitions(world)) {
     if (world.fails(0.1)) continue;
     const hasAny = [...world.shadow.browsers.values()].some((browser) => browser.partition === partition && browser.node === node.id);
     const until = world.now + silentMs;
@@ -30,7 +30,7 @@ export async function answerAgain(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   if (!node) return;
   world.note(`${node.id} answers again`);
-  for (const partition of poolHomes(world)) await hear(world, partition, node);
+  for (const partition of poolPartitions(world)) await hear(world, partition, node);
 }
 
 export async function hear(world: World, partition: Partition, { id }: FakeNode): Promise<void> {
@@ -55,7 +55,7 @@ export async function lookAfterDrain(world: World, node: FakeNode | undefined): 
   const { since, until } = node.drain;
   world.note(`${node.id} looks after its drain`);
   const leftMs = Math.max(0, until - world.now);
-  for (const partition of world.homes()) await mark(world, partition, { node, leftMs });
+  for (const partition of world.partitions()) await mark(world, partition, { node, leftMs });
   const isAlone = world.nodes.every((one) => one.drain);
   const isHandedOver = isAlone || world.now - since >= handOverMs;
   if (isHandedOver) await clear(world, node, "idle");
@@ -74,7 +74,7 @@ async function mark(world: World, partition: Partition, { node, leftMs }: { node
 
 async function clear(world: World, { id }: FakeNode, which: "idle" | "all" | "lost"): Promise<void> {
   world.cause = { kind: "clear", node: id };
-  for (const partition of world.homes()) await world.bed.poolStore.clearNode(partition, { node: id, why: "drained", which, request: newRequestId() });
+  for (const partition of world.partitions()) await world.bed.poolStore.clearNode(partition, { node: id, why: "drained", which, request: newRequestId() });
 }
 
 /** Its records are ended, then its browsers, then it is forgotten; another takes its place. */
@@ -84,7 +84,7 @@ async function finishDrain(world: World, node: FakeNode): Promise<void> {
   node.slots.clear();
   node.launching.clear();
   await clear(world, node, "lost");
-  for (const partition of world.homes()) world.closed.clear(partition, node.id);
+  for (const partition of world.partitions()) world.closed.clear(partition, node.id);
   world.leave(node);
   await world.bed.nodes.forget(node.id);
   await startNode(world);
@@ -92,7 +92,7 @@ async function finishDrain(world: World, node: FakeNode): Promise<void> {
 
 /** Nothing is lent on a node that does not answer; on one that drains only where nothing else exists, and the lease can live its time. */
 export function judgeLending(world: World, { partition, id, browser, grantedAt }: ShadowLease, before: number): void {
-  if (partition === onDemandHome) return;
+  if (partition === onDemandPartition) return;
   const node = world.shadow.browsers.get(browser)?.node;
   if (!node) return;
   const { silentUntil, drainsUntil } = world.closed.of(partition, node);

@@ -1,4 +1,4 @@
-import { type ControlId, findBrowserId, type LeaseId, onDemandHome, type PoolId, type RequestId } from "../../src/base/ids.js";
+import { type ControlId, findBrowserId, type LeaseId, onDemandPartition, type PoolId, type RequestId } from "../../src/base/ids.js";
 import type { Browser } from "../../src/pool/browser.js";
 import type { IdempotencyKey, Waiter } from "../../src/pool/ports/pool-store.js";
 import type { AcquireReply, CreateReply } from "../../src/pool/ports/store-replies.js";
@@ -36,7 +36,7 @@ export async function pauseOrResume(world: World): Promise<void> {
 export async function askAnything(world: World): Promise<void> {
   const { random } = world;
   const control = random.pick(world.controls.filter(({ isStopped }) => !isStopped));
-  const partition = random.chance(0.1) ? onDemandHome : world.pool?.partition;
+  const partition = random.chance(0.1) ? onDemandPartition : world.pool?.partition;
   if (!control || !partition) return;
   const retried = random.chance(0.4) ? random.pick(world.asks.filter((one) => one.waiter.key).slice(-(random.chance(0.7) ? 4 : 40))) : undefined;
   const connection = world.request();
@@ -91,7 +91,7 @@ type Call = () => Promise<AcquireReply | CreateReply>;
 
 async function prepare(world: World, { waiter, control, ask: { partition } }: Asking, keyed: IdempotencyKey | undefined): Promise<Call> {
   const { bed, random, pool } = world;
-  if (partition === onDemandHome) return await prepareSession(world, waiter, { keyed });
+  if (partition === onDemandPartition) return await prepareSession(world, waiter, { keyed });
   const id = pool?.partition === partition ? pool.id : ((partition + random.id(12)) as PoolId);
   const mayWait = random.chance(0.8);
   world.note(`acquire ${waiter.connection} by ${control.id} key ${waiter.key ?? ""}`);
@@ -100,7 +100,7 @@ async function prepare(world: World, { waiter, control, ask: { partition } }: As
 
 async function prepareSession(world: World, waiter: Waiter, { keyed, isAgain = false }: { keyed?: IdempotencyKey | undefined; isAgain?: boolean }): Promise<Call> {
   const { bed, random } = world;
-  const id = findBrowserId(onDemandHome + random.id(12));
+  const id = findBrowserId(onDemandPartition + random.id(12));
   const node = random.pick(world.nodes.filter((one) => !one.drain && isHeard(one)));
   if (!id || !node || !(await bed.nodes.reserveRoom(world.factsOf(node), { id, bytes: 1 }))) return () => Promise.resolve({ kind: "full" });
   world.nodeOf.set(id, node.id);
@@ -108,7 +108,7 @@ async function prepareSession(world: World, waiter: Waiter, { keyed, isAgain = f
   world.note(`create ${id} on ${node.id} for ${waiter.connection}`);
   const ask = { candidate, waiter, template: writeOf(poolConfig()).launchConfig, ...(keyed ? { keyed } : {}), ...(isAgain ? { again: world.request() } : {}) };
   return async () => {
-    const reply = await bed.poolStore.createSession(onDemandHome, ask);
+    const reply = await bed.poolStore.createSession(onDemandPartition, ask);
     if (reply.kind !== "claimed") await bed.nodes.freeRoom(node.id, id);
     else if (reply.browser.claim) bed.jobs.push({ kind: "launch", node: node.id, browser: id, claim: reply.browser.claim });
     return reply;

@@ -76,7 +76,7 @@ export async function demote(world: World): Promise<void> {
   if (!holder || !pool) return;
   await world.bed.effects.idle();
   world.note("Redis is demoted");
-  const before = await picturesOf(redis, project, world.homes());
+  const before = await picturesOf(redis, project, world.partitions());
   const { lease, browser, partition } = holder;
   const id = request();
   const waiter = { id, lease: world.random.id(24) as typeof lease, control: world.controls[0]?.id ?? ("none" as never), connection: id };
@@ -97,6 +97,6 @@ export async function demote(world: World): Promise<void> {
   operator.disconnect();
   // Who was told that it takes no writes has let go of it.
   await until("the connection", async () => await redis.ping().then(() => true, () => false));
-  const after = await picturesOf(redis, project, world.homes());
+  const after = await picturesOf(redis, project, world.partitions());
   hold([...after].every(([key, picture]) => before.get(key) === picture), () => "a demoted Redis was changed");
 }

@@ -1,23 +1,23 @@
 import { type BrowserId, type Partition } from "../../src/base/ids.js";
 import { type Browser, browserStates } from "../../src/pool/browser.js";
-import { homeKey, type HomePart, nodeKey } from "../../src/store/redis/keys.js";
+import { partitionKey, type PartitionPart, nodeKey } from "../../src/store/redis/keys.js";
 import { parseBrowser } from "../../src/store/records.js";
 import { checkIndex } from "../support/store/index-check.js";
 import { hold } from "./shadow.js";
 import type { World } from "./world.js";
 
-/** Holds every key of every home against every other. */
+/** Holds every key of every partition against every other. */
 export async function checkAll(world: World): Promise<void> {
-  for (const partition of world.homes()) await checkHome(world, partition);
+  for (const partition of world.partitions()) await checkPartition(world, partition);
   await checkRooms(world);
 }
 
-async function checkHome(world: World, partition: Partition): Promise<void> {
+async function checkPartition(world: World, partition: Partition): Promise<void> {
   const { redis, project } = world.bed;
-  const key = (part: HomePart): string => homeKey(project, partition, part);
+  const key = (part: PartitionPart): string => partitionKey(project, partition, part);
   const [texts, leases, waiting, sets, configs, pool] = await Promise.all([
     redis.hvals(key("browsers")), redis.hgetall(key("leases")), redis.hkeys(key("waiting")),
-    Promise.all([...browserStates, "provisional", "waiters"].map((part) => redis.zrange(key(part as HomePart), "0", "-1"))),
+    Promise.all([...browserStates, "provisional", "waiters"].map((part) => redis.zrange(key(part as PartitionPart), "0", "-1"))),
     redis.hkeys(key("configs")), redis.hmget(key("pool"), "state", "networkGeneration", "kind"),
   ]);
   const worn = await redis.smembers(key("worn"));
@@ -54,7 +54,7 @@ function checkRecord(browser: Browser, leases: Record<string, string>): void {
 /** Whatever lives on a node has a place there. */
 async function checkRooms(world: World): Promise<void> {
   const { redis, poolStore } = world.bed;
-  const records = (await Promise.all(world.homes().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
+  const records = (await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
   for (const { id } of world.nodes) {
     const places = await redis.hkeys(nodeKey(id, "room"));
     const homeless = records.find((browser) => browser.node === id && !places.includes(browser.id));

@@ -1,4 +1,4 @@
-import { type BrowserId, type ClaimId, homeOf, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
+import { type BrowserId, type ClaimId, partitionOf, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
 import type { Job } from "../../src/pool/ports/pool-store.js";
 import type { ControlMessage, NodeMessage } from "../../src/pool/ports/messages.js";
 import type { Browser } from "../../src/pool/browser.js";
@@ -46,7 +46,7 @@ export async function startAnew(world: World, node: FakeNode): Promise<void> {
   node.launching.clear();
   bed.jobs.splice(0, bed.jobs.length, ...bed.jobs.filter((job) => job.node !== node.id));
   world.cause = { kind: "clear", node: node.id };
-  for (const partition of world.homes()) {
+  for (const partition of world.partitions()) {
     await bed.poolStore.clearNode(partition, { node: node.id, why: "node_lost", which: "lost", request: newRequestId() });
     world.closed.clear(partition, node.id);
   }
@@ -139,7 +139,7 @@ async function endHere(world: World, node: FakeNode, { browser, why }: { browser
 export async function keep(world: World, node: FakeNode | undefined): Promise<void> {
   if (!node || node.isFrozen) return;
   const records = new Map<BrowserId, Browser>();
-  for (const partition of world.homes()) {
+  for (const partition of world.partitions()) {
     const { browsers } = await world.bed.poolStore.browsers(partition);
     for (const browser of browsers.filter((one) => one.node === node.id)) records.set(browser.id, browser);
   }
@@ -257,5 +257,5 @@ function unwanted(world: World, to: string, { connection, browser }: Extract<Con
   if (!control?.isAlive || !lease || world.told.get(lease.id) === id) return;
   world.note(`nobody waits at ${connection} for ${lease.id}`);
   world.told.set(lease.id, id);
-  control.lost.push({ partition: homeOf(id), lease: lease.id });
+  control.lost.push({ partition: partitionOf(id), lease: lease.id });
 }

@@ -1,13 +1,13 @@
-import { type BrowserId, type Partition, onDemandHome } from "../../src/base/ids.js";
+import { type BrowserId, type Partition, onDemandPartition } from "../../src/base/ids.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
-import { homeKey, projectKey, nodeKey } from "../../src/store/redis/keys.js";
+import { partitionKey, projectKey, nodeKey } from "../../src/store/redis/keys.js";
 import { confirm, flushReply, lookAfter, undo, withdraw } from "./controls.js";
 import { checkAll } from "./full-check.js";
 import { hear, lookAfterDrain } from "./closing.js";
 import { carryOut, deliver, expire, findInactiveAt, finishLaunch, keep } from "./nodes.js";
 import { hold } from "./shadow.js";
 import { lookForLost, thaw } from "./standing-still.js";
-import { claimPlanned, planFill, reapHome, reapNode, sweep } from "./upkeep.js";
+import { claimPlanned, planFill, reapPartition, reapNode, sweep } from "./upkeep.js";
 import type { FakeNode } from "./model.js";
 import type { World } from "./world.js";
 
@@ -28,8 +28,8 @@ export async function rest(world: World): Promise<void> {
   await world.pass(100);
   for (const control of world.controls) await step(world, () => lookForLost(world, control));
   await settleCallers(world);
-  for (const partition of world.homes()) for (const node of world.nodes) await step(world, () => hear(world, partition, node));
-  for (const partition of world.homes()) await withdrawForgotten(world, partition);
+  for (const partition of world.partitions()) for (const node of world.nodes) await step(world, () => hear(world, partition, node));
+  for (const partition of world.partitions()) await withdrawForgotten(world, partition);
   for (let round = 0; round < rounds; round += 1) {
     await world.pass(round === 0 ? 130_000 : 16_000);
     await tick(world);
@@ -61,7 +61,7 @@ async function settleCallers(world: World): Promise<void> {
 /** Places that a failover has brought back stand until a browser is free, and is given back: at rest none may be free for long. */
 async function withdrawForgotten(world: World, partition: Partition): Promise<void> {
   const { redis, project, poolStore } = world.bed;
-  const standing = (await redis.hvals(homeKey(project, partition, "waiting"))).map((text) => JSON.parse(text) as Waiter);
+  const standing = (await redis.hvals(partitionKey(project, partition, "waiting"))).map((text) => JSON.parse(text) as Waiter);
   const forgotten = standing.filter(({ id }) => !world.callers.some((caller) => caller.phase === "waiting" && caller.waiter === id));
   for (const { id: waiter, connection, lease } of forgotten) {
     await step(world, async () => world.note(`${waiter} stands for nobody: ${(await poolStore.withdraw(partition, { waiter, connection, lease })).kind}`));
@@ -73,7 +73,7 @@ async function tick(world: World): Promise<void> {
   while ((await bed.nodes.lost()).length > 0) await step(world, () => reapNode(world));
   for (const node of world.nodes.filter((one) => one.drain)) await step(world, () => lookAfterDrain(world, node));
   await fill(world);
-  for (const partition of world.homes()) await step(world, () => reapHome(world, partition));
+  for (const partition of world.partitions()) await step(world, () => reapPartition(world, partition));
   await step(world, () => deliver(world));
   while (world.inbox.length > 0) await step(world, () => deliver(world));
   for (let job = bed.jobs.shift(); job; job = bed.jobs.shift()) {
@@ -103,17 +103,17 @@ async function findAbandoned(world: World, node: FakeNode, browser: BrowserId): 
 }
 
 async function checkRest(world: World): Promise<void> {
-  for (const partition of world.homes()) await checkHomeAtRest(world, partition);
+  for (const partition of world.partitions()) await checkPartitionAtRest(world, partition);
   await checkLeases(world);
   await checkNames(world);
   await checkPlaces(world);
   await checkLeftovers(world);
 }
 
-async function checkHomeAtRest(world: World, partition: Partition): Promise<void> {
+async function checkPartitionAtRest(world: World, partition: Partition): Promise<void> {
   const { browsers } = await world.bed.poolStore.browsers(partition);
   for (const { id, state } of browsers) hold(state === "idle" || state === "leased", () => `at rest ${id} is ${state}`);
-  if (partition === onDemandHome) return;
+  if (partition === onDemandPartition) return;
   hold(partition === world.pool?.partition, () => `the deleted pool ${partition} is still there`);
   const found = await world.bed.poolStore.findPool(partition);
   const { size, fill_rate_per_minute: rate } = world.pool.spec;
@@ -128,8 +128,8 @@ async function checkLeases(world: World): Promise<void> {
     const isHeld = world.holders.some((holder) => holder.lease === lease.id);
     hold(isHeld || lease.isOpened || lease.isConfirmed, () => `nobody has ${lease.id}, and it was not taken back`);
   }
-  for (const partition of world.homes()) {
-    const provisional = await world.bed.redis.zrange(homeKey(world.bed.project, partition, "provisional"), "0", "-1");
+  for (const partition of world.partitions()) {
+    const provisional = await world.bed.redis.zrange(partitionKey(world.bed.project, partition, "provisional"), "0", "-1");
     hold(provisional.length === 0, () => `at rest ${provisional.join()} are provisional`);
   }
 }
@@ -137,7 +137,7 @@ async function checkLeases(world: World): Promise<void> {
 async function checkNames(world: World): Promise<void> {
   const { redis, project, poolStore } = world.bed;
   const names = (await redis.hkeys(projectKey(project, "names"))).toSorted();
-  const records = (await Promise.all(world.homes().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
+  const records = (await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
   const borne = records.flatMap(({ lease }) => (lease?.name ? [`session:${lease.name}`] : []));
   if (world.pool) borne.push(`pool:${world.pool.name}`);
   hold(new Set(borne).size === borne.length, () => `a name is borne twice: ${borne.join()}`);
@@ -146,7 +146,7 @@ async function checkNames(world: World): Promise<void> {
 
 async function checkPlaces(world: World): Promise<void> {
   const { redis, poolStore } = world.bed;
-  const records = (await Promise.all(world.homes().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
+  const records = (await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
   for (const { id, slots } of world.nodes) {
     const here = records.filter((browser) => browser.node === id).map((browser) => browser.id).toSorted().join();
     hold((await redis.hkeys(nodeKey(id, "room"))).toSorted().join() === here, () => `the room of ${id} is not what is there`);
@@ -158,13 +158,13 @@ async function checkPlaces(world: World): Promise<void> {
 /** Of what is over nothing is left but tombstones, answers, and what idempotency keys were given. */
 async function checkLeftovers(world: World): Promise<void> {
   const { redis, project, projects } = world.bed;
-  const live = world.homes();
+  const live = world.partitions();
   const keys = await redis.keys("remuda:*");
   const known = (key: string): boolean =>
     live.some((partition) => key.includes(`{${partition}}`)) || /:answer:|:idempotency:|\{project-|\{nodes\}/.test(key) || world.nodes.some(({ id }) => key.includes(`{node-${id}}`));
   const left = keys.filter((key) => !known(key));
   hold(left.length === 0, () => `left behind: ${left.join(" ")}`);
-  for (const partition of live) hold((await redis.exists(homeKey(project, partition, "graves"))) === 0, () => `${partition} has unburied tombstones`);
+  for (const partition of live) hold((await redis.exists(partitionKey(project, partition, "graves"))) === 0, () => `${partition} has unburied tombstones`);
   const pools = await redis.hkeys(projectKey(project, "pools"));
   hold(pools.join() === (world.pool?.id ?? ""), () => `pools ${pools.join()} are noted`);
   hold((await projects.tombstones(0, 1000)).every(({ id }) => !world.shadow.browsers.has(id)), () => "a live browser has a tombstone");

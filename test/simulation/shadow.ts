@@ -99,7 +99,7 @@ export class Shadow {
     return counts;
   }
 
-  /** The home's keys are gone: so must be its leases; what was retiring is gone with them. */
+  /** The partition's keys are gone: so must be its leases; what was retiring is gone with them. */
   clear(partition: Partition): void {
     for (const browser of this.browsers.values()) {
       if (browser.partition !== partition) continue;

@@ -1,4 +1,4 @@
-import { type Partition, onDemandHome } from "../../src/base/ids.js";
+import { type Partition, onDemandPartition } from "../../src/base/ids.js";
 import { groupBy } from "../../src/base/group-by.js";
 import { lookAfter } from "./controls.js";
 import { type Caller, type Control, type FakeNode, isHeard } from "./model.js";
@@ -39,7 +39,7 @@ async function putBack(world: World, partition: Partition, caller: Caller): Prom
   const { poolStore, projects } = world.bed;
   const { stored, lease, waiter, ask: { waiter: { name } } } = caller;
   const isNamed = name === undefined || (await projects.reserveName({ kind: "session", name, owner: lease, partition })) !== undefined;
-  const [word] = stored !== undefined && isNamed && partition !== onDemandHome ? await poolStore.rejoin(partition, [stored]) : [];
+  const [word] = stored !== undefined && isNamed && partition !== onDemandPartition ? await poolStore.rejoin(partition, [stored]) : [];
   world.note(`${waiter} had lost its place: ${word ?? "it has to ask again"}`);
   if (word !== "waiting" && word !== "held") caller.phase = "over";
 }

@@ -1,4 +1,4 @@
-import { type BrowserId, type Partition, homeOf, newRequestId, type PoolId } from "../../src/base/ids.js";
+import { type BrowserId, type Partition, partitionOf, newRequestId, type PoolId } from "../../src/base/ids.js";
 import type { PoolSpec } from "../../src/spec/launch-template.js";
 import type { Browser } from "../../src/pool/browser.js";
 import { NodeCapacities, Placement } from "../../src/pool/placement.js";
@@ -18,7 +18,7 @@ export async function createPool(world: World): Promise<void> {
     size: random.between(2, 8), name: "pool", fill_rate_per_minute: random.pick([6000, 300, 100]) ?? 6000, timeout_seconds: random.between(10, 60),
     reset_on_release: random.pick(["none", "none", "none", "state", "relaunch"] as const) ?? "none",
   });
-  const pool: PoolModel = { id, partition: homeOf(id), name: "pool", spec, revision: 1 };
+  const pool: PoolModel = { id, partition: partitionOf(id), name: "pool", spec, revision: 1 };
   world.pool = pool;
   world.watch(pool.partition);
   world.note(`create pool ${id} of ${spec.size}, ${spec.reset_on_release}`);
@@ -126,7 +126,7 @@ async function place(world: World, partition: Partition, placement: Placement): 
 }
 
 /** The reap tick, as pool/maintenance.ts has it, one part a step. */
-export async function reapHome(world: World, partition: Partition | undefined): Promise<void> {
+export async function reapPartition(world: World, partition: Partition | undefined): Promise<void> {
   if (!partition) return;
   world.cause = { kind: "reap" };
   const reaped = await world.bed.poolStore.reap(partition);
@@ -141,7 +141,7 @@ export async function reapNode(world: World): Promise<void> {
   if (!node) return;
   world.cause = { kind: "clear", node };
   let found = 0;
-  for (const partition of world.homes()) {
+  for (const partition of world.partitions()) {
     found += await bed.poolStore.clearNode(partition, { node, why: "node_lost", which: "lost", request: newRequestId() });
     world.closed.clear(partition, node);
   }

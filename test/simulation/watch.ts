@@ -1,12 +1,12 @@
 import type { Redis } from "ioredis";
 import type { Partition } from "../../src/base/ids.js";
-import { homeKey, type HomePart, homeParts } from "../../src/store/redis/keys.js";
+import { partitionKey, type PartitionPart, partitionParts } from "../../src/store/redis/keys.js";
 import { browserStates } from "../../src/pool/browser.js";
 import type { ProjectId } from "../../src/base/ids.js";
 import { pictureOf } from "../support/browser/picture.js";
 import { hold, type Move, type Shadow } from "./shadow.js";
 
-const parts: readonly HomePart[] = ["events", "pool", ...browserStates, "browsers", "leases", "worn", "waiters", "waiting"];
+const parts: readonly PartitionPart[] = ["events", "pool", ...browserStates, "browsers", "leases", "worn", "waiters", "waiting"];
 const script = `
 local counts = {}
 for i = 3, 12 do
@@ -26,7 +26,7 @@ export interface Seen {
   readonly isThere: boolean;
 }
 
-/** Reads what a step has done to a home: its moves and its counts, and holds them against each other. */
+/** Reads what a step has done to a partition: its moves and its counts, and holds them against each other. */
 export class Watch {
   #last = "-";
   #sha = "";
@@ -45,7 +45,7 @@ export class Watch {
   async look(aged: number): Promise<Seen> {
     const { redis, project } = this.bed;
     this.#sha ||= String(await redis.script("LOAD", script));
-    const keys = parts.map((part) => homeKey(project, this.partition, part));
+    const keys = parts.map((part) => partitionKey(project, this.partition, part));
     const [entries, counts, pool, at] = (await redis.evalsha(this.#sha, keys.length, ...keys, this.#last)) as [
       [string, string[]][], number[], string[], number,
     ];
@@ -84,10 +84,10 @@ function moveOf(fields: readonly string[]): Move {
 }
 
 /** A control's beat is no change, and moves are looked at by themselves. */
-const unseen: readonly HomePart[] = ["controls", "events"];
+const unseen: readonly PartitionPart[] = ["controls", "events"];
 
 /** All that a refused request may not change, as texts. */
 export async function picturesOf(redis: Redis, project: ProjectId, partitions: readonly Partition[]): Promise<ReadonlyMap<string, string>> {
-  const keys = partitions.flatMap((partition) => homeParts.filter((part) => !unseen.includes(part)).map((part) => homeKey(project, partition, part)));
+  const keys = partitions.flatMap((partition) => partitionParts.filter((part) => !unseen.includes(part)).map((part) => partitionKey(project, partition, part)));
   return new Map(await Promise.all(keys.map(async (key) => [key, await pictureOf(redis, key)] as const)));
 }

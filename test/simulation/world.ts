@@ -1,6 +1,6 @@
-import { type BrowserId, type Partition, type LeaseId, type NodeId, onDemandHome, type RequestId } from "../../src/base/ids.js";
+import { type BrowserId, type Partition, type LeaseId, type NodeId, onDemandPartition, type RequestId } from "../../src/base/ids.js";
 import type { LaunchCandidate } from "../../src/pool/ports/pool-store.js";
-import { homeKey, homeParts, idempotencyKey, nodesKey, projectKey, projectParts, nodeKey, nodeParts } from "../../src/store/redis/keys.js";
+import { partitionKey, partitionParts, idempotencyKey, nodesKey, projectKey, projectParts, nodeKey, nodeParts } from "../../src/store/redis/keys.js";
 import { ageKeys } from "../support/store/age.js";
 import type { Heard } from "../support/egress/listener.js";
 import { openEar } from "../support/egress/listener.js";
@@ -72,7 +72,7 @@ export class World {
       onGrant: (lease) => this.#judgeGrant(lease),
       mayEnd: (lease, why) => this.#mayEnd(lease, why),
     });
-    this.watch(onDemandHome);
+    this.watch(onDemandPartition);
   }
 
   static async open(server: TestRedis, seed: number, database: number): Promise<World> {
@@ -108,7 +108,7 @@ export class World {
     }
   }
 
-  homes(): readonly Partition[] {
+  partitions(): readonly Partition[] {
     return [...this.#watches.keys()];
   }
 
@@ -135,7 +135,7 @@ export class World {
     this.isEffectLost = this.fails(0.03);
     // Also on a machine that has little time for this.
     if (this.now - this.beatenAt > beatPeriodMs) await this.beat();
-    const partitions = this.homes();
+    const partitions = this.partitions();
     const before = this.random.chance(0.03) ? await picturesOf(this.bed.redis, this.bed.project, partitions) : undefined;
     await act();
     // What found nothing to act on is no step.
@@ -153,7 +153,7 @@ export class World {
   async look(): Promise<number> {
     const seen = await Promise.all([...this.#watches.values()].map(async (watch) => ({ watch, ...(await watch.look(this.aged)) })));
     for (const { watch, isThere } of seen) {
-      if (!isThere && watch.partition !== onDemandHome && watch.partition !== this.pool?.partition) this.#forget(watch.partition);
+      if (!isThere && watch.partition !== onDemandPartition && watch.partition !== this.pool?.partition) this.#forget(watch.partition);
     }
     this.now = Math.max(this.now, ...seen.map(({ at }) => at));
     return seen.reduce((sum, { moves }) => sum + moves.length, 0);
@@ -185,7 +185,7 @@ export class World {
     this.beatenAt = this.now;
     const controls = this.controls.filter((control) => control.isAlive && !control.isPaused && !control.isStopped);
     await Promise.all([
-      ...controls.flatMap((control) => [...this.homes(), ...this.#former].map((partition) => this.bed.poolStore.beat(partition, control.id))),
+      ...controls.flatMap((control) => [...this.partitions(), ...this.#former].map((partition) => this.bed.poolStore.beat(partition, control.id))),
       ...this.nodes.filter(({ isFrozen }) => !isFrozen).map(async (node) => void (node.isNamed = (await this.bed.nodes.beat(this.factsOf(node))).kind === "beaten")),
     ]);
   }
@@ -229,7 +229,7 @@ export class World {
     const { project } = this.bed;
     const keys = this.asks.flatMap(({ waiter, partition }) => (waiter.key ? [idempotencyKey(project, partition, waiter.key)] : []));
     return [
-      ...this.homes().flatMap((partition) => homeParts.map((part) => homeKey(project, partition, part))),
+      ...this.partitions().flatMap((partition) => partitionParts.map((part) => partitionKey(project, partition, part))),
       ...projectParts.map((part) => projectKey(project, part)), nodesKey("beats"), ...new Set(keys),
       ...[...this.nodes, ...this.deadNodes].flatMap((node) => nodeParts.map((part) => nodeKey(node.id, part))),
     ];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { newBrowserId, newLeaseId, newPoolId, onDemandHome } from "../../src/base/ids.js";
+import { newBrowserId, newLeaseId, newPoolId, onDemandPartition } from "../../src/base/ids.js";
 import { openEar } from "../support/egress/listener.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlA, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
@@ -178,7 +178,7 @@ onBoth("ends", ({ bed, server }) => {
   test("an on-demand session: claimed, granted to its caller, ended, nothing left", async () => {
     const id = request();
     const waiter = { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60 };
-    const created = await bed().poolStore.createSession(onDemandHome, { candidate: candidateOn(onDemandHome, nodeA), waiter, template: writeOf(poolConfig()).launchConfig });
+    const created = await bed().poolStore.createSession(onDemandPartition, { candidate: candidateOn(onDemandPartition, nodeA), waiter, template: writeOf(poolConfig()).launchConfig });
     if (created.kind !== "claimed") throw new Error(created.kind);
     const { browser } = created;
     const ear = await openEar(server());
@@ -186,13 +186,13 @@ onBoth("ends", ({ bed, server }) => {
     expect(await ear.heard()).toContainEqual(expect.objectContaining({ channel: `remuda:control:${controlA}` }));
     ear.close();
     expect((await bed().poolStore.findBrowser(browser.id))?.browser).toMatchObject({ state: "leased", lease: { id: waiter.lease, timeoutSeconds: 60 } });
-    expect(await bed().poolStore.release(onDemandHome, { browser: browser.id, reuse: true, why: "released", isRetry: false, request: request() })).toBe("released");
+    expect(await bed().poolStore.release(onDemandPartition, { browser: browser.id, reuse: true, why: "released", isRetry: false, request: request() })).toBe("released");
     const found = await bed().poolStore.findBrowser(browser.id);
     if (!found) throw new Error("it is gone");
     expect(found.browser.state).toBe("retiring");
     await bed().reports.gone(browser.id, claimOf(found.browser));
-    expect((await bed().poolStore.browsers(onDemandHome)).browsers).toEqual([]);
-    expect(await bed().poolStore.findLaunchConfig(onDemandHome, browser.config)).toBeUndefined();
+    expect((await bed().poolStore.browsers(onDemandPartition)).browsers).toEqual([]);
+    expect(await bed().poolStore.findLaunchConfig(onDemandPartition, browser.config)).toBeUndefined();
   });
 
   test("reports of browsers that never were are stale", async () => {

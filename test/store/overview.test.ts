@@ -53,10 +53,10 @@ onBoth("the index of browsers", ({ bed }) => {
   test("tells a node in which homes it has browsers", async () => {
     const [pool, other] = [await mixed(), await PoolBed.create(bed(), { size: 1 })];
     await other.launch(1, { node: nodeB });
-    const homesOf = (node: NodeId): Promise<readonly string[]> => bed().poolStore.homesOf(node, [pool.partition, other.partition]);
-    expect([await homesOf(nodeA), await homesOf(nodeB), await homesOf("node-c" as NodeId)]).toEqual([[pool.partition], [pool.partition, other.partition], []]);
+    const partitionsOf = (node: NodeId): Promise<readonly string[]> => bed().poolStore.partitionsOf(node, [pool.partition, other.partition]);
+    expect([await partitionsOf(nodeA), await partitionsOf(nodeB), await partitionsOf("node-c" as NodeId)]).toEqual([[pool.partition], [pool.partition, other.partition], []]);
     await bed().poolStore.clearNode(pool.partition, { node: nodeB, why: "node_lost", which: "lost", request: request() });
-    expect(await homesOf(nodeB)).toEqual([other.partition]);
+    expect(await partitionsOf(nodeB)).toEqual([other.partition]);
   });
 
   test("a node's browsers are read again when one of them has changed, come or gone, and only then", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { newLeaseId, newRequestId, onDemandHome } from "../../src/base/ids.js";
+import { newLeaseId, newRequestId, onDemandPartition } from "../../src/base/ids.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlA, heldOf, nodeA, PoolBed } from "../support/store/pool-bed.js";
 import { candidateOn, claimOf, poolConfig, request } from "../support/store/store-bed.js";
@@ -8,16 +8,16 @@ import { candidateOn, claimOf, poolConfig, request } from "../support/store/stor
 onBoth("profiles at the end of leases", ({ bed }) => {
   async function onDemand(facts: object) {
     const id = newRequestId();
-    const created = await bed().poolStore.createSession(onDemandHome, {
+    const created = await bed().poolStore.createSession(onDemandPartition, {
       waiter: { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60 }, template: poolConfig(),
-      candidate: { ...candidateOn(onDemandHome, nodeA), facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB", ...facts }) },
+      candidate: { ...candidateOn(onDemandPartition, nodeA), facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB", ...facts }) },
     });
     if (created.kind !== "claimed") throw new Error(created.kind);
     await bed().reports.launched(created.browser.id, claimOf(created.browser), "{}");
     return created.browser.id;
   }
   const remove = (browser: Awaited<ReturnType<typeof onDemand>>) =>
-    bed().poolStore.release(onDemandHome, { browser, reuse: false, why: "deleted", isRetry: false, request: request() });
+    bed().poolStore.release(onDemandPartition, { browser, reuse: false, why: "deleted", isRetry: false, request: request() });
 
   test.each([[{ saves: true }, "saving", true], [{ saves: false }, "released", undefined], [{}, "released", undefined]])(
     "the release of an on-demand browser launched with %j answers %s", async (facts, answer, saving) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { homeOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from "../../src/base/ids.js";
+import { partitionOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from "../../src/base/ids.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import type { ProjectBounds } from "../../src/pool/ports/project-store.js";
 import { RedisProjectStore } from "../../src/store/project-store.js";
@@ -24,7 +24,7 @@ onBoth("what spans homes", ({ bed }) => {
   describe("names", () => {
     test("one owner at a time; reserving again is harmless; only the owner gives back", async () => {
       const { projects } = bed();
-      const partition = homeOf(newPoolId());
+      const partition = partitionOf(newPoolId());
       const ask = { kind: "session" as const, name: "n", partition };
       expect(await projects.reserveName({ ...ask, owner: "a" })).toBeDefined();
       expect(await projects.reserveName({ ...ask, owner: "a" })).toBeDefined();
@@ -100,7 +100,7 @@ onBoth("what spans homes", ({ bed }) => {
       await projects.addPool(made);
       await projects.addPool(unmade);
       const pool = await PoolBed.create(bed());
-      await poolStore.createPool(homeOf(made), { id: made, write: writeOf(pool.spec), request: request() });
+      await poolStore.createPool(partitionOf(made), { id: made, write: writeOf(pool.spec), request: request() });
       await projects.sweepPools();
       expect(await projects.pools()).toEqual([]);
       expect(await projects.partitions()).toHaveLength(3);
@@ -157,7 +157,7 @@ onBoth("what spans homes", ({ bed }) => {
     for (const busy of pools.slice(0, 1)) await cycles(busy, 150);
     const before = await lengths();
     await new RedisProjectStore(store, project, { ...defaultLimits, eventsKeptInAll: 800 }).sweepEvents();
-    // The home of sessions on demand has a share as well.
+    // The partition of sessions on demand has a share as well.
     expect(await lengths()).toEqual([200, ...before.slice(1)]);
     await new RedisProjectStore(store, project, { ...defaultLimits, eventsKeptInAll: 100 }).sweepEvents();
     expect(await lengths()).toEqual([100, ...before.slice(1)]);
@@ -166,7 +166,7 @@ onBoth("what spans homes", ({ bed }) => {
   describe("rooms", () => {
     test("by memory and by number; an empty node admits one of any class; a repeat is the same place", async () => {
       const { nodes } = bed();
-      const partition = homeOf(newPoolId());
+      const partition = partitionOf(newPoolId());
       const [one, two, three, four] = [newBrowserId(partition), newBrowserId(partition), newBrowserId(partition), newBrowserId(partition)];
       expect(await nodes.reserveRoom(factsOf(nodeA), { id: one, bytes: 16 * gib })).toBe(true);
       expect(await nodes.reserveRoom(factsOf(nodeA), { id: one, bytes: 16 * gib })).toBe(true);
@@ -195,7 +195,7 @@ onBoth("what spans homes", ({ bed }) => {
   describe("nodes", () => {
     test("one that fails launches has no room while it rests, and then for one at a time", async () => {
       const { nodes } = bed();
-      const ask = (isTrial = true): Promise<boolean> => nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(homeOf(newPoolId())), bytes: 1, isTrial });
+      const ask = (isTrial = true): Promise<boolean> => nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(partitionOf(newPoolId())), bytes: 1, isTrial });
       await nodes.rest(nodeA, 5000);
       expect(await ask()).toBe(false);
       expect(await ask(false)).toBe(true);
@@ -223,7 +223,7 @@ onBoth("what spans homes", ({ bed }) => {
       const { nodes } = bed();
       await nodes.beat(factsOf(nodeA));
       await nodes.beat(factsOf(nodeB));
-      await nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(homeOf(newPoolId())), bytes: gib });
+      await nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(partitionOf(newPoolId())), bytes: gib });
       expect((await nodes.living()).map((facts) => facts.id)).toEqual([nodeA, nodeB]);
       expect(await nodes.lost()).toEqual([]);
       await later(17_000);

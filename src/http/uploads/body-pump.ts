@@ -18,7 +18,7 @@ export interface BodyTimeLimits {
   readonly limitMs: Millis;
 }
 
-interface Surroundings {
+interface PumpContext {
   readonly clock: Clock;
   /** Why the body will never be whole. */
   readonly onFault: (error: Error) => void;
@@ -37,8 +37,8 @@ export class BodyPump {
   #isDiscarding = false;
   #goOn = (): void => {};
 
-  constructor(private readonly exchange: UploadExchange, private readonly patience: BodyTimeLimits, private readonly surroundings: Surroundings) {
-    this.#endsAt = surroundings.clock.monotonic() + patience.limitMs;
+  constructor(private readonly exchange: UploadExchange, private readonly patience: BodyTimeLimits, private readonly context: PumpContext) {
+    this.#endsAt = context.clock.monotonic() + patience.limitMs;
     // The iterator would close the connection, and with it the way back of the reply.
     this.#chunks = exchange.request.iterator({ destroyOnReturn: false });
   }
@@ -51,7 +51,7 @@ export class BodyPump {
 
   /** Resolves when nothing comes any more. */
   async run(into: Writable): Promise<void> {
-    const { clock, onFault } = this.surroundings;
+    const { clock, onFault } = this.context;
     const endUpload = beginUpload(this.exchange.request.socket);
     // The parser may be held up by whoever reads the parts, so that no read is under way that could be late.
     const cancel = clock.after(this.patience.limitMs, () => onFault(this.#late()));
@@ -85,10 +85,10 @@ export class BodyPump {
   }
 
   #readWithin(limitMs: Millis): Promise<IteratorResult<unknown>> {
-    return within(this.surroundings.clock, { what: "the next bytes", limitMs }, this.#chunks.next());
+    return within(this.context.clock, { what: "the next bytes", limitMs }, this.#chunks.next());
   }
 
-  readonly #leftUntil = (instant: Millis): Millis => instant - this.surroundings.clock.monotonic();
+  readonly #leftUntil = (instant: Millis): Millis => instant - this.context.clock.monotonic();
 
   async #write(into: Writable, chunk: unknown): Promise<void> {
     if (this.#isDiscarding) return;
@@ -105,7 +105,7 @@ export class BodyPump {
   readonly #late = (): Error => fault(`The body did not arrive within ${this.patience.limitMs / 1000} seconds`);
 
   async #linger(): Promise<void> {
-    const endsAt = this.surroundings.clock.monotonic() + lingerMs;
+    const endsAt = this.context.clock.monotonic() + lingerMs;
     try {
       for (let next = await this.#readWithin(lingerMs); !next.done;) next = await this.#readWithin(this.#leftUntil(endsAt));
     } catch {

@@ -31,13 +31,13 @@ export interface LeasedBrowser {
 /** `room`: it is short, and its record says already that no node has room. `something` may turn out to be nothing. */
 export type Lack = "nothing" | "room" | "something";
 
-/** What is asked of a home by many and often: none of it reads more records than it answers with. */
+/** What is asked of a partition by many and often: none of it reads more records than it answers with. */
 export interface PartitionOverview {
   /** The browsers of one node. While nothing of theirs changes they are read once. */
   browsersOf(partition: Partition, node: NodeId): Promise<BrowsersRead>;
-  /** Those of the homes in which a node may have browsers. */
-  homesOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]>;
-  /** How many browsers of this home each node has. */
+  /** Those of the partitions in which a node may have browsers. */
+  partitionsOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]>;
+  /** How many browsers of this partition each node has. */
   spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: Millis }>;
   /** Leased browsers, last created first: `count` of them after the first `from`. */
   leased(partition: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]>;

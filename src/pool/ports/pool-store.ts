@@ -89,7 +89,7 @@ export interface LaunchDemand {
   readonly trying: readonly NodeId[];
 }
 
-/** Everything that happens inside one home; each method is one atomic script or one read. */
+/** Everything that happens inside one partition; each method is one atomic script or one read. */
 export interface PoolStore extends PartitionOverview {
   /** `name` is what the caller calls the pool by, where that is not its id: a pool of another name is `missing`. */
   acquire(partition: Partition, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean }): Promise<AcquireReply>;

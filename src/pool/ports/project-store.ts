@@ -15,7 +15,7 @@ export interface ProjectBounds {
   readonly maxPools: number;
 }
 
-/** What spans homes: the project's pools and names. Reservations name an owner and are void after a deadline (design.md 4). */
+/** What spans partitions: the project's pools and names. Reservations name an owner and are void after a deadline (design.md 4). */
 export interface ProjectStore {
   /** Reserves a name for an owner; undefined where another owner has it. Reserving again is harmless. */
   reserveName(ask: { kind: "pool" | "session"; name: string; owner: string; partition: Partition }): Promise<Reservation | undefined>;
@@ -28,13 +28,13 @@ export interface ProjectStore {
   /** Notes a pool that is being created; void after a while unless it is opened. */
   addPool(pool: PoolId): Promise<void>;
   openPool(pool: PoolId): Promise<void>;
-  /** Takes the pool out of every list; its home is still looked after until it is empty. */
+  /** Takes the pool out of every list; its partition is still looked after until it is empty. */
   dropPool(pool: PoolId): Promise<void>;
   forgetPool(pool: PoolId): Promise<void>;
   /** Does what is left to do for a deleted pool whose deleter has died on the way. */
-  settleHome(partition: Partition): Promise<void>;
+  settlePartition(partition: Partition): Promise<void>;
   pools(): Promise<readonly PoolId[]>;
-  /** Every home with anything in it: open pools, deleted ones not yet empty, on-demand. */
+  /** Every partition with anything in it: open pools, deleted ones not yet empty, on-demand. */
   partitions(): Promise<readonly Partition[]>;
   /** An answer kept under an idempotency key, or the place to keep it. */
   remember(keyed: IdempotencyKey, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }>;
@@ -42,9 +42,9 @@ export interface ProjectStore {
   settleKey(keyed: IdempotencyKey, value: string): Promise<void>;
   forgetKey(keyed: IdempotencyKey): Promise<void>;
   sweepNames(): Promise<void>;
-  /** Forgets pools that were never opened, and deleted ones whose home is empty. */
+  /** Forgets pools that were never opened, and deleted ones whose partition is empty. */
   sweepPools(): Promise<void>;
-  /** Moves what homes have to bury to where it is looked up. */
+  /** Moves what partitions have to bury to where it is looked up. */
   sweepPendingTombstones(): Promise<void>;
   findTombstone(id: BrowserId): Promise<Tombstone | undefined>;
   /** The last that bore the name. */

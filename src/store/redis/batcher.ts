@@ -5,7 +5,7 @@ interface Batch<Item, Answer> {
   readonly answers: Promise<readonly Answer[]>;
 }
 
-/** What comes in bursts is asked once per home and turn of the event loop. Answers stand in the order of the items. */
+/** What comes in bursts is asked once per partition and turn of the event loop. Answers stand in the order of the items. */
 export class Batcher<Item, Answer> {
   readonly #open = new Map<Partition, Batch<Item, Answer>>();
 

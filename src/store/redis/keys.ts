@@ -1,19 +1,19 @@
 import type { ExtensionId, Partition, NodeId, ProfileId, ProjectId, ProxyId } from "../../base/ids.js";
 
-/** The parts of a home: all share its hash tag, so one script may touch them all (design.md 4). */
-export const homeParts = [
+/** The parts of a partition: all share its hash tag, so one script may touch them all (design.md 4). */
+export const partitionParts = [
   "pool", "configs", "browsers", "launching", "idle", "leased", "resetting", "retiring", "leases", "waiters", "waiting",
   "provisional", "controls", "worn", "graves", "spent", "events",
   "places", "generations", "ages", "served", "changed",
 ] as const;
-export type HomePart = (typeof homeParts)[number];
+export type PartitionPart = (typeof partitionParts)[number];
 
 const root = "remuda";
 
-export const homeKey = (project: ProjectId, partition: Partition, part: HomePart): string => `${root}:${project}:{${partition}}:${part}`;
-export type HomeKeys = Readonly<Record<HomePart, string>>;
-export const homeKeys = (project: ProjectId, partition: Partition): HomeKeys =>
-  Object.fromEntries(homeParts.map((part) => [part, homeKey(project, partition, part)])) as HomeKeys;
+export const partitionKey = (project: ProjectId, partition: Partition, part: PartitionPart): string => `${root}:${project}:{${partition}}:${part}`;
+export type PartitionKeys = Readonly<Record<PartitionPart, string>>;
+export const partitionKeys = (project: ProjectId, partition: Partition): PartitionKeys =>
+  Object.fromEntries(partitionParts.map((part) => [part, partitionKey(project, partition, part)])) as PartitionKeys;
 /** The first answer to a request: kept a few seconds, for a command that was sent again. */
 export const answerKey = (project: ProjectId, partition: Partition, asked: { script: string; request: string }): string =>
   `${root}:${project}:{${partition}}:answer:${asked.script}:${asked.request}`;

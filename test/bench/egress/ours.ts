@@ -1,4 +1,4 @@
-import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import { systemClock } from "../../../src/base/clock.js";
 import type { Log } from "../../../src/base/log.js";
 import { Egress } from "../../../src/egress/egress.js";
@@ -12,7 +12,7 @@ const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: co
 const loopback = parseHostPattern("127.0.0.0/8", { withRanges: true });
 const egress = await Egress.open(
   {
-    browser: newBrowserId(onDemandHome), listener: openPort(),
+    browser: newBrowserId(onDemandPartition), listener: openPort(),
     rules: { allowed: null, privates: loopback.kind === "pattern" ? [loopback.pattern] : [], routes: [] },
   },
   {

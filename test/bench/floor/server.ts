@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import Fastify from "fastify";
 import { Redis } from "ioredis";
 import { systemClock } from "../../../src/base/clock.js";
-import { newBrowserId, newLeaseId, onDemandHome } from "../../../src/base/ids.js";
+import { newBrowserId, newLeaseId, onDemandPartition } from "../../../src/base/ids.js";
 import { startPrivateRedis } from "../../../src/store/private/private-redis.js";
 
 // The floor, a program of its own: the same Fastify without hooks, one script per request, the same kind of Redis.
@@ -30,7 +30,7 @@ app.post<{ Body: { session_id: string; lease_id: string } }>("/release", async (
 app.post<{ Body: { count: number; record: object } }>("/fill", async ({ body: { count, record } }, reply) => {
   await redis.flushall();
   for (let place = 0; place < count; place += 1) {
-    const id = newBrowserId(onDemandHome);
+    const id = newBrowserId(onDemandPartition);
     await redis.hset(keys[2], id, JSON.stringify({ ...record, session_id: id }));
     await redis.zadd(keys[0], place, id);
   }

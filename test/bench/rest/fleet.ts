@@ -32,7 +32,7 @@ for (let started = 0; started < nodeCount; started += 1) {
   nodes.push(await startNode(opened.config, context));
   await pause(systemClock, opened.config.node.expirePeriodMs / nodeCount);
 }
-const ears = new Redis(url);
-await ears.subscribe(drainChannel);
-ears.on("message", (_, id) => nodes.find((node) => node.id === id)?.drain());
+const listener = new Redis(url);
+await listener.subscribe(drainChannel);
+listener.on("message", (_, id) => nodes.find((node) => node.id === id)?.drain());
 console.log("fleet ready");

@@ -39,7 +39,7 @@ function slotsOf({ poolStore, reports }: Stores, { clock, log, hurry }: DaemonCo
   };
   return new Slots({
     poolStore, reports, profileSaver, clock, log, parallelLaunches: 100, launchLimitMs: 90_000, maxBrowsers: 10_000, maxBytes: memoryBytes, furnishing: () => undefined,
-    openDoor: (browser, template) => BrowserEgress.open(browser, template, {
+    openBrowserEgress: (browser, template) => BrowserEgress.open(browser, template, {
       privateHosts: [], privateHostsCeiling: [], allowedProbeUrl: null, log, meter: { opened() {}, closed() {} },
       openUpstream: async () => undefined, openListener: async () => silentListener(), egress,
     }),

@@ -1,5 +1,5 @@
 import { systemClock } from "../../../src/base/clock.js";
-import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { LaunchStage } from "../../../src/browser/launch-attempt.js";
 import type { Chromium, BrowserProxy, Engine } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
@@ -50,7 +50,7 @@ interface Launch {
 }
 
 async function launch({ engine, way, host, signal }: Launch): Promise<Launched> {
-  const browser = newBrowserId(onDemandHome);
+  const browser = newBrowserId(onDemandPartition);
   const reachedAt: Partial<Record<LaunchStage, number>> = {};
   const onStage = (stage: LaunchStage): void => void (reachedAt[stage] = systemClock.monotonic());
   const started = systemClock.monotonic();

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { pause, systemClock } from "../../../src/base/clock.js";
-import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
 import { processTreeOf } from "../../../src/browser/resources/processes.js";
 import type { Egress } from "../../../src/egress/egress.js";
@@ -39,7 +39,7 @@ export async function egressKiB({ openEgress }: Tier, count: number): Promise<Eg
   await pause(systemClock, settleMs);
   const [daemon, kernel] = [heapKiB(), await kernelKiB()];
   try {
-    for (const _ of times(count)) open.push(await openEgress(newBrowserId(onDemandHome)));
+    for (const _ of times(count)) open.push(await openEgress(newBrowserId(onDemandPartition)));
     return { daemon: (heapKiB() - daemon) / count, kernel: ((await kernelKiB()) - kernel) / count };
   } finally {
     await Promise.all(open.map((egress) => egress.close()));

@@ -14,7 +14,7 @@ import { launchChromium } from "../../../src/browser/launch.js";
 import { mendProfile } from "../../../src/browser/profile/mend-profile.js";
 import { packProfile } from "../../../src/browser/profile/pack-profile.js";
 import { ProfileRejected, unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
-import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
@@ -163,7 +163,7 @@ describe("by hand", () => {
   });
   afterAll(() => rm(scratch, { recursive: true, force: true }));
   const newRoom = async (signal: AbortSignal = new AbortController().signal): Promise<StartDirectories> => {
-    const directories = directoriesOf(scratch, newBrowserId(onDemandHome));
+    const directories = directoriesOf(scratch, newBrowserId(onDemandPartition));
     await makeDirectories(directories, uid);
     room = { directories, uid, signal };
     return room;

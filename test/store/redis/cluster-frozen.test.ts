@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import { type ClaimId, type LeaseId, newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { type ClaimId, type LeaseId, newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { Job } from "../../../src/pool/ports/pool-store.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
@@ -48,15 +48,15 @@ test("commands to every master of a cluster whose connections have died are answ
 test("messages and jobs go again over a cluster whose connections have died", async () => {
   const store = await openStore();
   const heard: NodeMessage[] = [];
-  const ears = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs, connect: () => connectForMessages(options()) }, nodeA, { onMessage: (given) => void heard.push(given) });
+  const listener = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs, connect: () => connectForMessages(options()) }, nodeA, { onMessage: (given) => void heard.push(given) });
   const connection = connectForQueues(options(), silentLog);
   const stopWatch = keepAlive(connection, { clock: systemClock, log: silentLog, limitMs });
   const queueOptions = { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs };
   const queues = new Queues(queueOptions);
   const taken: string[] = [];
   const worker = await startWorker(queueOptions, nodeA, async ({ claim }) => void taken.push(claim));
-  const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandHome), lease: "lease" as LeaseId, why: "over" };
-  const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandHome), claim: claim as ClaimId });
+  const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandPartition), lease: "lease" as LeaseId, why: "over" };
+  const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandPartition), claim: claim as ClaimId });
   const say = async (): Promise<boolean> => {
     const before = heard.length;
     await new RedisMessages(store).toNode(nodeA, message).catch(() => {});
@@ -70,7 +70,7 @@ test("messages and jobs go again over a cluster whose connections have died", as
   await until("a message again", say, recoveryMs);
   await until("a job again", () => queues.add([job("after")]).then(() => true, () => false), recoveryMs);
   await until("it taken", () => taken.includes("after"), recoveryMs);
-  ears.close();
+  listener.close();
   await worker.close();
   await queues.close();
   stopWatch();

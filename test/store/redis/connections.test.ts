@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import { type ClaimId, type LeaseId, newBrowserId, newRequestId, onDemandHome } from "../../../src/base/ids.js";
+import { type ClaimId, type LeaseId, newBrowserId, newRequestId, onDemandPartition } from "../../../src/base/ids.js";
 import type { Job } from "../../../src/pool/ports/pool-store.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
@@ -36,8 +36,8 @@ async function openStore(): Promise<ScriptStore> {
 }
 const nameKey = () => "remuda:{test}:names";
 const reserve = (store: ScriptStore, request = newRequestId()) =>
-  store.run("reserve-name", nameKey, { field: `pool:${request}`, owner: "one", home: "000000000000", graceMs: 60_000 });
-const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandHome), lease: "lease" as LeaseId, why: "over" };
+  store.run("reserve-name", nameKey, { field: `pool:${request}`, owner: "one", partition: "000000000000", graceMs: 60_000 });
+const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandPartition), lease: "lease" as LeaseId, why: "over" };
 
 test("a script asked on a connection that has died without a word is answered on the next one", async () => {
   const store = await openStore();
@@ -84,8 +84,8 @@ test("a subscription whose connection has died hears again, and says that it may
   const heard: NodeMessage[] = [];
   let agains = 0;
   const parts = { store, clock: systemClock, log: silentLog, limitMs, connect: () => connectForMessages(options()) };
-  const ears = await listenAsNode(parts, nodeA, { onMessage: (given) => void heard.push(given), onAgain: () => (agains += 1) });
-  onTestFinished(() => ears.close());
+  const listener = await listenAsNode(parts, nodeA, { onMessage: (given) => void heard.push(given), onAgain: () => (agains += 1) });
+  onTestFinished(() => listener.close());
   const messages = new RedisMessages(store);
   await messages.toNode(nodeA, message);
   await until("the first", () => heard.length === 1);
@@ -102,8 +102,8 @@ test("a subscription on a Redis that nobody speaks to any more follows those who
   const heard: NodeMessage[] = [];
   let place = other.url;
   const connect = () => connectForMessages({ ...options(), url: place });
-  const ears = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs, connect }, nodeA, { onMessage: (given) => void heard.push(given) });
-  onTestFinished(() => ears.close());
+  const listener = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs, connect }, nodeA, { onMessage: (given) => void heard.push(given) });
+  onTestFinished(() => listener.close());
   place = proxy.url;
   const messages = new RedisMessages(store);
   await until("it hears", async () => {
@@ -112,7 +112,7 @@ test("a subscription on a Redis that nobody speaks to any more follows those who
   });
 });
 
-const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandHome), claim: claim as ClaimId });
+const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandPartition), claim: claim as ClaimId });
 
 test("queues and workers whose connections have died carry jobs again", async () => {
   const connection = connectForQueues(options(), silentLog);

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
-import { type ClaimId, type LeaseId, newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { type ClaimId, type LeaseId, newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import { redisEndpoints } from "../../../src/daemon/reserved-endpoints.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
@@ -36,8 +36,8 @@ test.each([["in clear text", false], ["by TLS", true]])("commands, messages and 
   onTestFinished(() => store.close());
   await store.open(new AbortController().signal);
   const heard: NodeMessage[] = [];
-  const ears = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs: 1000, connect: () => connectForMessages(options) }, nodeA, { onMessage: (message) => void heard.push(message) });
-  onTestFinished(() => ears.close());
+  const listener = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs: 1000, connect: () => connectForMessages(options) }, nodeA, { onMessage: (message) => void heard.push(message) });
+  onTestFinished(() => listener.close());
   await store.ask((client) => client.set("remuda:{test}:kept", "yes"));
   await pair.caughtUp();
   pair.primary.signal("SIGSTOP");
@@ -45,7 +45,7 @@ test.each([["in clear text", false], ["by TLS", true]])("commands, messages and 
   const kept = await until("an answer", () => store.ask((client) => client.get("remuda:{test}:kept")).catch(() => undefined), 20_000);
   expect(kept).toBe("yes");
   await until("it is written", () => store.ask((client) => client.set("remuda:{test}:x", "x")).catch(() => undefined), 20_000);
-  const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandHome), lease: "lease" as LeaseId, why: "over" };
+  const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandPartition), lease: "lease" as LeaseId, why: "over" };
   await until("a message", async () => {
     await new RedisMessages(store).toNode(nodeA, message).catch(() => {});
     return heard.length > 0;

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import { newBrowserId, newRequestId, onDemandHome } from "../../../src/base/ids.js";
+import { newBrowserId, newRequestId, onDemandPartition } from "../../../src/base/ids.js";
 import type { ClaimId } from "../../../src/base/ids.js";
 import { Queues } from "../../../src/schedule/queues.js";
 import { connectAlone, connectForQueues } from "../../../src/store/redis/connect.js";
@@ -34,7 +34,7 @@ async function openStore(url: string): Promise<ScriptStore> {
 }
 const nameKey = () => "remuda:{test}:names";
 const reserve = (store: ScriptStore, request = newRequestId()) =>
-  store.run("reserve-name", nameKey, { field: `pool:${request}`, owner: "one", home: "000000000000", graceMs: 60_000 });
+  store.run("reserve-name", nameKey, { field: `pool:${request}`, owner: "one", partition: "000000000000", graceMs: 60_000 });
 const write = (store: ScriptStore) => store.ask((client) => client.set("remuda:{test}:x", "x"));
 const writeAll = (store: ScriptStore) => store.ask((client) => client.multi().set("remuda:{test}:x", "x").exec());
 const unavailable = { code: "store_unavailable" };
@@ -70,7 +70,7 @@ test("jobs for a Redis that takes none are the store's trouble too", async () =>
   const queues = new Queues({ connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs });
   const client = redis.client();
   await client.replicaof("127.0.0.1", 1);
-  await expect(queues.add([{ kind: "retire", node: nodeA, browser: newBrowserId(onDemandHome), claim: "one" as ClaimId }])).rejects.toMatchObject(unavailable);
+  await expect(queues.add([{ kind: "retire", node: nodeA, browser: newBrowserId(onDemandPartition), claim: "one" as ClaimId }])).rejects.toMatchObject(unavailable);
   await client.replicaof("NO", "ONE");
   await queues.close();
   for (const each of [client, connection]) each.disconnect();

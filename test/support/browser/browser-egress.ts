@@ -2,7 +2,7 @@ import type { BrowserHost } from "../../../src/browser/host.js";
 import type { BrowserProxy } from "../../../src/browser/chromium.js";
 import { findTool } from "../../../src/browser/executable.js";
 import { systemClock } from "../../../src/base/clock.js";
-import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import { Egress } from "../../../src/egress/egress.js";
 import { findNamespaces } from "../../../src/egress/namespace/namespace.js";
 import { openPort } from "../../../src/egress/port.js";
@@ -41,7 +41,7 @@ export async function openListener(tier: Tier): Promise<Listener> {
 /** An egress for one browser of the host, whose canary is closed to it. */
 export async function openTestEgress(tier: Tier, rules: Rules, { canary }: Pick<BrowserHost, "canary">): Promise<TestDoor> {
   const settings = { connectMs: 2_000, idleMs: 60_000, maxConnections: 100, bytesPerSecond: null, headerBytes: 65_536 };
-  const egress = await Egress.open({ browser: newBrowserId(onDemandHome), rules, listener: await openListener(tier) }, {
+  const egress = await Egress.open({ browser: newBrowserId(onDemandPartition), rules, listener: await openListener(tier) }, {
     settings, clock: systemClock, log: silentLog, resolve: makeResolve({ clock: systemClock, limitMs: 2_000 }),
     reserved: { isOwn: (_address, port) => port === canary.port },
     meter: { request() {}, carried() {} },

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.js";
-import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { Log } from "../../../src/base/log.js";
 import type { LaunchSpec } from "../../../src/browser/chromium.js";
 import { type BrowserHost, type HostSettings, openHost } from "../../../src/browser/host.js";
@@ -19,7 +19,7 @@ export function openTestHost(settings: Partial<HostSettings> = {}): Promise<Brow
 
 /** A small headless browser, but for what is said. */
 export const launchSpec = (given: Partial<LaunchSpec> = {}): LaunchSpec => ({
-  browser: newBrowserId(onDemandHome),
+  browser: newBrowserId(onDemandPartition),
   engine: "headless-shell",
   headless: true,
   stealth: false,

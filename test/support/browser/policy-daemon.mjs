@@ -4,7 +4,7 @@
 const [compiled, scratchDirectory] = process.argv.slice(2);
 const load = (path) => import(`${compiled}/${path}`);
 const { systemClock } = await load("src/base/clock.js");
-const { newBrowserId, onDemandHome } = await load("src/base/ids.js");
+const { newBrowserId, onDemandPartition } = await load("src/base/ids.js");
 const { Cdp } = await load("src/browser/cdp/cdp.js");
 const { openHost } = await load("src/browser/host.js");
 const { launchChromium } = await load("src/browser/launch.js");
@@ -31,7 +31,7 @@ async function tryMode(headless) {
   const viewport = { width: 800, height: 600 };
   const given = { engine: "chromium", headless, stealth: false, kioskMode: false, viewport, memoryBytes: 2 ** 30 };
   const policies = [{ DefaultJavaScriptSetting: 2 }, { DefaultJavaScriptSetting: 1 }, undefined];
-  const browsers = await Promise.all(policies.map((policy) => launchChromium({ ...given, browser: newBrowserId(onDemandHome), policy }, host)));
+  const browsers = await Promise.all(policies.map((policy) => launchChromium({ ...given, browser: newBrowserId(onDemandPartition), policy }, host)));
   say(await Promise.all(browsers.map(titleOf)));
   await Promise.all(browsers.map((chromium) => chromium.kill()));
 }

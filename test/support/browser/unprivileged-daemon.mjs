@@ -4,7 +4,7 @@
 const [compiled, scratchDirectory] = process.argv.slice(2);
 const load = (path) => import(`${compiled}/${path}`);
 const { systemClock } = await load("src/base/clock.js");
-const { newBrowserId, onDemandHome } = await load("src/base/ids.js");
+const { newBrowserId, onDemandPartition } = await load("src/base/ids.js");
 const { Cdp } = await load("src/browser/cdp/cdp.js");
 const { openHost } = await load("src/browser/host.js");
 const { launchChromium } = await load("src/browser/launch.js");
@@ -24,7 +24,7 @@ async function openFile(chromium) {
 
 async function tryKind(engine, headless) {
   const viewport = { width: 800, height: 600 };
-  const spec = { browser: newBrowserId(onDemandHome), engine, headless, stealth: false, kioskMode: false, viewport, memoryBytes: 2 ** 30 };
+  const spec = { browser: newBrowserId(onDemandPartition), engine, headless, stealth: false, kioskMode: false, viewport, memoryBytes: 2 ** 30 };
   const chromium = await launchChromium(spec, host);
   const file = await openFile(chromium);
   await chromium.resize({ width: 900, height: 700 });

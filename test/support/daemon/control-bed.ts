@@ -1,5 +1,5 @@
 import type { ControlMessage, NodeReply } from "../../../src/pool/ports/messages.js";
-import { homeOf, newControlId, newRequestId, type PoolId } from "../../../src/base/ids.js";
+import { partitionOf, newControlId, newRequestId, type PoolId } from "../../../src/base/ids.js";
 import { makeAcquire } from "../../../src/lease/acquire.js";
 import type { Browser } from "../../../src/pool/browser.js";
 import { SessionReader } from "../../../src/pool/launch-templates.js";
@@ -44,7 +44,7 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   const grants = new Grants(control, { poolStore, projects, waiters, clock, log: silentLog, beatPeriodMs: 1000 });
   const messages: ControlMessage[] = [];
   const connect = () => connectForMessages({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 });
-  const ears = await listenAsControl({ store: bed.store, clock: systemClock, log: silentLog, limitMs: 10_000, connect }, control, {
+  const listener = await listenAsControl({ store: bed.store, clock: systemClock, log: silentLog, limitMs: 10_000, connect }, control, {
     onMessage: (message) => {
       messages.push(message);
       if (message.kind !== "answer") deliver({ waiters, grants }, message);
@@ -82,12 +82,12 @@ export async function openControlBed(project: string, options: { maxSessions?: n
     createPool: makeCreatePool(poolPorts), updatePool: makeUpdatePool(poolPorts), removePool: makeRemovePool(poolPorts), getPool: makeGetPool(poolPorts),
     updateSession: makeUpdateSession(sessionPorts), getSession: makeGetSession(sessionPorts),
     listSessions: makeListSessions({ poolStore, projects, configs, profiles: bed.profiles, region: "us-east" }),
-    waiting: async (pool: PoolId) => (await bed.poolStore.findPool(homeOf(pool)))?.counts.waiting ?? 0,
+    waiting: async (pool: PoolId) => (await bed.poolStore.findPool(partitionOf(pool)))?.counts.waiting ?? 0,
     async close() {
       waiters.close();
       broken.clear();
       await grants.close();
-      ears.close();
+      listener.close();
       await bed.close();
       await server.stop();
     },

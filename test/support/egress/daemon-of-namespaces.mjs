@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 const [compiled, what] = process.argv.slice(2);
 const load = (path) => import(`${compiled}/${path}`);
 const { systemClock } = await load("src/base/clock.js");
-const { newBrowserId, onDemandHome } = await load("src/base/ids.js");
+const { newBrowserId, onDemandPartition } = await load("src/base/ids.js");
 const { findTool } = await load("src/browser/executable.js");
 const { openHost } = await load("src/browser/host.js");
 const { launchChromium } = await load("src/browser/launch.js");
@@ -68,7 +68,7 @@ async function launchWithin(scratchDirectory) {
   await listener.listen(createServer((socket) => socket.destroy()));
   const host = await openHost({ scratchDirectory, launchLimitMs: 20_000 }, { clock: systemClock, log });
   const spec = {
-    browser: newBrowserId(onDemandHome), engine: "chromium", headless: true, stealth: false, kioskMode: false,
+    browser: newBrowserId(onDemandPartition), engine: "chromium", headless: true, stealth: false, kioskMode: false,
     viewport: { width: 800, height: 600 }, memoryBytes: 2 ** 30, egress: {
       proxyUrl: listener.proxyUrl, namespace: listener.namespace,
       ...(listener.userNamespace !== undefined && { userNamespace: listener.userNamespace }),

@@ -1,4 +1,4 @@
-import { newBrowserId, onDemandHome } from "../../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import { systemClock } from "../../../src/base/clock.js";
 import { Egress, type EgressParts, type EgressSettings, type Listener } from "../../../src/egress/egress.js";
 import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
@@ -45,7 +45,7 @@ export async function openEgress(rules: Rules, { settings = {}, parts = {}, list
   const { log, lines } = makeLogBook();
   const outcomes: string[] = [];
   const carried = { sent: 0, received: 0 };
-  const egress = await Egress.open({ browser: newBrowserId(onDemandHome), rules, listener }, {
+  const egress = await Egress.open({ browser: newBrowserId(onDemandPartition), rules, listener }, {
     settings: { ...egressSettings, ...settings }, resolve: resolveBy({}), reserved: makeReservedEndpoints([]), clock: systemClock, log,
     meter: { request: (_, outcome) => void outcomes.push(outcome), carried: (_, direction, bytes) => void (carried[direction] += bytes) },
     ...parts,

@@ -91,7 +91,7 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   });
   const slots = new Slots({
     profileSaver, furnishing: (template) => assets.of(template),
-    openDoor: (browser, template) => BrowserEgress.open(browser, template, {
+    openBrowserEgress: (browser, template) => BrowserEgress.open(browser, template, {
       privateHosts: ["127.0.0.0/8"], privateHostsCeiling: [], allowedProbeUrl: null, log: silentLog, meter: { opened() {}, closed() {} }, openUpstream: async () => undefined,
       openListener: async () => openPort(),
       egress: {

@@ -1,13 +1,13 @@
 import type { Partition } from "../../../src/base/ids.js";
 import type { Browser } from "../../../src/pool/browser.js";
-import { homeKey, type HomePart } from "../../../src/store/redis/keys.js";
+import { partitionKey, type PartitionPart } from "../../../src/store/redis/keys.js";
 import type { StoreBed } from "./store-bed.js";
 
 type Indexed = Browser & { readonly worn?: boolean; readonly recycleAt?: number };
 
 /** What of the index is not as the records say; undefined where all is. */
 export async function indexFault({ redis, project }: Pick<StoreBed, "redis" | "project">, partition: Partition, browsers: readonly Browser[]): Promise<string | undefined> {
-  const key = (part: HomePart): string => homeKey(project, partition, part);
+  const key = (part: PartitionPart): string => partitionKey(project, partition, part);
   const inService = (browsers as readonly Indexed[]).filter(({ state }) => state !== "retiring");
   const fresh = inService.filter(({ worn }) => !worn);
   const [places, generations, ages, changed] = await Promise.all([

@@ -1,12 +1,12 @@
 import {
-  type BrowserId, type ControlId, type Partition, homeOf, type LeaseId, newLeaseId, newPoolId, type NodeId, type PoolId, type RequestId,
+  type BrowserId, type ControlId, type Partition, partitionOf, type LeaseId, newLeaseId, newPoolId, type NodeId, type PoolId, type RequestId,
 } from "../../../src/base/ids.js";
 import type { Browser, RetireReason } from "../../../src/pool/browser.js";
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import type { Pool } from "../../../src/pool/pool.js";
 import type { ReleaseRequest, Waiter } from "../../../src/pool/ports/pool-store.js";
 import type { AcquireReply } from "../../../src/pool/ports/store-replies.js";
-import { homeKey, type HomePart } from "../../../src/store/redis/keys.js";
+import { partitionKey, type PartitionPart } from "../../../src/store/redis/keys.js";
 import { age } from "./age.js";
 import { pictureOf } from "../browser/picture.js";
 import { candidateOn, claimOf, poolConfig, request, type StoreBed, writeOf } from "./store-bed.js";
@@ -36,7 +36,7 @@ export class PoolBed {
   revision = 1;
 
   private constructor(readonly bed: StoreBed, readonly id: PoolId, public spec: PoolSpec) {
-    this.partition = homeOf(id);
+    this.partition = partitionOf(id);
   }
 
   static async create(bed: StoreBed, over: Partial<PoolSpec> = {}, unsupported: readonly string[] = []): Promise<PoolBed> {
@@ -146,8 +146,8 @@ export class PoolBed {
     return this.bed.poolStore.beat(this.partition, control);
   }
 
-  key(part: HomePart): string {
-    return homeKey(this.bed.project, this.partition, part);
+  key(part: PartitionPart): string {
+    return partitionKey(this.bed.project, this.partition, part);
   }
 
   async field(name: string): Promise<number> {

@@ -70,7 +70,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     jobs: { add: async (more) => void (await unlessLost(async () => jobs.push(...more))) }, log: silent, signals,
     freeName: (name, owner) => unlessLost(() => projects.freeName({ kind: "session", name, owner })),
     freeRoom: (node, browser) => unlessLost(() => nodes.freeRoom(node, browser)),
-    moveGraves: (partition) => unlessLost(() => projects.moveTombstones(partition)),
+    moveTombstones: (partition) => unlessLost(() => projects.moveTombstones(partition)),
   });
   const poolStore = new RedisPoolStore(store, effects, { project, limits });
   return {

@@ -44,11 +44,11 @@ async function visit(lease: Lease, path: string): Promise<unknown> {
   return title;
 }
 
-const homeOf = ({ place }: DaemonProcess, { session_id }: Lease): string => workspaceOf(place.scratchDirectory, session_id);
+const partitionOf = ({ place }: DaemonProcess, { session_id }: Lease): string => workspaceOf(place.scratchDirectory, session_id);
 
 /** State that cannot be compressed, so that its save takes a while. */
 async function fatten(daemon: DaemonProcess, lease: Lease): Promise<void> {
-  const profile = join(homeOf(daemon, lease), "profile");
+  const profile = join(partitionOf(daemon, lease), "profile");
   const { uid, gid } = await stat(profile);
   const directory = join(profile, "Default", "a site's files");
   await mkdir(directory);
@@ -96,13 +96,13 @@ const stages: Readonly<Record<string, (daemon: DaemonProcess) => Promise<Cut>>> 
   async "an upload is unpacked"(daemon) {
     const lease = await created(daemon);
     const asked = upload(daemon, lease, 20);
-    await until("files of it", () => readdirSync(join(homeOf(daemon, lease), "extensions")).length > 3);
+    await until("files of it", () => readdirSync(join(partitionOf(daemon, lease), "extensions")).length > 3);
     return { lease, asked };
   },
   async "a browser restarts"(daemon) {
     const lease = await created(daemon);
     const asked = daemon.call(`PATCH /browsers/${lease.session_id}`, { profile: { name: "login", save_changes: true } });
-    await until("the restart", () => existsSync(join(homeOf(daemon, lease), "profile-before")));
+    await until("the restart", () => existsSync(join(partitionOf(daemon, lease), "profile-before")));
     return { lease, asked };
   },
   async "a profile is saved"(daemon) {
