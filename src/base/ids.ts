@@ -4,7 +4,7 @@ declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };
 
 /** Everything that belongs together in Redis: one pool, or the on-demand sessions of a project. 12 lower-case alphanumerics. */
-export type Partition = Branded<"Home">;
+export type Partition = Branded<"Partition">;
 /** 24 lower-case alphanumerics; the first 12 are its partition. */
 export type PoolId = Branded<"PoolId">;
 /** The contract's `session_id`: 24 lower-case alphanumerics; the first 12 are its partition. */

@@ -9,12 +9,12 @@ import type { ScriptReply } from "./redis/redis.js";
 /** What nodes report. Every call is a request of its own; the claim makes a repeat harmless. */
 export class RedisNodeReports implements NodeReports {
   readonly #freed = new Batcher<readonly [BrowserId, ClaimId], boolean>(async (partition, freed) => {
-    const reply = await this.poolStore.run({ partition, request: newRequestId() }, "freed", { freed: JSON.stringify(freed) });
+    const reply = await this.poolStore.run({ partition, request: newRequestId() }, "browser-ready", { freed: JSON.stringify(freed) });
     return JSON.parse(reply.payload) as boolean[];
   });
 
   readonly #used = new Batcher<readonly [BrowserId, LeaseId, TrafficUsage], void>(async (partition, used) => {
-    await this.poolStore.run({ partition }, "used", { used: JSON.stringify(used) });
+    await this.poolStore.run({ partition }, "note-usage", { used: JSON.stringify(used) });
     return [];
   });
 
@@ -53,18 +53,18 @@ export class RedisNodeReports implements NodeReports {
   async end(
     browser: BrowserId, why: RetireReason, text: string,
   ): Promise<{ kind: "retiring" | "already"; claim: ClaimId } | { kind: "unknown" }> {
-    const reply = await this.#run(browser, "end", { browser, why, text });
+    const reply = await this.#run(browser, "retire-browser", { browser, why, text });
     if (reply.kind === "unknown") return { kind: "unknown" };
     return { kind: reply.kind === "retiring" ? "retiring" : "already", claim: reply.payload as ClaimId };
   }
 
   async strayed(browser: BrowserId, { lease, isAltered }: { lease: LeaseId; isAltered: boolean }): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }> {
-    const { kind, payload } = await this.#run(browser, "strayed", { browser, lease, altered: isAltered ? "1" : "0" });
+    const { kind, payload } = await this.#run(browser, "unknown-lease", { browser, lease, altered: isAltered ? "1" : "0" });
     return { kind: kind as UnknownLeaseOutcome, ...(payload !== "" && { claim: payload as ClaimId }) };
   }
 
   async gone(browser: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void> {
-    await this.#run(browser, "gone", { browser, claim, lease: used?.lease ?? "", usage: used ? JSON.stringify(used.usage) : "" });
+    await this.#run(browser, "remove-browser", { browser, claim, lease: used?.lease ?? "", usage: used ? JSON.stringify(used.usage) : "" });
   }
 
   async used(browser: BrowserId, { lease, usage }: LeaseUsage): Promise<void> {
@@ -72,7 +72,7 @@ export class RedisNodeReports implements NodeReports {
   }
 
   async applied(ask: { browser: BrowserId; lease: LeaseId; revision: number; outcome: "applied" | "refused" }): Promise<"applied" | "stale"> {
-    return (await this.poolStore.run({ partition: partitionOf(ask.browser) }, "applied", { ...ask })).kind === "applied" ? "applied" : "stale";
+    return (await this.poolStore.run({ partition: partitionOf(ask.browser) }, "network-applied", { ...ask })).kind === "applied" ? "applied" : "stale";
   }
 
   #run(browser: BrowserId, name: string, args: Record<string, string | number>): Promise<ScriptReply> {

@@ -17,7 +17,7 @@ export class RedisNodeStore implements NodeStore {
 
   async beat(facts: NodeFacts): Promise<BeatResult> {
     const args = { node: facts.id, facts: JSON.stringify(facts), lostMs: this.options.limits.nodeLostMs };
-    const reply = await this.#run("beat-node", args);
+    const reply = await this.#run("node-beat", args);
     if (reply.kind === "taken") return { kind: "taken", by: JSON.parse(reply.payload) as NodeFacts };
     return reply.kind === "lost" ? { kind: "lost" } : { kind: "beaten" };
   }
@@ -98,7 +98,7 @@ export class RedisNodeStore implements NodeStore {
 
   async #goneOf(node: NodeId, partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
     const places = browsers.map((browser) => `${node} ${browser}`);
-    const scores = await this.store.ask((redis) => redis.zmscore(partitionKey(this.project, partition, "places"), ...places));
+    const scores = await this.store.ask((redis) => redis.zmscore(partitionKey(this.project, partition, "nodeIndex"), ...places));
     const unplaced = browsers.filter((_, index) => scores[index] === null);
     // The index tells quickly of those that are there; of those that are not, the record decides.
     const records = await Promise.all(unplaced.map((browser) => this.store.ask((redis) => redis.hexists(partitionKey(this.project, partition, "browsers"), browser))));

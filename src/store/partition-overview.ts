@@ -50,7 +50,7 @@ export class RedisPartitionOverview implements PartitionOverview {
     const kept = this.#own.get(place);
     const agoMs = kept ? systemClock.monotonic() - kept.readAt : Infinity;
     if (kept && agoMs < mendEveryMs && (await this.#stampOf(partition, node)) === kept.stamp) return { browsers: kept.browsers, at: kept.at + agoMs };
-    const reply = await this.ports.run(partition, "own", { node, known: kept?.stamp ?? "" });
+    const reply = await this.ports.run(partition, "node-browsers", { node, known: kept?.stamp ?? "" });
     const { at } = reply;
     const read = kept && reply.kind === "same" ? kept : parseOwn(reply.payload);
     this.#own.set(place, { ...read, at, readAt: systemClock.monotonic() });
@@ -59,11 +59,11 @@ export class RedisPartitionOverview implements PartitionOverview {
 
   /** By a plain command: it is asked for each node and pool every few seconds, and a script costs several times as much. */
   async #stampOf(partition: Partition, node: NodeId): Promise<string> {
-    return (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(partition, "changed"), node))) ?? noStamp;
+    return (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(partition, "nodeStamps"), node))) ?? noStamp;
   }
 
   async partitionsOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> {
-    const has = await Promise.all(partitions.map((partition) => this.ports.ask((redis) => redis.hexists(this.ports.keyOf(partition, "changed"), node))));
+    const has = await Promise.all(partitions.map((partition) => this.ports.ask((redis) => redis.hexists(this.ports.keyOf(partition, "nodeStamps"), node))));
     return partitions.filter((_, place) => has[place] === 1);
   }
 
@@ -71,7 +71,7 @@ export class RedisPartitionOverview implements PartitionOverview {
     const { ask, keyOf } = this.ports;
     const [[size, state, hold, obstacle], worn, all, retiring] = await Promise.all([
       ask((redis) => redis.hmget(keyOf(partition, "pool"), "size", "state", "hold", "obstacle")),
-      ask((redis) => redis.scard(keyOf(partition, "worn"))),
+      ask((redis) => redis.scard(keyOf(partition, "replaceable"))),
       ask((redis) => redis.hlen(keyOf(partition, "browsers"))),
       ask((redis) => redis.zcard(keyOf(partition, "retiring"))),
     ]);
@@ -81,7 +81,7 @@ export class RedisPartitionOverview implements PartitionOverview {
   }
 
   async spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
-    const { payload, at } = await this.ports.run(partition, "spread", {});
+    const { payload, at } = await this.ports.run(partition, "count-by-node", {});
     return { ofNode: new Map(Object.entries(JSON.parse(payload) as Record<NodeId, number>) as [NodeId, number][]), at };
   }
 
@@ -92,7 +92,7 @@ export class RedisPartitionOverview implements PartitionOverview {
   }
 
   async records(partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> {
-    const { payload, at } = await this.ports.run(partition, "records", { ids: JSON.stringify(ids) });
+    const { payload, at } = await this.ports.run(partition, "read-some-browsers", { ids: JSON.stringify(ids) });
     return { browsers: linesOf(payload).map(parseBrowser), at };
   }
 
@@ -111,7 +111,7 @@ export class RedisPartitionOverview implements PartitionOverview {
   }
 
   async counts(partition: Partition): Promise<BrowserCounts> {
-    const { payload } = await this.ports.run(partition, "pool", { fields: JSON.stringify(["id"]) });
+    const { payload } = await this.ports.run(partition, "read-pool", { fields: JSON.stringify(["id"]) });
     return (JSON.parse(payload) as { counts: BrowserCounts }).counts;
   }
 }

@@ -86,7 +86,7 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async findHeld(partition: Partition, lease: LeaseId): Promise<{ browser: Browser; at: number } | undefined> {
-    const reply = await this.run({ partition }, "held", { lease });
+    const reply = await this.run({ partition }, "find-lease", { lease });
     return reply.kind === "held" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
   }
 
@@ -107,7 +107,7 @@ export class RedisPoolStore implements PoolStore {
     { kind: "touched"; browser: Browser; at: number } | { kind: "superseded" | "unknown" }
   > {
     const { browser, lease = "", change, request } = ask;
-    const reply = await this.run({ partition, request }, "touch", { browser, lease, change: JSON.stringify(change) });
+    const reply = await this.run({ partition, request }, "change-lease", { browser, lease, change: JSON.stringify(change) });
     if (reply.kind === "touched") return { kind: "touched", browser: parseBrowser(reply.payload), at: reply.at };
     return { kind: word<"superseded" | "unknown">(reply) };
   }
@@ -118,7 +118,7 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async standingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
-    const texts = await this.#ask((redis) => redis.hmget(partitionKey(this.at.project, partition, "waiting"), ...waiters));
+    const texts = await this.#ask((redis) => redis.hmget(partitionKey(this.at.project, partition, "waiterRecords"), ...waiters));
     return waiters.filter((_, index) => {
       const text = texts[index];
       return typeof text === "string" && !text.includes('"detachedAt"') && !text.includes('"lostAt"');
@@ -137,7 +137,7 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async beat(partition: Partition, control: ControlId): Promise<void> {
-    await this.run({ partition }, "beat", { control });
+    await this.run({ partition }, "control-beat", { control });
   }
 
   async createPool(partition: Partition, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void> {
@@ -160,7 +160,7 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async findPool(partition: Partition): Promise<Pool | undefined> {
-    const reply = await this.run({ partition }, "pool", { fields: JSON.stringify(poolFields) });
+    const reply = await this.run({ partition }, "read-pool", { fields: JSON.stringify(poolFields) });
     const { values, counts } = JSON.parse(reply.payload) as { values: (string | null)[]; counts: Pool["counts"] };
     return parsePool(values, counts);
   }
@@ -171,12 +171,12 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async findBrowser(id: BrowserId): Promise<{ browser: Browser; at: number } | undefined> {
-    const reply = await this.run({ partition: partitionOf(id) }, "browser", { browser: id });
+    const reply = await this.run({ partition: partitionOf(id) }, "read-browser", { browser: id });
     return reply.kind === "found" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
   }
 
   async browsers(partition: Partition): Promise<{ browsers: readonly Browser[]; at: number }> {
-    const reply = await this.run({ partition }, "browsers", {});
+    const reply = await this.run({ partition }, "read-browsers", {});
     return { browsers: Object.values(JSON.parse(reply.payload) as string[]).map(parseBrowser), at: reply.at };
   }
 
@@ -195,12 +195,12 @@ export class RedisPoolStore implements PoolStore {
   }
 
   async findLaunchConfig(partition: Partition, key: string): Promise<LaunchTemplate | undefined> {
-    const text = await this.#ask((redis) => redis.hget(partitionKey(this.at.project, partition, "configs"), key));
+    const text = await this.#ask((redis) => redis.hget(partitionKey(this.at.project, partition, "templates"), key));
     return text === null ? undefined : (JSON.parse(text) as LaunchTemplate);
   }
 
   async wanted(partition: Partition, most: number): Promise<LaunchDemand> {
-    const reply = JSON.parse((await this.run({ partition }, "wanted", { most })).payload) as Partial<LaunchDemand>;
+    const reply = JSON.parse((await this.run({ partition }, "launch-demand", { most })).payload) as Partial<LaunchDemand>;
     return { count: 0, resting: [], trying: [], ...reply };
   }
 

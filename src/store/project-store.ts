@@ -126,7 +126,7 @@ export class RedisProjectStore implements ProjectStore {
 
   async remember(keyed: IdempotencyKey, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }> {
     const keyOf = (): string => projectIdempotencyKey(this.project, keyed.key);
-    const reply = await this.store.run("remember", keyOf, { body: keyed.body, value, keepMs: this.limits.idempotencyMs });
+    const reply = await this.store.run("remember-key", keyOf, { body: keyed.body, value, keepMs: this.limits.idempotencyMs });
     if (reply.kind === "same") return { kind: "same", value: reply.payload };
     return { kind: reply.kind === "new" ? "new" : "mismatch" };
   }
@@ -149,19 +149,19 @@ export class RedisProjectStore implements ProjectStore {
   }
 
   async findTombstoneNamed(name: string): Promise<Tombstone | undefined> {
-    const id = await this.store.ask((redis) => redis.hget(this.#key("tombNames"), name));
+    const id = await this.store.ask((redis) => redis.hget(this.#key("tombstoneNames"), name));
     return id === null ? undefined : await this.findTombstone(id as BrowserId);
   }
 
   async tombstones(from: number, count: number): Promise<readonly Tombstone[]> {
-    const ids = await this.store.ask((redis) => redis.zrevrange(this.#key("tombs"), from, from + count - 1));
+    const ids = await this.store.ask((redis) => redis.zrevrange(this.#key("tombstoneOrder"), from, from + count - 1));
     if (ids.length === 0) return [];
     const texts = await this.store.ask((redis) => redis.hmget(this.#key("tombstones"), ...ids));
     return texts.flatMap((text) => (text === null ? [] : parseTombstone(text)));
   }
 
   countTombstones(): Promise<number> {
-    return this.store.ask((redis) => redis.zcard(this.#key("tombs")));
+    return this.store.ask((redis) => redis.zcard(this.#key("tombstoneOrder")));
   }
 
   async sweepTombstones(): Promise<void> {
@@ -176,7 +176,7 @@ export class RedisProjectStore implements ProjectStore {
 
   /** Moves what a partition has to bury into the project's slot; again is harmless. */
   async moveTombstones(partition: Partition): Promise<void> {
-    const key = this.#in(partition, "graves");
+    const key = this.#in(partition, "pendingTombstones");
     const tombstones = await this.store.ask((redis) => redis.hgetall(key));
     const ids = Object.keys(tombstones);
     if (ids.length === 0) return;
@@ -186,14 +186,14 @@ export class RedisProjectStore implements ProjectStore {
 
   #storeTombstones(tombstones: readonly string[]): Promise<ScriptReply> {
     const { maxTombstones: most, tombstoneMs: keepMs } = this.limits;
-    return this.#run("bury", { tombstones: JSON.stringify(tombstones), most, keepMs });
+    return this.#run("store-tombstones", { tombstones: JSON.stringify(tombstones), most, keepMs });
   }
 
   /** A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have that lease. All of a partition are looked for at once. */
   async #borneIn(partition: Partition, held: readonly Held[]): Promise<(field: string, owner: string) => boolean> {
     const owners = held.map(({ owner }) => owner);
     // The waiter first: it becomes a lease, never the other way round.
-    const waiting = await this.store.ask((redis) => redis.hvals(this.#in(partition, "waiting")));
+    const waiting = await this.store.ask((redis) => redis.hvals(this.#in(partition, "waiterRecords")));
     const leases = await this.#leasesOf(partition, owners);
     const { id, name } = await this.#recordOf(partition);
     const borne = [...waiting.map((text) => JSON.parse(text) as Waiter).map(({ lease, name: theirs }) => [lease, theirs]), ...leases.map((lease) => [lease.id, lease.name])]

@@ -18,7 +18,7 @@ export class RedisTickStore {
 
   /** Says that the ticks listen, and for how long (ms) they have done so without a gap: over an outage nobody was heard. */
   async steadyMs(gapMs: number): Promise<number> {
-    return Number((await this.store.run("steady", () => ticksKey, { gapMs })).payload);
+    return Number((await this.store.run("ticks-steady", () => ticksKey, { gapMs })).payload);
   }
 
   async #now(): Promise<number> {

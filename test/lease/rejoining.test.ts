@@ -50,7 +50,7 @@ test("those whom Redis has lost are answered at once, so that they ask again: th
   const pool = await PoolBed.filled(control.bed, { size: 1 });
   await pool.lend();
   const { answer } = await waiting(pool);
-  const { waiters, waiting: texts } = partitionKeys(control.bed.project, pool.partition);
+  const { waitQueue: waiters, waiterRecords: texts } = partitionKeys(control.bed.project, pool.partition);
   await control.bed.redis.del(waiters, texts);
   let outcome: unknown;
   void answer.then((given) => (outcome = given));
@@ -105,7 +105,7 @@ test("one whose caller goes as it is put back keeps no place and no browser", as
 test("a caller for whom a browser was to be launched is told to ask again", async () => {
   await control.bed.nodes.beat({ id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: ["chromium"] });
   const answer = control.createSession({ headless: true }, callerOf());
-  const { waiting: texts } = partitionKeys(control.bed.project, onDemandPartition);
+  const { waiterRecords: texts } = partitionKeys(control.bed.project, onDemandPartition);
   await until("its launch", async () => (await control.bed.redis.hlen(texts)) === 1);
   await control.bed.redis.del(texts);
   let outcome: unknown;

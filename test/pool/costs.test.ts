@@ -168,7 +168,7 @@ test("a waiting acquire that names no time reads what decides how long it waits"
   let answer: Promise<unknown> = Promise.resolve();
   const wait = async (): Promise<void> => {
     answer = control.acquire(pool.id, {}, callerOf({ gone: waiting.signal }));
-    await until("a waiter", async () => (await control.bed.redis.zcard(pool.key("waiters"))) === 1);
+    await until("a waiter", async () => (await control.bed.redis.zcard(pool.key("waitQueue"))) === 1);
   };
   expect(await cost(wait)).toMatchObject({ ...cheap, wholeReads: 0 });
   waiting.abort();
@@ -182,7 +182,7 @@ test("a look-up of a session that nobody knows reads no tombstone, a page of the
     id: newBrowserId(onDemandPartition), lease: newLeaseId(), deletedAt: now - place, createdAt: now - 1000, reason: "released", headless: true,
     stealth: false, kiosk_mode: false, memory: "1GiB", timeoutSeconds: 60, name: `session-${place}`,
   }));
-  await store.run("bury", (part) => projectKey(project, part as ProjectPart), { records: JSON.stringify(records), most: tombstones, keepMs: 86_400_000 });
+  await store.run("store-tombstones", (part) => projectKey(project, part as ProjectPart), { records: JSON.stringify(records), most: tombstones, keepMs: 86_400_000 });
   expect(await cost(() => control.getSession("nobody", { includeDeleted: true }))).toMatchObject({ ...cheap, wholeReads: 0 });
   expect(await cost(() => control.remove("nobody", callerOf({ retryCount: 1 })))).toMatchObject({ ...cheap, wholeReads: 0 });
   expect(await control.getSession("session-7", { includeDeleted: true })).toMatchObject({ value: { tombstone: { name: "session-7" } } });

@@ -47,7 +47,7 @@ test("a key that was sent twice, since its first answer was lost, makes its pool
     await remember(...given);
     return await remember(...given);
   };
-  expect(poolOf(await control.createPool(body, keyed()))).toMatchObject({ config: { size: 3 } });
+  expect(poolOf(await control.createPool(body, keyed()))).toMatchObject({ spec: { size: 3 } });
 });
 
 test("a create that failed is gone on with minutes later, when nothing is left of its first attempt", async () => {

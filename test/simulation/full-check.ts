@@ -16,11 +16,11 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
   const { redis, project } = world.bed;
   const key = (part: PartitionPart): string => partitionKey(project, partition, part);
   const [texts, leases, waiting, sets, configs, pool] = await Promise.all([
-    redis.hvals(key("browsers")), redis.hgetall(key("leases")), redis.hkeys(key("waiting")),
-    Promise.all([...browserStates, "provisional", "waiters"].map((part) => redis.zrange(key(part as PartitionPart), "0", "-1"))),
-    redis.hkeys(key("configs")), redis.hmget(key("pool"), "state", "networkGeneration", "kind"),
+    redis.hvals(key("browsers")), redis.hgetall(key("leases")), redis.hkeys(key("waiterRecords")),
+    Promise.all([...browserStates, "provisional", "waitQueue"].map((part) => redis.zrange(key(part as PartitionPart), "0", "-1"))),
+    redis.hkeys(key("templates")), redis.hmget(key("pool"), "state", "networkGeneration", "kind"),
   ]);
-  const worn = await redis.smembers(key("worn"));
+  const worn = await redis.smembers(key("replaceable"));
   const browsers = new Map(texts.map((text) => [parseBrowser(text).id, parseBrowser(text)]));
   const [state, network, kind] = pool;
   for (const browser of browsers.values()) {

@@ -61,7 +61,7 @@ async function settleCallers(world: World): Promise<void> {
 /** Places that a failover has brought back stand until a browser is free, and is given back: at rest none may be free for long. */
 async function withdrawForgotten(world: World, partition: Partition): Promise<void> {
   const { redis, project, poolStore } = world.bed;
-  const standing = (await redis.hvals(partitionKey(project, partition, "waiting"))).map((text) => JSON.parse(text) as Waiter);
+  const standing = (await redis.hvals(partitionKey(project, partition, "waiterRecords"))).map((text) => JSON.parse(text) as Waiter);
   const forgotten = standing.filter(({ id }) => !world.callers.some((caller) => caller.phase === "waiting" && caller.waiter === id));
   for (const { id: waiter, connection, lease } of forgotten) {
     await step(world, async () => world.note(`${waiter} stands for nobody: ${(await poolStore.withdraw(partition, { waiter, connection, lease })).kind}`));
@@ -164,7 +164,7 @@ async function checkLeftovers(world: World): Promise<void> {
     live.some((partition) => key.includes(`{${partition}}`)) || /:answer:|:idempotency:|\{project-|\{nodes\}/.test(key) || world.nodes.some(({ id }) => key.includes(`{node-${id}}`));
   const left = keys.filter((key) => !known(key));
   hold(left.length === 0, () => `left behind: ${left.join(" ")}`);
-  for (const partition of live) hold((await redis.exists(partitionKey(project, partition, "graves"))) === 0, () => `${partition} has unburied tombstones`);
+  for (const partition of live) hold((await redis.exists(partitionKey(project, partition, "pendingTombstones"))) === 0, () => `${partition} has unburied tombstones`);
   const pools = await redis.hkeys(projectKey(project, "pools"));
   hold(pools.join() === (world.pool?.id ?? ""), () => `pools ${pools.join()} are noted`);
   hold((await projects.tombstones(0, 1000)).every(({ id }) => !world.shadow.browsers.has(id)), () => "a live browser has a tombstone");

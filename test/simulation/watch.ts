@@ -6,7 +6,7 @@ import type { ProjectId } from "../../src/base/ids.js";
 import { pictureOf } from "../support/browser/picture.js";
 import { hold, type Move, type Shadow } from "./shadow.js";
 
-const parts: readonly PartitionPart[] = ["events", "pool", ...browserStates, "browsers", "leases", "worn", "waiters", "waiting"];
+const parts: readonly PartitionPart[] = ["events", "pool", ...browserStates, "browsers", "leases", "replaceable", "waitQueue", "waiterRecords"];
 const script = `
 local counts = {}
 for i = 3, 12 do

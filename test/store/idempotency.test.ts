@@ -128,7 +128,7 @@ onBoth("an idempotency key", ({ bed, server }) => {
       if (first.reply.kind !== "claimed") throw new Error(first.reply.kind);
       await bed().projects.reserveName({ kind: "session", name: "mine", owner: first.waiter.lease, partition: onDemandPartition });
       await bed().reports.launchFailed(first.reply.browser.id, claimOf(first.reply.browser), "no display");
-      const standing = () => bed().redis.hexists(partitionKey(bed().project, onDemandPartition, "waiting"), first.waiter.id);
+      const standing = () => bed().redis.hexists(partitionKey(bed().project, onDemandPartition, "waiterRecords"), first.waiter.id);
       await bed().poolStore.reap(onDemandPartition);
       expect(await standing()).toBe(1);
       await age(bed().redis, "remuda:*", 61_000);

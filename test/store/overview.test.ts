@@ -5,7 +5,7 @@ import { onBoth } from "../support/store/on-both.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { claimOf, request } from "../support/store/store-bed.js";
 
-const indexParts = ["places", "generations", "ages", "served", "changed"] as const;
+const indexParts = ["nodeIndex", "generationIndex", "ageIndex", "leaseCountIndex", "nodeStamps"] as const;
 
 onBoth("the index of browsers", ({ bed }) => {
   const check = async (pool: PoolBed): Promise<void> => checkIndex(bed(), pool.partition, await pool.browsers());

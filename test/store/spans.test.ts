@@ -142,7 +142,7 @@ onBoth("what spans homes", ({ bed }) => {
       await later(86_400_000);
       await few.sweepTombstones();
       expect(await few.tombstones(0, 10)).toHaveLength(0);
-      expect(await redis.exists(`remuda:{project-${project}}:tombs`)).toBe(0);
+      expect(await redis.exists(`remuda:{project-${project}}:tombstoneOrder`)).toBe(0);
     });
   });
 

@@ -43,10 +43,10 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     await reapAfter(pool, 31_000);
     expect(await pool.state(held.id)).toBe("idle");
     expect(await pool.counts()).toMatchObject({ waiting: 0 });
-    expect(await bed().redis.hlen(pool.key("waiting"))).toBe(1);
+    expect(await bed().redis.hlen(pool.key("waiterRecords"))).toBe(1);
     await pool.age(121_000);
     await reap(pool);
-    expect(await bed().redis.hlen(pool.key("waiting"))).toBe(0);
+    expect(await bed().redis.hlen(pool.key("waiterRecords"))).toBe(0);
   });
 
   test("holds up no pool whose launches have failed longer than its pause", async () => {
@@ -99,9 +99,9 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     await back();
     await reap(pool);
-    const stamp = await bed().redis.hget(pool.key("changed"), nodeA);
+    const stamp = await bed().redis.hget(pool.key("nodeStamps"), nodeA);
     await reap(pool);
-    expect(await bed().redis.hget(pool.key("changed"), nodeA)).toBe(stamp);
+    expect(await bed().redis.hget(pool.key("nodeStamps"), nodeA)).toBe(stamp);
   });
 
   test("keeps no place and no name for what never came to be", async () => {

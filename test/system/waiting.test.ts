@@ -52,7 +52,7 @@ const release = (pool: string, { session_id }: Lease): Promise<Got> => one.call(
 async function placesOf(pool: string): Promise<string[]> {
   const { id } = (await one.call(`GET /browser_pools/${pool}`)).body as { id: string };
   const client = redis.client();
-  const places = await client.hvals(`remuda:default:{${id.slice(0, 12)}}:waiting`);
+  const places = await client.hvals(`remuda:default:{${id.slice(0, 12)}}:waiterRecords`);
   client.disconnect();
   return places;
 }

@@ -2,9 +2,9 @@ import type { ExtensionId, Partition, NodeId, ProfileId, ProjectId, ProxyId } fr
 
 /** The parts of a partition: all share its hash tag, so one script may touch them all (design.md 4). */
 export const partitionParts = [
-  "pool", "configs", "browsers", "launching", "idle", "leased", "resetting", "retiring", "leases", "waiters", "waiting",
-  "provisional", "controls", "worn", "graves", "spent", "events",
-  "places", "generations", "ages", "served", "changed",
+  "pool", "templates", "browsers", "launching", "idle", "leased", "resetting", "retiring", "leases", "waitQueue", "waiterRecords",
+  "provisional", "controls", "replaceable", "pendingTombstones", "endedLeases", "events",
+  "nodeIndex", "generationIndex", "ageIndex", "leaseCountIndex", "nodeStamps",
 ] as const;
 export type PartitionPart = (typeof partitionParts)[number];
 
@@ -21,7 +21,7 @@ export const answerKey = (project: ProjectId, partition: Partition, asked: { scr
 export const idempotencyKey = (project: ProjectId, partition: Partition, digest: string): string =>
   `${root}:${project}:{${partition}}:idempotency:${digest}`;
 
-export const projectParts = ["pools", "names", "sizes", "tombstones", "tombs", "tombNames", "proxies", "proxyNames", "profiles", "profileNames", "extensions", "extensionNames"] as const;
+export const projectParts = ["pools", "names", "sizes", "tombstones", "tombstoneOrder", "tombstoneNames", "proxies", "proxyNames", "profiles", "profileNames", "extensions", "extensionNames"] as const;
 export type ProjectPart = (typeof projectParts)[number];
 export const projectKey = (project: ProjectId, part: ProjectPart): string => `${root}:{project-${project}}:${part}`;
 export const proxyKey = (project: ProjectId, id: ProxyId): string => `${root}:{project-${project}}:proxy:${id}`;

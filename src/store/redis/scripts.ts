@@ -4,6 +4,8 @@ import { readdirSync, readFileSync } from "node:fs";
 /** One Lua command: its header is its contract, and what binds its keys and arguments. */
 export interface Script {
   readonly name: string;
+  /** From lua/, such as `lease/acquire.lua`. */
+  readonly path: string;
   readonly keys: readonly string[];
   readonly args: readonly string[];
   readonly text: string;
@@ -41,15 +43,16 @@ function bound(text: string, { keys, args }: Pick<Script, "keys" | "args">): str
     table === "K" ? `KEYS[${placeOf(name, keys)}]` : `ARGV[${placeOf(name, args)}]`);
 }
 
-function parseScript(name: string): Script {
-  const source = read(`${name}.lua`);
+function parseScript(path: string): Script {
+  const name = path.replace(/^.*\//, "").slice(0, -".lua".length);
+  const source = read(path);
   const [keys, args] = [header(source, "KEYS"), header(source, "ARGV")];
   const text = bound(withIncludes(source, new Set()).replaceAll(/^ *--.*\n/gm, ""), { keys, args });
-  return { name, keys, args, text, sha: createHash("sha1").update(text).digest("hex") };
+  return { name, path, keys, args, text, sha: createHash("sha1").update(text).digest("hex") };
 }
 
 /** Reads every command of `lua/`. Throws where one uses a name that its header does not declare. */
 export function loadScripts(): ReadonlyMap<string, Script> {
-  const names = readdirSync(folder).filter((file) => file.endsWith(".lua")).map((file) => file.slice(0, -".lua".length));
-  return new Map(names.map((name) => [name, parseScript(name)]));
+  const paths = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".lua") && !path.startsWith("include"));
+  return new Map(paths.map((path) => parseScript(path)).map((script) => [script.name, script]));
 }

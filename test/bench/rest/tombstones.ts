@@ -18,6 +18,6 @@ export async function buryMany(redis: Redis, count: number): Promise<void> {
   const now = Date.now();
   for (let from = 0; from < count; from += atOnce) {
     const tombstones = times(atOnce).map((place) => tombstone(now - count + from + place));
-    await store.run("bury", (part) => projectKey(defaultProject, part as ProjectPart), { tombstones: JSON.stringify(tombstones), most: count, keepMs: 86_400_000 });
+    await store.run("store-tombstones", (part) => projectKey(defaultProject, part as ProjectPart), { tombstones: JSON.stringify(tombstones), most: count, keepMs: 86_400_000 });
   }
 }

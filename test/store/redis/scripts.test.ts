@@ -15,10 +15,10 @@ test.each(scripts.map((script) => [script.name, script] as const))("%s uses just
   expect(places(script.text, "ARGV")).toEqual(placesOf(script.args));
 });
 
-test.each(scripts.map((script) => [script.name, script] as const))("%s answers with the words its header names", (name) => {
-  const read = (file: string): string => readFileSync(new URL(`../../../src/store/lua/${file}.lua`, import.meta.url), "utf8");
-  const own = read(name);
-  const source = own.includes("--- @include repeats") ? own + read("include/repeats") : own;
+test.each(scripts.map((script) => [script.name, script] as const))("%s answers with the words its header names", (_, { path }) => {
+  const read = (file: string): string => readFileSync(new URL(`../../../src/store/lua/${file}`, import.meta.url), "utf8");
+  const own = read(path);
+  const source = own.includes("--- @include repeats") ? own + read("include/repeats.lua") : own;
   const declared = /^-- REPLY +(.*)$/m.exec(source)?.[1] ?? "";
   const words = new Set([...source.matchAll(/(?:plain|finish)\("([\w-]+)"/g)].map((found) => found[1] ?? ""));
   for (const [, word] of source.matchAll(/return \{ "([\w-]+)"/g)) words.add(word ?? "");
@@ -35,7 +35,7 @@ test("the table of moves is the same in Lua and in TypeScript", () => {
 
 test("every include is used", () => {
   const includes = readdirSync(new URL("../../../src/store/lua/include/", import.meta.url)).map((file) => file.replace(".lua", ""));
-  const files = [...scripts.map((script) => script.name), ...includes.map((name) => `include/${name}`)];
-  const all = files.map((name) => readFileSync(new URL(`../../../src/store/lua/${name}.lua`, import.meta.url), "utf8")).join("\n");
+  const files = [...scripts.map((script) => script.path), ...includes.map((name) => `include/${name}.lua`)];
+  const all = files.map((name) => readFileSync(new URL(`../../../src/store/lua/${name}`, import.meta.url), "utf8")).join("\n");
   for (const name of includes) expect(all).toMatch(new RegExp(`^--- @include ${name}$`, "m"));
 });

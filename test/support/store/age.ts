@@ -44,9 +44,9 @@ local how = {
     end
   end,
   browsers = function(key) each(key, json({ "since", "createdAt", "readyAt", "recycleAt", "lastLeaseEndedAt" })) end,
-  waiting = function(key) each(key, json({ "detachedAt", "lostAt", "keyUntil", "unplacedAt" })) end,
+  waiterRecords = function(key) each(key, json({ "detachedAt", "lostAt", "keyUntil", "unplacedAt" })) end,
   names = function(key) each(key, json({ "deadline" })) end,
-  graves = function(key) each(key, json({ "deletedAt" })) end,
+  pendingTombstones = function(key) each(key, json({ "deletedAt" })) end,
   controls = function(key) each(key, earlier) end,
   -- What was added stays where it is; only a clock that goes back leaves the last of it ahead.
   events = function(key)
@@ -59,7 +59,7 @@ local how = {
   sizes = function(key) each(key, deadline) end,
   pools = function(key) each(key, deadline) end,
   room = function(key) each(key, deadline) end,
-  ages = scores, launching = scores, resetting = scores, retiring = scores, leased = scores, provisional = scores, spent = scores, beats = scores, tombs = scores,
+  ageIndex = scores, launching = scores, resetting = scores, retiring = scores, leased = scores, provisional = scores, endedLeases = scores, beats = scores, tombstoneOrder = scores,
 }
 for _, key in ipairs(KEYS) do
   local change = how[string.match(key, "[^:]+$")]

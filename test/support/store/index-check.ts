@@ -3,17 +3,17 @@ import type { Browser } from "../../../src/pool/browser.js";
 import { partitionKey, type PartitionPart } from "../../../src/store/redis/keys.js";
 import type { StoreBed } from "./store-bed.js";
 
-type Indexed = Browser & { readonly worn?: boolean; readonly recycleAt?: number };
+type Indexed = Browser & { readonly replaceable?: boolean; readonly recycleAt?: number };
 
 /** What of the index is not as the records say; undefined where all is. */
 export async function indexFault({ redis, project }: Pick<StoreBed, "redis" | "project">, partition: Partition, browsers: readonly Browser[]): Promise<string | undefined> {
   const key = (part: PartitionPart): string => partitionKey(project, partition, part);
   const inService = (browsers as readonly Indexed[]).filter(({ state }) => state !== "retiring");
-  const fresh = inService.filter(({ worn }) => !worn);
+  const fresh = inService.filter(({ replaceable }) => !replaceable);
   const [places, generations, ages, changed] = await Promise.all([
-    redis.zrange(key("places"), "0", "-1"), redis.zrange(key("generations"), "0", "-1", "WITHSCORES"), redis.zrange(key("ages"), "0", "-1"), redis.hkeys(key("changed")),
+    redis.zrange(key("nodeIndex"), "0", "-1"), redis.zrange(key("generationIndex"), "0", "-1", "WITHSCORES"), redis.zrange(key("ageIndex"), "0", "-1"), redis.hkeys(key("nodeStamps")),
   ]);
-  const served = new Set(await redis.zrange(key("served"), "0", "-1", "WITHSCORES"));
+  const served = new Set(await redis.zrange(key("leaseCountIndex"), "0", "-1", "WITHSCORES"));
   const scores = new Map(generations.flatMap((id, place) => (place % 2 === 0 ? [[id, Number(generations[place + 1])] as const] : [])));
   const differ = (what: string, is: readonly string[], should: readonly string[]): string | undefined => {
     const [one, other] = [is.toSorted().join(), should.toSorted().join()];

@@ -5,7 +5,7 @@ local answerMs = 10000
 
 -- What the caller has still to carry out: jobs, names and rooms to give back. Each is repeated by a tick when lost.
 local effects
-local function effect(kind, value)
+local function addEffect(kind, value)
   effects = effects or {}
   effects[kind] = effects[kind] or {}
   table.insert(effects[kind], value)

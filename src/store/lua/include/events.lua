@@ -1,5 +1,5 @@
 -- events: every move of a browser or lease, in the script that makes it, on a capped stream.
---- @include writes
+--- @include write-record
 
 local function event(browser, from, to, why)
   local lease = browser.lease and browser.lease.id or from == "leased" and browser.lastLease or ""

@@ -1,6 +1,6 @@
 -- failures: launches that fail, or whose browser dies young, put the pool off that node; where nodes fail one after the other, off all.
 --- @include moves
---- @include failing
+--- @include failing-nodes
 --- @include refunds
 --- @include messages
 
@@ -27,12 +27,12 @@ local function giveUp(browser, text, initialMs, maxMs)
   refund(browser)
   browser.lastError = text
   if browser.waiter then
-    local waiting = redis.call("HGET", K.waiting, browser.waiter)
+    local waiting = redis.call("HGET", K.waiterRecords, browser.waiter)
     local waiter = waiting and cjson.decode(waiting)
-    redis.call("HDEL", K.configs, browser.config)
+    redis.call("HDEL", K.templates, browser.config)
     if waiter then
       waiter.unplaced, waiter.unplacedAt = true, now
-      redis.call("HSET", K.waiting, waiter.id, cjson.encode(waiter))
+      redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter))
       publish("remuda:control:" .. waiter.control,
         { kind = "failed", waiter = waiter.id, connection = waiter.connection, node = browser.node, error = text })
     end

@@ -1,8 +1,8 @@
 -- grants: who gets a browser that is free.
 --- @include moves
---- @include closed
---- @include ends
---- @include worn
+--- @include closed-nodes
+--- @include endings
+--- @include replaceable
 --- @include counts
 --- @include messages
 
@@ -26,10 +26,10 @@ end
 local function nextWaiter()
   local from = 0
   while true do
-    local ids = redis.call("ZRANGE", K.waiters, from, from + 31)
+    local ids = redis.call("ZRANGE", K.waitQueue, from, from + 31)
     if #ids == 0 then return nil end
     for _, id in ipairs(ids) do
-      local text = redis.call("HGET", K.waiting, id)
+      local text = redis.call("HGET", K.waiterRecords, id)
       local waiter = text and cjson.decode(text)
       if waiter and isThere(waiter) then return waiter end
     end
@@ -37,9 +37,9 @@ local function nextWaiter()
   end
 end
 
-local function forget(waiter)
-  redis.call("ZREM", K.waiters, waiter.id)
-  redis.call("HDEL", K.waiting, waiter.id)
+local function removeWaiter(waiter)
+  redis.call("ZREM", K.waitQueue, waiter.id)
+  redis.call("HDEL", K.waiterRecords, waiter.id)
 end
 
 -- A provisional lease: final once its control confirms the flushed reply or a client opens the URL. Gives the record's text.
@@ -58,8 +58,8 @@ local function lend(browser, waiter, terms)
   return text
 end
 
-local function hand(browser, waiter, terms)
-  forget(waiter)
+local function grantTo(browser, waiter, terms)
+  removeWaiter(waiter)
   local text = lend(browser, waiter, terms)
   publish("remuda:control:" .. waiter.control,
     { kind = "granted", waiter = waiter.id, connection = waiter.connection, browser = text, at = now })
@@ -69,10 +69,10 @@ end
 local function surplusOf(browser, size)
   local live = liveCount()
   if live <= size then return nil end
-  if browser.worn then return browser, "recycled" end
-  local worn = wornIdle()
-  if worn then return worn, "recycled" end
-  if live > size + redis.call("SCARD", K.worn) then return browser, "above_size" end
+  if browser.replaceable then return browser, "recycled" end
+  local replaceable = replaceableIdle()
+  if replaceable then return replaceable, "recycled" end
+  if live > size + redis.call("SCARD", K.replaceable) then return browser, "above_size" end
   return nil
 end
 
@@ -85,11 +85,11 @@ local function settle(browser, why, terms)
   if surplus == browser then return end
   local isLendable = mayLend(browser, terms)
   -- Its replacement was paid for when its node was marked, or is now.
-  if isDraining(browser, terms) and not isLendable then return retire(browser, "drained", not browser.worn) end
+  if isDraining(browser, terms) and not isLendable then return retire(browser, "drained", not browser.replaceable) end
   move(browser, "idle", why)
-  if terms.closed[browser.node] then standApart(browser) end
+  if terms.closed[browser.node] then standLast(browser) end
   local waiter = isLendable and nextWaiter()
-  if waiter then hand(browser, waiter, terms) end
+  if waiter then grantTo(browser, waiter, terms) end
 end
 
 -- The next idle browser that may be handed out; a network-stale one is retired on the way. Those of closed nodes stand last, and among
@@ -118,6 +118,6 @@ local function dispatch(terms)
     local waiter = nextWaiter()
     local browser = waiter and takeIdle(terms)
     if not browser then return end
-    hand(browser, waiter, terms)
+    grantTo(browser, waiter, terms)
   end
 end

@@ -13,11 +13,11 @@ local moves = {
 }
 local stateKeys = { launching = K.launching, idle = K.idle, leased = K.leased, resetting = K.resetting, retiring = K.retiring }
 
--- Freshest generation first, then the longest idle; worn ones last.
-local perGeneration, ofWorn = 4294967296, 2251799813685248
+-- Freshest generation first, then the longest idle; replaceable ones last.
+local perGeneration, replaceableScore = 4294967296, 2251799813685248
 local function idleScore(browser)
   local score = nextNumber("sequence") - browser.generation * perGeneration
-  return browser.worn and score + ofWorn or score
+  return browser.replaceable and score + replaceableScore or score
 end
 
 -- Gives the record's text. `score` is the deadline of the claim for launching, resetting and retiring; for leased the browser's creation, the
@@ -28,12 +28,12 @@ local function move(browser, to, why, score)
   redis.call("ZREM", stateKeys[from], browser.id)
   event(browser, from, to, why)
   if to == "gone" then
-    leave(browser)
-    effect("gone", { browser = browser.id, node = browser.node })
+    forgetBrowser(browser)
+    addEffect("gone", { browser = browser.id, node = browser.node })
     return
   end
   browser.state, browser.since, browser.tries = to, now, nil
-  if to == "retiring" then outOfService(browser) end
+  if to == "retiring" then removeFromIndexes(browser) end
   if to == "idle" then
     browser.claim, browser.mode, browser.fence = nil, nil, nil
     score = idleScore(browser)

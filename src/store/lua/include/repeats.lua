@@ -1,6 +1,6 @@
 -- repeats: the same idempotency key again: the same lease, or the same place.
 --- @include changes
---- @include writes
+--- @include write-record
 --- @include messages
 
 -- Answers a grant; for a repeat its lease is remembered, not the long record of the browser.
@@ -41,12 +41,12 @@ end
 
 -- The place that the key was given, for the new connection; the old one is told.
 local function placeAgain(earlier, waiter)
-  local text = redis.call("HGET", K.waiting, earlier.waiter)
+  local text = redis.call("HGET", K.waiterRecords, earlier.waiter)
   if not text then return nil end
   local place = cjson.decode(text)
   publish("remuda:control:" .. place.control, { kind = "superseded", waiter = place.id, connection = place.connection })
   place.control, place.connection, place.detachedAt = waiter.control, waiter.connection, nil
-  redis.call("HSET", K.waiting, place.id, cjson.encode(place))
+  redis.call("HSET", K.waiterRecords, place.id, cjson.encode(place))
   return place
 end
 
@@ -60,5 +60,5 @@ local function repeated(waiter, onPlace)
   if browser then return grant(cjson.encode(browser), earlier.lease) end
   local place = placeAgain(earlier, waiter)
   if place then return onPlace(place) end
-  return redis.call("ZSCORE", K.spent, earlier.lease) and plain("over") or nil
+  return redis.call("ZSCORE", K.endedLeases, earlier.lease) and plain("over") or nil
 end

@@ -1,0 +1,45 @@
+-- launched: the node has proved a browser healthy.
+-- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- ARGV  browser claim isolation earlyMs eventsKept controlLostMs provisionalMs keyedMs
+-- REPLY launched, stale (the claim is not the record's: the node ends what it has)
+--- @include grants
+--- @include failing-nodes
+
+local first = again()
+if first then return first end
+
+local browser = read(A.browser)
+if not browser or browser.state ~= "launching" or browser.claim ~= A.claim then return plain("stale") end
+browser.paid, browser.readyAt, browser.isolation = nil, now, A.isolation
+if not browser.waiter then
+  local nodes = failingNodes()
+  local node = nodes[browser.node]
+  if node and now - (node.diedAt or 0) > tonumber(A.earlyMs) then
+    nodes[browser.node] = nil
+    keepFailing(nodes)
+  end
+  local early = tonumber(redis.call("HGET", K.pool, "earlyDeathAt") or "0")
+  if now - early > tonumber(A.earlyMs) then redis.call("HSET", K.pool, "failures", 0, "backoffUntil", 0, "lastError", "") end
+  settle(browser, "launched", poolTerms())
+  return finish("launched")
+end
+
+-- On demand: straight to the caller it was launched for.
+local text = redis.call("HGET", K.waiterRecords, browser.waiter)
+local waiter = text and cjson.decode(text)
+browser.waiter = nil
+move(browser, "idle", "launched")
+if waiter and isThere(waiter) then
+  grantTo(browser, waiter, { timeoutSeconds = waiter.timeoutSeconds })
+elseif waiter and waiter.key then
+  -- Nobody is there now: kept for the retry under its key.
+  removeWaiter(waiter)
+  lend(browser, waiter, { timeoutSeconds = waiter.timeoutSeconds })
+  browser.lease.lost = true
+  write(browser)
+  redis.call("ZADD", K.provisional, now + tonumber(A.keyedMs), waiter.lease)
+else
+  if waiter then removeWaiter(waiter) end
+  retire(browser, "unwanted")
+end
+return finish("launched")

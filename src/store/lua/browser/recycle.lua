@@ -1,0 +1,57 @@
+-- recycle: mark browsers that are old or replaceable, so that their replacement is warmed first (on rebuild credit).
+-- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- ARGV  maxLeases node drainMs eventsKept
+-- REPLY recycled (how many were marked)
+-- With `node`, every browser of that node is marked, and none of them lent while others exist: it drains, for at most `drainMs`.
+--- @include endings
+--- @include closed-nodes
+--- @include rebuild-index
+--- @include replaceable
+
+local first = again()
+if first then return first end
+
+local size, state, kind, hold = unpack(poolFields("size", "state", "kind", "hold"))
+if state ~= "open" or kind ~= "pool" then return plain("recycled", "0") end
+-- Where no room is left for a replacement, one goes before its replacement comes.
+if hold == "capacity" then
+  local replaceable = replaceableIdle()
+  if replaceable then retire(replaceable, "recycled", true) end
+end
+-- At most a quarter of the pool at a time, so that a pool filled at once is not rebuilt at once.
+local most = A.node ~= "" and 1000000 or math.max(1, math.floor(tonumber(size) / 4))
+local marked = 0
+local closed = poolTerms().closed
+local function mark(browser)
+  browser.replaceable = true
+  redis.call("SADD", K.replaceable, browser.id)
+  redis.call("ZREM", K.ageIndex, browser.id)
+  redis.call("ZREM", K.leaseCountIndex, browser.id)
+  addCredit(1)
+  if browser.state == "idle" then
+    if closed[browser.node] then standLast(browser) else redis.call("ZADD", K.idle, idleScore(browser), browser.id) end
+  end
+  write(browser)
+  marked = marked + 1
+end
+local function markAll(ids)
+  for _, id in ipairs(ids) do
+    local browser = read(id)
+    local isInService = browser.state ~= "launching" and browser.state ~= "retiring"
+    if isInService and not browser.replaceable and redis.call("SCARD", K.replaceable) < most then mark(browser) end
+  end
+end
+mend()
+if A.node ~= "" then
+  markAll(idsOn(A.node))
+  local node = closed[A.node] or {}
+  node.drainsUntil = now + tonumber(A.drainMs)
+  closed[A.node] = node
+  keepClosed(closed)
+  lineUp(A.node, closed)
+else
+  -- No more are marked than `most`, so among twice as many are those that may be.
+  markAll(redis.call("ZRANGEBYSCORE", K.ageIndex, "-inf", now, "LIMIT", 0, 2 * most))
+  if A.maxLeases ~= "" then markAll(redis.call("ZRANGEBYSCORE", K.leaseCountIndex, A.maxLeases, "+inf", "LIMIT", 0, 2 * most)) end
+end
+return finish("recycled", tostring(marked))

@@ -1,7 +1,0 @@
--- browsers: read every record of a home.
--- KEYS  browsers
--- ARGV
--- REPLY browsers (JSON list of texts)
---- @include base
-
-return plain("browsers", cjson.encode(redis.call("HVALS", K.browsers)))

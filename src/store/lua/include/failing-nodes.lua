@@ -1,0 +1,24 @@
+-- failing-nodes: the nodes on which this pool's launches fail, kept apart from the pool's own backoff: one sick node holds up nobody else.
+--- @include base
+--- @include pool
+
+-- By node: {failures, restsUntil, error, diedAt?, trial?}; `trial` is the one browser that is launched there to see.
+local function failingNodes()
+  local text = poolFields("failing")[1]
+  return text and cjson.decode(text) or {}
+end
+
+local function keepFailing(nodes)
+  if next(nodes) then
+    redis.call("HSET", K.pool, "failing", cjson.encode(nodes))
+  else
+    redis.call("HDEL", K.pool, "failing")
+  end
+end
+
+-- Nothing is launched there now.
+local function isResting(node)
+  if node.restsUntil > now then return true end
+  local text = node.trial and redis.call("HGET", K.browsers, node.trial)
+  return text and cjson.decode(text).state == "launching" or false
+end

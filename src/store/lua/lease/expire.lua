@@ -1,0 +1,18 @@
+-- expire: end a lease that its node found inactive, unless a client was registered since.
+-- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- ARGV  browser lease registrations eventsKept
+-- REPLY expired, kept
+--- @include endings
+
+local first = again()
+if first then return first end
+
+local browser = read(A.browser)
+local lease = browser and browser.lease
+if not lease or lease.id ~= A.lease or lease.registrations ~= tonumber(A.registrations) then return plain("kept") end
+-- Where the clock has gone back since, the node's own, which does not, is the better word. The number of registrations may be one
+-- that a failover has taken back and that was given again: the last of them is old as well.
+local function isYoung(at) return at <= now and now - at < lease.timeoutSeconds * 1000 end
+if isYoung(lease.grantedAt) or isYoung(lease.registeredAt or 0) then return plain("kept") end
+retire(browser, "expired")
+return finish("expired")

@@ -1,0 +1,34 @@
+-- clear-node: end what a node holds: because it drains, stops, or was lost (then nobody is left to clear up, and the records go).
+-- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- ARGV  node why which eventsKept
+-- REPLY cleared (how many are left on the node; of a lost one: how many were)
+-- `which`: `idle` (a draining node's), `all` (retired by the node), `lost` (records removed at once).
+--- @include endings
+--- @include failures
+--- @include closed-nodes
+--- @include removal
+--- @include rebuild-index
+
+local first = again()
+if first then return first end
+
+local left = 0
+local function clear(browser)
+  if browser.state ~= "retiring" and (A.which ~= "idle" or browser.state == "idle") then
+    if browser.state == "launching" and browser.waiter then return giveUp(browser, "its node was " .. A.which, 0, 0) end
+    retire(browser, A.why, A.why == "drained")
+  end
+  left = left + 1
+  if A.which == "lost" then removeBrowser(browser) end
+end
+if A.which == "lost" then
+  local failing, closed = failingNodes(), poolTerms().closed
+  failing[A.node], closed[A.node] = nil, nil
+  keepFailing(failing)
+  keepClosed(closed)
+end
+mend()
+for _, id in ipairs(idsOn(A.node)) do clear(read(id)) end
+-- Nobody is left to be told.
+if A.which == "lost" and effects then effects.retire = nil end
+return finish("cleared", tostring(left))

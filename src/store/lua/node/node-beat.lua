@@ -1,0 +1,17 @@
+-- node-beat: a node says that it lives, and what it is.
+-- KEYS  beats facts lost
+-- ARGV  node facts lostMs
+-- REPLY beaten, lost (it was taken for lost, and what it held is not cleared yet), taken (the facts of another that lives under its name)
+-- Each start of a node has a `run` of its own. An earlier run of the same `origin` is known to be over: it held the same data directory.
+--- @include base
+
+if redis.call("SISMEMBER", K.lost, A.node) == 1 then return plain("lost") end
+local beat = tonumber(redis.call("ZSCORE", K.beats, A.node) or "0")
+local text = redis.call("HGET", K.facts, A.node)
+if text and now - beat <= tonumber(A.lostMs) then
+  local own, other = cjson.decode(A.facts), cjson.decode(text)
+  if own.run ~= other.run and own.origin ~= other.origin then return plain("taken", text) end
+end
+redis.call("ZADD", K.beats, now, A.node)
+redis.call("HSET", K.facts, A.node, A.facts)
+return plain("beaten")

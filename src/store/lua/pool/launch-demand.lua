@@ -1,0 +1,35 @@
+-- launch-demand: how many launches a fill would claim now, if there were room; notes what holds the pool up where that is none.
+-- KEYS  pool browsers retiring replaceable
+-- ARGV  most
+-- REPLY wanted (JSON {count, resting, trying}: nodes on which the pool's launches fail, now left alone, or tried with one)
+--- @include tokens
+--- @include failing-nodes
+--- @include counts
+
+local size, rate, credit, backoff, state, unsupported, held =
+  unpack(poolFields("size", "fillRate", "credit", "backoffUntil", "state", "unsupported", "hold"))
+if state ~= "open" or unsupported ~= "" then return plain("wanted", '{"count":0}') end
+local short = tonumber(size) + redis.call("SCARD", K.replaceable) - liveCount()
+local function hold(reason)
+  -- Asked every second of every pool: what is written goes to replicas and files as well.
+  if held ~= reason then redis.call("HSET", K.pool, "hold", reason) end
+  return plain("wanted", '{"count":0}')
+end
+if short <= 0 then return hold("") end
+if tonumber(backoff) > now then return hold("launch_failing") end
+local means = math.floor(refill(tonumber(size), tonumber(rate))) + math.max(0, tonumber(credit))
+if means < 1 then return hold(tonumber(rate) == 0 and "rate_zero" or "rate") end
+-- Where there are means, the claim that follows says what held it up.
+local count = math.min(short, means, tonumber(A.most))
+redis.call("HSET", K.pool, "asked", count)
+local resting, trying
+for id, node in pairs(failingNodes()) do
+  if isResting(node) then
+    resting = resting or {}
+    table.insert(resting, id)
+  else
+    trying = trying or {}
+    table.insert(trying, id)
+  end
+end
+return plain("wanted", cjson.encode({ count = count, resting = resting, trying = trying }))

@@ -1,0 +1,127 @@
+-- reap: put right what was lost: jobs, messages, replies, controls. Idempotent; may overlap with itself.
+-- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- ARGV  claimMs launchMs keyedMs keepMs controlLostMs nodeLostMs initialMs maxMs eventsKept provisionalMs
+-- REPLY reaped (JSON {launch: [browser], state}: launches claimed anew), missing
+--- @include failures
+--- @include grants
+--- @include undo-lease
+--- @include removal
+--- @include rebuild-index
+--- @include ahead
+
+local terms = poolTerms()
+if not terms.state then return plain("missing") end
+mend()
+boundScores(K.launching, math.max(tonumber(A.claimMs), tonumber(A.launchMs)))
+boundScores(K.resetting, resetMs)
+boundScores(K.retiring, retireMs)
+boundScores(K.provisional, math.max(tonumber(A.provisionalMs), tonumber(A.keyedMs), tonumber(A.controlLostMs)))
+boundScores(K.endedLeases, math.max(endedLeaseMs, tonumber(A.keepMs)))
+boundPool(terms.closed, tonumber(A.maxMs), tonumber(A.nodeLostMs))
+boundRecords()
+local rememberedMs = 120000
+local launchTries, retireTries, retireAgainMs = 3, 12, 10000
+local launches = {}
+
+local function overdue(key)
+  return redis.call("ZRANGEBYSCORE", key, "-inf", now, "LIMIT", 0, 200)
+end
+for _, id in ipairs(overdue(K.launching)) do
+  local browser = read(id)
+  browser.tries = (browser.tries or 1) + 1
+  if browser.tries > launchTries then
+    giveUp(browser, "its node did not answer", tonumber(A.initialMs), tonumber(A.maxMs))
+  else
+    claim(browser)
+    redis.call("ZADD", K.launching, now + tonumber(A.claimMs), id)
+    write(browser)
+    table.insert(launches, browser)
+  end
+end
+for _, id in ipairs(overdue(K.resetting)) do
+  local browser = read(id)
+  if browser.tries then
+    retire(browser, "reset_failed")
+  else
+    browser.tries = 1
+    claim(browser)
+    redis.call("ZADD", K.resetting, now + retireAgainMs, id)
+    write(browser)
+    publish("remuda:node:" .. browser.node,
+      { kind = "fence", browser = id, lease = browser.fence, claim = browser.claim, mode = browser.mode })
+    if browser.mode == "state" then addEffect("reset", { browser = id, node = browser.node, claim = browser.claim }) end
+  end
+end
+for _, id in ipairs(overdue(K.retiring)) do
+  local browser = read(id)
+  browser.tries = (browser.tries or 1) + 1
+  if browser.tries > retireTries then
+    -- Its node is not there, or does not hear: a node ends what it has no record of.
+    removeBrowser(browser)
+  else
+    claim(browser)
+    redis.call("ZADD", K.retiring, now + retireAgainMs, id)
+    write(browser)
+    addEffect("retire", { browser = id, node = browser.node, claim = browser.claim })
+  end
+end
+
+local unplacedMs = 60000
+-- Out of the line, and remembered for a while, should its control come back (rejoin).
+local function lose(waiter)
+  waiter.lostAt = now
+  redis.call("ZREM", K.waitQueue, waiter.id)
+  redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter))
+  if waiter.name then addEffect("names", { name = waiter.name, owner = waiter.lease }) end
+end
+
+local function lookAfter(waiter)
+  if boundFields(waiter, { "detachedAt", "lostAt", "unplacedAt" }, 0) then redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter)) end
+  local isLost = not controlBeats(waiter.control)
+  if waiter.lostAt then
+    if now - waiter.lostAt > rememberedMs then removeWaiter(waiter) end
+    return
+  end
+  if isLost and not waiter.key and terms.kind == "pool" then return lose(waiter) end
+  if waiter.key and isLost and not waiter.detachedAt then
+    waiter.detachedAt = now
+    redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter))
+  end
+  -- Its control has it launched again at once, or gives it up: a failover may bring back one of which it knows nothing any more.
+  local isForgotten = waiter.unplacedAt and now - waiter.unplacedAt > unplacedMs
+  local isOver = isForgotten or waiter.detachedAt and now - waiter.detachedAt > tonumber(A.keyedMs)
+  if isOver or isLost and not waiter.key then
+    removeWaiter(waiter)
+    if waiter.name then addEffect("names", { name = waiter.name, owner = waiter.lease }) end
+  end
+end
+for _, text in ipairs(redis.call("HVALS", K.waiterRecords)) do lookAfter(cjson.decode(text)) end
+for _, lease in ipairs(overdue(K.provisional)) do
+  local held = redis.call("HGET", K.leases, lease)
+  local browser = held and read(held)
+  if not browser then
+    redis.call("ZREM", K.provisional, lease)
+  elseif browser.lease.lost or not controlBeats(browser.lease.control) then
+    takeBack(browser)
+  else
+    -- Its control lives and will say how the reply fared.
+    redis.call("ZADD", K.provisional, now + tonumber(A.controlLostMs), lease)
+  end
+end
+redis.call("ZREMRANGEBYSCORE", K.endedLeases, "-inf", now)
+for _, control in ipairs(redis.call("HKEYS", K.controls)) do
+  local beat = tonumber(redis.call("HGET", K.controls, control))
+  if beat > now then redis.call("HSET", K.controls, control, now) end
+  if now - beat > 10 * tonumber(A.controlLostMs) then redis.call("HDEL", K.controls, control) end
+end
+if terms.state == "open" and terms.kind == "pool" then
+  endVoidSilences(terms.closed)
+  dispatch(terms)
+  local present = configKeyOf(unpack(poolFields("generation", "configKey")))
+  for _, config in ipairs(redis.call("HKEYS", K.templates)) do
+    local generation = config:match("^%d+")
+    if config ~= present and redis.call("ZCOUNT", K.generationIndex, generation, generation) == 0 then redis.call("HDEL", K.templates, config) end
+  end
+end
+sweepPool()
+return { "reaped", cjson.encode({ launch = launches, state = terms.state }), tostring(now), effectsText() }

@@ -1,0 +1,14 @@
+-- remember-key: keep an answer under an idempotency key, or give the one that is kept.
+-- KEYS  idempotency
+-- ARGV  body value keepMs
+-- REPLY new, same (the value), mismatch
+--- @include base
+
+local text = redis.call("GET", K.idempotency)
+if not text then
+  redis.call("SET", K.idempotency, cjson.encode({ body = A.body, value = A.value }), "PX", A.keepMs)
+  return plain("new")
+end
+local kept = cjson.decode(text)
+if kept.body ~= A.body then return plain("mismatch") end
+return plain("same", kept.value)

@@ -1,0 +1,13 @@
+-- reserve-name: take a name for an owner; void once its deadline is past and its owner does not live (the tick looks).
+-- KEYS  names
+-- ARGV  field owner partition graceMs
+-- REPLY reserved (its deadline), taken
+--- @include base
+
+local text = redis.call("HGET", K.names, A.field)
+local held = text and cjson.decode(text)
+if held and held.owner ~= A.owner then return plain("taken") end
+-- Each reservation has a deadline of its own, so that giving one back leaves a later one of the same owner.
+local deadline = math.max(now + tonumber(A.graceMs), held and held.deadline + 1 or 0)
+redis.call("HSET", K.names, A.field, cjson.encode({ owner = A.owner, partition = A.partition, deadline = deadline }))
+return plain("reserved", string.format("%.0f", deadline))
