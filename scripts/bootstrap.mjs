@@ -9,8 +9,9 @@ const usage = `usage: node scripts/bootstrap.mjs <command>
 
   start [--help]   start the daemon, or print every setting
   build            what start builds, without starting it
-  test [filter…]   types, lint and tests, one after the other
+  test [filter…]   types, format, lint and tests, one after the other
   check            the same at once; --repeat N FILE… runs test files N times beside a busy processor
+  format           write the sources as test and check want them
   dev              start, and again on every change
   bench            the benchmarks
   prove:egress     every known way out of a browser, tried (--help lists its options)
@@ -29,7 +30,7 @@ function findOldNode() {
   return isOld ? `Remuda needs Node.js ${engines.node}, and this is ${process.version}: see https://nodejs.org/en/download` : undefined;
 }
 
-const commands = new Set(["start", "build", "test", "check", "dev", "bench", "prove:egress", "prove:isolation", "prove:faults", "simulate", "settings", "policy-table"]);
+const commands = new Set(["start", "build", "test", "check", "format", "dev", "bench", "prove:egress", "prove:isolation", "prove:faults", "simulate", "settings", "policy-table"]);
 
 async function main([command, ...args]) {
   if (!commands.has(command)) {

@@ -24,6 +24,12 @@ async function types(step) {
   return counted((await runStep(node(join(step.root, "node_modules/typescript/bin/tsc"), "-p", "."), step)) === 0);
 }
 
+async function format(step) {
+  say("format (oxfmt)");
+  const oxfmt = join(step.root, "node_modules/oxfmt/bin/oxfmt");
+  return counted((await runStep(node(oxfmt, "--check", "src", "test", "scripts"), step)) === 0);
+}
+
 async function lint(step) {
   say("lint (oxlint)");
   const oxlint = join(step.root, "node_modules/oxlint/bin/oxlint");
@@ -67,14 +73,14 @@ async function tests(step, filters) {
 }
 
 async function runAll(step, args) {
-  const steps = [() => types(step), () => lint(step), () => tests(step, args)];
+  const steps = [() => types(step), () => format(step), () => lint(step), () => tests(step, args)];
   if (step.isParallel) return await Promise.all(steps.map((run) => run()));
   const results = [];
   for (const run of steps) results.push(await run());
   return results;
 }
 
-/** Types, lint and tests; the last line tells how many passed and failed, types and lint as one each. */
+/** Types, format, lint and tests; the last line tells how many passed and failed, the first three as one each. */
 export async function runChecks(root, { isParallel, args }) {
   const results = await runAll({ root, isParallel }, args);
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);

@@ -51,6 +51,12 @@ async function check(root, args) {
   return await runChecks(root, { isParallel: true, args });
 }
 
+async function format(root) {
+  await ensurePackages(root);
+  const oxfmt = join(root, "node_modules/oxfmt/bin/oxfmt");
+  return await runOpenly(process.execPath, [oxfmt, "src", "test", "scripts"], { cwd: root });
+}
+
 async function dev(root, args) {
   const { watch } = await import("./dev.mjs");
   return await watch(root, args);
@@ -102,7 +108,7 @@ async function policyTable(root, args) {
 }
 
 const commands = {
-  start, build: buildOnly, test, check, dev, bench, settings, "policy-table": policyTable,
+  start, build: buildOnly, test, check, format, dev, bench, settings, "policy-table": policyTable,
   "prove:egress": proveEgress, "prove:isolation": proveIsolation, "prove:faults": proveFaults, simulate,
 };
 
