@@ -1,4 +1,5 @@
-// Brings a bare machine to a running daemon or to tested sources. Plain JavaScript without packages: it runs before any is installed.
+// Brings a bare machine to a running daemon or to tested sources. Plain JavaScript without packages: it runs
+// before any is installed.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,10 +28,26 @@ function findOldNode() {
   const parts = (version) => version.match(/\d+/g).map(Number);
   const [wanted, found] = [parts(engines.node), parts(process.versions.node)];
   const isOld = found[0] < wanted[0] || (found[0] === wanted[0] && found[1] < (wanted[1] ?? 0));
-  return isOld ? `Remuda needs Node.js ${engines.node}, and this is ${process.version}: see https://nodejs.org/en/download` : undefined;
+  return isOld
+    ? `Remuda needs Node.js ${engines.node}, and this is ${process.version}: see https://nodejs.org/en/download`
+    : undefined;
 }
 
-const commands = new Set(["start", "build", "test", "check", "format", "dev", "bench", "prove:egress", "prove:isolation", "prove:faults", "simulate", "settings", "policy-table"]);
+const commands = new Set([
+  "start",
+  "build",
+  "test",
+  "check",
+  "format",
+  "dev",
+  "bench",
+  "prove:egress",
+  "prove:isolation",
+  "prove:faults",
+  "simulate",
+  "settings",
+  "policy-table",
+]);
 
 async function main([command, ...args]) {
   if (!commands.has(command)) {

@@ -24,11 +24,17 @@ async function serve(config: Config): Promise<number> {
   const role = roles[config.role];
   const { log, close } = openLog({ ...config.log, descriptor: 1, clock: systemClock });
   const hosts = config.egress.privateHosts;
-  if (hosts.length > 0) log.warn({ hosts }, "PRIVATE HOSTS ARE OPEN to every browser whose network does not say otherwise");
+  if (hosts.length > 0)
+    log.warn({ hosts }, "PRIVATE HOSTS ARE OPEN to every browser whose network does not say otherwise");
   if (!(await shortenSlices())) log.info({}, "time slices stay as they are");
   const limits = { stopMs: config.drain.limitMs + config.stop.limitMs, hurriedMs: config.stop.hurriedMs };
   try {
-    return await runDaemon((lifetime) => boot(role, config, lifetime), { log, clock: systemClock, signals: process, limits });
+    return await runDaemon((lifetime) => boot(role, config, lifetime), {
+      log,
+      clock: systemClock,
+      signals: process,
+      limits,
+    });
   } finally {
     await close(config.log.flushLimitMs);
   }
@@ -43,7 +49,10 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const opened = openConfig({ packageRoot, ...asked });
   if (opened.kind === "opened") return await serve(opened.config);
-  return refuse([`The configuration is refused (${opened.file}):`, ...opened.faults.map((fault) => `  ${fault}`)]);
+  return refuse([
+    `The configuration is refused (${opened.file}):`,
+    ...opened.faults.map((fault) => `  ${fault}`),
+  ]);
 }
 
 process.exit(await main(process.argv.slice(2)));

@@ -7,8 +7,16 @@ import { runQuietly } from "./spawn.mjs";
 /** What is built from which folders to where. */
 const targets = {
   daemon: { project: "tsconfig.build.json", folders: ["src"], output: "dist" },
-  bench: { project: "tsconfig.bench.json", folders: ["src", "test/bench", "test/support"], output: "dist-bench" },
-  prove: { project: "tsconfig.prove.json", folders: ["src", "test/proof", "test/simulation", "test/bench", "test/support"], output: "dist-prove" },
+  bench: {
+    project: "tsconfig.bench.json",
+    folders: ["src", "test/bench", "test/support"],
+    output: "dist-bench",
+  },
+  prove: {
+    project: "tsconfig.prove.json",
+    folders: ["src", "test/proof", "test/simulation", "test/bench", "test/support"],
+    output: "dist-prove",
+  },
 };
 
 /** The files below a folder, by their paths from the root. */
@@ -18,25 +26,42 @@ const filesOf = (root, folder) =>
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
     .sort();
 
-/** A digest of everything the build is made from: contents, so that neither clocks nor checkouts can deceive it. */
+/**
+ * A digest of everything the build is made from: contents, so that neither clocks nor checkouts can deceive
+ * it.
+ */
 export function digestOf(root, { project, folders }) {
   const digest = createHash("sha256");
-  const files = ["tsconfig.json", project, "package-lock.json", ...folders.flatMap((folder) => filesOf(root, folder))];
-  for (const file of files) digest.update(`${file.replaceAll(sep, "/")}\0`).update(readFileSync(join(root, file))).update("\0");
+  const files = [
+    "tsconfig.json",
+    project,
+    "package-lock.json",
+    ...folders.flatMap((folder) => filesOf(root, folder)),
+  ];
+  for (const file of files)
+    digest
+      .update(`${file.replaceAll(sep, "/")}\0`)
+      .update(readFileSync(join(root, file)))
+      .update("\0");
   return digest.digest("hex");
 }
 
-const findStamp = (output) => (existsSync(join(output, "stamp")) ? readFileSync(join(output, "stamp"), "utf8") : undefined);
+const findStamp = (output) =>
+  existsSync(join(output, "stamp")) ? readFileSync(join(output, "stamp"), "utf8") : undefined;
 
 async function compile(root, project, directory) {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  const { code, output } = await runQuietly(process.execPath, [tsc, "-p", project, "--outDir", directory], { cwd: root });
+  const { code, output } = await runQuietly(process.execPath, [tsc, "-p", project, "--outDir", directory], {
+    cwd: root,
+  });
   if (code !== 0) throw new Refusal(`The sources do not compile:\n${output.trim()}`);
 }
 
 /** tsc leaves aside what is not TypeScript: scripts for Redis, pages. */
 function copyOthers(root, folders, directory) {
-  const others = folders.flatMap((folder) => filesOf(root, folder)).filter((path) => !/\.[cm]?ts$/.test(path));
+  const others = folders
+    .flatMap((folder) => filesOf(root, folder))
+    .filter((path) => !/\.[cm]?ts$/.test(path));
   for (const path of others) cpSync(join(root, path), join(directory, path));
 }
 
@@ -50,7 +75,9 @@ const isRunning = (pid) => {
 
 /** Directories of builds that were killed. */
 function removeAbandoned(root) {
-  const abandoned = readdirSync(root).filter((name) => /^dist-\d+$/.test(name) && !isRunning(Number(name.slice(5))));
+  const abandoned = readdirSync(root).filter(
+    (name) => /^dist-\d+$/.test(name) && !isRunning(Number(name.slice(5))),
+  );
   for (const name of abandoned) rmSync(join(root, name), { recursive: true, force: true });
 }
 

@@ -21,7 +21,9 @@ async function runStep([program, args], { root, isParallel }) {
 
 async function types(step) {
   say("types (tsc)");
-  return counted((await runStep(node(join(step.root, "node_modules/typescript/bin/tsc"), "-p", "."), step)) === 0);
+  return counted(
+    (await runStep(node(join(step.root, "node_modules/typescript/bin/tsc"), "-p", "."), step)) === 0,
+  );
 }
 
 async function format(step) {
@@ -38,7 +40,9 @@ async function lint(step) {
 
 /** Counts of vitest's JSON report; a file that could not even be loaded counts as one failure. */
 export function countTests(report, code) {
-  const broken = report.testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0).length;
+  const broken = report.testResults.filter(
+    (file) => file.status === "failed" && file.assertionResults.length === 0,
+  ).length;
   const failed = report.numFailedTests + broken;
   // A leaked handle or an error outside of any test fails the run without failing a test.
   return { passed: report.numPassedTests, failed: code !== 0 && failed === 0 ? 1 : failed };
@@ -48,9 +52,17 @@ const slowestToTell = 10;
 
 /** Those worth looking at where the tests take too long. */
 function tellSlowest(root, { testResults }) {
-  const files = testResults.map(({ name, startTime, endTime }) => ({ name: relative(root, name), seconds: (endTime - startTime) / 1000 }));
+  const files = testResults.map(({ name, startTime, endTime }) => ({
+    name: relative(root, name),
+    seconds: (endTime - startTime) / 1000,
+  }));
   const slowest = files.sort((one, other) => other.seconds - one.seconds).slice(0, slowestToTell);
-  console.log(["The slowest files:", ...slowest.map(({ name, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${name}`)].join("\n"));
+  console.log(
+    [
+      "The slowest files:",
+      ...slowest.map(({ name, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${name}`),
+    ].join("\n"),
+  );
 }
 
 async function tests(step, filters) {
@@ -80,7 +92,9 @@ async function runAll(step, args) {
   return results;
 }
 
-/** Types, format, lint and tests; the last line tells how many passed and failed, the first three as one each. */
+/**
+ * Types, format, lint and tests; the last line tells how many passed and failed, the first three as one each.
+ */
 export async function runChecks(root, { isParallel, args }) {
   const results = await runAll({ root, isParallel }, args);
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);

@@ -11,8 +11,8 @@ import { ensureSystem, needsOfConfig, needsOfTests } from "./system.mjs";
 const built = (root, file) => pathToFileURL(join(root, "dist", "src", file)).href;
 
 /**
- * The daemon runs in this very process: one process for signals, terminals and supervisors to deal with, nothing to
- * relay, and nothing that could outlive the other.
+ * The daemon runs in this very process: one process for signals, terminals and supervisors to deal with,
+ * nothing to relay, and nothing that could outlive the other.
  */
 async function start(root, args) {
   const isAsking = args.includes("--help") || args.includes("-h");
@@ -63,7 +63,8 @@ async function dev(root, args) {
 }
 
 async function bench(root, args) {
-  if (!existsSync(join(root, "test/bench/main.ts"))) throw new Refusal("There are no benchmarks yet: test/bench/main.ts is absent.");
+  if (!existsSync(join(root, "test/bench/main.ts")))
+    throw new Refusal("There are no benchmarks yet: test/bench/main.ts is absent.");
   await runBuilt(root, { target: "bench", file: "test/bench/main.js" }, args);
 }
 
@@ -83,7 +84,11 @@ async function simulate(root, args) {
 async function proveFaults(root, args) {
   await prepareTests(root);
   const vitest = join(root, "node_modules/vitest/vitest.mjs");
-  return await runOpenly(process.execPath, [vitest, "run", "--config", join(root, "vitest.faults.config.ts"), ...args], { cwd: root });
+  return await runOpenly(
+    process.execPath,
+    [vitest, "run", "--config", join(root, "vitest.faults.config.ts"), ...args],
+    { cwd: root },
+  );
 }
 
 /** In this very process, as a program of its own. */
@@ -98,7 +103,10 @@ async function settings(root) {
   await ensurePackages(root);
   await build(root, "daemon");
   const { writeTables } = await import("./settings.mjs");
-  const [{ settingsTable }, { errorsTable }] = [await import(built(root, "config/table.js")), await import(built(root, "http/errors-table.js"))];
+  const [{ settingsTable }, { errorsTable }] = [
+    await import(built(root, "config/table.js")),
+    await import(built(root, "http/errors-table.js")),
+  ];
   return writeTables(root, { settingsTable, errorsTable });
 }
 
@@ -108,8 +116,19 @@ async function policyTable(root, args) {
 }
 
 const commands = {
-  start, build: buildOnly, test, check, format, dev, bench, settings, "policy-table": policyTable,
-  "prove:egress": proveEgress, "prove:isolation": proveIsolation, "prove:faults": proveFaults, simulate,
+  start,
+  build: buildOnly,
+  test,
+  check,
+  format,
+  dev,
+  bench,
+  settings,
+  "policy-table": policyTable,
+  "prove:egress": proveEgress,
+  "prove:isolation": proveIsolation,
+  "prove:faults": proveFaults,
+  simulate,
 };
 
 /** Gives an exit code, or undefined where the process now is the daemon's, the benchmark's or the proof's. */

@@ -5,7 +5,10 @@ import { say } from "./say.mjs";
 
 const settleMs = 200;
 
-/** Starts the daemon, and again after every change of the sources or the configuration, until a signal ends both. */
+/**
+ * Starts the daemon, and again after every change of the sources or the configuration, until a signal ends
+ * both.
+ */
 export function watch(root, args) {
   return new Promise((resolve) => {
     let child;
@@ -13,7 +16,9 @@ export function watch(root, args) {
     let isEnding = false;
     const start = () => {
       if (isEnding) return resolve(0);
-      child = spawn(process.execPath, [join(root, "scripts/bootstrap.mjs"), "start", ...args], { stdio: "inherit" });
+      child = spawn(process.execPath, [join(root, "scripts/bootstrap.mjs"), "start", ...args], {
+        stdio: "inherit",
+      });
       child.once("close", onEnd);
     };
     const onEnd = (code) => {

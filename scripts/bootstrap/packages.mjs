@@ -12,8 +12,9 @@ function findLock(file) {
 }
 
 /**
- * Whether node_modules holds exactly what package-lock.json wants. npm writes `.package-lock.json` as its last act, so an
- * interrupted installation does not count; optional packages for other platforms are absent from it.
+ * Whether node_modules holds exactly what package-lock.json wants. npm writes `.package-lock.json` as its
+ * last act, so an interrupted installation does not count; optional packages for other platforms are absent
+ * from it.
  */
 export function hasPackages(root) {
   const wanted = findLock(join(root, "package-lock.json"));
@@ -22,7 +23,9 @@ export function hasPackages(root) {
   if (!installed) return false;
   const isSame = ([path, { integrity, optional }]) =>
     path === "" || (installed[path] ? installed[path].integrity === integrity : optional === true);
-  return Object.entries(wanted).every(isSame) && Object.keys(installed).every((path) => wanted[path] !== undefined);
+  return (
+    Object.entries(wanted).every(isSame) && Object.keys(installed).every((path) => wanted[path] !== undefined)
+  );
 }
 
 /** Installs the npm packages when they are absent or not those of package-lock.json. */
@@ -33,6 +36,7 @@ export async function ensurePackages(root) {
   const program = npm?.endsWith("js") ? [process.execPath, npm] : ["npm"];
   const args = ["ci", "--include=dev", "--no-audit", "--no-fund", "--loglevel=http"];
   const { code, lines, seconds } = await runWithProgress("npm", [...program, ...args], { cwd: root });
-  if (code !== 0) throw new Refusal(`npm ci failed:\n${lines.filter((line) => !line.startsWith("npm http")).join("\n")}`);
+  if (code !== 0)
+    throw new Refusal(`npm ci failed:\n${lines.filter((line) => !line.startsWith("npm http")).join("\n")}`);
   say(`npm packages installed in ${seconds}`);
 }

@@ -18,23 +18,32 @@ function openPipe({ stdio: [, , , input, output] }) {
   output.setEncoding("utf8").on("data", (text) => {
     const frames = (rest + text).split("\0");
     rest = frames.pop();
-    for (const { id, result, error } of frames.map((frame) => JSON.parse(frame))) waiting.get(id)?.(error ? { error } : result);
+    for (const { id, result, error } of frames.map((frame) => JSON.parse(frame)))
+      waiting.get(id)?.(error ? { error } : result);
   });
   return (method, params = {}, sessionId = undefined) =>
     new Promise((resolve, reject) => {
       last += 1;
-      waiting.set(last, (answer) => (answer.error ? reject(new Refusal(`${method}: ${answer.error.message}`)) : resolve(answer)));
+      waiting.set(last, (answer) =>
+        answer.error ? reject(new Refusal(`${method}: ${answer.error.message}`)) : resolve(answer),
+      );
       input.write(`${JSON.stringify({ id: last, method, params, sessionId })}\0`);
     });
 }
 
-/** A page of the browser in which expressions are asked again until they give something: it has to load first. */
+/**
+ * A page of the browser in which expressions are asked again until they give something: it has to load first.
+ */
 async function openPage(send, url) {
   const { targetId } = await send("Target.createTarget", { url });
   const { sessionId } = await send("Target.attachToTarget", { targetId, flatten: true });
   return async (expression) => {
     for (;;) {
-      const asked = { expression: `(async () => ${expression})().catch(() => undefined)`, awaitPromise: true, returnByValue: true };
+      const asked = {
+        expression: `(async () => ${expression})().catch(() => undefined)`,
+        awaitPromise: true,
+        returnByValue: true,
+      };
       const { result } = await send("Runtime.evaluate", asked, sessionId);
       if (result.value) return result.value;
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -42,7 +51,10 @@ async function openPage(send, url) {
   };
 }
 
-/** What chrome://policy shows: the names of all policies, and those that are set, with what is wrong with them. */
+/**
+ * What chrome://policy shows: the names of all policies, and those that are set, with what is wrong with
+ * them.
+ */
 const shown = `new Promise(async (resolve) => {
   const { addWebUiListener } = await import("chrome://resources/js/cr.js");
   addWebUiListener("policies-updated", (names, values) => resolve({ names: names.chrome.policyNames, set: values.policyGroups.chrome.policies }));
@@ -55,11 +67,13 @@ const testPage = `{
 }`;
 
 /** The type that Chromium names when it is given a number; a number out of range is of the right type. */
-const toldType = (error = "") => (/out of range/.test(error) ? "integer" : /xpected:? "?(\w+)/.exec(error)?.[1]);
+const toldType = (error = "") =>
+  /out of range/.test(error) ? "integer" : /xpected:? "?(\w+)/.exec(error)?.[1];
 
 /**
- * chrome://policy/test tells the types of all policies but those that it may not set, such as HomepageLocation. Those are
- * given a number by a policy file, and chrome://policy tells what it expected instead.
+ * chrome://policy/test tells the types of all policies but those that it may not set, such as
+ * HomepageLocation. Those are given a number by a policy file, and chrome://policy tells what it expected
+ * instead.
  */
 async function ask(send, policyFile) {
   const types = await (await openPage(send, "chrome://policy/test"))(testPage);
@@ -77,10 +91,24 @@ async function ask(send, policyFile) {
 function spawnChromium(executable, { profile, configuration }) {
   const isRoot = process.getuid?.() === 0;
   const target = executable.includes("google/chrome") ? "/etc/opt/chrome" : "/etc/chromium";
-  const apart = [...(isRoot ? [] : ["--user", "--map-root-user"]), "--mount", "--propagation", "private", "/bin/sh", "-c"];
+  const apart = [
+    ...(isRoot ? [] : ["--user", "--map-root-user"]),
+    "--mount",
+    "--propagation",
+    "private",
+    "/bin/sh",
+    "-c",
+  ];
   const bound = ['mount -n --bind "$0" "$1" && shift && exec "$@"', configuration, target];
   // It opens pages of its own and nothing else; a sandbox is not to be had as root.
-  const switches = ["--headless=new", "--no-sandbox", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run", "--disable-background-networking"];
+  const switches = [
+    "--headless=new",
+    "--no-sandbox",
+    "--remote-debugging-pipe",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+  ];
   const args = [...apart, ...bound, executable, ...switches, `--user-data-dir=${profile}`, "about:blank"];
   return spawn("unshare", args, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
 }
@@ -90,14 +118,22 @@ function failureOf(child) {
   let timer;
   const failed = new Promise((_, reject) => {
     child.once("error", (error) => reject(new Refusal(`unshare: ${error.message}`)));
-    child.once("exit", (code) => reject(new Refusal(`Chromium ended with code ${code}; it needs a mount of its own`)));
-    timer = setTimeout(() => reject(new Refusal(`Chromium did not tell its policies within ${limitMs / 1000} s`)), limitMs);
+    child.once("exit", (code) =>
+      reject(new Refusal(`Chromium ended with code ${code}; it needs a mount of its own`)),
+    );
+    timer = setTimeout(
+      () => reject(new Refusal(`Chromium did not tell its policies within ${limitMs / 1000} s`)),
+      limitMs,
+    );
   });
   failed.catch(() => {});
   return { failed, settle: () => clearTimeout(timer) };
 }
 
-/** The names and types of the policies that a Chromium knows, with its major version, as that Chromium tells them. */
+/**
+ * The names and types of the policies that a Chromium knows, with its major version, as that Chromium tells
+ * them.
+ */
 export async function readPolicyTypes(executable) {
   const scratch = mkdtempSync(join(tmpdir(), "remuda-policy-table-"));
   const places = { profile: join(scratch, "profile"), configuration: join(scratch, "configuration") };
@@ -132,9 +168,15 @@ function linesOf(words) {
 
 /** The source of src/spec/policies/policy-table.ts. */
 export function sourceOf({ majorVersion, types }) {
-  const strange = Object.entries(types).filter(([name, kind]) => !kinds.includes(kind) || !/^\w+$/.test(name));
-  if (strange.length > 0) throw new Refusal(`Chromium names a policy or type that is none: ${JSON.stringify(strange)}`);
-  const namesOf = (kind) => Object.keys(types).filter((name) => types[name] === kind).sort();
+  const strange = Object.entries(types).filter(
+    ([name, kind]) => !kinds.includes(kind) || !/^\w+$/.test(name),
+  );
+  if (strange.length > 0)
+    throw new Refusal(`Chromium names a policy or type that is none: ${JSON.stringify(strange)}`);
+  const namesOf = (kind) =>
+    Object.keys(types)
+      .filter((name) => types[name] === kind)
+      .sort();
   const entries = kinds.map((kind) => `  ${kind}: words(\`\n${linesOf(namesOf(kind))}\n  \`),`);
   return `// Written by \`node scripts/bootstrap.mjs policy-table\` from what the installed Chromium says of itself; not to be changed by hand.
 
@@ -153,9 +195,14 @@ ${entries.join("\n")}
 /** Reads the table anew from the installed Chromium, or from the one that is named. */
 export async function writePolicyTable(root, [named]) {
   const executable = named ?? tools.chromium.places.find((place) => existsSync(place));
-  if (!executable) throw new Refusal("No Chromium is installed; name one: node scripts/bootstrap.mjs policy-table /path/to/chromium");
+  if (!executable)
+    throw new Refusal(
+      "No Chromium is installed; name one: node scripts/bootstrap.mjs policy-table /path/to/chromium",
+    );
   const read = await readPolicyTypes(executable);
   writeFileSync(join(root, "src/spec/policies/policy-table.ts"), sourceOf(read));
-  say(`src/spec/policies/policy-table.ts: ${Object.keys(read.types).length} policies of Chromium ${read.majorVersion} written`);
+  say(
+    `src/spec/policies/policy-table.ts: ${Object.keys(read.types).length} policies of Chromium ${read.majorVersion} written`,
+  );
   return 0;
 }

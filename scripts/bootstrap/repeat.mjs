@@ -18,11 +18,21 @@ export function findRepeat(args) {
 
 /** Keeps one processor busy until it is told to stop, or this process has ended. */
 function loadProcessor() {
-  const child = spawn(process.execPath, ["-e", "process.stdin.resume().on('close', () => process.exit()); (function spin() { const end = Date.now() + 50; while (Date.now() < end); setImmediate(spin); })();"], { stdio: ["pipe", "ignore", "ignore"] });
+  const child = spawn(
+    process.execPath,
+    [
+      "-e",
+      "process.stdin.resume().on('close', () => process.exit()); (function spin() { const end = Date.now() + 50; while (Date.now() < end); setImmediate(spin); })();",
+    ],
+    { stdio: ["pipe", "ignore", "ignore"] },
+  );
   return () => child.kill("SIGKILL");
 }
 
-/** Runs test files so many times beside a busy processor: what fails once is a fault of the test or of the code. */
+/**
+ * Runs test files so many times beside a busy processor: what fails once is a fault of the test or of the
+ * code.
+ */
 export async function repeatTests(root, { times, filters }) {
   const stop = loadProcessor();
   const vitest = join(root, "node_modules/vitest/vitest.mjs");

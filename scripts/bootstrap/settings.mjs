@@ -8,7 +8,10 @@ function writeTable(root, name, table) {
   const text = readFileSync(join(root, page), "utf8");
   const block = new RegExp(`<!-- ${name} -->\\n.*?<!-- /${name} -->`, "s");
   if (!block.test(text)) throw new Refusal(`${page} has no <!-- ${name} --> block.`);
-  writeFileSync(join(root, page), text.replace(block, () => `<!-- ${name} -->\n${table}\n<!-- /${name} -->`));
+  writeFileSync(
+    join(root, page),
+    text.replace(block, () => `<!-- ${name} -->\n${table}\n<!-- /${name} -->`),
+  );
   say(`${page}: table written`);
 }
 

@@ -3,26 +3,43 @@ import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { Refusal, say } from "./say.mjs";
 import { runQuietly, runWithProgress } from "./spawn.mjs";
 
-const directories = [...(process.env.PATH ?? "").split(delimiter), "/usr/local/sbin", "/usr/sbin", "/sbin", "/opt/homebrew/bin"];
+const directories = [
+  ...(process.env.PATH ?? "").split(delimiter),
+  "/usr/local/sbin",
+  "/usr/sbin",
+  "/sbin",
+  "/opt/homebrew/bin",
+];
 const isFound = (place) =>
   isAbsolute(place) ? existsSync(place) : directories.some((directory) => existsSync(join(directory, place)));
 
-/** What may be missing: where it is looked for, and what brings it. The places are those of src/browser/executable.ts. */
+/**
+ * What may be missing: where it is looked for, and what brings it. The places are those of
+ * src/browser/executable.ts.
+ */
 export const tools = {
   chromium: {
     places: [
-      "/usr/lib/chromium/chromium", "/usr/lib64/chromium-browser/chromium-browser", "/usr/lib/chromium-browser/chromium-browser",
-      "/opt/google/chrome/chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium",
+      "/usr/lib/chromium/chromium",
+      "/usr/lib64/chromium-browser/chromium-browser",
+      "/usr/lib/chromium-browser/chromium-browser",
+      "/opt/google/chrome/chrome",
+      "/Applications/Chromium.app/Contents/MacOS/Chromium",
       "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     ],
-    debian: "chromium", fedora: "chromium", mac: "--cask google-chrome",
+    debian: "chromium",
+    fedora: "chromium",
+    mac: "--cask google-chrome",
   },
   shell: {
     places: [
-      "/usr/lib/chromium/chromium-headless-shell", "/usr/lib64/chromium-browser/headless_shell",
-      "/usr/lib64/chromium-browser/chromium-headless-shell", "/opt/chrome-headless-shell/chrome-headless-shell",
+      "/usr/lib/chromium/chromium-headless-shell",
+      "/usr/lib64/chromium-browser/headless_shell",
+      "/usr/lib64/chromium-browser/chromium-headless-shell",
+      "/opt/chrome-headless-shell/chrome-headless-shell",
     ],
-    debian: "chromium-headless-shell", fedora: "chromium-headless",
+    debian: "chromium-headless-shell",
+    fedora: "chromium-headless",
   },
   redis: { places: ["redis-server"], debian: "redis-server", fedora: "/usr/bin/redis-server", mac: "redis" },
   display: { places: ["Xvfb"], debian: "xvfb", fedora: "/usr/bin/Xvfb" },
@@ -33,7 +50,10 @@ export const tools = {
 };
 
 /** Which tools have to be there, and which are only brought along when others are installed anyway. */
-export const needsOfTests = { required: ["chromium", "shell", "redis", "display", "root", "parent", "network", "compression"], optional: [] };
+export const needsOfTests = {
+  required: ["chromium", "shell", "redis", "display", "root", "parent", "network", "compression"],
+  optional: [],
+};
 
 function findSettings(root, env) {
   try {
@@ -45,7 +65,8 @@ function findSettings(root, env) {
 }
 
 /**
- * What the daemon needs under its configuration: no Redis where one is given, no browser where another is or none runs.
+ * What the daemon needs under its configuration: no Redis where one is given, no browser where another is or
+ * none runs.
  */
 export function needsOfConfig(root, env = process.env) {
   const settings = findSettings(root, env);
@@ -70,12 +91,23 @@ const chrome = "https://dl.google.com/linux/direct/google-chrome-stable_current_
 
 /** The exact command that brings the tools. */
 export function commandFor(name, missing) {
-  const packages = (kind) => missing.map((tool) => tools[tool][kind]).filter(Boolean).join(" ");
+  const packages = (kind) =>
+    missing
+      .map((tool) => tools[tool][kind])
+      .filter(Boolean)
+      .join(" ");
   if (name === "fedora") return `sudo dnf install ${packages("fedora")}`;
-  if (name === "mac") return missing.map((tool) => tools[tool].mac && `brew install ${tools[tool].mac}`).filter(Boolean).join(" && ");
-  if (name !== "ubuntu") return `sudo apt-get update && sudo apt-get install --no-install-recommends ${packages("debian")}`;
+  if (name === "mac")
+    return missing
+      .map((tool) => tools[tool].mac && `brew install ${tools[tool].mac}`)
+      .filter(Boolean)
+      .join(" && ");
+  if (name !== "ubuntu")
+    return `sudo apt-get update && sudo apt-get install --no-install-recommends ${packages("debian")}`;
   // Ubuntu's chromium packages are a snap, which confines the browser in ways of its own.
-  const others = missing.filter((tool) => tool !== "chromium" && tool !== "shell").map((tool) => tools[tool].debian);
+  const others = missing
+    .filter((tool) => tool !== "chromium" && tool !== "shell")
+    .map((tool) => tools[tool].debian);
   const files = missing.includes("chromium") ? ["./google-chrome-stable_current_amd64.deb"] : [];
   const fetch = missing.includes("chromium") ? `wget ${chrome} && ` : "";
   return `${fetch}sudo apt-get update && sudo apt-get install ${[...others, ...files].join(" ")}`;
@@ -100,7 +132,12 @@ async function findApt() {
 
 async function apt(prefix, args) {
   const wait = ["-o", "DPkg::Lock::Timeout=300"];
-  const { code, lines, seconds } = await runWithProgress(`apt-get ${args[0]}`, [...prefix, "apt-get", ...wait, ...args]);
+  const { code, lines, seconds } = await runWithProgress(`apt-get ${args[0]}`, [
+    ...prefix,
+    "apt-get",
+    ...wait,
+    ...args,
+  ]);
   if (code !== 0) throw new Refusal(`apt-get ${args.join(" ")} failed:\n${lines.join("\n")}`);
   return seconds;
 }
@@ -129,7 +166,9 @@ export async function ensureSystem({ required, optional }) {
   const prefix = await findApt();
   if (!prefix) {
     const names = missing.map((tool) => tools[tool].debian).join(", ");
-    throw new Refusal(`These programs are missing and cannot be installed from here: ${names}.\n${advice(missing)}`);
+    throw new Refusal(
+      `These programs are missing and cannot be installed from here: ${names}.\n${advice(missing)}`,
+    );
   }
   await install(prefix, missing, optional.filter(isMissing));
   const still = required.filter((tool) => isMissing(tool) && isOurs(tool));

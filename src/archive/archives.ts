@@ -11,11 +11,14 @@ export interface ArchiveEntry {
 }
 
 /**
- * Archives by the SHA-256 of their bytes: what is there is whole, never changes, and is there once however often it is put.
- * Nothing is ever held whole in memory.
+ * Archives by the SHA-256 of their bytes: what is there is whole, never changes, and is there once however
+ * often it is put. Nothing is ever held whole in memory.
  */
 export interface Archives {
-  /** Keeps a copy of the file, which is the digest's; resolves when it is durable. One that is kept already counts as put now. */
+  /**
+   * Keeps a copy of the file, which is the digest's; resolves when it is durable. One that is kept already
+   * counts as put now.
+   */
   put(digest: Digest, path: string): Promise<void>;
   /** Throws `RemudaError` `archive_missing`; the stream fails where the bytes are not the digest's. */
   open(digest: Digest): Promise<Readable>;
@@ -36,10 +39,13 @@ export interface StagedArchive {
 /** Where uploads and saves lie until they are archives; emptied at the start. */
 export interface Staging {
   /**
-   * Takes a stream to its end. Rejects with `TooLarge` beyond `maxBytes`, with the stream's own error, or with the signal's
-   * reason; then nothing of it is left on disk.
+   * Takes a stream to its end. Rejects with `TooLarge` beyond `maxBytes`, with the stream's own error, or
+   * with the signal's reason; then nothing of it is left on disk.
    */
-  take(source: Readable, options: { readonly maxBytes: number; readonly signal?: AbortSignal }): Promise<StagedArchive>;
+  take(
+    source: Readable,
+    options: { readonly maxBytes: number; readonly signal?: AbortSignal },
+  ): Promise<StagedArchive>;
   /** A directory of our own for one piece of work. */
   directory(): Promise<{ readonly path: string; discard(): Promise<void> }>;
 }
@@ -53,6 +59,8 @@ export class TooLarge extends Error {
 
 /** Archives that a node has fetched, as files, within a bound. */
 export interface ArchiveCache {
-  /** A file with the archive's bytes, there until `release`. Several askers of one archive share one fetch. */
+  /**
+   * A file with the archive's bytes, there until `release`. Several askers of one archive share one fetch.
+   */
   take(digest: Digest): Promise<{ readonly path: string; release(): void }>;
 }

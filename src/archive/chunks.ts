@@ -2,7 +2,10 @@
 export type StreamStep = (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer, void>;
 
 /** The same bytes in pieces of exactly this size, the last one excepted. */
-export async function* inChunks(source: AsyncIterable<Buffer>, sizeBytes: number): AsyncGenerator<Buffer, void> {
+export async function* inChunks(
+  source: AsyncIterable<Buffer>,
+  sizeBytes: number,
+): AsyncGenerator<Buffer, void> {
   let held: Buffer[] = [];
   let length = 0;
   for await (const chunk of source) {
@@ -19,7 +22,11 @@ export async function* inChunks(source: AsyncIterable<Buffer>, sizeBytes: number
 }
 
 /** What `work` makes of each item, in the items' order, `width` of them in the making at once. */
-export async function* mapInOrder<Item, Made>(items: AsyncIterable<Item>, work: (item: Item) => Promise<Made>, width: number): AsyncGenerator<Made, void> {
+export async function* mapInOrder<Item, Made>(
+  items: AsyncIterable<Item>,
+  work: (item: Item) => Promise<Made>,
+  width: number,
+): AsyncGenerator<Made, void> {
   const making: Promise<Made>[] = [];
   for await (const item of items) {
     const made = work(item);

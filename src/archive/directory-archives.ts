@@ -8,7 +8,15 @@ import type { Clock, Millis } from "../base/clock.js";
 import { RemudaError } from "../base/errors.js";
 import { findDigest, type Digest } from "../base/ids.js";
 import type { ArchiveEntry } from "./archives.js";
-import { cannotLink, fileMode, isMissing, makeDurableDirectory, syncDirectory, syncFile, unlessMissing } from "./durable-files.js";
+import {
+  cannotLink,
+  fileMode,
+  isMissing,
+  makeDurableDirectory,
+  syncDirectory,
+  syncFile,
+  unlessMissing,
+} from "./durable-files.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 import { verifyDigest } from "./verified.js";
 
@@ -17,11 +25,15 @@ const coming = "coming";
 const going = "going";
 
 /**
- * Archives as files: `<directory>/ab/cd/abcd…`, the file's time telling when it was put last. A file gets that name by a
- * rename once it is whole and durable, so whatever has it is an archive. Several daemons may share the directory.
+ * Archives as files: `<directory>/ab/cd/abcd…`, the file's time telling when it was put last. A file gets
+ * that name by a rename once it is whole and durable, so whatever has it is an archive. Several daemons may
+ * share the directory.
  */
 export class DirectoryArchives implements ArchiveBackend {
-  constructor(private readonly directory: string, private readonly clock: Clock) {}
+  constructor(
+    private readonly directory: string,
+    private readonly clock: Clock,
+  ) {}
 
   async open(digest: Digest): Promise<Readable> {
     const handle = await unlessMissing(open(this.#pathOf(digest)));
@@ -35,7 +47,11 @@ export class DirectoryArchives implements ArchiveBackend {
     const to = this.#pathOf(digest);
     const beside = await this.#beside(coming, digest);
     try {
-      await pipeline(createReadStream(path), verifyDigest(digest), createWriteStream(beside, { flags: "wx", mode: fileMode }));
+      await pipeline(
+        createReadStream(path),
+        verifyDigest(digest),
+        createWriteStream(beside, { flags: "wx", mode: fileMode }),
+      );
       await syncFile(beside);
       await makeDurableDirectory(dirname(to));
       await rename(beside, to);
@@ -51,12 +67,13 @@ export class DirectoryArchives implements ArchiveBackend {
   }
 
   /**
-   * Taken out of its place before it is looked at: a put that comes meanwhile finds none and writes one, and one that came
-   * before has left its time on it.
+   * Taken out of its place before it is looked at: a put that comes meanwhile finds none and writes one, and
+   * one that came before has left its time on it.
    */
   async removeStale(digest: Digest, before: Millis): Promise<"removed" | "fresh"> {
     const path = this.#pathOf(digest);
-    const isFresh = async (at: string): Promise<boolean> => ((await unlessMissing(stat(at)))?.mtimeMs ?? 0) >= before;
+    const isFresh = async (at: string): Promise<boolean> =>
+      ((await unlessMissing(stat(at)))?.mtimeMs ?? 0) >= before;
     if (await isFresh(path)) return "fresh";
     const beside = await this.#beside(going, digest);
     if ((await unlessMissing(rename(path, beside).then(() => true))) === undefined) return "removed";
@@ -77,9 +94,12 @@ export class DirectoryArchives implements ArchiveBackend {
   }
 
   async tidy(before: Millis): Promise<void> {
-    const isOld = async (path: string, time: "mtimeMs" | "ctimeMs"): Promise<boolean> => ((await unlessMissing(stat(path)))?.[time] ?? before) < before;
-    for await (const path of filesIn(join(this.directory, coming), [])) if (await isOld(path, "mtimeMs")) await rm(path, { force: true });
-    for await (const path of filesIn(join(this.directory, going), [])) if (await isOld(path, "ctimeMs")) await this.#putBack(path);
+    const isOld = async (path: string, time: "mtimeMs" | "ctimeMs"): Promise<boolean> =>
+      ((await unlessMissing(stat(path)))?.[time] ?? before) < before;
+    for await (const path of filesIn(join(this.directory, coming), []))
+      if (await isOld(path, "mtimeMs")) await rm(path, { force: true });
+    for await (const path of filesIn(join(this.directory, going), []))
+      if (await isOld(path, "ctimeMs")) await this.#putBack(path);
   }
 
   async place(digest: Digest, path: string): Promise<void> {
@@ -88,7 +108,10 @@ export class DirectoryArchives implements ArchiveBackend {
     } catch (error) {
       if (isMissing(error)) throw new RemudaError("archive_missing");
       if (!cannotLink(error)) throw error;
-      return await pipeline(await this.open(digest), createWriteStream(path, { flags: "wx", mode: fileMode }));
+      return await pipeline(
+        await this.open(digest),
+        createWriteStream(path, { flags: "wx", mode: fileMode }),
+      );
     }
     await pipeline(createReadStream(path), verifyDigest(digest), nowhere());
   }
@@ -102,7 +125,10 @@ export class DirectoryArchives implements ArchiveBackend {
     return join(this.directory, place, `${digest}.${randomBytes(6).toString("hex")}`);
   }
 
-  /** Whether the archive is there; then it counts as put now. One that a fault of the disk has cut is written anew. */
+  /**
+   * Whether the archive is there; then it counts as put now. One that a fault of the disk has cut is written
+   * anew.
+   */
   async #refresh(digest: Digest, path: string): Promise<boolean> {
     const at = this.#pathOf(digest);
     const [own, given] = await Promise.all([unlessMissing(stat(at)), stat(path)]);

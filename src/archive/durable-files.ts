@@ -32,10 +32,12 @@ export async function makeDurableDirectory(path: string): Promise<void> {
   }
 }
 
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);
+const codeOf = (error: unknown): unknown =>
+  error instanceof Error && "code" in error ? error.code : undefined;
 export const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT";
 /** The two paths are on different file systems, or theirs knows no second name for a file. */
-export const cannotLink = (error: unknown): boolean => ["EXDEV", "EPERM", "ENOTSUP", "EMLINK", "ENOSYS"].includes(String(codeOf(error)));
+export const cannotLink = (error: unknown): boolean =>
+  ["EXDEV", "EPERM", "ENOTSUP", "EMLINK", "ENOSYS"].includes(String(codeOf(error)));
 
 /** What `work` gives; undefined where the path it needs is not there. */
 export async function unlessMissing<Value>(work: Promise<Value>): Promise<Value | undefined> {

@@ -8,6 +8,9 @@ export interface ArchiveBackend extends Archives {
   removeStale(digest: Digest, before: Millis): Promise<"removed" | "fresh">;
   /** Removes what puts that never ended have left before that instant; none of it counts as an archive. */
   tidy(before: Millis): Promise<void>;
-  /** Makes `path`, which is not there yet, a file with the archive's bytes, verified. Throws `archive_missing`. */
+  /**
+   * Makes `path`, which is not there yet, a file with the archive's bytes, verified. Throws
+   * `archive_missing`.
+   */
   place(digest: Digest, path: string): Promise<void>;
 }

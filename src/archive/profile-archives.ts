@@ -27,14 +27,18 @@ export interface KeptProfiles extends ProfileArchives {
 }
 
 /** Archives as a cache has them; each stays there until its stream is closed. */
-export const openFrom = (cache: ArchiveCache) => async (digest: Digest): Promise<Readable> => {
-  const { path, release } = await cache.take(digest);
-  return createReadStream(path).once("close", release);
-};
+export const openFrom =
+  (cache: ArchiveCache) =>
+  async (digest: Digest): Promise<Readable> => {
+    const { path, release } = await cache.take(digest);
+    return createReadStream(path).once("close", release);
+  };
 
 export function makeProfileArchives(ports: ProfileArchivePorts): KeptProfiles {
   const openAs = (id: ProfileId, ...steps: readonly StreamStep[]): Promise<Readable | undefined> =>
-    openLatest(ports, { id }, async (digest) => begun(pipeThrough(await ports.open(digest), ports.seal.open(id), ...steps)));
+    openLatest(ports, { id }, async (digest) =>
+      begun(pipeThrough(await ports.open(digest), ports.seal.open(id), ...steps)),
+    );
   return {
     open: (id) => openAs(id, decompress),
     openCompressed: (id) => openAs(id),
@@ -44,7 +48,9 @@ export function makeProfileArchives(ports: ProfileArchivePorts): KeptProfiles {
 
 /** The archive of a save that another has followed meanwhile may be gone: then there is a later one. */
 async function openLatest(
-  ports: ProfileArchivePorts, { id, gone }: { readonly id: ProfileId; readonly gone?: Digest }, open: (digest: Digest) => Promise<Readable>,
+  ports: ProfileArchivePorts,
+  { id, gone }: { readonly id: ProfileId; readonly gone?: Digest },
+  open: (digest: Digest) => Promise<Readable>,
 ): Promise<Readable | undefined> {
   const digest = (await ports.profiles.find(id))?.archive?.digest;
   if (digest === undefined) return undefined;
@@ -56,7 +62,8 @@ async function openLatest(
   }
 }
 
-const isMissing = (error: unknown): boolean => error instanceof RemudaError && error.code === "archive_missing";
+const isMissing = (error: unknown): boolean =>
+  error instanceof RemudaError && error.code === "archive_missing";
 
 /** Waits for its first bytes, so that what cannot be opened at all is told before a reader relies on it. */
 async function begun(stream: Readable): Promise<Readable> {
@@ -76,7 +83,8 @@ async function save(
     await archives.put(staged.digest, staged.path);
     signal.throwIfAborted();
     const committed = await profiles.commit(id, { digest: staged.digest, sizeBytes: staged.sizeBytes });
-    // No two saves have the same bytes, since each is sealed with a salt of its own: nobody else can have named it.
+    // No two saves have the same bytes, since each is sealed with a salt of its own: nobody else can have
+    // named it.
     if (committed === "missing") await archives.remove(staged.digest);
     return committed;
   } finally {

@@ -1,6 +1,14 @@
 import {
-  type _Object, AbortMultipartUploadCommand, DeleteObjectCommand, GetObjectCommand, HeadObjectCommand, ListMultipartUploadsCommand,
-  type ListMultipartUploadsCommandOutput, type MultipartUpload, paginateListObjectsV2, S3Client,
+  type _Object,
+  AbortMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListMultipartUploadsCommand,
+  type ListMultipartUploadsCommandOutput,
+  type MultipartUpload,
+  paginateListObjectsV2,
+  S3Client,
 } from "@aws-sdk/client-s3";
 import { Upload } from "@aws-sdk/lib-storage";
 import { createReadStream, createWriteStream } from "node:fs";
@@ -41,14 +49,31 @@ const attempts = 3;
 
 const clientOf = ({ region, endpoint, isPathStyle, credentials, limitMs }: S3Settings): S3Client =>
   new S3Client({
-    region, forcePathStyle: isPathStyle, maxAttempts: attempts, ...(endpoint !== undefined && { endpoint }),
-    ...(credentials && { credentials: { accessKeyId: credentials.accessKeyId.reveal(), secretAccessKey: credentials.secretAccessKey.reveal() } }),
+    region,
+    forcePathStyle: isPathStyle,
+    maxAttempts: attempts,
+    ...(endpoint !== undefined && { endpoint }),
+    ...(credentials && {
+      credentials: {
+        accessKeyId: credentials.accessKeyId.reveal(),
+        secretAccessKey: credentials.secretAccessKey.reveal(),
+      },
+    }),
     // We check the digest ourselves, and not every S3-compatible store knows the newer checksums.
-    requestChecksumCalculation: "WHEN_REQUIRED", responseChecksumValidation: "WHEN_REQUIRED",
-    requestHandler: { connectionTimeout: limitMs, requestTimeout: limitMs, throwOnRequestTimeout: true, socketTimeout: limitMs },
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+    requestHandler: {
+      connectionTimeout: limitMs,
+      requestTimeout: limitMs,
+      throwOnRequestTimeout: true,
+      socketTimeout: limitMs,
+    },
   });
 
-/** Archives as objects `<prefix><digest>`. An object is there once it is whole, and its time tells when it was put last. */
+/**
+ * Archives as objects `<prefix><digest>`. An object is there once it is whole, and its time tells when it was
+ * put last.
+ */
 export class S3Archives implements ArchiveBackend {
   readonly #client: S3Client;
 
@@ -66,8 +91,10 @@ export class S3Archives implements ArchiveBackend {
     const body = piped(createReadStream(path), verifyDigest(digest), () => {});
     try {
       await new Upload({
-        client: this.#client, params: { ...this.#at(digest), Body: body, ContentType: "application/octet-stream" },
-        partSize: Math.max(leastPartBytes, Math.ceil(size / mostParts)), queueSize: partsAtOnce,
+        client: this.#client,
+        params: { ...this.#at(digest), Body: body, ContentType: "application/octet-stream" },
+        partSize: Math.max(leastPartBytes, Math.ceil(size / mostParts)),
+        queueSize: partsAtOnce,
       }).done();
     } catch (error) {
       throw error instanceof WrongDigest ? error : s3Fault(error);
@@ -122,9 +149,14 @@ export class S3Archives implements ArchiveBackend {
   async *#uploads(): AsyncIterable<MultipartUpload> {
     let from: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } | undefined = {};
     while (from) {
-      const page: ListMultipartUploadsCommandOutput = await this.#client.send(new ListMultipartUploadsCommand({ ...this.#all, ...from }));
+      const page: ListMultipartUploadsCommandOutput = await this.#client.send(
+        new ListMultipartUploadsCommand({ ...this.#all, ...from }),
+      );
       yield* page.Uploads ?? [];
-      from = page.IsTruncated === true ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker } : undefined;
+      from =
+        page.IsTruncated === true
+          ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker }
+          : undefined;
     }
   }
 
@@ -132,7 +164,9 @@ export class S3Archives implements ArchiveBackend {
   async #abortStale({ Key, UploadId, Initiated }: MultipartUpload, before: Millis): Promise<void> {
     if (!this.#digestIn(Key ?? "") || !Initiated || Initiated.getTime() >= before) return;
     try {
-      await this.#client.send(new AbortMultipartUploadCommand({ Bucket: this.settings.bucket, Key, UploadId }));
+      await this.#client.send(
+        new AbortMultipartUploadCommand({ Bucket: this.settings.bucket, Key, UploadId }),
+      );
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }

@@ -9,9 +9,11 @@ function statusOf(error: unknown): number | undefined {
   return typeof metadata.httpStatusCode === "number" ? metadata.httpStatusCode : undefined;
 }
 
-export const isNotFound = (error: unknown): boolean => ["NoSuchKey", "NoSuchUpload", "NotFound"].includes(nameOf(error));
+export const isNotFound = (error: unknown): boolean =>
+  ["NoSuchKey", "NoSuchUpload", "NotFound"].includes(nameOf(error));
 /** Some S3-compatible stores lack an operation. */
-export const isNotBuilt = (error: unknown): boolean => nameOf(error) === "NotImplemented" || [405, 501].includes(statusOf(error) ?? 0);
+export const isNotBuilt = (error: unknown): boolean =>
+  nameOf(error) === "NotImplemented" || [405, 501].includes(statusOf(error) ?? 0);
 
 /** Only the fault's name and status: its other fields repeat what was signed, and by whom. */
 export function s3Fault(error: unknown): RemudaError {
@@ -19,5 +21,7 @@ export function s3Fault(error: unknown): RemudaError {
   if (isNotFound(error)) return new RemudaError("archive_missing");
   const status = statusOf(error);
   const said = status === undefined ? nameOf(error) : `${nameOf(error)}, ${status}`;
-  return new RemudaError("store_unavailable", { message: `The store of archives did not do as it was asked (${said})` });
+  return new RemudaError("store_unavailable", {
+    message: `The store of archives did not do as it was asked (${said})`,
+  });
 }

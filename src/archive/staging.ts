@@ -23,12 +23,19 @@ export async function openStaging(directory: string): Promise<Staging> {
     async directory() {
       const path = newPath();
       await mkdir(path, { mode: directoryMode });
-      return { path, discard: () => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }) };
+      return {
+        path,
+        discard: () => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
+      };
     },
   };
 }
 
-async function takeInto(path: string, source: Readable, { maxBytes, signal }: Parameters<Staging["take"]>[1]): Promise<StagedArchive> {
+async function takeInto(
+  path: string,
+  source: Readable,
+  { maxBytes, signal }: Parameters<Staging["take"]>[1],
+): Promise<StagedArchive> {
   const discard = (): Promise<void> => rm(path, { force: true });
   const summed = sum();
   try {
@@ -43,7 +50,10 @@ async function takeInto(path: string, source: Readable, { maxBytes, signal }: Pa
 }
 
 /** Passes bytes on and knows, at their end, what they were. */
-function sum(): { readonly stream: Transform; result(): { readonly digest: Digest; readonly sizeBytes: number } } {
+function sum(): {
+  readonly stream: Transform;
+  result(): { readonly digest: Digest; readonly sizeBytes: number };
+} {
   const hash = createHash("sha256");
   let sizeBytes = 0;
   const stream = new Transform({

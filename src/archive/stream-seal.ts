@@ -20,9 +20,10 @@ export class DamagedSeal extends Error {
 }
 
 /**
- * Seals streams at rest: `rmdseal1`, key id, salt, then frames of 64 KiB under AES-256-GCM, each with its tag. The key is
- * drawn for each stream anew (HKDF-SHA256 with the salt), so a nonce is the frame's number and whether it is the last:
- * what is cut, moved or taken from another stream does not open (STREAM: Hoang, Reyhanitabar, Rogaway, Vizár 2015).
+ * Seals streams at rest: `rmdseal1`, key id, salt, then frames of 64 KiB under AES-256-GCM, each with its
+ * tag. The key is drawn for each stream anew (HKDF-SHA256 with the salt), so a nonce is the frame's number
+ * and whether it is the last: what is cut, moved or taken from another stream does not open (STREAM: Hoang,
+ * Reyhanitabar, Rogaway, Vizár 2015).
  */
 export class StreamSeal {
   /** Tells one key from another and nothing of it. */
@@ -37,7 +38,9 @@ export class StreamSeal {
     const header = Buffer.concat([magic, this.#keyId, randomBytes(saltBytes)]);
     const key = this.#keyOf(header);
     const seal = (content: Buffer, nonce: Buffer): Buffer => {
-      const sealing = createCipheriv(cipher, key, nonce, { authTagLength: tagBytes }).setAAD(aad(header, owner));
+      const sealing = createCipheriv(cipher, key, nonce, { authTagLength: tagBytes }).setAAD(
+        aad(header, owner),
+      );
       return Buffer.concat([sealing.update(content), sealing.final(), sealing.getAuthTag()]);
     };
     return async function* (source) {
@@ -51,7 +54,10 @@ export class StreamSeal {
     };
   }
 
-  /** Throws `secret_unreadable` for another key's, `DamagedSeal` for what does not open; what it yields was sealed so. */
+  /**
+   * Throws `secret_unreadable` for another key's, `DamagedSeal` for what does not open; what it yields was
+   * sealed so.
+   */
   open(owner: string): StreamStep {
     const keyOf = (header: Buffer): Buffer => this.#check(header) && this.#keyOf(header);
     return async function* (source) {
@@ -67,8 +73,10 @@ export class StreamSeal {
   }
 
   #check(header: Buffer): true {
-    if (header.length < headerBytes || !header.subarray(0, magic.length).equals(magic)) throw new DamagedSeal();
-    if (!header.subarray(magic.length, magic.length + keyIdBytes).equals(this.#keyId)) throw new RemudaError("secret_unreadable");
+    if (header.length < headerBytes || !header.subarray(0, magic.length).equals(magic))
+      throw new DamagedSeal();
+    if (!header.subarray(magic.length, magic.length + keyIdBytes).equals(this.#keyId))
+      throw new RemudaError("secret_unreadable");
     return true;
   }
 
@@ -83,7 +91,9 @@ export class StreamSeal {
 
 function open(frame: Buffer, { key, nonce, aad }: { key: Buffer; nonce: Buffer; aad: Buffer }): Buffer {
   if (frame.length < tagBytes) throw new DamagedSeal();
-  const opening = createDecipheriv(cipher, key, nonce, { authTagLength: tagBytes }).setAAD(aad).setAuthTag(frame.subarray(-tagBytes));
+  const opening = createDecipheriv(cipher, key, nonce, { authTagLength: tagBytes })
+    .setAAD(aad)
+    .setAuthTag(frame.subarray(-tagBytes));
   try {
     return Buffer.concat([opening.update(frame.subarray(0, -tagBytes)), opening.final()]);
   } catch {
@@ -102,7 +112,9 @@ function nonceOf(frame: number, isLast: boolean): Buffer {
 }
 
 /** Each piece with its nonce; one is held back, since only the next tells whether it is the last. */
-async function* numbered(source: AsyncIterable<Buffer>): AsyncGenerator<{ piece: Buffer; nonce: Buffer }, void> {
+async function* numbered(
+  source: AsyncIterable<Buffer>,
+): AsyncGenerator<{ piece: Buffer; nonce: Buffer }, void> {
   let held: Buffer | undefined;
   let number = 0;
   for await (const piece of source) {
@@ -113,7 +125,9 @@ async function* numbered(source: AsyncIterable<Buffer>): AsyncGenerator<{ piece:
 }
 
 /** The first bytes of a stream, and the rest of it. */
-async function split(source: AsyncIterable<Buffer>): Promise<{ header: Buffer; rest: AsyncIterable<Buffer> }> {
+async function split(
+  source: AsyncIterable<Buffer>,
+): Promise<{ header: Buffer; rest: AsyncIterable<Buffer> }> {
   const iterator = source[Symbol.asyncIterator]();
   let first = Buffer.alloc(0);
   while (first.length < headerBytes) {

@@ -15,18 +15,24 @@ interface Holder {
   readonly cut: () => void;
 }
 
-/** Which client of a browser that holds too much is cut: the one that asks for more, or the one that has most. */
+/**
+ * Which client of a browser that holds too much is cut: the one that asks for more, or the one that has most.
+ */
 type Victim = "asking" | "most";
 
 /**
- * Memory that clients hold by what they send or do not read, or browsers by what they have not finished. Where it is too much,
- * one of them is cut: of a browser that holds too much, or of the browser that holds most.
+ * Memory that clients hold by what they send or do not read, or browsers by what they have not finished.
+ * Where it is too much, one of them is cut: of a browser that holds too much, or of the browser that holds
+ * most.
  */
 export class Budget {
   readonly #browsers = new Map<string, Set<Holder>>();
   #heldBytes = 0;
 
-  constructor(private readonly limits: BudgetLimits, private readonly victim: Victim = "most") {}
+  constructor(
+    private readonly limits: BudgetLimits,
+    private readonly victim: Victim = "most",
+  ) {}
 
   get heldBytes(): number {
     return this.#heldBytes;

@@ -1,4 +1,7 @@
-/** Milliseconds since the epoch as Redis tells them, or of a monotonic clock; the name of the field says which. */
+/**
+ * Milliseconds since the epoch as Redis tells them, or of a monotonic clock; the name of the field says
+ * which.
+ */
 export type Millis = number;
 
 /** The only door to time. Code that waits is given one, so that a test can drive it. */

@@ -1,5 +1,12 @@
-/** Does a work on every item, so many at a time, and goes on past failures; gives them back. Items are taken as their turn comes. */
-export async function forEachConcurrently<Item>(items: Iterable<Item>, atOnce: number, work: (item: Item) => Promise<unknown>): Promise<readonly unknown[]> {
+/**
+ * Does a work on every item, so many at a time, and goes on past failures; gives them back. Items are taken
+ * as their turn comes.
+ */
+export async function forEachConcurrently<Item>(
+  items: Iterable<Item>,
+  atOnce: number,
+  work: (item: Item) => Promise<unknown>,
+): Promise<readonly unknown[]> {
   const failures: unknown[] = [];
   const left = items[Symbol.iterator]();
   const lane = async (): Promise<void> => {

@@ -6,19 +6,36 @@ interface ErrorKind {
 }
 
 /**
- * Every failure the API can answer (interface.md 7, design.md 5). A code is stable; its message may be made more exact.
- * `retry: false` on a 409 sends `x-should-retry: false`, since the official client would repeat it.
+ * Every failure the API can answer (interface.md 7, design.md 5). A code is stable; its message may be made
+ * more exact. `retry: false` on a 409 sends `x-should-retry: false`, since the official client would repeat
+ * it.
  */
 export const errors = {
   bad_request: { status: 400, retry: false, message: "The request is not valid" },
   invalid_json: { status: 400, retry: false, message: "The body is not valid JSON" },
-  unsupported_media_type: { status: 400, retry: false, message: "The body's content type is not accepted here" },
+  unsupported_media_type: {
+    status: 400,
+    retry: false,
+    message: "The body's content type is not accepted here",
+  },
   body_too_large: { status: 400, retry: false, message: "The body is larger than is accepted" },
   not_supported: { status: 400, retry: false, message: "This needs something this deployment does not have" },
-  pool_in_use: { status: 400, retry: false, message: "Browsers of the pool are leased; send force to end them" },
+  pool_in_use: {
+    status: 400,
+    retry: false,
+    message: "Browsers of the pool are leased; send force to end them",
+  },
   resource_in_use: { status: 400, retry: false, message: "Something else names it" },
-  egress_denied: { status: 400, retry: false, message: "The browser's network does not allow this destination" },
-  idempotency_mismatch: { status: 400, retry: false, message: "The idempotency key was used with another body" },
+  egress_denied: {
+    status: 400,
+    retry: false,
+    message: "The browser's network does not allow this destination",
+  },
+  idempotency_mismatch: {
+    status: 400,
+    retry: false,
+    message: "The idempotency key was used with another body",
+  },
   unauthorized: { status: 401, retry: false, message: "The API key is missing or not valid" },
   insufficient_plan: { status: 403, retry: false, message: "No node of this deployment offers this" },
   limit_exceeded: { status: 403, retry: false, message: "A configured limit does not allow this" },
@@ -33,25 +50,69 @@ export const errors = {
   project_not_found: { status: 404, retry: false, message: "There is no such project" },
   method_not_allowed: { status: 404, retry: false, message: "There is no such operation on this path" },
   name_taken: { status: 409, retry: false, message: "The name is in use" },
-  stale_network: { status: 409, retry: false, message: "The network configuration has changed since it was read" },
+  stale_network: {
+    status: 409,
+    retry: false,
+    message: "The network configuration has changed since it was read",
+  },
   lease_ended: { status: 409, retry: false, message: "The lease this idempotency key was given is over" },
   lease_superseded: { status: 409, retry: false, message: "The browser is no longer held by that lease" },
-  profile_loaded: { status: 409, retry: false, message: "The browser has a profile already; another goes only into a new one" },
+  profile_loaded: {
+    status: 409,
+    retry: false,
+    message: "The browser has a profile already; another goes only into a new one",
+  },
   conflict: { status: 409, retry: true, message: "The resource was changed by others meanwhile" },
   browser_gone: { status: 410, retry: false, message: "The browser is gone" },
   pool_deleted: { status: 410, retry: false, message: "The pool was deleted" },
-  secret_unreadable: { status: 422, retry: false, message: "What is kept encrypted cannot be opened with this deployment's encryption key" },
-  misdirected: { status: 421, retry: false, message: "This daemon is not known by the name in the Host header" },
-  too_many_waiters: { status: 429, retry: true, message: "Too many callers are waiting for a browser of this pool" },
-  too_many_clients: { status: 429, retry: true, message: "As many clients are connected to the browser as may be" },
-  too_many_requests: { status: 429, retry: true, message: "As much is in flight through this browser, or this daemon, as may be" },
-  too_many_sessions: { status: 429, retry: true, message: "There are as many on-demand sessions as there may be" },
+  secret_unreadable: {
+    status: 422,
+    retry: false,
+    message: "What is kept encrypted cannot be opened with this deployment's encryption key",
+  },
+  misdirected: {
+    status: 421,
+    retry: false,
+    message: "This daemon is not known by the name in the Host header",
+  },
+  too_many_waiters: {
+    status: 429,
+    retry: true,
+    message: "Too many callers are waiting for a browser of this pool",
+  },
+  too_many_clients: {
+    status: 429,
+    retry: true,
+    message: "As many clients are connected to the browser as may be",
+  },
+  too_many_requests: {
+    status: 429,
+    retry: true,
+    message: "As much is in flight through this browser, or this daemon, as may be",
+  },
+  too_many_sessions: {
+    status: 429,
+    retry: true,
+    message: "There are as many on-demand sessions as there may be",
+  },
   internal: { status: 500, retry: true, message: "Something went wrong here" },
-  archive_missing: { status: 500, retry: true, message: "An archive that the registry names is not in the store" },
-  extension_failed: { status: 500, retry: true, message: "The extensions could not be loaded; the browser is as it was" },
+  archive_missing: {
+    status: 500,
+    retry: true,
+    message: "An archive that the registry names is not in the store",
+  },
+  extension_failed: {
+    status: 500,
+    retry: true,
+    message: "The extensions could not be loaded; the browser is as it was",
+  },
   launch_failed: { status: 500, retry: true, message: "The browser could not be launched" },
   bidi_not_built: { status: 501, retry: false, message: "WebDriver BiDi is not built yet" },
-  destination_failed: { status: 502, retry: true, message: "The destination could not be reached, or gave no whole answer" },
+  destination_failed: {
+    status: 502,
+    retry: true,
+    message: "The destination could not be reached, or gave no whole answer",
+  },
   node_unreachable: { status: 502, retry: true, message: "The browser's node cannot be reached" },
   unavailable: { status: 503, retry: true, message: "The service cannot answer now" },
   store_unavailable: { status: 503, retry: true, message: "The store cannot be reached" },
@@ -62,7 +123,9 @@ export const errors = {
 
 export type ErrorCode = keyof typeof errors;
 
-/** One of several faults (interface.md 2.1, ErrorDetail). Its code is `invalid_input`, or one of the table. */
+/**
+ * One of several faults (interface.md 2.1, ErrorDetail). Its code is `invalid_input`, or one of the table.
+ */
 export interface Detail {
   readonly code: string;
   readonly message: string;
@@ -93,7 +156,10 @@ export const done = <Value>(value: Value): Done<Value> => ({ kind: "done", value
 
 /** A broken promise with a code of the table: thrown, answered as that code. */
 export class RemudaError extends Error {
-  constructor(readonly code: ErrorCode, options: { message?: string; cause?: unknown } = {}) {
+  constructor(
+    readonly code: ErrorCode,
+    options: { message?: string; cause?: unknown } = {},
+  ) {
     super(options.message ?? errors[code].message, { cause: options.cause });
     this.name = "RemudaError";
   }

@@ -2,7 +2,10 @@ import { type Clock, type Millis, systemClock } from "./clock.js";
 
 /** So that others are served within a few of these. */
 const turnMs: Millis = 0.5;
-/** What all whose turn was over get together in one round of the event loop; whoever has just come is served besides. */
+/**
+ * What all whose turn was over get together in one round of the event loop; whoever has just come is served
+ * besides.
+ */
 const roundMs: Millis = 1;
 /** How much somebody may use at once after a while of less; then so much of each millisecond. */
 const burstMs: Millis = 100;
@@ -16,9 +19,10 @@ interface Waiting {
 }
 
 /**
- * How much of one round of the event loop somebody has used: the clients of one lease, or one browser's pipe. When that is
- * enough the rest waits, in the order in which it came, until the turn comes again. Whoever uses it all the time has a quarter
- * of the event loop, so that it leaves processor time to others also where nobody else waits.
+ * How much of one round of the event loop somebody has used: the clients of one lease, or one browser's pipe.
+ * When that is enough the rest waits, in the order in which it came, until the turn comes again. Whoever uses
+ * it all the time has a quarter of the event loop, so that it leaves processor time to others also where
+ * nobody else waits.
  */
 export class FairTurn {
   readonly #waiting: Waiting[] = [];
@@ -26,7 +30,10 @@ export class FairTurn {
   #creditMs: Millis = burstMs;
   #creditAt: Millis;
 
-  constructor(private readonly turns: Pick<FairTurns, "used" | "queue">, private readonly clock: Pick<Clock, "monotonic">) {
+  constructor(
+    private readonly turns: Pick<FairTurns, "used" | "queue">,
+    private readonly clock: Pick<Clock, "monotonic">,
+  ) {
     this.#creditAt = clock.monotonic();
   }
 
@@ -91,7 +98,10 @@ export class FairTurn {
   }
 }
 
-/** Whoever waits is served one after the other, as many in a round of the event loop as it has room for, and one at least. */
+/**
+ * Whoever waits is served one after the other, as many in a round of the event loop as it has room for, and
+ * one at least.
+ */
 export class FairTurns {
   readonly #queue = new Set<FairTurn>();
   #used = new Set<FairTurn>();

@@ -3,7 +3,10 @@ import { randomFillSync } from "node:crypto";
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };
 
-/** Everything that belongs together in Redis: one pool, or the on-demand sessions of a project. 12 lower-case alphanumerics. */
+/**
+ * Everything that belongs together in Redis: one pool, or the on-demand sessions of a project. 12 lower-case
+ * alphanumerics.
+ */
 export type Partition = Branded<"Partition">;
 /** 24 lower-case alphanumerics; the first 12 are its partition. */
 export type PoolId = Branded<"PoolId">;
@@ -14,7 +17,10 @@ export type NodeId = Branded<"NodeId">;
 export type ControlId = Branded<"ControlId">;
 /** One per HTTP request or unit of background work; a script answers a repeat of it with its first answer. */
 export type RequestId = Branded<"RequestId">;
-/** Names one attempt at launching, resetting or retiring a browser; a job whose claim is not the record's does nothing. */
+/**
+ * Names one attempt at launching, resetting or retiring a browser; a job whose claim is not the record's does
+ * nothing.
+ */
 export type ClaimId = Branded<"ClaimId">;
 export type ProjectId = Branded<"ProjectId">;
 /** 24 lower-case alphanumerics, like those of the other named things. */
@@ -57,7 +63,8 @@ export const defaultProject = "default" as ProjectId;
 export const onDemandPartition = "0".repeat(partitionLength) as Partition;
 
 export const newPoolId = (): PoolId => randomText(idLength) as PoolId;
-export const newBrowserId = (partition: Partition): BrowserId => (partition + randomText(idLength - partitionLength)) as BrowserId;
+export const newBrowserId = (partition: Partition): BrowserId =>
+  (partition + randomText(idLength - partitionLength)) as BrowserId;
 export const newLeaseId = (): LeaseId => randomText(idLength) as LeaseId;
 export const newNodeId = (): NodeId => randomText(partitionLength) as NodeId;
 export const newControlId = (): ControlId => randomText(partitionLength) as ControlId;
@@ -70,13 +77,19 @@ export const newClaimId = (): ClaimId => randomText(partitionLength) as ClaimId;
 export const partitionOf = (id: PoolId | BrowserId): Partition => id.slice(0, partitionLength) as Partition;
 
 const isId = (text: string): boolean => /^[0-9a-z]{24}$/.test(text);
-export const findBrowserId = (text: string): BrowserId | undefined => (isId(text) ? (text as BrowserId) : undefined);
+export const findBrowserId = (text: string): BrowserId | undefined =>
+  isId(text) ? (text as BrowserId) : undefined;
 export const findPoolId = (text: string): PoolId | undefined => (isId(text) ? (text as PoolId) : undefined);
-export const findProxyId = (text: string): ProxyId | undefined => (isId(text) ? (text as ProxyId) : undefined);
-export const findExtensionId = (text: string): ExtensionId | undefined => (isId(text) ? (text as ExtensionId) : undefined);
-export const findProfileId = (text: string): ProfileId | undefined => (isId(text) ? (text as ProfileId) : undefined);
-export const findDigest = (text: string): Digest | undefined => (/^[0-9a-f]{64}$/.test(text) ? (text as Digest) : undefined);
-export const findLeaseId = (text: string): LeaseId | undefined => (isId(text) ? (text as LeaseId) : undefined);
+export const findProxyId = (text: string): ProxyId | undefined =>
+  isId(text) ? (text as ProxyId) : undefined;
+export const findExtensionId = (text: string): ExtensionId | undefined =>
+  isId(text) ? (text as ExtensionId) : undefined;
+export const findProfileId = (text: string): ProfileId | undefined =>
+  isId(text) ? (text as ProfileId) : undefined;
+export const findDigest = (text: string): Digest | undefined =>
+  /^[0-9a-f]{64}$/.test(text) ? (text as Digest) : undefined;
+export const findLeaseId = (text: string): LeaseId | undefined =>
+  isId(text) ? (text as LeaseId) : undefined;
 /** A node names itself by configuration or at random; the name becomes part of keys, queues and channels. */
 export const findNodeId = (text: string): NodeId | undefined =>
   /^[0-9a-z-]{1,63}$/.test(text) ? (text as NodeId) : undefined;

@@ -1,4 +1,7 @@
-/** What code that reports needs of a logger: fields first, one fixed message in the past tense. pino satisfies it. */
+/**
+ * What code that reports needs of a logger: fields first, one fixed message in the past tense. pino satisfies
+ * it.
+ */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

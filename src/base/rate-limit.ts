@@ -10,7 +10,9 @@ interface RateLimitParts {
 
 const windowMs = 1000;
 
-/** Admits so many events of each key in a second and counts the others. Keys are forgotten with their second. */
+/**
+ * Admits so many events of each key in a second and counts the others. Keys are forgotten with their second.
+ */
 export class RateLimit {
   #counts = new Map<string, number>();
   #cancel: (() => void) | undefined;

@@ -7,15 +7,18 @@ interface Stop {
 }
 
 /**
- * What was started, to be stopped newest first: once, each within a limit, past failures, all failures reported.
- * A second `run` waits for the first.
+ * What was started, to be stopped newest first: once, each within a limit, past failures, all failures
+ * reported. A second `run` waits for the first.
  */
 export class Stops {
   readonly #stops: Stop[] = [];
   #failed: readonly Stop[] = [];
   #running: Promise<void> | undefined;
 
-  constructor(private readonly clock: Clock, private readonly limitMs: Millis) {}
+  constructor(
+    private readonly clock: Clock,
+    private readonly limitMs: Millis,
+  ) {}
 
   add(name: string, run: Stop["run"]): void {
     this.#stops.push({ name, run });
@@ -39,13 +42,18 @@ export class Stops {
     const failed: Stop[] = [];
     for (const stop of stops) {
       try {
-        await within(this.clock, { what: `stopping ${stop.name}`, limitMs: this.limitMs }, Promise.resolve(stop.run()));
+        await within(
+          this.clock,
+          { what: `stopping ${stop.name}`, limitMs: this.limitMs },
+          Promise.resolve(stop.run()),
+        );
       } catch (error) {
         failures.push(new Error(`${stop.name} did not stop`, { cause: error }));
         failed.push(stop);
       }
     }
     this.#failed = failed;
-    if (failures.length > 0) throw new AggregateError(failures, failures.map((failure) => failure.message).join("; "));
+    if (failures.length > 0)
+      throw new AggregateError(failures, failures.map((failure) => failure.message).join("; "));
   }
 }

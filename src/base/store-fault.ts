@@ -6,14 +6,38 @@ import { RemudaError } from "./errors.js";
  * (redis.io, Redis serialization protocol, "Simple errors").
  */
 const troubles: ReadonlySet<string> = new Set([
-  "READONLY", "LOADING", "MISCONF", "OOM", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "BUSY", "UNBLOCKED", "EXECABORT",
+  "READONLY",
+  "LOADING",
+  "MISCONF",
+  "OOM",
+  "CLUSTERDOWN",
+  "TRYAGAIN",
+  "MASTERDOWN",
+  "NOREPLICAS",
+  "BUSY",
+  "UNBLOCKED",
+  "EXECABORT",
 ]);
 
-/** What JavaScript and we ourselves throw at mistakes of ours: those are no fault of a store, and are not to look like one. */
-const mistakes: readonly (abstract new (...given: never) => Error)[] =
-  [TypeError, RangeError, ReferenceError, SyntaxError, URIError, EvalError, AssertionError, RemudaError];
+/**
+ * What JavaScript and we ourselves throw at mistakes of ours: those are no fault of a store, and are not to
+ * look like one.
+ */
+const mistakes: readonly (abstract new (...given: never) => Error)[] = [
+  TypeError,
+  RangeError,
+  ReferenceError,
+  SyntaxError,
+  URIError,
+  EvalError,
+  AssertionError,
+  RemudaError,
+];
 
-/** Redis's own refusals come as `ReplyError`; all else that its clients throw, but for mistakes, is the connection's fault. */
+/**
+ * Redis's own refusals come as `ReplyError`; all else that its clients throw, but for mistakes, is the
+ * connection's fault.
+ */
 export const isConnectionFault = (error: unknown): boolean =>
   error instanceof Error && !isRefusal(error) && !mistakes.some((kind) => error instanceof kind);
 
@@ -29,6 +53,11 @@ export function refusalWord(error: unknown): string {
   return withinScript.exec(message)?.[1] ?? message.split(" ", 1)[0] ?? "";
 }
 
-/** Trouble of the store becomes `store_unavailable`, so that whoever asked comes back; anything else stays what it is. */
+/**
+ * Trouble of the store becomes `store_unavailable`, so that whoever asked comes back; anything else stays
+ * what it is.
+ */
 export const storeFault = (error: unknown): unknown =>
-  isConnectionFault(error) || troubles.has(refusalWord(error)) ? new RemudaError("store_unavailable", { cause: error }) : error;
+  isConnectionFault(error) || troubles.has(refusalWord(error))
+    ? new RemudaError("store_unavailable", { cause: error })
+    : error;

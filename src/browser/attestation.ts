@@ -7,7 +7,9 @@ import type { Cdp } from "./cdp/cdp.js";
 export interface AttestationParts {
   /** The counts of the browser's egress: how often each rule has denied. */
   usage(): { readonly denied: Readonly<Record<string, number | undefined>> };
-  /** A URL that the present rules deny. `metadataUrl` unless given; to be given where that is named as open. */
+  /**
+   * A URL that the present rules deny. `metadataUrl` unless given; to be given where that is named as open.
+   */
   readonly denied?: string;
   /** A URL that the present rules allow and the operator says is there; any answer of its server will do. */
   readonly allowed?: string;
@@ -47,39 +49,57 @@ export class NotAttested extends Error {
 /** A link-local address, which Chromium sends past its proxy unless told otherwise. */
 export const metadataUrl = "http://169.254.169.254/";
 
-/** Chromium breaks off whatever it loads when the machine's addresses change, as where containers come and go. */
+/**
+ * Chromium breaks off whatever it loads when the machine's addresses change, as where containers come and go.
+ */
 const networkChanged = "net::ERR_NETWORK_CHANGED";
 const mostTries = 3;
 
 /**
- * Proves from inside a browser that it is held by its egress. A page's network stack is asked, all at once, for a
- * destination that is denied and for one on the machine's loopback that is never open (`Canary`): each has to come back
- * with the egress's own refusal, the egress has to have counted them, and the canary must not have been touched. These
- * are the two kinds of address Chromium would dial itself. In the namespace tier its process has to be in that namespace.
- *
- * The requests are `Network.loadNetworkResource`: they leave no history, cache, cookie or target behind. Throws
- * `NotAttested`, or what stopped the question (`TimeLimitReached`, `PipeClosed`).
+ * Proves from inside a browser that it is held by its egress. A page's network stack is asked, all at once,
+ * for a destination that is denied and for one on the machine's loopback that is never open (`Canary`): each
+ * has to come back with the egress's own refusal, the egress has to have counted them, and the canary must
+ * not have been touched. These are the two kinds of address Chromium would dial itself. In the namespace tier
+ * its process has to be in that namespace.
+ * The requests are `Network.loadNetworkResource`: they leave no history, cache, cookie or target behind.
+ * Throws `NotAttested`, or what stopped the question (`TimeLimitReached`, `PipeClosed`).
  */
-export async function attest(attested: AttestedBrowser, asking: AttestationParts, limitMs: Millis): Promise<Attestation> {
+export async function attest(
+  attested: AttestedBrowser,
+  asking: AttestationParts,
+  limitMs: Millis,
+): Promise<Attestation> {
   const { cdp, clock, page, canary } = attested;
   await checkNamespace(attested);
-  const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true }, { limitMs });
+  const { sessionId: session } = await cdp.send(
+    "Target.attachToTarget",
+    { targetId: page, flatten: true },
+    { limitMs },
+  );
   const canaryPath = canary.openPath();
   const load = async (url: string, tries = mostTries): Promise<Answer> => {
     const options = { disableCache: true, includeCredentials: false };
-    const { resource } = await cdp.send("Network.loadNetworkResource", { frameId: page, url, options }, { session, limitMs });
+    const { resource } = await cdp.send(
+      "Network.loadNetworkResource",
+      { frameId: page, url, options },
+      { session, limitMs },
+    );
     return resource.netErrorName === networkChanged && tries > 1 ? await load(url, tries - 1) : resource;
   };
   try {
     const before = denials(asking);
     const closed = [asking.denied ?? metadataUrl, canaryPath.url];
     const answers = Promise.all(closed.map((url) => load(url)));
-    const [refusals, reached] = await Promise.all([answers, asking.allowed === undefined ? undefined : load(asking.allowed)]);
+    const [refusals, reached] = await Promise.all([
+      answers,
+      asking.allowed === undefined ? undefined : load(asking.allowed),
+    ]);
     if (canaryPath.wasTouched()) throw new NotAttested("a request went past it");
     const other = refusals.find((answer) => !isDenied(answer));
     if (other) throw new NotAttested(`what it has to deny was answered otherwise: ${textOf(other)}`);
     if (denials(asking) - before < closed.length) throw new NotAttested("it did not see what was denied");
-    if (reached && !isReached(reached)) throw new NotAttested(`what it has to allow was not reached: ${textOf(reached)}`);
+    if (reached && !isReached(reached))
+      throw new NotAttested(`what it has to allow was not reached: ${textOf(reached)}`);
     return { at: new Date(clock.now()).toISOString(), denied: true, ...(reached && { allowed: true }) };
   } finally {
     canaryPath.leave();
@@ -103,10 +123,13 @@ async function checkNamespace({ pid, namespace }: AttestedBrowser): Promise<void
 const denials = (asking: AttestationParts): number =>
   Object.values(asking.usage().denied).reduce<number>((sum, count) => sum + (count ?? 0), 0);
 
-const isDenied = (answer: Answer): boolean => answer.httpStatusCode === 403 && egressHeader(answer) === "denied";
-const isReached = (answer: Answer): boolean => answer.httpStatusCode !== undefined && egressHeader(answer) === undefined;
+const isDenied = (answer: Answer): boolean =>
+  answer.httpStatusCode === 403 && egressHeader(answer) === "denied";
+const isReached = (answer: Answer): boolean =>
+  answer.httpStatusCode !== undefined && egressHeader(answer) === undefined;
 
-const textOf = ({ httpStatusCode, netErrorName }: Answer): string => `${httpStatusCode ?? netErrorName ?? "no answer"}`;
+const textOf = ({ httpStatusCode, netErrorName }: Answer): string =>
+  `${httpStatusCode ?? netErrorName ?? "no answer"}`;
 
 /** The header by which an egress tells its own answers from those of servers. */
 function egressHeader({ headers = {} }: Answer): unknown {

@@ -12,8 +12,9 @@ export interface CanaryPath {
 }
 
 /**
- * A server on the machine's loopback that no browser may ever reach: one that asks for a path of it has gone past its
- * proxy. Its port has to be among those of Remuda itself, which every proxy denies whatever the rules say.
+ * A server on the machine's loopback that no browser may ever reach: one that asks for a path of it has gone
+ * past its proxy. Its port has to be among those of Remuda itself, which every proxy denies whatever the
+ * rules say.
  */
 export interface Canary {
   readonly port: number;

@@ -23,7 +23,10 @@ export interface LaunchSpec {
   readonly policy?: Readonly<Record<string, unknown>>;
   /** Puts into its directories what it is made of, before Chromium starts. */
   readonly furnish?: FillWorkspace;
-  /** It ends with its first holder: nobody will ask whether it is again as it was after its launch, so that is not looked at. */
+  /**
+   * It ends with its first holder: nobody will ask whether it is again as it was after its launch, so that is
+   * not looked at.
+   */
   readonly isForOne?: true;
   /** Its one way out. Absent in tests and benches only: then nothing is closed to it. */
   readonly egress?: BrowserProxy;
@@ -36,8 +39,8 @@ export interface StartDirectories {
   readonly signal: AbortSignal;
 }
 /**
- * Fills the profile's directory, where it starts from a state, and says which extensions lie below `directories.extensions`,
- * in load order. Throws, with a text for people, where it cannot.
+ * Fills the profile's directory, where it starts from a state, and says which extensions lie below
+ * `directories.extensions`, in load order. Throws, with a text for people, where it cannot.
  */
 export type FillWorkspace = (room: StartDirectories) => Promise<readonly ExtensionDirectory[]>;
 
@@ -48,15 +51,18 @@ export interface ExtensionDirectory {
 }
 
 /**
- * What became of extensions that a running browser was given: loaded all; or none, because Chromium refuses one in its own
- * words; or none, and only a restart can tell (`why`).
+ * What became of extensions that a running browser was given: loaded all; or none, because Chromium refuses
+ * one in its own words; or none, and only a restart can tell (`why`).
  */
 export type Loading =
   | { readonly kind: "loaded" }
   | { readonly kind: "refused"; readonly name: string; readonly message: string }
   | { readonly kind: "needs-restart"; readonly why: string };
 
-/** What a browser leaves that has ended and will be started again, or saved: its directories and its uid are still its own. */
+/**
+ * What a browser leaves that has ended and will be started again, or saved: its directories and its uid are
+ * still its own.
+ */
 export interface KeptWorkspace {
   readonly directories: Directories;
   readonly uid: number | null;
@@ -99,7 +105,10 @@ export interface Directories {
   readonly authority: string;
 }
 
-/** What in fact isolates a browser here, reported in logs and in the browser's record. docs/isolation.md explains it. */
+/**
+ * What in fact isolates a browser here, reported in logs and in the browser's record. docs/isolation.md
+ * explains it.
+ */
 export interface Isolation {
   readonly rung: RungName;
   /** Whose files it may see: `own` has a private root, `host` all that its uid may read. */
@@ -110,7 +119,10 @@ export interface Isolation {
   /** The uid of its own, or null where the daemon may not give one. */
   readonly uid: number | null;
   readonly limits: LimitsInForce;
-  /** What holds it to its proxy: a network namespace of its own, or switches, policy and the gateway's gate. `none`: launched without egress. */
+  /**
+   * What holds it to its proxy: a network namespace of its own, or switches, policy and the gateway's gate.
+   * `none`: launched without egress.
+   */
   readonly network: "namespace" | "proxy" | "none";
 }
 
@@ -128,29 +140,48 @@ export interface Chromium {
   readonly pipe: Pipe;
   readonly directories: Directories;
   readonly isolation: Isolation;
-  /** The proof that its egress holds it, of the launch or of the last `attest`; absent where none was asked for. */
+  /**
+   * The proof that its egress holds it, of the launch or of the last `attest`; absent where none was asked
+   * for.
+   */
   readonly attestation: Attestation | undefined;
   /** `Browser.getVersion`, kept from the launch. */
-  readonly version: { readonly product: string; readonly protocolVersion: string; readonly userAgent: string };
+  readonly version: {
+    readonly product: string;
+    readonly protocolVersion: string;
+    readonly userAgent: string;
+  };
   /** Settles when the main process has ended, for whatever reason. Never rejects. */
   readonly exited: Promise<Exit>;
   /** A CDP round trip on the held pipe; throws when there is no answer within the limit. */
   probe(limitMs: Millis): Promise<void>;
-  /** Proves once more that its egress holds it, as after a change of its rules. Throws `NotAttested`: it must not be handed out then. */
+  /**
+   * Proves once more that its egress holds it, as after a change of its rules. Throws `NotAttested`: it must
+   * not be handed out then.
+   */
   attest(asking: AttestationParts, limitMs: Millis): Promise<Attestation>;
   /** Brings the browser back to its state after launch; says what still differs (empty when clean). */
   reset(limitMs: Millis): Promise<{ readonly differences: readonly string[] }>;
   /** Navigates the first page. Fire and forget: resolves when the command was sent. */
   navigate(url: string): Promise<void>;
-  /** Gives the oldest page another viewport. Throws for a headful browser beyond what its display can become (2560 × 1440, or its first size). */
+  /**
+   * Gives the oldest page another viewport. Throws for a headful browser beyond what its display can become
+   * (2560 × 1440, or its first size).
+   */
   resize(viewport: { readonly width: number; readonly height: number }): Promise<void>;
   /** Loaded ones, in load order. */
   readonly extensions: readonly ExtensionDirectory[];
   /** Loads all of them or none, while clients and pages go on; a page has them from its next navigation. */
   load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading>;
-  /** Asks Chromium to exit, kills what has not ended within the limit, and keeps its directories; to be launched again with `adopt`, or discarded. */
+  /**
+   * Asks Chromium to exit, kills what has not ended within the limit, and keeps its directories; to be
+   * launched again with `adopt`, or discarded.
+   */
   stopAndKeep(limitMs: Millis): Promise<KeptWorkspace>;
-  /** Asks Chromium to exit, kills what has not ended within the limit, and clears up. Resolves when nothing is left. */
+  /**
+   * Asks Chromium to exit, kills what has not ended within the limit, and clears up. Resolves when nothing is
+   * left.
+   */
   close(limitMs: Millis): Promise<void>;
   /** Ends all its processes at once and clears up. Resolves when nothing is left. */
   kill(): Promise<void>;

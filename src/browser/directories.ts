@@ -11,8 +11,9 @@ export const newWorkspaceName = (): string => `b-${randomBytes(6).toString("hex"
 export const isWorkspaceName = (name: string): boolean => /^b-[0-9a-f]{12}$/.test(name);
 
 /**
- * The directories of one browser under `scratch`. `root` is the browser's HOME, and `downloads` the place Chromium
- * itself would choose under it, so that a download lands there also when no CDP command names a place.
+ * The directories of one browser under `scratch`. `root` is the browser's HOME, and `downloads` the place
+ * Chromium itself would choose under it, so that a download lands there also when no CDP command names a
+ * place.
  */
 export function directoriesOf(scratch: string, name: string): Directories {
   const root = join(scratch, name);
@@ -33,16 +34,20 @@ export function directoriesOf(scratch: string, name: string): Directories {
 }
 
 /**
- * Sticky, and of the browser's group: it may put into its root what it likes, and neither remove nor rename what is ours there,
- * which we use by its path while the browser runs.
+ * Sticky, and of the browser's group: it may put into its root what it likes, and neither remove nor rename
+ * what is ours there, which we use by its path while the browser runs.
  */
 const rootMode = 0o1770;
 
 /**
- * Makes them, for the browser alone. `uid` null leaves them ours; root and extensions are ours in any case, and the browser
- * may write into the one and read the other.
+ * Makes them, for the browser alone. `uid` null leaves them ours; root and extensions are ours in any case,
+ * and the browser may write into the one and read the other.
  */
-export async function makeDirectories(directories: Directories, uid: number | null, sizedScratch?: SizedScratch): Promise<void> {
+export async function makeDirectories(
+  directories: Directories,
+  uid: number | null,
+  sizedScratch?: SizedScratch,
+): Promise<void> {
   const { root, extensions: _, authority: __, ...inner } = directories;
   await makeRoot(root, uid, sizedScratch);
   await makeExtensionDirectory(directories);
@@ -71,7 +76,9 @@ export async function makeOwned(path: string, uid: number | null): Promise<void>
 export const removeDirectory = (path: string): Promise<void> =>
   rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
 
-/** Where the root is a file system of its own it goes whole, which costs less than to remove what is in it. */
+/**
+ * Where the root is a file system of its own it goes whole, which costs less than to remove what is in it.
+ */
 export async function removeRoot(path: string, sizedScratch?: SizedScratch): Promise<void> {
   await sizedScratch?.unmount(path);
   await removeDirectory(path);
@@ -82,8 +89,9 @@ const mostDepth = 64;
 const mostTries = 5;
 
 /**
- * Empties a directory in which its browser may go on writing: each is held open and its entries are named below that, so
- * that nothing is removed through a link that takes the place of a directory just then. What is written meanwhile may stay.
+ * Empties a directory in which its browser may go on writing: each is held open and its entries are named
+ * below that, so that nothing is removed through a link that takes the place of a directory just then. What
+ * is written meanwhile may stay.
  */
 export const emptyDirectory = (path: string): Promise<void> => emptyAt(path, 0);
 
@@ -95,7 +103,9 @@ export async function removeTree(path: string): Promise<void> {
 
 async function emptyAt(path: string, depth: number): Promise<void> {
   if (depth > mostDepth) throw new Error("directories lie too deep in each other");
-  const held = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW).catch(() => undefined);
+  const held = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW).catch(
+    () => undefined,
+  );
   if (held === undefined) return;
   try {
     const at = process.platform === "linux" ? `/proc/self/fd/${held.fd}` : path;
@@ -105,16 +115,23 @@ async function emptyAt(path: string, depth: number): Promise<void> {
   }
 }
 
-const isOneOf = (error: unknown, ...codes: readonly string[]): boolean => error instanceof Error && "code" in error && codes.includes(`${error.code}`);
+const isOneOf = (error: unknown, ...codes: readonly string[]): boolean =>
+  error instanceof Error && "code" in error && codes.includes(`${error.code}`);
 
 /** False where it is a directory that is still written into. */
 async function removeAt(path: string, depth: number): Promise<boolean> {
   // A directory is told as EISDIR, elsewhere than on Linux as EPERM.
-  const isDirectory = await unlink(path).then(() => false, (error: unknown) => !isOneOf(error, "ENOENT"));
+  const isDirectory = await unlink(path).then(
+    () => false,
+    (error: unknown) => !isOneOf(error, "ENOENT"),
+  );
   if (!isDirectory) return true;
   await emptyAt(path, depth);
-  return await rmdir(path).then(() => true, (error: unknown) => {
-    if (!isOneOf(error, "ENOTEMPTY", "ENOENT", "ENOTDIR")) throw error;
-    return isOneOf(error, "ENOENT");
-  });
+  return await rmdir(path).then(
+    () => true,
+    (error: unknown) => {
+      if (!isOneOf(error, "ENOTEMPTY", "ENOENT", "ENOTDIR")) throw error;
+      return isOneOf(error, "ENOENT");
+    },
+  );
 }

@@ -3,8 +3,9 @@ import { access } from "node:fs/promises";
 import type { Engine } from "./chromium.js";
 
 /**
- * Where the real binaries lie. A distribution's wrapper (`/usr/bin/chromium`) is never one of them: it adds switches of
- * its own (`--disable-extensions-except`, API keys) and a shell between us and the process (chromium.md 1).
+ * Where the real binaries lie. A distribution's wrapper (`/usr/bin/chromium`) is never one of them: it adds
+ * switches of its own (`--disable-extensions-except`, API keys) and a shell between us and the process
+ * (chromium.md 1).
  */
 const places: Record<Engine, readonly string[]> = {
   chromium: [
@@ -23,7 +24,9 @@ const places: Record<Engine, readonly string[]> = {
   ],
 };
 
-/** The binary of an engine: the one named by configuration if it may be executed, else the first one found. */
+/**
+ * The binary of an engine: the one named by configuration if it may be executed, else the first one found.
+ */
 export async function findExecutable(engine: Engine, override?: string): Promise<string | undefined> {
   for (const place of override === undefined ? places[engine] : [override]) {
     if (await isExecutable(place)) return place;
@@ -41,4 +44,7 @@ export async function findTool(name: string): Promise<string | undefined> {
 }
 
 const isExecutable = (path: string): Promise<boolean> =>
-  access(path, constants.X_OK).then(() => true, () => false);
+  access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );

@@ -32,7 +32,9 @@ export interface HostSettings {
   readonly limits?: BrowserLimits;
   /** False leaves cgroups alone, though they were granted; true where it is not given. */
   readonly usesCgroups?: boolean;
-  /** False leaves browsers' directories in the scratch directory's file system; true where it is not given. */
+  /**
+   * False leaves browsers' directories in the scratch directory's file system; true where it is not given.
+   */
   readonly usesMounts?: boolean;
   /** Unfinished messages of all browsers may hold so much; no limit where it is not given. */
   readonly maxReceivedBytes?: number;
@@ -91,54 +93,91 @@ export async function openHost(settings: HostSettings, { clock, log }: Opening):
     return { ...host, close: () => stops.run().finally(() => removeScratch(settings.scratchDirectory)) };
   } catch (error) {
     // The scratch directory stays: what an earlier daemon has left in it is still to be swept.
-    await stops.run().catch((failure: unknown) => log.warn({ error: textOf(failure) }, "browser host did not close"));
+    await stops
+      .run()
+      .catch((failure: unknown) => log.warn({ error: textOf(failure) }, "browser host did not close"));
     throw error;
   }
 }
 
 const removeScratch = (path: string): Promise<void> => rm(path, { recursive: true, force: true });
 
-async function examine(settings: HostSettings, { clock, log }: Opening, stops: Stops): Promise<Omit<BrowserHost, "close">> {
+async function examine(
+  settings: HostSettings,
+  { clock, log }: Opening,
+  stops: Stops,
+): Promise<Omit<BrowserHost, "close">> {
   const installed = await findInstalled(settings);
   const uids = await findUids(settings.uidBase ?? defaultUidBase, log);
   if (uids) stops.add("uids", () => uids.close());
-  const cgroups = settings.usesCgroups === false ? undefined : await findCgroups(cgroupNameOf(settings.scratchDirectory));
+  const cgroups =
+    settings.usesCgroups === false ? undefined : await findCgroups(cgroupNameOf(settings.scratchDirectory));
   if (cgroups) {
     stops.add("cgroups", () => cgroups.close());
     await rememberTops(settings.scratchDirectory, cgroups.tops);
   }
   const limits = settings.limits ?? usualLimits;
   if (cgroups) stops.add("yielding", startYielding(cgroups, limits, { clock, log }));
-  const sizedScratch = settings.usesMounts === false ? undefined : await findSizedScratch(settings.scratchDirectory, limits);
+  const sizedScratch =
+    settings.usesMounts === false ? undefined : await findSizedScratch(settings.scratchDirectory, limits);
   const configuration = configurationOf(installed.executables.chromium ?? "");
   const machinePolicies = await findMachinePolicies(configuration);
   const ladder = await findLadder(settings, { installed, uids, configuration }, log);
   const canary = await openCanary();
   stops.add("canary", () => canary.close());
-  if (uids) stops.add("census", clock.every(censusPeriodMs, () => void census({ clock, log, uids })));
+  if (uids)
+    stops.add(
+      "census",
+      clock.every(censusPeriodMs, () => void census({ clock, log, uids })),
+    );
   tellIsolation(ladder, { log, cgroups, sizedScratch, ownUids: uids !== undefined });
-  const received = new Budget({ browserBytes: longestFrameBytes, daemonBytes: settings.maxReceivedBytes ?? Number.MAX_SAFE_INTEGER });
+  const received = new Budget({
+    browserBytes: longestFrameBytes,
+    daemonBytes: settings.maxReceivedBytes ?? Number.MAX_SAFE_INTEGER,
+  });
   return {
-    ...settings, ...installed, limits, received, ...isolationOf(ladder), machinePolicies, canary, findMajorVersion: makeFindMajorVersion(),
-    clock, log, ...(uids && { uids }), ...(cgroups && { cgroups }), ...(sizedScratch && { sizedScratch }),
+    ...settings,
+    ...installed,
+    limits,
+    received,
+    ...isolationOf(ladder),
+    machinePolicies,
+    canary,
+    findMajorVersion: makeFindMajorVersion(),
+    clock,
+    log,
+    ...(uids && { uids }),
+    ...(cgroups && { cgroups }),
+    ...(sizedScratch && { sizedScratch }),
   };
 }
 
 /** Between two looks at who is busy. */
 const yieldPeriodMs: Millis = 200;
 
-function startYielding({ yielding }: DaemonCgroup, { busyCpuPercent }: BrowserLimits, { clock, log }: Opening): () => void {
+function startYielding(
+  { yielding }: DaemonCgroup,
+  { busyCpuPercent }: BrowserLimits,
+  { clock, log }: Opening,
+): () => void {
   if (busyCpuPercent === null) return () => {};
-  if (yielding) return clock.every(yieldPeriodMs, () => void yielding.look(clock.monotonic(), busyCpuPercent));
+  if (yielding)
+    return clock.every(yieldPeriodMs, () => void yielding.look(clock.monotonic(), busyCpuPercent));
   log.warn({}, "busy browsers are not put behind others: the kernel does not let them");
   return () => {};
 }
 
-/** Undefined where the daemon may not give uids: elsewhere than on Linux, without root, or as root of a namespace without them. */
+/**
+ * Undefined where the daemon may not give uids: elsewhere than on Linux, without root, or as root of a
+ * namespace without them.
+ */
 async function findUids(base: number, log: Log): Promise<Uids | undefined> {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return undefined;
   if (await areUidsMapped(base)) return await openUids(base);
-  log.warn({ base }, "uids from node.uid_base on are not mapped into this user namespace; browsers have the daemon's");
+  log.warn(
+    { base },
+    "uids from node.uid_base on are not mapped into this user namespace; browsers have the daemon's",
+  );
   return undefined;
 }
 
@@ -154,14 +193,20 @@ interface Told extends Pick<BrowserHost, "log"> {
 function tellIsolation(ladder: Ladder, facts: Told): void {
   const { log, cgroups, sizedScratch, ownUids } = facts;
   const holds = { cgroups: cgroups?.holds, hasSizedScratch: sizedScratch !== undefined, ownUids };
-  if (ladder.kind === "refused") return log.error({ ...holds, why: ladder.why }, "no isolation that is allowed holds; nothing is launched");
+  if (ladder.kind === "refused")
+    return log.error(
+      { ...holds, why: ladder.why },
+      "no isolation that is allowed holds; nothing is launched",
+    );
   const { rung, sandbox } = ladder.walls;
   log.info({ ...holds, rung, sandbox }, "browser host examined");
   if (!hasPrivateRoot(rung)) log.warn({ rung }, "browsers see the host's files: one tenant only");
 }
 
 const census = (host: Pick<BrowserHost, "clock" | "log"> & { uids: Uids }): Promise<void> =>
-  killStrayProcesses(host).catch((error: unknown) => host.log.error({ error: textOf(error) }, "processes without a browser stay"));
+  killStrayProcesses(host).catch((error: unknown) =>
+    host.log.error({ error: textOf(error) }, "processes without a browser stay"),
+  );
 
 interface Found {
   readonly installed: Installed;
@@ -170,19 +215,30 @@ interface Found {
 }
 
 /** What can be found out only by trying, with the uid a browser would have. */
-async function findLadder(settings: HostSettings, { installed, uids, configuration }: Found, log: Log): Promise<Ladder> {
+async function findLadder(
+  settings: HostSettings,
+  { installed, uids, configuration }: Found,
+  log: Log,
+): Promise<Ladder> {
   const { executables, tools, xvfb, prlimit } = installed;
   const uid = uids?.take() ?? null;
   // The machine's own policies come to a browser with ours; whatever else lies beside them is shown as it is.
   const entries = (await readdir(configuration).catch(() => [])).filter((name) => name !== "policies");
   try {
-    return await climb({
-      scratch: settings.scratchDirectory, required: settings.requireIsolation ?? defaultRequirement, tools, uid,
-      executables: Object.values(executables), policies: join(configuration, "policies"),
-      readable: [...entries.map((name) => join(configuration, name)), ...(settings.readablePaths ?? [])],
-      programs: prlimit === undefined ? [] : [prlimit.path],
-      ...(xvfb !== undefined && { xvfb }),
-    }, log);
+    return await climb(
+      {
+        scratch: settings.scratchDirectory,
+        required: settings.requireIsolation ?? defaultRequirement,
+        tools,
+        uid,
+        executables: Object.values(executables),
+        policies: join(configuration, "policies"),
+        readable: [...entries.map((name) => join(configuration, name)), ...(settings.readablePaths ?? [])],
+        programs: prlimit === undefined ? [] : [prlimit.path],
+        ...(xvfb !== undefined && { xvfb }),
+      },
+      log,
+    );
   } finally {
     if (uid !== null) uids?.give(uid);
   }
@@ -197,13 +253,18 @@ type Installed = Pick<BrowserHost, "executables" | "tools" | "xvfb" | "prlimit">
 
 async function findInstalled({ named = {} }: HostSettings): Promise<Installed> {
   const [chromium, shell, xvfb, bwrap, setpriv, nsenter, prlimit] = await Promise.all([
-    findExecutable("chromium", named.chromium), findExecutable("headless-shell", named["headless-shell"]),
-    findTool("Xvfb"), findTool("bwrap"), findTool("setpriv"), findTool("nsenter"),
+    findExecutable("chromium", named.chromium),
+    findExecutable("headless-shell", named["headless-shell"]),
+    findTool("Xvfb"),
+    findTool("bwrap"),
+    findTool("setpriv"),
+    findTool("nsenter"),
     findPrlimit(),
   ]);
   return {
     executables: { ...(chromium && { chromium }), ...(shell && { "headless-shell": shell }) },
     tools: { ...(bwrap && { bwrap }), ...(setpriv && { setpriv }), ...(nsenter && { nsenter }) },
-    ...(xvfb && { xvfb }), ...(prlimit && { prlimit }),
+    ...(xvfb && { xvfb }),
+    ...(prlimit && { prlimit }),
   };
 }

@@ -6,10 +6,23 @@ import type { KeptWorkspace } from "./chromium.js";
 import type { Workspace } from "./workspace.js";
 
 /** How far a launch has come; what fails it, fails it at one of these. */
-export type LaunchStage = "preparing" | "furnishing" | "display" | "spawn" | "answer" | "page" | "extensions" | "egress" | "ready";
+export type LaunchStage =
+  | "preparing"
+  | "furnishing"
+  | "display"
+  | "spawn"
+  | "answer"
+  | "page"
+  | "extensions"
+  | "egress"
+  | "ready";
 
 export class LaunchFailed extends Error {
-  constructor(readonly stage: LaunchStage, readonly lastLines: readonly string[], cause: unknown) {
+  constructor(
+    readonly stage: LaunchStage,
+    readonly lastLines: readonly string[],
+    cause: unknown,
+  ) {
     super(`Chromium failed to launch (${stage}): ${textOf(cause)}`, { cause });
     this.name = "LaunchFailed";
   }
@@ -19,7 +32,10 @@ export interface LaunchOptions {
   /** Gives the launch up; what it had made is removed before `launchChromium` throws. */
   readonly signal?: AbortSignal;
   readonly onStage?: (stage: LaunchStage) => void;
-  /** Starts again what has ended, in its directories and as its uid; where the launch fails, they stay the caller's. */
+  /**
+   * Starts again what has ended, in its directories and as its uid; where the launch fails, they stay the
+   * caller's.
+   */
   readonly adopt?: KeptWorkspace;
 }
 
@@ -33,7 +49,11 @@ export class LaunchAttempt {
   #owned: Workspace | undefined;
   #stage: LaunchStage = "preparing";
 
-  constructor(clock: Clock, limitMs: Millis, private readonly options: LaunchOptions) {
+  constructor(
+    clock: Clock,
+    limitMs: Millis,
+    private readonly options: LaunchOptions,
+  ) {
     this.stops = new Stops(clock, stopLimitMs);
     const cancel = clock.after(limitMs, () => this.halt(new TimeLimitReached("launching Chromium", limitMs)));
     const abort = (): void => this.halt(new Error("the launch was given up"));

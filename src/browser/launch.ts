@@ -52,10 +52,15 @@ interface Started {
 }
 
 /**
- * Starts one browser and waits until it has answered on its pipe, its first page is open and it has its extensions. Throws
- * `LaunchFailed` with the stage and the last lines Chromium wrote; then nothing of it is left but what was adopted.
+ * Starts one browser and waits until it has answered on its pipe, its first page is open and it has its
+ * extensions. Throws `LaunchFailed` with the stage and the last lines Chromium wrote; then nothing of it is
+ * left but what was adopted.
  */
-export async function launchChromium(spec: LaunchSpec, host: BrowserHost, options: LaunchOptions = {}): Promise<Chromium> {
+export async function launchChromium(
+  spec: LaunchSpec,
+  host: BrowserHost,
+  options: LaunchOptions = {},
+): Promise<Chromium> {
   const attempt = new LaunchAttempt(host.clock, host.launchLimitMs, options);
   let lastLines: () => readonly string[] = () => [];
   try {
@@ -66,7 +71,11 @@ export async function launchChromium(spec: LaunchSpec, host: BrowserHost, option
     const started = watch(child, { place, host, attempt, lastLines });
     return await greet(started, place, { host, attempt });
   } catch (error) {
-    await attempt.clear().catch((left: unknown) => host.log.error({ browser: spec.browser, left }, "failed launch not cleared up"));
+    await attempt
+      .clear()
+      .catch((left: unknown) =>
+        host.log.error({ browser: spec.browser, left }, "failed launch not cleared up"),
+      );
     throw new LaunchFailed(attempt.stage, lastLines(), error);
   } finally {
     attempt.finish();
@@ -78,21 +87,40 @@ async function prepare(spec: LaunchSpec, host: BrowserHost, attempt: LaunchAttem
   const executable = host.executables[spec.engine];
   if (executable === undefined) throw new Error(`no executable of ${spec.engine} is installed`);
   const { walls } = host;
-  if (walls === undefined) throw new Error(`no isolation that node.require_isolation allows holds here: ${host.refusal ?? ""}`);
+  if (walls === undefined)
+    throw new Error(`no isolation that node.require_isolation allows holds here: ${host.refusal ?? ""}`);
   const workspace = attempt.adopted ?? attempt.own(takeWorkspace(host));
   const { directories, uid } = workspace;
   const [made, grouped] = await Promise.allSettled([
-    Promise.all([attempt.adopted ? repairWorkspace(workspace) : makeWorkspace(workspace, spec, host), makeEtcFor(uid, host)]),
-    host.cgroups?.make(basename(directories.root), { memoryBytes: spec.memoryBytes, tasks: host.limits.maxTasks }),
+    Promise.all([
+      attempt.adopted ? repairWorkspace(workspace) : makeWorkspace(workspace, spec, host),
+      makeEtcFor(uid, host),
+    ]),
+    host.cgroups?.make(basename(directories.root), {
+      memoryBytes: spec.memoryBytes,
+      tasks: host.limits.maxTasks,
+    }),
   ]);
   if (grouped.status === "rejected") throw grouped.reason;
   const { value: cgroup } = grouped;
   if (cgroup) attempt.stops.add("cgroup", () => removeCgroup(cgroup, host.clock));
   if (made.status === "rejected") throw made.reason;
   const extensions = await withForced(await furnish(spec, workspace, attempt));
-  const withoutFiles = spec.engine === "chromium" ? await closeFiles(workspace, extensions) : new Set<string>();
-  if (spec.engine === "chromium") await givePolicy({ ...spec, forced: extensions.flatMap(({ forced }) => forced ?? []) }, workspace, host);
-  const place = { spec, executable, walls, workspace, uid, directories, extensions, withoutFiles, ...(cgroup && { cgroup }) };
+  const withoutFiles =
+    spec.engine === "chromium" ? await closeFiles(workspace, extensions) : new Set<string>();
+  if (spec.engine === "chromium")
+    await givePolicy({ ...spec, forced: extensions.flatMap(({ forced }) => forced ?? []) }, workspace, host);
+  const place = {
+    spec,
+    executable,
+    walls,
+    workspace,
+    uid,
+    directories,
+    extensions,
+    withoutFiles,
+    ...(cgroup && { cgroup }),
+  };
   return isHeadful(spec) ? { ...place, display: await openDisplay(place, host, attempt) } : place;
 }
 
@@ -101,18 +129,33 @@ async function makeEtcFor(uid: number | null, { scratchDirectory }: BrowserHost)
   await makeEtc(etcDirectory(scratchDirectory, own), own);
 }
 
-async function givePolicy(wanted: PolicyWanted, { directories: { root } }: Workspace, { executables, machinePolicies, walls }: BrowserHost): Promise<void> {
+async function givePolicy(
+  wanted: PolicyWanted,
+  { directories: { root } }: Workspace,
+  { executables, machinePolicies, walls }: BrowserHost,
+): Promise<void> {
   if (walls === undefined || !hasPrivateRoot(walls.rung)) return refusePolicy(wanted);
   const shownAt = join(configurationOf(executables.chromium ?? ""), "policies");
   await putPolicy({ root, shownAt, machine: machinePolicies }, wanted);
 }
 
-/** Where the launch is given up meanwhile, its directories are not removed before the furnishing has ended. */
-async function furnish(spec: LaunchSpec, workspace: Workspace, attempt: LaunchAttempt): Promise<readonly ExtensionDirectory[]> {
+/**
+ * Where the launch is given up meanwhile, its directories are not removed before the furnishing has ended.
+ */
+async function furnish(
+  spec: LaunchSpec,
+  workspace: Workspace,
+  attempt: LaunchAttempt,
+): Promise<readonly ExtensionDirectory[]> {
   if (spec.furnish === undefined && attempt.adopted === undefined) return [];
   attempt.enter("furnishing");
   const furnishing = fillWorkspace(spec, workspace, attempt.halted);
-  attempt.stops.add("furnishing", () => furnishing.then(() => {}, () => {}));
+  attempt.stops.add("furnishing", () =>
+    furnishing.then(
+      () => {},
+      () => {},
+    ),
+  );
   return await attempt.untilHalted(furnishing);
 }
 
@@ -122,19 +165,37 @@ async function openDisplay(place: Place, host: BrowserHost, attempt: LaunchAttem
   attempt.enter("display");
   if (host.xvfb === undefined) throw new Error("Xvfb is not installed, and a headful browser needs it");
   const { cgroup, spec, walls } = place;
-  const wanted = { xvfb: host.xvfb, walls, inside: insideOf(place), prefix: cgroup?.prefix ?? [], size: spec.viewport };
+  const wanted = {
+    xvfb: host.xvfb,
+    walls,
+    inside: insideOf(place),
+    prefix: cgroup?.prefix ?? [],
+    size: spec.viewport,
+  };
   const display = await startDisplay(wanted, host.clock, attempt.halted);
   attempt.stops.add("display", () => display.stop());
   return display;
 }
 
 const insideOf = ({ directories, uid, spec, display }: Place): WalledIn => ({
-  directories, uid, egress: spec.egress, hasPolicies: spec.engine === "chromium", hasDisplay: display !== undefined,
+  directories,
+  uid,
+  egress: spec.egress,
+  hasPolicies: spec.engine === "chromium",
+  hasDisplay: display !== undefined,
 });
 
-async function factsOf({ spec, executable, walls, directories, extensions }: Place, host: BrowserHost): Promise<SwitchFacts> {
+async function factsOf(
+  { spec, executable, walls, directories, extensions }: Place,
+  host: BrowserHost,
+): Promise<SwitchFacts> {
   const hasForced = extensions.some(({ forced }) => forced);
-  const facts = { profile: directories.profile, sandbox: walls.sandbox, hasForced, lacksPolicy: !hasPrivateRoot(walls.rung) };
+  const facts = {
+    profile: directories.profile,
+    sandbox: walls.sandbox,
+    hasForced,
+    lacksPolicy: !hasPrivateRoot(walls.rung),
+  };
   const majorVersion = spec.stealth ? await host.findMajorVersion(executable) : undefined;
   return majorVersion === undefined ? facts : { ...facts, majorVersion };
 }
@@ -156,7 +217,13 @@ function spawnChromium(place: Place, host: BrowserHost, facts: SwitchFacts): Chi
 const countsAlone = ({ uid, walls }: Place): boolean => uid !== null || hasPrivateRoot(walls.rung);
 
 /** All a browser gets to know: nothing of the daemon's own environment. */
-const environmentOf = ({ root, temporary, cache, configuration, data }: Directories): Record<string, string> => ({
+const environmentOf = ({
+  root,
+  temporary,
+  cache,
+  configuration,
+  data,
+}: Directories): Record<string, string> => ({
   // It starts programs of a desktop by their names, such as xdg-open: there are none.
   PATH: "/nonexistent",
   HOME: root,
@@ -166,7 +233,8 @@ const environmentOf = ({ root, temporary, cache, configuration, data }: Director
   XDG_DATA_HOME: `${data}/share`,
   XDG_RUNTIME_DIR: temporary,
   LANG: "C.UTF-8",
-  // There is no desktop to talk to; a bus that is not there is found out faster than one that is searched for.
+  // There is no desktop to talk to; a bus that is not there is found out faster than one that is searched
+  // for.
   DBUS_SESSION_BUS_ADDRESS: `unix:path=${temporary}/no-bus`,
 });
 
@@ -181,13 +249,26 @@ function watch(child: ChildProcess, { place, host, attempt, lastLines }: Watchin
   const exited = exitOf(child, lastLines, host.clock);
   attempt.stops.add("processes", () => endProcessTree({ pid: child.pid, exited }, host.clock));
   child.once("error", (error) => attempt.halt(error));
-  void exited.then(({ code, signal }) => attempt.halt(new Error(`it ended ${signal ? `by ${signal}` : `with code ${code}`}`)));
+  void exited.then(({ code, signal }) =>
+    attempt.halt(new Error(`it ended ${signal ? `by ${signal}` : `with code ${code}`}`)),
+  );
   if (child.pid === undefined) throw new Error(`${place.executable} could not be started`);
   const [, , , input, output] = child.stdio;
-  return { child, pid: child.pid, pipe: openPipe(input as Writable, output as Readable, { counting: (cut) => host.received.open(place.spec.browser, cut) }), exited };
+  return {
+    child,
+    pid: child.pid,
+    pipe: openPipe(input as Writable, output as Readable, {
+      counting: (cut) => host.received.open(place.spec.browser, cut),
+    }),
+    exited,
+  };
 }
 
-async function greet(started: Started, place: Place, { host, attempt }: { host: BrowserHost; attempt: LaunchAttempt }): Promise<Chromium> {
+async function greet(
+  started: Started,
+  place: Place,
+  { host, attempt }: { host: BrowserHost; attempt: LaunchAttempt },
+): Promise<Chromium> {
   const { spec, directories, workspace } = place;
   const { clock } = host;
   const log = host.log.child({ browser: spec.browser });
@@ -197,18 +278,27 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   const answers = Promise.all([
     cdp.send("Browser.getVersion", {}, { limitMs }),
     cdp.send("Target.setDiscoverTargets", { discover: true }, { limitMs }),
-    cdp.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: directories.downloads }, { limitMs }),
+    cdp.send(
+      "Browser.setDownloadBehavior",
+      { behavior: "allow", downloadPath: directories.downloads },
+      { limitMs },
+    ),
   ]);
   const [version] = await attempt.untilHalted(answers.catch(awaitExit));
   attempt.enter("answer");
   const page = await attempt.untilHalted(pages.first);
   attempt.enter("page");
   if (wasUsed(place, attempt)) await attempt.untilHalted(giveCookies(workspace, cdp).catch(awaitExit));
-  const baseline = spec.isForOne || attempt.adopted ? undefined : await attempt.untilHalted(takeFingerprint({ cdp, directories }, page).catch(awaitExit));
+  const baseline =
+    spec.isForOne || attempt.adopted
+      ? undefined
+      : await attempt.untilHalted(takeFingerprint({ cdp, directories }, page).catch(awaitExit));
   const extensions = new BrowserExtensions(cdp, clock, place.withoutFiles);
   if (place.extensions.length > 0) {
     attempt.enter("extensions");
-    const loading = await attempt.untilHalted(extensions.start(place.extensions, { profile: directories.profile, limitMs }).catch(awaitExit));
+    const loading = await attempt.untilHalted(
+      extensions.start(place.extensions, { profile: directories.profile, limitMs }).catch(awaitExit),
+    );
     if (loading.kind !== "loaded") throw new Error(reasonOf(loading));
   }
   // After the baseline, for an answer of a server that the operator names may stay in the cache.
@@ -217,8 +307,23 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
   attempt.enter("ready");
   const { product, protocolVersion, userAgent } = version;
   const chromium = new RunningChromium({
-    ...started, spec, cdp, pages, workspace, extensions, given: place.extensions, isAdopted: attempt.adopted !== undefined, directories, baseline, clock, log, stops: attempt.stops,
-    isolation: isolationOf(place, host), attestation, canary: host.canary, version: { product, protocolVersion, userAgent },
+    ...started,
+    spec,
+    cdp,
+    pages,
+    workspace,
+    extensions,
+    given: place.extensions,
+    isAdopted: attempt.adopted !== undefined,
+    directories,
+    baseline,
+    clock,
+    log,
+    stops: attempt.stops,
+    isolation: isolationOf(place, host),
+    attestation,
+    canary: host.canary,
+    version: { product, protocolVersion, userAgent },
     ...(place.display && { display: place.display }),
   });
   if (spec.startUrl !== undefined) chromium.navigate(spec.startUrl).catch(() => {});
@@ -226,10 +331,13 @@ async function greet(started: Started, place: Place, { host, attempt }: { host: 
 }
 
 /** May there be something of an earlier browser in its directories? */
-const wasUsed = ({ spec }: Place, { adopted }: LaunchAttempt): boolean => adopted !== undefined || spec.furnish !== undefined;
+const wasUsed = ({ spec }: Place, { adopted }: LaunchAttempt): boolean =>
+  adopted !== undefined || spec.furnish !== undefined;
 
 async function attestLaunched(
-  { pid }: Started, { cdp, page, spec }: { cdp: Cdp; page: string; spec: LaunchSpec }, { host, attempt }: { host: BrowserHost; attempt: LaunchAttempt },
+  { pid }: Started,
+  { cdp, page, spec }: { cdp: Cdp; page: string; spec: LaunchSpec },
+  { host, attempt }: { host: BrowserHost; attempt: LaunchAttempt },
 ): Promise<Attestation | undefined> {
   const { attesting, namespace } = spec.egress ?? {};
   if (!attesting) return undefined;
@@ -246,7 +354,11 @@ async function awaitExit(error: unknown): Promise<never> {
 }
 
 function isolationOf(place: Place, host: BrowserHost): Isolation {
-  const { spec, uid, walls: { rung, sandbox } } = place;
+  const {
+    spec,
+    uid,
+    walls: { rung, sandbox },
+  } = place;
   return {
     rung,
     files: hasPrivateRoot(rung) ? "own" : "host",

@@ -4,7 +4,10 @@ import { isAbsolute, resolve, sep } from "node:path";
 /** Each holds more than any engine needs, and secrets of the machine or of its users. */
 const tooWide: readonly string[] = ["/", "/proc", "/sys", "/dev", "/etc", "/root", "/home"];
 
-/** Throws where browsers would be shown a path of `guarded`, what holds one or what lies in one, under whatever name. */
+/**
+ * Throws where browsers would be shown a path of `guarded`, what holds one or what lies in one, under
+ * whatever name.
+ */
 export async function guardReadable(paths: readonly string[], guarded: readonly string[]): Promise<void> {
   const secrets = await Promise.all(guarded.map(settledPath));
   for (const path of paths) {
@@ -19,6 +22,7 @@ function objectionTo(path: string, secrets: readonly string[]): string | undefin
   return secret === undefined ? undefined : `would show browsers files of the daemon, which are in ${secret}`;
 }
 
-const isWithin = (path: string, directory: string): boolean => path === directory || path.startsWith(`${directory}${sep}`);
+const isWithin = (path: string, directory: string): boolean =>
+  path === directory || path.startsWith(`${directory}${sep}`);
 
 const settledPath = (path: string): Promise<string> => realpath(path).catch(() => resolve(path));

@@ -9,9 +9,17 @@ export interface ProgramResult {
 }
 
 /** Runs a short-lived program to its end, or kills it at the limit. Never throws. */
-export const runProgram = (program: string, args: readonly string[], limitMs: Millis): Promise<ProgramResult> =>
+export const runProgram = (
+  program: string,
+  args: readonly string[],
+  limitMs: Millis,
+): Promise<ProgramResult> =>
   new Promise((resolve) => {
-    const options = { timeout: limitMs, killSignal: "SIGKILL", env: { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" } } as const;
+    const options = {
+      timeout: limitMs,
+      killSignal: "SIGKILL",
+      env: { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" },
+    } as const;
     execFile(program, [...args], options, (error, output, complaint) => {
       resolve({ succeeded: error === null, output, complaint });
     });

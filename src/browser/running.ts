@@ -10,7 +10,16 @@ import type { Stops } from "../base/stops.js";
 import { attest, type Attestation, type AttestationParts, NotAttested } from "./attestation.js";
 import type { Canary } from "./canary.js";
 import { type Cdp, PipeClosed } from "./cdp/cdp.js";
-import { type Chromium, type Directories, type Exit, type ExtensionDirectory, type Isolation, type LaunchSpec, type KeptWorkspace, type Loading } from "./chromium.js";
+import {
+  type Chromium,
+  type Directories,
+  type Exit,
+  type ExtensionDirectory,
+  type Isolation,
+  type LaunchSpec,
+  type KeptWorkspace,
+  type Loading,
+} from "./chromium.js";
 import type { Display } from "./display/display.js";
 import type { BrowserExtensions } from "./extensions/extensions.js";
 import type { LaunchExtensions } from "./extensions/forced-extensions.js";
@@ -52,7 +61,13 @@ export interface Launched {
 }
 
 export class RunningChromium implements Chromium {
-  readonly id; readonly pid; readonly pipe; readonly directories; readonly isolation; readonly version; readonly exited;
+  readonly id;
+  readonly pid;
+  readonly pipe;
+  readonly directories;
+  readonly isolation;
+  readonly version;
+  readonly exited;
   attestation;
   #end: Promise<void> | undefined;
 
@@ -66,9 +81,11 @@ export class RunningChromium implements Chromium {
     this.version = launched.version;
     this.exited = launched.exited;
     // A browser that ends by itself leaves nothing either, whether or not its owner clears up.
-    void this.exited.then(() => this.kill()).catch((error: unknown) => {
-      launched.log.error({ error: textOf(error) }, "browser not cleared up");
-    });
+    void this.exited
+      .then(() => this.kill())
+      .catch((error: unknown) => {
+        launched.log.error({ error: textOf(error) }, "browser not cleared up");
+      });
   }
 
   async probe(limitMs: Millis): Promise<void> {
@@ -79,13 +96,23 @@ export class RunningChromium implements Chromium {
     const { cdp, clock, pages, pid, canary, spec } = this.launched;
     const page = pages.oldest();
     if (page === undefined) throw new NotAttested("it has no page open");
-    this.attestation = await attest({ cdp, clock, page, pid, canary, namespace: spec.egress?.namespace }, asking, limitMs);
+    this.attestation = await attest(
+      { cdp, clock, page, pid, canary, namespace: spec.egress?.namespace },
+      asking,
+      limitMs,
+    );
     return this.attestation;
   }
 
   async reset(limitMs: Millis): Promise<{ readonly differences: readonly string[] }> {
     const { clock } = this.launched;
-    return { differences: await within(clock, { what: "resetting the browser", limitMs }, resetBrowser(this.launched)) };
+    return {
+      differences: await within(
+        clock,
+        { what: "resetting the browser", limitMs },
+        resetBrowser(this.launched),
+      ),
+    };
   }
 
   async navigate(url: string): Promise<void> {
@@ -93,7 +120,8 @@ export class RunningChromium implements Chromium {
     const page = pages.oldest();
     if (page === undefined) return;
     const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
-    cdp.send("Page.navigate", { url }, { session })
+    cdp
+      .send("Page.navigate", { url }, { session })
       .finally(() => cdp.send("Target.detachFromTarget", { sessionId: session }))
       .catch(() => {});
   }
@@ -137,7 +165,9 @@ export class RunningChromium implements Chromium {
       await stops.run();
       await keepCookies(workspace, cookies);
     } catch (error) {
-      await workspace.discard().catch((left: unknown) => log.error({ error: textOf(left) }, "left browser not cleared up"));
+      await workspace
+        .discard()
+        .catch((left: unknown) => log.error({ error: textOf(left) }, "left browser not cleared up"));
       throw error;
     }
   }
@@ -147,14 +177,20 @@ export class RunningChromium implements Chromium {
     await this.kill();
   }
 
-  /** After a failure it is tried again. Where the browser is being left, its directories are no longer its to remove. */
+  /**
+   * After a failure it is tried again. Where the browser is being left, its directories are no longer its to
+   * remove.
+   */
   kill(): Promise<void> {
     const { workspace, pages, stops } = this.launched;
     pages.release();
-    this.#end ??= stops.runAgain().finally(() => workspace.discard()).catch((error: unknown) => {
-      this.#end = undefined;
-      throw error;
-    });
+    this.#end ??= stops
+      .runAgain()
+      .finally(() => workspace.discard())
+      .catch((error: unknown) => {
+        this.#end = undefined;
+        throw error;
+      });
     return this.#end;
   }
 
@@ -162,7 +198,10 @@ export class RunningChromium implements Chromium {
     const { cdp, clock, pages } = this.launched;
     pages.release();
     // It may close its pipe before its answer was read, and is then still writing down what it has.
-    const asked = cdp.send("Browser.close", {}, { limitMs }).catch(unlessPipeClosed).then(() => this.exited);
+    const asked = cdp
+      .send("Browser.close", {}, { limitMs })
+      .catch(unlessPipeClosed)
+      .then(() => this.exited);
     await within(clock, { what: "closing Chromium", limitMs }, asked).catch(() => {});
   }
 }
@@ -181,7 +220,11 @@ function signalled(code: number | null, signal: Exit["signal"]): Pick<Exit, "cod
 }
 
 /** Settles with the end of `child`. Call it before anything is awaited: the process may end at once. */
-export async function exitOf(child: ChildProcess, lastLines: () => readonly string[], clock: Clock): Promise<Exit> {
+export async function exitOf(
+  child: ChildProcess,
+  lastLines: () => readonly string[],
+  clock: Clock,
+): Promise<Exit> {
   const ended = new Promise<Pick<Exit, "code" | "signal">>((resolve) => {
     child.once("exit", (code, signal) => resolve(signalled(code, signal)));
     child.once("error", () => resolve({ code: null, signal: null }));

@@ -13,8 +13,9 @@ interface Around {
 const limitMs = 20_000;
 
 /**
- * Ends processes whose uid is this daemon's to give, which no browser holds now and whose starter has ended. There should
- * be none. Those of a living daemon are left, which in another network namespace may have been given the same uids.
+ * Ends processes whose uid is this daemon's to give, which no browser holds now and whose starter has ended.
+ * There should be none. Those of a living daemon are left, which in another network namespace may have been
+ * given the same uids.
  */
 export async function killStrayProcesses({ clock, log, uids }: Around): Promise<void> {
   if (uids === undefined) return;

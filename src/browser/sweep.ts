@@ -14,10 +14,11 @@ import { killStrayProcesses } from "./stray-processes.js";
 import { removeCgroup } from "./resources/process-tree.js";
 
 /**
- * Clears what a killed daemon has left of its browsers, and says how many directories there were. To be called before the
- * first launch. The scratch directory is this daemon's alone (one per data directory, whose lock it holds), so all that is in
- * it is left over; another daemon's browsers are in another directory and are never looked at. Processes end with their
- * daemon, by their process namespace; those that had none are found by their cgroup or by their uid.
+ * Clears what a killed daemon has left of its browsers, and says how many directories there were. To be
+ * called before the first launch. The scratch directory is this daemon's alone (one per data directory, whose
+ * lock it holds), so all that is in it is left over; another daemon's browsers are in another directory and
+ * are never looked at. Processes end with their daemon, by their process namespace; those that had none are
+ * found by their cgroup or by their uid.
  */
 export async function sweepLeftovers(host: BrowserHost): Promise<number> {
   await killStrayProcesses(host);
@@ -30,10 +31,14 @@ export async function sweepLeftovers(host: BrowserHost): Promise<number> {
 }
 
 /**
- * Clears scratch directories that this daemon's forerunners have used, as far as their cgroups tell the processes. To be
- * called before one of them is chosen: what is left in memory takes the room by which it is chosen.
+ * Clears scratch directories that this daemon's forerunners have used, as far as their cgroups tell the
+ * processes. To be called before one of them is chosen: what is left in memory takes the room by which it is
+ * chosen.
  */
-export async function sweepEarlier(paths: readonly string[], around: Pick<BrowserHost, "clock" | "log">): Promise<void> {
+export async function sweepEarlier(
+  paths: readonly string[],
+  around: Pick<BrowserHost, "clock" | "log">,
+): Promise<void> {
   for (const scratchDirectory of paths) {
     if (!(await isOurs(scratchDirectory))) continue;
     try {
@@ -41,7 +46,10 @@ export async function sweepEarlier(paths: readonly string[], around: Pick<Browse
       await removeWorkspaces(scratchDirectory, around.log);
       await removeScratch(scratchDirectory);
     } catch (error) {
-      around.log.warn({ scratchDirectory, error: textOf(error) }, "an earlier scratch directory could not be cleared");
+      around.log.warn(
+        { scratchDirectory, error: textOf(error) },
+        "an earlier scratch directory could not be cleared",
+      );
     }
   }
 }
@@ -63,20 +71,23 @@ async function removeWorkspaces(scratch: string, log: Log): Promise<number> {
 const limitMs = 10_000;
 
 /**
- * bwrap 0.8.0 asks to end with its parent only after it has started: one whose daemon was killed within that moment goes on.
- * It is known by the path of a browser's directory on its command line.
+ * bwrap 0.8.0 asks to end with its parent only after it has started: one whose daemon was killed within that
+ * moment goes on. It is known by the path of a browser's directory on its command line.
  */
 async function killNamespaces({ clock, scratchDirectory }: BrowserHost): Promise<void> {
   const find = async (): Promise<number[]> => {
     const own = await processesOf((uid) => uid === process.getuid?.());
-    const found = await Promise.all(own.map(async (pid) => ((await isBubblewrapOf(pid, scratchDirectory)) ? await processTreeOf(pid) : [])));
+    const found = await Promise.all(
+      own.map(async (pid) => ((await isBubblewrapOf(pid, scratchDirectory)) ? await processTreeOf(pid) : [])),
+    );
     return [...new Set(found.flat())];
   };
   await killAll(clock, find, limitMs);
 }
 
 const isBubblewrapOf = async (pid: number, scratch: string): Promise<boolean> =>
-  (await isBubblewrap(pid)) && (await readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")).includes(`${scratch}/b-`);
+  (await isBubblewrap(pid)) &&
+  (await readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")).includes(`${scratch}/b-`);
 
 /** With what a killed daemon was in itself. Where something lives in there yet, it stays. */
 async function removeTop(top: string): Promise<void> {
@@ -84,7 +95,11 @@ async function removeTop(top: string): Promise<void> {
 }
 
 /** A restarted daemon may run in another cgroup than before, and then its browsers' are elsewhere too. */
-async function sweepCgroups({ cgroups, clock, scratchDirectory }: Pick<BrowserHost, "cgroups" | "clock" | "scratchDirectory">): Promise<void> {
+async function sweepCgroups({
+  cgroups,
+  clock,
+  scratchDirectory,
+}: Pick<BrowserHost, "cgroups" | "clock" | "scratchDirectory">): Promise<void> {
   const own = cgroups?.tops ?? [];
   for (const top of await cgroupTopsOf(scratchDirectory)) {
     for (const cgroup of await cgroupsIn(top)) await removeCgroup(cgroup, clock);

@@ -13,44 +13,59 @@ export interface SwitchFacts {
   readonly lacksPolicy?: boolean;
 }
 
-/** Height of tab strip and toolbar of full Chromium, which its headless mode also takes from the page (measured, 156). */
+/**
+ * Height of tab strip and toolbar of full Chromium, which its headless mode also takes from the page
+ * (measured, 156).
+ */
 export const toolbarPixels = 87;
 
 /**
- * What would show a PDF in frames of its page, where a client has scripts run before the frame has an address to judge. Without
- * it there is a guest, which tells itself from pages from the first (measured, 156).
+ * What would show a PDF in frames of its page, where a client has scripts run before the frame has an address
+ * to judge. Without it there is a guest, which tells itself from pages from the first (measured, 156).
  */
 const framedViewer = "PdfOopif";
 
 /**
- * Features that cost launches and idle time without use here, chromium.md 1: the WebUI* ones render hidden pages (0.6 CPU
- * seconds and 60 MiB per browser), the spare renderer is a process, network time a request.
+ * Features that cost launches and idle time without use here, chromium.md 1: the WebUI* ones render hidden
+ * pages (0.6 CPU seconds and 60 MiB per browser), the spare renderer is a process, network time a request.
  * Chromium heeds only the last `--disable-features`, so there may be but one.
  */
 const disabledFeatures = [
-  "WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "WebUIReloadButton", "InitialWebUI",
-  "PreloadTopChromeWebUI", "SpareRendererForSitePerProcess", "NetworkTimeServiceQuerying",
+  "WebUIOmniboxPopup",
+  "WebUIOmniboxAimPopup",
+  "WebUIOmniboxFullPopup",
+  "WebUIReloadButton",
+  "InitialWebUI",
+  "PreloadTopChromeWebUI",
+  "SpareRendererForSitePerProcess",
+  "NetworkTimeServiceQuerying",
 ];
 
 /**
- * For a browser that has nothing but its proxy. A page that asks for a WebRTC connection has Chromium join the group of
- * multicast DNS, which tells the network of it by IGMP, though no candidate is ever named; without it there is silence,
- * and still no candidate (measured, 156, both engines).
+ * For a browser that has nothing but its proxy. A page that asks for a WebRTC connection has Chromium join
+ * the group of multicast DNS, which tells the network of it by IGMP, though no candidate is ever named;
+ * without it there is silence, and still no candidate (measured, 156, both engines).
  */
 const disabledByEgress = ["WebRtcHideLocalIpsWithMdns"];
 
 function featureSwitches({ engine, egress }: LaunchSpec): string[] {
-  const disabled = [...(engine === "chromium" ? [...disabledFeatures, framedViewer] : []), ...(egress ? disabledByEgress : [])];
+  const disabled = [
+    ...(engine === "chromium" ? [...disabledFeatures, framedViewer] : []),
+    ...(egress ? disabledByEgress : []),
+  ];
   return disabled.length === 0 ? [] : [`--disable-features=${disabled.join(",")}`];
 }
 
 /**
- * Chromium heeds only the last `--enable-features` too. NetworkServiceInProcess2: one process and 16 MiB less (chromium.md 2).
- * The other ends the time in which Chromium holds back what is not urgent, such as answering that its cache is cleared,
- * after 1 s; else that lasts until its first page has come to rest, 3 s at best and minutes at worst. It costs no CPU time
- * (0.38 to 0.42 s until 6 s after launch, 0.42 without; 156).
+ * Chromium heeds only the last `--enable-features` too. NetworkServiceInProcess2: one process and 16 MiB less
+ * (chromium.md 2). The other ends the time in which Chromium holds back what is not urgent, such as answering
+ * that its cache is cleared, after 1 s; else that lasts until its first page has come to rest, 3 s at best
+ * and minutes at worst. It costs no CPU time (0.38 to 0.42 s until 6 s after launch, 0.42 without; 156).
  */
-const enabledFeatures = ["NetworkServiceInProcess2", "ImprovedStartupBestEffortDelay:StartupDelayFailsafeTimeout/1s"];
+const enabledFeatures = [
+  "NetworkServiceInProcess2",
+  "ImprovedStartupBestEffortDelay:StartupDelayFailsafeTimeout/1s",
+];
 
 /** For both engines. */
 const common = [
@@ -68,8 +83,8 @@ const common = [
 ];
 
 /**
- * Takes the updates of extensions away, and with them all that policy installs. Without it a browser was silent for 150 s
- * all the same (measured, 156).
+ * Takes the updates of extensions away, and with them all that policy installs. Without it a browser was
+ * silent for 150 s all the same (measured, 156).
  */
 const noUpdates = "--disable-background-networking";
 
@@ -77,26 +92,31 @@ const noUpdates = "--disable-background-networking";
 const full = [
   "--no-first-run",
   "--no-default-browser-check",
-  // A profile may carry experiments of chrome://flags, which become switches at the start: --enable-quic is among them (measured, 156).
+  // A profile may carry experiments of chrome://flags, which become switches at the start: --enable-quic is
+  // among them (measured, 156).
   "--no-experiments",
-  // Silence on the network (chromium.md 5, Background connections). Port 9 is one Chromium refuses to connect to.
+  // Silence on the network (chromium.md 5, Background connections). Port 9 is one Chromium refuses to connect
+  // to.
   noUpdates,
   "--disable-component-update",
   "--disable-sync",
   "--gaia-url=http://127.0.0.1:9/",
   "--component-updater=url-source=http://127.0.0.1:9/",
-  // Where no policy silences it, a warning about unusual switches takes 56 pixels from the first page (measured, 156).
+  // Where no policy silences it, a warning about unusual switches takes 56 pixels from the first page
+  // (measured, 156).
   "--disable-infobars",
-  // Headful Chromium exits with its last window; this holds the process until a new page is open (measured, 156).
+  // Headful Chromium exits with its last window; this holds the process until a new page is open (measured,
+  // 156).
   "--keep-alive-for-test",
   // Older versions want it for Extensions.loadUnpacked; 156 does not (chromium.md 3).
   "--enable-unsafe-extension-debugging",
 ];
 
 /**
- * What sends everything through the browser's proxy (chromium.md 5). Without the bypass list loopback and link-local
- * addresses go direct; of the two WebRTC switches one is for full Chromium and one for headless-shell; without the
- * resolver rule the names of TURN servers and ICE candidates are looked up past the proxy.
+ * What sends everything through the browser's proxy (chromium.md 5). Without the bypass list loopback and
+ * link-local addresses go direct; of the two WebRTC switches one is for full Chromium and one for
+ * headless-shell; without the resolver rule the names of TURN servers and ICE candidates are looked up past
+ * the proxy.
  */
 const egressSwitches = (proxyUrl: string): string[] => [
   `--proxy-server=${proxyUrl}`,
@@ -107,15 +127,17 @@ const egressSwitches = (proxyUrl: string): string[] => [
 ];
 
 /**
- * Only policy or a namespace keeps an extension from changing the proxy. Where there is neither there are no extensions: one
- * that is loaded still gets an id, but never runs (chromium.md, What does NOT work, 6; seen again, 156).
+ * Only policy or a namespace keeps an extension from changing the proxy. Where there is neither there are no
+ * extensions: one that is loaded still gets an id, but never runs (chromium.md, What does NOT work, 6; seen
+ * again, 156).
  */
 const barsExtensions = ({ egress, engine }: LaunchSpec, { lacksPolicy = false }: SwitchFacts): boolean =>
   lacksPolicy && engine === "chromium" && egress !== undefined && egress.namespace === undefined;
 
 /**
- * For headless-shell: its second zygote only forks the process for graphics, which starts as well without (3 to 5 % fewer
- * instructions for a launch and a page, WebGL as before; Chromium 156, perf stat). Full Chromium gains nothing.
+ * For headless-shell: its second zygote only forks the process for graphics, which starts as well without (3
+ * to 5 % fewer instructions for a launch and a page, WebGL as before; Chromium 156, perf stat). Full Chromium
+ * gains nothing.
  */
 const oneZygote = "--no-unsandboxed-zygote";
 
@@ -138,7 +160,8 @@ export function switchesOf(spec: LaunchSpec, facts: SwitchFacts): string[] {
 
 function windowSwitches(spec: LaunchSpec): string[] {
   const { width, height } = outerSize(spec);
-  // Nothing else places the window: there is no window manager, and headless Chromium moves each new one by ten pixels.
+  // Nothing else places the window: there is no window manager, and headless Chromium moves each new one by
+  // ten pixels.
   const window = [`--window-size=${width},${height}`, "--window-position=0,0"];
   if (spec.engine === "headless-shell") return window;
   // The headless screen is 800 × 600 unless told; a window larger than its screen is a mark of automation.
@@ -147,20 +170,26 @@ function windowSwitches(spec: LaunchSpec): string[] {
 }
 
 /**
- * The window's size. In headless modes the viewport is the page's size, for nobody sees a toolbar; in headful mode it is
- * the display's. A window of exactly the display's size is made one pixel narrower and lower by Chromium, which fears that
- * a window manager might take it for full screen (measured, 156); one pixel lower alone keeps the width.
+ * The window's size. In headless modes the viewport is the page's size, for nobody sees a toolbar; in headful
+ * mode it is the display's. A window of exactly the display's size is made one pixel narrower and lower by
+ * Chromium, which fears that a window manager might take it for full screen (measured, 156); one pixel lower
+ * alone keeps the width.
  */
-export function outerSize({ engine, headless, viewport }: Pick<LaunchSpec, "engine" | "headless" | "viewport">): LaunchSpec["viewport"] {
+export function outerSize({
+  engine,
+  headless,
+  viewport,
+}: Pick<LaunchSpec, "engine" | "headless" | "viewport">): LaunchSpec["viewport"] {
   if (engine === "headless-shell") return viewport;
   const { width, height } = viewport;
   return { width, height: headless ? height + toolbarPixels : height - 1 };
 }
 
 /**
- * What switches can honestly do against detection; no more is claimed. headless-shell goes on naming `HeadlessChrome` among
- * the brands of its client hints: no switch changes them, and a CDP override holds only for the one page and as long as the
- * session that set it, so workers and pages that clients open would tell on it. Stealth that matters takes full Chromium.
+ * What switches can honestly do against detection; no more is claimed. headless-shell goes on naming
+ * `HeadlessChrome` among the brands of its client hints: no switch changes them, and a CDP override holds
+ * only for the one page and as long as the session that set it, so workers and pages that clients open would
+ * tell on it. Stealth that matters takes full Chromium.
  */
 function stealthSwitches(spec: LaunchSpec, { majorVersion }: SwitchFacts): string[] {
   // Without it `navigator.webdriver` is true as soon as there is a pipe.

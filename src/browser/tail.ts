@@ -3,7 +3,8 @@ import type { Readable } from "node:stream";
 const kept = 20;
 const lineLimitBytes = 2_000;
 /** Chromium without a D-Bus or a GPU says so many times over at each launch; it drowns what matters. */
-const noise = /dbus\/(bus|object_proxy)\.cc|media\/gpu\/vaapi|bluez_dbus_manager|sandbox_linux\.cc.*multiple threads/;
+const noise =
+  /dbus\/(bus|object_proxy)\.cc|media\/gpu\/vaapi|bluez_dbus_manager|sandbox_linux\.cc.*multiple threads/;
 
 /** The last lines a stream has carried. */
 export function lastLinesOf(stream: Readable): () => readonly string[] {

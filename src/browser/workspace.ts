@@ -2,11 +2,21 @@ import { lstat, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Stops } from "../base/stops.js";
 import type { ExtensionDirectory, LaunchSpec, KeptWorkspace } from "./chromium.js";
-import { directoriesOf, emptyDirectory, makeDirectories, makeExtensionDirectory, newWorkspaceName, removeRoot } from "./directories.js";
+import {
+  directoriesOf,
+  emptyDirectory,
+  makeDirectories,
+  makeExtensionDirectory,
+  newWorkspaceName,
+  removeRoot,
+} from "./directories.js";
 import type { BrowserHost } from "./host.js";
 import { mendProfile } from "./profile/mend-profile.js";
 
-/** What of the host is one browser's own. It outlives the browser's processes where the browser is to be started again. */
+/**
+ * What of the host is one browser's own. It outlives the browser's processes where the browser is to be
+ * started again.
+ */
 export type Workspace = Pick<KeptWorkspace, "directories" | "uid" | "discard">;
 
 const stopLimitMs = 15_000;
@@ -24,19 +34,26 @@ export function takeWorkspace({ clock, scratchDirectory, sizedScratch, uids }: B
   return { directories, uid, discard: () => stops.runAgain() };
 }
 
-export async function makeWorkspace({ directories, uid }: Workspace, { browser }: LaunchSpec, { sizedScratch }: BrowserHost): Promise<void> {
+export async function makeWorkspace(
+  { directories, uid }: Workspace,
+  { browser }: LaunchSpec,
+  { sizedScratch }: BrowserHost,
+): Promise<void> {
   await makeDirectories(directories, uid, sizedScratch);
   await writeFile(join(directories.root, sessionFile), `${browser}\n`, { mode: 0o600 });
 }
 
 /**
- * Makes what an ended browser has left ready for its next start. Its root belongs to the browser, which may have put
- * something else in the place of what is ours there, such as a link that we would write through.
+ * Makes what an ended browser has left ready for its next start. Its root belongs to the browser, which may
+ * have put something else in the place of what is ours there, such as a link that we would write through.
  */
 export async function repairWorkspace({ directories }: Workspace): Promise<void> {
   const { root, extensions, authority: _, ...inner } = directories;
   const { temporary } = directories;
-  await Promise.all([rm(join(root, "policy"), { recursive: true, force: true }), ...Object.values(inner).map(checkDirectory)]);
+  await Promise.all([
+    rm(join(root, "policy"), { recursive: true, force: true }),
+    ...Object.values(inner).map(checkDirectory),
+  ]);
   if (await isOurs(extensions)) return await emptyDirectory(temporary);
   await rm(extensions, { recursive: true, force: true });
   await makeExtensionDirectory(directories);
@@ -44,9 +61,13 @@ export async function repairWorkspace({ directories }: Workspace): Promise<void>
 }
 
 /** Puts into them what the browser starts from, and says which extensions it gets. */
-export async function fillWorkspace(spec: LaunchSpec, workspace: Workspace, signal: AbortSignal): Promise<readonly ExtensionDirectory[]> {
+export async function fillWorkspace(
+  spec: LaunchSpec,
+  workspace: Workspace,
+  signal: AbortSignal,
+): Promise<readonly ExtensionDirectory[]> {
   const { directories, uid } = workspace;
-  const extensions = await spec.furnish?.({ directories, uid, signal }) ?? [];
+  const extensions = (await spec.furnish?.({ directories, uid, signal })) ?? [];
   await mendProfile(workspace, extensions);
   return extensions;
 }
@@ -59,4 +80,3 @@ async function isOurs(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => undefined);
   return found !== undefined && found.isDirectory() && found.uid === process.getuid?.();
 }
-

@@ -5,7 +5,10 @@ export type Arguments =
   | { readonly kind: "help" }
   | { readonly kind: "refused"; readonly fault: string };
 
-const refused = (fault: string): Arguments => ({ kind: "refused", fault: `${fault}; --help lists every setting` });
+const refused = (fault: string): Arguments => ({
+  kind: "refused",
+  fault: `${fault}; --help lists every setting`,
+});
 
 export function parseArguments(args: readonly string[]): Arguments {
   if (args.includes("--help") || args.includes("-h")) return { kind: "help" };
@@ -13,13 +16,18 @@ export function parseArguments(args: readonly string[]): Arguments {
   if (others.length > 0) return refused(`${others.join(" ")} is not understood`);
   const [asked, ...more] = args;
   if (asked === undefined) return { kind: "start" };
-  if (more.length > 0) return refused("--open-loopback may be given once: private hosts beyond it are settings");
+  if (more.length > 0)
+    return refused("--open-loopback may be given once: private hosts beyond it are settings");
   if (!asked.includes("=")) return { kind: "start", openLoopback: "all" };
   const port = asked.slice("--open-loopback=".length);
   const isPort = /^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65_535;
-  return isPort ? { kind: "start", openLoopback: Number(port) } : refused("--open-loopback= takes one port, from 1 to 65535");
+  return isPort
+    ? { kind: "start", openLoopback: Number(port) }
+    : refused("--open-loopback= takes one port, from 1 to 65535");
 }
 
 /** The private hosts that are opened by it. */
 export const loopbackHosts = (opened: "all" | number): readonly string[] =>
-  opened === "all" ? ["127.0.0.0/8", "[::1]", "localhost"] : [`127.0.0.1:${opened}`, `[::1]:${opened}`, `localhost:${opened}`];
+  opened === "all"
+    ? ["127.0.0.0/8", "[::1]", "localhost"]
+    : [`127.0.0.1:${opened}`, `[::1]:${opened}`, `localhost:${opened}`];

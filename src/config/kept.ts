@@ -5,7 +5,8 @@ import { findNodeId, newNodeId, type NodeId } from "../base/ids.js";
 import { Secret } from "../base/crypto/secret.js";
 import type { Config } from "./config.js";
 
-const isExisting = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "EEXIST";
+const isExisting = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "EEXIST";
 
 /** The text kept in the data directory under `name`; `draw` makes it at first use. Mode 0600. */
 async function keep(dataDir: string, name: string, draw: () => string): Promise<string> {
@@ -26,14 +27,16 @@ async function keep(dataDir: string, name: string, draw: () => string): Promise<
 
 async function keepSecret(dataDir: string, name: string, prefix: string): Promise<Secret> {
   const text = await keep(dataDir, name, () => prefix + randomBytes(32).toString("base64url"));
-  if (text.length < prefix.length + 16) throw new Error(`${join(dataDir, name)} holds no usable secret; delete it to have one drawn`);
+  if (text.length < prefix.length + 16)
+    throw new Error(`${join(dataDir, name)} holds no usable secret; delete it to have one drawn`);
   return new Secret(text);
 }
 
 /** Where the root API key is kept when it is not given by the configuration. */
 export const apiKeyFile = (config: Config): string => join(config.dataDir, "api-key");
 
-export const apiKey = async (config: Config): Promise<Secret> => config.apiKey ?? keepSecret(config.dataDir, "api-key", "rk_");
+export const apiKey = async (config: Config): Promise<Secret> =>
+  config.apiKey ?? keepSecret(config.dataDir, "api-key", "rk_");
 
 export const clusterSecret = async (config: Config): Promise<Secret> =>
   config.clusterSecret ?? keepSecret(config.dataDir, "cluster-secret", "");
@@ -49,6 +52,7 @@ export const nodeOrigin = (config: Config): Promise<string> => keep(config.dataD
 export async function nodeId(config: Config): Promise<NodeId> {
   const text = config.node.id ?? (await keep(config.dataDir, "node-id", newNodeId));
   const id = findNodeId(text);
-  if (!id) throw new Error(`${join(config.dataDir, "node-id")} holds no node id; delete it to have one drawn`);
+  if (!id)
+    throw new Error(`${join(config.dataDir, "node-id")} holds no node id; delete it to have one drawn`);
   return id;
 }

@@ -1,7 +1,10 @@
 import { chmod, stat } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What holds secrets of this daemon, or all it knows: keys, the private Redis with its socket and file, archives of profiles. */
+/**
+ * What holds secrets of this daemon, or all it knows: keys, the private Redis with its socket and file,
+ * archives of profiles.
+ */
 const secretFiles = ["api-key", "cluster-secret", "encryption-key"];
 const privateDirectories = ["redis", "archives"];
 
@@ -11,16 +14,19 @@ const others = 0o007;
 /** Said to the user as it is, without a stack: nothing in our code went wrong. */
 export class DataDirectoryOpen extends Error {
   constructor(path: string, mode: number) {
-    super(`${path} may be entered or read by other users (mode ${mode.toString(8)}), and this user may not change that: chmod go-rwx it`);
+    super(
+      `${path} may be entered or read by other users (mode ${mode.toString(8)}), and this user may not change that: chmod go-rwx it`,
+    );
     this.name = "DataDirectoryOpen";
     this.stack = this.message;
   }
 }
 
 /**
- * Takes the rights of the group and of others from the data directory and from what holds secrets in it, which a browser's uid
- * must not read. Gives the paths it mended. Throws where it may not mend them; except that a directory may be open to its group where
- * it is not ours, as one that Kubernetes gives with an fsGroup: the files in it are closed none the less.
+ * Takes the rights of the group and of others from the data directory and from what holds secrets in it,
+ * which a browser's uid must not read. Gives the paths it mended. Throws where it may not mend them; except
+ * that a directory may be open to its group where it is not ours, as one that Kubernetes gives with an
+ * fsGroup: the files in it are closed none the less.
  */
 export async function closeToOthers(dataDir: string): Promise<readonly string[]> {
   const inner = [...secretFiles, ...privateDirectories].map((name) => join(dataDir, name));

@@ -7,7 +7,11 @@ import { type Compiled, compile } from "./compile.js";
 /** What the file leaves open and this machine decides. */
 interface Resolved {
   readonly dataDir: string;
-  readonly node: { readonly memoryBytes: number; readonly parallelLaunches: number; readonly scratchDir: string | null };
+  readonly node: {
+    readonly memoryBytes: number;
+    readonly parallelLaunches: number;
+    readonly scratchDir: string | null;
+  };
   readonly drain: { readonly limitMs: number };
   readonly archives: { readonly directory: string };
   readonly egress: { readonly privateHostsCeiling: readonly string[] };
@@ -15,7 +19,11 @@ interface Resolved {
 
 /** Sections whose open settings are settled lose their null. */
 export type Settled = Omit<Compiled<ConfigFile>, keyof Resolved> & {
-  readonly [Key in "node" | "drain" | "archives" | "egress"]: Omit<Compiled<ConfigFile>[Key], keyof Resolved[Key]> & Resolved[Key];
+  readonly [Key in "node" | "drain" | "archives" | "egress"]: Omit<
+    Compiled<ConfigFile>[Key],
+    keyof Resolved[Key]
+  > &
+    Resolved[Key];
 } & Pick<Resolved, "dataDir">;
 
 // A container's limit counts; without one Node.js answers 0 or a number beyond any machine.
@@ -24,7 +32,10 @@ function machineMemoryBytes(): number {
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 
-/** A directory of this data directory's own, always the same, short enough for a unix socket and passable for other uids. */
+/**
+ * A directory of this data directory's own, always the same, short enough for a unix socket and passable for
+ * other uids.
+ */
 export const temporaryName = (dataDir: string, purpose: string): string =>
   join(tmpdir(), `remuda-${createHash("sha256").update(dataDir).digest("hex").slice(0, 10)}-${purpose}`);
 
@@ -45,13 +56,19 @@ export function settle(file: ConfigFile, packageRoot: string): Settled {
     },
     egress: { ...egress, privateHostsCeiling: egress.privateHostsCeiling ?? egress.privateHosts },
     drain: { limitMs: drain.limitMs ?? drainLimits[file.role] },
-    archives: { ...archives, directory: archives.directory === null ? join(dataDir, "archives") : resolve(packageRoot, archives.directory) },
+    archives: {
+      ...archives,
+      directory:
+        archives.directory === null ? join(dataDir, "archives") : resolve(packageRoot, archives.directory),
+    },
   };
 }
 
 const isWildcard = (host: string): boolean => host === "0.0.0.0" || host === "::";
 const firstOutsideAddress = (): string | undefined =>
-  Object.values(networkInterfaces()).flat().find((address) => address?.internal === false && address.family === "IPv4")?.address;
+  Object.values(networkInterfaces())
+    .flat()
+    .find((address) => address?.internal === false && address.family === "IPv4")?.address;
 
 /** Where a daemon bound to `host` and `port` is reached; a wildcard bind by the machine's first address. */
 export function urlOf(host: string, port: number): string {

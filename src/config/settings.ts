@@ -23,11 +23,14 @@ export const leaves: readonly Leaf[] = leavesOf(ConfigFile as unknown as Section
 
 /** Names of the settings and sections directly below `path`, or undefined where a setting stands there. */
 export function findKeys(path: readonly string[]): ReadonlySet<string> | undefined {
-  const below = leaves.filter((leaf) => leaf.path.length > path.length && path.every((key, at) => leaf.path[at] === key));
+  const below = leaves.filter(
+    (leaf) => leaf.path.length > path.length && path.every((key, at) => leaf.path[at] === key),
+  );
   return below.length === 0 ? undefined : new Set(below.map((leaf) => leaf.path[path.length] ?? ""));
 }
 
-const number = (value: number): string => (Number.isInteger(value) ? value.toLocaleString("en-US") : String(value));
+const number = (value: number): string =>
+  Number.isInteger(value) ? value.toLocaleString("en-US") : String(value);
 
 const shape = (setting: Setting): string => {
   if (setting.enum) return `one of ${setting.enum.join(", ")}`;
@@ -42,4 +45,5 @@ const shape = (setting: Setting): string => {
 const mayBeNull = (setting: Setting): boolean => Array.isArray(setting.type) && setting.type.includes("null");
 
 /** What a value has to look like, as a sentence's end: "a whole number from 1 to 600 (s), or null". */
-export const expectation = (setting: Setting): string => shape(setting) + (mayBeNull(setting) ? ", or null" : "");
+export const expectation = (setting: Setting): string =>
+  shape(setting) + (mayBeNull(setting) ? ", or null" : "");

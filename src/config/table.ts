@@ -25,19 +25,27 @@ const rowOf = (leaf: Leaf): Row => ({
 
 /** `REMUDA_CONFIG` chooses the file and so stands in none. */
 const configRow: Row = {
-  name: "", unit: "", usual: "config/default.json", description: "the configuration file", env: "REMUDA_CONFIG",
+  name: "",
+  unit: "",
+  usual: "config/default.json",
+  description: "the configuration file",
+  env: "REMUDA_CONFIG",
 };
 const rows: readonly Row[] = [configRow, ...leaves.map(rowOf)];
 
 const code = (text: string): string => (text === "" ? "" : `\`${text}\``);
-const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const cell = (text: string): string =>
+  text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 /** Every setting as a Markdown table: docs/settings.md holds it, and a test holds the page to it. */
 export const settingsTable = (): string =>
   [
     "| setting | environment | unit | default | meaning |",
     "| --- | --- | --- | --- | --- |",
-    ...rows.map((row) => `| ${[code(row.name), code(row.env), row.unit, cell(row.usual), cell(row.description)].join(" | ")} |`),
+    ...rows.map(
+      (row) =>
+        `| ${[code(row.name), code(row.env), row.unit, cell(row.usual), cell(row.description)].join(" | ")} |`,
+    ),
   ].join("\n");
 
 const oneSetting = (row: Row): string => {

@@ -6,9 +6,12 @@ import { expectation, findKeys, type Leaf, leaves } from "./settings.js";
 export type Environment = Readonly<Record<string, string | undefined>>;
 type Tree = Record<string, unknown>;
 
-export type Validated = { readonly kind: "valid"; readonly values: ConfigFile } | { readonly kind: "faulty"; readonly faults: readonly string[] };
+export type Validated =
+  | { readonly kind: "valid"; readonly values: ConfigFile }
+  | { readonly kind: "faulty"; readonly faults: readonly string[] };
 
-const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null && !Array.isArray(value);
+const isTree = (value: unknown): value is Tree =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Keys the schema does not know, and sections that are no objects. */
 function strangeKeys(tree: Tree, path: readonly string[]): string[] {
@@ -22,7 +25,10 @@ function strangeKeys(tree: Tree, path: readonly string[]): string[] {
 }
 
 const findValue = (tree: Tree, path: readonly string[]): unknown =>
-  path.reduce<unknown>((value, key) => (isTree(value) && Object.hasOwn(value, key) ? value[key] : undefined), tree);
+  path.reduce<unknown>(
+    (value, key) => (isTree(value) && Object.hasOwn(value, key) ? value[key] : undefined),
+    tree,
+  );
 
 function put(tree: Tree, path: readonly string[], value: unknown): void {
   const [key = "", ...rest] = path;
@@ -37,7 +43,11 @@ function parseText(setting: Setting, text: string): unknown {
 }
 
 /** An empty variable counts as absent, since container platforms cannot leave one out. */
-function findGiven(leaf: Leaf, file: Tree, env: Environment): { readonly value: unknown; readonly source: string } | undefined {
+function findGiven(
+  leaf: Leaf,
+  file: Tree,
+  env: Environment,
+): { readonly value: unknown; readonly source: string } | undefined {
   const name = leaf.path.join(".");
   const text = leaf.setting.env === undefined ? undefined : env[leaf.setting.env];
   if (text) return { value: parseText(leaf.setting, text), source: `${leaf.setting.env} (${name})` };
@@ -47,7 +57,9 @@ function findGiven(leaf: Leaf, file: Tree, env: Environment): { readonly value: 
 
 // Kubernetes sets <SERVICE>_PORT=tcp://… for every Service of the namespace, one named "remuda" included.
 const hint = (value: unknown): string =>
-  typeof value === "string" && value.startsWith("tcp://") ? " (set by Kubernetes for a Service: use enableServiceLinks: false)" : "";
+  typeof value === "string" && value.startsWith("tcp://")
+    ? " (set by Kubernetes for a Service: use enableServiceLinks: false)"
+    : "";
 
 const faultOf = (setting: Setting, source: string, value: unknown): string => {
   const shown = setting.secret ? "" : `, and is ${JSON.stringify(value)}${hint(value)}`;

@@ -25,23 +25,43 @@ export interface ArchivesPart {
 }
 
 /** Deletes what neither an extension nor a profile names. */
-export function archivesTick(config: Config, { clock, log }: Around, { archives, stores }: { archives: ArchiveBackend; stores: Stores }): Tick {
+export function archivesTick(
+  config: Config,
+  { clock, log }: Around,
+  { archives, stores }: { archives: ArchiveBackend; stores: Stores },
+): Tick {
   const named = async (): Promise<ReadonlySet<Digest>> => {
     const [extensions, profiles] = await Promise.all([stores.extensions.all(), stores.profiles.all()]);
-    return new Set([...extensions.map(({ digest }) => digest), ...profiles.flatMap(({ archive }) => archive?.digest ?? [])]);
+    return new Set([
+      ...extensions.map(({ digest }) => digest),
+      ...profiles.flatMap(({ archive }) => archive?.digest ?? []),
+    ]);
   };
   const { unusedMs, sweepPeriodMs } = config.archives;
-  return { name: "archives", periodMs: sweepPeriodMs, run: makeSweep({ archives, named, unusedMs, clock, log }) };
+  return {
+    name: "archives",
+    periodMs: sweepPeriodMs,
+    run: makeSweep({ archives, named, unusedMs, clock, log }),
+  };
 }
 
-/** Archives of extensions and profiles, wired by hand. Once per daemon: what lies in staging and cache is emptied. */
+/**
+ * Archives of extensions and profiles, wired by hand. Once per daemon: what lies in staging and cache is
+ * emptied.
+ */
 export async function openArchives(config: Config, { clock, log }: Around): Promise<ArchivesPart> {
   const stops = new Stops(clock, config.stop.stepMs);
   const archives = await openKept(config, clock, stops);
-  if (isOwnAlone(config)) log.warn({ directory: config.archives.directory }, "archives are kept in this daemon's own directory; all daemons have to share one, or a bucket");
+  if (isOwnAlone(config))
+    log.warn(
+      { directory: config.archives.directory },
+      "archives are kept in this daemon's own directory; all daemons have to share one, or a bucket",
+    );
   const staging = await openStaging(join(config.dataDir, "staging"));
   const cache = await openCache({
-    archives, directory: join(config.dataDir, "archive-cache"), maxBytes: config.archives.cacheBytes,
+    archives,
+    directory: join(config.dataDir, "archive-cache"),
+    maxBytes: config.archives.cacheBytes,
     onFault: (error) => log.warn({ error: textOf(error) }, "archive was not removed from the cache"),
   });
   return { archives, staging, cache, stops };
@@ -52,13 +72,23 @@ const isOwnAlone = ({ role, dataDir, archives }: Config): boolean =>
   role !== "all" && archives.s3Bucket === null && archives.directory === join(dataDir, "archives");
 
 async function openKept({ archives }: Config, clock: Clock, stops: Stops): Promise<ArchiveBackend> {
-  const { s3Bucket: bucket, s3Endpoint: endpoint, s3AccessKeyId: accessKeyId, s3SecretAccessKey: secretAccessKey } = archives;
+  const {
+    s3Bucket: bucket,
+    s3Endpoint: endpoint,
+    s3AccessKeyId: accessKeyId,
+    s3SecretAccessKey: secretAccessKey,
+  } = archives;
   if (bucket === null) return new DirectoryArchives(archives.directory, clock);
   // Large, and of no use to a deployment that keeps archives in a directory.
   const { S3Archives } = await import("../archive/s3-archives.js");
   const kept = new S3Archives({
-    bucket, prefix: archives.s3Prefix ?? "", region: archives.s3Region, isPathStyle: archives.s3PathStyle, limitMs: archives.s3LimitMs,
-    ...(endpoint !== null && { endpoint }), ...(accessKeyId && secretAccessKey && { credentials: { accessKeyId, secretAccessKey } }),
+    bucket,
+    prefix: archives.s3Prefix ?? "",
+    region: archives.s3Region,
+    isPathStyle: archives.s3PathStyle,
+    limitMs: archives.s3LimitMs,
+    ...(endpoint !== null && { endpoint }),
+    ...(accessKeyId && secretAccessKey && { credentials: { accessKeyId, secretAccessKey } }),
   });
   stops.add("s3", () => kept.close());
   return kept;

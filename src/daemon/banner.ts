@@ -1,6 +1,6 @@
-
 /** As a shell takes it, whatever characters are in it. */
-const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`);
+const quoted = (text: string): string =>
+  /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 interface BannerFacts {
   readonly url: string;
@@ -11,10 +11,16 @@ interface BannerFacts {
   readonly openHosts: readonly string[];
 }
 
-/** What a person sees when the first browser is idle: the address, where the key is, and two things to paste. */
+/**
+ * What a person sees when the first browser is idle: the address, where the key is, and two things to paste.
+ */
 export const banner = ({ url, keyFile, pool, installRoot, openHosts }: BannerFacts): string => `
-Remuda is ready: ${url}${openHosts.length === 0 ? "" : `
-WARNING:        every page of every browser may reach ${openHosts.join(", ")}`}
+Remuda is ready: ${url}${
+  openHosts.length === 0
+    ? ""
+    : `
+WARNING:        every page of every browser may reach ${openHosts.join(", ")}`
+}
 API key:        ${keyFile ?? "the one you gave in REMUDA_API_KEY"}
 API pages:      ${url}/docs
 

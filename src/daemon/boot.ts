@@ -20,7 +20,9 @@ export type Role = (config: Config, context: DaemonContext) => Promise<Stops>;
 export class DirectoryHeld extends Error {
   constructor(directory: string, pid: number | null) {
     const holder = pid === null ? "another process" : `process ${pid}`;
-    super(`${directory} is in use by ${holder}: stop that daemon, or set REMUDA_DATA_DIR to another directory`);
+    super(
+      `${directory} is in use by ${holder}: stop that daemon, or set REMUDA_DATA_DIR to another directory`,
+    );
     this.name = "DirectoryHeld";
     // Nothing in our code went wrong: a stack would hide the sentence.
     this.stack = this.message;
@@ -37,8 +39,12 @@ async function openRedis(config: Config, lifetime: ProcessContext, stops: Stops)
   if (config.redis.url) return config.redis.url;
   const { executable, startLimitMs, stopLimitMs } = config.redis;
   const redis = await startPrivateRedis({
-    dataDir: config.dataDir, executable, startLimitMs, stopLimitMs,
-    environment: config.childEnvironment, clock: lifetime.clock,
+    dataDir: config.dataDir,
+    executable,
+    startLimitMs,
+    stopLimitMs,
+    environment: config.childEnvironment,
+    clock: lifetime.clock,
     onDeath: (why) => lifetime.fail(new Error(why)),
   });
   stops.add("private redis", () => redis.stop(lifetime.hurry));
@@ -46,20 +52,26 @@ async function openRedis(config: Config, lifetime: ProcessContext, stops: Stops)
   return new Secret(redis.socket);
 }
 
-/** A role on its ground: the data directory held and Redis there before it starts, given up after it has stopped. */
+/**
+ * A role on its ground: the data directory held and Redis there before it starts, given up after it has
+ * stopped.
+ */
 export async function boot(role: Role, config: Config, lifetime: ProcessContext): Promise<Stops> {
   // The role bounds its own stop, drain included; this only keeps one that hangs from holding up the rest.
   const stops = new Stops(lifetime.clock, config.drain.limitMs + config.stop.limitMs);
   try {
     stops.add("data directory", await holdDirectory(config, lifetime));
     const paths = await closeToOthers(config.dataDir);
-    if (paths.length > 0) lifetime.log.warn({ paths }, "data directory closed to other users, who could read it");
+    if (paths.length > 0)
+      lifetime.log.warn({ paths }, "data directory closed to other users, who could read it");
     const redisUrl = await openRedis(config, lifetime, stops);
     const started = await role(config, { ...lifetime, redisUrl });
     stops.add(`role ${config.role}`, () => started.run());
     return stops;
   } catch (error) {
-    await stops.run().catch((fault: unknown) => lifetime.log.error({ error: textOf(fault) }, "ground was not cleared"));
+    await stops
+      .run()
+      .catch((fault: unknown) => lifetime.log.error({ error: textOf(fault) }, "ground was not cleared"));
     throw error;
   }
 }

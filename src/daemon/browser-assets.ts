@@ -42,30 +42,68 @@ export interface AssetsPart {
 const savingShare = 2 / 3;
 
 /** Wired by hand. */
-export async function openBrowserAssets(config: Config, { log, clock, hurry }: DaemonContext, { stores, metrics, archives, seesHostFiles }: Wiring): Promise<AssetsPart> {
+export async function openBrowserAssets(
+  config: Config,
+  { log, clock, hurry }: DaemonContext,
+  { stores, metrics, archives, seesHostFiles }: Wiring,
+): Promise<AssetsPart> {
   const profiles = await openProfileArchives(config, { stores, archives });
   const { cache } = archives;
   const rules = { ...extensionLimits(config), seesHostFiles };
   const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, rules);
   const assets = new BrowserAssets({
-    extensions: stores.extensions, profiles: stores.profiles, archives: profiles, cache, log,
-    unpackExtension: unpack, unpackProfile: (tar, room) => unpackProfile(tar, room, config.profiles),
+    extensions: stores.extensions,
+    profiles: stores.profiles,
+    archives: profiles,
+    cache,
+    log,
+    unpackExtension: unpack,
+    unpackProfile: (tar, room) => unpackProfile(tar, room, config.profiles),
   });
   const profileSaver = new ProfileSaver({
-    profiles, pack: packProfile, saved: makeRefresh(stores), meter: metrics, clock, log, hurry, limitMs: config.profiles.saveLimitMs,
-    hurriedMs: config.stop.stepMs * savingShare, parallelSaves: config.node.parallelLaunches,
+    profiles,
+    pack: packProfile,
+    saved: makeRefresh(stores),
+    meter: metrics,
+    clock,
+    log,
+    hurry,
+    limitMs: config.profiles.saveLimitMs,
+    hurriedMs: config.stop.stepMs * savingShare,
+    parallelSaves: config.node.parallelLaunches,
   });
   const changing: AssetsPart["changing"] = (slots, networkSync) => {
     const restarts = new Restarts({ slots, clock, log });
     return {
-      uploads: new ExtensionUploads({ poolStore: stores.poolStore, restarts, cache, unpack, loadLimitMs: config.extensions.loadLimitMs, log }),
-      changeSession: new ChangeSession({ attachProfile: new AttachProfile({ assets, restarts, log }), networkSync, log }),
+      uploads: new ExtensionUploads({
+        poolStore: stores.poolStore,
+        restarts,
+        cache,
+        unpack,
+        loadLimitMs: config.extensions.loadLimitMs,
+        log,
+      }),
+      changeSession: new ChangeSession({
+        attachProfile: new AttachProfile({ assets, restarts, log }),
+        networkSync,
+        log,
+      }),
     };
   };
   return { assets, profileSaver, changing };
 }
 
-async function openProfileArchives(config: Config, { stores, archives: { archives, staging, cache } }: Pick<Wiring, "stores" | "archives">): Promise<ProfileArchives> {
+async function openProfileArchives(
+  config: Config,
+  { stores, archives: { archives, staging, cache } }: Pick<Wiring, "stores" | "archives">,
+): Promise<ProfileArchives> {
   const seal = new StreamSeal(await encryptionKey(config));
-  return makeProfileArchives({ profiles: stores.profiles, archives, staging, seal, maxBytes: config.profiles.maxBytes, open: openFrom(cache) });
+  return makeProfileArchives({
+    profiles: stores.profiles,
+    archives,
+    staging,
+    seal,
+    maxBytes: config.profiles.maxBytes,
+    open: openFrom(cache),
+  });
 }

@@ -47,22 +47,45 @@ const tellEveryMs = 1000;
 const ownPlacesMs = 5000;
 
 /** The egress of a node, wired by hand. */
-export async function openEgress(config: Config, { log, clock, redisUrl }: DaemonContext, { stores, metrics, host }: Wiring): Promise<{ egressPart: EgressPart; stops: Stops }> {
+export async function openEgress(
+  config: Config,
+  { log, clock, redisUrl }: DaemonContext,
+  { stores, metrics, host }: Wiring,
+): Promise<{ egressPart: EgressPart; stops: Stops }> {
   const stops = new Stops(clock, config.stop.stepMs);
   const tier = await findTier(config, { host, clock, log });
   if (tier.close) stops.add("network namespaces", tier.close);
   const seal = new Seal(await encryptionKey(config));
   const own = new EndpointWatch({ clock, log, sources: [stores.redisMembers, () => stores.nodes.living()] });
-  await Promise.all([own.add({ host: "127.0.0.1", port: host.canary.port }), ...redisEndpoints(redisUrl.reveal()).map((place) => own.add(place))]);
-  stops.add("own places", clock.every(ownPlacesMs, () => void own.refresh()));
+  await Promise.all([
+    own.add({ host: "127.0.0.1", port: host.canary.port }),
+    ...redisEndpoints(redisUrl.reveal()).map((place) => own.add(place)),
+  ]);
+  stops.add(
+    "own places",
+    clock.every(ownPlacesMs, () => void own.refresh()),
+  );
   const counters = new TrafficCounters();
   const labels = new PoolLabels(stores.poolStore);
-  stops.add("tally", clock.every(tellEveryMs, () => void counters.tell((partition) => labels.ofPartition(partition), metrics)));
+  stops.add(
+    "tally",
+    clock.every(tellEveryMs, () => void counters.tell((partition) => labels.ofPartition(partition), metrics)),
+  );
   const { connectLimitMs, resolvers, privateHosts, privateHostsCeiling } = config.egress;
   const ports: BrowserEgressPorts = {
-    privateHosts, privateHostsCeiling: patternsOf(privateHostsCeiling), allowedProbeUrl: config.egress.allowedProbeUrl, log, meter: metrics, openListener: tier.openListener, openUpstream: (id) => openUpstream({ store: stores.proxies, seal }, id),
+    privateHosts,
+    privateHostsCeiling: patternsOf(privateHostsCeiling),
+    allowedProbeUrl: config.egress.allowedProbeUrl,
+    log,
+    meter: metrics,
+    openListener: tier.openListener,
+    openUpstream: (id) => openUpstream({ store: stores.proxies, seal }, id),
     egress: {
-      settings: settingsOf(config), reserved: makeReservedEndpoints(own.places), clock, log, meter: counters,
+      settings: settingsOf(config),
+      reserved: makeReservedEndpoints(own.places),
+      clock,
+      log,
+      meter: counters,
       resolve: makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) }),
     },
   };
@@ -78,8 +101,12 @@ export async function openEgress(config: Config, { log, clock, redisUrl }: Daemo
 }
 
 const settingsOf = ({ egress }: Config): EgressSettings => ({
-  connectMs: egress.connectLimitMs, idleMs: egress.idleMs, maxConnections: egress.maxConnections, bytesPerSecond: egress.bytesPerSecond,
-  headerBytes, curlBodyBytes: egress.curlBodyBytes,
+  connectMs: egress.connectLimitMs,
+  idleMs: egress.idleMs,
+  maxConnections: egress.maxConnections,
+  bytesPerSecond: egress.bytesPerSecond,
+  headerBytes,
+  curlBodyBytes: egress.curlBodyBytes,
 });
 
 type TierParts = Pick<DaemonContext, "clock" | "log"> & { readonly host: BrowserHost };
@@ -92,23 +119,46 @@ interface Tier {
 
 const peerLimitMs = 2000;
 
-/** Whose connections may be a browser's: of root's uids for them, else our own. undefined where this machine does not tell whose one is. */
-async function findPeerRule({ uids, clock }: BrowserHost, log: DaemonContext["log"]): Promise<((uid: number) => boolean) | undefined> {
-  const isTold = await within(clock, { what: "finding whose a connection is", limitMs: peerLimitMs }, canFindPeerUid()).catch(() => false);
+/**
+ * Whose connections may be a browser's: of root's uids for them, else our own. undefined where this machine
+ * does not tell whose one is.
+ */
+async function findPeerRule(
+  { uids, clock }: BrowserHost,
+  log: DaemonContext["log"],
+): Promise<((uid: number) => boolean) | undefined> {
+  const isTold = await within(
+    clock,
+    { what: "finding whose a connection is", limitMs: peerLimitMs },
+    canFindPeerUid(),
+  ).catch(() => false);
   if (isTold) return (uid) => (uids ? uids.owns(uid) : uid === process.geteuid?.());
-  log.warn({}, "proxies of browsers take connections of every user of this machine: whose one is cannot be found out here");
+  log.warn(
+    {},
+    "proxies of browsers take connections of every user of this machine: whose one is cannot be found out here",
+  );
   return undefined;
 }
 
-/** `auto` takes what this machine grants; where a namespace is demanded and not granted, nothing is opened at all. */
+/**
+ * `auto` takes what this machine grants; where a namespace is demanded and not granted, nothing is opened at
+ * all.
+ */
 async function findTier({ egress, node }: Config, { host, clock, log }: TierParts): Promise<Tier> {
   const mayConnect = await findPeerRule(host, log);
   const viaPort: Tier = { openListener: async () => openPort({ ...(mayConnect && { mayConnect }) }) };
   if (egress.isolation === "proxy") return viaPort;
-  // Without a private root, which gives it a uid back, Chromium would be root of the user namespace, and refuse to run.
+  // Without a private root, which gives it a uid back, Chromium would be root of the user namespace, and
+  // refuse to run.
   const unshare = host.walls && hasPrivateRoot(host.walls.rung) ? await findTool("unshare") : undefined;
-  const namespaces = await findNamespaces({ tools: { ...host.tools, ...(unshare && { unshare }) }, clock, log, stock: node.parallelLaunches });
-  if (namespaces.kind === "available") return { openListener: namespaces.openNamespace, close: namespaces.close };
+  const namespaces = await findNamespaces({
+    tools: { ...host.tools, ...(unshare && { unshare }) },
+    clock,
+    log,
+    stock: node.parallelLaunches,
+  });
+  if (namespaces.kind === "available")
+    return { openListener: namespaces.openNamespace, close: namespaces.close };
   if (egress.isolation === "auto") return viaPort;
   const unready = `egress.isolation demands a network namespace for each browser, and none can be made here: ${namespaces.why}`;
   return { unready, openListener: () => Promise.reject(new Error(unready)) };

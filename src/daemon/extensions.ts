@@ -18,10 +18,18 @@ interface Parts {
 }
 
 /** The registry of extensions, wired by hand. */
-export function openExtensions(config: Config, { clock }: Pick<DaemonContext, "clock">, { stores, archives, staging }: Parts): ExtensionOperations {
+export function openExtensions(
+  config: Config,
+  { clock }: Pick<DaemonContext, "clock">,
+  { stores, archives, staging }: Parts,
+): ExtensionOperations {
   const { maxBytes, storeUrl, storeLimitMs } = config.extensions;
   return makeExtensionOperations({
-    poolStore: stores.poolStore, projects: stores.projects, store: stores.extensions, archives, maxExtensions: config.limits.maxExtensions,
+    poolStore: stores.poolStore,
+    projects: stores.projects,
+    store: stores.extensions,
+    archives,
+    maxExtensions: config.limits.maxExtensions,
     stage: (file, signal) => stage(staging, file, { maxBytes, signal }),
     check: (path) => checkExtension(path, extensionLimits(config)),
     fromStore: makeFromStore({ url: storeUrl, limitMs: storeLimitMs, maxBytes, staging, clock }),
@@ -29,7 +37,10 @@ export function openExtensions(config: Config, { clock }: Pick<DaemonContext, "c
 }
 
 /** What an upload to a running browser needs of the archives. */
-export const uploadPorts = (config: Config, archives: Archives): Pick<Parameters<typeof makeAddExtensions>[0], "faultsOf" | "keep"> => ({
+export const uploadPorts = (
+  config: Config,
+  archives: Archives,
+): Pick<Parameters<typeof makeAddExtensions>[0], "faultsOf" | "keep"> => ({
   async faultsOf(path) {
     const checked = await checkExtension(path, extensionLimits(config));
     return checked.kind === "faulty" ? checked.faults : [];
@@ -38,16 +49,26 @@ export const uploadPorts = (config: Config, archives: Archives): Pick<Parameters
 });
 
 /** What one upload of an archive may send, and how long it may take. */
-export const extensionUploads = ({ maxBytes, uploadStallMs, uploadLimitMs }: Config["extensions"]): UploadLimits => ({
-  maxFileBytes: maxBytes, stallMs: uploadStallMs, limitMs: uploadLimitMs,
+export const extensionUploads = ({
+  maxBytes,
+  uploadStallMs,
+  uploadLimitMs,
+}: Config["extensions"]): UploadLimits => ({
+  maxFileBytes: maxBytes,
+  stallMs: uploadStallMs,
+  limitMs: uploadLimitMs,
 });
 
 /** What an archive is held to wherever it is uploaded: what would not be loaded later is refused then. */
-export const extensionLimits = ({ extensions: { maxFiles, maxUnpackedBytes } }: Config): Parameters<typeof checkExtension>[1] => ({
-  maxFiles, maxUnpackedBytes, blockedPermissions,
-});
+export const extensionLimits = ({
+  extensions: { maxFiles, maxUnpackedBytes },
+}: Config): Parameters<typeof checkExtension>[1] => ({ maxFiles, maxUnpackedBytes, blockedPermissions });
 
-async function stage(staging: Staging, file: Readable, options: { maxBytes: number; signal: AbortSignal }): ReturnType<ExtensionPorts["stage"]> {
+async function stage(
+  staging: Staging,
+  file: Readable,
+  options: { maxBytes: number; signal: AbortSignal },
+): ReturnType<ExtensionPorts["stage"]> {
   try {
     return { kind: "staged", file: await staging.take(file, options) };
   } catch (error) {

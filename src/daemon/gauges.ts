@@ -5,7 +5,11 @@ import type { Stores } from "./state.js";
 import type { PoolGauge, Gauges } from "../observe/metrics.js";
 
 /** What a control shows of the store at each scrape. */
-export const gaugesOf = ({ poolStore, projects, nodes }: Pick<Stores, "poolStore" | "projects" | "nodes">): Gauges => ({
+export const gaugesOf = ({
+  poolStore,
+  projects,
+  nodes,
+}: Pick<Stores, "poolStore" | "projects" | "nodes">): Gauges => ({
   async pools() {
     const readingOf = async (pool: string, partition: Partition): Promise<PoolGauge> => {
       const { waiting, stale: _stale, ...states } = await poolStore.counts(partition);

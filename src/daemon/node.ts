@@ -8,7 +8,11 @@ import { launchChromium } from "../browser/launch.js";
 import type { ArchivesPart } from "./archives.js";
 import { memoryOf } from "../browser/resources/memory-usage.js";
 import { guardReadable } from "../browser/readable-paths.js";
-import { findScratchDirectory, keepScratchDirectory, scratchDirectoriesOf } from "../browser/resources/scratch.js";
+import {
+  findScratchDirectory,
+  keepScratchDirectory,
+  scratchDirectoriesOf,
+} from "../browser/resources/scratch.js";
 import { measureStorage, fullness, measureMount } from "../browser/resources/scratch-usage.js";
 import { sweepEarlier, sweepLeftovers } from "../browser/sweep.js";
 import type { Config } from "../config/config.js";
@@ -50,56 +54,143 @@ export interface NodeRole {
   readonly gateway: Gateway;
   /** Takes what Redis may not bring. */
   readonly receiveDirectly: LeaseCommands["receiveDirectly"];
-  /** Takes work and says that it is alive. `listening`: where this daemon does listen; others may reach it by another `address`. */
+  /**
+   * Takes work and says that it is alive. `listening`: where this daemon does listen; others may reach it by
+   * another `address`.
+   */
   begin(address: NodeAddress, listening: NodeAddress): Promise<void>;
   unready(): string | undefined;
 }
 
 /** The node role, wired by hand. */
-export async function openNode(config: Config, context: DaemonContext, { stores, parts }: Wiring): Promise<{ agent: NodeRole; stops: Stops }> {
+export async function openNode(
+  config: Config,
+  context: DaemonContext,
+  { stores, parts }: Wiring,
+): Promise<{ agent: NodeRole; stops: Stops }> {
   const { log, clock, stopping } = context;
   const { poolStore, reports, projects, nodes } = stores;
   const { node } = parts;
   const run = newRequestId();
   const stops = new Stops(clock, config.stop.stepMs + config.drain.limitMs);
 
-  const host = await openHost(await hostSettings(config, { clock, log }), { clock, log });          stops.add("browser host", () => host.close());
+  const host = await openHost(await hostSettings(config, { clock, log }), { clock, log });
+  stops.add("browser host", () => host.close());
   await sweepLeftovers(host);
-  const { egressPart, stops: egress } = await openEgress(config, context, { stores, metrics: parts.metrics, host }); stops.add("egress", () => egress.run());
+  const { egressPart, stops: egress } = await openEgress(config, context, {
+    stores,
+    metrics: parts.metrics,
+    host,
+  });
+  stops.add("egress", () => egress.run());
   const seesHostFiles = !hasPrivateRoot(host.walls?.rung ?? "none");
-  const { assets, profileSaver, changing } = await openBrowserAssets(config, context, { stores, metrics: parts.metrics, archives: parts.archives, seesHostFiles });
+  const { assets, profileSaver, changing } = await openBrowserAssets(config, context, {
+    stores,
+    metrics: parts.metrics,
+    archives: parts.archives,
+    seesHostFiles,
+  });
   let beatNow = (): void => {};
   const health = openHealth(config, context, { node, nodes, changed: () => beatNow() });
   const slots = new Slots({
-    poolStore, reports, clock, log, profileSaver, openBrowserEgress: egressPart.open, maxBrowsers: mostBrowsers(config), maxBytes: config.node.memoryBytes * config.node.overcommit, parallelLaunches: config.node.parallelLaunches, launchLimitMs: config.node.launchLimitMs * launchTurns,
+    poolStore,
+    reports,
+    clock,
+    log,
+    profileSaver,
+    openBrowserEgress: egressPart.open,
+    maxBrowsers: mostBrowsers(config),
+    maxBytes: config.node.memoryBytes * config.node.overcommit,
+    parallelLaunches: config.node.parallelLaunches,
+    launchLimitMs: config.node.launchLimitMs * launchTurns,
     furnishing: (launch) => assets.of(launch),
-    launch: (spec, { onAnswer, ...options }) => launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
+    launch: (spec, { onAnswer, ...options }) =>
+      launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
     makeBridge: (chromium) => new Bridge(chromium.pipe, clock, gatewayLimitsOf(config).sessions),
-    meter: slotMeter(stores, parts.metrics), health,
+    meter: slotMeter(stores, parts.metrics),
+    health,
   });
   const watch = startResourceWatch({
-    slots, clock, log, meter: parts.metrics, limits: config.browser, maxFullness: config.node.maxScratchPercent / 100,
-    memoryPeriodMs: config.node.memoryWatchPeriodMs, storagePeriodMs: config.node.storageWatchPeriodMs,
-    usage: { memory: memoryOf, stored: measureStorage, storedInMount: measureMount, fullness: (inMounts) => fullness(host.scratchDirectory, inMounts) },
+    slots,
+    clock,
+    log,
+    meter: parts.metrics,
+    limits: config.browser,
+    maxFullness: config.node.maxScratchPercent / 100,
+    memoryPeriodMs: config.node.memoryWatchPeriodMs,
+    storagePeriodMs: config.node.storageWatchPeriodMs,
+    usage: {
+      memory: memoryOf,
+      stored: measureStorage,
+      storedInMount: measureMount,
+      fullness: (inMounts) => fullness(host.scratchDirectory, inMounts),
+    },
   });
   stops.add("watch", () => watch.stop());
   const networkSync = new NetworkSync({ poolStore, reports, clock, log });
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
   const leaseCommands = new LeaseCommands({
-    slots, poolStore, reports, networkSync, handover, log, ...changing(slots, networkSync), resetLimitMs: config.node.resetLimitMs,
-    answer: ({ control, question }, { isDone: ok, ...why }) => stores.messages.toControl(control, { kind: "answer", question, ok, ...why }),
+    slots,
+    poolStore,
+    reports,
+    networkSync,
+    handover,
+    log,
+    ...changing(slots, networkSync),
+    resetLimitMs: config.node.resetLimitMs,
+    answer: ({ control, question }, { isDone: ok, ...why }) =>
+      stores.messages.toControl(control, { kind: "answer", question, ok, ...why }),
   });
   const drain = new Drain({ node, poolStore, projects, nodes, slots, clock, log });
   const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
-  const reconciler = new Reconciler({ node, nodes, slots, poolStore, projects, reports, handover, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs });
-  const gateway = openGateway({ config, context, parts }, { reports, slots, leaseCommands, handover, reconciler });
+  const reconciler = new Reconciler({
+    node,
+    nodes,
+    slots,
+    poolStore,
+    projects,
+    reports,
+    handover,
+    clock,
+    log,
+    expirePeriodMs,
+    probePeriodMs,
+    probeLimitMs,
+  });
+  const gateway = openGateway(
+    { config, context, parts },
+    { reports, slots, leaseCommands, handover, reconciler },
+  );
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
     await Promise.all([egressPart.close(address), egressPart.close(listening)]);
-    beatNow = await beginAgent({ config, context, stores, stops }, {
-      node, slots, leaseCommands, networkSync, reconciler, drain, gateway, facts: () => ({ ...factsOf(config, { node, address, stopping, host, egressPart }), ...failingOf(health), run, origin: parts.origin }),
-    });
+    beatNow = await beginAgent(
+      { config, context, stores, stops },
+      {
+        node,
+        slots,
+        leaseCommands,
+        networkSync,
+        reconciler,
+        drain,
+        gateway,
+        facts: () => ({
+          ...factsOf(config, { node, address, stopping, host, egressPart }),
+          ...failingOf(health),
+          run,
+          origin: parts.origin,
+        }),
+      },
+    );
   };
-  return { agent: { gateway, receiveDirectly: leaseCommands.receiveDirectly.bind(leaseCommands), begin, unready: () => whyUnready(stopping, stores) ?? whyNot(host, config, egressPart) }, stops };
+  return {
+    agent: {
+      gateway,
+      receiveDirectly: leaseCommands.receiveDirectly.bind(leaseCommands),
+      begin,
+      unready: () => whyUnready(stopping, stores) ?? whyNot(host, config, egressPart),
+    },
+    stops,
+  };
 }
 
 interface Used {
@@ -111,7 +202,8 @@ interface Used {
 }
 
 function openGateway(
-  { config, context, parts }: { config: Config; context: DaemonContext; parts: NodeParts }, used: Used,
+  { config, context, parts }: { config: Config; context: DaemonContext; parts: NodeParts },
+  used: Used,
 ): Gateway {
   const findAddress = async (browser: BrowserId): Promise<NodeAddress | undefined> => {
     const address = await parts.findAddress(browser);
@@ -127,15 +219,21 @@ function openGateway(
   });
 }
 
-/** Whoever else is on the browser is cut before; the first client of a lease waits for the dispatch of its start page. */
+/**
+ * Whoever else is on the browser is cut before; the first client of a lease waits for the dispatch of its
+ * start page.
+ */
 async function register(
-  { reports, slots, leaseCommands, handover }: Used, { findEnd }: NodeParts, { browser, lease }: { browser: BrowserId; lease: LeaseId },
+  { reports, slots, leaseCommands, handover }: Used,
+  { findEnd }: NodeParts,
+  { browser, lease }: { browser: BrowserId; lease: LeaseId },
 ): Promise<RegistrationReply> {
   const reply = await reports.connect(browser, lease);
   if (reply.kind === "over") return { kind: "gone", reason: (await findEnd(browser, lease)) ?? reply.why };
   const slot = slots.find(browser);
   if (!slot) return { kind: "gone", reason: "the browser is over" };
-  if (!(await handover.begin(slot, lease))) return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
+  if (!(await handover.begin(slot, lease)))
+    return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
   if (reply.startUrl === undefined || reply.registrations > 1) return { kind: "connected" };
   return { kind: "connected", ready: leaseCommands.start(slot, lease, reply.startUrl) };
 }
@@ -161,26 +259,50 @@ interface Begun {
   facts(): NodeFacts;
 }
 
-/** A node that was taken for lost goes on when what it held is cleared. One whose name another has taken meanwhile ends. */
+/**
+ * A node that was taken for lost goes on when what it held is cleared. One whose name another has taken
+ * meanwhile ends.
+ */
 function onBeat(beaten: BeatResult, { log, fail }: DaemonContext): void {
   if (beaten.kind === "lost") log.warn({}, "node was taken for lost: it waits until what it held is cleared");
   if (beaten.kind === "taken") fail(new NodeNameTaken(beaten.by));
 }
 
-const openHealth = ({ fill }: Config, { clock, log }: DaemonContext, { node, nodes, changed }: { node: NodeId; nodes: NodeStore; changed(): void }): LaunchHealth =>
+const openHealth = (
+  { fill }: Config,
+  { clock, log }: DaemonContext,
+  { node, nodes, changed }: { node: NodeId; nodes: NodeStore; changed(): void },
+): LaunchHealth =>
   new LaunchHealth({
-    clock, log, changed, backoff: { initialMs: fill.backoffInitialMs, maxMs: fill.backoffMaxMs },
-    rest: (ms) => nodes.rest(node, ms), wake: () => nodes.wake(node),
+    clock,
+    log,
+    changed,
+    backoff: { initialMs: fill.backoffInitialMs, maxMs: fill.backoffMaxMs },
+    rest: (ms) => nodes.rest(node, ms),
+    wake: () => nodes.wake(node),
   });
 
 const failingOf = ({ failing }: LaunchHealth): Pick<NodeFacts, "failing"> => (failing ? { failing } : {});
 
-/** Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what beats out of turn. */
-async function beginAgent({ config, context, stores, stops }: Around, { node, slots, leaseCommands, networkSync, reconciler, drain, gateway, facts }: Begun): Promise<() => void> {
+/**
+ * Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what
+ * beats out of turn.
+ */
+async function beginAgent(
+  { config, context, stores, stops }: Around,
+  { node, slots, leaseCommands, networkSync, reconciler, drain, gateway, facts }: Begun,
+): Promise<() => void> {
   const { log, clock, hurry, stopping } = context;
   const { poolStore, nodes } = stores;
   // Nothing is placed here before what an earlier run has left is gone.
-  await claimNodeName({ ...config.node, clock, log, stopping, beat: () => nodes.beat({ ...facts(), canLaunch: false }), clear: () => drain.finishEarlierRun() });
+  await claimNodeName({
+    ...config.node,
+    clock,
+    log,
+    stopping,
+    beat: () => nodes.beat({ ...facts(), canLaunch: false }),
+    clear: () => drain.finishEarlierRun(),
+  });
   await drain.forgetEarlierRun();
   await stores.queues.drop(node);
   // Last of all: whoever is killed before has its queue dropped as a lost node.
@@ -188,14 +310,31 @@ async function beginAgent({ config, context, stores, stops }: Around, { node, sl
     await stores.queues.drop(node);
     await nodes.forget(node);
   });
-  const beat = makeBeat(config, { clock, beat: async () => onBeat(await nodes.beat(facts()), context), look: () => reconciler.look() });
-  const beatSoon = (): void => void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
+  const beat = makeBeat(config, {
+    clock,
+    beat: async () => onBeat(await nodes.beat(facts()), context),
+    look: () => reconciler.look(),
+  });
+  const beatSoon = (): void =>
+    void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
   await beat();
-  const listener = await listenAsNode(stores.listenerParts, node, { onMessage: (message) => leaseCommands.hear(message), onAgain: () => void reconciler.look() });
+  const listener = await listenAsNode(stores.listenerParts, node, {
+    onMessage: (message) => leaseCommands.hear(message),
+    onAgain: () => void reconciler.look(),
+  });
   stops.add("messages", () => listener.close());
   const worker = await startWorker(stores.queueOptions, node, (job) => workOn({ slots, leaseCommands }, job));
   stops.add("worker", () => worker.close());
-  const redisContact = new RedisContact({ node, slots, poolStore, networkSync, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
+  const redisContact = new RedisContact({
+    node,
+    slots,
+    poolStore,
+    networkSync,
+    clock,
+    log,
+    limitMs: config.egress.contactLimitMs,
+    isolatedMs: config.node.isolatedLimitMs,
+  });
   stops.add("contact", () => redisContact.close());
   stops.add("keeping", reconciler.start());
   stops.add("browsers", () => drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"));
@@ -215,21 +354,34 @@ interface Beating {
   look(): Promise<void>;
 }
 
-/** After so long a silence it may have been taken for lost: what still lives here is brought in order before anything is placed here again. */
-function makeBeat({ node: { lostAfterMs: limitMs } }: Config, { clock, beat, look }: Beating): () => Promise<void> {
+/**
+ * After so long a silence it may have been taken for lost: what still lives here is brought in order before
+ * anything is placed here again.
+ */
+function makeBeat(
+  { node: { lostAfterMs: limitMs } }: Config,
+  { clock, beat, look }: Beating,
+): () => Promise<void> {
   let beatAt = clock.monotonic();
   return async () => {
-    if (clock.monotonic() - beatAt > limitMs) await within(clock, { what: "a look at what lives here", limitMs }, look()).catch(() => {});
+    if (clock.monotonic() - beatAt > limitMs)
+      await within(clock, { what: "a look at what lives here", limitMs }, look()).catch(() => {});
     await beat();
     beatAt = clock.monotonic();
   };
 }
 
-function workOn({ slots, leaseCommands }: { slots: Slots; leaseCommands: LeaseCommands }, job: Job): Promise<void> {
+function workOn(
+  { slots, leaseCommands }: { slots: Slots; leaseCommands: LeaseCommands },
+  job: Job,
+): Promise<void> {
   switch (job.kind) {
-    case "launch": return slots.launch(job);
-    case "retire": return slots.retire(job);
-    case "reset": return leaseCommands.reset(job);
+    case "launch":
+      return slots.launch(job);
+    case "retire":
+      return slots.retire(job);
+    case "reset":
+      return leaseCommands.reset(job);
   }
 }
 
@@ -246,29 +398,61 @@ interface Facts {
 function factsOf(config: Config, { node, address, stopping, host, egressPart }: Facts): NodeFacts {
   const obstacle = whyNot(host, config, egressPart);
   return {
-    id: node, ...address, memoryBytes: config.node.memoryBytes, maxBrowsers: mostBrowsers(config), isDraining: stopping.aborted,
-    canLaunch: obstacle === undefined, engines: Object.keys(host.executables), ...(obstacle !== undefined && { obstacle }),
+    id: node,
+    ...address,
+    memoryBytes: config.node.memoryBytes,
+    maxBrowsers: mostBrowsers(config),
+    isDraining: stopping.aborted,
+    canLaunch: obstacle === undefined,
+    engines: Object.keys(host.executables),
+    ...(obstacle !== undefined && { obstacle }),
   };
 }
 
-/** Clears the scratch directories of earlier starts first, so that what they left does not decide where this one's is. */
-async function scratchOf({ node, dataDir }: Config, around: Pick<BrowserHost, "clock" | "log">): Promise<string> {
+/**
+ * Clears the scratch directories of earlier starts first, so that what they left does not decide where this
+ * one's is.
+ */
+async function scratchOf(
+  { node, dataDir }: Config,
+  around: Pick<BrowserHost, "clock" | "log">,
+): Promise<string> {
   const earlier = await scratchDirectoriesOf(dataDir);
-  await sweepEarlier(earlier.filter((path) => path !== node.scratchDir), around);
+  await sweepEarlier(
+    earlier.filter((path) => path !== node.scratchDir),
+    around,
+  );
   const path = node.scratchDir ?? (await findScratchDirectory(dataDir));
   await keepScratchDirectory(dataDir, path);
   return path;
 }
 
-async function hostSettings(config: Config, around: Pick<BrowserHost, "clock" | "log">): Promise<Parameters<typeof openHost>[0]> {
+async function hostSettings(
+  config: Config,
+  around: Pick<BrowserHost, "clock" | "log">,
+): Promise<Parameters<typeof openHost>[0]> {
   const scratchDirectory = await scratchOf(config, around);
-  await guardReadable(config.browser.readablePaths, [config.dataDir, config.archives.directory, scratchDirectory]);
+  await guardReadable(config.browser.readablePaths, [
+    config.dataDir,
+    config.archives.directory,
+    scratchDirectory,
+  ]);
   return settingsOf(config, scratchDirectory);
 }
 
-const settingsOf = ({ node, browser, gateway }: Config, scratchDirectory: string): Parameters<typeof openHost>[0] => ({
-  scratchDirectory, uidBase: node.uidBase, launchLimitMs: node.launchLimitMs,
-  requireIsolation: node.requireIsolation, readablePaths: browser.readablePaths, limits: browser, usesCgroups: node.cgroups, usesMounts: node.scratchMounts, maxReceivedBytes: gateway.maxTotalReceivedBytes,
+const settingsOf = (
+  { node, browser, gateway }: Config,
+  scratchDirectory: string,
+): Parameters<typeof openHost>[0] => ({
+  scratchDirectory,
+  uidBase: node.uidBase,
+  launchLimitMs: node.launchLimitMs,
+  requireIsolation: node.requireIsolation,
+  readablePaths: browser.readablePaths,
+  limits: browser,
+  usesCgroups: node.cgroups,
+  usesMounts: node.scratchMounts,
+  maxReceivedBytes: gateway.maxTotalReceivedBytes,
   named: {
     ...(browser.executable === null ? {} : { chromium: browser.executable }),
     ...(browser.headlessShell === null ? {} : { "headless-shell": browser.headlessShell }),
@@ -286,7 +470,8 @@ function whyNot(host: BrowserHost, config: Config, egressPart: EgressPart): stri
 function slotMeter({ poolStore }: Stores, metrics: Metrics): SlotPorts["meter"] {
   const labels = new PoolLabels(poolStore);
   // A label that cannot be read costs a count, never a launch.
-  const count = (browser: BrowserId, add: (pool: string) => void): void => void labels.ofBrowser(browser).then(add, () => {});
+  const count = (browser: BrowserId, add: (pool: string) => void): void =>
+    void labels.ofBrowser(browser).then(add, () => {});
   return {
     launched: (browser) => count(browser.id, (pool) => metrics.launched(pool)),
     failed: (browser, reason) => count(browser.id, (pool) => metrics.launchFailed(pool, reason)),

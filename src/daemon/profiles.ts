@@ -12,11 +12,24 @@ interface Wiring extends Pick<ArchivesPart, "archives" | "staging"> {
 }
 
 /** The registry of profiles, wired by hand. */
-export async function openProfiles(config: Config, { stores, archives, staging }: Wiring): Promise<ProfileOperations> {
+export async function openProfiles(
+  config: Config,
+  { stores, archives, staging }: Wiring,
+): Promise<ProfileOperations> {
   const { poolStore, projects, profiles } = stores;
   const states = makeProfileArchives({
-    profiles, archives, staging, seal: new StreamSeal(await encryptionKey(config)), maxBytes: config.profiles.maxBytes,
+    profiles,
+    archives,
+    staging,
+    seal: new StreamSeal(await encryptionKey(config)),
+    maxBytes: config.profiles.maxBytes,
     open: (digest) => archives.open(digest),
   });
-  return makeProfileOperations({ poolStore, projects, store: profiles, states, maxProfiles: config.limits.maxProfiles });
+  return makeProfileOperations({
+    poolStore,
+    projects,
+    store: profiles,
+    states,
+    maxProfiles: config.limits.maxProfiles,
+  });
 }

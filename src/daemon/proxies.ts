@@ -17,15 +17,30 @@ export interface Proxies {
 }
 
 /** The registry of proxies, wired by hand. */
-export async function openProxies(config: Config, { clock, log, redisUrl }: DaemonContext, stores: Stores): Promise<Proxies> {
+export async function openProxies(
+  config: Config,
+  { clock, log, redisUrl }: DaemonContext,
+  stores: Stores,
+): Promise<Proxies> {
   const { poolStore, projects, proxies } = stores;
   const { connectLimitMs, resolvers, checkUrl, checkLimitMs } = config.egress;
   const own = new EndpointWatch({ clock, log, sources: [stores.redisMembers, () => stores.nodes.living()] });
   await Promise.all(redisEndpoints(redisUrl.reveal()).map((place) => own.add(place)));
   const resolve = makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) });
-  const probe = makeProbe({ clock, resolve, reserved: makeReservedEndpoints(own.places), defaultUrl: checkUrl, limitMs: checkLimitMs });
+  const probe = makeProbe({
+    clock,
+    resolve,
+    reserved: makeReservedEndpoints(own.places),
+    defaultUrl: checkUrl,
+    limitMs: checkLimitMs,
+  });
   const operations = makeProxyOperations({
-    poolStore, projects, store: proxies, seal: new Seal(await encryptionKey(config)), maxProxies: config.limits.maxProxies, log,
+    poolStore,
+    projects,
+    store: proxies,
+    seal: new Seal(await encryptionKey(config)),
+    maxProxies: config.limits.maxProxies,
+    log,
     probe: async (...asked) => {
       await own.refresh();
       return await probe(...asked);

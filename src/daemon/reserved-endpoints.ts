@@ -23,12 +23,18 @@ interface OwnPlacesParts {
 }
 
 const limitMs: Millis = 3000;
-/** A failover gives a name another address; what was closed for the former one stays closed, up to so many. */
+/**
+ * A failover gives a name another address; what was closed for the former one stays closed, up to so many.
+ */
 const mostPlaces = 1000;
 
-const systemAddresses = async (host: string): Promise<readonly string[]> => (await lookup(host, { all: true })).map(({ address }) => address);
+const systemAddresses = async (host: string): Promise<readonly string[]> =>
+  (await lookup(host, { all: true })).map(({ address }) => address);
 
-/** Where Remuda and its Redis listen, by every address: looked up again and again, since failovers and new nodes change them. */
+/**
+ * Where Remuda and its Redis listen, by every address: looked up again and again, since failovers and new
+ * nodes change them.
+ */
 export class EndpointWatch {
   readonly #given: Endpoint[] = [];
   readonly #found = new Map<string, Endpoint>();
@@ -52,7 +58,9 @@ export class EndpointWatch {
   }
 
   async #refresh(): Promise<void> {
-    const told = await Promise.all(this.parts.sources.map((source) => this.#limited("places of this deployment", source())));
+    const told = await Promise.all(
+      this.parts.sources.map((source) => this.#limited("places of this deployment", source())),
+    );
     await Promise.all([...this.#given, ...told.flat()].map((place) => this.#resolve(place)));
   }
 
@@ -60,7 +68,8 @@ export class EndpointWatch {
   async #resolve({ host, port }: Endpoint): Promise<void> {
     this.#keep({ host, port });
     const find = this.parts.addressesOf ?? systemAddresses;
-    for (const address of await this.#limited(`addresses of ${host}`, find(host))) this.#keep({ host: address, port });
+    for (const address of await this.#limited(`addresses of ${host}`, find(host)))
+      this.#keep({ host: address, port });
   }
 
   async #limited<Value>(what: string, asking: Promise<readonly Value[]>): Promise<readonly Value[]> {

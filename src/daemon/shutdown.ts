@@ -90,7 +90,11 @@ async function timeUp(ending: Ending, { clock, limits }: Around): Promise<"late"
 }
 
 /** Undefined where the stop was asked for before the start was complete, and so ended it. */
-async function startUnlessStopped(start: Start, ending: Ending, { log, clock }: Around): Promise<Stops | undefined> {
+async function startUnlessStopped(
+  start: Start,
+  ending: Ending,
+  { log, clock }: Around,
+): Promise<Stops | undefined> {
   try {
     return await start({ log, clock, stopping: ending.stopping, hurry: ending.hurry, fail: ending.fail });
   } catch (error) {
@@ -107,8 +111,8 @@ async function startAndStop(start: Start, ending: Ending, around: Around): Promi
 }
 
 /**
- * Runs a role until a signal or a fault ends it, and resolves with the exit code: 0 where it ended cleanly as asked, else 1.
- * Whatever hangs, it resolves within the limits; what is then left ends with the process.
+ * Runs a role until a signal or a fault ends it, and resolves with the exit code: 0 where it ended cleanly as
+ * asked, else 1. Whatever hangs, it resolves within the limits; what is then left ends with the process.
  */
 export async function runDaemon(start: Start, around: Around): Promise<0 | 1> {
   const { signals, log } = around;

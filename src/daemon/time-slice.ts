@@ -2,8 +2,9 @@ import { readdirSync } from "node:fs";
 import { getPriority } from "node:os";
 
 /**
- * How long whoever runs may make another wait who wakes up: as long as the shorter slice of the two (EEVDF, Linux 6.12). A
- * command changes threads some ten times on its way, and would wait the usual 1 to 3 ms each time; a tenth of a ms is the least.
+ * How long whoever runs may make another wait who wakes up: as long as the shorter slice of the two (EEVDF,
+ * Linux 6.12). A command changes threads some ten times on its way, and would wait the usual 1 to 3 ms each
+ * time; a tenth of a ms is the least.
  */
 const sliceNanos = 200_000n;
 
@@ -12,21 +13,32 @@ const numbers: Readonly<Record<string, number>> = { x64: 314, arm64: 274 };
 const attributeBytes = 48;
 const keepsPolicy = 0x08n;
 
-type SetAttributes = (...call: readonly [number: number, thread: number, attributes: Buffer, flags: number]) => number;
+type SetAttributes = (
+  ...call: readonly [number: number, thread: number, attributes: Buffer, flags: number]
+) => number;
 
 /**
- * Gives this process, and what it starts from here on (its private Redis, browsers), short time slices; any user may. Where
- * koffi or the kernel has none, they stay as they are: an older kernel takes the call and leaves it at that.
+ * Gives this process, and what it starts from here on (its private Redis, browsers), short time slices; any
+ * user may. Where koffi or the kernel has none, they stay as they are: an older kernel takes the call and
+ * leaves it at that.
  */
 export async function shortenSlices(): Promise<boolean> {
   const number = process.platform === "linux" ? numbers[process.arch] : undefined;
   if (number === undefined) return false;
   const setAttributes = await import("koffi").then(
-    ({ default: koffi }) => koffi.load(null).func("long syscall(long number, int thread, void *attributes, unsigned int flags)") as unknown as SetAttributes,
+    ({ default: koffi }) =>
+      koffi
+        .load(null)
+        .func(
+          "long syscall(long number, int thread, void *attributes, unsigned int flags)",
+        ) as unknown as SetAttributes,
     () => undefined,
   );
   const threads = readdirSync("/proc/self/task").map(Number);
-  return setAttributes !== undefined && threads.map((thread) => setAttributes(number, thread, attributesOf(thread), 0) === 0).every(Boolean);
+  return (
+    setAttributes !== undefined &&
+    threads.map((thread) => setAttributes(number, thread, attributesOf(thread), 0) === 0).every(Boolean)
+  );
 }
 
 /** `struct sched_attr`: size, policy, flags, nice, priority, runtime, deadline, period. */

@@ -9,14 +9,20 @@ interface Seen {
   received: number;
 }
 
-/** The counts of one browser. Bytes are read off the outer sockets when they close and whenever somebody asks, not as they pass. */
+/**
+ * The counts of one browser. Bytes are read off the outer sockets when they close and whenever somebody asks,
+ * not as they pass.
+ */
 export class TrafficCounts {
   #requests = 0;
   readonly #denied: Partial<Record<DeniedBy, number>> = {};
   readonly #total: Seen = { sent: 0, received: 0 };
   readonly #sockets = new Map<Socket, Seen>();
 
-  constructor(private readonly browser: BrowserId, private readonly meter: Meter) {}
+  constructor(
+    private readonly browser: BrowserId,
+    private readonly meter: Meter,
+  ) {}
 
   request(): void {
     this.#requests += 1;
@@ -49,8 +55,11 @@ export class TrafficCounts {
   usage(connections: number): EgressUsage {
     this.read();
     return {
-      requests: this.#requests, denied: { ...this.#denied },
-      bytesSent: this.#total.sent, bytesReceived: this.#total.received, connections,
+      requests: this.#requests,
+      denied: { ...this.#denied },
+      bytesSent: this.#total.sent,
+      bytesReceived: this.#total.received,
+      connections,
     };
   }
 

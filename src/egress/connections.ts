@@ -9,11 +9,21 @@ import { destroySocket, rawSocketOf } from "./dial.js";
 import type { TrafficCounts } from "./byte-counts.js";
 import type { EgressParts } from "./parts.js";
 import { denialDelayMs, promptDenials } from "./limits.js";
-import { closedRules, type DeniedBy, isStillAllowed, judgeTarget, type Rules, type TargetHost, type Route } from "./rules.js";
+import {
+  closedRules,
+  type DeniedBy,
+  isStillAllowed,
+  judgeTarget,
+  type Rules,
+  type TargetHost,
+  type Route,
+} from "./rules.js";
 
 export type OpenRoute = Exclude<Route, { readonly kind: "denied" }>;
 
-/** What reaches the target: `address` where it was dialled directly, else the upstream of the way carries it. */
+/**
+ * What reaches the target: `address` where it was dialled directly, else the upstream of the way carries it.
+ */
 export interface TargetSocket {
   readonly socket: Socket;
   readonly address?: string | undefined;
@@ -89,7 +99,11 @@ export class OpenConnection {
   }
 
   isAllowedBy(rules: Rules): boolean {
-    const { way, target, connection: { address } } = this.held;
+    const {
+      way,
+      target,
+      connection: { address },
+    } = this.held;
     if (way.kind === "upstream") return isStillAllowed(rules, { ...target, upstreamId: way.upstream.id });
     return isStillAllowed(rules, { ...target, ...(address !== undefined && { address }) });
   }
@@ -109,7 +123,10 @@ interface PassagesParts extends Pick<EgressParts, "settings" | "resolve" | "rese
   readonly counts: TrafficCounts;
 }
 
-/** Everything one browser has open, and the rules under which it may be: the only way to a connection outwards. */
+/**
+ * Everything one browser has open, and the rules under which it may be: the only way to a connection
+ * outwards.
+ */
 export class EgressConnections {
   #rules: Rules = closedRules;
   /** Raised by every change of the rules: what was judged under an older one is judged again. */
@@ -123,7 +140,11 @@ export class EgressConnections {
 
   constructor(private readonly parts: PassagesParts) {
     this.#denials = new Denials(parts);
-    this.#promptDenials = new RateLimit({ clock: parts.clock, perSecond: promptDenials, onSuppressed: () => {} });
+    this.#promptDenials = new RateLimit({
+      clock: parts.clock,
+      perSecond: promptDenials,
+      onSuppressed: () => {},
+    });
   }
 
   get size(): number {
@@ -145,7 +166,8 @@ export class EgressConnections {
   async enter(target: TargetHost, connect: Connect): Promise<EntryResult> {
     const { counts, settings } = this.parts;
     counts.request();
-    if (this.size >= settings.maxConnections) return await this.#deny(target, "limit", "The browser has too many connections open");
+    if (this.size >= settings.maxConnections)
+      return await this.#deny(target, "limit", "The browser has too many connections open");
     this.#entering += 1;
     try {
       return await this.#enter(target, connect);
@@ -193,12 +215,21 @@ export class EgressConnections {
     }
     counts.passed(way.kind);
     if (!("socket" in reached)) return this.#fail(target, reached.failure);
-    const connection = new OpenConnection({ target, way, connection: reached, clock, forget: (ended) => this.#open.delete(ended) });
+    const connection = new OpenConnection({
+      target,
+      way,
+      connection: reached,
+      clock,
+      forget: (ended) => this.#open.delete(ended),
+    });
     this.#open.add(connection);
     return { kind: "open", connection };
   }
 
-  /** A page that asks again as soon as it is denied would be everybody's load: beyond a number it waits for the answer. */
+  /**
+   * A page that asks again as soon as it is denied would be everybody's load: beyond a number it waits for
+   * the answer.
+   */
   async #deny(target: TargetHost, by: DeniedBy, message: string): Promise<EntryResult> {
     this.parts.counts.denied(by);
     this.#denials.add(by, target);
@@ -212,7 +243,11 @@ export class EgressConnections {
   }
 }
 
-async function reach(connect: Connect, way: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket | { readonly failure: string }> {
+async function reach(
+  connect: Connect,
+  way: OpenRoute,
+  attempt: ConnectAttempt,
+): Promise<TargetSocket | { readonly failure: string }> {
   try {
     return await connect(way, attempt);
   } catch (error) {

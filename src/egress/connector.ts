@@ -17,7 +17,11 @@ export class Connector {
     return this.#counted({ socket: await dialThrough(way.upstream, target, this.#options(attempt)) });
   }
 
-  async direct(addresses: readonly string[], port: number, { until, signal }: ConnectAttempt): Promise<TargetSocket> {
+  async direct(
+    addresses: readonly string[],
+    port: number,
+    { until, signal }: ConnectAttempt,
+  ): Promise<TargetSocket> {
     return this.#counted(await dial(addresses, port, { clock: this.parts.clock, until, signal }));
   }
 

@@ -12,7 +12,11 @@ import type { TunnelParts } from "./tunnel.js";
 
 /** Why `fetch` has no answer of the origin's. */
 export class CurlFailure extends Error {
-  constructor(readonly kind: "malformed" | "denied" | "failed" | "too_large", message: string, readonly by?: DeniedBy) {
+  constructor(
+    readonly kind: "malformed" | "denied" | "failed" | "too_large",
+    message: string,
+    readonly by?: DeniedBy,
+  ) {
     super(message);
     this.name = "CurlFailure";
   }
@@ -26,7 +30,17 @@ interface CurlParts extends TunnelParts {
 
 const defaultBodyBytes = 10 * 2 ** 20;
 /** What frames a message or belongs to a connection is written by us. */
-const reserved = new Set(["host", "connection", "keep-alive", "transfer-encoding", "content-length", "upgrade", "te", "trailer", "expect"]);
+const reserved = new Set([
+  "host",
+  "connection",
+  "keep-alive",
+  "transfer-encoding",
+  "content-length",
+  "upgrade",
+  "te",
+  "trailer",
+  "expect",
+]);
 
 interface Asked {
   readonly url: URL;
@@ -47,7 +61,11 @@ export async function fetchThrough(asked: CurlRequest, parts: CurlParts): Promis
   try {
     if (signal.aborted) stop();
     const limitMs = asked.timeoutMs - (clock.monotonic() - startedAt);
-    const answer = await within(clock, { what: "the request", limitMs }, ask(asked, { url, target }, { ...parts, connection }));
+    const answer = await within(
+      clock,
+      { what: "the request", limitMs },
+      ask(asked, { url, target }, { ...parts, connection }),
+    );
     return { ...answer, durationMs: clock.monotonic() - startedAt };
   } catch (error) {
     throw failureOf(error, connection);
@@ -59,22 +77,37 @@ export async function fetchThrough(asked: CurlRequest, parts: CurlParts): Promis
 
 function parse(text: string): Asked {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol !== "http:" && url?.protocol !== "https:") throw new CurlFailure("malformed", "The URL is not an http or https URL");
-  if (url.username !== "" || url.password !== "") throw new CurlFailure("malformed", "The URL must not have user information");
+  if (url?.protocol !== "http:" && url?.protocol !== "https:")
+    throw new CurlFailure("malformed", "The URL is not an http or https URL");
+  if (url.username !== "" || url.password !== "")
+    throw new CurlFailure("malformed", "The URL must not have user information");
   const target = parseAuthority(url.host, url.protocol === "https:" ? 443 : 80);
   if (!target) throw new CurlFailure("malformed", "The URL names no host that can be asked");
   return { url, target };
 }
 
-async function ask(asked: CurlRequest, { url, target }: Asked, parts: CurlParts & { readonly connection: OpenConnection }): Promise<Omit<CurlAnswer, "durationMs">> {
+async function ask(
+  asked: CurlRequest,
+  { url, target }: Asked,
+  parts: CurlParts & { readonly connection: OpenConnection },
+): Promise<Omit<CurlAnswer, "durationMs">> {
   const { connection, settings } = parts;
   const isSecure = url.protocol === "https:";
-  const socket = isSecure ? await secure(connection.connection.socket, target.host) : connection.connection.socket;
-  const headers = Object.entries(asked.headers).filter(([name]) => !reserved.has(name.toLowerCase()) && !/^proxy-/i.test(name));
+  const socket = isSecure
+    ? await secure(connection.connection.socket, target.host)
+    : connection.connection.socket;
+  const headers = Object.entries(asked.headers).filter(
+    ([name]) => !reserved.has(name.toLowerCase()) && !/^proxy-/i.test(name),
+  );
   const asking = request({
-    createConnection: () => socket, method: asked.method, path: url.pathname + url.search, maxHeaderSize: settings.headerBytes,
+    createConnection: () => socket,
+    method: asked.method,
+    path: url.pathname + url.search,
+    maxHeaderSize: settings.headerBytes,
     headers: {
-      ...Object.fromEntries(headers), Host: hostHeaderOf(target, isSecure ? 443 : 80), Connection: "close",
+      ...Object.fromEntries(headers),
+      Host: hostHeaderOf(target, isSecure ? 443 : 80),
+      Connection: "close",
       // Node.js would send the body of a GET or DELETE without saying where it ends.
       ...(asked.body !== undefined && { "Content-Length": Buffer.byteLength(asked.body) }),
     },
@@ -87,13 +120,19 @@ async function ask(asked: CurlRequest, { url, target }: Asked, parts: CurlParts 
   asking.end(asked.body);
   const [answer] = (await once(asking, "response")) as [IncomingMessage];
   return {
-    status: answer.statusCode ?? 0, headers: headersOf(answer),
+    status: answer.statusCode ?? 0,
+    headers: headersOf(answer),
     body: await bodyOf(answer, settings.curlBodyBytes ?? defaultBodyBytes, (bytes) => asked.kept?.(bytes)),
   };
 }
 
 async function secure(plain: Socket, host: string): Promise<Socket> {
-  const socket = connectTls({ socket: plain, host, ALPNProtocols: ["http/1.1"], ...(isIP(host) ? {} : { servername: host }) });
+  const socket = connectTls({
+    socket: plain,
+    host,
+    ALPNProtocols: ["http/1.1"],
+    ...(isIP(host) ? {} : { servername: host }),
+  });
   // Before the handshake: what comes with its last bytes may break it before anybody else listens.
   socket.on("error", () => {});
   await once(socket, "secureConnect");
@@ -119,9 +158,12 @@ async function bodyOf(answer: IncomingMessage, most: number, kept: (bytes: numbe
 
 function failureOf(error: unknown, connection: OpenConnection): CurlFailure {
   if (error instanceof CurlFailure) return error;
-  if (error instanceof TimeLimitReached) return new CurlFailure("failed", "There was no whole answer in time");
-  if (connection.isCut) return new CurlFailure("failed", "The request was given up, or the rules have changed meanwhile");
+  if (error instanceof TimeLimitReached)
+    return new CurlFailure("failed", "There was no whole answer in time");
+  if (connection.isCut)
+    return new CurlFailure("failed", "The request was given up, or the rules have changed meanwhile");
   const code = error instanceof Error && "code" in error ? String(error.code) : "broken connection";
-  if (/^ERR_(INVALID|UNESCAPED)/.test(code)) return new CurlFailure("malformed", "The method or a header is not valid HTTP");
+  if (/^ERR_(INVALID|UNESCAPED)/.test(code))
+    return new CurlFailure("malformed", "The method or a header is not valid HTTP");
   return new CurlFailure("failed", `There was no whole answer: ${code}`);
 }

@@ -11,7 +11,10 @@ interface DenialParts {
 
 const periodMs: Millis = 1000;
 
-/** What one browser was denied: the first at once, then at most one line a second, with how many by each rule and one of their hosts. */
+/**
+ * What one browser was denied: the first at once, then at most one line a second, with how many by each rule
+ * and one of their hosts.
+ */
 export class Denials {
   #counts: Partial<Record<DeniedBy, number>> = {};
   #sample: TargetHost | undefined;

@@ -13,12 +13,21 @@ export interface DialledSocket {
   readonly address: string;
 }
 
-/** Connects to the first address that answers, in their order; each is given its share of the time that is left. */
-export async function dial(addresses: readonly string[], port: number, limits: DialLimits): Promise<DialledSocket> {
+/**
+ * Connects to the first address that answers, in their order; each is given its share of the time that is
+ * left.
+ */
+export async function dial(
+  addresses: readonly string[],
+  port: number,
+  limits: DialLimits,
+): Promise<DialledSocket> {
   let failed: Failed | undefined;
   for (const [place, address] of addresses.entries()) {
     const limitMs = (limits.until - limits.clock.monotonic()) / (addresses.length - place);
-    const answer = await dialOne({ address, port, limitMs }, limits).catch((failure: unknown) => ({ failure }));
+    const answer = await dialOne({ address, port, limitMs }, limits).catch((failure: unknown) => ({
+      failure,
+    }));
     if (!("failure" in answer)) return { socket: answer, address };
     failed = answer;
     if (limits.signal?.aborted) break;
@@ -30,7 +39,10 @@ interface Failed {
   readonly failure: unknown;
 }
 
-function dialOne({ address, port, limitMs }: { address: string; port: number; limitMs: Millis }, { clock, signal }: DialLimits): Promise<Socket> {
+function dialOne(
+  { address, port, limitMs }: { address: string; port: number; limitMs: Millis },
+  { clock, signal }: DialLimits,
+): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(new Error("given up"));
     // Half-open: whoever has said all may still be answered.
@@ -42,12 +54,17 @@ function dialOne({ address, port, limitMs }: { address: string; port: number; li
       if (!error) return resolve(socket);
       socket.destroy();
       // Its text would tell a page the address behind a name.
-      reject("code" in error ? Object.assign(new Error(`it could not be reached: ${String(error.code)}`), { code: error.code }) : error);
+      reject(
+        "code" in error
+          ? Object.assign(new Error(`it could not be reached: ${String(error.code)}`), { code: error.code })
+          : error,
+      );
     };
     const giveUp = (): void => settle(new Error("given up"));
     const cancel = clock.after(limitMs, () => settle(new Error("no answer in time")));
     signal?.addEventListener("abort", giveUp);
-    // For as long as it lives: between those who use it, and while a library does, a reset must not end the process.
+    // For as long as it lives: between those who use it, and while a library does, a reset must not end the
+    // process.
     socket.on("error", () => {});
     socket.once("error", settle);
     socket.once("connect", () => settle());

@@ -16,7 +16,15 @@ import { EgressConnections } from "./connections.js";
 import { closedRules, type Rules } from "./rules.js";
 import { type TunnelRequest, tunnel, upgrade } from "./tunnel.js";
 
-export type { CurlAnswer, CurlRequest, EgressParts, EgressSettings, EgressUsage, Listener, Meter } from "./parts.js";
+export type {
+  CurlAnswer,
+  CurlRequest,
+  EgressParts,
+  EgressSettings,
+  EgressUsage,
+  Listener,
+  Meter,
+} from "./parts.js";
 export { CurlFailure } from "./curl.js";
 
 const closeMs = 2000;
@@ -55,7 +63,10 @@ export class Egress {
     }
   }
 
-  private constructor(private readonly ask: Ask, private readonly parts: EgressParts) {
+  private constructor(
+    private readonly ask: Ask,
+    private readonly parts: EgressParts,
+  ) {
     const { settings, clock } = parts;
     this.#counts = new TrafficCounts(ask.browser, parts.meter);
     const around = { ...parts, browser: ask.browser, counts: this.#counts };
@@ -63,7 +74,11 @@ export class Egress {
     this.#passages.apply(ask.rules);
     const bucket = settings.bytesPerSecond === null ? undefined : new Bucket(settings.bytesPerSecond, clock);
     this.#doors = {
-      connections: this.#passages, connector: new Connector(around), origins: this.#origins, pace: { clock, bucket, turn: turns.open() }, headerBytes: settings.headerBytes,
+      connections: this.#passages,
+      connector: new Connector(around),
+      origins: this.#origins,
+      pace: { clock, bucket, turn: turns.open() },
+      headerBytes: settings.headerBytes,
     };
     this.#server = this.#makeServer();
     this.#stopSweeping = clock.every(sweepMs(settings.idleMs), () => this.#sweep());
@@ -104,7 +119,10 @@ export class Egress {
     return this.#counts.usage(this.#passages.size);
   }
 
-  /** A request of the browser's that the browser does not make: same rules, upstreams and counts. Throws `CurlFailure`. */
+  /**
+   * A request of the browser's that the browser does not make: same rules, upstreams and counts. Throws
+   * `CurlFailure`.
+   */
   fetch(request: CurlRequest, signal: AbortSignal): Promise<CurlAnswer> {
     return fetchThrough(request, { ...this.#doors, ...this.parts, signal });
   }
@@ -137,7 +155,10 @@ export class Egress {
   #makeServer(): Server {
     const { settings } = this.parts;
     const server = createServer({
-      maxHeaderSize: settings.headerBytes, headersTimeout: headersMs, requestTimeout: 0, keepAliveTimeout: keepAliveMs,
+      maxHeaderSize: settings.headerBytes,
+      headersTimeout: headersMs,
+      requestTimeout: 0,
+      keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: headersMs,
       // The URL's host counts.
       requireHostHeader: false,
@@ -147,15 +168,25 @@ export class Egress {
       this.#inner.add(socket);
       const admission = this.ask.listener.admits?.(socket);
       if (admission) this.#admissions.set(socket, admission);
-      // Node.js stops listening when it hands one over: a reset must not end the process, whoever has it by then.
+      // Node.js stops listening when it hands one over: a reset must not end the process, whoever has it by
+      // then.
       socket.on("error", () => {});
       socket.once("close", () => this.#inner.delete(socket));
     });
-    server.on("request", (request, response) => this.#run(request, () => forward({ request, response }, this.#doors)));
-    server.on("checkContinue", (...[request, response]: [ProxyExchange["request"], ProxyExchange["response"]]) =>
-      this.#run(request, () => forward({ request, response }, this.#doors)));
-    server.on("connect", (request, socket, head) => this.#run(request, () => tunnel(asking(request, socket, head), this.#doors)));
-    server.on("upgrade", (request, socket, head) => this.#run(request, () => upgrade(asking(request, socket, head), this.#doors)));
+    server.on("request", (request, response) =>
+      this.#run(request, () => forward({ request, response }, this.#doors)),
+    );
+    server.on(
+      "checkContinue",
+      (...[request, response]: [ProxyExchange["request"], ProxyExchange["response"]]) =>
+        this.#run(request, () => forward({ request, response }, this.#doors)),
+    );
+    server.on("connect", (request, socket, head) =>
+      this.#run(request, () => tunnel(asking(request, socket, head), this.#doors)),
+    );
+    server.on("upgrade", (request, socket, head) =>
+      this.#run(request, () => upgrade(asking(request, socket, head), this.#doors)),
+    );
     return server;
   }
 
@@ -167,7 +198,11 @@ export class Egress {
     });
   }
 
-  async #unlessStranger(socket: Socket, admission: Promise<boolean>, work: () => Promise<void>): Promise<void> {
+  async #unlessStranger(
+    socket: Socket,
+    admission: Promise<boolean>,
+    work: () => Promise<void>,
+  ): Promise<void> {
     if (await admission) return await work();
     this.parts.log.warn({ browser: this.ask.browser }, "stranger refused by an egress");
     socket.destroy();
@@ -175,4 +210,8 @@ export class Egress {
 }
 
 /** The server is a plain one, so what it hands over is a TCP socket. */
-const asking = (request: IncomingMessage, socket: unknown, head: Buffer): TunnelRequest => ({ request, socket: socket as Socket, head });
+const asking = (request: IncomingMessage, socket: unknown, head: Buffer): TunnelRequest => ({
+  request,
+  socket: socket as Socket,
+  head,
+});

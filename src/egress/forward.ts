@@ -28,7 +28,8 @@ export async function forward(exchange: ProxyExchange, doors: ForwardParts): Pro
   if (!asked) return refuseProxied(response, malformed("A proxy is asked for an absolute http URL"));
   const { headers, fault } = onwardHeaders(request.rawHeaders, { host: hostHeaderOf(asked.target) });
   if (fault !== undefined) return refuseProxied(response, malformed(fault));
-  const hasBody = request.headers["transfer-encoding"] !== undefined || (request.headers["content-length"] ?? "0") !== "0";
+  const hasBody =
+    request.headers["transfer-encoding"] !== undefined || (request.headers["content-length"] ?? "0") !== "0";
   await new Forwarding(exchange, { asked, headers, doors, hasBody }).run();
 }
 
@@ -39,21 +40,28 @@ interface Parts {
   readonly doors: ForwardParts;
 }
 
-/** One exchange; it is repeated where the first attempt cannot have reached the origin, or its rules are gone. */
+/**
+ * One exchange; it is repeated where the first attempt cannot have reached the origin, or its rules are gone.
+ */
 class Forwarding {
   /** Under which its connection is kept for the next. */
   #key = "";
   /** A kept connection may have been given up by its origin; what cannot be sent again gets a new one. */
   #needsFresh: boolean;
 
-  constructor(private readonly exchange: ProxyExchange, private readonly parts: Parts) {
+  constructor(
+    private readonly exchange: ProxyExchange,
+    private readonly parts: Parts,
+  ) {
     this.#needsFresh = parts.hasBody;
   }
 
   async run(): Promise<void> {
     const { response } = this.exchange;
     const { connections } = this.parts.doors;
-    const entry = await connections.enter(this.parts.asked.target, (way, attempt) => this.#connect(way, attempt));
+    const entry = await connections.enter(this.parts.asked.target, (way, attempt) =>
+      this.#connect(way, attempt),
+    );
     if (entry.kind !== "open") return refuseProxied(response, egressRefusalOf(entry));
     const { connection } = entry;
     // The rules may have changed since it was entered, and the browser may have gone.
@@ -67,11 +75,19 @@ class Forwarding {
   }
 
   async #connect(way: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {
-    const { asked: { target }, doors: { connector } } = this.parts;
+    const {
+      asked: { target },
+      doors: { connector },
+    } = this.parts;
     if (way.kind === "upstream") {
       const isAbsolute = way.upstream.protocol !== "socks5";
       this.#key = `${attempt.generation} ${way.upstream.id} ${isAbsolute ? "" : authorityOf(target)}`;
-      return this.#idle() ?? (isAbsolute ? await connector.upstream(way.upstream, attempt) : await connector.tunnel(target, way, attempt));
+      return (
+        this.#idle() ??
+        (isAbsolute
+          ? await connector.upstream(way.upstream, attempt)
+          : await connector.tunnel(target, way, attempt))
+      );
     }
     for (const address of way.addresses) {
       this.#key = authorityOf({ ...target, host: address });
@@ -92,7 +108,10 @@ class Forwarding {
     const { request, response } = this.exchange;
     const { origins, headerBytes, pace } = this.parts.doors;
     const onward = origins.ask(this.#key, connection.connection.socket, {
-      method: request.method ?? "GET", path: this.#path(connection), headers: this.#headers(connection), headerBytes,
+      method: request.method ?? "GET",
+      path: this.#path(connection),
+      headers: this.#headers(connection),
+      headerBytes,
     });
     connection.onCut(() => {
       onward.destroy();
@@ -122,17 +141,26 @@ class Forwarding {
 
   #path({ way }: OpenConnection): string {
     const { target, path } = this.parts.asked;
-    return way.kind === "upstream" && way.upstream.protocol !== "socks5" ? `http://${hostHeaderOf(target)}${path}` : path;
+    return way.kind === "upstream" && way.upstream.protocol !== "socks5"
+      ? `http://${hostHeaderOf(target)}${path}`
+      : path;
   }
 
   #headers({ way }: OpenConnection): readonly string[] {
     const { headers, hasBody } = this.parts;
-    const authorization = way.kind === "upstream" && way.upstream.protocol !== "socks5" ? basicAuthorization(way.upstream) : undefined;
+    const authorization =
+      way.kind === "upstream" && way.upstream.protocol !== "socks5"
+        ? basicAuthorization(way.upstream)
+        : undefined;
     return [
-      ...headers, "Connection", hasBody ? "close" : "keep-alive",
+      ...headers,
+      "Connection",
+      hasBody ? "close" : "keep-alive",
       ...(authorization === undefined ? [] : ["Proxy-Authorization", authorization]),
       // Without it Node.js would write an empty chunked body for a POST.
-      ...(hasBody || "content-length" in this.exchange.request.headers ? [] : bodiless(this.exchange.request.method)),
+      ...(hasBody || "content-length" in this.exchange.request.headers
+        ? []
+        : bodiless(this.exchange.request.method)),
     ];
   }
 
@@ -140,15 +168,28 @@ class Forwarding {
     const { response } = this.exchange;
     if (way.kind === "upstream" && answer.statusCode === 407) {
       answer.destroy();
-      return refuseProxied(response, egressRefusalOf({ kind: "failed", message: new UpstreamFailure(way.upstream.id, "answered 407").message }));
+      return refuseProxied(
+        response,
+        egressRefusalOf({
+          kind: "failed",
+          message: new UpstreamFailure(way.upstream.id, "answered 407").message,
+        }),
+      );
     }
     response.sendDate = false;
     try {
-      response.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", backwardHeaders(answer.rawHeaders));
+      response.writeHead(
+        answer.statusCode ?? 502,
+        answer.statusMessage ?? "",
+        backwardHeaders(answer.rawHeaders),
+      );
     } catch {
       // Such as status 099, which the parser lets pass.
       answer.destroy();
-      return refuseProxied(response, egressRefusalOf({ kind: "failed", message: "The answer is not valid HTTP" }));
+      return refuseProxied(
+        response,
+        egressRefusalOf({ kind: "failed", message: "The answer is not valid HTTP" }),
+      );
     }
     answer.once("end", () => addTrailers(response, answer.rawTrailers));
     answer.once("error", () => abortResponse(response));
@@ -160,8 +201,19 @@ class Forwarding {
     connection.end();
     if (response.destroyed || response.headersSent) return abortResponse(response);
     if (!this.parts.hasBody && (reusedSocket || connection.isCut)) return this.#again();
-    if (!connection.isCut) return refuseProxied(response, egressRefusalOf({ kind: "failed", message: "The connection broke before there was an answer" }));
-    refuseProxied(response, egressRefusalOf({ kind: "denied", by: "closed", message: "The rules were changed while the request was sent" }));
+    if (!connection.isCut)
+      return refuseProxied(
+        response,
+        egressRefusalOf({ kind: "failed", message: "The connection broke before there was an answer" }),
+      );
+    refuseProxied(
+      response,
+      egressRefusalOf({
+        kind: "denied",
+        by: "closed",
+        message: "The rules were changed while the request was sent",
+      }),
+    );
   }
 
   #again(): void {
@@ -170,10 +222,14 @@ class Forwarding {
   }
 }
 
-const bodiless = (method = ""): readonly string[] => (["POST", "PUT", "PATCH"].includes(method) ? ["Content-Length", "0"] : []);
+const bodiless = (method = ""): readonly string[] =>
+  ["POST", "PUT", "PATCH"].includes(method) ? ["Content-Length", "0"] : [];
 
 function addTrailers(message: ClientRequest | ServerResponse, raw: readonly string[]): void {
-  const pairs = Array.from({ length: raw.length / 2 }, (_, place): [string, string] => [raw[place * 2] ?? "", raw[place * 2 + 1] ?? ""]);
+  const pairs = Array.from({ length: raw.length / 2 }, (_, place): [string, string] => [
+    raw[place * 2] ?? "",
+    raw[place * 2 + 1] ?? "",
+  ]);
   try {
     message.addTrailers(pairs);
   } catch {

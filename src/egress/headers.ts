@@ -1,5 +1,16 @@
-/** Of one connection, not of the message (RFC 9110 7.6.1); names in lower case. `trailer` is kept, since trailers are handed on. */
-const ofConnection = new Set(["connection", "keep-alive", "te", "transfer-encoding", "upgrade", "host", "http2-settings"]);
+/**
+ * Of one connection, not of the message (RFC 9110 7.6.1); names in lower case. `trailer` is kept, since
+ * trailers are handed on.
+ */
+const ofConnection = new Set([
+  "connection",
+  "keep-alive",
+  "te",
+  "transfer-encoding",
+  "upgrade",
+  "host",
+  "http2-settings",
+]);
 
 interface Wanted {
   readonly host: string;
@@ -21,9 +32,11 @@ export function onwardHeaders(raw: readonly string[], { host, keepsUpgrade = fal
     const [name = "", value = ""] = [raw[place], raw[place + 1]];
     const lower = name.toLowerCase();
     const isChunked = lower === "transfer-encoding" && value.trim().toLowerCase() === "chunked";
-    if (lower === "transfer-encoding" && !isChunked) return { headers, fault: "Only chunked is known as Transfer-Encoding" };
+    if (lower === "transfer-encoding" && !isChunked)
+      return { headers, fault: "Only chunked is known as Transfer-Encoding" };
     if (lower === "upgrade" && keepsUpgrade) headers.push("Connection", "Upgrade");
-    if (isChunked || (lower === "upgrade" && keepsUpgrade) || !isOfConnection(lower, listed)) headers.push(name, value);
+    if (isChunked || (lower === "upgrade" && keepsUpgrade) || !isOfConnection(lower, listed))
+      headers.push(name, value);
   }
   return { headers };
 }

@@ -27,8 +27,8 @@ const chunkMs: Millis = 0.06;
 const costOf = (bytes: number): Millis => (chunkMs * bytes) / 65_536;
 
 /**
- * As `pipe` does, in turns: Node.js reads up to 32 times from one socket before it looks at any other, so that a few downloads
- * keep everybody waiting for 10 ms and more.
+ * As `pipe` does, in turns: Node.js reads up to 32 times from one socket before it looks at any other, so
+ * that a few downloads keep everybody waiting for 10 ms and more.
  */
 function carry(from: Readable, to: Writable, turn: FairTurn): void {
   let isWaiting = false;
@@ -62,7 +62,10 @@ function carry(from: Readable, to: Writable, turn: FairTurn): void {
   to.on("drain", goOn).once("close", leave).once("error", leave);
 }
 
-/** Joins a browser's socket to what its passage reached, each direction until its end, and ends the passage when both are closed. */
+/**
+ * Joins a browser's socket to what its passage reached, each direction until its end, and ends the passage
+ * when both are closed.
+ */
 export function joinSockets(inner: Socket, connection: OpenConnection, pace: Pace): void {
   const outer = connection.connection.socket;
   const onClose = (other: Socket) => (): void => {

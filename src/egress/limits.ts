@@ -14,12 +14,18 @@ export const denialDelayMs: Millis = 1000;
 /** Connections a browser may hold open beyond those with a request; more are closed unanswered. */
 export const spareConnections = 64;
 
-/** Bytes that may pass: refilled continuously, holding at most a tenth of a second's worth; may be overdrawn by one piece. */
+/**
+ * Bytes that may pass: refilled continuously, holding at most a tenth of a second's worth; may be overdrawn
+ * by one piece.
+ */
 export class Bucket {
   #bytes: number;
   #at: Millis;
 
-  constructor(private readonly bytesPerSecond: number, private readonly clock: Clock) {
+  constructor(
+    private readonly bytesPerSecond: number,
+    private readonly clock: Clock,
+  ) {
     this.#at = clock.monotonic();
     this.#bytes = this.#most;
   }

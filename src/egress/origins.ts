@@ -15,7 +15,10 @@ interface Asked extends ClientRequestArgs {
   readonly socket?: Socket;
 }
 
-/** Connections to origins, kept for a browser's next request. `key` names where one leads: whoever asks has judged that for his request. */
+/**
+ * Connections to origins, kept for a browser's next request. `key` names where one leads: whoever asks has
+ * judged that for his request.
+ */
 export class Origins extends Agent {
   /** Idle ones that somebody is about to use. */
   readonly #given = new WeakSet<Socket>();
@@ -34,7 +37,9 @@ export class Origins extends Agent {
 
   /** For the next `ask`, which has to follow: nobody else is given it meanwhile. */
   findIdle(key: string): Socket | undefined {
-    const found = this.freeSockets[key]?.findLast((socket) => !this.#given.has(socket) && !socket.destroyed && socket.writable);
+    const found = this.freeSockets[key]?.findLast(
+      (socket) => !this.#given.has(socket) && !socket.destroyed && socket.writable,
+    );
     if (found) this.#given.add(found);
     return found;
   }
@@ -42,7 +47,8 @@ export class Origins extends Agent {
   /** Through the socket, which is one of `findIdle` or a new one. */
   ask(key: string, socket: Socket, { headers, headerBytes, ...rest }: OriginRequest): ClientRequest {
     const asked = { ...rest, key, socket, agent: this, headers, maxHeaderSize: headerBytes, setHost: false };
-    // The agent would take whatever is free under the key, and leave a new connection open and unused: it sees this one alone.
+    // The agent would take whatever is free under the key, and leave a new connection open and unused: it
+    // sees this one alone.
     const free = this.freeSockets as Record<string, Socket[] | undefined>;
     const all = free[key] ?? [];
     const others = all.filter((other) => other !== socket);

@@ -6,7 +6,10 @@ import type { Resolve } from "./resolve.js";
 import type { DeniedBy, ReservedEndpoints } from "./rules.js";
 
 export interface EgressSettings {
-  /** For reaching one target, from the dialling to the end of an upstream's handshake, all its addresses together. */
+  /**
+   * For reaching one target, from the dialling to the end of an upstream's handshake, all its addresses
+   * together.
+   */
   readonly connectMs: Millis;
   /** A tunnel or request on which nothing moved for so long is cut; at most a quarter later. */
   readonly idleMs: Millis;

@@ -2,7 +2,10 @@ import { readFile } from "node:fs/promises";
 import { connect, createServer, type AddressInfo, isIPv4, type Socket } from "node:net";
 import { once } from "node:events";
 
-/** As the kernel writes an address and port into its table: the address as one number of this machine, which is little-endian. */
+/**
+ * As the kernel writes an address and port into its table: the address as one number of this machine, which
+ * is little-endian.
+ */
 function tableName(address: string, port: number): string {
   const bytes = address.split(".").map((part) => Number(part).toString(16).padStart(2, "0"));
   return `${bytes.toReversed().join("")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
@@ -12,16 +15,24 @@ function tableName(address: string, port: number): string {
 const timeWait = "06";
 
 /**
- * The uid that opened the other end of a connection over IPv4 loopback (proc_net(5)); undefined where no process of this network
- * namespace holds it any more.
+ * The uid that opened the other end of a connection over IPv4 loopback (proc_net(5)); undefined where no
+ * process of this network namespace holds it any more.
  */
-export async function findPeerUid({ remoteAddress, remotePort, localAddress, localPort }: Socket): Promise<number | undefined> {
+export async function findPeerUid({
+  remoteAddress,
+  remotePort,
+  localAddress,
+  localPort,
+}: Socket): Promise<number | undefined> {
   if (!remoteAddress || !localAddress || !isIPv4(remoteAddress) || !isIPv4(localAddress)) return undefined;
   const theirs = `${tableName(remoteAddress, remotePort ?? 0)} ${tableName(localAddress, localPort ?? 0)} `;
   const table = await readFile("/proc/net/tcp", "latin1");
   const at = table.indexOf(theirs);
   if (at < 0) return undefined;
-  const [state, , , , uid] = table.slice(at + theirs.length, table.indexOf("\n", at)).trim().split(/\s+/);
+  const [state, , , , uid] = table
+    .slice(at + theirs.length, table.indexOf("\n", at))
+    .trim()
+    .split(/\s+/);
   return state === timeWait || uid === undefined ? undefined : Number(uid);
 }
 

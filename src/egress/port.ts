@@ -9,7 +9,10 @@ const live = new Set<number>();
 /** The ports of this process on which an egress of the proxy tier listens. */
 export const proxyPorts: ReadonlySet<number> = live;
 
-/** The part of loopback in which every daemon's proxies listen, and which therefore no daemon lets a browser reach. */
+/**
+ * The part of loopback in which every daemon's proxies listen, and which therefore no daemon lets a browser
+ * reach.
+ */
 const proxyBlock = "127.114.";
 
 export const isProxyAddress = (address: string): boolean => address.startsWith(proxyBlock);
@@ -23,7 +26,10 @@ export interface PortOptions {
   mayConnect?(uid: number): boolean;
 }
 
-/** The proxy tier: a port of loopback, chosen by the kernel. Who connects first, of those who may, is its browser: others are strangers. */
+/**
+ * The proxy tier: a port of loopback, chosen by the kernel. Who connects first, of those who may, is its
+ * browser: others are strangers.
+ */
 export function openPort({ host = anyProxyAddress(), mayConnect }: PortOptions = {}): Listener {
   let port = 0;
   let owner: number | undefined;

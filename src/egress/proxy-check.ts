@@ -38,18 +38,28 @@ const publicOnly: Rules = { allowed: null, privates: [], routes: [] };
 const readBytes = 4096;
 const isPlain = ({ protocol }: URL): boolean => protocol === "http:";
 
-/** Sends one GET request through a proxy, as a browser's would go. Available: the server of the URL has answered, whatever it said. */
-export const makeProbe = (parts: ProbeParts) => async (upstream: Upstream, url: string | undefined, signal: AbortSignal): Promise<ProbeReply> => {
-  const until = parts.clock.monotonic() + parts.limitMs;
-  const asked = parse(url ?? parts.defaultUrl);
-  if ("fault" in asked) return { kind: "forbidden", message: asked.fault };
-  if (url !== undefined && !(await isPublic(asked.target, parts))) return { kind: "forbidden", message: "must name a public host" };
-  return { kind: "probed", found: await probe({ ...asked, upstream, signal, limitMs: until - parts.clock.monotonic() }, parts) };
-};
+/**
+ * Sends one GET request through a proxy, as a browser's would go. Available: the server of the URL has
+ * answered, whatever it said.
+ */
+export const makeProbe =
+  (parts: ProbeParts) =>
+  async (upstream: Upstream, url: string | undefined, signal: AbortSignal): Promise<ProbeReply> => {
+    const until = parts.clock.monotonic() + parts.limitMs;
+    const asked = parse(url ?? parts.defaultUrl);
+    if ("fault" in asked) return { kind: "forbidden", message: asked.fault };
+    if (url !== undefined && !(await isPublic(asked.target, parts)))
+      return { kind: "forbidden", message: "must name a public host" };
+    return {
+      kind: "probed",
+      found: await probe({ ...asked, upstream, signal, limitMs: until - parts.clock.monotonic() }, parts),
+    };
+  };
 
 function parse(text: string): Asked | { readonly fault: string } {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol !== "http:" && url?.protocol !== "https:") return { fault: "must be an http or https URL" };
+  if (url?.protocol !== "http:" && url?.protocol !== "https:")
+    return { fault: "must be an http or https URL" };
   if (url.username !== "" || url.password !== "") return { fault: "must not have user information" };
   const target = parseAuthority(url.host, isPlain(url) ? 80 : 443);
   return target ? { url, target } : { fault: "must name a host that can be asked" };
@@ -68,7 +78,11 @@ async function probe(trial: Trial, parts: ProbeParts): Promise<ProxyFinding> {
   trial.signal.addEventListener("abort", end);
   if (trial.signal.aborted) end();
   try {
-    return await within(parts.clock, { what: "the check", limitMs: trial.limitMs }, ask({ ...trial, signal: ending.signal }, parts));
+    return await within(
+      parts.clock,
+      { what: "the check", limitMs: trial.limitMs },
+      ask({ ...trial, signal: ending.signal }, parts),
+    );
   } catch {
     return { status: "unavailable" };
   } finally {
@@ -78,10 +92,15 @@ async function probe(trial: Trial, parts: ProbeParts): Promise<ProxyFinding> {
 }
 
 /** Everything it opens ends with the trial's signal. */
-async function ask({ url, target, upstream, limitMs, signal }: Trial, { clock, reserved, resolve }: ProbeParts): Promise<ProxyFinding> {
+async function ask(
+  { url, target, upstream, limitMs, signal }: Trial,
+  { clock, reserved, resolve }: ProbeParts,
+): Promise<ProxyFinding> {
   const options = { connectMs: limitMs, clock, signal, reserved, resolve };
   const isAbsolute = isPlain(url) && upstream.protocol !== "socks5";
-  const socket = isAbsolute ? await dialUpstream(upstream, options) : await dialThrough(upstream, target, options);
+  const socket = isAbsolute
+    ? await dialUpstream(upstream, options)
+    : await dialThrough(upstream, target, options);
   const end = (): void => void socket.destroy();
   // What fails after somebody has stopped waiting for it must not end the process.
   socket.on("error", () => {});
@@ -90,9 +109,14 @@ async function ask({ url, target, upstream, limitMs, signal }: Trial, { clock, r
   const authorization = isAbsolute ? basicAuthorization(upstream) : undefined;
   const asking = request({
     createConnection: () => (isPlain(url) ? socket : secured(socket, target.host)),
-    path: isAbsolute ? `http://${hostHeaderOf(target)}${url.pathname}${url.search}` : url.pathname + url.search,
+    path: isAbsolute
+      ? `http://${hostHeaderOf(target)}${url.pathname}${url.search}`
+      : url.pathname + url.search,
     headers: {
-      Host: hostHeaderOf(target, isPlain(url) ? 80 : 443), Connection: "close", Accept: "*/*", "User-Agent": "Remuda",
+      Host: hostHeaderOf(target, isPlain(url) ? 80 : 443),
+      Connection: "close",
+      Accept: "*/*",
+      "User-Agent": "Remuda",
       ...(authorization === undefined ? {} : { "Proxy-Authorization": authorization }),
     },
   });
@@ -108,10 +132,18 @@ async function ask({ url, target, upstream, limitMs, signal }: Trial, { clock, r
 }
 
 function secured(socket: Socket, host: string): Socket {
-  return connectTls({ socket, host, ALPNProtocols: ["http/1.1"], ...(isIP(host) ? {} : { servername: host }) }).on("error", () => {});
+  return connectTls({
+    socket,
+    host,
+    ALPNProtocols: ["http/1.1"],
+    ...(isIP(host) ? {} : { servername: host }),
+  }).on("error", () => {});
 }
 
-/** A request in absolute form is answered by the proxy itself where it wants credentials (407) or reaches nobody: 502 to 504, or a status of its own above. */
+/**
+ * A request in absolute form is answered by the proxy itself where it wants credentials (407) or reaches
+ * nobody: 502 to 504, or a status of its own above.
+ */
 const isOfProxy = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode === 407 || statusCode >= 502;
 
 async function startOf(answer: IncomingMessage): Promise<string> {

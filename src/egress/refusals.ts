@@ -10,18 +10,30 @@ export interface EgressRefusal {
   readonly body: { readonly code: string; readonly message: string; readonly rule?: string };
 }
 
-export const malformed = (message: string): EgressRefusal => ({ status: 400, outcome: "malformed", body: { code: "bad_request", message } });
+export const malformed = (message: string): EgressRefusal => ({
+  status: 400,
+  outcome: "malformed",
+  body: { code: "bad_request", message },
+});
 
 export function egressRefusalOf(entry: Exclude<EntryResult, { readonly kind: "open" }>): EgressRefusal {
   const { message } = entry;
-  if (entry.kind === "failed") return { status: 502, outcome: "failed", body: { code: "egress_failed", message } };
+  if (entry.kind === "failed")
+    return { status: 502, outcome: "failed", body: { code: "egress_failed", message } };
   const body = { code: "egress_denied", message, rule: entry.by };
-  return entry.by === "limit" ? { status: 503, outcome: "limited", body } : { status: 403, outcome: "denied", body };
+  return entry.by === "limit"
+    ? { status: 503, outcome: "limited", body }
+    : { status: 403, outcome: "denied", body };
 }
 
 function written({ outcome, body }: EgressRefusal): { headers: Record<string, string>; text: string } {
   const text = JSON.stringify(body);
-  const headers = { "Content-Type": "application/json; charset=utf-8", "Content-Length": String(Buffer.byteLength(text)), "Cache-Control": "no-store", "X-Remuda-Egress": outcome };
+  const headers = {
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": String(Buffer.byteLength(text)),
+    "Cache-Control": "no-store",
+    "X-Remuda-Egress": outcome,
+  };
   return { headers, text };
 }
 
@@ -43,7 +55,9 @@ export function refuseProxied(response: ServerResponse, refusal: EgressRefusal):
 export function refuseTunnel(socket: Duplex, refusal: EgressRefusal): void {
   if (socket.destroyed || socket.writableEnded) return;
   const { headers, text } = written(refusal);
-  const lines = Object.entries({ ...headers, Connection: "close" }).map(([name, value]) => `${name}: ${value}`);
+  const lines = Object.entries({ ...headers, Connection: "close" }).map(
+    ([name, value]) => `${name}: ${value}`,
+  );
   socket.once("finish", () => socket.destroy());
   socket.end([`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`, ...lines, "", text].join("\r\n"));
 }

@@ -10,19 +10,26 @@ export interface Endpoint {
 }
 
 const isWild = (host: string): boolean => host === "0.0.0.0" || host === "::" || host === "";
-const isLoopback = (address: string): boolean => address === "::1" || (isIPv4(address) && address.startsWith("127."));
+const isLoopback = (address: string): boolean =>
+  address === "::1" || (isIPv4(address) && address.startsWith("127."));
 const isUnspecified = (address: string): boolean => address === "0.0.0.0" || address === "::";
 
 const localAddresses = (): readonly string[] =>
-  Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []).map(({ address }) => address.split("%", 1)[0] ?? address);
-
-/** Every way to name this machine: all of loopback, the unspecified address (which connects to loopback), each interface. */
-const isThisMachine = (address: string): boolean => isLoopback(address) || isUnspecified(address) || localAddresses().includes(address);
+  Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .map(({ address }) => address.split("%", 1)[0] ?? address);
 
 /**
- * The addresses and ports that no browser may reach, whatever its rules say: API and gateway, Redis, every live proxy,
- * those of other daemons on this machine included.
- * A place on this machine is closed on all of its addresses; hosts are given as addresses (`localhost` for loopback).
+ * Every way to name this machine: all of loopback, the unspecified address (which connects to loopback), each
+ * interface.
+ */
+const isThisMachine = (address: string): boolean =>
+  isLoopback(address) || isUnspecified(address) || localAddresses().includes(address);
+
+/**
+ * The addresses and ports that no browser may reach, whatever its rules say: API and gateway, Redis, every
+ * live proxy, those of other daemons on this machine included. A place on this machine is closed on all of
+ * its addresses; hosts are given as addresses (`localhost` for loopback).
  */
 export function makeReservedEndpoints(places: readonly Endpoint[]): ReservedEndpoints {
   const isAt = (place: Endpoint, address: string): boolean => {

@@ -5,15 +5,18 @@ import { parseHost } from "../base/net/hosts.js";
 import { loopbackOf } from "./ranges.js";
 
 /**
- * Every address a name has, IPv4 first, in canonical form; none: there is no such name. Throws where no server answered
- * in time, or when `signal` aborts.
+ * Every address a name has, IPv4 first, in canonical form; none: there is no such name. Throws where no
+ * server answered in time, or when `signal` aborts.
  */
 export type Resolve = (host: string, signal?: AbortSignal) => Promise<readonly string[]>;
 
 interface Asks {
   readonly clock: Clock;
   readonly limitMs: Millis;
-  /** Name servers as `address` or `address:port`; left out: those of /etc/resolv.conf, read anew for each name. */
+  /**
+   * Name servers as `address` or `address:port`; left out: those of /etc/resolv.conf, read anew for each
+   * name.
+   */
   readonly servers?: readonly string[];
 }
 
@@ -21,10 +24,11 @@ interface Asks {
 const noAddress = new Set(["ENODATA", "ENOTFOUND"]);
 
 /**
- * Asks DNS and nothing else. /etc/hosts is not read: whoever could write it would decide what an allowed name reaches, and
- * DNS is what an operator watches. Names that a pod has only there (hostAliases) must be in DNS, or be named by address.
- * Search domains are not tried either: with them a name would mean another host than the one that was judged.
- * There is no cache: a name is resolved once per connection, and what was resolved is what is dialled.
+ * Asks DNS and nothing else. /etc/hosts is not read: whoever could write it would decide what an allowed name
+ * reaches, and DNS is what an operator watches. Names that a pod has only there (hostAliases) must be in DNS,
+ * or be named by address. Search domains are not tried either: with them a name would mean another host than
+ * the one that was judged. There is no cache: a name is resolved once per connection, and what was resolved
+ * is what is dialled.
  */
 export function makeResolve({ clock, limitMs, servers }: Asks): Resolve {
   return async (host, signal) => {
@@ -39,9 +43,15 @@ export function makeResolve({ clock, limitMs, servers }: Asks): Resolve {
     if (servers) resolver.setServers(servers);
     const cancel = (): void => resolver.cancel();
     signal?.addEventListener("abort", cancel, { once: true });
-    const limited = (answer: Promise<string[]>): Promise<string[]> => within(clock, { what: "resolving a name", limitMs }, answer);
+    const limited = (answer: Promise<string[]>): Promise<string[]> =>
+      within(clock, { what: "resolving a name", limitMs }, answer);
     try {
-      return addressesIn(await Promise.allSettled([limited(resolver.resolve4(read.host)), limited(resolver.resolve6(read.host))]));
+      return addressesIn(
+        await Promise.allSettled([
+          limited(resolver.resolve4(read.host)),
+          limited(resolver.resolve6(read.host)),
+        ]),
+      );
     } finally {
       signal?.removeEventListener("abort", cancel);
       cancel();
@@ -52,9 +62,12 @@ export function makeResolve({ clock, limitMs, servers }: Asks): Resolve {
 /** One family is enough: what the other would have said is then not dialled either. */
 function addressesIn(answers: readonly PromiseSettledResult<string[]>[]): readonly string[] {
   const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
-  const failed = answers.find((answer) => answer.status === "rejected" && !noAddress.has(codeOf(answer.reason)));
+  const failed = answers.find(
+    (answer) => answer.status === "rejected" && !noAddress.has(codeOf(answer.reason)),
+  );
   if (found.length === 0 && failed?.status === "rejected") throw failed.reason;
   return found.flatMap((address) => parseHost(address)?.host ?? []);
 }
 
-const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
+const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error ? String(error.code) : "";

@@ -20,7 +20,14 @@ export interface Rules {
 /** Allows nothing. */
 export const closedRules: Rules = { allowed: [], privates: [], routes: [] };
 
-export type DeniedBy = "allowed_hosts" | "private" | "metadata" | "remuda" | "unresolved" | "closed" | "limit";
+export type DeniedBy =
+  | "allowed_hosts"
+  | "private"
+  | "metadata"
+  | "remuda"
+  | "unresolved"
+  | "closed"
+  | "limit";
 
 export type Route =
   /** `message` is for the page that asked: it tells no address that the page did not name. */
@@ -58,11 +65,15 @@ const messages = {
 const denied = (by: DeniedBy): Route => ({ kind: "denied", by, message: messages[by] });
 
 /**
- * Judges one target: the name by the rules, then every address it has, resolved once, here. Where an upstream carries it the
- * name is not resolved here: what it reaches is then the upstream's to judge. A closed address, `localhost` and a host that
- * `privates` names never go upstream.
+ * Judges one target: the name by the rules, then every address it has, resolved once, here. Where an upstream
+ * carries it the name is not resolved here: what it reaches is then the upstream's to judge. A closed
+ * address, `localhost` and a host that `privates` names never go upstream.
  */
-export async function judgeTarget(rules: Rules, target: TargetHost, { resolve, reserved }: { resolve: Resolve; reserved: ReservedEndpoints }): Promise<Route> {
+export async function judgeTarget(
+  rules: Rules,
+  target: TargetHost,
+  { resolve, reserved }: { resolve: Resolve; reserved: ReservedEndpoints },
+): Promise<Route> {
   const read = parseHost(target.host);
   if (!read) return denied("unresolved");
   const asked = { host: read.host, port: target.port };
@@ -84,16 +95,24 @@ function judgeName({ allowed }: Rules, asked: TargetHost): DeniedBy | undefined 
   return allowed.length === 0 ? "closed" : "allowed_hosts";
 }
 
-const names = (patterns: readonly HostPattern[], target: TargetHost): boolean => patterns.some((pattern) => matchesHost(pattern, target));
+const names = (patterns: readonly HostPattern[], target: TargetHost): boolean =>
+  patterns.some((pattern) => matchesHost(pattern, target));
 
-/** The first route that names the host decides; what is private, and what the chosen upstream's bypass names, goes directly. */
+/**
+ * The first route that names the host decides; what is private, and what the chosen upstream's bypass names,
+ * goes directly.
+ */
 function upstreamFor(rules: Rules, asked: TargetHost): Upstream | undefined {
   const chosen = rules.routes.find(({ hosts }) => names(hosts, asked))?.upstream ?? rules.upstream;
-  if (!chosen || names(chosen.bypass, asked) || names(rules.privates, asked) || loopbackOf(asked.host)) return undefined;
+  if (!chosen || names(chosen.bypass, asked) || names(rules.privates, asked) || loopbackOf(asked.host))
+    return undefined;
   return isIP(asked.host) === 0 || judgeAddress(rules, asked, asked.host) === "public" ? chosen : undefined;
 }
 
-function judgeAddresses({ rules, asked, reserved }: { rules: Rules; asked: TargetHost; reserved: ReservedEndpoints }, addresses: readonly string[]): Route {
+function judgeAddresses(
+  { rules, asked, reserved }: { rules: Rules; asked: TargetHost; reserved: ReservedEndpoints },
+  addresses: readonly string[],
+): Route {
   if (addresses.length === 0) return denied("unresolved");
   if (addresses.some((address) => reserved.isOwn(address, asked.port))) return denied("remuda");
   const judged = addresses.map((address) => ({ address, is: judgeAddress(rules, asked, address) }));
@@ -106,7 +125,11 @@ function judgeAddresses({ rules, asked, reserved }: { rules: Rules; asked: Targe
 }
 
 /** `opened`: named by `privates`, whether it is closed otherwise or not. */
-function judgeAddress({ privates }: Rules, asked: TargetHost, address: string): "public" | "opened" | "metadata" | "private" {
+function judgeAddress(
+  { privates }: Rules,
+  asked: TargetHost,
+  address: string,
+): "public" | "opened" | "metadata" | "private" {
   if (isUnspecified(address)) return "private";
   const dialled = { host: address, port: asked.port };
   const naming = privates.filter((pattern) => matchesHost(pattern, asked) || matchesHost(pattern, dialled));
@@ -115,7 +138,10 @@ function judgeAddress({ privates }: Rules, asked: TargetHost, address: string): 
   return isClosed(address) ? "private" : "public";
 }
 
-/** Judges an open tunnel again after a swap of rules: by its name, and by the address or the upstream it was dialled through. */
+/**
+ * Judges an open tunnel again after a swap of rules: by its name, and by the address or the upstream it was
+ * dialled through.
+ */
 export function isStillAllowed(rules: Rules, { host, port, address, upstreamId }: DialledTarget): boolean {
   const read = parseHost(host);
   if (!read) return false;
@@ -123,5 +149,7 @@ export function isStillAllowed(rules: Rules, { host, port, address, upstreamId }
   if (judgeName(rules, asked)) return false;
   if (upstreamFor(rules, asked)?.id !== upstreamId) return false;
   const dialled = address ?? (read.kind === "address" ? read.host : undefined);
-  return dialled === undefined || ["public", "opened"].includes(judgeAddress(rules, asked, canonical(dialled)));
+  return (
+    dialled === undefined || ["public", "opened"].includes(judgeAddress(rules, asked, canonical(dialled)))
+  );
 }

@@ -19,7 +19,9 @@ export function parseAuthority(text: string, defaultPort: number | undefined): T
   const [, name = "", digits = ""] = authority.exec(text) ?? [];
   const port = digits === "" ? defaultPort : Number(digits);
   const parsed = name === "" ? undefined : parseHost(name);
-  return parsed && port !== undefined && port >= 1 && port <= 65_535 ? { host: parsed.host, port } : undefined;
+  return parsed && port !== undefined && port >= 1 && port <= 65_535
+    ? { host: parsed.host, port }
+    : undefined;
 }
 
 /** `host:port` of a CONNECT; the port is not optional (RFC 9110 9.3.6). */

@@ -35,10 +35,14 @@ export async function upgrade(asking: TunnelRequest, doors: TunnelParts): Promis
   const { request } = asking;
   const asked = parseAbsoluteTarget(request.url ?? "");
   if (!asked) return refuseTunnel(asking.socket, malformed("A proxy is asked for an absolute http URL"));
-  const { headers, fault } = onwardHeaders(request.rawHeaders, { host: hostHeaderOf(asked.target), keepsUpgrade: true });
+  const { headers, fault } = onwardHeaders(request.rawHeaders, {
+    host: hostHeaderOf(asked.target),
+    keepsUpgrade: true,
+  });
   if (fault !== undefined) return refuseTunnel(asking.socket, malformed(fault));
   const lines = [`${request.method} ${asked.path} HTTP/1.1`];
-  for (let place = 0; place < headers.length; place += 2) lines.push(`${headers[place]}: ${headers[place + 1]}`);
+  for (let place = 0; place < headers.length; place += 2)
+    lines.push(`${headers[place]}: ${headers[place + 1]}`);
   await join(asking, asked.target, { doors, toInner: "", toOuter: [...lines, "", ""].join("\r\n") });
 }
 
@@ -48,7 +52,11 @@ interface Joining {
   readonly toOuter: string;
 }
 
-async function join({ socket, head }: TunnelRequest, target: TargetHost, { doors, toInner, toOuter }: Joining): Promise<void> {
+async function join(
+  { socket, head }: TunnelRequest,
+  target: TargetHost,
+  { doors, toInner, toOuter }: Joining,
+): Promise<void> {
   const { connections, connector, pace } = doors;
   // Until it is spliced, a reset must not end the process.
   socket.on("error", () => socket.destroy());

@@ -22,23 +22,36 @@ export interface UpstreamOptions {
   readonly reserved?: ReservedEndpoints;
 }
 
-/** `message` names the upstream by its id and tells no secret. There is no cause: errors of libraries carry what these were given. */
+/**
+ * `message` names the upstream by its id and tells no secret. There is no cause: errors of libraries carry
+ * what these were given.
+ */
 export class UpstreamFailure extends Error {
-  constructor(readonly id: string, why: string) {
+  constructor(
+    readonly id: string,
+    why: string,
+  ) {
     super(`The proxy ${id} ${why}`);
     this.name = "UpstreamFailure";
   }
 }
 
-/** A connection to the target through the upstream, which also resolves the name. Throws `UpstreamFailure`. */
-export const dialThrough = (upstream: Upstream, target: TargetHost, options: UpstreamOptions): Promise<Socket> =>
+/**
+ * A connection to the target through the upstream, which also resolves the name. Throws `UpstreamFailure`.
+ */
+export const dialThrough = (
+  upstream: Upstream,
+  target: TargetHost,
+  options: UpstreamOptions,
+): Promise<Socket> =>
   reach(upstream, options, async (socket) => {
     if (upstream.protocol === "socks5") await askSocks(socket, upstream, target);
     else await askConnect(socket, upstream, target);
   });
 
 /** A connection to the upstream itself, for requests in absolute form. Throws `UpstreamFailure`. */
-export const dialUpstream = (upstream: Upstream, options: UpstreamOptions): Promise<Socket> => reach(upstream, options, async () => {});
+export const dialUpstream = (upstream: Upstream, options: UpstreamOptions): Promise<Socket> =>
+  reach(upstream, options, async () => {});
 
 /** For the header Proxy-Authorization. */
 export function basicAuthorization({ username, password }: Upstream): string | undefined {
@@ -55,7 +68,11 @@ async function reach(upstream: Upstream, options: UpstreamOptions, ask: Ask): Pr
   options.signal?.addEventListener("abort", giveUp);
   if (options.signal?.aborted) giveUp();
   try {
-    return await within(clock, { what: "the proxy", limitMs: connectMs }, reachUntil(upstream, { ...options, signal: giving.signal }, ask));
+    return await within(
+      clock,
+      { what: "the proxy", limitMs: connectMs },
+      reachUntil(upstream, { ...options, signal: giving.signal }, ask),
+    );
   } catch (error) {
     giveUp();
     throw failureOf(upstream, error);
@@ -65,10 +82,18 @@ async function reach(upstream: Upstream, options: UpstreamOptions, ask: Ask): Pr
 }
 
 /** Whatever is open is destroyed when the signal aborts, whereupon the step that waits for it fails. */
-async function reachUntil(upstream: Upstream, options: UpstreamOptions & { readonly signal: AbortSignal }, ask: Ask): Promise<Socket> {
+async function reachUntil(
+  upstream: Upstream,
+  options: UpstreamOptions & { readonly signal: AbortSignal },
+  ask: Ask,
+): Promise<Socket> {
   const { clock, connectMs, signal } = options;
   const addresses = await addressesOf(upstream, options);
-  const { socket: plain } = await dial(addresses, upstream.port, { clock, until: clock.monotonic() + connectMs, signal });
+  const { socket: plain } = await dial(addresses, upstream.port, {
+    clock,
+    until: clock.monotonic() + connectMs,
+    signal,
+  });
   let socket = plain;
   const end = (): void => destroySocket(socket);
   signal.addEventListener("abort", end);
@@ -88,12 +113,16 @@ async function reachUntil(upstream: Upstream, options: UpstreamOptions & { reado
 
 const failed = (upstream: Upstream, why: string): UpstreamFailure => new UpstreamFailure(upstream.id, why);
 
-async function addressesOf(upstream: Upstream, { resolve, reserved, signal }: UpstreamOptions): Promise<readonly string[]> {
+async function addressesOf(
+  upstream: Upstream,
+  { resolve, reserved, signal }: UpstreamOptions,
+): Promise<readonly string[]> {
   const { host, port } = upstream;
   const find = resolve ?? (async (name) => (await lookup(name, { all: true })).map(({ address }) => address));
   const addresses = isIP(host) ? [host] : await find(host, signal);
   if (addresses.length === 0) throw failed(upstream, "has a name that does not resolve");
-  if (addresses.some((address) => reserved?.isOwn(address, port))) throw failed(upstream, "is a port of the service itself");
+  if (addresses.some((address) => reserved?.isOwn(address, port)))
+    throw failed(upstream, "is a port of the service itself");
   return addresses;
 }
 
@@ -102,9 +131,15 @@ const contexts = new WeakMap<Upstream, SecureContext>();
 
 async function secure(plain: Socket, upstream: Upstream): Promise<Socket> {
   const { host, caBundle } = upstream;
-  const context = contexts.get(upstream) ?? createSecureContext(caBundle === undefined ? {} : { ca: caBundle });
+  const context =
+    contexts.get(upstream) ?? createSecureContext(caBundle === undefined ? {} : { ca: caBundle });
   contexts.set(upstream, context);
-  const socket = connectTls({ socket: plain, host, secureContext: context, ...(isIP(host) ? {} : { servername: host }) });
+  const socket = connectTls({
+    socket: plain,
+    host,
+    secureContext: context,
+    ...(isIP(host) ? {} : { servername: host }),
+  });
   setRawSocket(socket, plain);
   socket.on("error", () => {});
   await once(socket, "secureConnect");
@@ -114,7 +149,10 @@ async function secure(plain: Socket, upstream: Upstream): Promise<Socket> {
 function askConnect(socket: Socket, upstream: Upstream, target: TargetHost): Promise<void> {
   const path = authorityOf(target);
   const authorization = basicAuthorization(upstream);
-  const headers = { Host: path, ...(authorization !== undefined && { "Proxy-Authorization": authorization }) };
+  const headers = {
+    Host: path,
+    ...(authorization !== undefined && { "Proxy-Authorization": authorization }),
+  };
   return new Promise((resolve, reject) => {
     const asking = request({ createConnection: () => socket, method: "CONNECT", path, headers });
     asking.once("error", reject);
@@ -130,13 +168,19 @@ function askConnect(socket: Socket, upstream: Upstream, target: TargetHost): Pro
 async function askSocks(socket: Socket, upstream: Upstream, target: TargetHost): Promise<void> {
   const { host, port, username, password } = upstream;
   const credentials = username === undefined ? {} : { userId: username, password: password?.reveal() ?? "" };
-  await SocksClient.createConnection({ proxy: { host, port, type: 5, ...credentials }, command: "connect", destination: target, existing_socket: socket });
+  await SocksClient.createConnection({
+    proxy: { host, port, type: 5, ...credentials },
+    command: "connect",
+    destination: target,
+    existing_socket: socket,
+  });
   await regain(socket);
 }
 
 /**
- * Takes a socket back from the library, which one turn later emits what came after the proxy's answer, and lets the socket
- * flow. Who listens for `readable` holds it; afterwards it is as a new one: it flows when somebody wants its data.
+ * Takes a socket back from the library, which one turn later emits what came after the proxy's answer, and
+ * lets the socket flow. Who listens for `readable` holds it; afterwards it is as a new one: it flows when
+ * somebody wants its data.
  */
 async function regain(socket: Socket): Promise<void> {
   const early: Buffer[] = [];
@@ -153,7 +197,11 @@ async function regain(socket: Socket): Promise<void> {
 function failureOf(upstream: Upstream, error: unknown): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   if (error instanceof TimeLimitReached) return failed(upstream, "did not answer in time");
-  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+  const code =
+    error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
   if (code) return failed(upstream, `could not be reached: ${code}`);
-  return failed(upstream, upstream.protocol === "socks5" ? "refused or did not speak SOCKS5" : "could not be reached");
+  return failed(
+    upstream,
+    upstream.protocol === "socks5" ? "refused or did not speak SOCKS5" : "could not be reached",
+  );
 }

@@ -29,7 +29,10 @@ export class Activity {
   #registrations = 0;
 
   /** `onBegin` is told of each new holder. */
-  constructor(private readonly clock: Clock, private readonly onBegin: (lease: LeaseId) => void = () => {}) {
+  constructor(
+    private readonly clock: Clock,
+    private readonly onBegin: (lease: LeaseId) => void = () => {},
+  ) {
     this.#inactiveSince = clock.monotonic();
   }
 
@@ -38,7 +41,10 @@ export class Activity {
     return this.#lease;
   }
 
-  /** Since when (monotonic clock) no client is connected and no request in flight; undefined while there is one. */
+  /**
+   * Since when (monotonic clock) no client is connected and no request in flight; undefined while there is
+   * one.
+   */
   get inactiveSinceMs(): Millis | undefined {
     return this.#confirmed.size > 0 ? undefined : this.#inactiveSince;
   }
@@ -53,7 +59,10 @@ export class Activity {
     return this.#visitors.size > 0;
   }
 
-  /** Leases that are known here beside `lease` and not yet cut off: of two only one can be the record's (succession.ts). */
+  /**
+   * Leases that are known here beside `lease` and not yet cut off: of two only one can be the record's
+   * (succession.ts).
+   */
   rivalsOf(lease: LeaseId | undefined): readonly LeaseId[] {
     const known = [...this.#confirmed].flatMap((visitor) => this.#visitors.get(visitor) ?? []);
     return [...new Set([...(this.#lease ? [this.#lease] : []), ...known])].filter((other) => other !== lease);
@@ -82,10 +91,7 @@ export class Activity {
   enter(lease: LeaseId, visitor: Visitor): Visit | undefined {
     if (this.#over.has(lease)) return undefined;
     this.#visitors.set(visitor, lease);
-    return {
-      confirm: () => this.#confirm(lease, visitor),
-      leave: () => this.#leave(visitor),
-    };
+    return { confirm: () => this.#confirm(lease, visitor), leave: () => this.#leave(visitor) };
   }
 
   #confirm(lease: LeaseId, visitor: Visitor): boolean {
@@ -101,7 +107,10 @@ export class Activity {
     if (this.#confirmed.delete(visitor)) this.#inactiveSince = this.clock.monotonic();
   }
 
-  /** The fence: every socket, pending upgrade and request of the lease is cut; it throws where one could not be. */
+  /**
+   * The fence: every socket, pending upgrade and request of the lease is cut; it throws where one could not
+   * be.
+   */
   async cutLease(lease: LeaseId, reason: string): Promise<void> {
     this.#remember(lease, reason);
     if (this.#lease === lease) this.#lease = undefined;
@@ -109,7 +118,8 @@ export class Activity {
     const ends = await Promise.allSettled(visitors.map((visitor) => visitor.cut(reason)));
     for (const visitor of visitors) this.#leave(visitor);
     const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
-    if (failures.length > 0) throw new AggregateError(failures, `${failures.length} of ${visitors.length} could not be cut`);
+    if (failures.length > 0)
+      throw new AggregateError(failures, `${failures.length} of ${visitors.length} could not be cut`);
   }
 
   /** Tells clients that the browser restarts. Never rejects: what they leave goes with Chromium. */

@@ -22,16 +22,20 @@ interface FlowRules {
 const countedBytes = 64 * 1024;
 
 /**
- * Watches what is unsent to one client. Above the high-water mark the browser's pipe is held until all is sent, and nothing
- * more is read of the client, which would be answered; one that keeps the others waiting for too long, or is too far behind,
- * is cut.
+ * Watches what is unsent to one client. Above the high-water mark the browser's pipe is held until all is
+ * sent, and nothing more is read of the client, which would be answered; one that keeps the others waiting
+ * for too long, or is too far behind, is cut.
  */
 export class Backpressure {
   #release: (() => void) | undefined;
   #isCounted = false;
   #isOver = false;
 
-  constructor(private readonly socket: Duplex, private readonly held: Held, private readonly rules: FlowRules) {}
+  constructor(
+    private readonly socket: Duplex,
+    private readonly held: Held,
+    private readonly rules: FlowRules,
+  ) {}
 
   /** After each message that was given to the socket. */
   sent(): void {

@@ -7,15 +7,18 @@ interface OfLease {
 }
 
 /**
- * How many clients the holder of each lease has at this daemon, those whose upgrade is not settled and those relayed included.
- * Those of a lease that is over, still closing, are not counted for the next holder.
+ * How many clients the holder of each lease has at this daemon, those whose upgrade is not settled and those
+ * relayed included. Those of a lease that is over, still closing, are not counted for the next holder.
  */
 export class ClientCounts {
   readonly #leases = new Map<LeaseId, OfLease>();
 
   constructor(private readonly most: number) {}
 
-  /** The turn that clients of the lease share; undefined where there are as many as may be. As many `leave` as `enter`. */
+  /**
+   * The turn that clients of the lease share; undefined where there are as many as may be. As many `leave` as
+   * `enter`.
+   */
   enter(lease: LeaseId): FairTurn | undefined {
     const clients = this.#leases.get(lease) ?? { count: 0, turn: turns.open() };
     if (clients.count >= this.most) return undefined;

@@ -18,7 +18,14 @@ import type { FairTurn } from "../base/fair-turns.js";
 
 /** Close codes: those of RFC 6455, and 4410 for a lease that is over. */
 export const closeCodes = {
-  asked: 1000, goingAway: 1001, notText: 1003, tooMany: 1008, browserGone: 1011, restart: 1012, tooSlow: 1013, leaseOver: 4410,
+  asked: 1000,
+  goingAway: 1001,
+  notText: 1003,
+  tooMany: 1008,
+  browserGone: 1011,
+  restart: 1012,
+  tooSlow: 1013,
+  leaseOver: 4410,
 } as const;
 
 /** Counted for the metrics. */
@@ -29,7 +36,9 @@ export interface TrafficMeter {
 }
 
 const closeCodeOf: Readonly<Record<BridgeEndReason, number>> = {
-  target_closed: closeCodes.goingAway, browser_gone: closeCodes.browserGone, too_many_sessions: closeCodes.tooMany,
+  target_closed: closeCodes.goingAway,
+  browser_gone: closeCodes.browserGone,
+  too_many_sessions: closeCodes.tooMany,
 };
 
 /** What stands before a whole text that is longer than 64 KiB (RFC 6455, 5.2). */
@@ -67,7 +76,9 @@ export interface ClientParts {
   readonly onGone: () => void;
 }
 
-/** One client's WebSocket: its commands go past the gate to its seat on the bridge, frames come back unread. */
+/**
+ * One client's WebSocket: its commands go past the gate to its seat on the bridge, frames come back unread.
+ */
 export class CdpClient implements BridgeClient {
   readonly #flow: Backpressure;
   readonly #inbox: Inbox;
@@ -90,12 +101,18 @@ export class CdpClient implements BridgeClient {
     this.#unfinished = shared.unfinished.open(browser, () => this.#drop("too much is sent and not finished"));
     this.#unread = shared.unread.open(browser, () => this.#drop("too much is unread"));
     const member = { wait: () => this.wait(), proceed: () => this.proceed() };
-    this.#flow = new Backpressure(socket, { ...member, pipe }, {
-      clock, limits, unread: this.#unread, cut: (reason) => this.#cut(closeCodes.tooSlow, reason),
-    });
+    this.#flow = new Backpressure(
+      socket,
+      { ...member, pipe },
+      { clock, limits, unread: this.#unread, cut: (reason) => this.#cut(closeCodes.tooSlow, reason) },
+    );
     this.#inbox = new Inbox({
-      ...member, gate, context, turn,
-      judgeElsewhere: (message) => shared.judgeThreads.judge({ browser, message, context, spent: (tookMs) => turn.spend(tookMs) }),
+      ...member,
+      gate,
+      context,
+      turn,
+      judgeElsewhere: (message) =>
+        shared.judgeThreads.judge({ browser, message, context, spent: (tookMs) => turn.spend(tookMs) }),
       act: (judged) => this.#act(judged),
       kept: (bytes) => this.#keep(bytes),
     });
@@ -118,7 +135,9 @@ export class CdpClient implements BridgeClient {
       this.#stopPings();
       this.#unfinished.close();
       this.#unread.close();
-      this.#leave().finally(this.parts.onGone).catch(() => {});
+      this.#leave()
+        .finally(this.parts.onGone)
+        .catch(() => {});
     });
     this.#stopPings = this.parts.clock.every(this.parts.limits.pingMs, () => this.#ping());
     // The browser may have gone between the seat and the upgrade.
@@ -129,13 +148,17 @@ export class CdpClient implements BridgeClient {
     const webSocket = this.#webSocket;
     if (this.#leaving || !webSocket || webSocket.readyState !== webSocket.OPEN) return;
     this.#cork();
-    if (typeof frame === "string" || Buffer.isBuffer(frame)) webSocket.send(frame, { binary: false, compress: false });
+    if (typeof frame === "string" || Buffer.isBuffer(frame))
+      webSocket.send(frame, { binary: false, compress: false });
     else this.#sendParts(frame);
     this.parts.traffic.sent(typeof frame === "string" ? frame.length : bytesOf(frame));
     this.#flow.sent();
   }
 
-  /** As one frame, which clients read that know no other, past ws, which would have to put it together. ws keeps nothing back that is to go before. */
+  /**
+   * As one frame, which clients read that know no other, past ws, which would have to put it together. ws
+   * keeps nothing back that is to go before.
+   */
   #sendParts(parts: readonly Buffer[]): void {
     this.parts.socket.write(textHead(bytesOf(parts)));
     for (const part of parts) this.parts.socket.write(part);
@@ -156,7 +179,10 @@ export class CdpClient implements BridgeClient {
     if (this.#pauses === 0) this.#webSocket?.resume();
   }
 
-  /** Takes it off the bridge at once and closes the socket; resolves when Chromium has detached it, throws if it does not. */
+  /**
+   * Takes it off the bridge at once and closes the socket; resolves when Chromium has detached it, throws if
+   * it does not.
+   */
   end(code: number, reason: string): Promise<void> {
     const left = this.#leave();
     this.#hangUp(code, reason);
@@ -212,7 +238,9 @@ export class CdpClient implements BridgeClient {
     this.#count();
   }
 
-  /** Node.js reads two megabytes at once where they are there: not of a client whose browser has had its turn. */
+  /**
+   * Node.js reads two megabytes at once where they are there: not of a client whose browser has had its turn.
+   */
   #received(): void {
     if (this.#longSince === undefined) return;
     const { turn, clock } = this.parts;

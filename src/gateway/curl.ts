@@ -21,20 +21,42 @@ export interface CurlContext extends Pick<LocalBrowser, "curl"> {
 }
 
 /** Reads the request and sends it through the browser's way out. Ends when `gone` aborts. */
-export async function runCurl(request: IncomingMessage, { curl, gone, kept }: CurlContext): Promise<CurlReply | GatewayRefusal> {
+export async function runCurl(
+  request: IncomingMessage,
+  { curl, gone, kept }: CurlContext,
+): Promise<CurlReply | GatewayRefusal> {
   if (request.method !== "POST") return { code: "method_not_allowed", message: "This path takes POST" };
   const text = await read(request, kept);
   const asked = parse(text);
   if (!asked) return badRequest("The body is not what POST /browsers/{id}/curl takes");
-  const { url, headers = {}, body, timeout_ms: timeoutMs = defaultTimeoutMs, response_encoding: encoding = "utf8" } = asked;
+  const {
+    url,
+    headers = {},
+    body,
+    timeout_ms: timeoutMs = defaultTimeoutMs,
+    response_encoding: encoding = "utf8",
+  } = asked;
   const method = (asked.method ?? "GET").toUpperCase();
   if (refusedMethods.has(method)) return badRequest(`The method ${method} cannot be asked for`);
   try {
     const bodyLength = body?.length ?? 0;
-    const answer = await curl({
-      url, method, headers, timeoutMs, kept: (bytes) => kept(bodyLength + bytes), ...(body !== undefined && { body }),
-    }, gone);
-    return { status: answer.status, headers: answer.headers, body: answer.body.toString(encoding), duration_ms: Math.round(answer.durationMs) };
+    const answer = await curl(
+      {
+        url,
+        method,
+        headers,
+        timeoutMs,
+        kept: (bytes) => kept(bodyLength + bytes),
+        ...(body !== undefined && { body }),
+      },
+      gone,
+    );
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      body: answer.body.toString(encoding),
+      duration_ms: Math.round(answer.durationMs),
+    };
   } catch (error) {
     if (error instanceof CurlFailure) return refusedFor(error);
     throw error;
@@ -43,11 +65,15 @@ export async function runCurl(request: IncomingMessage, { curl, gone, kept }: Cu
 
 function refusedFor({ kind, message, by }: CurlFailure): GatewayRefusal {
   switch (kind) {
-    case "malformed": return badRequest(message);
+    case "malformed":
+      return badRequest(message);
     // More of its requests are open than may be: later there are fewer.
-    case "denied": return { code: by === "limit" ? "unavailable" : "egress_denied", message: `${message} (${by})` };
-    case "failed": return { code: "destination_failed", message };
-    case "too_large": return { code: "destination_failed", message };
+    case "denied":
+      return { code: by === "limit" ? "unavailable" : "egress_denied", message: `${message} (${by})` };
+    case "failed":
+      return { code: "destination_failed", message };
+    case "too_large":
+      return { code: "destination_failed", message };
   }
 }
 

@@ -8,7 +8,15 @@ import { type Log, textOf } from "../base/log.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { leaseOfToken } from "../base/crypto/lease-token.js";
 import type { Visit } from "./activity.js";
-import { answerJson, goneBecause, isGatewayRefusal, overBecause, type GatewayRefusal, refuseRequest, refuseUpgrade } from "./refusals.js";
+import {
+  answerJson,
+  goneBecause,
+  isGatewayRefusal,
+  overBecause,
+  type GatewayRefusal,
+  refuseRequest,
+  refuseUpgrade,
+} from "./refusals.js";
 import { Budget } from "../base/budget.js";
 import { closeCodes, type SharedParts } from "./client.js";
 import { ClientCounts } from "./client-counts.js";
@@ -47,13 +55,19 @@ interface Exchange {
 }
 
 const longestCurlMs = 60_000;
-const notWebSocket: GatewayRefusal = { code: "bad_request", message: "This address is for WebSocket clients" };
+const notWebSocket: GatewayRefusal = {
+  code: "bad_request",
+  message: "This address is for WebSocket clients",
+};
 /** Some clients send their message in parts; 16 MiB need no more. */
 const mostFragments = 1024;
 /** Pieces in which what is not whole of a message may come. */
 const mostPieces = 64 * 1024;
 
-/** Checks tokens, serves discovery, seats clients on the bridge of their browser, or sends them on to its node. */
+/**
+ * Checks tokens, serves discovery, seats clients on the bridge of their browser, or sends them on to its
+ * node.
+ */
 export class Gateway {
   readonly #openings = new Set<Handshake>();
   readonly #forwards = new Set<() => void>();
@@ -66,14 +80,22 @@ export class Gateway {
   constructor(private readonly parts: GatewayParts) {
     const { limits, clock, log } = parts;
     this.#webSockets = new WebSocketServer({
-      noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload: limits.messageBytes,
-      maxFragments: mostFragments, maxBufferedChunks: mostPieces,
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: limits.messageBytes,
+      maxFragments: mostFragments,
+      maxBufferedChunks: mostPieces,
       // One message of each client in a round of the event loop, however many came at once.
       allowSynchronousEvents: false,
     });
     this.#clients = new ClientCounts(limits.clients);
     this.#judges = new JudgeThreads({ script: parts.judgeScript, clock, log });
-    this.#shared = { judgeThreads: this.#judges, unfinished: new Budget(limits.unfinished), unread: new Budget(limits.unread) };
+    this.#shared = {
+      judgeThreads: this.#judges,
+      unfinished: new Budget(limits.unfinished),
+      unread: new Budget(limits.unread),
+    };
     this.#curls = new Budget(limits.curl, "asking");
     this.#webSockets.on("wsClientError", (_, socket) => refuseUpgrade(socket, notWebSocket));
   }
@@ -81,21 +103,27 @@ export class Gateway {
   /** Every upgrade of the server: what is not ours is answered 404. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
-    this.#open({ request, socket, head }).catch((error: unknown) => refuseUpgrade(socket, this.#failed(error)));
+    this.#open({ request, socket, head }).catch((error: unknown) =>
+      refuseUpgrade(socket, this.#failed(error)),
+    );
   }
 
   /** False: not a path of the gateway, and nothing was done. */
   request(request: IncomingMessage, response: ServerResponse): boolean {
     const path = findPath(request.url ?? "/");
     if (!path) return false;
-    this.#answer(path, request, response).catch((error: unknown) => refuseRequest(response, this.#failed(error)));
+    this.#answer(path, request, response).catch((error: unknown) =>
+      refuseRequest(response, this.#failed(error)),
+    );
     return true;
   }
 
   /** Ends every client of this daemon; resolves when Chromium has detached them. */
   async close(): Promise<void> {
     for (const end of this.#forwards) end();
-    const ends = [...this.#openings].map((opening) => opening.end(closeCodes.goingAway, "this daemon is stopping"));
+    const ends = [...this.#openings].map((opening) =>
+      opening.end(closeCodes.goingAway, "this daemon is stopping"),
+    );
     await Promise.allSettled(ends);
     await this.#judges.close();
   }
@@ -106,7 +134,8 @@ export class Gateway {
     const found = await this.#find(path, upgrade.request);
     if (upgrade.socket.destroyed) return;
     if (isGatewayRefusal(found)) return refuseUpgrade(upgrade.socket, found);
-    if (found.kind === "here" && (path.wanted.kind !== "client" || !isWebSocket(upgrade.request))) return refuseUpgrade(upgrade.socket, notWebSocket);
+    if (found.kind === "here" && (path.wanted.kind !== "client" || !isWebSocket(upgrade.request)))
+      return refuseUpgrade(upgrade.socket, notWebSocket);
     const turn = this.#clients.enter(found.lease);
     if (!turn) return refuseUpgrade(upgrade.socket, { code: "too_many_clients" });
     upgrade.socket.once("close", () => this.#clients.leave(found.lease));
@@ -114,7 +143,12 @@ export class Gateway {
     if (path.wanted.kind !== "client") return;
     const wish = { id: path.browser, lease: found.lease, browser: found.browser, root: path.wanted.root };
     this.#judges.open();
-    const opening = new Handshake(upgrade, wish, { ...this.parts, turn, shared: this.#shared, webSockets: this.#webSockets });
+    const opening = new Handshake(upgrade, wish, {
+      ...this.parts,
+      turn,
+      shared: this.#shared,
+      webSockets: this.#webSockets,
+    });
     this.#openings.add(opening);
     upgrade.socket.once("close", () => this.#openings.delete(opening));
   }
@@ -136,9 +170,18 @@ export class Gateway {
     if (path.wanted.kind === "unknown") return { code: "route_not_found" };
     if (path.wanted.kind === "webdriver") return { code: "bidi_not_built" };
     const browser = ports.findBrowser(path.browser);
-    if (browser) return browser.activity.isOver(lease) ? await this.#over(path.browser, lease, browser) : { kind: "here", lease, browser };
-    const asking = wasForwarded(request.headers) ? Promise.resolve(undefined) : ports.findAddress(path.browser);
-    const address = await within(clock, { what: "finding the browser's node", limitMs: limits.connectMs }, asking);
+    if (browser)
+      return browser.activity.isOver(lease)
+        ? await this.#over(path.browser, lease, browser)
+        : { kind: "here", lease, browser };
+    const asking = wasForwarded(request.headers)
+      ? Promise.resolve(undefined)
+      : ports.findAddress(path.browser);
+    const address = await within(
+      clock,
+      { what: "finding the browser's node", limitMs: limits.connectMs },
+      asking,
+    );
     return address ? { kind: "elsewhere", lease, address } : await this.#over(path.browser, lease);
   }
 
@@ -146,13 +189,21 @@ export class Gateway {
     const { ports, clock, limits } = this.parts;
     if (local?.activity.whyOver(lease) !== undefined) return overBecause(local, lease);
     const asking = ports.findEnd(browser, lease);
-    return goneBecause((await within(clock, { what: "finding why a lease is over", limitMs: limits.connectMs }, asking)) ?? "the lease is over");
+    return goneBecause(
+      (await within(clock, { what: "finding why a lease is over", limitMs: limits.connectMs }, asking)) ??
+        "the lease is over",
+    );
   }
 
   async #answer(path: Path, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const found = await this.#find(path, request);
     if (isGatewayRefusal(found)) return refuseRequest(response, found);
-    if (found.kind === "elsewhere") return forwardRequest(request, response, { ...this.parts, ...this.#wayTo(found.address), limits: this.#limitsOf(path) });
+    if (found.kind === "elsewhere")
+      return forwardRequest(request, response, {
+        ...this.parts,
+        ...this.#wayTo(found.address),
+        limits: this.#limitsOf(path),
+      });
     if (path.wanted.kind === "client") return refuseRequest(response, notWebSocket);
     const gone = new AbortController();
     response.once("close", () => gone.abort());
@@ -165,14 +216,18 @@ export class Gateway {
     try {
       const refused = await this.#register(path, found, visit);
       if (refused) return refuseRequest(response, refused);
-      if (path.wanted.kind === "curl") await this.#curl({ id: path.browser, ...found }, { request, response, gone });
+      if (path.wanted.kind === "curl")
+        await this.#curl({ id: path.browser, ...found }, { request, response, gone });
       else answerJson(response, await this.#page(path, found.browser));
     } finally {
       visit.leave();
     }
   }
 
-  async #curl({ id, browser }: { id: BrowserId; browser: LocalBrowser }, { request, response, gone }: Exchange): Promise<void> {
+  async #curl(
+    { id, browser }: { id: BrowserId; browser: LocalBrowser },
+    { request, response, gone }: Exchange,
+  ): Promise<void> {
     const account = this.#curls.open(id, () => {
       refuseRequest(response, { code: "too_many_requests" });
       gone.abort();
@@ -192,10 +247,18 @@ export class Gateway {
     return wanted.kind === "curl" ? { ...limits, answerMs: limits.answerMs + longestCurlMs } : limits;
   }
 
-  async #register(path: Path, { lease, browser }: Extract<Found, { kind: "here" }>, visit: Visit): Promise<GatewayRefusal | undefined> {
+  async #register(
+    path: Path,
+    { lease, browser }: Extract<Found, { kind: "here" }>,
+    visit: Visit,
+  ): Promise<GatewayRefusal | undefined> {
     const { ports, clock, limits } = this.parts;
     const asking = ports.connect({ browser: path.browser, lease, kind: "request" });
-    const registered = await within(clock, { what: "registration of a request", limitMs: limits.connectMs }, asking);
+    const registered = await within(
+      clock,
+      { what: "registration of a request", limitMs: limits.connectMs },
+      asking,
+    );
     if (registered.kind === "gone") return goneBecause(registered.reason);
     return visit.confirm() ? undefined : overBecause(browser, lease);
   }
@@ -214,4 +277,6 @@ export class Gateway {
 }
 
 const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
-  method === "GET" && headers.upgrade?.toLowerCase() === "websocket" && headers["sec-websocket-key"] !== undefined;
+  method === "GET" &&
+  headers.upgrade?.toLowerCase() === "websocket" &&
+  headers["sec-websocket-key"] !== undefined;

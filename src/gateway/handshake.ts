@@ -43,18 +43,25 @@ export interface HandshakeParts {
 const mostSeatings = 3;
 
 /**
- * One client from its upgrade to its end. Registered in Redis, then seated in Chromium, then accepted: whatever fails before
- * is still an HTTP answer. The fence may cut it at any of these points. One that meets a restart of the browser waits for it.
+ * One client from its upgrade to its end. Registered in Redis, then seated in Chromium, then accepted:
+ * whatever fails before is still an HTTP answer. The fence may cut it at any of these points. One that meets
+ * a restart of the browser waits for it.
  */
 export class Handshake implements Visitor {
   #client: CdpClient | undefined;
   #visit: Visit | undefined;
-  /** From when Chromium is asked for a session of the client until that is settled: the fence waits for it. */
+  /**
+   * From when Chromium is asked for a session of the client until that is settled: the fence waits for it.
+   */
   #seating: Promise<boolean> | undefined;
   #cutReason: string | undefined;
   #isOpen = false;
 
-  constructor(private readonly upgrade: UpgradeRequest, private readonly target: HandshakeTarget, private readonly parts: HandshakeParts) {
+  constructor(
+    private readonly upgrade: UpgradeRequest,
+    private readonly target: HandshakeTarget,
+    private readonly parts: HandshakeParts,
+  ) {
     void this.#open();
   }
 
@@ -62,7 +69,10 @@ export class Handshake implements Visitor {
     return this.end(closeCodes.leaseOver, reason);
   }
 
-  /** Resolves when a connected client has been told; one that is still to be seated is for the browser as it is then. */
+  /**
+   * Resolves when a connected client has been told; one that is still to be seated is for the browser as it
+   * is then.
+   */
   async interrupt(reason: string): Promise<void> {
     if (this.#isOpen) await this.#client?.end(closeCodes.restart, reason);
   }
@@ -84,7 +94,10 @@ export class Handshake implements Visitor {
       if (refused) return this.#refuse(refused);
       await this.#seat();
     } catch (error) {
-      this.parts.log.warn({ browser: target.id, lease: target.lease, error: textOf(error) }, "client could not be connected");
+      this.parts.log.warn(
+        { browser: target.id, lease: target.lease, error: textOf(error) },
+        "client could not be connected",
+      );
       this.#refuse({ code: "unavailable" });
     }
   }
@@ -92,7 +105,11 @@ export class Handshake implements Visitor {
   async #register(): Promise<GatewayRefusal | undefined> {
     const { target, parts } = this;
     const asking = parts.ports.connect({ browser: target.id, lease: target.lease, kind: "client" });
-    const registered = await within(parts.clock, { what: "registration of a client", limitMs: parts.limits.connectMs }, asking);
+    const registered = await within(
+      parts.clock,
+      { what: "registration of a client", limitMs: parts.limits.connectMs },
+      asking,
+    );
     if (registered.kind === "gone") return goneBecause(registered.reason);
     if (!this.#visit?.confirm()) return overBecause(target.browser, target.lease);
     await this.#ready(registered.ready);
@@ -103,7 +120,8 @@ export class Handshake implements Visitor {
     if (!ready) return;
     const limit = { what: "dispatch of the start_url", limitMs: this.parts.limits.readyMs };
     await within(this.parts.clock, limit, ready).catch((error: unknown) => {
-      if (!(error instanceof TimeLimitReached)) this.parts.log.warn({ error: textOf(error) }, "start_url was not dispatched");
+      if (!(error instanceof TimeLimitReached))
+        this.parts.log.warn({ error: textOf(error) }, "start_url was not dispatched");
     });
   }
 
@@ -139,10 +157,26 @@ export class Handshake implements Visitor {
   }
 
   #makeClient(): CdpClient {
-    const { upgrade: { socket }, target: { id: browser, browser: { chromium } }, parts } = this;
+    const {
+      upgrade: { socket },
+      target: {
+        id: browser,
+        browser: { chromium },
+      },
+      parts,
+    } = this;
     return new CdpClient({
-      browser, shared: parts.shared, turn: parts.turn, socket, pipe: chromium.pipe, clock: parts.clock, limits: parts.limits, gate: parts.gate,
-      context: { directories: chromium.directories }, traffic: parts.ports.metrics, onGone: () => this.#gone(),
+      browser,
+      shared: parts.shared,
+      turn: parts.turn,
+      socket,
+      pipe: chromium.pipe,
+      clock: parts.clock,
+      limits: parts.limits,
+      gate: parts.gate,
+      context: { directories: chromium.directories },
+      traffic: parts.ports.metrics,
+      onGone: () => this.#gone(),
     });
   }
 
@@ -178,6 +212,10 @@ export class Handshake implements Visitor {
 }
 
 /** Throws where the restart takes longer than a client should wait. */
-export async function awaitRestart({ restarting }: LocalBrowser, { clock, limits }: Pick<HandshakeParts, "clock" | "limits">): Promise<void> {
-  if (restarting) await within(clock, { what: "a restart of the browser", limitMs: limits.restartMs }, restarting);
+export async function awaitRestart(
+  { restarting }: LocalBrowser,
+  { clock, limits }: Pick<HandshakeParts, "clock" | "limits">,
+): Promise<void> {
+  if (restarting)
+    await within(clock, { what: "a restart of the browser", limitMs: limits.restartMs }, restarting);
 }

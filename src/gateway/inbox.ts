@@ -15,12 +15,17 @@ export interface InboxParts extends JudgeContext {
   kept(bytes: number): void;
 }
 
-/** From this length on a message is judged in another thread, which takes some 0.2 ms more; below it reading takes up to 1 ms. */
+/**
+ * From this length on a message is judged in another thread, which takes some 0.2 ms more; below it reading
+ * takes up to 1 ms.
+ */
 const longBytes = 64 * 1024;
 /** Likewise from so many values on. */
 const manyValues = 2048;
 
-/** The messages of one client, judged in their order: short ones at once as long as it is the browser's turn. */
+/**
+ * The messages of one client, judged in their order: short ones at once as long as it is the browser's turn.
+ */
 export class Inbox {
   #messages: Buffer[] = [];
   #bytes = 0;

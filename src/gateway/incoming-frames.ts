@@ -5,9 +5,9 @@ const pieceBytes = 256;
 const longestHead = 14;
 
 /**
- * Follows the frames of one client (RFC 6455, 5.2) in what its socket gives, before ws reads it: counts what is kept of a
- * message that is not whole, and unmasks long frames piece by piece, in place, with a mask of zeros left for ws. What is
- * wrong with a frame is for ws to say.
+ * Follows the frames of one client (RFC 6455, 5.2) in what its socket gives, before ws reads it: counts what
+ * is kept of a message that is not whole, and unmasks long frames piece by piece, in place, with a mask of
+ * zeros left for ws. What is wrong with a frame is for ws to say.
  */
 export class IncomingFrames {
   readonly #head = new Uint8Array(longestHead);
@@ -95,7 +95,10 @@ export class IncomingFrames {
     return end;
   }
 
-  #unmask(chunk: Buffer, { start, end, mask }: { start: number; end: number; mask: readonly number[] }): void {
+  #unmask(
+    chunk: Buffer,
+    { start, end, mask }: { start: number; end: number; mask: readonly number[] },
+  ): void {
     const turn = this.#masked;
     const turned = [0, 1, 2, 3].map((place) => mask[(turn + place) & 3] ?? 0);
     for (let at = start; at < end; at += 1) chunk[at] = (chunk[at] ?? 0) ^ (turned[(at - start) & 3] ?? 0);

@@ -9,11 +9,17 @@ export interface GatewayLimits {
   /** Clients of one browser at once, those included whose upgrade is not settled. */
   readonly clients: number;
   readonly sessions: SessionLimits;
-  /** Of all clients: received of messages that are not whole, or not yet judged. Beyond it whoever has most is cut. */
+  /**
+   * Of all clients: received of messages that are not whole, or not yet judged. Beyond it whoever has most is
+   * cut.
+   */
   readonly unfinished: BudgetLimits;
   /** Of all clients: sent and not read. Beyond it whoever has most is cut. */
   readonly unread: BudgetLimits;
-  /** Bodies of requests through the ways out of browsers, and of their answers. Beyond it a request is refused. */
+  /**
+   * Bodies of requests through the ways out of browsers, and of their answers. Beyond it a request is
+   * refused.
+   */
   readonly curl: BudgetLimits;
   /** Unsent to one client from which on the browser's pipe is held. */
   readonly highWaterBytes: number;

@@ -27,7 +27,11 @@ export function findPath(url: string): Path | undefined {
   const [, id = "", protocol, rest = ""] = ours.exec(pathname) ?? [];
   const browser = findBrowserId(id);
   if (browser === undefined || protocol === undefined) return undefined;
-  return { browser, token: searchParams.get("token") ?? "", wanted: wantedIn(protocol, rest.replace(/\/$/, "")) };
+  return {
+    browser,
+    token: searchParams.get("token") ?? "",
+    wanted: wantedIn(protocol, rest.replace(/\/$/, "")),
+  };
 }
 
 function wantedIn(protocol: string, rest: string): GatewayEndpoint {
@@ -46,7 +50,10 @@ function wantedOf(rest: string): GatewayEndpoint {
 }
 
 /** The WebSocket URL of a browser, or of one of its targets, on the public address. */
-export function clientUrl(publicUrl: string, to: { browser: BrowserId; token: string; target?: string }): string {
+export function clientUrl(
+  publicUrl: string,
+  to: { browser: BrowserId; token: string; target?: string },
+): string {
   const url = new URL(publicUrl);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const page = to.target === undefined ? "" : `/devtools/page/${to.target}`;

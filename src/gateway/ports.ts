@@ -10,7 +10,9 @@ export interface LocalBrowser {
   readonly chromium: Pick<Chromium, "pipe" | "directories" | "version">;
   readonly bridge: Bridge;
   readonly activity: Activity;
-  /** While its Chromium is being replaced: settles when that is over. `chromium` and `bridge` are others then. */
+  /**
+   * While its Chromium is being replaced: settles when that is over. `chromium` and `bridge` are others then.
+   */
   readonly restarting?: Promise<void> | undefined;
   /** A request of our own through the browser's way out, under its rules and into its counts. */
   curl(request: CurlRequest, gone: AbortSignal): Promise<CurlAnswer>;
@@ -25,10 +27,10 @@ export interface Registration {
 
 export type RegistrationReply =
   | {
-    readonly kind: "connected";
-    /** Settles when the acquire's start_url was dispatched; absent where there is none. */
-    readonly ready?: Promise<unknown>;
-  }
+      readonly kind: "connected";
+      /** Settles when the acquire's start_url was dispatched; absent where there is none. */
+      readonly ready?: Promise<unknown>;
+    }
   | { readonly kind: "gone"; readonly reason: string };
 
 export interface NodeAddress {

@@ -12,13 +12,20 @@ export interface GatewayRefusal {
   readonly message?: string;
 }
 
-/** 410 with the reason; that a pool was deleted under its holders has a code of its own (design.md 5, Deleting a pool). */
+/**
+ * 410 with the reason; that a pool was deleted under its holders has a code of its own (design.md 5, Deleting
+ * a pool).
+ */
 export const goneBecause = (reason: string): GatewayRefusal =>
-  reason === "pool_deleted" ? { code: "pool_deleted" } : { code: "browser_gone", message: `The browser is gone: ${reason}` };
+  reason === "pool_deleted"
+    ? { code: "pool_deleted" }
+    : { code: "browser_gone", message: `The browser is gone: ${reason}` };
 
 /** As far as this node has heard. */
-export const overBecause = (local: Pick<LocalBrowser, "activity"> | undefined, lease: LeaseId): GatewayRefusal =>
-  goneBecause(local?.activity.whyOver(lease) ?? "the lease is over");
+export const overBecause = (
+  local: Pick<LocalBrowser, "activity"> | undefined,
+  lease: LeaseId,
+): GatewayRefusal => goneBecause(local?.activity.whyOver(lease) ?? "the lease is over");
 
 export const isGatewayRefusal = (value: object): value is GatewayRefusal => "code" in value;
 
@@ -34,7 +41,8 @@ function headersFor(body: string, status: number): Record<string, string> {
   };
 }
 
-const bodyOf = ({ code, message }: GatewayRefusal): string => JSON.stringify({ code, message: message ?? errors[code].message });
+const bodyOf = ({ code, message }: GatewayRefusal): string =>
+  JSON.stringify({ code, message: message ?? errors[code].message });
 
 /** Answers an upgrade as HTTP, flat JSON, and ends the socket. */
 export function refuseUpgrade(socket: Duplex, refused: GatewayRefusal): void {

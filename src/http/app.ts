@@ -32,7 +32,11 @@ const makeBare = (deps: HttpDeps, serverFactory?: FastifyServerFactory) =>
     return503OnClosing: false,
     clientErrorHandler: refuseMalformed,
     // Its hooks have not run: the URL could not be routed.
-    frameworkErrors: (error, request, reply) => fail(deps, error, { request, reply: reply.headers({ ...securityHeaders, "x-request-id": request.id }) }),
+    frameworkErrors: (error, request, reply) =>
+      fail(deps, error, {
+        request,
+        reply: reply.headers({ ...securityHeaders, "x-request-id": request.id }),
+      }),
     ...(serverFactory && { serverFactory }),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
@@ -105,7 +109,9 @@ function addKeyHook(app: App, { key }: HttpDeps): void {
   app.addHook("onRequest", ({ headers }, _reply, next) => {
     if (!isKey(headers.authorization)) return next(new RemudaError("unauthorized"));
     const project = headers["x-kernel-project-id"];
-    next(project === undefined || project === defaultProject ? undefined : new RemudaError("project_not_found"));
+    next(
+      project === undefined || project === defaultProject ? undefined : new RemudaError("project_not_found"),
+    );
   });
 }
 
@@ -113,7 +119,10 @@ function addKeyHook(app: App, { key }: HttpDeps): void {
 function addRequestLog(app: App, { log }: HttpDeps): void {
   app.addHook("onResponse", (request, reply, next) => {
     const { method, id } = request;
-    log.debug({ method, path: pathOf(request.url), status: reply.statusCode, request: id, tookMs: reply.elapsedTime }, "request answered");
+    log.debug(
+      { method, path: pathOf(request.url), status: reply.statusCode, request: id, tookMs: reply.elapsedTime },
+      "request answered",
+    );
     next();
   });
 }
@@ -124,7 +133,13 @@ function fail({ log }: HttpDeps, error: unknown, { request, reply }: Exchange): 
   const told = refusalOfError(error);
   const refused = told.code === "unsupported_media_type" ? refusalOfError(wrongType(request)) : told;
   if (errors[refused.code].status >= 500) {
-    const fields = { request: request.id, method: request.method, path: pathOf(request.url), code: refused.code, error };
+    const fields = {
+      request: request.id,
+      method: request.method,
+      path: pathOf(request.url),
+      code: refused.code,
+      error,
+    };
     if (refused.code === "internal") log.error(fields, "request failed");
     else log.warn(fields, "request refused");
   }
@@ -139,7 +154,10 @@ interface KnownRoute {
 function collectRoutes(app: App): readonly KnownRoute[] {
   const routes: KnownRoute[] = [];
   app.addHook("onRoute", ({ method, url }) => {
-    routes.push({ methods: [method].flat(), path: new RegExp(`^${url.replaceAll(/:[^/]+/g, "[^/]+").replaceAll("*", ".*")}$`) });
+    routes.push({
+      methods: [method].flat(),
+      path: new RegExp(`^${url.replaceAll(/:[^/]+/g, "[^/]+").replaceAll("*", ".*")}$`),
+    });
   });
   return routes;
 }
@@ -147,8 +165,11 @@ function collectRoutes(app: App): readonly KnownRoute[] {
 function notFound(routes: readonly KnownRoute[], { url, method }: FastifyRequest) {
   const methods = routes.filter((route) => route.path.test(pathOf(url))).flatMap((route) => route.methods);
   if (methods.length === 0 || method === "HEAD") return refusal("route_not_found");
-  return refusal("method_not_allowed", { message: `This path takes ${[...new Set(methods)].sort().join(", ")}` });
+  return refusal("method_not_allowed", {
+    message: `This path takes ${[...new Set(methods)].sort().join(", ")}`,
+  });
 }
 
 /** By which names the daemon is reached. */
-export const hostCheckOf = ({ host, publicUrl, nodeUrl }: HttpOptions): HostCheck => makeHostCheck({ host, urls: [publicUrl, nodeUrl] });
+export const hostCheckOf = ({ host, publicUrl, nodeUrl }: HttpOptions): HostCheck =>
+  makeHostCheck({ host, urls: [publicUrl, nodeUrl] });

@@ -20,13 +20,19 @@ export function acceptBodies(app: FastifyInstance): void {
   });
 }
 
-const takesMultipart = ({ routeOptions }: FastifyRequest): boolean => routeOptions.config.takesMultipart === true;
+const takesMultipart = ({ routeOptions }: FastifyRequest): boolean =>
+  routeOptions.config.takesMultipart === true;
 
 /** Names the content type that the route takes. */
 export const wrongType = (request: FastifyRequest): RemudaError =>
-  new RemudaError("unsupported_media_type", { message: `A body must be sent as ${takesMultipart(request) ? "multipart/form-data" : "application/json"}` });
+  new RemudaError("unsupported_media_type", {
+    message: `A body must be sent as ${takesMultipart(request) ? "multipart/form-data" : "application/json"}`,
+  });
 
-/** An empty body is `{}`, since clients send the header without one; every body is an object. Depth is looked at only where the text is long enough for it. */
+/**
+ * An empty body is `{}`, since clients send the header without one; every body is an object. Depth is looked
+ * at only where the text is long enough for it.
+ */
 function acceptJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser("error", "error");
   app.removeAllContentTypeParsers();

@@ -6,11 +6,12 @@ import { InvalidInput } from "./invalid-input.js";
 import { ownRequestId } from "./request-id.js";
 
 /** Reads who asks and how from the headers; throws `InvalidInput` where one is malformed. */
-export const callerOf = (request: FastifyRequest, reply: FastifyReply): Caller => new HttpCaller(request, reply);
+export const callerOf = (request: FastifyRequest, reply: FastifyReply): Caller =>
+  new HttpCaller(request, reply);
 
 /**
- * A class for its speed: an object literal with a getter has a hidden class of its own each time. Its signal is made when
- * first asked for, since most operations never wait.
+ * A class for its speed: an object literal with a getter has a hidden class of its own each time. Its signal
+ * is made when first asked for, since most operations never wait.
  */
 class HttpCaller implements Caller {
   readonly request: RequestId;
@@ -69,6 +70,7 @@ function leaseOf(header: unknown, body: unknown): LeaseId | undefined {
 
 function parseLease(where: string, text: unknown): LeaseId {
   const lease = typeof text === "string" ? findLeaseId(text) : undefined;
-  if (lease === undefined) throw InvalidInput.of(where, "must be a lease id, 24 lower-case letters and digits");
+  if (lease === undefined)
+    throw InvalidInput.of(where, "must be a lease id, 24 lower-case letters and digits");
   return lease;
 }

@@ -27,10 +27,15 @@ export interface HttpOptions {
   readonly nodeUrl?: string;
   readonly region: ViewContext["region"];
   readonly version: string;
-  /** Of bodies that may carry an enterprise policy (up to 5 MiB); all others have a small limit of their own. */
+  /**
+   * Of bodies that may carry an enterprise policy (up to 5 MiB); all others have a small limit of their own.
+   */
   readonly bodyLimitBytes: number;
   readonly uploads: UploadLimits;
-  /** Until a request's headers, and its whole body, have arrived; says nothing of how long the answer may take. */
+  /**
+   * Until a request's headers, and its whole body, have arrived; says nothing of how long the answer may
+   * take.
+   */
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;

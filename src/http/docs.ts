@@ -11,8 +11,14 @@ export const isDocsPath = (url: string): boolean => /^\/(?:openapi\.json|docs(?:
 
 /** Everything of the page comes from here; the library's own policy would allow other hosts. */
 const contentSecurityPolicy = [
-  "default-src 'none'", "script-src 'self'", "style-src 'self' 'unsafe-inline'", "img-src 'self' data:", "connect-src 'self'",
-  "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
 ].join("; ");
 
 /** A horseshoe. */
@@ -24,7 +30,10 @@ const docsPage: FastifySwaggerUiOptions = {
   routePrefix: "/docs",
   uiConfig: { deepLinking: true, docExpansion: "list", persistAuthorization: false },
   staticCSP: contentSecurityPolicy,
-  theme: { title: "Remuda API", favicon: [{ filename: "remuda.svg", rel: "icon", type: "image/svg+xml", sizes: "any", content: mark }] },
+  theme: {
+    title: "Remuda API",
+    favicon: [{ filename: "remuda.svg", rel: "icon", type: "image/svg+xml", sizes: "any", content: mark }],
+  },
   logo: { type: "image/svg+xml", content: logo, href: "/docs", target: "_self" },
 };
 
@@ -34,8 +43,8 @@ export interface Docs {
 }
 
 /**
- * The OpenAPI document and a page to browse it: the same routes on an app of their own, made at the first visit, so that
- * neither the start nor any other request pays for it.
+ * The OpenAPI document and a page to browse it: the same routes on an app of their own, made at the first
+ * visit, so that neither the start nor any other request pays for it.
  */
 export function makeDocs(options: HttpOptions, deps: HttpDeps, state: AppState): Docs {
   let opened: Promise<App> | undefined;

@@ -7,4 +7,8 @@ const rowOf = (code: ErrorCode): string => {
 
 /** Every code the API answers, for docs/errors.md: a test holds the two equal. */
 export const errorsTable = (): string =>
-  ["| code | status | may a retry help | meaning |", "| --- | --- | --- | --- |", ...(Object.keys(errors) as ErrorCode[]).map(rowOf)].join("\n");
+  [
+    "| code | status | may a retry help | meaning |",
+    "| --- | --- | --- | --- |",
+    ...(Object.keys(errors) as ErrorCode[]).map(rowOf),
+  ].join("\n");

@@ -29,7 +29,11 @@ export function errorHeaders(refused: Refusal): Record<string, string> {
 
 export const sendRefusal = (reply: FastifyReply, refused: Refusal): FastifyReply =>
   // The type is named since that of a stream which has failed is set by then.
-  reply.code(errors[refused.code].status).headers(errorHeaders(refused)).type("application/json; charset=utf-8").send(errorBody(refused));
+  reply
+    .code(errors[refused.code].status)
+    .headers(errorHeaders(refused))
+    .type("application/json; charset=utf-8")
+    .send(errorBody(refused));
 
 /** 204, or why not. */
 export const sendDone = (reply: FastifyReply, got: Done<null> | Refusal): FastifyReply =>
@@ -54,10 +58,14 @@ const partsOf = (thrown: unknown): { code?: unknown; statusCode?: unknown } =>
   typeof thrown === "object" && thrown !== null ? thrown : {};
 
 const frameworkErrors: Readonly<Record<string, Refusal>> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: refusal("unsupported_media_type", { message: "A body must be sent as application/json" }),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: refusal("unsupported_media_type", {
+    message: "A body must be sent as application/json",
+  }),
   FST_ERR_CTP_BODY_TOO_LARGE: refusal("body_too_large"),
   FST_ERR_CTP_INVALID_JSON_BODY: refusal("invalid_json"),
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: refusal("bad_request", { message: "The body is not as long as Content-Length says" }),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: refusal("bad_request", {
+    message: "The body is not as long as Content-Length says",
+  }),
   FST_ERR_BAD_URL: refusal("bad_request", { message: "The URL is not validly percent-encoded" }),
   FST_ERR_MAX_PARAM_LENGTH: refusal("not_found"),
 } satisfies Record<string, Refusal>;

@@ -7,6 +7,10 @@ export interface Front {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
 }
 
-/** Messages to the node in this process; `/browsers/{id}/cdp…` and `/browsers/{id}/webdriver…`, discovery included; `/browsers/{id}/curl` where it brings a lease's token instead of the key. */
+/**
+ * Messages to the node in this process; `/browsers/{id}/cdp…` and `/browsers/{id}/webdriver…`, discovery
+ * included; `/browsers/{id}/curl` where it brings a lease's token instead of the key.
+ */
 export const isFrontPath = (url: string): boolean =>
-  url === "/node/messages" || /^\/browsers\/[^/?]+\/(?:(?:cdp|webdriver)(?:[/?]|$)|curl\?(?:.*&)?token=)/.test(url);
+  url === "/node/messages" ||
+  /^\/browsers\/[^/?]+\/(?:(?:cdp|webdriver)(?:[/?]|$)|curl\?(?:.*&)?token=)/.test(url);

@@ -8,9 +8,9 @@ const wouldBlock = new Set([11, 35]);
 const one = Buffer.alloc(1);
 
 /**
- * Whether the other end has closed or reset the connection already. Asks the kernel, since Node.js hears of it only at its
- * next turn of the event loop, and may write a whole reply before. A client that has sent more is there. False where koffi
- * has no build for this platform.
+ * Whether the other end has closed or reset the connection already. Asks the kernel, since Node.js hears of
+ * it only at its next turn of the event loop, and may write a whole reply before. A client that has sent more
+ * is there. False where koffi has no build for this platform.
  */
 export function hasHungUp(socket: Socket): boolean {
   const fd = descriptorOf(socket);
@@ -26,6 +26,9 @@ function descriptorOf(socket: Socket): number | undefined {
 }
 
 const libc = await import("koffi").then(
-  ({ default: koffi }) => ({ recv: koffi.load(null).func("long recv(int fd, void *into, size_t length, int flags)") as unknown as Recv, errno: () => koffi.errno() }),
+  ({ default: koffi }) => ({
+    recv: koffi.load(null).func("long recv(int fd, void *into, size_t length, int flags)") as unknown as Recv,
+    errno: () => koffi.errno(),
+  }),
   () => undefined,
 );

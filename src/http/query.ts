@@ -1,9 +1,11 @@
-/** Stands for a query string that is not validly percent-encoded: the router gives parsers no way to refuse. */
+/**
+ * Stands for a query string that is not validly percent-encoded: the router gives parsers no way to refuse.
+ */
 export const malformedQuery: Readonly<Record<string, never>> = Object.freeze({});
 
 /**
- * `limit=5&tags[team]=a` gives `{ limit: "5", tags: { team: "a" } }` (wire-facts.md 1.4). A key given twice becomes a list,
- * which no schema here accepts.
+ * `limit=5&tags[team]=a` gives `{ limit: "5", tags: { team: "a" } }` (wire-facts.md 1.4). A key given twice
+ * becomes a list, which no schema here accepts.
  */
 export function parseQuery(text: string): Record<string, unknown> {
   const query = emptyQuery();

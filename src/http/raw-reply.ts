@@ -22,14 +22,19 @@ export function refuseOnSocket(socket: Duplex, refused: Refusal, requestId: stri
     "content-length": String(Buffer.byteLength(body)),
     connection: "close",
   };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const lines = Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join("");
   // The peer may still be sending; what arrives after the end is of no use and must not keep the socket.
   socket.once("finish", () => socket.destroy());
   socket.on("error", () => socket.destroy());
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Capacity Exhausted"}\r\n${lines}\r\n${body}`);
 }
 
-/** What the parser could not read, or did not get in time; an upload has limits of its own, which whoever reads it keeps. */
+/**
+ * What the parser could not read, or did not get in time; an upload has limits of its own, which whoever
+ * reads it keeps.
+ */
 export function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === "ERR_HTTP_REQUEST_TIMEOUT" && isUploading(socket)) return;
   if (error.code === "ECONNRESET" || !socket.writable) {

@@ -21,7 +21,8 @@ export async function listen(options: HttpOptions, deps: HttpDeps): Promise<List
   const docs = makeDocs(options, deps, state);
   const app = makeApp(options, deps, {
     state,
-    serverFactory: (api) => makeServer({ options, deps, state, upgraded, isDocsPath, docs: docs.request }, api),
+    serverFactory: (api) =>
+      makeServer({ options, deps, state, upgraded, isDocsPath, docs: docs.request }, api),
   });
   await app.ready();
   await startListening(app.server, options);
@@ -53,12 +54,16 @@ interface Parts {
   readonly state: AppState;
 }
 
-async function close({ app, docs, upgraded, state }: Parts, { options, deps }: { options: HttpOptions; deps: HttpDeps }): Promise<void> {
+async function close(
+  { app, docs, upgraded, state }: Parts,
+  { options, deps }: { options: HttpOptions; deps: HttpDeps },
+): Promise<void> {
   state.draining = true;
   state.closing = true;
   const { server } = app;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // A connection becomes idle when its last reply has ended, and Node.js closes only those that are idle at this moment.
+  // A connection becomes idle when its last reply has ended, and Node.js closes only those that are idle at
+  // this moment.
   const stopSweeping = deps.clock.every(50, () => server.closeIdleConnections());
   try {
     await within(deps.clock, { what: "replies in flight", limitMs: options.closeLimitMs }, closed);

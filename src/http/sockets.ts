@@ -40,9 +40,15 @@ export function makeServer(wiring: Wiring, api: Listener): Server {
   server.maxConnections = options.maxConnections;
   server.setTimeout(options.silenceTimeoutMs);
   server.on("checkExpectation", ({ socket }: IncomingMessage) =>
-    refuseOnSocket(socket, refusal("bad_request", { message: "The Expect header asks for what is not known" }), newRequestId()));
+    refuseOnSocket(
+      socket,
+      refusal("bad_request", { message: "The Expect header asks for what is not known" }),
+      newRequestId(),
+    ),
+  );
   server.on("upgrade", (request, socket, head) => {
-    // A page of any origin may open a WebSocket here: it has to know the token, which nothing sends by itself as it does a cookie.
+    // A page of any origin may open a WebSocket here: it has to know the token, which nothing sends by itself
+    // as it does a cookie.
     if (hasTwoHosts(request)) return refuseOnSocket(socket, ambiguous, requestIdOf(request));
     if (!hosts.admits(request.headers.host)) return refuseOnSocket(socket, misdirected, requestIdOf(request));
     upgrade(wiring, request, { socket, head });
@@ -50,32 +56,48 @@ export function makeServer(wiring: Wiring, api: Listener): Server {
   return server;
 }
 
-const route = ({ deps, isDocsPath, docs }: Wiring, api: Listener): Listener => (request, response) => {
-  const url = request.url ?? "/";
-  if (isFrontPath(url) && deps.front.request(request, response)) return;
-  if (isDocsPath(url)) docs(request, response);
-  else api(request, response);
-};
+const route =
+  ({ deps, isDocsPath, docs }: Wiring, api: Listener): Listener =>
+  (request, response) => {
+    const url = request.url ?? "/";
+    if (isFrontPath(url) && deps.front.request(request, response)) return;
+    if (isDocsPath(url)) docs(request, response);
+    else api(request, response);
+  };
 
-const misdirected = refusal("misdirected", { message: "This daemon listens on loopback and is not known by the name in the Host header: see server.public_url" });
+const misdirected = refusal("misdirected", {
+  message:
+    "This daemon listens on loopback and is not known by the name in the Host header: see server.public_url",
+});
 const ambiguous = refusal("bad_request", { message: "There is more than one Host header" });
 
-const guarded = ({ deps }: Wiring, hosts: HostCheck, listener: Listener): Listener => (request, response) => {
-  const requestId = () => requestIdOf(request);
-  try {
-    if (request.httpVersion === "1.1" && request.headers.host === undefined) {
-      return refuseOnSocket(request.socket, refusal("bad_request", { message: "The Host header is missing" }), requestId());
+const guarded =
+  ({ deps }: Wiring, hosts: HostCheck, listener: Listener): Listener =>
+  (request, response) => {
+    const requestId = () => requestIdOf(request);
+    try {
+      if (request.httpVersion === "1.1" && request.headers.host === undefined) {
+        return refuseOnSocket(
+          request.socket,
+          refusal("bad_request", { message: "The Host header is missing" }),
+          requestId(),
+        );
+      }
+      if (hasTwoHosts(request)) return refuseOnSocket(request.socket, ambiguous, requestId());
+      if (!hosts.admits(request.headers.host))
+        return refuseOnSocket(request.socket, misdirected, requestId());
+      listener(request, response);
+    } catch (error) {
+      deps.log.error({ error }, "request failed before it was routed");
+      refuseOnSocket(request.socket, refusal("internal"), requestId());
     }
-    if (hasTwoHosts(request)) return refuseOnSocket(request.socket, ambiguous, requestId());
-    if (!hosts.admits(request.headers.host)) return refuseOnSocket(request.socket, misdirected, requestId());
-    listener(request, response);
-  } catch (error) {
-    deps.log.error({ error }, "request failed before it was routed");
-    refuseOnSocket(request.socket, refusal("internal"), requestId());
-  }
-};
+  };
 
-function upgrade({ deps, state, upgraded }: Wiring, request: IncomingMessage, { socket, head }: { socket: Duplex; head: Buffer }): void {
+function upgrade(
+  { deps, state, upgraded }: Wiring,
+  request: IncomingMessage,
+  { socket, head }: { socket: Duplex; head: Buffer },
+): void {
   upgraded.add(socket);
   socket.once("close", () => upgraded.delete(socket));
   // The front listens itself once it has taken the socket; until then a reset must not end the process.
@@ -84,7 +106,11 @@ function upgrade({ deps, state, upgraded }: Wiring, request: IncomingMessage, { 
   if (state.closing) return refuseOnSocket(socket, refusal("draining"), requestIdOf(request));
   try {
     if (deps.front.upgrade(request, socket, head)) return;
-    refuseOnSocket(socket, refusal("route_not_found", { message: "There is nothing to upgrade to on this path" }), requestIdOf(request));
+    refuseOnSocket(
+      socket,
+      refusal("route_not_found", { message: "There is nothing to upgrade to on this path" }),
+      requestIdOf(request),
+    );
   } catch (error) {
     deps.log.error({ error }, "upgrade failed");
     refuseOnSocket(socket, refusal("internal"), requestIdOf(request));

@@ -10,17 +10,26 @@ type Verdict = { readonly value: unknown } | { readonly error: Error };
 const manyValues = 10_000;
 
 /**
- * What fits is decided at the first fault; only a refused request is searched for all of them. Bodies are taken as they are,
- * queries are text and so are converted; nothing is ever removed.
+ * What fits is decided at the first fault; only a refused request is searched for all of them. Bodies are
+ * taken as they are, queries are text and so are converted; nothing is ever removed.
  */
 export function makeValidatorCompiler(): FastifySchemaCompiler<object> {
   // Unoptimised code is made three times as fast and checks no slower; still, each is made when first needed.
-  const common = { strict: true, removeAdditional: false, useDefaults: false, code: { optimize: false } } as const;
+  const common = {
+    strict: true,
+    removeAdditional: false,
+    useDefaults: false,
+    code: { optimize: false },
+  } as const;
   const first = new Ajv({ ...common, coerceTypes: false });
   const all = new Ajv({ ...common, coerceTypes: false, allErrors: true });
   const queries = new Ajv({ ...common, coerceTypes: true, allErrors: true });
   return ({ schema, httpPart }) => {
-    if (httpPart === "body") return bodyCheck(once(() => first.compile(schema)), once(() => all.compile(schema)));
+    if (httpPart === "body")
+      return bodyCheck(
+        once(() => first.compile(schema)),
+        once(() => all.compile(schema)),
+      );
     if (httpPart === "querystring") return queryCheck(once(() => queries.compile(schema)));
     return (value: unknown) => ({ value });
   };
@@ -40,19 +49,26 @@ function bodyCheck(findFirst: Check, findAll: Check): (body: unknown) => Verdict
   };
 }
 
-const queryCheck = (check: Check) => (query: object): Verdict => {
-  const fits = check();
-  if (query === malformedQuery) return { error: InvalidInput.of("query", "is not validly percent-encoded") };
-  if (!fits(query)) return invalid(fits.errors);
-  const endless = findEndless(query);
-  return endless === undefined ? { value: query } : { error: InvalidInput.of(endless, "must be a whole number") };
-};
+const queryCheck =
+  (check: Check) =>
+  (query: object): Verdict => {
+    const fits = check();
+    if (query === malformedQuery)
+      return { error: InvalidInput.of("query", "is not validly percent-encoded") };
+    if (!fits(query)) return invalid(fits.errors);
+    const endless = findEndless(query);
+    return endless === undefined
+      ? { value: query }
+      : { error: InvalidInput.of(endless, "must be a whole number") };
+  };
 
 /** Ajv converts `1e400` to Infinity and then holds no bound against it. */
 const findEndless = (query: object): string | undefined =>
   Object.entries(query).find(([, value]) => value === Infinity || value === -Infinity)?.[0];
 
-const invalid = (found: readonly ErrorObject[] | null | undefined): Verdict => ({ error: new InvalidInput(faultsOf(found ?? [])) });
+const invalid = (found: readonly ErrorObject[] | null | undefined): Verdict => ({
+  error: new InvalidInput(faultsOf(found ?? [])),
+});
 
 function hasMoreValues(root: unknown, limit: number): boolean {
   const waiting = [root];

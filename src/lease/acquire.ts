@@ -47,12 +47,19 @@ function refusedBody(body: AcquireBody): Refusal | undefined {
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 
-/** A start page outside the pool's allowlist. The script that lends does not look at it: the browser's way out is what holds. */
-async function refusedStart({ poolStore, configs }: AcquirePorts, { pool, body }: Ask): Promise<Refusal | undefined> {
+/**
+ * A start page outside the pool's allowlist. The script that lends does not look at it: the browser's way out
+ * is what holds.
+ */
+async function refusedStart(
+  { poolStore, configs }: AcquirePorts,
+  { pool, body }: Ask,
+): Promise<Refusal | undefined> {
   if (!body.start_url) return undefined;
   const terms = await poolStore.findTerms(pool.partition);
   const faults: Detail[] = [];
-  if (terms?.id === pool.id) checkStartHost(faults, body.start_url, (await configs.find(pool.partition, terms.launchConfig))?.network);
+  if (terms?.id === pool.id)
+    checkStartHost(faults, body.start_url, (await configs.find(pool.partition, terms.launchConfig))?.network);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 
@@ -63,38 +70,63 @@ async function acquireIn(ports: AcquirePorts, ask: Ask): Promise<Outcome> {
   const keyed = idempotencyKeyOf(caller, `acquire ${pool.id}`, body);
   const asker = keyed ? { caller, keyed } : { caller };
   const waiter = waiterOf(ports, { name: body.name, tags: body.tags, startUrl: body.start_url }, asker);
-  const wanted: LeaseRequest = keyed ? { caller, keyed, partition: pool.partition, waiter } : { caller, partition: pool.partition, waiter };
-  const lent = await lend(ports, wanted, { ask: () => askFor(ports, wanted, ask), limitMs: () => limitOf(ports, wanted.partition, body) });
-  if (lent.kind === "refused" && lent.code === "name_taken" && !(await isThere(ports, pool))) return refusal("pool_not_found");
+  const wanted: LeaseRequest = keyed
+    ? { caller, keyed, partition: pool.partition, waiter }
+    : { caller, partition: pool.partition, waiter };
+  const lent = await lend(ports, wanted, {
+    ask: () => askFor(ports, wanted, ask),
+    limitMs: () => limitOf(ports, wanted.partition, body),
+  });
+  if (lent.kind === "refused" && lent.code === "name_taken" && !(await isThere(ports, pool)))
+    return refusal("pool_not_found");
   if (lent.kind !== "unserved") return lent;
   return lent.why === "deleted" ? refusal("pool_not_found", { message: "The pool was deleted" }) : timedOut;
 }
 
-async function askFor({ poolStore }: AcquirePorts, { partition, waiter, keyed }: LeaseRequest, { pool, body }: Ask): Promise<AskReply<TimedOut | Refusal>> {
+async function askFor(
+  { poolStore }: AcquirePorts,
+  { partition, waiter, keyed }: LeaseRequest,
+  { pool, body }: Ask,
+): Promise<AskReply<TimedOut | Refusal>> {
   const reply = await poolStore.acquire(partition, {
-    pool: pool.id, waiter, mayWait: body.acquire_timeout_seconds !== 0,
-    ...(pool.name === undefined ? {} : { name: pool.name }), ...(keyed ? { keyed } : {}),
+    pool: pool.id,
+    waiter,
+    mayWait: body.acquire_timeout_seconds !== 0,
+    ...(pool.name === undefined ? {} : { name: pool.name }),
+    ...(keyed ? { keyed } : {}),
   });
   switch (reply.kind) {
-    case "granted": return reply;
-    case "waiting": return reply;
-    case "none": return finalAnswer(timedOut);
-    case "missing": return finalAnswer(refusal("pool_not_found"));
-    case "full": return finalAnswer(refusal("too_many_waiters", { retryAfterSeconds: 1 }));
-    case "mismatch": return finalAnswer(refusal("idempotency_mismatch"));
-    case "over": return finalAnswer(refusal("lease_ended"));
-    case "unsupported": return finalAnswer(notSupported(reply.fields));
+    case "granted":
+      return reply;
+    case "waiting":
+      return reply;
+    case "none":
+      return finalAnswer(timedOut);
+    case "missing":
+      return finalAnswer(refusal("pool_not_found"));
+    case "full":
+      return finalAnswer(refusal("too_many_waiters", { retryAfterSeconds: 1 }));
+    case "mismatch":
+      return finalAnswer(refusal("idempotency_mismatch"));
+    case "over":
+      return finalAnswer(refusal("lease_ended"));
+    case "unsupported":
+      return finalAnswer(notSupported(reply.fields));
   }
 }
 
 /** A name is reserved before it is known whether the candidate is the pool that is meant. */
-async function isThere({ poolStore }: AcquirePorts, { id, partition, name }: PoolCandidate): Promise<boolean> {
+async function isThere(
+  { poolStore }: AcquirePorts,
+  { id, partition, name }: PoolCandidate,
+): Promise<boolean> {
   const found = await poolStore.findTerms(partition);
   return found?.id === id && (name === undefined || found.name === name);
 }
 
 async function limitOf(ports: AcquirePorts, partition: Partition, body: AcquireBody): Promise<Millis> {
-  if (body.acquire_timeout_seconds !== undefined) return Math.min(body.acquire_timeout_seconds * 1000, ports.maxWaitMs);
+  if (body.acquire_timeout_seconds !== undefined)
+    return Math.min(body.acquire_timeout_seconds * 1000, ports.maxWaitMs);
   const rate = (await ports.poolStore.findTerms(partition))?.fillRatePerMinute ?? 0;
   // The time in which the whole pool fills at its rate, which is a percentage of the pool per minute.
   return rate > 0 ? Math.min((100 / rate) * 60_000, ports.maxWaitMs) : ports.maxWaitMs;

@@ -23,7 +23,9 @@ interface Ports {
   /** Keeps the file where every node finds it. */
   keep(digest: Digest, path: string): Promise<void>;
   askNode(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
-  /** From the last byte of the archives to the reply, a restart of Chromium included; clients give up at 60 s. */
+  /**
+   * From the last byte of the archives to the reply, a restart of Chromium included; clients give up at 60 s.
+   */
   readonly answerLimitMs: Millis;
   readonly clock: Clock;
 }
@@ -32,10 +34,11 @@ interface Ports {
 const shareOfPreparing = 0.5;
 
 /**
- * POST /browsers/{id}/extensions: all of them are in force, or the browser is as it was. What can be refused before the archives
- * are read is; after them it is looked at again, since they may have taken minutes.
+ * POST /browsers/{id}/extensions: all of them are in force, or the browser is as it was. What can be refused
+ * before the archives are read is; after them it is looked at again, since they may have taken minutes.
  */
-export const makeAddExtensions = (ports: Ports) =>
+export const makeAddExtensions =
+  (ports: Ports) =>
   async (ref: string, receive: ReceiveExtensions, caller: Caller): Promise<Done<null> | Refusal> => {
     const before = await findTarget(ports, ref, caller);
     if (before.kind === "refused") return before;
@@ -53,7 +56,8 @@ async function findTarget(ports: Ports, ref: string, caller: Caller): Promise<Do
   const session = found && (await ports.configs.findSession(found.browser, found.at));
   if (!session) return refusal("browser_not_found");
   if (caller.lease && caller.lease !== session.browser.lease?.id) return refusal("lease_superseded");
-  if (session.launch.engine !== "chromium") return refusal("not_supported", { message: `${session.launch.engine} has no extensions` });
+  if (session.launch.engine !== "chromium")
+    return refusal("not_supported", { message: `${session.launch.engine} has no extensions` });
   return done(session);
 }
 
@@ -71,34 +75,63 @@ async function add(ports: Ports, { meant, items, caller }: Upload): Promise<Done
   const now = await findTarget(ports, meant.browser.id, caller);
   if (now.kind === "refused") return now;
   if (now.value.browser.lease?.id !== meant.browser.lease?.id) return refusal("lease_superseded");
-  if (caller.gone.aborted) return refusal("bad_request", { message: "The caller has gone; nothing has changed" });
+  if (caller.gone.aborted)
+    return refusal("bad_request", { message: "The caller has gone; nothing has changed" });
   const limitMs = endsAt - ports.clock.monotonic();
-  return answered(await ports.askNode(now.value.browser, { kind: "extensions", items: items.map(({ name, digest }) => ({ name, digest })) }, limitMs));
+  return answered(
+    await ports.askNode(
+      now.value.browser,
+      { kind: "extensions", items: items.map(({ name, digest }) => ({ name, digest })) },
+      limitMs,
+    ),
+  );
 }
 
-async function prepareInTime(ports: Ports, meant: Session, items: readonly SentExtension[]): Promise<Refusal | undefined> {
+async function prepareInTime(
+  ports: Ports,
+  meant: Session,
+  items: readonly SentExtension[],
+): Promise<Refusal | undefined> {
   const limitMs = ports.answerLimitMs * shareOfPreparing;
   try {
-    return await within(ports.clock, { what: "checking and keeping archives", limitMs }, prepare(ports, meant, items));
+    return await within(
+      ports.clock,
+      { what: "checking and keeping archives", limitMs },
+      prepare(ports, meant, items),
+    );
   } catch (error) {
     if (!(error instanceof TimeLimitReached)) throw error;
-    return refusal("extension_failed", { message: "Checking and keeping the archives took too long; the browser is as it was" });
+    return refusal("extension_failed", {
+      message: "Checking and keeping the archives took too long; the browser is as it was",
+    });
   }
 }
 
 /** All are checked before any is kept. */
-async function prepare(ports: Ports, meant: Session, items: readonly SentExtension[]): Promise<Refusal | undefined> {
+async function prepare(
+  ports: Ports,
+  meant: Session,
+  items: readonly SentExtension[],
+): Promise<Refusal | undefined> {
   const faults = [...countFaults(meant, items), ...(await archiveFaults(ports, items))];
   if (faults.length > 0) return refusal("bad_request", { details: faults });
   for (const { digest, path } of items) await ports.keep(digest, path);
   return undefined;
 }
 
-/** interface.md 8, those of its launch included; what was uploaded to the browser before is known to its node only. */
+/**
+ * interface.md 8, those of its launch included; what was uploaded to the browser before is known to its node
+ * only.
+ */
 function countFaults({ launch }: Session, items: readonly SentExtension[]): readonly Detail[] {
   const faults: Detail[] = [];
   const total = (launch.extension_ids?.length ?? 0) + items.length;
-  if (total > bounds.extensions) fieldFault(faults, "extensions", `the browser would have ${total} of them, and may have ${bounds.extensions}`);
+  if (total > bounds.extensions)
+    fieldFault(
+      faults,
+      "extensions",
+      `the browser would have ${total} of them, and may have ${bounds.extensions}`,
+    );
   return faults;
 }
 
@@ -113,8 +146,14 @@ async function archiveFaults(ports: Ports, items: readonly SentExtension[]): Pro
 
 function answered(answer: NodeReply): Done<null> | Refusal {
   switch (answer.kind) {
-    case "done": return done(null);
-    case "silent": return refusal("node_silent", { retryAfterSeconds: 1 });
-    case "failed": return refusal(answer.code ?? "extension_failed", answer.text === undefined ? {} : { message: answer.text });
+    case "done":
+      return done(null);
+    case "silent":
+      return refusal("node_silent", { retryAfterSeconds: 1 });
+    case "failed":
+      return refusal(
+        answer.code ?? "extension_failed",
+        answer.text === undefined ? {} : { message: answer.text },
+      );
   }
 }

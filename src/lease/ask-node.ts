@@ -1,13 +1,25 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type ControlId, newRequestId, type NodeId, type RequestId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
-import type { ControlMessage, NodeReply, NodeMessage, NodeRequest, SendDirectly, Messages } from "../pool/ports/messages.js";
+import type {
+  ControlMessage,
+  NodeReply,
+  NodeMessage,
+  NodeRequest,
+  SendDirectly,
+  Messages,
+} from "../pool/ports/messages.js";
 
 type Answer = Extract<ControlMessage, { kind: "answer" }>;
 
-/** A node has so long to answer where the question names no limit; then the caller is told that it was silent. */
+/**
+ * A node has so long to answer where the question names no limit; then the caller is told that it was silent.
+ */
 const answerLimitMs: Millis = 5000;
-/** A question that Redis seems not to bring, or whose answer it does not, is asked directly as well; the node carries it out once. */
+/**
+ * A question that Redis seems not to bring, or whose answer it does not, is asked directly as well; the node
+ * carries it out once.
+ */
 const directAfterMs: Millis = 400;
 
 interface Ports {
@@ -16,20 +28,37 @@ interface Ports {
   readonly sendDirectly: SendDirectly;
 }
 
-/** Questions of this control to nodes, each about one lease: asked over Redis and directly, and the first answer counts. */
-export function makeRequestNode(control: ControlId, ports: Ports): {
+/**
+ * Questions of this control to nodes, each about one lease: asked over Redis and directly, and the first
+ * answer counts.
+ */
+export function makeRequestNode(
+  control: ControlId,
+  ports: Ports,
+): {
   ask(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
   hear(answer: Answer): void;
 } {
   const open = new Map<RequestId, (answer: NodeReply) => void>();
   return {
     hear: ({ question, ok, text, code }) =>
-      open.get(question)?.(ok ? { kind: "done" } : { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) }),
+      open.get(question)?.(
+        ok
+          ? { kind: "done" }
+          : { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) },
+      ),
     async ask(browser, what, limitMs = answerLimitMs) {
       const { lease } = browser;
       if (!lease) return { kind: "failed" };
       const question = newRequestId();
-      const message: NodeMessage = { kind: "ask", question, control, browser: browser.id, lease: lease.id, what };
+      const message: NodeMessage = {
+        kind: "ask",
+        question,
+        control,
+        browser: browser.id,
+        lease: lease.id,
+        what,
+      };
       const cancels: (() => void)[] = [];
       try {
         return await new Promise<NodeReply>((resolve, reject) => {
@@ -56,7 +85,11 @@ interface Settling {
 }
 
 /** Gives what cancels its timers. */
-function askBothWays(ports: Ports, { node, message, limitMs }: Asking, { resolve, reject }: Settling): (() => void)[] {
+function askBothWays(
+  ports: Ports,
+  { node, message, limitMs }: Asking,
+  { resolve, reject }: Settling,
+): (() => void)[] {
   const { messages, clock, sendDirectly } = ports;
   let directly: Promise<NodeReply | undefined> | undefined;
   const askDirectly = async (): Promise<boolean> => {
@@ -68,5 +101,8 @@ function askBothWays(ports: Ports, { node, message, limitMs }: Asking, { resolve
   messages.toNode(node, message).catch(async (error: unknown) => {
     if (!(await askDirectly())) reject(error);
   });
-  return [clock.after(limitMs, () => resolve({ kind: "silent" })), clock.after(directAfterMs, () => void askDirectly())];
+  return [
+    clock.after(limitMs, () => resolve({ kind: "silent" })),
+    clock.after(directAfterMs, () => void askDirectly()),
+  ];
 }

@@ -20,27 +20,54 @@ const isRepeat = ({ profile }: Session, wanted: LoadedProfile, { retryCount }: C
   retryCount > 0 && profile?.id === wanted.id && profile.save === wanted.save;
 
 /** A profile goes only where none is loaded, of the launch or of an earlier PATCH (wire-facts.md 2.2). */
-export const refusedProfile = (session: Session, wanted: LoadedProfile | undefined, caller: Caller): Refusal | undefined =>
+export const refusedProfile = (
+  session: Session,
+  wanted: LoadedProfile | undefined,
+  caller: Caller,
+): Refusal | undefined =>
   wanted && session.profile && !isRepeat(session, wanted, caller) ? refusal("profile_loaded") : undefined;
 
 /**
- * Changes the running browser: all of it, or nothing. The lease says before that the browser is touched, and one that gets a profile is
- * nobody else's from then on: whether a node that gives no answer has done it cannot be known, and this process may end meanwhile.
+ * Changes the running browser: all of it, or nothing. The lease says before that the browser is touched, and
+ * one that gets a profile is nobody else's from then on: whether a node that gives no answer has done it
+ * cannot be known, and this process may end meanwhile.
  */
-export async function changeRunning(ports: Ports, { id, lease, ...browser }: Browser, change: RunningChange): Promise<Refusal | undefined> {
+export async function changeRunning(
+  ports: Ports,
+  { id, lease, ...browser }: Browser,
+  change: RunningChange,
+): Promise<Refusal | undefined> {
   if (!lease) return refusal("browser_not_found");
   const mark = { set: {}, clear: [], touched: true, altered: change.profile !== undefined };
-  const { kind } = await ports.poolStore.touch(partitionOf(id), { browser: id, lease: lease.id, change: mark, request: newRequestId() });
+  const { kind } = await ports.poolStore.touch(partitionOf(id), {
+    browser: id,
+    lease: lease.id,
+    change: mark,
+    request: newRequestId(),
+  });
   if (kind !== "touched") return refusal(kind === "superseded" ? "lease_superseded" : "browser_not_found");
-  const answer = await ports.askNode({ id, lease, ...browser }, { kind: "change", ...change }, change.profile && ports.restartLimitMs);
+  const answer = await ports.askNode(
+    { id, lease, ...browser },
+    { kind: "change", ...change },
+    change.profile && ports.restartLimitMs,
+  );
   switch (answer.kind) {
-    case "done": return undefined;
-    case "silent": return refusal("node_silent", { retryAfterSeconds: 1 });
-    case "failed": return refused(answer, change);
+    case "done":
+      return undefined;
+    case "silent":
+      return refusal("node_silent", { retryAfterSeconds: 1 });
+    case "failed":
+      return refused(answer, change);
   }
 }
 
-function refused({ code, text }: Extract<NodeReply, { kind: "failed" }>, { profile }: RunningChange): Refusal {
-  if (profile) return refusal(code ?? "launch_failed", { message: text ?? "The browser could not be started from the profile" });
+function refused(
+  { code, text }: Extract<NodeReply, { kind: "failed" }>,
+  { profile }: RunningChange,
+): Refusal {
+  if (profile)
+    return refusal(code ?? "launch_failed", {
+      message: text ?? "The browser could not be started from the profile",
+    });
   return refusal(code ?? "not_supported", { message: text ?? "The browser could not take this viewport" });
 }

@@ -6,7 +6,16 @@ import { memoryBytes, type SessionCreate } from "../spec/bodies.js";
 import { launchJob } from "../pool/fill.js";
 import { idempotencyKeyOf } from "../pool/idempotency.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
-import { finalAnswer, type AskReply, type LaunchFailure, lend, type LendPorts, type NotServed, waiterOf, type LeaseRequest } from "./lend.js";
+import {
+  finalAnswer,
+  type AskReply,
+  type LaunchFailure,
+  lend,
+  type LendPorts,
+  type NotServed,
+  waiterOf,
+  type LeaseRequest,
+} from "./lend.js";
 import { type SpecDefaults, createSessionTemplate } from "../pool/merge-spec.js";
 import type { Granted } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
@@ -31,7 +40,9 @@ const partition = onDemandPartition;
 const defaultTimeoutSeconds = 60;
 
 /** POST /browsers: the machinery of pools, without a pool: a launch is claimed for a waiter bound to it. */
-export function makeCreateSession(ports: SessionPorts): (body: SessionCreate, caller: Caller) => Promise<Granted | Refusal> {
+export function makeCreateSession(
+  ports: SessionPorts,
+): (body: SessionCreate, caller: Caller) => Promise<Granted | Refusal> {
   const look = makeLook(ports.nodes);
   return (body, caller) => create({ ...ports, look }, body, caller);
 }
@@ -48,17 +59,29 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   if (refused) return refused;
   const keyed = idempotencyKeyOf(caller, "create session", body);
   const asker = { caller, ...(keyed ? { keyed } : {}) };
-  const waiter = { ...waiterOf(ports, body, asker), timeoutSeconds: body.timeout_seconds ?? defaultTimeoutSeconds };
+  const waiter = {
+    ...waiterOf(ports, body, asker),
+    timeoutSeconds: body.timeout_seconds ?? defaultTimeoutSeconds,
+  };
   const wanted: LeaseRequest = { ...asker, partition, waiter };
   const failures: LaunchFailure[] = [];
   const lent = await lend(ports, wanted, {
-    ask: () => claim(ports, wanted, template.value), limitMs: async () => ports.launchWaitMs,
-    again: (standing, failed) => claimElsewhere(ports, standing, { template: template.value, failures: (failures.push(failed), failures) }),
+    ask: () => claim(ports, wanted, template.value),
+    limitMs: async () => ports.launchWaitMs,
+    again: (standing, failed) =>
+      claimElsewhere(ports, standing, {
+        template: template.value,
+        failures: (failures.push(failed), failures),
+      }),
   });
   return lent.kind === "unserved" ? refusedLaunch(lent, failures) : lent;
 }
 
-function refusedHere(ports: SessionPorts, body: SessionCreate, template: LaunchTemplate): Refusal | undefined {
+function refusedHere(
+  ports: SessionPorts,
+  body: SessionCreate,
+  template: LaunchTemplate,
+): Refusal | undefined {
   if (body.region !== undefined && body.region !== ports.region) {
     return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
   }
@@ -67,27 +90,45 @@ function refusedHere(ports: SessionPorts, body: SessionCreate, template: LaunchT
   return body.gpu ? refusal("insufficient_plan", { message: "No node here has a GPU" }) : undefined;
 }
 
-const noRoom = (obstacle: string): Refusal => refusal("capacity_exhausted", {
-  retryAfterSeconds: 5, ...(obstacle && { details: [{ code: "capacity_exhausted", message: obstacle }] }),
-});
+const noRoom = (obstacle: string): Refusal =>
+  refusal("capacity_exhausted", {
+    retryAfterSeconds: 5,
+    ...(obstacle && { details: [{ code: "capacity_exhausted", message: obstacle }] }),
+  });
 
-async function claim(ports: Creating, { waiter, keyed }: LeaseRequest, template: LaunchTemplate): Promise<AskReply<Refusal>> {
+async function claim(
+  ports: Creating,
+  { waiter, keyed }: LeaseRequest,
+  template: LaunchTemplate,
+): Promise<AskReply<Refusal>> {
   const { poolStore, nodes, jobs, look } = ports;
   const { candidate, obstacle } = await placed(look, template);
   if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
-  const reply = await poolStore.createSession(partition, { waiter, template, ...(candidate ? { candidate } : {}), ...(keyed ? { keyed } : {}) });
+  const reply = await poolStore.createSession(partition, {
+    waiter,
+    template,
+    ...(candidate ? { candidate } : {}),
+    ...(keyed ? { keyed } : {}),
+  });
   if (candidate && reply.kind !== "claimed") await nodes.freeRoom(candidate.node, candidate.id);
   switch (reply.kind) {
-    case "granted": return reply;
-    case "waiting": return reply;
+    case "granted":
+      return reply;
+    case "waiting":
+      return reply;
     case "claimed":
       await jobs.add(launchJob(reply.browser));
       return { kind: "waiting", waiter: reply.waiter, lease: reply.lease };
-    case "none": return finalAnswer(noRoom(obstacle));
-    case "full": return finalAnswer(refusal("too_many_sessions", { retryAfterSeconds: 5 }));
-    case "mismatch": return finalAnswer(refusal("idempotency_mismatch"));
-    case "over": return finalAnswer(refusal("lease_ended"));
-    case "superseded": return finalAnswer(supersededRefusal());
+    case "none":
+      return finalAnswer(noRoom(obstacle));
+    case "full":
+      return finalAnswer(refusal("too_many_sessions", { retryAfterSeconds: 5 }));
+    case "mismatch":
+      return finalAnswer(refusal("idempotency_mismatch"));
+    case "over":
+      return finalAnswer(refusal("lease_ended"));
+    case "superseded":
+      return finalAnswer(supersededRefusal());
   }
 }
 
@@ -95,39 +136,77 @@ async function claim(ports: Creating, { waiter, keyed }: LeaseRequest, template:
 const mostLaunches = 3;
 
 async function claimElsewhere(
-  { poolStore, nodes, jobs, look }: Creating, { waiter }: LeaseRequest, { template, failures }: { template: LaunchTemplate; failures: readonly LaunchFailure[] },
+  { poolStore, nodes, jobs, look }: Creating,
+  { waiter }: LeaseRequest,
+  { template, failures }: { template: LaunchTemplate; failures: readonly LaunchFailure[] },
 ): Promise<boolean> {
   if (failures.length >= mostLaunches) return false;
-  const { candidate } = await placed(look, template, failures.map(({ node }) => node));
+  const { candidate } = await placed(
+    look,
+    template,
+    failures.map(({ node }) => node),
+  );
   if (!candidate) return false;
-  const reply = await poolStore.createSession(partition, { waiter, template, candidate, again: newRequestId() });
+  const reply = await poolStore.createSession(partition, {
+    waiter,
+    template,
+    candidate,
+    again: newRequestId(),
+  });
   if (reply.kind === "claimed") await jobs.add(launchJob(reply.browser));
   else await nodes.freeRoom(candidate.node, candidate.id);
   return reply.kind === "claimed";
 }
 
-/** A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not. */
-async function placed(look: () => Promise<NodeCapacities>, template: LaunchTemplate, resting: readonly NodeId[] = []): Promise<{ candidate?: LaunchCandidate; obstacle: string }> {
+/**
+ * A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not.
+ */
+async function placed(
+  look: () => Promise<NodeCapacities>,
+  template: LaunchTemplate,
+  resting: readonly NodeId[] = [],
+): Promise<{ candidate?: LaunchCandidate; obstacle: string }> {
   const { headless, stealth, kiosk_mode, memory, engine } = template;
   const id = newBrowserId(partition);
   const capacities = await look();
   const placement = new Placement(capacities, { engine, ofPool: new Map(), resting });
   const node = await placement.reserve(id, memoryBytes(memory));
   const profile = profileOf(template, undefined);
-  const facts: LaunchFacts = { headless, stealth, kiosk_mode, memory, ...(profile && { profileId: profile.id }), ...(profile?.save && { saves: true }) };
-  return { obstacle: capacities.obstacle, ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }) };
+  const facts: LaunchFacts = {
+    headless,
+    stealth,
+    kiosk_mode,
+    memory,
+    ...(profile && { profileId: profile.id }),
+    ...(profile?.save && { saves: true }),
+  };
+  return {
+    obstacle: capacities.obstacle,
+    ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }),
+  };
 }
 
-const supersededRefusal = (): Refusal => refusal("conflict", { message: "A retry has taken this request's place" });
+const supersededRefusal = (): Refusal =>
+  refusal("conflict", { message: "A retry has taken this request's place" });
 
 function refusedLaunch({ why }: NotServed, failures: readonly LaunchFailure[]): Refusal {
   switch (why) {
-    case "failed": return refusal("launch_failed", { details: failures.map(({ node, error }) => ({ code: "launch_failed", message: `${node}: ${error}` })) });
-    case "stopping": return refusal("draining");
-    case "forgotten": return refusal("unavailable", { retryAfterSeconds: 1, message: "The launch was given up while this daemon stood still" });
-    case "superseded": return supersededRefusal();
+    case "failed":
+      return refusal("launch_failed", {
+        details: failures.map(({ node, error }) => ({ code: "launch_failed", message: `${node}: ${error}` })),
+      });
+    case "stopping":
+      return refusal("draining");
+    case "forgotten":
+      return refusal("unavailable", {
+        retryAfterSeconds: 1,
+        message: "The launch was given up while this daemon stood still",
+      });
+    case "superseded":
+      return supersededRefusal();
     case "deleted":
     case "gone":
-    case "timeout": return refusal("launch_failed", { message: "The browser was not launched in time" });
+    case "timeout":
+      return refusal("launch_failed", { message: "The browser was not launched in time" });
   }
 }

@@ -12,10 +12,15 @@ interface Ports {
   readonly askCurl: AskCurl;
 }
 
-/** POST /browsers/{id_or_name}/curl: a request through the browser's way out, under its rules and into its counts. */
-export const makeCurl = (ports: Ports) => async (ref: string, body: CurlBody, caller: Caller): Promise<Done<CurlReply> | Refusal> => {
-  const found = await findSession(ports, ref);
-  if (!found) return refusal("browser_not_found");
-  if (caller.lease && caller.lease !== found.browser.lease?.id) return refusal("lease_superseded");
-  return await ports.askCurl(found.browser, body, caller.gone);
-};
+/**
+ * POST /browsers/{id_or_name}/curl: a request through the browser's way out, under its rules and into its
+ * counts.
+ */
+export const makeCurl =
+  (ports: Ports) =>
+  async (ref: string, body: CurlBody, caller: Caller): Promise<Done<CurlReply> | Refusal> => {
+    const found = await findSession(ports, ref);
+    if (!found) return refusal("browser_not_found");
+    if (caller.lease && caller.lease !== found.browser.lease?.id) return refusal("lease_superseded");
+    return await ports.askCurl(found.browser, body, caller.gone);
+  };

@@ -23,8 +23,9 @@ const watchedMs: Millis = 10_000;
 const tellLimitMs: Millis = 3000;
 
 /**
- * Looks after the ends of leases that this control has decided: where the browser's node has not taken one up soon, because Redis
- * did not bring it the message, it is told directly. In health no look finds anything, and each is one short command per pool.
+ * Looks after the ends of leases that this control has decided: where the browser's node has not taken one up
+ * soon, because Redis did not bring it the message, it is told directly. In health no look finds anything,
+ * and each is one short command per pool.
  */
 export class PendingCuts {
   #watched: Watched[] = [];
@@ -49,7 +50,11 @@ export class PendingCuts {
     const due = this.#watched.filter(({ at }) => now - at >= lookEveryMs);
     if (due.length === 0) return;
     this.#watched = this.#watched.filter(({ at }) => now - at < lookEveryMs);
-    await Promise.all([...groupBy(due, ({ partition }) => partition)].map(([partition, cuts]) => this.#lookAt(partition, cuts)));
+    await Promise.all(
+      [...groupBy(due, ({ partition }) => partition)].map(([partition, cuts]) =>
+        this.#lookAt(partition, cuts),
+      ),
+    );
   }
 
   async #lookAt(partition: Partition, cuts: readonly Watched[]): Promise<void> {

@@ -1,6 +1,15 @@
 import { LRUCache } from "lru-cache";
 import { type Clock, type Millis, pause } from "../base/clock.js";
-import { type BrowserId, type ControlId, type Partition, partitionOf, type LeaseId, newRequestId, onDemandPartition, type RequestId } from "../base/ids.js";
+import {
+  type BrowserId,
+  type ControlId,
+  type Partition,
+  partitionOf,
+  type LeaseId,
+  newRequestId,
+  onDemandPartition,
+  type RequestId,
+} from "../base/ids.js";
 import { groupBy } from "../base/group-by.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Waiters } from "./waiters.js";
@@ -39,14 +48,18 @@ const lookAgainMs: Millis = 100;
 const confirmEveryMs: Millis = 50;
 
 /**
- * The grants and waiters of this control: confirms what was delivered (batched, off the caller's path), undoes what was lost, and
- * beats in every partition where it has any, so that nobody takes them for a dead control's. What Redis cannot be told is told again at
- * each beat: as this control lives, nobody else takes it back.
+ * The grants and waiters of this control: confirms what was delivered (batched, off the caller's path),
+ * undoes what was lost, and beats in every partition where it has any, so that nobody takes them for a dead
+ * control's. What Redis cannot be told is told again at each beat: as this control lives, nobody else takes
+ * it back.
  */
 export class Grants {
   readonly #delivered = new Map<Partition, LeaseId[]>();
   readonly #open = new Map<LeaseId, Partition>();
-  /** Which browser each lease had of which a request here was told: a message of the same that comes late says nothing new. */
+  /**
+   * Which browser each lease had of which a request here was told: a message of the same that comes late says
+   * nothing new.
+   */
   readonly #told = new LRUCache<LeaseId, BrowserId>({ max: 10_000 });
   readonly #waiting = new Map<RequestId, Waiting>();
   readonly #lost = new Map<LeaseId, Lost>();
@@ -81,7 +94,10 @@ export class Grants {
     this.#background("lost grant undone", this.#undo(lease));
   }
 
-  /** A grant that no request here waits for: a failover has brought back a place that was given up, and nobody else takes it back. */
+  /**
+   * A grant that no request here waits for: a failover has brought back a place that was given up, and nobody
+   * else takes it back.
+   */
   unwanted(lease: LeaseId, browser: BrowserId): void {
     if (this.#told.get(lease) !== browser) this.settle(partitionOf(browser), lease, "lost");
   }
@@ -109,7 +125,8 @@ export class Grants {
 
   #tryAgain(): void {
     for (const lease of this.#lost.keys()) this.#background("lost grant undone", this.#undo(lease));
-    for (const wanted of this.#abandoned.values()) this.#background("abandoned wish taken back", this.#takeBack(wanted));
+    for (const wanted of this.#abandoned.values())
+      this.#background("abandoned wish taken back", this.#takeBack(wanted));
   }
 
   async #undo(lease: LeaseId): Promise<void> {
@@ -122,11 +139,15 @@ export class Grants {
   async #takeBack({ partition, waiter, keyed, caller }: LeaseRequest): Promise<void> {
     const { poolStore, projects } = this.ports;
     // A retry under a key is given its first attempt's lease or place.
-    const stands = (keyed && (await poolStore.findKeyed(partition, keyed.key))) ?? { waiter: waiter.id, lease: waiter.lease };
+    const stands = (keyed && (await poolStore.findKeyed(partition, keyed.key))) ?? {
+      waiter: waiter.id,
+      lease: waiter.lease,
+    };
     const reply = await poolStore.withdraw(partition, { ...stands, connection: caller.request });
     if (reply.kind === "granted") this.settle(partition, stands.lease, "lost");
     const isOwn = stands.lease === waiter.lease && reply.kind !== "unknown";
-    if (waiter.name !== undefined && !isOwn) await projects.freeName({ kind: "session", name: waiter.name, owner: waiter.lease });
+    if (waiter.name !== undefined && !isOwn)
+      await projects.freeName({ kind: "session", name: waiter.name, owner: waiter.lease });
     this.#abandoned.delete(caller.request);
   }
 
@@ -149,9 +170,15 @@ export class Grants {
   }
 
   #beat(): void {
-    const partitions = new Set([...this.#open.values(), ...this.#delivered.keys(), ...[...this.#waiting.values()].map((waiting) => waiting.partition)]);
-    for (const partition of partitions) this.#background("control beaten", this.ports.poolStore.beat(partition, this.control));
-    for (const [partition, waiting] of groupBy(this.#waiting.values(), (one) => one.partition)) this.#background("lost grants looked for", this.#look(partition, waiting));
+    const partitions = new Set([
+      ...this.#open.values(),
+      ...this.#delivered.keys(),
+      ...[...this.#waiting.values()].map((waiting) => waiting.partition),
+    ]);
+    for (const partition of partitions)
+      this.#background("control beaten", this.ports.poolStore.beat(partition, this.control));
+    for (const [partition, waiting] of groupBy(this.#waiting.values(), (one) => one.partition))
+      this.#background("lost grants looked for", this.#look(partition, waiting));
     this.#tryAgain();
   }
 
@@ -164,17 +191,36 @@ export class Grants {
     const { signal } = this.#closing;
     await pause(this.ports.clock, lookAgainMs, signal);
     if (signal.aborted) return;
-    const [, lost] = await this.#find(partition, missing.filter((one) => this.#isWaiting(one)));
-    if (lost.length > 0) await (partition === onDemandPartition ? this.#giveUp(lost) : this.#rejoin(partition, lost));
+    const [, lost] = await this.#find(
+      partition,
+      missing.filter((one) => this.#isWaiting(one)),
+    );
+    if (lost.length > 0)
+      await (partition === onDemandPartition ? this.#giveUp(lost) : this.#rejoin(partition, lost));
   }
 
   /** Who has a browser, and who has neither that nor a place. */
-  async #find(partition: Partition, waiting: readonly Waiting[]): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
+  async #find(
+    partition: Partition,
+    waiting: readonly Waiting[],
+  ): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
     if (waiting.length === 0) return [[], []];
     const { poolStore } = this.ports;
-    const standing = new Set(await poolStore.standingAmong(partition, waiting.map(({ waiter }) => waiter)));
+    const standing = new Set(
+      await poolStore.standingAmong(
+        partition,
+        waiting.map(({ waiter }) => waiter),
+      ),
+    );
     const others = waiting.filter(({ waiter }) => !standing.has(waiter));
-    const held = new Set(others.length === 0 ? [] : await poolStore.heldAmong(partition, others.map(({ lease }) => lease)));
+    const held = new Set(
+      others.length === 0
+        ? []
+        : await poolStore.heldAmong(
+            partition,
+            others.map(({ lease }) => lease),
+          ),
+    );
     return [others.filter(({ lease }) => held.has(lease)), others.filter(({ lease }) => !held.has(lease))];
   }
 
@@ -182,23 +228,41 @@ export class Grants {
     const found = await this.ports.poolStore.findHeld(partition, lease);
     if (!found) return;
     const { browser, at } = found;
-    this.ports.waiters.deliver(connection, { kind: "granted", waiter, connection, browser: JSON.stringify(browser), at });
+    this.ports.waiters.deliver(connection, {
+      kind: "granted",
+      waiter,
+      connection,
+      browser: JSON.stringify(browser),
+      at,
+    });
   }
 
-  /** They were taken for a dead control's, since this one stood still: they get their places back, as far as those are remembered. */
+  /**
+   * They were taken for a dead control's, since this one stood still: they get their places back, as far as
+   * those are remembered.
+   */
   async #rejoin(partition: Partition, lost: readonly Waiting[]): Promise<void> {
     const { poolStore, log } = this.ports;
-    const named = await Promise.all(lost.map(async (one) => ((await this.#reserve(one)) ? one : this.#forget(one))));
+    const named = await Promise.all(
+      lost.map(async (one) => ((await this.#reserve(one)) ? one : this.#forget(one))),
+    );
     const able = named.flatMap((one) => (one?.stored === undefined ? [] : [{ ...one, stored: one.stored }]));
     if (able.length === 0) return;
-    const words = await poolStore.rejoin(partition, able.map(({ stored }) => stored));
+    const words = await poolStore.rejoin(
+      partition,
+      able.map(({ stored }) => stored),
+    );
     log.warn({ partition, waiters: able.length }, "waiters put back in line");
     await Promise.all(able.map((one, at) => this.#settleRejoined(one, words[at])));
   }
 
-  async #settleRejoined(one: Waiting, word: Awaited<ReturnType<PoolStore["rejoin"]>>[number] | undefined): Promise<void> {
+  async #settleRejoined(
+    one: Waiting,
+    word: Awaited<ReturnType<PoolStore["rejoin"]>>[number] | undefined,
+  ): Promise<void> {
     const { partition, lease, connection, waiter } = one;
-    if (word === "deleted" || word === "superseded") this.ports.waiters.deliver(connection, { kind: word, waiter, connection });
+    if (word === "deleted" || word === "superseded")
+      this.ports.waiters.deliver(connection, { kind: word, waiter, connection });
     if (word === "over") this.#forget(one);
     if (word !== "waiting" || this.#isWaiting(one)) return;
     // Its caller has gone meanwhile.
@@ -209,7 +273,10 @@ export class Grants {
   /** Its name was given back with its place. */
   async #reserve({ partition, name, lease }: Waiting): Promise<boolean> {
     if (name === undefined) return true;
-    return (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, partition })) !== undefined;
+    return (
+      (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, partition })) !==
+      undefined
+    );
   }
 
   #giveUp(lost: readonly Waiting[]): void {
@@ -225,7 +292,9 @@ export class Grants {
   }
 
   #background(what: string, work: Promise<unknown>): void {
-    const watched = work.catch((error: unknown) => this.ports.log.warn({ error: textOf(error), what }, "grant keeping failed"));
+    const watched = work.catch((error: unknown) =>
+      this.ports.log.warn({ error: textOf(error), what }, "grant keeping failed"),
+    );
     this.#underWay.add(watched);
     void watched.finally(() => this.#underWay.delete(watched));
   }

@@ -12,7 +12,10 @@ import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { ControlMessage } from "../pool/ports/messages.js";
 import type { WaitingReply } from "../pool/ports/store-replies.js";
 
-/** What acquire and POST /browsers share: a name and a place are held for the lease to be, which is waited for and granted. */
+/**
+ * What acquire and POST /browsers share: a name and a place are held for the lease to be, which is waited for
+ * and granted.
+ */
 export interface LendPorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
@@ -67,8 +70,17 @@ interface Said {
 }
 
 /** Assigned, not spread: every acquire makes one. */
-export function waiterOf({ control }: Pick<LendPorts, "control">, { name, tags, startUrl }: Said, { caller, keyed }: Pick<LeaseRequest, "caller" | "keyed">): Waiter {
-  const waiter: { -readonly [Field in keyof Waiter]: Waiter[Field] } = { id: caller.request, lease: newLeaseId(), control, connection: caller.request };
+export function waiterOf(
+  { control }: Pick<LendPorts, "control">,
+  { name, tags, startUrl }: Said,
+  { caller, keyed }: Pick<LeaseRequest, "caller" | "keyed">,
+): Waiter {
+  const waiter: { -readonly [Field in keyof Waiter]: Waiter[Field] } = {
+    id: caller.request,
+    lease: newLeaseId(),
+    control,
+    connection: caller.request,
+  };
   if (keyed) waiter.key = keyed.key;
   if (name !== undefined) waiter.name = name;
   if (tags && Object.keys(tags).length > 0) waiter.tags = JSON.stringify(tags);
@@ -77,17 +89,30 @@ export function waiterOf({ control }: Pick<LendPorts, "control">, { name, tags, 
 }
 
 /** Reserves the name, if there is one, then asks and waits. */
-export async function lend<Answer>(ports: LendPorts, wanted: LeaseRequest, way: LeaseSource<Answer>): Promise<Granted | NotServed | Refusal | Answer> {
-  const { partition, waiter: { name, lease } } = wanted;
-  const reserved = name === undefined || (await ports.projects.reserveName({ kind: "session", name, owner: lease, partition }));
+export async function lend<Answer>(
+  ports: LendPorts,
+  wanted: LeaseRequest,
+  way: LeaseSource<Answer>,
+): Promise<Granted | NotServed | Refusal | Answer> {
+  const {
+    partition,
+    waiter: { name, lease },
+  } = wanted;
+  const reserved =
+    name === undefined ||
+    (await ports.projects.reserveName({ kind: "session", name, owner: lease, partition }));
   if (!reserved && !(await isRepeat(ports, wanted))) return refusal("name_taken");
   const lent = await stand(ports, wanted, way);
-  if (name !== undefined && reserved && isNameUnused(lent, lease)) await ports.projects.freeName({ kind: "session", name, owner: lease });
+  if (name !== undefined && reserved && isNameUnused(lent, lease))
+    await ports.projects.freeName({ kind: "session", name, owner: lease });
   return lent.kind === "answered" ? lent.answer : lent;
 }
 
 /** The name may be taken by this very request's first attempt: then its key finds that lease or place. */
-async function isRepeat({ projects, poolStore }: LendPorts, { partition, keyed, waiter }: LeaseRequest): Promise<boolean> {
+async function isRepeat(
+  { projects, poolStore }: LendPorts,
+  { partition, keyed, waiter }: LeaseRequest,
+): Promise<boolean> {
   const held = keyed && (await projects.findName("session", waiter.name ?? ""));
   const earlier = held && (await poolStore.findKeyed(partition, keyed.key));
   return earlier !== undefined && earlier.lease === held?.owner;
@@ -99,14 +124,21 @@ function isNameUnused(lent: Lent<unknown>, lease: LeaseId): boolean {
   return lent.kind === "answered";
 }
 
-async function stand<Answer>(ports: LendPorts, wanted: LeaseRequest, way: LeaseSource<Answer>): Promise<Lent<Answer>> {
+async function stand<Answer>(
+  ports: LendPorts,
+  wanted: LeaseRequest,
+  way: LeaseSource<Answer>,
+): Promise<Lent<Answer>> {
   const place = ports.waiters.open(wanted.caller.request);
   try {
     const asked = await way.ask();
     switch (asked.kind) {
-      case "answered": return asked;
-      case "granted": return await granted(ports, wanted.partition, asked);
-      case "waiting": return await waitAt(ports, standingAt(wanted, asked), { place, way, asked });
+      case "answered":
+        return asked;
+      case "granted":
+        return await granted(ports, wanted.partition, asked);
+      case "waiting":
+        return await waitAt(ports, standingAt(wanted, asked), { place, way, asked });
     }
   } catch (error) {
     // Whether a script has run that never answered cannot be known.
@@ -118,7 +150,10 @@ async function stand<Answer>(ports: LendPorts, wanted: LeaseRequest, way: LeaseS
 }
 
 /** A retry under its key has its first attempt's place. */
-const standingAt = (wanted: LeaseRequest, { waiter: id, lease }: { waiter: RequestId; lease: LeaseId }): LeaseRequest => ({ ...wanted, waiter: { ...wanted.waiter, id, lease } });
+const standingAt = (
+  wanted: LeaseRequest,
+  { waiter: id, lease }: { waiter: RequestId; lease: LeaseId },
+): LeaseRequest => ({ ...wanted, waiter: { ...wanted.waiter, id, lease } });
 
 interface Waited {
   readonly place: WaitHandle;
@@ -126,44 +161,79 @@ interface Waited {
   readonly asked: WaitingReply;
 }
 
-async function waitAt(ports: LendPorts, wanted: LeaseRequest, { place, way, asked }: Waited): Promise<Granted | NotServed> {
+async function waitAt(
+  ports: LendPorts,
+  wanted: LeaseRequest,
+  { place, way, asked }: Waited,
+): Promise<Granted | NotServed> {
   const { partition, waiter, caller } = wanted;
   const { stored } = asked;
   const stopWaiting = ports.grants.waits({
-    partition, lease: waiter.lease, connection: caller.request, waiter: waiter.id,
-    ...(waiter.name !== undefined && { name: waiter.name }), ...(stored !== undefined && { stored }),
+    partition,
+    lease: waiter.lease,
+    connection: caller.request,
+    waiter: waiter.id,
+    ...(waiter.name !== undefined && { name: waiter.name }),
+    ...(stored !== undefined && { stored }),
   });
   try {
     const limitMs = await way.limitMs();
     const end = await endOf(wanted, way, () => place.wait(limitMs, caller.gone));
     if (isFailure(end)) return await withdraw(ports, wanted, "failed");
-    return end.kind === "message" ? await ended(ports, partition, end.message) : await withdraw(ports, wanted, end.kind);
+    return end.kind === "message"
+      ? await ended(ports, partition, end.message)
+      : await withdraw(ports, wanted, end.kind);
   } finally {
     stopWaiting();
   }
 }
 
 /** A launch that fails does not end the wait as long as there is another to try. */
-async function endOf(wanted: LeaseRequest, way: LeaseSource<unknown>, wait: () => Promise<WaitResult>): Promise<WaitResult> {
+async function endOf(
+  wanted: LeaseRequest,
+  way: LeaseSource<unknown>,
+  wait: () => Promise<WaitResult>,
+): Promise<WaitResult> {
   const end = await wait();
   return isFailure(end) && (await way.again?.(wanted, end.message)) ? await endOf(wanted, way, wait) : end;
 }
 
-const isFailure = (end: WaitResult): end is { readonly kind: "message"; readonly message: LaunchFailure } => end.kind === "message" && end.message.kind === "failed";
+const isFailure = (end: WaitResult): end is { readonly kind: "message"; readonly message: LaunchFailure } =>
+  end.kind === "message" && end.message.kind === "failed";
 
-async function ended(ports: LendPorts, partition: Partition, message: ControlMessage): Promise<Granted | NotServed> {
+async function ended(
+  ports: LendPorts,
+  partition: Partition,
+  message: ControlMessage,
+): Promise<Granted | NotServed> {
   switch (message.kind) {
-    case "granted": return await granted(ports, partition, { browser: JSON.parse(message.browser) as Browser, at: message.at });
-    case "deleted": return { kind: "unserved", why: "deleted" };
+    case "granted":
+      return await granted(ports, partition, {
+        browser: JSON.parse(message.browser) as Browser,
+        at: message.at,
+      });
+    case "deleted":
+      return { kind: "unserved", why: "deleted" };
     case "superseded":
-    case "forgotten": return { kind: "unserved", why: message.kind };
-    case "failed": return { kind: "unserved", why: "failed" };
-    case "answer": throw new Error("an answer to a question came for a waiter");
+    case "forgotten":
+      return { kind: "unserved", why: message.kind };
+    case "failed":
+      return { kind: "unserved", why: "failed" };
+    case "answer":
+      throw new Error("an answer to a question came for a waiter");
   }
 }
 
-async function withdraw(ports: LendPorts, { partition, waiter, caller }: LeaseRequest, why: "timeout" | "gone" | "stopping" | "failed"): Promise<Granted | NotServed> {
-  const reply = await ports.poolStore.withdraw(partition, { waiter: waiter.id, connection: caller.request, lease: waiter.lease });
+async function withdraw(
+  ports: LendPorts,
+  { partition, waiter, caller }: LeaseRequest,
+  why: "timeout" | "gone" | "stopping" | "failed",
+): Promise<Granted | NotServed> {
+  const reply = await ports.poolStore.withdraw(partition, {
+    waiter: waiter.id,
+    connection: caller.request,
+    lease: waiter.lease,
+  });
   if (reply.kind !== "granted") return { kind: "unserved", why };
   const late = await granted(ports, partition, reply);
   if (why !== "gone") return late;
@@ -171,10 +241,15 @@ async function withdraw(ports: LendPorts, { partition, waiter, caller }: LeaseRe
   return { kind: "unserved", why };
 }
 
-async function granted({ configs, grants }: LendPorts, partition: Partition, { browser, at }: Held): Promise<Granted> {
+async function granted(
+  { configs, grants }: LendPorts,
+  partition: Partition,
+  { browser, at }: Held,
+): Promise<Granted> {
   const session = await configs.findSession(browser, at);
   const lease = browser.lease?.id;
-  if (!session || !lease) throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });
+  if (!session || !lease)
+    throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });
   grants.opened(partition, lease, browser.id);
   return { kind: "granted", session, settle: (outcome) => grants.settle(partition, lease, outcome) };
 }

@@ -33,15 +33,25 @@ interface Source {
 const searchedAtOnce = 200;
 const skippedAtOnce = 1000;
 
-/** GET /browsers: leased browsers, the youngest first; then, where asked for, what is kept of those that are over, the last ended first. */
-export const makeListSessions = (ports: Ports) => async (query: SessionListQuery): Promise<Page<SessionOrTombstone>> => {
-  const { limit, offset } = query;
-  if (query.region !== undefined && query.region !== ports.region) return { items: [], hasMore: false, nextOffset: offset };
-  const rows = await rowsOf(await sourcesOf(ports, query), query, makeMatches(ports, query));
-  const page = rows.slice(0, limit);
-  const views = await Promise.all(page.map((row) => viewOf(ports, row)));
-  return { items: views.flatMap((view) => view ?? []), hasMore: rows.length > limit, nextOffset: offset + page.length };
-};
+/**
+ * GET /browsers: leased browsers, the youngest first; then, where asked for, what is kept of those that are
+ * over, the last ended first.
+ */
+export const makeListSessions =
+  (ports: Ports) =>
+  async (query: SessionListQuery): Promise<Page<SessionOrTombstone>> => {
+    const { limit, offset } = query;
+    if (query.region !== undefined && query.region !== ports.region)
+      return { items: [], hasMore: false, nextOffset: offset };
+    const rows = await rowsOf(await sourcesOf(ports, query), query, makeMatches(ports, query));
+    const page = rows.slice(0, limit);
+    const views = await Promise.all(page.map((row) => viewOf(ports, row)));
+    return {
+      items: views.flatMap((view) => view ?? []),
+      hasMore: rows.length > limit,
+      nextOffset: offset + page.length,
+    };
+  };
 
 async function sourcesOf(ports: Ports, { status }: SessionListQuery): Promise<readonly Source[]> {
   const live = status === "deleted" ? [] : [new LiveRows(ports.poolStore, await ports.projects.partitions())];
@@ -51,7 +61,11 @@ async function sourcesOf(ports: Ports, { status }: SessionListQuery): Promise<re
 type Matches = ((rows: readonly Row[]) => Promise<readonly Row[]>) | undefined;
 
 /** Those of the page and one more, which tells that there are more. */
-async function rowsOf(sources: readonly Source[], { limit, offset }: SessionListQuery, matches: Matches): Promise<readonly Row[]> {
+async function rowsOf(
+  sources: readonly Source[],
+  { limit, offset }: SessionListQuery,
+  matches: Matches,
+): Promise<readonly Row[]> {
   const found: Row[] = [];
   let left = offset;
   for (const source of sources) {
@@ -74,14 +88,21 @@ interface Stream {
   isOver: boolean;
 }
 
-const isBefore = (one: LeasedBrowser, other: LeasedBrowser): boolean => one.createdAt > other.createdAt || (one.createdAt === other.createdAt && one.id > other.id);
+const isBefore = (one: LeasedBrowser, other: LeasedBrowser): boolean =>
+  one.createdAt > other.createdAt || (one.createdAt === other.createdAt && one.id > other.id);
 
-/** The leased browsers of all partitions: of each only its first few, and their ids only, until it is known which come first. */
+/**
+ * The leased browsers of all partitions: of each only its first few, and their ids only, until it is known
+ * which come first.
+ */
 class LiveRows implements Source {
   readonly #streams: readonly Stream[];
   readonly #seen = new Set<BrowserId>();
 
-  constructor(private readonly poolStore: PoolStore, all: readonly Partition[]) {
+  constructor(
+    private readonly poolStore: PoolStore,
+    all: readonly Partition[],
+  ) {
     this.#streams = all.map((partition) => ({ partition, heads: [], from: 0, isOver: false }));
   }
 
@@ -91,10 +112,12 @@ class LiveRows implements Source {
 
   async next(count: number): Promise<readonly Row[]> {
     const ids = await this.#take(count);
-    const read = await Promise.all([...groupBy(ids, partitionOf)].map(async ([partition, own]) => {
-      const { browsers, at } = await this.poolStore.records(partition, own);
-      return browsers.map((browser) => [browser.id, { browser, at }] as const);
-    }));
+    const read = await Promise.all(
+      [...groupBy(ids, partitionOf)].map(async ([partition, own]) => {
+        const { browsers, at } = await this.poolStore.records(partition, own);
+        return browsers.map((browser) => [browser.id, { browser, at }] as const);
+      }),
+    );
     const rows = new Map(read.flat());
     const live = ids.flatMap((id) => rows.get(id) ?? []).filter(({ browser }) => browser.lease);
     // All of these have ended meanwhile: that is not the end of the list.
@@ -122,14 +145,16 @@ class LiveRows implements Source {
 
   async #refill(): Promise<void> {
     const empty = this.#streams.filter(({ heads, isOver }) => heads.length === 0 && !isOver);
-    await Promise.all(empty.map(async (stream) => {
-      // Few at first: of most partitions hardly any is on the page.
-      const count = Math.min(skippedAtOnce, Math.max(8, stream.from));
-      const read = await this.poolStore.leased(stream.partition, stream.from, count);
-      stream.heads.push(...read);
-      stream.from += read.length;
-      stream.isOver = read.length < count;
-    }));
+    await Promise.all(
+      empty.map(async (stream) => {
+        // Few at first: of most partitions hardly any is on the page.
+        const count = Math.min(skippedAtOnce, Math.max(8, stream.from));
+        const read = await this.poolStore.leased(stream.partition, stream.from, count);
+        stream.heads.push(...read);
+        stream.from += read.length;
+        stream.isOver = read.length < count;
+      }),
+    );
   }
 }
 
@@ -166,8 +191,13 @@ function makeMatches({ profiles }: Ports, query: SessionListQuery): Matches {
   if (query.query === undefined && Object.keys(query.tags ?? {}).length === 0) return undefined;
   const names = new Map<ProfileId, string | undefined>();
   return async (rows) => {
-    const unknown = query.query === undefined ? [] : rows.flatMap((row) => profileIdOf(row) ?? []).filter((id) => !names.has(id));
-    await Promise.all([...new Set(unknown)].map(async (id) => void names.set(id, (await profiles.find(id))?.name)));
+    const unknown =
+      query.query === undefined
+        ? []
+        : rows.flatMap((row) => profileIdOf(row) ?? []).filter((id) => !names.has(id));
+    await Promise.all(
+      [...new Set(unknown)].map(async (id) => void names.set(id, (await profiles.find(id))?.name)),
+    );
     return rows.filter((row) => isFound(searchable(row), query, names));
   };
 }
@@ -176,7 +206,9 @@ function makeMatches({ profiles }: Ports, query: SessionListQuery): Matches {
 function profileIdOf(row: Row): ProfileId | undefined {
   if (!("browser" in row)) return row.profileId;
   const { lease } = row.browser;
-  return lease?.profile === undefined ? launchFactsOf(row.browser).profileId : (JSON.parse(lease.profile) as LoadedProfile).id;
+  return lease?.profile === undefined
+    ? launchFactsOf(row.browser).profileId
+    : (JSON.parse(lease.profile) as LoadedProfile).id;
 }
 
 interface Searchable {
@@ -190,15 +222,36 @@ interface Searchable {
 
 function searchable(row: Row): Searchable {
   const profileId = profileIdOf(row);
-  if (!("browser" in row)) return { id: row.id, name: row.name, tags: row.tags, pool: row.pool?.name, poolId: row.pool?.id, profileId };
+  if (!("browser" in row))
+    return {
+      id: row.id,
+      name: row.name,
+      tags: row.tags,
+      pool: row.pool?.name,
+      poolId: row.pool?.id,
+      profileId,
+    };
   const { id, lease } = row.browser;
-  return { id, name: lease?.name, tags: lease?.tags, pool: lease?.pool, poolId: launchFactsOf(row.browser).poolId, profileId };
+  return {
+    id,
+    name: lease?.name,
+    tags: lease?.tags,
+    pool: lease?.pool,
+    poolId: launchFactsOf(row.browser).poolId,
+    profileId,
+  };
 }
 
-function isFound(row: Searchable, { query, tags }: SessionListQuery, profiles: ReadonlyMap<ProfileId, string | undefined>): boolean {
+function isFound(
+  row: Searchable,
+  { query, tags }: SessionListQuery,
+  profiles: ReadonlyMap<ProfileId, string | undefined>,
+): boolean {
   const own = JSON.parse(row.tags ?? "{}") as Record<string, string>;
   if (Object.entries(tags ?? {}).some(([key, value]) => own[key] !== value)) return false;
   if (query === undefined || [row.id, row.poolId, row.profileId].includes(query)) return true;
   const profile = row.profileId && profiles.get(row.profileId);
-  return [row.name, row.pool, profile].some((text) => text !== undefined && folded(text).includes(folded(query)));
+  return [row.name, row.pool, profile].some(
+    (text) => text !== undefined && folded(text).includes(folded(query)),
+  );
 }

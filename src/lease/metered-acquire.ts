@@ -15,7 +15,8 @@ export interface AcquireMeter {
 const namesNoPool: ReadonlySet<string> = new Set(["pool_not_found", "bad_request", "not_supported"]);
 
 /** Says how long each acquire of a pool took. */
-export const meterAcquire = (acquire: Acquire, { clock, meter }: { clock: Clock; meter: AcquireMeter }): Acquire =>
+export const meterAcquire =
+  (acquire: Acquire, { clock, meter }: { clock: Clock; meter: AcquireMeter }): Acquire =>
   async (ref: string, body: AcquireBody, caller: Caller) => {
     const startedAt = clock.monotonic();
     const outcome = await acquire(ref, body, caller);

@@ -2,12 +2,17 @@ import type { Clock, Millis } from "../base/clock.js";
 import type { NodeId } from "../base/ids.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 
-/** Where nodes are reached, as their last beats said: kept for URLs, which any daemon can serve all the same. */
+/**
+ * Where nodes are reached, as their last beats said: kept for URLs, which any daemon can serve all the same.
+ */
 export class NodeDirectory {
   readonly #urls = new Map<NodeId, string>();
   readonly #stop: () => void;
 
-  constructor(private readonly nodes: NodeStore, { clock, periodMs, onFault }: { clock: Clock; periodMs: Millis; onFault: (error: unknown) => void }) {
+  constructor(
+    private readonly nodes: NodeStore,
+    { clock, periodMs, onFault }: { clock: Clock; periodMs: Millis; onFault: (error: unknown) => void },
+  ) {
     this.#stop = clock.every(periodMs, () => void this.refresh().catch(onFault));
   }
 
@@ -18,7 +23,11 @@ export class NodeDirectory {
   async refresh(): Promise<void> {
     const living = await this.nodes.living();
     this.#urls.clear();
-    for (const { id, host, port, isSecure } of living) this.#urls.set(id, `${isSecure ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`);
+    for (const { id, host, port, isSecure } of living)
+      this.#urls.set(
+        id,
+        `${isSecure ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`,
+      );
   }
 
   close(): void {

@@ -10,7 +10,10 @@ import type { ProjectStore } from "../pool/ports/project-store.js";
 export interface ReleasePorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
-  /** A retry of the official client after its session's lease has ended ends nothing within this time (design.md 5, Release). */
+  /**
+   * A retry of the official client after its session's lease has ended ends nothing within this time
+   * (design.md 5, Release).
+   */
   readonly retryWindowMs: Millis;
   readonly clock: Clock;
   /** The end of a session waits so long for its profile to be saved; the save itself goes on. */
@@ -20,28 +23,42 @@ export interface ReleasePorts {
 /** A save takes hundreds of milliseconds; a look costs a fraction of one. */
 const lookMs = 50;
 
-/** POST /browser_pools/{x}/release: answers as soon as the lease has ended; where that saves a profile, once it is saved. */
-export const makeRelease = (ports: ReleasePorts) => async (ref: string, body: ReleaseBody, caller: Caller): Promise<Done<null> | Refusal> => {
-  const browser = findBrowserId(body.session_id);
-  if (!browser) return await notFound(ports, ref);
-  const partition = partitionOf(browser);
-  const outcome = await ports.poolStore.release(partition, {
-    browser, reuse: body.reuse ?? true, why: "released", ...askerOf(caller), ...nameIn(partition, ref),
-  });
-  switch (outcome) {
-    case "released": return done(null);
-    case "saving":
-      await saved(ports, browser, caller);
-      return done(null);
-    // Releasing what is already released is no error; the first attempt may have been given up on while it saved.
-    case "already":
-      if (caller.retryCount > 0) await saved(ports, browser, caller);
-      return done(null);
-    case "superseded": return refusal("lease_superseded");
-    case "elsewhere": return await notFound(ports, ref);
-    case "unknown": return await releaseOver(ports, { ref, browser }, caller);
-  }
-};
+/**
+ * POST /browser_pools/{x}/release: answers as soon as the lease has ended; where that saves a profile, once
+ * it is saved.
+ */
+export const makeRelease =
+  (ports: ReleasePorts) =>
+  async (ref: string, body: ReleaseBody, caller: Caller): Promise<Done<null> | Refusal> => {
+    const browser = findBrowserId(body.session_id);
+    if (!browser) return await notFound(ports, ref);
+    const partition = partitionOf(browser);
+    const outcome = await ports.poolStore.release(partition, {
+      browser,
+      reuse: body.reuse ?? true,
+      why: "released",
+      ...askerOf(caller),
+      ...nameIn(partition, ref),
+    });
+    switch (outcome) {
+      case "released":
+        return done(null);
+      case "saving":
+        await saved(ports, browser, caller);
+        return done(null);
+      // Releasing what is already released is no error; the first attempt may have been given up on while it
+      // saved.
+      case "already":
+        if (caller.retryCount > 0) await saved(ports, browser, caller);
+        return done(null);
+      case "superseded":
+        return refusal("lease_superseded");
+      case "elsewhere":
+        return await notFound(ports, ref);
+      case "unknown":
+        return await releaseOver(ports, { ref, browser }, caller);
+    }
+  };
 
 const notFound = async (ports: ReleasePorts, ref: string): Promise<Refusal> =>
   (await findPool(ports, ref)) ? refusal("browser_not_found") : refusal("pool_not_found");
@@ -52,32 +69,62 @@ function nameIn(partition: Partition, ref: string): { name?: string } {
   return id && partitionOf(id) === partition ? {} : { name: ref };
 }
 
-const askerOf = ({ retryCount, request, lease }: Caller): Pick<ReleaseRequest, "isRetry" | "request" | "lease"> => ({
-  isRetry: retryCount > 0, request, ...(lease ? { lease } : {}),
+const askerOf = ({
+  retryCount,
+  request,
+  lease,
+}: Caller): Pick<ReleaseRequest, "isRetry" | "request" | "lease"> => ({
+  isRetry: retryCount > 0,
+  request,
+  ...(lease ? { lease } : {}),
 });
 
 /** The browser has gone with its lease. */
-async function releaseOver(ports: ReleasePorts, { ref, browser }: { ref: string; browser: BrowserId }, { lease }: Caller): Promise<Done<null> | Refusal> {
+async function releaseOver(
+  ports: ReleasePorts,
+  { ref, browser }: { ref: string; browser: BrowserId },
+  { lease }: Caller,
+): Promise<Done<null> | Refusal> {
   const over = await ports.projects.findTombstone(browser);
   if (over?.pool?.id !== ref && over?.pool?.name !== ref) return await notFound(ports, ref);
   return lease && lease !== over.lease ? refusal("lease_superseded") : done(null);
 }
 
-/** DELETE /browsers/{id_or_name}: ends the session, its browser with it; its profile is saved then, where that was asked for. */
-export const makeRemoveSession = (ports: ReleasePorts) => async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
-  const isRetry = caller.retryCount > 0 && !caller.lease;
-  const browser = await findSessionId(ports, ref);
-  const outcome = browser ? await ports.poolStore.release(partitionOf(browser), { browser, reuse: false, why: "deleted", ...askerOf(caller) }) : "unknown";
-  if (outcome === "superseded") return refusal("lease_superseded");
-  const isOver = outcome === "released" || outcome === "saving" || (isRetry && (await endedLately(ports, ref)));
-  if (!isOver) return refusal("browser_not_found");
-  // What a retry repeats may have been given up on while it saved.
-  if (browser && outcome !== "released") await saved(ports, browser, caller);
-  return done(null);
-};
+/**
+ * DELETE /browsers/{id_or_name}: ends the session, its browser with it; its profile is saved then, where that
+ * was asked for.
+ */
+export const makeRemoveSession =
+  (ports: ReleasePorts) =>
+  async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
+    const isRetry = caller.retryCount > 0 && !caller.lease;
+    const browser = await findSessionId(ports, ref);
+    const outcome = browser
+      ? await ports.poolStore.release(partitionOf(browser), {
+          browser,
+          reuse: false,
+          why: "deleted",
+          ...askerOf(caller),
+        })
+      : "unknown";
+    if (outcome === "superseded") return refusal("lease_superseded");
+    const isOver =
+      outcome === "released" || outcome === "saving" || (isRetry && (await endedLately(ports, ref)));
+    if (!isOver) return refusal("browser_not_found");
+    // What a retry repeats may have been given up on while it saved.
+    if (browser && outcome !== "released") await saved(ports, browser, caller);
+    return done(null);
+  };
 
-/** Waits until the browser is gone, its profile saved before: whoever starts from that profile then starts from this state. */
-async function saved({ poolStore, clock, saveWaitMs }: ReleasePorts, browser: BrowserId, { gone }: Caller): Promise<void> {
+/**
+ * Waits until the browser is gone, its profile saved before: whoever starts from that profile then starts
+ * from this state.
+ */
+async function saved(
+  { poolStore, clock, saveWaitMs }: ReleasePorts,
+  browser: BrowserId,
+  { gone }: Caller,
+): Promise<void> {
   const until = clock.monotonic() + saveWaitMs;
   while (!gone.aborted && clock.monotonic() < until) {
     if (!(await poolStore.findBrowser(browser))?.browser.saving) return;
@@ -85,10 +132,17 @@ async function saved({ poolStore, clock, saveWaitMs }: ReleasePorts, browser: Br
   }
 }
 
-async function endedLately({ poolStore, projects, retryWindowMs }: ReleasePorts, ref: string): Promise<boolean> {
+async function endedLately(
+  { poolStore, projects, retryWindowMs }: ReleasePorts,
+  ref: string,
+): Promise<boolean> {
   const id = findBrowserId(ref);
   const found = id && (await poolStore.findBrowser(id));
-  if (found) return found.browser.lastLeaseEndedAt !== undefined && found.at - found.browser.lastLeaseEndedAt <= retryWindowMs;
+  if (found)
+    return (
+      found.browser.lastLeaseEndedAt !== undefined &&
+      found.at - found.browser.lastLeaseEndedAt <= retryWindowMs
+    );
   const [tombstone, at] = await Promise.all([findTombstone(projects, ref), poolStore.now()]);
   return tombstone !== undefined && at - tombstone.deletedAt <= retryWindowMs;
 }

@@ -5,7 +5,15 @@ import type { NodeReply, NodeRequest, RunningChange } from "../pool/ports/messag
 import type { Browser } from "../pool/browser.js";
 import type { ProxyChoice, SessionPatch } from "../spec/bodies.js";
 import type { SessionReader } from "../pool/launch-templates.js";
-import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fieldFault, normaliseNetwork } from "../spec/field-checks.js";
+import {
+  checkNetwork,
+  checkProxy,
+  checkSelector,
+  checkStartHost,
+  checkStartUrl,
+  fieldFault,
+  normaliseNetwork,
+} from "../spec/field-checks.js";
 import { findSession, findTombstone } from "../pool/lookup.js";
 import { refreshRateOf } from "../spec/launch-template.js";
 import type { SessionOrTombstone } from "../pool/operations.js";
@@ -33,7 +41,8 @@ interface Ports extends References {
 }
 
 /** GET /browsers/{id_or_name}: leased browsers; what is kept of those that are over only where asked for. */
-export const makeGetSession = (ports: Ports) =>
+export const makeGetSession =
+  (ports: Ports) =>
   async (ref: string, options: { includeDeleted: boolean }): Promise<Done<SessionOrTombstone> | Refusal> => {
     const found = await findSession(ports, ref);
     const session = found && (await ports.configs.findSession(found.browser, found.at));
@@ -42,21 +51,33 @@ export const makeGetSession = (ports: Ports) =>
     return tombstone ? done({ kind: "deleted", tombstone }) : refusal("browser_not_found");
   };
 
-/** PATCH /browsers/{id_or_name}: what is said of a lease, its start page, viewport and profile, what it may reach and through which proxy. */
-export const makeUpdateSession = (ports: Ports) => async (ref: string, body: SessionPatch, caller: Caller): Promise<Done<Session> | Refusal> => {
-  const { proxy_id, profile } = body;
-  const { body: { proxy, profile_id }, faults } = await resolveReferences(ports, { proxy: body.proxy, proxy_id, profile });
-  const patch = { ...body, ...(proxy ? { proxy } : {}) };
-  const refused = refusedPatch(patch, faults);
-  if (refused) return refused;
-  const found = await findSession(ports, ref);
-  const session = found && (await ports.configs.findSession(found.browser, found.at));
-  if (!session) return refusal("browser_not_found");
-  const { browser } = session;
-  if (caller.lease && caller.lease !== browser.lease?.id) return refusal("lease_superseded");
-  const wanted = profile_id && { id: profile_id, save: profile?.save_changes ?? false };
-  return refusedHosts(session, patch) ?? refusedProfile(session, wanted, caller) ?? (await withName(ports, { session, patch, wanted, caller }));
-};
+/**
+ * PATCH /browsers/{id_or_name}: what is said of a lease, its start page, viewport and profile, what it may
+ * reach and through which proxy.
+ */
+export const makeUpdateSession =
+  (ports: Ports) =>
+  async (ref: string, body: SessionPatch, caller: Caller): Promise<Done<Session> | Refusal> => {
+    const { proxy_id, profile } = body;
+    const {
+      body: { proxy, profile_id },
+      faults,
+    } = await resolveReferences(ports, { proxy: body.proxy, proxy_id, profile });
+    const patch = { ...body, ...(proxy ? { proxy } : {}) };
+    const refused = refusedPatch(patch, faults);
+    if (refused) return refused;
+    const found = await findSession(ports, ref);
+    const session = found && (await ports.configs.findSession(found.browser, found.at));
+    if (!session) return refusal("browser_not_found");
+    const { browser } = session;
+    if (caller.lease && caller.lease !== browser.lease?.id) return refusal("lease_superseded");
+    const wanted = profile_id && { id: profile_id, save: profile?.save_changes ?? false };
+    return (
+      refusedHosts(session, patch) ??
+      refusedProfile(session, wanted, caller) ??
+      (await withName(ports, { session, patch, wanted, caller }))
+    );
+  };
 
 interface Ask {
   readonly session: Session;
@@ -84,27 +105,43 @@ const listed = (network: SessionPatch["network"]): { allowed_hosts?: string[] } 
 /** Against the list that will be in force, and the policy that is. */
 function refusedHosts({ browser, launch }: Session, patch: SessionPatch): Refusal | undefined {
   const faults: Detail[] = [];
-  const allowed = patch.network?.allowed_hosts === undefined ? allowedHostsOf(launch, browser.lease) : patch.network.allowed_hosts;
+  const allowed =
+    patch.network?.allowed_hosts === undefined
+      ? allowedHostsOf(launch, browser.lease)
+      : patch.network.allowed_hosts;
   checkStartHost(faults, patch.start_url, allowed ? { allowed_hosts: [...allowed] } : undefined);
   checkWebRtc(faults, launch.browser_policy, listed(patch.network));
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 
-/** A new name is reserved first, and given back where the change is refused; the old one goes with the change. */
+/**
+ * A new name is reserved first, and given back where the change is refused; the old one goes with the change.
+ */
 async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal> {
-  const { session: { browser: { id, lease } }, patch: { name } } = ask;
+  const {
+    session: {
+      browser: { id, lease },
+    },
+    patch: { name },
+  } = ask;
   if (!name || !lease || name === lease.name) return await changeBrowser(ports, ask);
   const owner = lease.id;
-  const reserve = () => ports.projects.reserveName({ kind: "session", name, owner, partition: partitionOf(id) });
+  const reserve = () =>
+    ports.projects.reserveName({ kind: "session", name, owner, partition: partitionOf(id) });
   const reserved = await reserve();
   if (!reserved) return refusal("name_taken");
   const outcome = await changeBrowser(ports, ask);
   // A refused PATCH to this very name may have given it back meanwhile.
   if (outcome.kind === "done") await reserve();
   // Another PATCH may have given the lease this very name meanwhile.
-  const isUnused = async (): Promise<boolean> => (await ports.poolStore.findHeld(partitionOf(id), owner))?.browser.lease?.name !== name;
-  const giveBack = async (): Promise<void> => void ((await isUnused()) && (await ports.projects.freeName({ kind: "session", name, owner, only: reserved })));
-  // One that cannot be given back now is void when its time is up; why the change was refused is to be told all the same.
+  const isUnused = async (): Promise<boolean> =>
+    (await ports.poolStore.findHeld(partitionOf(id), owner))?.browser.lease?.name !== name;
+  const giveBack = async (): Promise<void> =>
+    void (
+      (await isUnused()) && (await ports.projects.freeName({ kind: "session", name, owner, only: reserved }))
+    );
+  // One that cannot be given back now is void when its time is up; why the change was refused is to be told
+  // all the same.
   if (outcome.kind === "refused") await giveBack().catch(passStoreTrouble);
   return outcome;
 }
@@ -114,7 +151,10 @@ function passStoreTrouble(error: unknown): void {
   if (!(error instanceof RemudaError && error.code === "store_unavailable")) throw error;
 }
 
-const inForce: Detail = { code: "network_in_force", message: "What the browser may reach has changed as was asked for" };
+const inForce: Detail = {
+  code: "network_in_force",
+  message: "What the browser may reach has changed as was asked for",
+};
 
 /** What its node has said to be in force is, whether or not Redis can be told, or asked for the rest. */
 async function orInForce<Value>(work: () => Promise<Value>): Promise<Value | Refusal> {
@@ -122,21 +162,34 @@ async function orInForce<Value>(work: () => Promise<Value>): Promise<Value | Ref
     return await work();
   } catch (error) {
     passStoreTrouble(error);
-    return refusal("store_unavailable", { message: "The network is in force; the store could not be reached for the rest. To send the same again is harmless", details: [inForce] });
+    return refusal("store_unavailable", {
+      message:
+        "The network is in force; the store could not be reached for the rest. To send the same again is harmless",
+      details: [inForce],
+    });
   }
 }
 
 /**
- * First what the browser may refuse, all of it or nothing, then the record; the start page last, since nothing of it is waited for but
- * its dispatch. A network that is asked for alone is the node's to refuse when the record asks for it.
+ * First what the browser may refuse, all of it or nothing, then the record; the start page last, since
+ * nothing of it is waited for but its dispatch. A network that is asked for alone is the node's to refuse
+ * when the record asks for it.
  */
 async function changeBrowser(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal> {
-  const { session: { browser, profile }, patch, wanted } = ask;
+  const {
+    session: { browser, profile },
+    patch,
+    wanted,
+  } = ask;
   const network = networkOf(patch);
   const attached = profile ? undefined : wanted;
   const isRunning = Boolean(patch.viewport ?? attached);
   const refused = isRunning
-    ? await changeRunning(ports, browser, { ...runningOf(patch), ...(attached && { profile: attached }), ...(network && { network }) })
+    ? await changeRunning(ports, browser, {
+        ...runningOf(patch),
+        ...(attached && { profile: attached }),
+        ...(network && { network }),
+      })
     : await changeNetwork(ports, browser, network);
   if (refused) return refused;
   const isInForce = network !== undefined && !isRunning;
@@ -150,33 +203,57 @@ interface Recorded {
   readonly network: LeaseChange["network"];
 }
 
-async function changeRecord(ports: Ports, { session: { browser }, patch, caller }: Ask, { attached, network }: Recorded): Promise<Done<Session> | Refusal> {
+async function changeRecord(
+  ports: Ports,
+  { session: { browser }, patch, caller }: Ask,
+  { attached, network }: Recorded,
+): Promise<Done<Session> | Refusal> {
   const reply = await ports.poolStore.touch(partitionOf(browser.id), {
-    browser: browser.id, change: touchOf(patch, attached, network), request: caller.request, ...(browser.lease ? { lease: browser.lease.id } : {}),
+    browser: browser.id,
+    change: touchOf(patch, attached, network),
+    request: caller.request,
+    ...(browser.lease ? { lease: browser.lease.id } : {}),
   });
-  if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
+  if (reply.kind !== "touched")
+    return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
   const late = network && (await askNetwork(ports, reply.browser));
   if (late) return late;
-  if (patch.start_url) await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
+  if (patch.start_url)
+    await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
   if (!network) return await shown(ports, reply);
   // What its node has put in force since is part of the answer.
   return await orInForce(async () => await shown(ports, await ports.poolStore.findBrowser(browser.id)));
 }
 
-async function shown({ configs }: Ports, found: { readonly browser: Browser; readonly at: Millis } | undefined): Promise<Done<Session> | Refusal> {
+async function shown(
+  { configs }: Ports,
+  found: { readonly browser: Browser; readonly at: Millis } | undefined,
+): Promise<Done<Session> | Refusal> {
   const session = found && (await configs.findSession(found.browser, found.at));
   return session ? done(session) : refusal("browser_not_found");
 }
 
-const runningOf = ({ viewport }: SessionPatch): RunningChange => (viewport ? { viewport: { width: viewport.width, height: viewport.height } } : {});
+const runningOf = ({ viewport }: SessionPatch): RunningChange =>
+  viewport ? { viewport: { width: viewport.width, height: viewport.height } } : {};
 
-/** The record says first what is asked, so that a node which the question does not reach finds it there. In force is what the node says is. */
-async function changeNetwork(ports: Ports, browser: Browser, network: LeaseChange["network"]): Promise<Refusal | undefined> {
+/**
+ * The record says first what is asked, so that a node which the question does not reach finds it there. In
+ * force is what the node says is.
+ */
+async function changeNetwork(
+  ports: Ports,
+  browser: Browser,
+  network: LeaseChange["network"],
+): Promise<Refusal | undefined> {
   if (!network || !browser.lease) return undefined;
   const reply = await ports.poolStore.touch(partitionOf(browser.id), {
-    browser: browser.id, lease: browser.lease.id, change: { set: {}, clear: [], touched: true, network }, request: newRequestId(),
+    browser: browser.id,
+    lease: browser.lease.id,
+    change: { set: {}, clear: [], touched: true, network },
+    request: newRequestId(),
   });
-  if (reply.kind !== "touched") return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
+  if (reply.kind !== "touched")
+    return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
   return await askNetwork(ports, reply.browser);
 }
 
@@ -193,9 +270,14 @@ async function askNetwork(ports: Ports, browser: Browser): Promise<Refusal | und
       return undefined;
     });
   }
-  if (answer.kind === "failed") return refusal("conflict", { message: "The browser's node could not put this network in force; nothing has changed" });
+  if (answer.kind === "failed")
+    return refusal("conflict", {
+      message: "The browser's node could not put this network in force; nothing has changed",
+    });
   return refusal("node_silent", {
-    retryAfterSeconds: 1, message: "The change is not in force yet: the browser's node did not answer in time, and will put it in force when it hears of it. DELETE the session to be sure",
+    retryAfterSeconds: 1,
+    message:
+      "The change is not in force yet: the browser's node did not answer in time, and will put it in force when it hears of it. DELETE the session to be sure",
   });
 }
 
@@ -210,18 +292,32 @@ function networkOf({ network, proxy, proxy_id }: SessionPatch): LeaseChange["net
   const chosen = proxy ?? chosenBy(proxy_id);
   if (allowed === undefined && chosen === undefined) return undefined;
   return {
-    ...(allowed === undefined ? {} : { allowedHosts: JSON.stringify(allowed && normaliseNetwork({ allowed_hosts: allowed }).allowed_hosts) }),
+    ...(allowed === undefined
+      ? {}
+      : {
+          allowedHosts: JSON.stringify(allowed && normaliseNetwork({ allowed_hosts: allowed }).allowed_hosts),
+        }),
     ...(chosen === undefined ? {} : { proxy: JSON.stringify(chosen) }),
   };
 }
 
-function touchOf({ name, tags, start_url, viewport }: SessionPatch, profile: LoadedProfile | undefined, network: LeaseChange["network"]): LeaseChange {
+function touchOf(
+  { name, tags, start_url, viewport }: SessionPatch,
+  profile: LoadedProfile | undefined,
+  network: LeaseChange["network"],
+): LeaseChange {
   const hasTags = tags !== undefined && Object.keys(tags).length > 0;
-  const rate = viewport && { width: viewport.width, height: viewport.height, refresh_rate: refreshRateOf(viewport) };
+  const rate = viewport && {
+    width: viewport.width,
+    height: viewport.height,
+    refresh_rate: refreshRateOf(viewport),
+  };
   return {
     set: {
-      ...(name ? { name } : {}), ...(hasTags ? { tags: JSON.stringify(tags) } : {}),
-      ...(start_url ? { startUrl: start_url } : {}), ...(rate ? { viewport: JSON.stringify(rate) } : {}),
+      ...(name ? { name } : {}),
+      ...(hasTags ? { tags: JSON.stringify(tags) } : {}),
+      ...(start_url ? { startUrl: start_url } : {}),
+      ...(rate ? { viewport: JSON.stringify(rate) } : {}),
       ...(profile ? { profile: JSON.stringify(profile) } : {}),
     },
     clear: [...(name === "" ? ["name"] : []), ...(tags !== undefined && !hasTags ? ["tags"] : [])],

@@ -9,7 +9,10 @@ export type WaitResult =
 
 /** One place where a request of this control waits for messages. */
 export interface WaitHandle {
-  /** Resolves at the first message that was not waited for yet, `limitMs` after the place was taken, when `gone` aborts, or when the desk closes. */
+  /**
+   * Resolves at the first message that was not waited for yet, `limitMs` after the place was taken, when
+   * `gone` aborts, or when the desk closes.
+   */
   wait(limitMs: Millis, gone: AbortSignal): Promise<WaitResult>;
   leave(): void;
 }

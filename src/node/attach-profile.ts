@@ -16,7 +16,10 @@ export interface AttachProfilePorts {
 
 type Attached = NonNullable<Slot["profile"]>;
 
-/** Gives a running browser that has no profile the state of one: it restarts from it. Its record says before that nobody else gets it. */
+/**
+ * Gives a running browser that has no profile the state of one: it restarts from it. Its record says before
+ * that nobody else gets it.
+ */
 export class AttachProfile {
   constructor(private readonly ports: AttachProfilePorts) {}
 
@@ -29,7 +32,10 @@ export class AttachProfile {
     try {
       await this.#restart(slot, profile.id);
     } catch (error) {
-      this.ports.log.info({ browser: slot.id, profile: profile.id, error: textOf(error) }, "profile not attached");
+      this.ports.log.info(
+        { browser: slot.id, profile: profile.id, error: textOf(error) },
+        "profile not attached",
+      );
       return resultOfError(error);
     }
     slot.profile = profile;
@@ -59,7 +65,8 @@ export class AttachProfile {
 }
 
 /** While no process of the browser runs, nothing in its directories is put in the place of anything. */
-const asideOf = ({ directories }: Pick<KeptWorkspace, "directories">): string => `${directories.profile}-before`;
+const asideOf = ({ directories }: Pick<KeptWorkspace, "directories">): string =>
+  `${directories.profile}-before`;
 
 async function putAside(keptWorkspace: KeptWorkspace): Promise<void> {
   await rm(asideOf(keptWorkspace), { recursive: true, force: true });
@@ -68,7 +75,10 @@ async function putAside(keptWorkspace: KeptWorkspace): Promise<void> {
 
 async function putBack(keptWorkspace: KeptWorkspace): Promise<void> {
   const { profile } = keptWorkspace.directories;
-  const isAside = await rename(asideOf(keptWorkspace), `${profile}-back`).then(() => true, () => false);
+  const isAside = await rename(asideOf(keptWorkspace), `${profile}-back`).then(
+    () => true,
+    () => false,
+  );
   if (!isAside) return;
   await rm(profile, { recursive: true, force: true });
   await rename(`${profile}-back`, profile);

@@ -34,7 +34,9 @@ export class BrowserAssets {
     };
   }
 
-  /** The state of the profile's last save; nothing where there is none. Throws where there is no such profile. */
+  /**
+   * The state of the profile's last save; nothing where there is none. Throws where there is no such profile.
+   */
   async profile(id: ProfileId, room: StartDirectories): Promise<void> {
     const { profiles, archives } = this.ports;
     if (!(await profiles.find(id))) throw new Error(`the profile ${id} does not exist any more`);

@@ -42,7 +42,10 @@ function partsInUse(parts: EgressParts, use: Use): EgressParts {
       carried: (browser, direction, bytes) => void (use.isBegun && meter.carried(browser, direction, bytes)),
     },
     log: {
-      debug: log.debug.bind(log), warn: log.warn.bind(log), error: log.error.bind(log), child: log.child.bind(log),
+      debug: log.debug.bind(log),
+      warn: log.warn.bind(log),
+      error: log.error.bind(log),
+      child: log.child.bind(log),
       info: (fields, message) => (use.isBegun ? log.info(fields, message) : log.debug(fields, message)),
     },
   };
@@ -52,8 +55,12 @@ function partsInUse(parts: EgressParts, use: Use): EgressParts {
 const deniedHosts = ["169.254.169.254", "100.100.100.200", "168.63.129.16"];
 
 /** What the proof asks for: a destination that the rules deny, and the operator's, where they allow it. */
-function probesOf({ allowed, privates }: Rules, probeUrl: string | null): Pick<AttestationParts, "denied" | "allowed"> {
-  const isNamed = (host: string): boolean => privates.some((pattern) => pattern.kind === "address" && pattern.address === host);
+function probesOf(
+  { allowed, privates }: Rules,
+  probeUrl: string | null,
+): Pick<AttestationParts, "denied" | "allowed"> {
+  const isNamed = (host: string): boolean =>
+    privates.some((pattern) => pattern.kind === "address" && pattern.address === host);
   const denied = deniedHosts.find((host) => !isNamed(host)) ?? deniedHosts[0];
   const target = probeUrl === null ? undefined : targetOf(probeUrl);
   const isAllowed = target && (allowed === null || allowed.some((pattern) => matchesHost(pattern, target)));
@@ -67,20 +74,27 @@ function targetOf(url: string): { host: string; port: number } | undefined {
 }
 
 /**
- * The one way out of one browser: open before its launch, closed after its end. Its rules are those of the launch until a lease
- * changes them. Shut, it lets nothing pass until rules are applied again.
+ * The one way out of one browser: open before its launch, closed after its end. Its rules are those of the
+ * launch until a lease changes them. Shut, it lets nothing pass until rules are applied again.
  */
 export class BrowserEgress {
   #present: Rules;
   #isShut = false;
   #closing: Promise<void> | undefined;
 
-  private constructor(readonly egress: Egress, private readonly base: Base) {
+  private constructor(
+    readonly egress: Egress,
+    private readonly base: Base,
+  ) {
     this.#present = base.rules;
   }
 
   /** Throws, with a text for people, where there can be none; then nothing of it is left. */
-  static async open(browser: BrowserId, template: LaunchTemplate, ports: BrowserEgressPorts): Promise<BrowserEgress> {
+  static async open(
+    browser: BrowserId,
+    template: LaunchTemplate,
+    ports: BrowserEgressPorts,
+  ): Promise<BrowserEgress> {
     const rules = await rulesOf(template, ports);
     const listener = await ports.openListener();
     const use: Use = { isBegun: false };
@@ -99,7 +113,10 @@ export class BrowserEgress {
     const { proxyUrl, namespace, userNamespace } = this.egress;
     const { allowedProbeUrl } = this.base.ports;
     const probes = probesOf(this.#present, this.#isShut ? null : allowedProbeUrl);
-    const places = { ...(namespace !== undefined && { namespace }), ...(userNamespace !== undefined && { userNamespace }) };
+    const places = {
+      ...(namespace !== undefined && { namespace }),
+      ...(userNamespace !== undefined && { userNamespace }),
+    };
     return { proxyUrl, attesting: { usage: () => this.egress.usage(), ...probes }, ...places };
   }
 
@@ -108,7 +125,10 @@ export class BrowserEgress {
     this.base.use.isBegun = true;
   }
 
-  /** The rules of the launch with what a lease has changed. Throws where a proxy cannot be opened; nothing has changed then. */
+  /**
+   * The rules of the launch with what a lease has changed. Throws where a proxy cannot be opened; nothing has
+   * changed then.
+   */
   rulesWith(change: NetworkChange): Promise<Rules> {
     return rulesOf(this.base.template, this.base.ports, change);
   }
@@ -138,7 +158,12 @@ export class BrowserEgress {
   /** Since it was opened. */
   used(): TrafficUsage {
     const { requests, denied, bytesSent, bytesReceived } = this.egress.usage();
-    return { requests, denied: Object.values(denied).reduce((sum, count) => sum + count, 0), bytesSent, bytesReceived };
+    return {
+      requests,
+      denied: Object.values(denied).reduce((sum, count) => sum + count, 0),
+      bytesSent,
+      bytesReceived,
+    };
   }
 
   /** Once; after it nothing passes. Never throws. */
@@ -149,7 +174,9 @@ export class BrowserEgress {
 
   async #close(): Promise<void> {
     const { log, meter } = this.base.ports;
-    await this.egress.close().catch((error: unknown) => log.error({ error: textOf(error) }, "egress did not close"));
+    await this.egress
+      .close()
+      .catch((error: unknown) => log.error({ error: textOf(error) }, "egress did not close"));
     meter.closed(this.egress.tier);
   }
 }

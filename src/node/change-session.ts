@@ -24,8 +24,11 @@ export class ChangeSession {
       const isReady = !network || (await this.ports.networkSync.prepare(slot, lease, network));
       if (!isReady) return failed("The browser's node could not put this network in force", "conflict");
       const before = slot.viewport;
-      if (viewport && !(await this.#resize(slot, viewport))) return failed("The browser could not take this viewport", "not_supported");
-      const attached = profile ? await this.ports.attachProfile.attach(slot, { id: profile.id, isSaved: profile.save }) : succeeded;
+      if (viewport && !(await this.#resize(slot, viewport)))
+        return failed("The browser could not take this viewport", "not_supported");
+      const attached = profile
+        ? await this.ports.attachProfile.attach(slot, { id: profile.id, isSaved: profile.save })
+        : succeeded;
       if (!attached.isDone && viewport) await this.#resizeBack(slot, before);
       return attached;
     });

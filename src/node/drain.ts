@@ -18,7 +18,9 @@ export interface DrainPorts {
   readonly log: Log;
 }
 
-/** How long idle browsers of a draining node stay in service while their replacements are warmed elsewhere. */
+/**
+ * How long idle browsers of a draining node stay in service while their replacements are warmed elsewhere.
+ */
 const handOverMs: Millis = 30_000;
 const lookEveryMs: Millis = 1000;
 const partitionsAtOnce = 32;
@@ -28,7 +30,10 @@ interface Time {
   readonly limitMs: Millis;
 }
 
-/** Empties a node: leases may end within the limit, replacements are warmed elsewhere first, then the rest is retired. */
+/**
+ * Empties a node: leases may end within the limit, replacements are warmed elsewhere first, then the rest is
+ * retired.
+ */
 export class Drain {
   /** Where the browsers of this node are marked, so that they are not lent. */
   readonly #marked = new Set<Partition>();
@@ -59,16 +64,28 @@ export class Drain {
   async #look({ spentMs, limitMs }: Time): Promise<boolean> {
     const own = await this.#own();
     await this.#mark(own, limitMs - spentMs);
-    const isAlone = (await this.ports.nodes.living()).every((facts) => facts.id === this.ports.node || facts.isDraining);
+    const isAlone = (await this.ports.nodes.living()).every(
+      (facts) => facts.id === this.ports.node || facts.isDraining,
+    );
     const isHandedOver = isAlone || spentMs >= handOverMs;
-    if (isHandedOver) await this.#clear("idle", "drained", partitionsWith(own, ({ state }) => state === "idle"));
+    if (isHandedOver)
+      await this.#clear(
+        "idle",
+        "drained",
+        partitionsWith(own, ({ state }) => state === "idle"),
+      );
     const left = [...own.values()].flat();
     return isHandedOver ? left.every(({ state }) => state !== "leased") : left.length === 0;
   }
 
-  /** Ends what is left on this node, records included; resolves when no process, directory or record of it is left. */
+  /**
+   * Ends what is left on this node, records included; resolves when no process, directory or record of it is
+   * left.
+   */
   async finish(why: "drained" | "stopped"): Promise<void> {
-    await this.#clear("all", why).catch((error: unknown) => this.ports.log.warn({ error: textOf(error) }, "records left to the reaper"));
+    await this.#clear("all", why).catch((error: unknown) =>
+      this.ports.log.warn({ error: textOf(error) }, "records left to the reaper"),
+    );
     await this.ports.slots.close();
     await this.#clear("lost", why);
   }
@@ -88,30 +105,50 @@ export class Drain {
   /** Again where a browser in service is not marked: a failover may have taken that back. */
   async #mark(own: Own, leftMs: Millis): Promise<void> {
     const { poolStore, node } = this.ports;
-    const losers = new Set(partitionsWith(own, isUnmarked).filter((partition) => partition !== onDemandPartition));
-    const unmarked = [...own.keys()].filter((partition) => !this.#marked.has(partition) || losers.has(partition));
+    const losers = new Set(
+      partitionsWith(own, isUnmarked).filter((partition) => partition !== onDemandPartition),
+    );
+    const unmarked = [...own.keys()].filter(
+      (partition) => !this.#marked.has(partition) || losers.has(partition),
+    );
     const failures = await forEachConcurrently(unmarked, partitionsAtOnce, async (partition) => {
-      await poolStore.recycle(partition, { maxLeases: null, drains: { node, ms: leftMs }, request: newRequestId() });
+      await poolStore.recycle(partition, {
+        maxLeases: null,
+        drains: { node, ms: leftMs },
+        request: newRequestId(),
+      });
       this.#marked.add(partition);
     });
     if (failures.length > 0) throw failures[0];
   }
 
-  async #clear(which: "idle" | "all" | "lost", why: RetireReason, only?: readonly Partition[]): Promise<void> {
+  async #clear(
+    which: "idle" | "all" | "lost",
+    why: RetireReason,
+    only?: readonly Partition[],
+  ): Promise<void> {
     const { poolStore, projects, node } = this.ports;
-    const failures = await forEachConcurrently(only ?? (await projects.partitions()), partitionsAtOnce, (partition) => poolStore.clearNode(partition, { node, why, which, request: newRequestId() }));
+    const failures = await forEachConcurrently(
+      only ?? (await projects.partitions()),
+      partitionsAtOnce,
+      (partition) => poolStore.clearNode(partition, { node, why, which, request: newRequestId() }),
+    );
     if (failures.length > 0) throw failures[0];
   }
 
   async #own(): Promise<Own> {
     const partitions = await this.ports.projects.partitions();
-    const reads = await Promise.all(partitions.map((partition) => this.ports.poolStore.browsersOf(partition, this.ports.node)));
+    const reads = await Promise.all(
+      partitions.map((partition) => this.ports.poolStore.browsersOf(partition, this.ports.node)),
+    );
     return new Map(partitions.map((partition, place) => [partition, reads[place]?.browsers ?? []]));
   }
 }
 
 type Own = ReadonlyMap<Partition, readonly Browser[]>;
 
-const partitionsWith = (own: Own, fits: (browser: Browser) => boolean): readonly Partition[] => [...own].flatMap(([partition, browsers]) => (browsers.some(fits) ? [partition] : []));
+const partitionsWith = (own: Own, fits: (browser: Browser) => boolean): readonly Partition[] =>
+  [...own].flatMap(([partition, browsers]) => (browsers.some(fits) ? [partition] : []));
 
-const isUnmarked = ({ state, worn }: Browser): boolean => state !== "launching" && state !== "retiring" && !worn;
+const isUnmarked = ({ state, worn }: Browser): boolean =>
+  state !== "launching" && state !== "retiring" && !worn;

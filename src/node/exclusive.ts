@@ -4,11 +4,14 @@ import { failed, type CommandResult } from "../gateway/relay/command-result.js";
 import type { Slot } from "./slot.js";
 
 /**
- * Does something to a browser for its holder: whoever cuts the lease waits until that has settled, so that nothing of it reaches the
- * next holder. `signal` aborts when the lease is cut or the browser ends. Undefined where the lease is over.
+ * Does something to a browser for its holder: whoever cuts the lease waits until that has settled, so that
+ * nothing of it reaches the next holder. `signal` aborts when the lease is cut or the browser ends. Undefined
+ * where the lease is over.
  */
 export async function runAsVisitor<Result>(
-  slot: Slot, lease: LeaseId, work: (signal: AbortSignal, visit: Visit) => Promise<Result>,
+  slot: Slot,
+  lease: LeaseId,
+  work: (signal: AbortSignal, visit: Visit) => Promise<Result>,
 ): Promise<Result | undefined> {
   const cut = new AbortController();
   const signal = AbortSignal.any([cut.signal, slot.ending]);
@@ -29,8 +32,15 @@ export async function runAsVisitor<Result>(
   }
 }
 
-/** Changes a browser as a whole: in the slot's turn, and as a request in flight, so that the lease does not expire. */
-export async function runExclusively(slot: Slot, lease: LeaseId, work: (signal: AbortSignal) => Promise<CommandResult>): Promise<CommandResult> {
+/**
+ * Changes a browser as a whole: in the slot's turn, and as a request in flight, so that the lease does not
+ * expire.
+ */
+export async function runExclusively(
+  slot: Slot,
+  lease: LeaseId,
+  work: (signal: AbortSignal) => Promise<CommandResult>,
+): Promise<CommandResult> {
   const outcome = await runAsVisitor(slot, lease, async (signal, visit) => {
     if (!visit.confirm()) return undefined;
     return await slot.inTurn(async () => {

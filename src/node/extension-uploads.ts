@@ -9,7 +9,14 @@ import { removeTree } from "../browser/directories.js";
 import { uploadDirectories } from "../browser/extensions/file-access.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { UploadedExtension } from "../pool/ports/messages.js";
-import { succeeded, failed, type CommandFailure, resultOfError, type CommandResult, CommandRefused } from "../gateway/relay/command-result.js";
+import {
+  succeeded,
+  failed,
+  type CommandFailure,
+  resultOfError,
+  type CommandResult,
+  CommandRefused,
+} from "../gateway/relay/command-result.js";
 import { closeReason, type Restarts } from "./restarts.js";
 import type { Slot } from "./slot.js";
 import { runExclusively } from "./exclusive.js";
@@ -57,7 +64,10 @@ export class ExtensionUploads {
       signal.throwIfAborted();
       await this.#activate(slot, unpacked);
     } catch (error) {
-      this.ports.log.info({ browser: slot.id, lease, error: textOf(error) }, "upload of extensions failed; the browser has none of them");
+      this.ports.log.info(
+        { browser: slot.id, lease, error: textOf(error) },
+        "upload of extensions failed; the browser has none of them",
+      );
       await removeAll(unpacked);
       return resultOfError(error);
     }
@@ -65,7 +75,11 @@ export class ExtensionUploads {
     return succeeded;
   }
 
-  async #unpack(slot: Slot, { name, digest }: UploadedExtension, signal: AbortSignal): Promise<ExtensionDirectory> {
+  async #unpack(
+    slot: Slot,
+    { name, digest }: UploadedExtension,
+    signal: AbortSignal,
+  ): Promise<ExtensionDirectory> {
     const archive = await this.ports.cache.take(digest);
     try {
       signal.throwIfAborted();
@@ -77,12 +91,15 @@ export class ExtensionUploads {
     }
   }
 
-  /** One that no other has had for as long as there are any: Chromium knows extensions by their directories. */
+  /**
+   * One that no other has had for as long as there are any: Chromium knows extensions by their directories.
+   */
   #nextDirectory(slot: Slot): string {
     const all = uploadDirectories(slot.chromium.directories);
     const taken = new Set(slot.chromium.extensions.map(({ path }) => path));
     const tried = this.#tried.get(slot) ?? 0;
-    const from = (first: number): number => all.findIndex((path, index) => index >= first && !taken.has(path));
+    const from = (first: number): number =>
+      all.findIndex((path, index) => index >= first && !taken.has(path));
     const at = from(tried) < 0 ? from(0) : from(tried);
     this.#tried.set(slot, at + 1);
     const path = all[at];
@@ -93,13 +110,19 @@ export class ExtensionUploads {
   /** Before anything is in force: whoever comes next is never given a browser of which that is not known. */
   async #note({ id }: Slot, lease: LeaseId): Promise<void> {
     const change = { set: {}, clear: [], touched: true, uploaded: true };
-    const { kind } = await this.ports.poolStore.touch(partitionOf(id), { browser: id, lease, change, request: newRequestId() });
+    const { kind } = await this.ports.poolStore.touch(partitionOf(id), {
+      browser: id,
+      lease,
+      change,
+      request: newRequestId(),
+    });
     if (kind !== "touched") throw new CommandRefused("browser_gone", "The lease is over");
   }
 
   async #activate(slot: Slot, unpacked: readonly ExtensionDirectory[]): Promise<void> {
     const loading = await this.#load(slot, unpacked);
-    if (loading.kind === "refused") throw new CommandRefused("bad_request", `${loading.name}: ${loading.message}`);
+    if (loading.kind === "refused")
+      throw new CommandRefused("bad_request", `${loading.name}: ${loading.message}`);
     if (loading.kind === "loaded") return;
     await this.ports.restarts.restart(slot, {
       why: closeReason(`the browser restarts: ${loading.why}`),
@@ -109,15 +132,14 @@ export class ExtensionUploads {
   }
 
   /**
-   * What a browser has that did not answer is not known: a restart puts that right. One that has ended is over, though the
-   * word of its end may come after that of its pipe. Its end does not wait for it.
+   * What a browser has that did not answer is not known: a restart puts that right. One that has ended is
+   * over, though the word of its end may come after that of its pipe. Its end does not wait for it.
    */
   async #load({ chromium, ending }: Slot, unpacked: readonly ExtensionDirectory[]): Promise<Loading> {
-    const loading = chromium.load(unpacked, this.ports.loadLimitMs)
-      .catch((error: unknown): Loading => {
-        if (error instanceof PipeClosed) throw new CommandRefused("browser_gone", "The browser has ended");
-        return { kind: "needs-restart", why: textOf(error) };
-      });
+    const loading = chromium.load(unpacked, this.ports.loadLimitMs).catch((error: unknown): Loading => {
+      if (error instanceof PipeClosed) throw new CommandRefused("browser_gone", "The browser has ended");
+      return { kind: "needs-restart", why: textOf(error) };
+    });
     return await unlessAborted(ending, loading);
   }
 }
@@ -134,19 +156,32 @@ function unlessAborted<Result>(signal: AbortSignal, work: Promise<Result>): Prom
 const has = ({ uploads }: Slot, { name, digest }: UploadedExtension): boolean =>
   uploads.some((upload) => upload.name === name && upload.digest === digest);
 
-function whyNot({ chromium, template }: Slot, items: readonly UploadedExtension[]): CommandFailure | undefined {
+function whyNot(
+  { chromium, template }: Slot,
+  items: readonly UploadedExtension[],
+): CommandFailure | undefined {
   if (template.engine !== "chromium") return failed(`${template.engine} has no extensions`, "not_supported");
   const total = chromium.extensions.length + items.length;
-  if (total > mostExtensions) return failed(`The browser would have ${total} extensions, and may have ${mostExtensions}`, "bad_request");
+  if (total > mostExtensions)
+    return failed(
+      `The browser would have ${total} extensions, and may have ${mostExtensions}`,
+      "bad_request",
+    );
   const names = [...chromium.extensions, ...items].map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  return twice === undefined ? undefined : failed(`${twice}: the browser has an extension of this name`, "bad_request");
+  return twice === undefined
+    ? undefined
+    : failed(`${twice}: the browser has an extension of this name`, "bad_request");
 }
 
-/** Its parent belongs to the browser, which may have put something else in its place, such as a link that we would write through. */
+/**
+ * Its parent belongs to the browser, which may have put something else in its place, such as a link that we
+ * would write through.
+ */
 async function checkOurs(path: string): Promise<void> {
   const found = await lstat(path);
-  if (!found.isDirectory() || found.uid !== process.getuid?.()) throw new Error("the browser has moved its directory of extensions");
+  if (!found.isDirectory() || found.uid !== process.getuid?.())
+    throw new Error("the browser has moved its directory of extensions");
 }
 
 const removeAll = async (directories: readonly ExtensionDirectory[]): Promise<void> =>

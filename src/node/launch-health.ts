@@ -14,7 +14,9 @@ export interface LaunchHealthPorts {
   changed(): void;
 }
 
-/** Whether launches of this node come to anything; whoever places browsers spares one whose launches do not. */
+/**
+ * Whether launches of this node come to anything; whoever places browsers spares one whose launches do not.
+ */
 export class LaunchHealth {
   #failures = 0;
   #error = "";
@@ -48,6 +50,8 @@ export class LaunchHealth {
 
   #tell(told: Promise<void>): void {
     this.ports.changed();
-    told.catch((error: unknown) => this.ports.log.warn({ error: textOf(error) }, "health of the node could not be told"));
+    told.catch((error: unknown) =>
+      this.ports.log.warn({ error: textOf(error) }, "health of the node could not be told"),
+    );
   }
 }

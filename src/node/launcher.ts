@@ -47,7 +47,10 @@ export class Launcher {
     this.#queue = new PQueue({ concurrency: ports.parallelLaunches });
   }
 
-  /** Opens the browser's door and starts it; where it throws, nothing of either is left, or is ended when it comes. */
+  /**
+   * Opens the browser's door and starts it; where it throws, nothing of either is left, or is ended when it
+   * comes.
+   */
   async first(id: BrowserId, first: FirstStart): Promise<{ chromium: Chromium; egress: BrowserEgress }> {
     const { clock, launchLimitMs: limitMs } = this.ports;
     const late = new AbortController();
@@ -56,12 +59,17 @@ export class Launcher {
       return await within(clock, { what: "the launch", limitMs }, launch);
     } catch (error) {
       late.abort(error);
-      void launch.then(({ chromium, egress }) => chromium.kill().finally(() => egress.close())).catch(() => {});
+      void launch
+        .then(({ chromium, egress }) => chromium.kill().finally(() => egress.close()))
+        .catch(() => {});
       throw error;
     }
   }
 
-  #first(id: BrowserId, { template, isForOne, signal }: FirstStart): Promise<{ chromium: Chromium; egress: BrowserEgress }> {
+  #first(
+    id: BrowserId,
+    { template, isForOne, signal }: FirstStart,
+  ): Promise<{ chromium: Chromium; egress: BrowserEgress }> {
     return this.#inTurn(0, async (onAnswer) => {
       signal.throwIfAborted();
       const egress = await this.ports.openBrowserEgress(id, template);
@@ -69,7 +77,12 @@ export class Launcher {
         signal.throwIfAborted();
         const furnish = this.ports.furnishing(template);
         const start = template.start_url === undefined ? {} : { startUrl: template.start_url };
-        const spec = { ...specOf(id, template, egress), ...start, ...(furnish && { furnish }), ...(isForOne && { isForOne }) };
+        const spec = {
+          ...specOf(id, template, egress),
+          ...start,
+          ...(furnish && { furnish }),
+          ...(isForOne && { isForOne }),
+        };
         return { chromium: await this.ports.launch(spec, { signal, onAnswer }), egress };
       } catch (error) {
         await egress.close();
@@ -79,34 +92,54 @@ export class Launcher {
   }
 
   /** Starts a browser of this node again, in what it has left and behind the same door. */
-  again({ id, template, egress, ending: signal }: Slot, adopt: KeptWorkspace, furnish: FillWorkspace): Promise<Chromium> {
+  again(
+    { id, template, egress, ending: signal }: Slot,
+    adopt: KeptWorkspace,
+    furnish: FillWorkspace,
+  ): Promise<Chromium> {
     return this.#inTurn(restartPriority, async (onAnswer) => {
       signal.throwIfAborted();
-      return await this.ports.launch({ ...specOf(id, template, egress), furnish }, { signal, onAnswer, adopt });
+      return await this.ports.launch(
+        { ...specOf(id, template, egress), furnish },
+        { signal, onAnswer, adopt },
+      );
     });
   }
 
   /**
-   * A launch holds its place in the queue until Chromium has answered: what follows waits more than it works. The queue is
-   * not given the signal: it would settle before the launch has cleared up after itself.
+   * A launch holds its place in the queue until Chromium has answered: what follows waits more than it works.
+   * The queue is not given the signal: it would settle before the launch has cleared up after itself.
    */
   #inTurn<Result>(priority: number, start: (onAnswer: () => void) => Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const turn = (): Promise<void> => new Promise((free) => {
-        // One that hangs keeps no other from its turn.
-        const cancel = this.ports.clock.after(this.ports.launchLimitMs, free);
-        start(free).then(resolve, reject).finally(() => {
-          cancel();
-          free();
+      const turn = (): Promise<void> =>
+        new Promise((free) => {
+          // One that hangs keeps no other from its turn.
+          const cancel = this.ports.clock.after(this.ports.launchLimitMs, free);
+          start(free)
+            .then(resolve, reject)
+            .finally(() => {
+              cancel();
+              free();
+            });
         });
-      });
       this.#queue.add(turn, { priority }).catch(reject);
     });
   }
 }
 
-const specOf = (browser: BrowserId, template: LaunchTemplate, { spec: egress }: BrowserEgress): LaunchSpec => ({
-  browser, egress, engine: template.engine, headless: template.headless, stealth: template.stealth, kioskMode: template.kiosk_mode,
-  viewport: { width: template.viewport.width, height: template.viewport.height }, memoryBytes: memoryBytes(template.memory),
+const specOf = (
+  browser: BrowserId,
+  template: LaunchTemplate,
+  { spec: egress }: BrowserEgress,
+): LaunchSpec => ({
+  browser,
+  egress,
+  engine: template.engine,
+  headless: template.headless,
+  stealth: template.stealth,
+  kioskMode: template.kiosk_mode,
+  viewport: { width: template.viewport.width, height: template.viewport.height },
+  memoryBytes: memoryBytes(template.memory),
   ...(template.browser_policy && { policy: template.browser_policy }),
 });

@@ -29,7 +29,9 @@ export interface LeaseCommandPorts {
   answer(message: Asked, outcome: CommandResult): Promise<void>;
 }
 
-/** What a node does for a lease between its grant and its end: start page, questions, the fence, the reset. */
+/**
+ * What a node does for a lease between its grant and its end: start page, questions, the fence, the reset.
+ */
 export class LeaseCommands {
   readonly #outcomes = new LRUCache<RequestId, Promise<CommandResult>>({ max: 1000 });
 
@@ -39,7 +41,11 @@ export class LeaseCommands {
   hear(message: NodeMessage): void {
     const slot = this.ports.slots.find(message.browser);
     if (!slot) return;
-    const onFault = (error: unknown): void => this.ports.log.warn({ browser: slot.id, kind: message.kind, error: textOf(error) }, "message not carried out");
+    const onFault = (error: unknown): void =>
+      this.ports.log.warn(
+        { browser: slot.id, kind: message.kind, error: textOf(error) },
+        "message not carried out",
+      );
     void this.#act(slot, message).catch(onFault);
   }
 
@@ -59,9 +65,12 @@ export class LeaseCommands {
       case "cut":
         this.ports.handover.leave(slot, message.lease);
         return await slot.activity.cutLease(message.lease, message.why);
-      case "start": return await this.#start(slot, message);
-      case "ask": return await this.ports.answer(message, await this.#outcomeOf(slot, message));
-      case "fence": return await this.#fence(slot, message);
+      case "start":
+        return await this.#start(slot, message);
+      case "ask":
+        return await this.ports.answer(message, await this.#outcomeOf(slot, message));
+      case "fence":
+        return await this.#fence(slot, message);
     }
   }
 
@@ -69,13 +78,19 @@ export class LeaseCommands {
     if (await this.ports.handover.begin(slot, lease)) await this.start(slot, lease, url);
   }
 
-  /** The acquire's start page, once per lease that has begun; dropped where the lease has ended or a client is there already. */
+  /**
+   * The acquire's start page, once per lease that has begun; dropped where the lease has ended or a client is
+   * there already.
+   */
   start(slot: Slot, lease: LeaseId, url: string): Promise<void> {
     if (slot.started?.lease === lease) return slot.started.dispatched;
     if (slot.activity.isOver(lease) || slot.activity.registrations > 0) return Promise.resolve();
-    const dispatched = runAsVisitor(slot, lease, (signal) => navigate(slot, url, signal)).then(() => {}, (error: unknown) => {
-      this.ports.log.debug({ browser: slot.id, error: textOf(error) }, "start page not dispatched");
-    });
+    const dispatched = runAsVisitor(slot, lease, (signal) => navigate(slot, url, signal)).then(
+      () => {},
+      (error: unknown) => {
+        this.ports.log.debug({ browser: slot.id, error: textOf(error) }, "start page not dispatched");
+      },
+    );
     slot.started = { lease, dispatched };
     return dispatched;
   }
@@ -95,20 +110,38 @@ export class LeaseCommands {
     // Where it cannot be known whether the change is in force, no answer is one: the caller is told so.
     if (what.kind === "network") return (await this.#changeNetwork(slot, lease, what)) ? succeeded : failed();
     return await this.#carryOut(slot, lease, what).catch((error: unknown) => {
-      this.ports.log.info({ browser: slot.id, what: what.kind, error: textOf(error) }, "question refused by the browser");
+      this.ports.log.info(
+        { browser: slot.id, what: what.kind, error: textOf(error) },
+        "question refused by the browser",
+      );
       return failed();
     });
   }
 
-  #changeNetwork(slot: Slot, lease: LeaseId, { revision, change }: Extract<NodeRequest, { kind: "network" }>): Promise<boolean> {
-    return this.ports.networkSync.sync(slot, revision, change && { lease, change, isWanted: () => !slot.activity.isOver(lease) });
+  #changeNetwork(
+    slot: Slot,
+    lease: LeaseId,
+    { revision, change }: Extract<NodeRequest, { kind: "network" }>,
+  ): Promise<boolean> {
+    return this.ports.networkSync.sync(
+      slot,
+      revision,
+      change && { lease, change, isWanted: () => !slot.activity.isOver(lease) },
+    );
   }
 
-  async #carryOut(slot: Slot, lease: LeaseId, what: Exclude<NodeRequest, { kind: "network" }>): Promise<CommandResult> {
+  async #carryOut(
+    slot: Slot,
+    lease: LeaseId,
+    what: Exclude<NodeRequest, { kind: "network" }>,
+  ): Promise<CommandResult> {
     switch (what.kind) {
-      case "extensions": return await this.ports.uploads.add(slot, lease, what.items);
-      case "navigate": return await this.#navigate(slot, lease, what.url);
-      case "change": return await this.ports.changeSession.change(slot, lease, what);
+      case "extensions":
+        return await this.ports.uploads.add(slot, lease, what.items);
+      case "navigate":
+        return await this.#navigate(slot, lease, what.url);
+      case "change":
+        return await this.ports.changeSession.change(slot, lease, what);
     }
   }
 
@@ -123,7 +156,10 @@ export class LeaseCommands {
   }
 
   /** Cuts the lease and restores the pool's baseline; without a reset the browser is then free. */
-  async #fence(slot: Slot, { lease, claim, mode }: { lease: LeaseId; claim: ClaimId; mode: "none" | "state" }): Promise<void> {
+  async #fence(
+    slot: Slot,
+    { lease, claim, mode }: { lease: LeaseId; claim: ClaimId; mode: "none" | "state" },
+  ): Promise<void> {
     if (mode === "state") this.ports.handover.leave(slot, lease);
     const isFenced = await this.#cut(slot, lease);
     if (isFenced && mode === "none") await this.ports.reports.freed(slot.id, claim);
@@ -144,7 +180,10 @@ export class LeaseCommands {
     }
   }
 
-  /** A reset job: fence, clear, compare with the fingerprint of the launch; any difference retires the browser. */
+  /**
+   * A reset job: fence, clear, compare with the fingerprint of the launch; any difference retires the
+   * browser.
+   */
   async reset({ browser: id, claim }: Pick<Job, "browser" | "claim">): Promise<void> {
     const slot = this.ports.slots.find(id);
     const record = (await this.ports.poolStore.findBrowser(id))?.browser;
@@ -155,7 +194,8 @@ export class LeaseCommands {
     }
     try {
       const { differences } = await slot.chromium.reset(this.ports.resetLimitMs);
-      if (differences.length > 0) return await this.ports.slots.retireNow(slot, "not_clean", differences.join("; "));
+      if (differences.length > 0)
+        return await this.ports.slots.retireNow(slot, "not_clean", differences.join("; "));
     } catch (error) {
       return await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
     }

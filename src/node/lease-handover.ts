@@ -17,16 +17,20 @@ export interface LeaseHandoverPorts {
 }
 
 /**
- * From one lease of a browser to the next. As a rule the fence has cut the earlier one before. But a failover may take from Redis
- * what it has acknowledged, and then it lends a browser that somebody uses. So before a lease begins here, every other lease that
- * this node knows is cut, by the record's word, and what it has left is restored or retired, as its release would have.
+ * From one lease of a browser to the next. As a rule the fence has cut the earlier one before. But a failover
+ * may take from Redis what it has acknowledged, and then it lends a browser that somebody uses. So before a
+ * lease begins here, every other lease that this node knows is cut, by the record's word, and what it has
+ * left is restored or retired, as its release would have.
  */
 export class LeaseHandover {
   readonly #underWay = new WeakMap<Slot, Promise<unknown>>();
 
   constructor(private readonly ports: LeaseHandoverPorts) {}
 
-  /** The lease begins, and is the only one. False where it is over, or the browser is. Throws where Redis has to be asked and cannot. */
+  /**
+   * The lease begins, and is the only one. False where it is over, or the browser is. Throws where Redis has
+   * to be asked and cannot.
+   */
   async begin(slot: Slot, lease: LeaseId, agoMs: Millis = 0): Promise<boolean> {
     const isSole = await this.#isSole(slot, lease, (record) => record?.lease?.id === lease);
     if (isSole) slot.activity.begin(lease, agoMs);
@@ -39,15 +43,19 @@ export class LeaseHandover {
   }
 
   /**
-   * A lease is about to be cut, and what it has done to the browser is to be undone, or ended with it. Noted until then: where Redis
-   * forgets the lease together with its end, nobody else gets the browser as it is.
+   * A lease is about to be cut, and what it has done to the browser is to be undone, or ended with it. Noted
+   * until then: where Redis forgets the lease together with its end, nobody else gets the browser as it is.
    */
   leave(slot: Slot, lease: LeaseId): void {
     const isKnown = slot.activity.rivalsOf(undefined).includes(lease);
     if (isKnown && hasUsed(slot, lease)) slot.unknownLease ??= lease;
   }
 
-  async #isSole(slot: Slot, lease: LeaseId | undefined, isMeant: (record: Browser | undefined) => boolean): Promise<boolean> {
+  async #isSole(
+    slot: Slot,
+    lease: LeaseId | undefined,
+    isMeant: (record: Browser | undefined) => boolean,
+  ): Promise<boolean> {
     if (isClear(slot, lease) && !this.#underWay.has(slot)) return true;
     const earlier = this.#underWay.get(slot) ?? Promise.resolve();
     const turn = earlier.then(() => this.#become(slot, lease, isMeant));
@@ -57,8 +65,15 @@ export class LeaseHandover {
     return await turn;
   }
 
-  /** Read again: of the record that somebody has read and of what this node has heard, either may be the newer. */
-  async #become(slot: Slot, lease: LeaseId | undefined, isMeant: (record: Browser | undefined) => boolean): Promise<boolean> {
+  /**
+   * Read again: of the record that somebody has read and of what this node has heard, either may be the
+   * newer.
+   */
+  async #become(
+    slot: Slot,
+    lease: LeaseId | undefined,
+    isMeant: (record: Browser | undefined) => boolean,
+  ): Promise<boolean> {
     if (isClear(slot, lease)) return true;
     if (!isMeant((await this.ports.poolStore.findBrowser(slot.id))?.browser)) return false;
     try {
@@ -70,11 +85,15 @@ export class LeaseHandover {
     return slot.unknownLease === undefined || (await this.#settle(slot, slot.unknownLease));
   }
 
-  /** What one of them has done to the browser is noted on the slot until it is settled: nobody gets it before, whatever fails. */
+  /**
+   * What one of them has done to the browser is noted on the slot until it is settled: nobody gets it before,
+   * whatever fails.
+   */
   async #cut(slot: Slot, lease: LeaseId | undefined): Promise<void> {
     const rivals = slot.activity.rivalsOf(lease);
     slot.unknownLease ??= rivals.find((rival) => hasUsed(slot, rival));
-    for (const rival of rivals) this.ports.log.warn({ browser: slot.id, lease: rival }, "lease cut that its record does not name");
+    for (const rival of rivals)
+      this.ports.log.warn({ browser: slot.id, lease: rival }, "lease cut that its record does not name");
     await Promise.all(rivals.map((rival) => slot.activity.cutLease(rival, "superseded")));
   }
 
@@ -103,7 +122,8 @@ export class LeaseHandover {
   }
 }
 
-const isClear = (slot: Slot, lease: LeaseId | undefined): boolean => slot.unknownLease === undefined && slot.activity.rivalsOf(lease).length === 0;
+const isClear = (slot: Slot, lease: LeaseId | undefined): boolean =>
+  slot.unknownLease === undefined && slot.activity.rivalsOf(lease).length === 0;
 
 /** A lease that nobody came under has changed nothing. */
 function hasUsed({ activity, started, viewport, network }: Slot, lease: LeaseId): boolean {

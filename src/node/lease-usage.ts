@@ -3,13 +3,15 @@ import type { TrafficUsage } from "../pool/browser.js";
 import type { LeaseUsage } from "../pool/ports/node-reports.js";
 
 const minus = (now: TrafficUsage, before: TrafficUsage): TrafficUsage => ({
-  requests: now.requests - before.requests, denied: now.denied - before.denied,
-  bytesSent: now.bytesSent - before.bytesSent, bytesReceived: now.bytesReceived - before.bytesReceived,
+  requests: now.requests - before.requests,
+  denied: now.denied - before.denied,
+  bytesSent: now.bytesSent - before.bytesSent,
+  bytesReceived: now.bytesReceived - before.bytesReceived,
 });
 
 /**
- * What the present lease of a browser has used, or the last one. Counted from when this node first hears of the lease: what the
- * browser did between two leases is no holder's.
+ * What the present lease of a browser has used, or the last one. Counted from when this node first hears of
+ * the lease: what the browser did between two leases is no holder's.
  */
 export class LeaseUsageCount {
   #lease: LeaseId | undefined;
@@ -17,7 +19,10 @@ export class LeaseUsageCount {
   #told = "";
 
   /** With `fromNow`, for a session on demand, its first lease counts from the beginning. */
-  constructor(private readonly count: () => TrafficUsage, private readonly fromNow: boolean) {
+  constructor(
+    private readonly count: () => TrafficUsage,
+    private readonly fromNow: boolean,
+  ) {
     this.#before = count();
   }
 

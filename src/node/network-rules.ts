@@ -12,22 +12,39 @@ export interface RuleSources {
   readonly privateHosts: readonly string[];
   /** What a network of its own may open at most, whenever it was stored. */
   readonly privateHostsCeiling: readonly HostPattern[];
-  /** A proxy of the registry, with its secrets; undefined where it is gone. Throws, with a text for people, where it cannot be opened. */
+  /**
+   * A proxy of the registry, with its secrets; undefined where it is gone. Throws, with a text for people,
+   * where it cannot be opened.
+   */
   openUpstream(id: ProxyId): Promise<Upstream | undefined>;
 }
 
-/** The rules of a browser: those of its launch, with what its lease has changed. Throws where a proxy cannot be opened, or more is asked for than the operator lets be opened. */
-export async function rulesOf(template: LaunchTemplate, sources: RuleSources, change?: NetworkChange): Promise<Rules> {
+/**
+ * The rules of a browser: those of its launch, with what its lease has changed. Throws where a proxy cannot
+ * be opened, or more is asked for than the operator lets be opened.
+ */
+export async function rulesOf(
+  template: LaunchTemplate,
+  sources: RuleSources,
+  change?: NetworkChange,
+): Promise<Rules> {
   const lease = change && { network: change };
   const allowed = allowedHostsOf(template, lease);
   // The modes `direct` and `default` are one here: there is no default proxy, in stealth neither.
   const { proxy_id: chosen } = proxyOf(template, lease);
-  const { proxy_routes: routes = [], private_hosts: privates = sources.privateHosts } = template.network ?? {};
+  const { proxy_routes: routes = [], private_hosts: privates = sources.privateHosts } =
+    template.network ?? {};
   const outside = outsideCeiling(template.network?.private_hosts ?? [], sources.privateHostsCeiling);
-  if (outside.length > 0) throw new Error(`network.private_hosts: ${outside.join(", ")} is outside egress.private_hosts_ceiling`);
+  if (outside.length > 0)
+    throw new Error(`network.private_hosts: ${outside.join(", ")} is outside egress.private_hosts_ceiling`);
   const [upstream, onRoutes] = await Promise.all([
     chosen === undefined ? undefined : openUpstream(sources, chosen),
-    Promise.all(routes.map(async ({ hosts, proxy }) => ({ hosts: patternsOf(hosts), upstream: await openUpstream(sources, proxy.id) }))),
+    Promise.all(
+      routes.map(async ({ hosts, proxy }) => ({
+        hosts: patternsOf(hosts),
+        upstream: await openUpstream(sources, proxy.id),
+      })),
+    ),
   ]);
   return {
     allowed: allowed && patternsOf(allowed),
@@ -37,7 +54,10 @@ export async function rulesOf(template: LaunchTemplate, sources: RuleSources, ch
   };
 }
 
-/** Proxies are named by id from the moment a configuration is stored. One that is gone is no reason to go out another way. */
+/**
+ * Proxies are named by id from the moment a configuration is stored. One that is gone is no reason to go out
+ * another way.
+ */
 async function openUpstream(sources: RuleSources, text: string | undefined): Promise<Upstream> {
   const id = findProxyId(text ?? "");
   const upstream = id && (await sources.openUpstream(id));

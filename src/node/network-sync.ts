@@ -17,10 +17,13 @@ export interface NetworkSyncPorts {
 }
 
 const settingsOf = ({ allowedHosts, proxy }: NetworkSettings): NetworkSettings => ({
-  ...(allowedHosts !== undefined && { allowedHosts }), ...(proxy !== undefined && { proxy }),
+  ...(allowedHosts !== undefined && { allowedHosts }),
+  ...(proxy !== undefined && { proxy }),
 });
 
-/** A change that is known and takes longer than this to put in force closes the browser's way out until it is. */
+/**
+ * A change that is known and takes longer than this to put in force closes the browser's way out until it is.
+ */
 const shutAfterMs: Millis = 1000;
 /** Where whoever asks says what is asked for, the record is read for so long. */
 const readLimitMs: Millis = 1500;
@@ -50,7 +53,9 @@ interface Closing {
   arm(): void;
 }
 
-/** Brings what browsers may reach in line with what their records say; one step at a time for each browser. */
+/**
+ * Brings what browsers may reach in line with what their records say; one step at a time for each browser.
+ */
 export class NetworkSync {
   readonly #last = new WeakMap<Slot, Promise<unknown>>();
   /** Rules of a change that the record does not ask for yet. */
@@ -61,9 +66,10 @@ export class NetworkSync {
   constructor(private readonly ports: NetworkSyncPorts) {}
 
   /**
-   * Puts in force what the record says of the lease's network, asked for or in force already. Resolves with whether the change
-   * `revision`, or a later one, is. Where Redis cannot be asked it puts in force what it was told, or throws. A browser with a change
-   * that is known and not in force is closed; one of which nothing is known goes on.
+   * Puts in force what the record says of the lease's network, asked for or in force already. Resolves with
+   * whether the change `revision`, or a later one, is. Where Redis cannot be asked it puts in force what it
+   * was told, or throws. A browser with a change that is known and not in force is closed; one of which
+   * nothing is known goes on.
    */
   sync(slot: Slot, revision = 0, unread?: PendingChange): Promise<boolean> {
     return this.#inTurn(slot, async () => {
@@ -89,8 +95,8 @@ export class NetworkSync {
   }
 
   /**
-   * Makes ready what the record will ask for next, so that it cannot be refused then. False where it cannot be, or the lease is over; nothing
-   * has changed either way.
+   * Makes ready what the record will ask for next, so that it cannot be refused then. False where it cannot
+   * be, or the lease is over; nothing has changed either way.
    */
   async prepare(slot: Slot, lease: LeaseId, asked: NetworkSettings): Promise<boolean> {
     const record = (await this.ports.poolStore.findBrowser(slot.id))?.browser.lease;
@@ -108,7 +114,9 @@ export class NetworkSync {
   async #rulesFor(slot: Slot, wanted: NetworkChange): Promise<Rules> {
     const prepared = this.#prepared.get(slot);
     this.#prepared.delete(slot);
-    return prepared && isDeepStrictEqual(prepared.asked, settingsOf(wanted)) ? prepared.rules : await slot.egress.rulesWith(wanted);
+    return prepared && isDeepStrictEqual(prepared.asked, settingsOf(wanted))
+      ? prepared.rules
+      : await slot.egress.rulesWith(wanted);
   }
 
   /** The launch's own rules again where a lease that is over had others; those of a holder stay. */
@@ -136,7 +144,8 @@ export class NetworkSync {
       const isChanged = await this.#change(slot, lease, { networkWanted, asked, closing });
       return isChanged && networkWanted.revision >= revision;
     }
-    if (lease && isOld) await this.#put({ slot, lease: lease.id }, network, await slot.egress.rulesWith(network));
+    if (lease && isOld)
+      await this.#put({ slot, lease: lease.id }, network, await slot.egress.rulesWith(network));
     else if (lease && !network) await this.#restore(slot);
     await slot.egress.reopen();
     return (network?.revision ?? 0) >= revision;
@@ -144,9 +153,15 @@ export class NetworkSync {
 
   /** Undefined where the record cannot be read, and is not needed. */
   async #read(slot: Slot, { unread }: Asked): Promise<{ readonly lease: Lease | undefined } | undefined> {
-    const reading = this.ports.poolStore.findBrowser(slot.id).then((found) => ({ lease: found?.browser.lease }));
+    const reading = this.ports.poolStore
+      .findBrowser(slot.id)
+      .then((found) => ({ lease: found?.browser.lease }));
     if (!unread) return await reading;
-    return await within(this.ports.clock, { what: "reading the record", limitMs: readLimitMs }, reading).catch(() => undefined);
+    return await within(
+      this.ports.clock,
+      { what: "reading the record", limitMs: readLimitMs },
+      reading,
+    ).catch(() => undefined);
   }
 
   /** The record is brought in line by whoever asked, and by the next look. */
@@ -155,7 +170,8 @@ export class NetworkSync {
     const { lease, change } = unread;
     const known = slot.network?.lease === lease ? slot.network : undefined;
     // A later one, or one that a failover took from Redis, whose numbers begin anew: only the record tells.
-    if (known && known.revision > revision) throw new Error("another change is in force, and the record cannot be read");
+    if (known && known.revision > revision)
+      throw new Error("another change is in force, and the record cannot be read");
     if (known?.revision === revision && isDeepStrictEqual(known.settings, settingsOf(change))) return true;
     const rules = await slot.egress.rulesWith(change);
     if (!unread.isWanted()) return false;
@@ -166,7 +182,11 @@ export class NetworkSync {
   }
 
   /** In force first, then in the record: the record never tells of rules that do not hold. */
-  async #change(slot: Slot, { id: lease }: Lease, { networkWanted: wanted, asked, closing }: Changing): Promise<boolean> {
+  async #change(
+    slot: Slot,
+    { id: lease }: Lease,
+    { networkWanted: wanted, asked, closing }: Changing,
+  ): Promise<boolean> {
     const { log } = this.ports;
     const { revision } = wanted;
     const rules = await this.#rulesFor(slot, wanted).catch((error: unknown) => {
@@ -175,10 +195,18 @@ export class NetworkSync {
     });
     if (rules) await this.#put({ slot, lease }, wanted, rules);
     else await slot.egress.reopen();
-    const noted = await this.#tell(slot, { browser: slot.id, lease, revision, outcome: rules ? "applied" : "refused" });
+    const noted = await this.#tell(slot, {
+      browser: slot.id,
+      lease,
+      revision,
+      outcome: rules ? "applied" : "refused",
+    });
     if (rules) log.info({ browser: slot.id, lease, revision }, "network changed");
-    // Another has taken the place of what could not be put in force, or the lease is over: the record says which.
-    return rules !== undefined || (noted === "stale" && (await this.#sync(slot, { ...asked, revision }, closing)));
+    // Another has taken the place of what could not be put in force, or the lease is over: the record says
+    // which.
+    return (
+      rules !== undefined || (noted === "stale" && (await this.#sync(slot, { ...asked, revision }, closing)))
+    );
   }
 
   /** What is in force holds, whether the record can be told now or later. */
@@ -188,19 +216,29 @@ export class NetworkSync {
     } catch (error) {
       if (said.outcome === "refused") throw error;
       this.#behind.add(slot);
-      this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "network change in force and not told yet");
+      this.ports.log.warn(
+        { browser: slot.id, error: textOf(error) },
+        "network change in force and not told yet",
+      );
       return "applied";
     }
   }
 
-  async #put({ slot, lease }: { slot: Slot; lease: LeaseId }, change: NetworkChange, rules: Rules): Promise<void> {
+  async #put(
+    { slot, lease }: { slot: Slot; lease: LeaseId },
+    change: NetworkChange,
+    rules: Rules,
+  ): Promise<void> {
     await slot.egress.apply(rules);
     slot.network = { lease, revision: change.revision, settings: settingsOf(change) };
   }
 
   #inTurn<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {
     const turn = (this.#last.get(slot) ?? Promise.resolve()).then(work, work);
-    this.#last.set(slot, turn.catch(() => {}));
+    this.#last.set(
+      slot,
+      turn.catch(() => {}),
+    );
     return turn;
   }
 }

@@ -17,13 +17,18 @@ export interface NodeNamePorts {
 /** Two daemons of one name would end each other's browsers: said to the user as it is, without a stack. */
 export class NodeNameTaken extends Error {
   constructor({ id, host, port }: NodeFacts) {
-    super(`the node id ${id} is in use by the daemon at ${host}:${port}: stop that daemon, or give this one another id (node.id)`);
+    super(
+      `the node id ${id} is in use by the daemon at ${host}:${port}: stop that daemon, or give this one another id (node.id)`,
+    );
     this.name = "NameTaken";
     this.stack = this.message;
   }
 }
 
-/** Beats until the beat counts: that another of this name has died is known only after a while. Throws where it lives and does not stop. */
+/**
+ * Beats until the beat counts: that another of this name has died is known only after a while. Throws where
+ * it lives and does not stop.
+ */
 export async function claimNodeName(ports: NodeNamePorts): Promise<void> {
   const startedAt = ports.clock.monotonic();
   for (let beaten = await ports.beat(); beaten.kind !== "beaten"; beaten = await ports.beat()) {
@@ -33,8 +38,15 @@ export async function claimNodeName(ports: NodeNamePorts): Promise<void> {
   }
 }
 
-async function waitFor({ clock, log, stopping, beatPeriodMs, lostAfterMs }: NodeNamePorts, other: NodeFacts, waitedMs: Millis): Promise<void> {
-  log.warn({ node: other.id, at: `${other.host}:${other.port}`, waitedMs: Math.round(waitedMs) }, "node waits for another of its id to be gone");
+async function waitFor(
+  { clock, log, stopping, beatPeriodMs, lostAfterMs }: NodeNamePorts,
+  other: NodeFacts,
+  waitedMs: Millis,
+): Promise<void> {
+  log.warn(
+    { node: other.id, at: `${other.host}:${other.port}`, waitedMs: Math.round(waitedMs) },
+    "node waits for another of its id to be gone",
+  );
   if (!other.isDraining && waitedMs > lostAfterMs + 2 * beatPeriodMs) throw new NodeNameTaken(other);
   await pause(clock, beatPeriodMs, stopping);
 }

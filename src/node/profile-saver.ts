@@ -8,7 +8,10 @@ import type { RetireReason } from "../pool/browser.js";
 import type { ProfileArchives } from "../registry/profiles/profile.js";
 import type { Slot } from "./slot.js";
 
-/** `missing`: the profile was deleted; `broken`: Chromium did not come to its own end, so its state may be half written. */
+/**
+ * `missing`: the profile was deleted; `broken`: Chromium did not come to its own end, so its state may be
+ * half written.
+ */
 export type SaveOutcome = "saved" | "missing" | "broken" | "failed";
 
 export interface ProfileSaverPorts {
@@ -35,9 +38,18 @@ const leaveLimitMs: Millis = 10_000;
 
 /** Ends that leave a state which nobody decided to keep. */
 const disorderly: ReadonlySet<RetireReason> = new Set([
-  "crashed", "unhealthy", "launch_failed", "reset_failed", "not_clean", "node_lost", "memory_exceeded", "storage_exceeded", "missing",
+  "crashed",
+  "unhealthy",
+  "launch_failed",
+  "reset_failed",
+  "not_clean",
+  "node_lost",
+  "memory_exceeded",
+  "storage_exceeded",
+  "missing",
 ]);
-export const isOrderly = (why: RetireReason | undefined): boolean => why !== undefined && !disorderly.has(why);
+export const isOrderly = (why: RetireReason | undefined): boolean =>
+  why !== undefined && !disorderly.has(why);
 
 /** Ends browsers whose state is to be kept, and keeps it. */
 export class ProfileSaver {
@@ -56,17 +68,25 @@ export class ProfileSaver {
     return clock.after(hurriedMs, () => this.#late.abort(new Error("the node stops")));
   }
 
-  /** Ends the browser and makes its state the profile's; where that fails the profile is as it was. Rejects only where something of the browser is left. */
+  /**
+   * Ends the browser and makes its state the profile's; where that fails the profile is as it was. Rejects
+   * only where something of the browser is left.
+   */
   async save(slot: Slot, profile: ProfileId): Promise<void> {
     const { clock, log, meter } = this.ports;
     const startedAt = clock.monotonic();
     const late = new AbortController();
-    const cancel = clock.after(this.ports.limitMs, () => late.abort(new Error(`it took longer than ${this.ports.limitMs} ms`)));
+    const cancel = clock.after(this.ports.limitMs, () =>
+      late.abort(new Error(`it took longer than ${this.ports.limitMs} ms`)),
+    );
     const signal = AbortSignal.any([late.signal, this.#late.signal, this.ports.hurry]);
     try {
       const outcome = await this.#keep(slot, profile, signal);
       meter.profileSaved(outcome);
-      log.info({ browser: slot.id, profile, outcome, tookMs: Math.round(clock.monotonic() - startedAt) }, "profile save ended");
+      log.info(
+        { browser: slot.id, profile, outcome, tookMs: Math.round(clock.monotonic() - startedAt) },
+        "profile save ended",
+      );
     } catch (error) {
       meter.profileSaved("failed");
       log.warn({ browser: slot.id, profile, error: textOf(error) }, "profile not saved; it is as it was");
@@ -100,7 +120,10 @@ export class ProfileSaver {
 
   async #tell(profile: ProfileId): Promise<void> {
     await this.ports.saved(profile).catch((error: unknown) => {
-      this.ports.log.warn({ profile, error: textOf(error) }, "browsers of the profile's last state were not replaced");
+      this.ports.log.warn(
+        { profile, error: textOf(error) },
+        "browsers of the profile's last state were not replaced",
+      );
     });
   }
 

@@ -28,12 +28,16 @@ export interface ReconcilerPorts {
   readonly probeLimitMs: Millis;
 }
 
-/** Where this node has no browser there is seldom a record of one: so many such partitions are looked at each time, until all were. */
+/**
+ * Where this node has no browser there is seldom a record of one: so many such partitions are looked at each
+ * time, until all were.
+ */
 const othersPerLook = 32;
 
 /**
- * Holds the browsers of this node and the records that name it against each other, both ways: a failover may take from Redis what it has
- * acknowledged. Ends inactive leases, probes idle browsers, ends browsers that no record knows, and records without a browser.
+ * Holds the browsers of this node and the records that name it against each other, both ways: a failover may
+ * take from Redis what it has acknowledged. Ends inactive leases, probes idle browsers, ends browsers that no
+ * record knows, and records without a browser.
  */
 export class Reconciler {
   readonly #lastProbe = new WeakMap<Slot, Millis>();
@@ -53,12 +57,17 @@ export class Reconciler {
   /** Never throws. Whoever asks while a look is under way joins it. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
-      .catch((error: unknown) => this.ports.log.warn({ error: textOf(error) }, "browsers could not be looked after"))
+      .catch((error: unknown) =>
+        this.ports.log.warn({ error: textOf(error) }, "browsers could not be looked after"),
+      )
       .finally(() => (this.#looking = undefined));
     return this.#looking;
   }
 
-  /** A client has come for a browser that is not here: where its record says that it is, the record is wrong. Never throws. */
+  /**
+   * A client has come for a browser that is not here: where its record says that it is, the record is wrong.
+   * Never throws.
+   */
   async lookFor(id: BrowserId): Promise<void> {
     const { poolStore, slots, node, log } = this.ports;
     try {
@@ -84,15 +93,22 @@ export class Reconciler {
     // Before the records are read: of a browser that comes meanwhile nothing is said.
     const byPartition = groupBy(slots.all(), (slot) => partitionOf(slot.id));
     const partitions = [...byPartition.keys(), ...(await this.#othersWith(new Set(byPartition.keys())))];
-    await Promise.all(partitions.map((partition) => this.#keepPartition(partition, byPartition.get(partition) ?? [])));
+    await Promise.all(
+      partitions.map((partition) => this.#keepPartition(partition, byPartition.get(partition) ?? [])),
+    );
   }
 
-  /** Further partitions in which this node may have a record: with many pools only some are asked at a time. */
+  /**
+   * Further partitions in which this node may have a record: with many pools only some are asked at a time.
+   */
   async #othersWith(known: ReadonlySet<Partition>): Promise<readonly Partition[]> {
     const { poolStore, projects, node } = this.ports;
     if (this.#others.length === 0) this.#others = [...(await projects.partitions())];
     const next = this.#others.splice(0, othersPerLook);
-    return await poolStore.partitionsOf(node, next.filter((partition) => !known.has(partition)));
+    return await poolStore.partitionsOf(
+      node,
+      next.filter((partition) => !known.has(partition)),
+    );
   }
 
   async #keepPartition(partition: Partition, slots: readonly Slot[]): Promise<void> {
@@ -122,8 +138,8 @@ export class Reconciler {
   }
 
   /**
-   * Its record, which is there before a browser is, is gone: this node was taken for lost, or Redis has forgotten. Nobody may use it any
-   * more, and as long as it lives it takes room.
+   * Its record, which is there before a browser is, is gone: this node was taken for lost, or Redis has
+   * forgotten. Nobody may use it any more, and as long as it lives it takes room.
    */
   async #endUnknown(slot: Slot): Promise<void> {
     const { node, nodes, slots, poolStore, log } = this.ports;
@@ -147,22 +163,37 @@ export class Reconciler {
     const since = activity.inactiveSinceMs;
     if (since === undefined || activity.hasVisitors) return;
     if (clock.monotonic() - since < lease.timeoutSeconds * 1000) return;
-    const isExpired = await reports.expire({ browser: slot.id, lease: lease.id, registrations: lease.registrations });
+    const isExpired = await reports.expire({
+      browser: slot.id,
+      lease: lease.id,
+      registrations: lease.registrations,
+    });
     if (isExpired) log.info({ browser: slot.id, lease: lease.id }, "lease expired");
   }
 
-  /** Its end was acknowledged, and its holder is gone: nobody would end it again. Read once more, for the record may be the older word. */
+  /**
+   * Its end was acknowledged, and its holder is gone: nobody would end it again. Read once more, for the
+   * record may be the older word.
+   */
   async #endForgotten(slot: Slot, lease: NonNullable<Browser["lease"]>["id"]): Promise<void> {
     const record = (await this.ports.poolStore.findBrowser(slot.id))?.browser;
     if (slot.isEnding || record?.lease?.id !== lease) return;
-    this.ports.log.warn({ browser: slot.id, lease }, "browser ended: Redis has forgotten the end of its lease");
+    this.ports.log.warn(
+      { browser: slot.id, lease },
+      "browser ended: Redis has forgotten the end of its lease",
+    );
     await this.ports.slots.retireNow(slot, "not_clean", "Redis has forgotten the end of its lease");
   }
 
   async #probe(slot: Slot): Promise<void> {
     const { clock, log, slots, probePeriodMs, probeLimitMs } = this.ports;
     const now = clock.monotonic();
-    if (slot.isEnding || slot.restarting || now - (this.#lastProbe.get(slot) ?? slot.bornAtMs) < probePeriodMs) return;
+    if (
+      slot.isEnding ||
+      slot.restarting ||
+      now - (this.#lastProbe.get(slot) ?? slot.bornAtMs) < probePeriodMs
+    )
+      return;
     this.#lastProbe.set(slot, now);
     try {
       await slot.chromium.probe(probeLimitMs);
@@ -175,4 +206,5 @@ export class Reconciler {
 }
 
 /** Launching and retiring ones have jobs, which come again. */
-const standsForBrowser = ({ state }: Browser): boolean => state === "idle" || state === "leased" || state === "resetting";
+const standsForBrowser = ({ state }: Browser): boolean =>
+  state === "idle" || state === "leased" || state === "resetting";

@@ -15,7 +15,10 @@ export interface RedisContactPorts {
   readonly networkSync: NetworkSync;
   readonly clock: Clock;
   readonly log: Log;
-  /** A node that could not look for so long closes the way out of its browsers: it may have missed a change. Null: never. */
+  /**
+   * A node that could not look for so long closes the way out of its browsers: it may have missed a change.
+   * Null: never.
+   */
   readonly limitMs: Millis | null;
   /** One that could not look for so long ends them. */
   readonly isolatedMs: Millis;
@@ -25,9 +28,10 @@ const lookEveryMs: Millis = 1000;
 const checkEveryMs: Millis = 250;
 
 /**
- * This node's contact with Redis. Changes to what browsers may reach are counted there, and the count is looked at every second,
- * since the message that tells of one may be lost. Without contact sockets and traffic go on: whoever asks for a change that this
- * node has not said to be in force is told so. Only a node that was alone for long ends its browsers, which others may have replaced.
+ * This node's contact with Redis. Changes to what browsers may reach are counted there, and the count is
+ * looked at every second, since the message that tells of one may be lost. Without contact sockets and
+ * traffic go on: whoever asks for a change that this node has not said to be in force is told so. Only a node
+ * that was alone for long ends its browsers, which others may have replaced.
  */
 export class RedisContact {
   readonly #seen = new Map<Partition, string>();
@@ -40,7 +44,10 @@ export class RedisContact {
   constructor(private readonly ports: RedisContactPorts) {
     const { clock } = ports;
     this.#lookedAt = clock.monotonic();
-    this.#stops = [clock.every(lookEveryMs, () => void this.look()), clock.every(checkEveryMs, () => this.#checkShut())];
+    this.#stops = [
+      clock.every(lookEveryMs, () => void this.look()),
+      clock.every(checkEveryMs, () => this.#checkShut()),
+    ];
   }
 
   close(): void {
@@ -55,9 +62,12 @@ export class RedisContact {
     const startedAt = clock.monotonic();
     try {
       const partitions = groupBy(slots.all().filter(mayChange(networkSync)), (slot) => partitionOf(slot.id));
-      for (const partition of [...this.#seen.keys()].filter((seen) => !partitions.has(seen))) this.#seen.delete(partition);
+      for (const partition of [...this.#seen.keys()].filter((seen) => !partitions.has(seen)))
+        this.#seen.delete(partition);
       // Where there is nothing to look at, it is asked whether Redis is there.
-      await (partitions.size === 0 ? this.ports.poolStore.now() : Promise.all([...partitions].map(([partition, own]) => this.#lookAt(partition, own))));
+      await (partitions.size === 0
+        ? this.ports.poolStore.now()
+        : Promise.all([...partitions].map(([partition, own]) => this.#lookAt(partition, own))));
       this.#lookedAt = startedAt;
       this.#isShut = false;
     } catch (error) {
@@ -73,7 +83,10 @@ export class RedisContact {
     const changes = await poolStore.networkChanges(partition);
     const isNew = changes !== this.#seen.get(partition);
     const records = isNew ? await this.#recordsOf(partition) : undefined;
-    for (const each of slots.filter((slot) => networkSync.isBehind(slot) || isOther(slot, records?.get(slot.id)))) this.#sync(each);
+    for (const each of slots.filter(
+      (slot) => networkSync.isBehind(slot) || isOther(slot, records?.get(slot.id)),
+    ))
+      this.#sync(each);
     this.#seen.set(partition, changes);
   }
 
@@ -94,7 +107,9 @@ export class RedisContact {
     if (limitMs !== null && clock.monotonic() - this.#lookedAt >= limitMs) this.#shutAll(limitMs);
   }
 
-  /** Only where a look has failed: a process that stood still has not been refused anything, and looks first. */
+  /**
+   * Only where a look has failed: a process that stood still has not been refused anything, and looks first.
+   */
   #checkAlone(): void {
     const { clock, isolatedMs } = this.ports;
     if (clock.monotonic() - this.#lookedAt >= isolatedMs) this.#endAll(isolatedMs);
@@ -120,9 +135,16 @@ export class RedisContact {
   }
 }
 
-/** Networks change under a lease; one that this node has not heard of is found by its keeping, with what it asks for. */
-const mayChange = (networkSync: NetworkSync) => (slot: Slot): boolean => slot.activity.lease !== undefined || slot.network !== undefined || networkSync.isBehind(slot);
+/**
+ * Networks change under a lease; one that this node has not heard of is found by its keeping, with what it
+ * asks for.
+ */
+const mayChange =
+  (networkSync: NetworkSync) =>
+  (slot: Slot): boolean =>
+    slot.activity.lease !== undefined || slot.network !== undefined || networkSync.isBehind(slot);
 
 /** Whether a record asks for another network than the one that is in force. */
 const isOther = ({ network }: Slot, record: Browser | undefined): boolean =>
-  record?.lease !== undefined && (record.lease.networkWanted !== undefined || record.lease.network?.revision !== network?.revision);
+  record?.lease !== undefined &&
+  (record.lease.networkWanted !== undefined || record.lease.network?.revision !== network?.revision);

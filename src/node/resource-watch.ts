@@ -9,7 +9,10 @@ import type { LimitPassed, Slots } from "./slots.js";
 /** How much the browsers of this node have, in the words of browser/. */
 export interface ResourceUsage {
   /** By the pid of a browser's first process; exact only above its limit. */
-  memory(leaders: readonly number[], limitOf: (leader: number) => number): Promise<ReadonlyMap<number, number>>;
+  memory(
+    leaders: readonly number[],
+    limitOf: (leader: number) => number,
+  ): Promise<ReadonlyMap<number, number>>;
   /** By root; null where counting took too long. */
   stored(roots: readonly string[]): Promise<ReadonlyMap<string, StorageUse | null>>;
   storedInMount(root: string): Promise<StorageUse>;
@@ -33,7 +36,10 @@ export interface ResourceWatchPorts {
 interface Seen {
   /** Those whose files could not be counted the last time. */
   readonly uncounted: WeakSet<Slot>;
-  /** At which fullness the browsers were looked through and none had much; 0 where it was below the limit since. */
+  /**
+   * At which fullness the browsers were looked through and none had much; 0 where it was below the limit
+   * since.
+   */
   fullness: number;
 }
 
@@ -42,11 +48,17 @@ export function startResourceWatch(ports: ResourceWatchPorts): { stop(): void } 
   const { clock, memoryPeriodMs, storagePeriodMs } = ports;
   const seen: Seen = { uncounted: new WeakSet(), fullness: 0 };
   const stops = [
-    clock.every(memoryPeriodMs, oneAtATime(ports, async () => {
-      await watchMemory(ports);
-      await watchFullness(ports, seen);
-    })),
-    clock.every(storagePeriodMs, oneAtATime(ports, () => watchStorage(ports, seen))),
+    clock.every(
+      memoryPeriodMs,
+      oneAtATime(ports, async () => {
+        await watchMemory(ports);
+        await watchFullness(ports, seen);
+      }),
+    ),
+    clock.every(
+      storagePeriodMs,
+      oneAtATime(ports, () => watchStorage(ports, seen)),
+    ),
   ];
   return { stop: () => stops.forEach((stop) => stop()) };
 }
@@ -63,7 +75,8 @@ function oneAtATime({ log }: ResourceWatchPorts, look: () => Promise<void>): () 
 }
 
 /** A browser between two Chromiums has no processes, and what it stores is just being changed by us. */
-const running = ({ slots }: ResourceWatchPorts): readonly Slot[] => slots.all().filter((slot) => !slot.isEnding && !slot.restarting);
+const running = ({ slots }: ResourceWatchPorts): readonly Slot[] =>
+  slots.all().filter((slot) => !slot.isEnding && !slot.restarting);
 
 async function watchMemory(ports: ResourceWatchPorts): Promise<void> {
   const watched = running(ports).filter((slot) => slot.chromium.isolation.limits.memory === "watch");
@@ -71,24 +84,36 @@ async function watchMemory(ports: ResourceWatchPorts): Promise<void> {
   const mosts = new Map(watched.map((slot) => [slot.chromium.pid, memoryBytes(slot.template.memory)]));
   const mostOf = (pid: number): number => mosts.get(pid) ?? Number.MAX_SAFE_INTEGER;
   const held = await ports.usage.memory([...mosts.keys()], mostOf);
-  await Promise.all(watched.map(async (slot) => {
-    const bytes = held.get(slot.chromium.pid) ?? 0;
-    if (bytes > mostOf(slot.chromium.pid)) await retire(ports, slot, { limit: "memory_exceeded", why: `it holds ${inMebibytes(bytes)} of memory` });
-  }));
+  await Promise.all(
+    watched.map(async (slot) => {
+      const bytes = held.get(slot.chromium.pid) ?? 0;
+      if (bytes > mostOf(slot.chromium.pid))
+        await retire(ports, slot, {
+          limit: "memory_exceeded",
+          why: `it holds ${inMebibytes(bytes)} of memory`,
+        });
+    }),
+  );
 }
 
 async function watchStorage(ports: ResourceWatchPorts, { uncounted }: Seen): Promise<void> {
   const watched = running(ports).filter((slot) => !hasMount(slot));
   const stored = await ports.usage.stored(watched.map(rootOf));
-  await Promise.all(watched.map(async (slot) => {
-    const why = whyTooMuch(ports, stored.get(rootOf(slot)), uncounted.has(slot));
-    if (stored.get(rootOf(slot)) === null) uncounted.add(slot);
-    else uncounted.delete(slot);
-    if (why !== undefined) await retire(ports, slot, { limit: "storage_exceeded", why });
-  }));
+  await Promise.all(
+    watched.map(async (slot) => {
+      const why = whyTooMuch(ports, stored.get(rootOf(slot)), uncounted.has(slot));
+      if (stored.get(rootOf(slot)) === null) uncounted.add(slot);
+      else uncounted.delete(slot);
+      if (why !== undefined) await retire(ports, slot, { limit: "storage_exceeded", why });
+    }),
+  );
 }
 
-function whyTooMuch({ limits }: ResourceWatchPorts, stored: StorageUse | null | undefined, wasUncounted: boolean): string | undefined {
+function whyTooMuch(
+  { limits }: ResourceWatchPorts,
+  stored: StorageUse | null | undefined,
+  wasUncounted: boolean,
+): string | undefined {
   if (stored === undefined) return undefined;
   if (stored === null) return wasUncounted ? "its files take too long to count" : undefined;
   if (stored.bytes > limits.maxScratchBytes) return `it stores ${inMebibytes(stored.bytes)}`;
@@ -103,7 +128,9 @@ const fullnessStep = 0.01;
 /** Retires the browser that stores most; one at a time, for its end makes room. */
 async function watchFullness(ports: ResourceWatchPorts, seen: Seen): Promise<void> {
   const all = running(ports);
-  const mounted = await Promise.all(all.filter(hasMount).map(async (slot) => [slot, await ports.usage.storedInMount(rootOf(slot))] as const));
+  const mounted = await Promise.all(
+    all.filter(hasMount).map(async (slot) => [slot, await ports.usage.storedInMount(rootOf(slot))] as const),
+  );
   const fullness = await ports.usage.fullness(mounted.map(([, stored]) => stored));
   if (fullness <= ports.maxFullness) seen.fullness = 0;
   if (fullness <= Math.max(ports.maxFullness, seen.fullness + fullnessStep)) return;
@@ -117,10 +144,17 @@ async function watchFullness(ports: ResourceWatchPorts, seen: Seen): Promise<voi
     ports.log.warn({ percent }, "scratch directory is full, and no browser stores much");
     return;
   }
-  await retire(ports, most, { limit: "storage_exceeded", why: `its node is ${percent} % full, and it stores most: ${inMebibytes(bytesOf(most))}` });
+  await retire(ports, most, {
+    limit: "storage_exceeded",
+    why: `its node is ${percent} % full, and it stores most: ${inMebibytes(bytesOf(most))}`,
+  });
 }
 
-async function retire({ slots, log, meter }: ResourceWatchPorts, slot: Slot, { limit, why }: { limit: LimitPassed; why: string }): Promise<void> {
+async function retire(
+  { slots, log, meter }: ResourceWatchPorts,
+  slot: Slot,
+  { limit, why }: { limit: LimitPassed; why: string },
+): Promise<void> {
   if (slot.isEnding) return;
   log.warn({ browser: slot.id, limit, why }, "browser passed its limit");
   meter.limitPassed(limit);

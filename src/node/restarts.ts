@@ -24,14 +24,18 @@ export interface RestartChange {
 const leaveLimitMs: Millis = 10_000;
 
 /**
- * Restarts of Chromium inside a session: its id and URL, its lease, its door and its directories stay. Clients are told why and
- * may come back at once, for upgrades wait until the new one is there. Where the change keeps Chromium from starting, it is
- * started once more as it was; where that fails too the browser is over.
+ * Restarts of Chromium inside a session: its id and URL, its lease, its door and its directories stay.
+ * Clients are told why and may come back at once, for upgrades wait until the new one is there. Where the
+ * change keeps Chromium from starting, it is started once more as it was; where that fails too the browser is
+ * over.
  */
 export class Restarts {
   constructor(private readonly ports: RestartPorts) {}
 
-  /** In the slot's turn only. Throws where the change is not in force; the browser is then as before, but for its pages, or over. */
+  /**
+   * In the slot's turn only. Throws where the change is not in force; the browser is then as before, but for
+   * its pages, or over.
+   */
   async restart(slot: Slot, change: RestartChange): Promise<void> {
     const { clock, log } = this.ports;
     const startedAt = clock.monotonic();
@@ -41,7 +45,10 @@ export class Restarts {
       const keptWorkspace = await this.#leave(slot, change.why);
       await this.#startChanged(slot, keptWorkspace, change);
       await this.#restoreViewport(slot);
-      log.info({ browser: slot.id, why: change.why, tookMs: Math.round(clock.monotonic() - startedAt) }, "browser restarted in its session");
+      log.info(
+        { browser: slot.id, why: change.why, tookMs: Math.round(clock.monotonic() - startedAt) },
+        "browser restarted in its session",
+      );
     } finally {
       over();
     }
@@ -67,7 +74,10 @@ export class Restarts {
       await this.ports.slots.runAgain(slot, keptWorkspace, change.furnish(keptWorkspace));
     } catch (error) {
       if (slot.isEnding) throw error;
-      log.warn({ browser: slot.id, error: textOf(error) }, "restart failed; the browser is started as it was");
+      log.warn(
+        { browser: slot.id, error: textOf(error) },
+        "restart failed; the browser is started as it was",
+      );
       await this.#startAsBefore(slot, keptWorkspace, change);
       throw error;
     }

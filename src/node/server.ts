@@ -29,14 +29,17 @@ export async function listenAsNodeServer(
 ): Promise<{ readonly port: number; close(): Promise<void> }> {
   const { hosts } = parts;
   const mayReadMetrics = makeMetricsCheck(parts);
-  const server = createServer({ requestTimeout: at.requestTimeoutMs, headersTimeout: at.requestTimeoutMs }, (request, response) => {
-    if (hasTwoHosts(request)) return refuseRequest(response, { code: "bad_request" });
-    if (!hosts.admits(request.headers.host)) return refuseRequest(response, { code: "misdirected" });
-    void answer({ ...parts, mayReadMetrics }, request, response).catch((error: unknown) => {
-      parts.log.error({ error: textOf(error) }, "request failed");
-      refuseRequest(response, { code: "internal" });
-    });
-  });
+  const server = createServer(
+    { requestTimeout: at.requestTimeoutMs, headersTimeout: at.requestTimeoutMs },
+    (request, response) => {
+      if (hasTwoHosts(request)) return refuseRequest(response, { code: "bad_request" });
+      if (!hosts.admits(request.headers.host)) return refuseRequest(response, { code: "misdirected" });
+      void answer({ ...parts, mayReadMetrics }, request, response).catch((error: unknown) => {
+        parts.log.error({ error: textOf(error) }, "request failed");
+        refuseRequest(response, { code: "internal" });
+      });
+    },
+  );
   server.on("upgrade", (request, socket, head) => {
     const isTwice = hasTwoHosts(request);
     if (!isTwice && hosts.admits(request.headers.host)) return parts.gateway.upgrade(request, socket, head);
@@ -64,14 +67,20 @@ function makeMetricsCheck({ key, hosts }: NodeServerParts): MetricsCheck {
   return ({ host, authorization }) => hosts.isLocal(host) || isKey(authorization);
 }
 
-async function answer(parts: NodeServerParts & { readonly mayReadMetrics: MetricsCheck }, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  parts: NodeServerParts & { readonly mayReadMetrics: MetricsCheck },
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   if (parts.gateway.request(request, response) || parts.direct.request(request, response)) return;
   const path = (request.url ?? "/").split("?", 1)[0];
   if (path === "/healthz") return answerJson(response, { status: "ok" });
   if (path === "/readyz") return answerReadiness(parts, response);
   if (path === "/metrics") {
     if (!parts.mayReadMetrics(request.headers)) return refuseRequest(response, { code: "unauthorized" });
-    response.writeHead(200, { ...securityHeaders, "content-type": parts.metrics.contentType }).end(await parts.metrics.text());
+    response
+      .writeHead(200, { ...securityHeaders, "content-type": parts.metrics.contentType })
+      .end(await parts.metrics.text());
     return;
   }
   refuseRequest(response, { code: "route_not_found" });

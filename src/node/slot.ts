@@ -24,8 +24,8 @@ export interface RunningPair {
 }
 
 /**
- * A browser of this node, from its first answer to its end. It is *running*; *restarting*, from when its Chromium is asked to
- * leave until another has taken its place; or *ending*, once and for all.
+ * A browser of this node, from its first answer to its end. It is *running*; *restarting*, from when its
+ * Chromium is asked to leave until another has taken its place; or *ending*, once and for all.
  */
 export class Slot implements LocalBrowser {
   readonly id: BrowserId;
@@ -38,12 +38,17 @@ export class Slot implements LocalBrowser {
   #work: Promise<unknown> = Promise.resolve();
   #restarting: Promise<void> | undefined;
   /** The network change of a lease that is in force; without one it is the launch's own network. */
-  network: { readonly lease: LeaseId; readonly revision: number; readonly settings: NetworkSettings } | undefined;
+  network:
+    | { readonly lease: LeaseId; readonly revision: number; readonly settings: NetworkSettings }
+    | undefined;
   /** The lease whose start page was dispatched last. */
   started?: { readonly lease: LeaseId; readonly dispatched: Promise<void> };
   /** What a PATCH has made of the viewport: a restart keeps it, the fence puts the launch's back. */
   viewport: Viewport | undefined;
-  /** A lease that its record forgot and that has used it: what that has left is still to be settled (succession.ts). */
+  /**
+   * A lease that its record forgot and that has used it: what that has left is still to be settled
+   * (succession.ts).
+   */
   unknownLease: LeaseId | undefined;
   /** What holders have given it and it has, in load order. */
   uploads: readonly UploadedExtension[] = [];
@@ -58,7 +63,10 @@ export class Slot implements LocalBrowser {
   /** Its end, which is one. */
   ended: Promise<void> | undefined;
 
-  constructor(private running: RunningPair, { template, egress, clock }: SlotParts) {
+  constructor(
+    private running: RunningPair,
+    { template, egress, clock }: SlotParts,
+  ) {
     this.id = running.chromium.id;
     this.template = template;
     this.egress = egress;
@@ -95,7 +103,13 @@ export class Slot implements LocalBrowser {
       return this.keptWorkspace;
     } catch (error) {
       const discard = (): Promise<void> => chromium.kill().catch(() => {});
-      this.keptWorkspace = { directories: chromium.directories, uid: chromium.isolation.uid, extensions: [], isWhole: false, discard };
+      this.keptWorkspace = {
+        directories: chromium.directories,
+        uid: chromium.isolation.uid,
+        extensions: [],
+        isWhole: false,
+        discard,
+      };
       throw error;
     }
   }
@@ -138,7 +152,10 @@ export class Slot implements LocalBrowser {
     return () => over();
   }
 
-  /** What changes the browser as a whole is done one at a time. It must not wait for the browser's end, which waits for it. */
+  /**
+   * What changes the browser as a whole is done one at a time. It must not wait for the browser's end, which
+   * waits for it.
+   */
   inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     const turn = this.#work.then(work);
     this.#work = turn.catch(() => {});

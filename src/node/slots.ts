@@ -31,11 +31,24 @@ export interface SlotPorts extends LauncherPorts {
 export type LimitPassed = Extract<RetireReason, "memory_exceeded" | "storage_exceeded">;
 
 interface End {
-  readonly why: Extract<RetireReason, "crashed" | "unhealthy" | "not_clean" | "reset_failed" | "launch_failed" | "missing" | "node_lost" | LimitPassed>;
+  readonly why: Extract<
+    RetireReason,
+    | "crashed"
+    | "unhealthy"
+    | "not_clean"
+    | "reset_failed"
+    | "launch_failed"
+    | "missing"
+    | "node_lost"
+    | LimitPassed
+  >;
   readonly text: string;
 }
 
-/** What is still at work on a browser that ends, or on its way out of it, has so long; then it ends with the browser. */
+/**
+ * What is still at work on a browser that ends, or on its way out of it, has so long; then it ends with the
+ * browser.
+ */
 const restLimitMs: Millis = 15_000;
 
 interface Pending {
@@ -49,7 +62,9 @@ export class Slots {
   readonly #pending = new Map<BrowserId, Pending>();
   /** Memory of the launches that were admitted and are under way. */
   readonly #admitted = new Map<BrowserId, number>();
-  /** Ends that Redis could not be told: a record that names a browser which is no more would be handed out. */
+  /**
+   * Ends that Redis could not be told: a record that names a browser which is no more would be handed out.
+   */
   readonly #untold = new Map<BrowserId, End>();
   readonly #launching: Launcher;
   #isClosed = false;
@@ -97,10 +112,15 @@ export class Slots {
     const { browser: record, mayReset } = begun;
     const template = await this.ports.poolStore.findLaunchConfig(partitionOf(id), record.config);
     if (!template) return;
-    if (!this.#admits(id, memoryBytes(template.memory))) return await this.#failed(record, claim, "the node holds as many browsers as it may");
+    if (!this.#admits(id, memoryBytes(template.memory)))
+      return await this.#failed(record, claim, "the node holds as many browsers as it may");
     const begunAt = this.ports.clock.monotonic();
     try {
-      await this.#launched(record, claim, await this.#seat(record, { template, isForOne: !mayReset, signal }));
+      await this.#launched(
+        record,
+        claim,
+        await this.#seat(record, { template, isForOne: !mayReset, signal }),
+      );
     } catch (error) {
       if (signal.aborted) return;
       const text = textWithLines(error);
@@ -109,18 +129,26 @@ export class Slots {
     }
   }
 
-  /** It was launched under an earlier claim, and Redis has forgotten that: what nobody has used is as after its launch. */
+  /**
+   * It was launched under an earlier claim, and Redis has forgotten that: what nobody has used is as after
+   * its launch.
+   */
   async #sayLaunched(slot: Slot, claim: ClaimId): Promise<void> {
     if (this.#pending.has(slot.id) || !(await this.ports.reports.beginLaunch(slot.id, claim))) return;
-    if (slot.leaseUsage.total) return await this.retireNow(slot, "not_clean", "Redis has forgotten a lease of it");
+    if (slot.leaseUsage.total)
+      return await this.retireNow(slot, "not_clean", "Redis has forgotten a lease of it");
     await this.ports.reports.launched(slot.id, claim, isolationText(slot.chromium));
   }
 
   /** An empty node admits one of any class (design.md 5, Capacity). */
   #admits(id: BrowserId, bytes: number): boolean {
-    const held = new Map([...this.#admitted, ...this.all().map((slot) => [slot.id, memoryBytes(slot.template.memory)] as const)]);
+    const held = new Map([
+      ...this.#admitted,
+      ...this.all().map((slot) => [slot.id, memoryBytes(slot.template.memory)] as const),
+    ]);
     const heldBytes = [...held.values()].reduce((sum, theirs) => sum + theirs, 0);
-    const fits = held.size === 0 || (held.size < this.ports.maxBrowsers && heldBytes + bytes <= this.ports.maxBytes);
+    const fits =
+      held.size === 0 || (held.size < this.ports.maxBrowsers && heldBytes + bytes <= this.ports.maxBytes);
     if (fits) this.#admitted.set(id, bytes);
     return fits;
   }
@@ -132,12 +160,15 @@ export class Slots {
   }
 
   async #launched(record: Browser, claim: ClaimId, slot: Slot): Promise<void> {
-    const outcome = await this.ports.reports.launched(slot.id, claim, isolationText(slot.chromium)).catch((error: unknown) => {
-      this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "launch could not be reported");
-      return "unknown" as const;
-    });
+    const outcome = await this.ports.reports
+      .launched(slot.id, claim, isolationText(slot.chromium))
+      .catch((error: unknown) => {
+        this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "launch could not be reported");
+        return "unknown" as const;
+      });
     // Whether the record calls it idle by now cannot be known.
-    if (outcome === "unknown") return await this.retireNow(slot, "launch_failed", "its launch could not be reported");
+    if (outcome === "unknown")
+      return await this.retireNow(slot, "launch_failed", "its launch could not be reported");
     if (outcome === "stale") return await this.end(slot);
     this.ports.meter.launched(record);
     this.ports.health.launched();
@@ -168,7 +199,8 @@ export class Slots {
 
   #watch(slot: Slot, chromium: Chromium): void {
     void chromium.exited.then(({ code, signal, lastLines }) => {
-      if (!slot.isEnding && slot.leaving !== chromium) this.crashed(slot, `exited with ${signal ?? code}: ${lastLines.slice(-5).join(" | ")}`);
+      if (!slot.isEnding && slot.leaving !== chromium)
+        this.crashed(slot, `exited with ${signal ?? code}: ${lastLines.slice(-5).join(" | ")}`);
     });
   }
 
@@ -176,7 +208,9 @@ export class Slots {
   crashed(slot: Slot, text: string): void {
     const { log } = this.ports;
     log.warn({ browser: slot.id, exit: text }, "browser crashed");
-    this.retireNow(slot, "crashed", text).catch((error: unknown) => log.error({ browser: slot.id, error }, "crashed browser not cleared up"));
+    this.retireNow(slot, "crashed", text).catch((error: unknown) =>
+      log.error({ browser: slot.id, error }, "crashed browser not cleared up"),
+    );
   }
 
   /** Decides here that a browser is over, ends it, and says so. */
@@ -201,8 +235,15 @@ export class Slots {
 
   /** Says what could not be said when it came, and ends what could not be ended. */
   async tellUntold(): Promise<void> {
-    await Promise.all(this.all().filter(({ isEnding, ended }) => isEnding && !ended).map((slot) =>
-      this.end(slot).catch((error: unknown) => this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "browser not ended yet"))));
+    await Promise.all(
+      this.all()
+        .filter(({ isEnding, ended }) => isEnding && !ended)
+        .map((slot) =>
+          this.end(slot).catch((error: unknown) =>
+            this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "browser not ended yet"),
+          ),
+        ),
+    );
     for (const [id, end] of this.#untold) {
       const claim = await this.#tell(id, end);
       if (claim) await this.#sayGone(id, claim);
@@ -227,7 +268,10 @@ export class Slots {
     });
   }
 
-  /** A retire job: done only where the record says so under this claim. One that comes while an earlier one saves joins it. */
+  /**
+   * A retire job: done only where the record says so under this claim. One that comes while an earlier one
+   * saves joins it.
+   */
   async retire({ browser: id, claim }: Job): Promise<void> {
     const record = (await this.ports.poolStore.findBrowser(id))?.browser;
     if (record?.state !== "retiring" || record.claim !== claim) return;
@@ -240,7 +284,10 @@ export class Slots {
     await this.ports.reports.gone(id, claim, slot?.leaseUsage.total);
   }
 
-  /** Cuts whoever uses it and ends the browser; resolves when nothing is left of it. A second asker joins the first; after a failure it is tried again. */
+  /**
+   * Cuts whoever uses it and ends the browser; resolves when nothing is left of it. A second asker joins the
+   * first; after a failure it is tried again.
+   */
   end(slot: Slot, { saves } = { saves: false }): Promise<void> {
     slot.endBegins();
     slot.ended ??= this.#end(slot, saves).catch((error: unknown) => {
@@ -252,10 +299,13 @@ export class Slots {
 
   async #comeToRest(slot: Slot): Promise<void> {
     const { clock, log } = this.ports;
-    const cuts = slot.activity.rivalsOf(undefined).map((lease) => slot.activity.cutLease(lease, slot.why ?? "the browser is over"));
+    const cuts = slot.activity
+      .rivalsOf(undefined)
+      .map((lease) => slot.activity.cutLease(lease, slot.why ?? "the browser is over"));
     const rest = Promise.allSettled(cuts).then(() => slot.runExclusive());
-    await within(clock, { what: "coming to rest", limitMs: restLimitMs }, rest)
-      .catch((error: unknown) => log.warn({ browser: slot.id, error: textOf(error) }, "browser ended while something was at work on it"));
+    await within(clock, { what: "coming to rest", limitMs: restLimitMs }, rest).catch((error: unknown) =>
+      log.warn({ browser: slot.id, error: textOf(error) }, "browser ended while something was at work on it"),
+    );
   }
 
   async #end(slot: Slot, saves: boolean): Promise<void> {
@@ -265,7 +315,8 @@ export class Slots {
       // Nothing else in it is worth a gentle close.
       else await (slot.keptWorkspace ? slot.keptWorkspace.discard() : slot.chromium.kill());
     } finally {
-      // Its door closes with it, and is the last to go: what Chromium still sends at its end has nowhere else to go.
+      // Its door closes with it, and is the last to go: what Chromium still sends at its end has nowhere else
+      // to go.
       await slot.egress.close();
     }
     this.#slots.delete(slot.id);
@@ -281,12 +332,14 @@ export class Slots {
     const ends = await Promise.allSettled(this.all().map((slot) => this.end(slot, { saves: true })));
     callOff();
     const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
-    if (failures.length > 0) throw new AggregateError(failures, `${failures.length} of ${ends.length} browsers could not be ended`);
+    if (failures.length > 0)
+      throw new AggregateError(failures, `${failures.length} of ${ends.length} browsers could not be ended`);
   }
 }
 
 /** With the instant at which the browser was proved to be held by its egress. */
-const isolationText = ({ isolation, attestation }: Chromium): string => JSON.stringify({ ...isolation, ...(attestation && { attested: attestation.at }) });
+const isolationText = ({ isolation, attestation }: Chromium): string =>
+  JSON.stringify({ ...isolation, ...(attestation && { attested: attestation.at }) });
 
 /** The error with the last lines Chromium wrote, for the pool object; at most 1000 characters. */
 function textWithLines(error: unknown): string {

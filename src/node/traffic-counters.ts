@@ -12,7 +12,8 @@ export interface PoolTrafficMeter {
   passed(pool: string, direction: Direction, bytes: number): void;
 }
 
-const isWay = (outcome: Outcome): outcome is "direct" | "upstream" => outcome === "direct" || outcome === "upstream";
+const isWay = (outcome: Outcome): outcome is "direct" | "upstream" =>
+  outcome === "direct" || outcome === "upstream";
 
 class Counts<Kind extends string> {
   readonly #counts = new Map<Kind, number>();
@@ -31,7 +32,10 @@ interface Share {
   readonly bytes: Counts<Direction>;
 }
 
-/** Requests and bytes by pool. They are added up here and told now and then: a request waits for no label and costs no promise. */
+/**
+ * Requests and bytes by pool. They are added up here and told now and then: a request waits for no label and
+ * costs no promise.
+ */
 export class TrafficCounters implements Meter {
   #shares = new Map<Partition, Share>();
 
@@ -47,11 +51,13 @@ export class TrafficCounters implements Meter {
   async tell(labelOf: (partition: Partition) => Promise<string>, meter: PoolTrafficMeter): Promise<void> {
     const shares = this.#shares;
     this.#shares = new Map();
-    await Promise.all([...shares].map(async ([partition, share]) => {
-      const pool = await labelOf(partition).catch(() => undefined);
-      if (pool === undefined) this.#giveBack(partition, share);
-      else tellShare(meter, pool, share);
-    }));
+    await Promise.all(
+      [...shares].map(async ([partition, share]) => {
+        const pool = await labelOf(partition).catch(() => undefined);
+        if (pool === undefined) this.#giveBack(partition, share);
+        else tellShare(meter, pool, share);
+      }),
+    );
   }
 
   #giveBack(partition: Partition, { outcomes, bytes }: Share): void {
@@ -61,7 +67,10 @@ export class TrafficCounters implements Meter {
   }
 
   #of(partition: Partition): Share {
-    const share = this.#shares.get(partition) ?? { outcomes: new Counts<Outcome>(), bytes: new Counts<Direction>() };
+    const share = this.#shares.get(partition) ?? {
+      outcomes: new Counts<Outcome>(),
+      bytes: new Counts<Direction>(),
+    };
     this.#shares.set(partition, share);
     return share;
   }

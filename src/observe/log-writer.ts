@@ -3,7 +3,9 @@ import type { Writable } from "node:stream";
 import { isatty } from "node:tty";
 import { type Clock, type Millis, pause } from "../base/clock.js";
 
-/** Why a line was not written: its like came too often, nobody reads fast enough, or nobody reads any more. */
+/**
+ * Why a line was not written: its like came too often, nobody reads fast enough, or nobody reads any more.
+ */
 export type DropReason = "rate_limit" | "buffer_full" | "output_closed";
 
 const dropped: Record<DropReason, number> = { rate_limit: 0, buffer_full: 0, output_closed: 0 };
@@ -28,7 +30,10 @@ export class LogWriter {
   #droppedSince = 0;
 
   /** `onRoom`: lines were dropped, and there is room again to say how many. */
-  constructor(private readonly to: Writable, private readonly parts: { readonly maxBytes: number; onRoom(lines: number): void }) {
+  constructor(
+    private readonly to: Writable,
+    private readonly parts: { readonly maxBytes: number; onRoom(lines: number): void },
+  ) {
     // Whoever read our lines has gone (`| head`): that is no reason to end.
     to.on("error", () => this.#break());
   }
@@ -83,9 +88,9 @@ export class LogWriter {
 const closePollMs = 5;
 
 /**
- * A stream that does not block on a descriptor. Node.js 20 writes to pipes, sockets and terminals without blocking when its
- * own stream does it, and to files from its thread pool. A pipe must not be written to from the thread pool: where nobody
- * reads, such a write keeps the process from ending.
+ * A stream that does not block on a descriptor. Node.js 20 writes to pipes, sockets and terminals without
+ * blocking when its own stream does it, and to files from its thread pool. A pipe must not be written to from
+ * the thread pool: where nobody reads, such a write keeps the process from ending.
  */
 export function openStream(descriptor: 1 | 2): Writable {
   if (fstatSync(descriptor).isFile()) return createWriteStream("", { fd: descriptor, autoClose: false });

@@ -25,21 +25,34 @@ export interface LogOptions {
 
 export interface OpenLog {
   readonly log: Log;
-  /** Says what was suppressed and waits until all lines are written, at most `limitMs`: before the end of the process. */
+  /**
+   * Says what was suppressed and waits until all lines are written, at most `limitMs`: before the end of the
+   * process.
+   */
   close(limitMs: Millis): Promise<void>;
 }
 
-/** One line per event. Nobody waits for it to be written: a reader who is slow, stopped or gone costs lines, never time. */
+/**
+ * One line per event. Nobody waits for it to be written: a reader who is slow, stopped or gone costs lines,
+ * never time.
+ */
 export function openLog(options: LogOptions): OpenLog {
   const { format, descriptor, bufferBytes, maxLinesPerSecond, clock } = options;
-  const onRoom = (lines: number): void => log.warn({ dropped: lines }, "log lines dropped: they were not read fast enough");
+  const onRoom = (lines: number): void =>
+    log.warn({ dropped: lines }, "log lines dropped: they were not read fast enough");
   const writer = new LogWriter(openStream(descriptor), { maxBytes: bufferBytes, onRoom });
   const onSuppressed = (key: string, count: number): void => {
     countDropped("rate_limit", count);
     const [message, browser] = key.split("\n");
-    log.warn({ suppressed: count, message, ...(browser && { browser }) }, "log lines suppressed: there were too many of one kind");
+    log.warn(
+      { suppressed: count, message, ...(browser && { browser }) },
+      "log lines suppressed: there were too many of one kind",
+    );
   };
-  const limit = maxLinesPerSecond === null ? undefined : new RateLimit({ clock, perSecond: maxLinesPerSecond, onSuppressed });
+  const limit =
+    maxLinesPerSecond === null
+      ? undefined
+      : new RateLimit({ clock, perSecond: maxLinesPerSecond, onSuppressed });
   const isText = format === "text" || (format === "auto" && isatty(descriptor));
   const log = makeLog({ ...options, ...(limit && { limit }) }, isText ? asText(writer) : writer);
   return {
@@ -82,20 +95,39 @@ const debugLevel = 20;
 const longestText = 2000;
 const longestStack = 8000;
 
-/** A text of an outsider's may be long, and may hold what a terminal obeys and JSON does not escape (C1 controls). */
+/**
+ * A text of an outsider's may be long, and may hold what a terminal obeys and JSON does not escape (C1
+ * controls).
+ */
 const boundedText = (text: string, most = longestText): string =>
   withoutC1(text.length > most ? `${text.slice(0, most)}… [${text.length} characters]` : text);
 
 const bounded = (fields: Record<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, typeof value === "string" ? boundedText(value) : value]));
+  Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      typeof value === "string" ? boundedText(value) : value,
+    ]),
+  );
 
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 const withoutC1 = (text: string): string => text.replaceAll(/[\u007f-\u009f\u2028\u2029]/g, escaped);
 
 /** Code does not log these; should it come to, their values are hidden, one level down as well. */
 const secretFields = [
-  "authorization", "apiKey", "api_key", "cookie", "key", "password", "passphrase", "secret", "token", "proxyPassword",
-  'headers["proxy-authorization"]', "cdp_ws_url", "webdriver_ws_url",
+  "authorization",
+  "apiKey",
+  "api_key",
+  "cookie",
+  "key",
+  "password",
+  "passphrase",
+  "secret",
+  "token",
+  "proxyPassword",
+  'headers["proxy-authorization"]',
+  "cdp_ws_url",
+  "webdriver_ws_url",
 ];
 
 /** `18:03:11.123 info  lease granted pool=herd waitedMs=2` */
@@ -103,13 +135,17 @@ const asText = (to: DestinationStream): DestinationStream => ({
   write(line) {
     const { level, time, pid: _pid, msg, error, ...fields } = JSON.parse(line) as Record<string, unknown>;
     const shown = Object.entries(fields).map(([name, value]) => ` ${name}=${shownValue(value)}`);
-    to.write(`${String(time).slice(11, 23)} ${String(level).padEnd(5)} ${String(msg)}${shown.join("")}${errorText(error)}\n`);
+    to.write(
+      `${String(time).slice(11, 23)} ${String(level).padEnd(5)} ${String(msg)}${shown.join("")}${errorText(error)}\n`,
+    );
   },
 });
 
 /** A value that could be read as further fields, or as a line of its own, stands in quotes. */
 const shownValue = (value: unknown): string =>
-  typeof value === "string" && /^[^\s"\p{Cc}\p{Cf}]+$/u.test(value) ? value : withoutControls(JSON.stringify(value));
+  typeof value === "string" && /^[^\s"\p{Cc}\p{Cf}]+$/u.test(value)
+    ? value
+    : withoutControls(JSON.stringify(value));
 
 const withoutControls = (text: string): string => text.replaceAll(/[^\P{Cc}\n]|\p{Cf}/gu, escaped);
 
@@ -132,10 +168,14 @@ interface ErrorFields {
 
 const deepestCause = 5;
 
-/** The known parts only: what libraries hang on their errors (a command with its arguments, a request with its headers) may be secret. */
+/**
+ * The known parts only: what libraries hang on their errors (a command with its arguments, a request with its
+ * headers) may be secret.
+ */
 function errorFields(thrown: unknown, depth = 0): ErrorFields | string {
   if (!(thrown instanceof Error)) return typeof thrown === "string" ? boundedText(thrown) : "[not an error]";
-  const inner = (error: unknown): ErrorFields | string => (depth < deepestCause ? errorFields(error, depth + 1) : "[deeper]");
+  const inner = (error: unknown): ErrorFields | string =>
+    depth < deepestCause ? errorFields(error, depth + 1) : "[deeper]";
   return {
     type: thrown.name,
     message: boundedText(thrown.message),

@@ -67,33 +67,79 @@ const readLimitMs = 2000;
 /** In seconds: an acquire takes about a millisecond, or as long as its caller is willing to wait. */
 const waitBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.064, 0.25, 1, 4, 15, 60];
 
-/** All series of this process. Labels are pools and reasons, never browsers; a pool that is gone takes its series along. */
+/**
+ * All series of this process. Labels are pools and reasons, never browsers; a pool that is gone takes its
+ * series along.
+ */
 export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMeter, LimitMeter {
   readonly #registry = new Registry();
-  readonly #browsers = this.#gauge("remuda_pool_browsers", "Browsers of each pool by state", ["pool", "state"]);
+  readonly #browsers = this.#gauge("remuda_pool_browsers", "Browsers of each pool by state", [
+    "pool",
+    "state",
+  ]);
   readonly #waiters = this.#gauge("remuda_pool_waiters", "Acquires that are waiting", ["pool"]);
   readonly #nodes = this.#gauge("remuda_nodes", "Nodes by state", ["state"]);
   readonly #readable = this.#gauge("remuda_store_up", "1 where Redis answered at this scrape, else 0", []);
   readonly #wait = new Histogram({
-    name: "remuda_acquire_wait_seconds", help: "From an acquire's arrival to its answer", labelNames: ["pool", "outcome"],
-    buckets: waitBuckets, registers: [this.#registry],
+    name: "remuda_acquire_wait_seconds",
+    help: "From an acquire's arrival to its answer",
+    labelNames: ["pool", "outcome"],
+    buckets: waitBuckets,
+    registers: [this.#registry],
   });
   readonly #launches = this.#counter("remuda_launches_total", "Browsers launched", ["pool"]);
-  readonly #launchFailures = this.#counter("remuda_launch_failures_total", "Launches that failed", ["pool", "reason"]);
+  readonly #launchFailures = this.#counter("remuda_launch_failures_total", "Launches that failed", [
+    "pool",
+    "reason",
+  ]);
   readonly #leasesEnded = this.#counter("remuda_leases_ended_total", "Leases that ended", ["pool", "reason"]);
-  readonly #connections = this.#gauge("remuda_gateway_connections", "Clients connected to browsers of this node", []);
-  readonly #bytes = this.#counter("remuda_gateway_bytes_total", "Payload carried between clients and browsers", ["direction"]);
-  readonly #refusals = this.#counter("remuda_gateway_refusals_total", "Upgrades and commands that the gateway refused", ["reason"]);
+  readonly #connections = this.#gauge(
+    "remuda_gateway_connections",
+    "Clients connected to browsers of this node",
+    [],
+  );
+  readonly #bytes = this.#counter(
+    "remuda_gateway_bytes_total",
+    "Payload carried between clients and browsers",
+    ["direction"],
+  );
+  readonly #refusals = this.#counter(
+    "remuda_gateway_refusals_total",
+    "Upgrades and commands that the gateway refused",
+    ["reason"],
+  );
 
-  readonly #ways = this.#gauge("remuda_egress_browsers", "Browsers of this node by what holds them to their proxy", ["tier"]);
-  readonly #requests = this.#counter("remuda_egress_requests_total", "Requests and tunnels that browsers asked their proxy for", ["pool", "outcome"]);
-  readonly #denied = this.#counter("remuda_egress_denied_total", "Of those, what the rules did not allow", ["pool", "reason"]);
-  readonly #carried = this.#counter("remuda_egress_bytes_total", "Bytes between browsers and the outside", ["pool", "direction"]);
+  readonly #ways = this.#gauge(
+    "remuda_egress_browsers",
+    "Browsers of this node by what holds them to their proxy",
+    ["tier"],
+  );
+  readonly #requests = this.#counter(
+    "remuda_egress_requests_total",
+    "Requests and tunnels that browsers asked their proxy for",
+    ["pool", "outcome"],
+  );
+  readonly #denied = this.#counter("remuda_egress_denied_total", "Of those, what the rules did not allow", [
+    "pool",
+    "reason",
+  ]);
+  readonly #carried = this.#counter("remuda_egress_bytes_total", "Bytes between browsers and the outside", [
+    "pool",
+    "direction",
+  ]);
 
-  readonly #saves = this.#counter("remuda_profile_saves_total", "Ends of sessions that were to save their profile", ["outcome"]);
+  readonly #saves = this.#counter(
+    "remuda_profile_saves_total",
+    "Ends of sessions that were to save their profile",
+    ["outcome"],
+  );
 
   readonly #words = new Words();
-  readonly #limits = this.#counter("remuda_limit_retirements_total", "Browsers of this node retired for having more than they may", ["limit"]);
+  readonly #limits = this.#counter(
+    "remuda_limit_retirements_total",
+    "Browsers of this node retired for having more than they may",
+    ["limit"],
+  );
 
   readonly contentType = this.#registry.contentType;
 
@@ -174,7 +220,10 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   async #reach(): Promise<void> {
     const { clock, reachStore } = this.context;
-    const isUp = await within(clock, { what: "reaching the store", limitMs: readLimitMs }, reachStore()).then(() => true, () => false);
+    const isUp = await within(clock, { what: "reaching the store", limitMs: readLimitMs }, reachStore()).then(
+      () => true,
+      () => false,
+    );
     this.#readable.set(isUp ? 1 : 0);
   }
 
@@ -189,9 +238,19 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   }
 
   async #forgetAllBut(pools: ReadonlySet<string>): Promise<void> {
-    for (const metric of [this.#wait, this.#launches, this.#launchFailures, this.#leasesEnded, this.#requests, this.#denied, this.#carried]) {
+    for (const metric of [
+      this.#wait,
+      this.#launches,
+      this.#launchFailures,
+      this.#leasesEnded,
+      this.#requests,
+      this.#denied,
+      this.#carried,
+    ]) {
       const { values } = await metric.get();
-      const gone = values.map(({ labels }) => withoutBucket(labels)).filter((labels) => !pools.has(String(labels["pool"])));
+      const gone = values
+        .map(({ labels }) => withoutBucket(labels))
+        .filter((labels) => !pools.has(String(labels["pool"])));
       for (const labels of gone) metric.remove(labels as never);
     }
   }
@@ -206,7 +265,10 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
 const mostWords = 100;
 
-/** Values of a label that is a reason. A text in place of a word, and a word too many, would make a series of its own each time. */
+/**
+ * Values of a label that is a reason. A text in place of a word, and a word too many, would make a series of
+ * its own each time.
+ */
 class Words {
   readonly #known = new Set<string>();
 

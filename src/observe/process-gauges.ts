@@ -10,7 +10,8 @@ interface Described {
 
 const gaugeOf = (described: Described, collect: (gauge: Gauge) => void): Gauge =>
   new Gauge({
-    ...described, registers: [],
+    ...described,
+    registers: [],
     collect() {
       collect(this);
     },
@@ -19,7 +20,11 @@ const gaugeOf = (described: Described, collect: (gauge: Gauge) => void): Gauge =
 /** What this process tells of itself. */
 export const processGauges = (): Gauge[] => [
   gaugeOf(
-    { name: "remuda_log_lines_dropped_total", help: "Lines of this process's log that were not written", labelNames: ["reason"] },
+    {
+      name: "remuda_log_lines_dropped_total",
+      help: "Lines of this process's log that were not written",
+      labelNames: ["reason"],
+    },
     (gauge) => {
       for (const [reason, lines] of Object.entries(droppedLines)) gauge.set({ reason }, lines);
     },
@@ -28,14 +33,19 @@ export const processGauges = (): Gauge[] => [
     { name: "process_resident_memory_bytes", help: "Memory of this process, its browsers not counted" },
     (gauge) => gauge.set(process.memoryUsage.rss()),
   ),
-  gaugeOf(
-    { name: "nodejs_heap_size_used_bytes", help: "Of that, what JavaScript holds" },
-    (gauge) => gauge.set(process.memoryUsage().heapUsed),
+  gaugeOf({ name: "nodejs_heap_size_used_bytes", help: "Of that, what JavaScript holds" }, (gauge) =>
+    gauge.set(process.memoryUsage().heapUsed),
   ),
-  gaugeOf({ name: "process_cpu_seconds_total", help: "Processor time this process has used, its browsers not counted" }, (gauge) => {
-    const { user, system } = process.cpuUsage();
-    gauge.set((user + system) / 1e6);
-  }),
+  gaugeOf(
+    {
+      name: "process_cpu_seconds_total",
+      help: "Processor time this process has used, its browsers not counted",
+    },
+    (gauge) => {
+      const { user, system } = process.cpuUsage();
+      gauge.set((user + system) / 1e6);
+    },
+  ),
   loopDelay(),
 ];
 
@@ -47,7 +57,8 @@ function loopDelay(): Gauge {
   delays.enable();
   const secondsOf = (nanos: number): number => Math.max(0, nanos / 1e9 - watchedMs / 1000);
   const described = {
-    name: "remuda_event_loop_delay_seconds", labelNames: ["quantile"],
+    name: "remuda_event_loop_delay_seconds",
+    labelNames: ["quantile"],
     help: "How late this process comes to what waits for it, since the last scrape: its own work and its wait for a processor",
   };
   return gaugeOf(described, (gauge) => {

@@ -15,7 +15,10 @@ import type { BrowserId, ClaimId, LeaseId, NodeId, PoolId, ProfileId } from "../
 export const browserStates = ["launching", "idle", "leased", "resetting", "retiring"] as const;
 export type BrowserState = (typeof browserStates)[number];
 
-/** The table of moves; `store/lua/include/moves.lua` holds the same and refuses any other (a test compares them). */
+/**
+ * The table of moves; `store/lua/include/moves.lua` holds the same and refuses any other (a test compares
+ * them).
+ */
 export const browserMoves: Record<BrowserState, readonly (BrowserState | "gone")[]> = {
   launching: ["idle", "retiring"],
   idle: ["leased", "retiring"],
@@ -26,9 +29,28 @@ export const browserMoves: Record<BrowserState, readonly (BrowserState | "gone")
 
 /** Why a browser is over. */
 export const retireReasons = [
-  "launch_failed", "crashed", "unhealthy", "node_lost", "drained", "stopped", "released", "deleted", "expired", "flushed",
-  "discarded", "stale_network", "above_size", "recycled", "not_clean", "altered", "pool_deleted", "reset_failed", "unwanted",
-  "memory_exceeded", "storage_exceeded", "missing",
+  "launch_failed",
+  "crashed",
+  "unhealthy",
+  "node_lost",
+  "drained",
+  "stopped",
+  "released",
+  "deleted",
+  "expired",
+  "flushed",
+  "discarded",
+  "stale_network",
+  "above_size",
+  "recycled",
+  "not_clean",
+  "altered",
+  "pool_deleted",
+  "reset_failed",
+  "unwanted",
+  "memory_exceeded",
+  "storage_exceeded",
+  "missing",
 ] as const;
 export type RetireReason = (typeof retireReasons)[number];
 
@@ -74,7 +96,10 @@ export interface Lease {
   readonly usage?: TrafficUsage;
   /** The pool's name at the grant. */
   readonly pool?: string;
-  /** How many clients or requests were ever registered; 0 means that nothing but the API has touched the browser. */
+  /**
+   * How many clients or requests were ever registered; 0 means that nothing but the API has touched the
+   * browser.
+   */
   readonly registrations: number;
 }
 
@@ -110,7 +135,10 @@ export interface Browser {
   readonly isolation?: string;
 }
 
-/** What becomes of a browser whose node has cut a lease that the record does not name. `held`: the record does name it. */
+/**
+ * What becomes of a browser whose node has cut a lease that the record does not name. `held`: the record does
+ * name it.
+ */
 export type UnknownLeaseOutcome = "kept" | "retiring" | "already" | "held" | "unknown";
 
 /** What a browser's record repeats of its launch, for the session object and the tombstone. */

@@ -21,30 +21,56 @@ export interface DeclaredPoolBounds {
   readonly pooledSessions: number | null;
 }
 
-/** Every fault of declared pools that is theirs alone: what they refer to is known only when the daemon runs. */
-export function declaredPoolFaults(declared: readonly unknown[], deciding: DeclaredPoolBounds): readonly string[] {
+/**
+ * Every fault of declared pools that is theirs alone: what they refer to is known only when the daemon runs.
+ */
+export function declaredPoolFaults(
+  declared: readonly unknown[],
+  deciding: DeclaredPoolBounds,
+): readonly string[] {
   const bodies = declared.map((body, index) => ({ body, where: `pools[${index}]` }));
   const valid = declared.filter((body): body is PoolCreate => check.Check(body));
-  return [...bodies.flatMap(({ body, where }) => faultsOfOne(body, deciding).map((fault) => `${where}${fault}`)), ...faultsOfAll(valid, deciding)];
+  return [
+    ...bodies.flatMap(({ body, where }) => faultsOfOne(body, deciding).map((fault) => `${where}${fault}`)),
+    ...faultsOfAll(valid, deciding),
+  ];
 }
 
-function faultsOfOne(body: unknown, { defaults, region, maxPoolSize }: DeclaredPoolBounds): readonly string[] {
-  if (!check.Check(body)) return [...check.Errors(body)].map(({ instancePath, message }) => `${instancePath.replaceAll("/", ".")}: ${message}`);
+function faultsOfOne(
+  body: unknown,
+  { defaults, region, maxPoolSize }: DeclaredPoolBounds,
+): readonly string[] {
+  if (!check.Check(body))
+    return [...check.Errors(body)].map(
+      ({ instancePath, message }) => `${instancePath.replaceAll("/", ".")}: ${message}`,
+    );
   const faults: string[] = [];
-  if (body.name === undefined) faults.push(".name: has to be given, or the pool would be created at every start");
-  if (body.size > maxPoolSize) faults.push(`.size: has to be at most limits.max_pool_size (${maxPoolSize}), and is ${body.size}`);
-  if (region !== "" && body.region !== undefined && body.region !== region) faults.push(`.region: this deployment is in ${region}`);
+  if (body.name === undefined)
+    faults.push(".name: has to be given, or the pool would be created at every start");
+  if (body.size > maxPoolSize)
+    faults.push(`.size: has to be at most limits.max_pool_size (${maxPoolSize}), and is ${body.size}`);
+  if (region !== "" && body.region !== undefined && body.region !== region)
+    faults.push(`.region: this deployment is in ${region}`);
   const spec = createPoolSpec(asIfResolved(body), defaults);
-  return [...faults, ...(spec.kind === "refused" ? (spec.details ?? []) : []).map(({ message }) => `.${message}`)];
+  return [
+    ...faults,
+    ...(spec.kind === "refused" ? (spec.details ?? []) : []).map(({ message }) => `.${message}`),
+  ];
 }
 
-function faultsOfAll(bodies: readonly PoolCreate[], { maxPools, pooledSessions }: DeclaredPoolBounds): readonly string[] {
+function faultsOfAll(
+  bodies: readonly PoolCreate[],
+  { maxPools, pooledSessions }: DeclaredPoolBounds,
+): readonly string[] {
   const faults: string[] = [];
   const names = bodies.flatMap(({ name }) => name ?? []);
-  for (const name of new Set(names.filter((one, index) => names.indexOf(one) !== index))) faults.push(`pools: two have the name ${JSON.stringify(name)}`);
+  for (const name of new Set(names.filter((one, index) => names.indexOf(one) !== index)))
+    faults.push(`pools: two have the name ${JSON.stringify(name)}`);
   const sum = bodies.reduce((sizes, { size }) => sizes + size, 0);
-  if (pooledSessions !== null && sum > pooledSessions) faults.push(`pools: their sizes are ${sum} together, and limits.pooled_sessions is ${pooledSessions}`);
-  if (bodies.length > maxPools) faults.push(`pools: there are ${bodies.length}, and limits.max_pools is ${maxPools}`);
+  if (pooledSessions !== null && sum > pooledSessions)
+    faults.push(`pools: their sizes are ${sum} together, and limits.pooled_sessions is ${pooledSessions}`);
+  if (bodies.length > maxPools)
+    faults.push(`pools: there are ${bodies.length}, and limits.max_pools is ${maxPools}`);
   return faults;
 }
 
@@ -52,7 +78,8 @@ function faultsOfAll(bodies: readonly PoolCreate[], { maxPools, pooledSessions }
 function asIfResolved(body: PoolCreate): PoolCreate & Resolved {
   const { extensions, profile } = body;
   return {
-    ...body, ...(extensions && { extension_ids: extensions.map((_, index) => `extension-${index}` as ExtensionId) }),
+    ...body,
+    ...(extensions && { extension_ids: extensions.map((_, index) => `extension-${index}` as ExtensionId) }),
     ...(profile && !clearsProfile(profile) && { profile_id: "profile" as ProfileId }),
   };
 }
@@ -65,8 +92,9 @@ interface Ports extends References {
 }
 
 /**
- * The pools of the configuration are created when absent and otherwise left as the API made them, the difference logged. One that
- * names what is not registered, or for which what the API made leaves no room, waits for a later start.
+ * The pools of the configuration are created when absent and otherwise left as the API made them, the
+ * difference logged. One that names what is not registered, or for which what the API made leaves no room,
+ * waits for a later start.
  */
 export async function declarePools(declared: readonly unknown[], ports: Ports): Promise<void> {
   for (const body of declared) {
@@ -79,7 +107,11 @@ async function declare(ports: Ports, body: PoolCreate, name: string): Promise<vo
   const { pools, log, defaults, request } = ports;
   const [present, resolved] = [await pools.get(name), await resolveReferences(ports, body)];
   const missing = resolved.faults.map(({ message }) => message);
-  if (missing.length > 0) log.error({ pool: name, missing }, "declared pool names what is not registered; it is left as it is until a start that finds it");
+  if (missing.length > 0)
+    log.error(
+      { pool: name, missing },
+      "declared pool names what is not registered; it is left as it is until a start that finds it",
+    );
   if (present.kind === "done") {
     const fields = differences(resolved.body, present.value.spec, defaults);
     if (fields.length > 0) log.warn({ pool: name, fields }, "declared pool differs from the one that exists");
@@ -95,14 +127,29 @@ async function declare(ports: Ports, body: PoolCreate, name: string): Promise<vo
 }
 
 /** The fields that the declaration would change; what it does not name is nobody's concern. */
-function differences({ region: _region, ...body }: PoolCreate & Resolved, spec: PoolSpec, defaults: SpecDefaults): readonly string[] {
+function differences(
+  { region: _region, ...body }: PoolCreate & Resolved,
+  spec: PoolSpec,
+  defaults: SpecDefaults,
+): readonly string[] {
   const declared = mergePoolSpec(spec, body, defaults);
   if (declared.kind === "refused") return Object.keys(body);
   const [wanted, actual] = [meantBy(declared.value), meantBy(spec)];
-  return [...new Set([...wanted.keys(), ...actual.keys()])].filter((field) => !isDeepStrictEqual(wanted.get(field), actual.get(field)));
+  return [...new Set([...wanted.keys(), ...actual.keys()])].filter(
+    (field) => !isDeepStrictEqual(wanted.get(field), actual.get(field)),
+  );
 }
 
 /** Each field's value; of extensions and the profile what they mean, whatever they are called by. */
-function meantBy({ extension_ids, profile_id, is_engine_named: _named, ...config }: PoolSpec): ReadonlyMap<string, unknown> {
-  return new Map<string, unknown>([...Object.entries(config), ["extensions", extension_ids], ["profile", profile_id]]);
+function meantBy({
+  extension_ids,
+  profile_id,
+  is_engine_named: _named,
+  ...config
+}: PoolSpec): ReadonlyMap<string, unknown> {
+  return new Map<string, unknown>([
+    ...Object.entries(config),
+    ["extensions", extension_ids],
+    ["profile", profile_id],
+  ]);
 }

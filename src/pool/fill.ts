@@ -12,7 +12,10 @@ export interface FillPorts {
   readonly poolStore: PoolStore;
   readonly nodes: NodeStore;
   readonly jobs: Jobs;
-  /** When a browser counts as old; null means never. The jitter keeps those filled at once from ageing at once. */
+  /**
+   * When a browser counts as old; null means never. The jitter keeps those filled at once from ageing at
+   * once.
+   */
   readonly recycle: { readonly maxAgeMs: Millis | null; readonly jitterRatio: number };
   random(): number;
 }
@@ -22,7 +25,10 @@ const mostAtOnce = 100;
 
 export type FillPool = (partition: Partition, fleet?: () => Promise<NodeCapacities>) => Promise<void>;
 
-/** Launches what the pool lacks and may have now. Idempotent; may overlap with itself. `fleet`: shared with other pools, or read anew. */
+/**
+ * Launches what the pool lacks and may have now. Idempotent; may overlap with itself. `fleet`: shared with
+ * other pools, or read anew.
+ */
 export const makeFill = (ports: FillPorts): FillPool => {
   const configs = new LaunchTemplates(ports.poolStore);
   const look = makeLook(ports.nodes);
@@ -37,19 +43,34 @@ export const makeFill = (ports: FillPorts): FillPool => {
     const pool = await ports.poolStore.findTerms(partition);
     const launch = pool && (await configs.find(partition, pool.launchConfig));
     if (!launch) return;
-    const { candidates, obstacle } = await candidatesFor(ports, { pool: pool.id, launch, wanted, capacities: await fleet() });
-    const claimed = await ports.poolStore.claimLaunches(partition, { candidates, madeFor: pool.launchConfig, obstacle, request: newRequestId() });
+    const { candidates, obstacle } = await candidatesFor(ports, {
+      pool: pool.id,
+      launch,
+      wanted,
+      capacities: await fleet(),
+    });
+    const claimed = await ports.poolStore.claimLaunches(partition, {
+      candidates,
+      madeFor: pool.launchConfig,
+      obstacle,
+      request: newRequestId(),
+    });
     const isClaimed = new Set(claimed.map((browser) => browser.id));
-    await Promise.all(candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)));
+    await Promise.all(
+      candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)),
+    );
     await ports.jobs.add(claimed.flatMap(launchJob));
   };
 };
 
 /**
- * Fills a partition now rather than at the next tick, which is left what fails. One fill of a partition at a time: whoever asks while
- * one is under way is given one more after it, however many ask.
+ * Fills a partition now rather than at the next tick, which is left what fails. One fill of a partition at a
+ * time: whoever asks while one is under way is given one more after it, however many ask.
  */
-export function makeFillSoon(fill: (partition: Partition) => Promise<void>, onFault: (partition: Partition, error: unknown) => void): (partition: Partition) => void {
+export function makeFillSoon(
+  fill: (partition: Partition) => Promise<void>,
+  onFault: (partition: Partition, error: unknown) => void,
+): (partition: Partition) => void {
   const asked = new Map<Partition, boolean>();
   const run = async (partition: Partition): Promise<void> => {
     while (asked.get(partition)) {
@@ -69,14 +90,22 @@ export const launchJob = (browser: Browser): readonly Job[] =>
   browser.claim ? [{ kind: "launch", node: browser.node, browser: browser.id, claim: browser.claim }] : [];
 
 async function candidatesFor(
-  ports: FillPorts, ask: { pool: PoolId; launch: LaunchTemplate; wanted: LaunchDemand; capacities: NodeCapacities },
+  ports: FillPorts,
+  ask: { pool: PoolId; launch: LaunchTemplate; wanted: LaunchDemand; capacities: NodeCapacities },
 ): Promise<{ candidates: readonly LaunchCandidate[]; obstacle: string }> {
   const { pool: poolId, launch, wanted, capacities } = ask;
   const partition = partitionOf(poolId);
   const { ofNode: ofPool, at } = await ports.poolStore.spread(partition);
   const placement = new Placement(capacities, { engine: launch.engine, ofPool, ...wanted });
   const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = launch;
-  const facts: LaunchFacts = { headless, stealth, kiosk_mode, memory, poolId, ...(profileId && { profileId }) };
+  const facts: LaunchFacts = {
+    headless,
+    stealth,
+    kiosk_mode,
+    memory,
+    poolId,
+    ...(profileId && { profileId }),
+  };
   const candidates: LaunchCandidate[] = [];
   for (let i = 0; i < wanted.count; i += 1) {
     const id = newBrowserId(partition);

@@ -8,7 +8,11 @@ const digest = (text: string): string => createHash("sha256").update(text).diges
 const canonical = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(canonical);
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([key, inner]) => [key, canonical(inner)]));
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(([key, inner]) => [key, canonical(inner)]),
+  );
 };
 
 /** What an idempotency key is remembered by; `scope` keeps the keys of operations apart. */

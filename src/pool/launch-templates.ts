@@ -21,14 +21,16 @@ export class LaunchTemplates {
     if (found) this.#kept.set(`${partition} ${key}`, found);
     return found;
   }
-
 }
 
 /** What the objects that callers are shown are made from. */
 export class SessionReader {
   readonly #launches: LaunchTemplates;
 
-  constructor(poolStore: PoolStore, private readonly refs: Pick<References, "proxies" | "profiles">) {
+  constructor(
+    poolStore: PoolStore,
+    private readonly refs: Pick<References, "proxies" | "profiles">,
+  ) {
     this.#launches = new LaunchTemplates(poolStore);
   }
 
@@ -41,10 +43,19 @@ export class SessionReader {
     const launch = await this.find(partitionOf(browser.id), browser.config);
     if (!launch) return undefined;
     const { poolId } = launchFactsOf(browser);
-    const [proxyName, profile] = await Promise.all([this.#proxyName(launch, browser), this.#profile(launch, browser)]);
+    const [proxyName, profile] = await Promise.all([
+      this.#proxyName(launch, browser),
+      this.#profile(launch, browser),
+    ]);
     return {
-      browser, launch, at, ...(proxyName === undefined ? {} : { proxyName }), ...(profile && { profile }),
-      ...(poolId ? { pool: { id: poolId, ...(browser.lease?.pool ? { name: browser.lease.pool } : {}) } } : {}),
+      browser,
+      launch,
+      at,
+      ...(proxyName === undefined ? {} : { proxyName }),
+      ...(profile && { profile }),
+      ...(poolId
+        ? { pool: { id: poolId, ...(browser.lease?.pool ? { name: browser.lease.pool } : {}) } }
+        : {}),
     };
   }
 

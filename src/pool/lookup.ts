@@ -1,5 +1,13 @@
 import { LRUCache } from "lru-cache";
-import { type BrowserId, findBrowserId, findPoolId, type Partition, partitionOf, type LeaseId, type PoolId } from "../base/ids.js";
+import {
+  type BrowserId,
+  findBrowserId,
+  findPoolId,
+  type Partition,
+  partitionOf,
+  type LeaseId,
+  type PoolId,
+} from "../base/ids.js";
 import type { Browser } from "./browser.js";
 import type { Pool } from "./pool.js";
 import type { PoolStore } from "./ports/pool-store.js";
@@ -30,13 +38,19 @@ export interface PoolCandidate {
 
 const calledBy = (name: string, id: PoolId): PoolCandidate => ({ id, partition: partitionOf(id), name });
 
-/** Which pool each name meant last. Kept only for scripts that compare the name with the pool's own: so keeping it decides nothing. */
+/**
+ * Which pool each name meant last. Kept only for scripts that compare the name with the pool's own: so
+ * keeping it decides nothing.
+ */
 export class PoolNameCache {
   readonly #kept = new LRUCache<string, PoolId>({ max: 1000 });
 
   constructor(private readonly projects: ProjectStore) {}
 
-  /** Which pool an id or a name may mean, ids first. Ask for the next where the script says that this one is not meant. */
+  /**
+   * Which pool an id or a name may mean, ids first. Ask for the next where the script says that this one is
+   * not meant.
+   */
   *candidates(ref: string): Generator<PoolCandidate | Promise<PoolCandidate | undefined>, void> {
     const id = findPoolId(ref);
     if (id) yield { id, partition: partitionOf(id) };
@@ -54,7 +68,10 @@ export class PoolNameCache {
 }
 
 /** A browser by its id, or by the name of its lease. Only a leased one is a session. */
-export async function findSession({ poolStore, projects }: Ports, ref: string): Promise<{ browser: Browser; at: number } | undefined> {
+export async function findSession(
+  { poolStore, projects }: Ports,
+  ref: string,
+): Promise<{ browser: Browser; at: number } | undefined> {
   const id = findBrowserId(ref);
   const byId = id && (await poolStore.findBrowser(id));
   if (byId?.browser.lease) return byId;

@@ -34,7 +34,10 @@ export interface NodeQueues {
   keep(nodes: readonly NodeId[]): Promise<void>;
 }
 
-/** The ticks: each looks at every partition, goes past the failures of one, and may overlap with those of other controls. */
+/**
+ * The ticks: each looks at every partition, goes past the failures of one, and may overlap with those of
+ * other controls.
+ */
 export interface Maintenance {
   fill(): Promise<void>;
   reap(): Promise<void>;
@@ -42,28 +45,42 @@ export interface Maintenance {
 }
 
 const partitionsAtOnce = 64;
-/** How long a walk may take at most: ticks come every second and more, and the next goes on where one has stopped. */
+/**
+ * How long a walk may take at most: ticks come every second and more, and the next goes on where one has
+ * stopped.
+ */
 const walkMs = { fill: 5000, reap: 10_000, recycle: 20_000 } as const;
 
 export function makeMaintenance(ports: MaintenancePorts): Maintenance {
   const { clock, poolStore, projects } = ports;
-  const walkOf = (limitMs: Millis): PartitionRounds => new PartitionRounds(clock, { atOnce: partitionsAtOnce, limitMs });
+  const walkOf = (limitMs: Millis): PartitionRounds =>
+    new PartitionRounds(clock, { atOnce: partitionsAtOnce, limitMs });
   const walks = { fill: walkOf(walkMs.fill), reap: walkOf(walkMs.reap), recycle: walkOf(walkMs.recycle) };
-  const walk = async (what: keyof typeof walks, visit: (partition: Partition) => Promise<unknown>): Promise<void> =>
-    walks[what].over(await projects.partitions(), (partition) => visit(partition).catch((error: unknown) => {
-      ports.log.warn({ partition, what, error: textOf(error) }, "tick failed on a home");
-    }));
+  const walk = async (
+    what: keyof typeof walks,
+    visit: (partition: Partition) => Promise<unknown>,
+  ): Promise<void> =>
+    walks[what].over(await projects.partitions(), (partition) =>
+      visit(partition).catch((error: unknown) => {
+        ports.log.warn({ partition, what, error: textOf(error) }, "tick failed on a home");
+      }),
+    );
   return {
     async fill() {
       const fleet = once(() => NodeCapacities.read(ports.nodes));
       await walk("fill", (partition) => ports.fill(partition, fleet));
     },
     async reap() {
-      // Whoever was silent while nobody listened, as in an outage of Redis, is not lost: it gets its time to be heard.
+      // Whoever was silent while nobody listened, as in an outage of Redis, is not lost: it gets its time to
+      // be heard.
       const listensMs = await ports.listensMs();
       await inTurn(ports, {
         "lost nodes": async () => void (listensMs >= ports.lostAfterMs.node && (await reapNodes(ports))),
-        partitions: async () => void (listensMs >= ports.lostAfterMs.control && (await walk("reap", (partition) => reapPartition(ports, partition)))),
+        partitions: async () =>
+          void (
+            listensMs >= ports.lostAfterMs.control &&
+            (await walk("reap", (partition) => reapPartition(ports, partition)))
+          ),
         rooms: () => sweepRooms(ports),
         queues: async () => ports.queues.keep(await ports.nodes.known()),
         pendingTombstones: () => projects.sweepPendingTombstones(),
@@ -83,7 +100,10 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
 }
 
 /** Does one part after the other, whichever of them fail. */
-async function inTurn({ log }: MaintenancePorts, parts: Readonly<Record<string, () => Promise<void>>>): Promise<void> {
+async function inTurn(
+  { log }: MaintenancePorts,
+  parts: Readonly<Record<string, () => Promise<void>>>,
+): Promise<void> {
   for (const [part, work] of Object.entries(parts)) {
     await work().catch((error: unknown) => log.warn({ part, error: textOf(error) }, "part of a tick failed"));
   }
@@ -95,30 +115,49 @@ function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   return () => (asked ??= ask());
 }
 
-async function reapPartition({ poolStore, projects, jobs }: MaintenancePorts, partition: Partition): Promise<void> {
+async function reapPartition(
+  { poolStore, projects, jobs }: MaintenancePorts,
+  partition: Partition,
+): Promise<void> {
   const { launch, isOpen } = await poolStore.reap(partition);
   await jobs.add(launch.flatMap(launchJob));
   if (!isOpen && partition !== onDemandPartition) await projects.settlePartition(partition);
 }
 
 async function sweepRooms({ nodes }: MaintenancePorts): Promise<void> {
-  const failures = await forEachConcurrently(await nodes.living(), partitionsAtOnce, ({ id }) => nodes.sweepRooms(id));
+  const failures = await forEachConcurrently(await nodes.living(), partitionsAtOnce, ({ id }) =>
+    nodes.sweepRooms(id),
+  );
   if (failures.length > 0) throw failures[0];
 }
 
 async function reapNodes(ports: MaintenancePorts): Promise<void> {
-  const failures = await forEachConcurrently(await ports.nodes.lost(), partitionsAtOnce, (node) => reapNode(ports, node));
+  const failures = await forEachConcurrently(await ports.nodes.lost(), partitionsAtOnce, (node) =>
+    reapNode(ports, node),
+  );
   if (failures.length > 0) throw failures[0];
 }
 
 /** What a lost node held is over: its leases end, its records go, since nobody is left to clear up. */
-async function reapNode({ poolStore, projects, nodes, log, queues }: MaintenancePorts, node: NodeId): Promise<void> {
+async function reapNode(
+  { poolStore, projects, nodes, log, queues }: MaintenancePorts,
+  node: NodeId,
+): Promise<void> {
   let found = 0;
-  const failures = await forEachConcurrently(await projects.partitions(), partitionsAtOnce, async (partition) => {
-    // A node that starts anew clears up after itself, and what it has from then on is its own.
-    if (!(await nodes.isLost(node))) return;
-    found += await poolStore.clearNode(partition, { node, why: "node_lost", which: "lost", request: newRequestId() });
-  });
+  const failures = await forEachConcurrently(
+    await projects.partitions(),
+    partitionsAtOnce,
+    async (partition) => {
+      // A node that starts anew clears up after itself, and what it has from then on is its own.
+      if (!(await nodes.isLost(node))) return;
+      found += await poolStore.clearNode(partition, {
+        node,
+        why: "node_lost",
+        which: "lost",
+        request: newRequestId(),
+      });
+    },
+  );
   log.warn({ node, browsers: found }, "node lost");
   if (failures.length > 0) throw failures[0];
   // A launch may be claimed on it still: it is forgotten when a look finds nothing there any more.

@@ -1,10 +1,33 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Done, done, type Refusal, refusal } from "../base/errors.js";
-import { headfulMemory, headlessMemory, type MemoryClass, type Network, type PoolCreate, type PoolPatch, type SessionCreate, type Viewport } from "../spec/bodies.js";
-import { checkNetwork, checkProxy, checkSelector, checkStartHost, checkStartUrl, fieldFault, type FieldFaults, normaliseNetwork } from "../spec/field-checks.js";
+import {
+  headfulMemory,
+  headlessMemory,
+  type MemoryClass,
+  type Network,
+  type PoolCreate,
+  type PoolPatch,
+  type SessionCreate,
+  type Viewport,
+} from "../spec/bodies.js";
+import {
+  checkNetwork,
+  checkProxy,
+  checkSelector,
+  checkStartHost,
+  checkStartUrl,
+  fieldFault,
+  type FieldFaults,
+  normaliseNetwork,
+} from "../spec/field-checks.js";
 import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
 import { type HostPattern, parseHostPattern } from "../base/net/hosts.js";
-import { defaultViewport, type LaunchTemplate, type PoolSpec, refreshRateOf } from "../spec/launch-template.js";
+import {
+  defaultViewport,
+  type LaunchTemplate,
+  type PoolSpec,
+  refreshRateOf,
+} from "../spec/launch-template.js";
 import { clearsProfile } from "../registry/profiles/selectors.js";
 import type { Resolved } from "../registry/references.js";
 import { checkPolicy, checkWebRtc } from "../spec/policies/policy-checks.js";
@@ -22,10 +45,17 @@ export interface SpecDefaults {
 type Fields = Omit<PoolCreate & PoolPatch & SessionCreate, "size" | "region"> & Resolved;
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-const withRefreshRate = (viewport: Viewport): Required<Viewport> => ({ ...viewport, refresh_rate: refreshRateOf(viewport) });
+const withRefreshRate = (viewport: Viewport): Required<Viewport> => ({
+  ...viewport,
+  refresh_rate: refreshRateOf(viewport),
+});
 
 const freshLaunch = (body: Partial<Fields>, defaults: SpecDefaults): LaunchTemplate => ({
-  headless: false, stealth: false, kiosk_mode: false, engine: engineFor(body, defaults), memory: "8GiB",
+  headless: false,
+  stealth: false,
+  kiosk_mode: false,
+  engine: engineFor(body, defaults),
+  memory: "8GiB",
   viewport: withRefreshRate(defaultViewport),
 });
 
@@ -40,25 +70,49 @@ interface Asking {
 const asksMore = ({ headless, extensions, browser_policy, chrome_policy }: Asking): boolean =>
   !headless || (extensions?.length ?? 0) > 0 || Object.keys(browser_policy ?? chrome_policy ?? {}).length > 0;
 
-/** The operator's engine, where it can do what is asked for: nobody who names no engine is refused because of it. */
-const engineFor = (body: Partial<Fields>, { engine }: SpecDefaults): LaunchTemplate["engine"] => (asksMore(body) ? "chromium" : engine);
+/**
+ * The operator's engine, where it can do what is asked for: nobody who names no engine is refused because of
+ * it.
+ */
+const engineFor = (body: Partial<Fields>, { engine }: SpecDefaults): LaunchTemplate["engine"] =>
+  asksMore(body) ? "chromium" : engine;
 
 /** The whole configuration of a new pool whose references are resolved, or every fault of the body. */
-export function createPoolSpec(body: PoolCreate & Resolved, defaults: SpecDefaults): Done<PoolSpec> | Refusal {
+export function createPoolSpec(
+  body: PoolCreate & Resolved,
+  defaults: SpecDefaults,
+): Done<PoolSpec> | Refusal {
   const blank: PoolSpec = {
-    ...freshLaunch(body, defaults), size: body.size, fill_rate_per_minute: defaults.fillRatePerMinute, timeout_seconds: 600, reset_on_release: "none",
+    ...freshLaunch(body, defaults),
+    size: body.size,
+    fill_rate_per_minute: defaults.fillRatePerMinute,
+    timeout_seconds: 600,
+    reset_on_release: "none",
     refresh_on_profile_update: false,
   };
   return mergePoolSpec(blank, body, defaults);
 }
 
-/** `current` with the fields of `patch` written over it: omitted ones stay, clearing values remove (interface.md 4.4). */
-export function mergePoolSpec(current: PoolSpec, patch: Omit<PoolPatch, "expected_network"> & Resolved, defaults: SpecDefaults): Done<PoolSpec> | Refusal {
+/**
+ * `current` with the fields of `patch` written over it: omitted ones stay, clearing values remove
+ * (interface.md 4.4).
+ */
+export function mergePoolSpec(
+  current: PoolSpec,
+  patch: Omit<PoolPatch, "expected_network"> & Resolved,
+  defaults: SpecDefaults,
+): Done<PoolSpec> | Refusal {
   const faults: FieldFaults = [];
-  const { size, fill_rate_per_minute, timeout_seconds, reset_on_release, name, refresh_on_profile_update } = current;
+  const { size, fill_rate_per_minute, timeout_seconds, reset_on_release, name, refresh_on_profile_update } =
+    current;
   const merged: Mutable<PoolSpec> = {
-    ...mergeLaunch(current, patch, faults), size, fill_rate_per_minute, timeout_seconds, reset_on_release,
-    ...(name === undefined ? {} : { name }), ...(refresh_on_profile_update === undefined ? {} : { refresh_on_profile_update }),
+    ...mergeLaunch(current, patch, faults),
+    size,
+    fill_rate_per_minute,
+    timeout_seconds,
+    reset_on_release,
+    ...(name === undefined ? {} : { name }),
+    ...(refresh_on_profile_update === undefined ? {} : { refresh_on_profile_update }),
     ...(current.is_engine_named || patch.engine ? { is_engine_named: true } : {}),
   };
   if (patch.size !== undefined) merged.size = patch.size;
@@ -69,16 +123,26 @@ export function mergePoolSpec(current: PoolSpec, patch: Omit<PoolPatch, "expecte
   mergeRefresh({ current, merged, patch }, faults);
   checkCeiling(faults, patch, defaults);
   const most = defaults.maxFillRatePerMinute;
-  if (most !== null && merged.fill_rate_per_minute > most) fieldFault(faults, "fill_rate_per_minute", `must be at most ${most} here`);
+  if (most !== null && merged.fill_rate_per_minute > most)
+    fieldFault(faults, "fill_rate_per_minute", `must be at most ${most} here`);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(merged);
 }
 
-/** The launch configuration of an on-demand session whose references are resolved, or every fault of the body. */
-export function createSessionTemplate(body: SessionCreate & Resolved, defaults: SpecDefaults): Done<LaunchTemplate> | Refusal {
+/**
+ * The launch configuration of an on-demand session whose references are resolved, or every fault of the body.
+ */
+export function createSessionTemplate(
+  body: SessionCreate & Resolved,
+  defaults: SpecDefaults,
+): Done<LaunchTemplate> | Refusal {
   const faults: FieldFaults = [];
   const { proxy_id, ...rest } = body;
   const { mode, id = proxy_id } = body.proxy ?? {};
-  const merged = mergeLaunch(freshLaunch(body, defaults), { ...rest, ...(id ? { proxy_id: id } : {}) }, faults);
+  const merged = mergeLaunch(
+    freshLaunch(body, defaults),
+    { ...rest, ...(id ? { proxy_id: id } : {}) },
+    faults,
+  );
   const launch = { ...merged, ...(mode ? { proxy_mode: mode } : {}), ...savingProfile(merged, body) };
   checkCeiling(faults, body, defaults);
   if (body.proxy && proxy_id) fieldFault(faults, "proxy", "cannot be combined with proxy_id");
@@ -90,21 +154,48 @@ export function createSessionTemplate(body: SessionCreate & Resolved, defaults: 
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(launch);
 }
 
-/** What a caller asks for now. What was stored under another ceiling is its node's to refuse, and keeps nobody from changing the rest. */
-function checkCeiling(faults: FieldFaults, { network }: Partial<Fields>, { privateHostsCeiling }: SpecDefaults): void {
-  const readable = network?.private_hosts?.filter((host) => parseHostPattern(host, { withRanges: true }).kind === "pattern");
+/**
+ * What a caller asks for now. What was stored under another ceiling is its node's to refuse, and keeps nobody
+ * from changing the rest.
+ */
+function checkCeiling(
+  faults: FieldFaults,
+  { network }: Partial<Fields>,
+  { privateHostsCeiling }: SpecDefaults,
+): void {
+  const readable = network?.private_hosts?.filter(
+    (host) => parseHostPattern(host, { withRanges: true }).kind === "pattern",
+  );
   for (const host of outsideCeiling(readable ?? [], privateHostsCeiling)) {
-    fieldFault(faults, "network.private_hosts", `${JSON.stringify(host)} is not among the private hosts that this deployment lets callers open`);
+    fieldFault(
+      faults,
+      "network.private_hosts",
+      `${JSON.stringify(host)} is not among the private hosts that this deployment lets callers open`,
+    );
   }
 }
 
 /** Browsers of pools never save (interface.md 4.4), those of sessions where it is asked for. */
-const savingProfile = ({ profile }: LaunchTemplate, { profile: asked }: SessionCreate): Pick<LaunchTemplate, "profile"> =>
-  profile && asked?.save_changes !== undefined ? { profile: { ...profile, save_changes: asked.save_changes } } : {};
+const savingProfile = (
+  { profile }: LaunchTemplate,
+  { profile: asked }: SessionCreate,
+): Pick<LaunchTemplate, "profile"> =>
+  profile && asked?.save_changes !== undefined
+    ? { profile: { ...profile, save_changes: asked.save_changes } }
+    : {};
 
 /** The part of a pool's configuration that a browser is launched from. */
 export function launchTemplateOf(spec: PoolSpec): LaunchTemplate {
-  const { size: _size, fill_rate_per_minute: _rate, timeout_seconds: _timeout, reset_on_release: _reset, name: _name, refresh_on_profile_update: _refresh, is_engine_named: _named, ...launch } = spec;
+  const {
+    size: _size,
+    fill_rate_per_minute: _rate,
+    timeout_seconds: _timeout,
+    reset_on_release: _reset,
+    name: _name,
+    refresh_on_profile_update: _refresh,
+    is_engine_named: _named,
+    ...launch
+  } = spec;
   return launch;
 }
 
@@ -117,19 +208,32 @@ function launchedFrom(spec: PoolSpec): LaunchTemplate {
 export const changesLaunch = (before: PoolSpec, after: PoolSpec): boolean =>
   !isDeepStrictEqual(launchedFrom(before), launchedFrom(after));
 
-/** Only the normalised allowlist raises the network generation, its removal included (design.md 5, Generations). */
+/**
+ * Only the normalised allowlist raises the network generation, its removal included (design.md 5,
+ * Generations).
+ */
 export const changesNetwork = (before: PoolSpec, after: PoolSpec): boolean =>
   !isDeepStrictEqual(before.network?.allowed_hosts, after.network?.allowed_hosts);
 
-/** Whether saves flush its idle browsers from now on, which they did not before, or did of another profile. */
+/**
+ * Whether saves flush its idle browsers from now on, which they did not before, or did of another profile.
+ */
 export const startsRefresh = (before: PoolSpec, after: PoolSpec): boolean =>
-  Boolean(after.refresh_on_profile_update) && (!before.refresh_on_profile_update || before.profile_id !== after.profile_id);
+  Boolean(after.refresh_on_profile_update) &&
+  (!before.refresh_on_profile_update || before.profile_id !== after.profile_id);
 
-/** interface.md 4.4, `expected_network`: `{}` when there was none; explicit empty lists differ from omitted ones. */
+/**
+ * interface.md 4.4, `expected_network`: `{}` when there was none; explicit empty lists differ from omitted
+ * ones.
+ */
 export const isExpectedNetwork = (saved: Network | undefined, expected: Network): boolean =>
   isDeepStrictEqual(saved ?? {}, normaliseNetwork(expected));
 
-function mergeLaunch(current: LaunchTemplate & Pick<PoolSpec, "is_engine_named">, patch: Partial<Fields>, faults: FieldFaults): LaunchTemplate {
+function mergeLaunch(
+  current: LaunchTemplate & Pick<PoolSpec, "is_engine_named">,
+  patch: Partial<Fields>,
+  faults: FieldFaults,
+): LaunchTemplate {
   const merged: Mutable<LaunchTemplate> = { ...pickLaunch(current) };
   for (const field of ["headless", "stealth", "kiosk_mode", "engine"] as const) {
     const value = patch[field];
@@ -154,20 +258,44 @@ function mergeLaunch(current: LaunchTemplate & Pick<PoolSpec, "is_engine_named">
 }
 
 function pickLaunch(from: LaunchTemplate): LaunchTemplate {
-  const { headless, stealth, kiosk_mode, engine, memory, viewport, start_url, browser_policy, proxy_id, network, telemetry } = from;
+  const {
+    headless,
+    stealth,
+    kiosk_mode,
+    engine,
+    memory,
+    viewport,
+    start_url,
+    browser_policy,
+    proxy_id,
+    network,
+    telemetry,
+  } = from;
   const { extensions, extension_ids, profile, profile_id } = from;
   return {
-    headless, stealth, kiosk_mode, engine, memory, viewport,
-    ...(start_url === undefined ? {} : { start_url }), ...(browser_policy ? { browser_policy } : {}),
-    ...(extensions ? { extensions } : {}), ...(extension_ids ? { extension_ids } : {}),
-    ...(profile ? { profile } : {}), ...(profile_id ? { profile_id } : {}), ...(proxy_id === undefined ? {} : { proxy_id }), ...(network ? { network } : {}), ...(telemetry ? { telemetry } : {}),
+    headless,
+    stealth,
+    kiosk_mode,
+    engine,
+    memory,
+    viewport,
+    ...(start_url === undefined ? {} : { start_url }),
+    ...(browser_policy ? { browser_policy } : {}),
+    ...(extensions ? { extensions } : {}),
+    ...(extension_ids ? { extension_ids } : {}),
+    ...(profile ? { profile } : {}),
+    ...(profile_id ? { profile_id } : {}),
+    ...(proxy_id === undefined ? {} : { proxy_id }),
+    ...(network ? { network } : {}),
+    ...(telemetry ? { telemetry } : {}),
   };
 }
 
 /** Fields whose empty value removes them. */
 function mergeClearable(merged: Mutable<LaunchTemplate>, patch: Partial<Fields>, faults: FieldFaults): void {
   const policy = patch.browser_policy ?? patch.chrome_policy;
-  if (patch.browser_policy && patch.chrome_policy) fieldFault(faults, "chrome_policy", "is browser_policy under another name; send one of them");
+  if (patch.browser_policy && patch.chrome_policy)
+    fieldFault(faults, "chrome_policy", "is browser_policy under another name; send one of them");
   if (policy) {
     checkPolicy(faults, policy);
     set(merged, "browser_policy", Object.keys(policy).length > 0 ? policy : undefined);
@@ -181,7 +309,11 @@ function mergeClearable(merged: Mutable<LaunchTemplate>, patch: Partial<Fields>,
 }
 
 /** What is sent, to be told again, and what it means, to be launched from. */
-function mergeReferences(merged: Mutable<LaunchTemplate>, { extensions, extension_ids, profile: asked, profile_id }: Partial<Fields>, faults: FieldFaults): void {
+function mergeReferences(
+  merged: Mutable<LaunchTemplate>,
+  { extensions, extension_ids, profile: asked, profile_id }: Partial<Fields>,
+  faults: FieldFaults,
+): void {
   if (extensions) {
     for (const extension of extensions) checkSelector(faults, "extensions", extension);
     const isAny = extensions.length > 0;
@@ -197,17 +329,30 @@ function mergeReferences(merged: Mutable<LaunchTemplate>, { extensions, extensio
   }
 }
 
-function set<Key extends keyof LaunchTemplate>(merged: Mutable<LaunchTemplate>, key: Key, value: LaunchTemplate[Key] | undefined): void {
+function set<Key extends keyof LaunchTemplate>(
+  merged: Mutable<LaunchTemplate>,
+  key: Key,
+  value: LaunchTemplate[Key] | undefined,
+): void {
   if (value === undefined) delete merged[key];
   else Object.assign(merged, { [key]: value });
 }
 
 /** An omitted class follows `headless`; a named one has to fit it (interface.md 4.6). */
-function mergeMemory({ merged, asked, faults }: { merged: Mutable<LaunchTemplate>; asked: MemoryClass | undefined; faults: FieldFaults }): void {
+function mergeMemory({
+  merged,
+  asked,
+  faults,
+}: {
+  merged: Mutable<LaunchTemplate>;
+  asked: MemoryClass | undefined;
+  faults: FieldFaults;
+}): void {
   const fitting = merged.headless ? headlessMemory : headfulMemory;
   merged.memory = asked ?? merged.memory;
   if (fitting.includes(merged.memory)) return;
-  if (asked) fieldFault(faults, "memory", `must be one of ${fitting.join(", ")} when headless is ${merged.headless}`);
+  if (asked)
+    fieldFault(faults, "memory", `must be one of ${fitting.join(", ")} when headless is ${merged.headless}`);
   merged.memory = fitting[0] ?? merged.memory;
 }
 
@@ -216,7 +361,8 @@ function checkEngine(merged: LaunchTemplate, faults: FieldFaults): void {
   if (merged.engine !== "headless-shell") return;
   if (!merged.headless) fieldFault(faults, "engine", "headless-shell requires headless true");
   if (merged.extensions) fieldFault(faults, "extensions", "the engine headless-shell has none");
-  if (merged.browser_policy) fieldFault(faults, "browser_policy", "the engine headless-shell has no policies");
+  if (merged.browser_policy)
+    fieldFault(faults, "browser_policy", "the engine headless-shell has no policies");
 }
 
 /** interface.md 4.4, `refresh_on_profile_update`; wire-facts.md 2.1 for its default at creation. */
@@ -224,13 +370,15 @@ function mergeRefresh(
   { current, merged, patch }: { current: PoolSpec; merged: Mutable<PoolSpec>; patch: Partial<Fields> },
   faults: FieldFaults,
 ): void {
-  if (patch.refresh_on_profile_update && !merged.profile) fieldFault(faults, "refresh_on_profile_update", "requires a profile");
+  if (patch.refresh_on_profile_update && !merged.profile)
+    fieldFault(faults, "refresh_on_profile_update", "requires a profile");
   if (!merged.profile) {
     merged.refresh_on_profile_update = false;
     return;
   }
   // The same profile by its name instead of its id is the same reference.
   const isNew = current.profile_id !== merged.profile_id;
-  if (patch.refresh_on_profile_update !== undefined) merged.refresh_on_profile_update = patch.refresh_on_profile_update;
+  if (patch.refresh_on_profile_update !== undefined)
+    merged.refresh_on_profile_update = patch.refresh_on_profile_update;
   else if (isNew) merged.refresh_on_profile_update = true;
 }

@@ -1,5 +1,12 @@
 import type { Done, Refusal } from "../base/errors.js";
-import type { AcquireBody, PoolCreate, PoolPatch, ReleaseBody, SessionCreate, SessionPatch } from "../spec/bodies.js";
+import type {
+  AcquireBody,
+  PoolCreate,
+  PoolPatch,
+  ReleaseBody,
+  SessionCreate,
+  SessionPatch,
+} from "../spec/bodies.js";
 import type { CurlBody, CurlReply } from "../spec/curl.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { ReceiveExtensions } from "./ports/sent-extensions.js";
@@ -7,9 +14,9 @@ import type { Session, Tombstone } from "./session.js";
 import type { Caller, Page, PoolListQuery, SessionListQuery } from "../spec/paging.js";
 
 /**
- * A lease that was granted but whose caller may not know it yet. The HTTP layer says how the reply fared: `delivered` once it
- * was flushed to the socket (confirms the grant, batched), `lost` when the connection closed before (undoes it).
- * A grant that is a repeat under an idempotency key settles the same way.
+ * A lease that was granted but whose caller may not know it yet. The HTTP layer says how the reply fared:
+ * `delivered` once it was flushed to the socket (confirms the grant, batched), `lost` when the connection
+ * closed before (undoes it). A grant that is a repeat under an idempotency key settles the same way.
  */
 export interface Granted {
   readonly kind: "granted";
@@ -20,7 +27,9 @@ export interface Granted {
 export interface TimedOut {
   readonly kind: "timed-out";
 }
-export type SessionOrTombstone = { readonly kind: "session"; readonly session: Session } | { readonly kind: "deleted"; readonly tombstone: Tombstone };
+export type SessionOrTombstone =
+  | { readonly kind: "session"; readonly session: Session }
+  | { readonly kind: "deleted"; readonly tombstone: Tombstone };
 
 /** `ref` is an id or a name; ids win. Every refusal has changed nothing. */
 export interface PoolOperations {
@@ -43,7 +52,10 @@ export interface SessionOperations {
   remove(ref: string, caller: Caller): Promise<Done<null> | Refusal>;
   /** A request through the browser's own way out. */
   curl(ref: string, body: CurlBody, caller: Caller): Promise<Done<CurlReply> | Refusal>;
-  /** Loads what it receives into the running browser: all of it, or nothing. What is received is read only where the session is there. */
+  /**
+   * Loads what it receives into the running browser: all of it, or nothing. What is received is read only
+   * where the session is there.
+   */
   addExtensions(ref: string, receive: ReceiveExtensions, caller: Caller): Promise<Done<null> | Refusal>;
 }
 
@@ -54,4 +66,3 @@ export interface Readiness {
   /** Whether Redis is there; sockets are served without it. */
   hasStore(): boolean;
 }
-

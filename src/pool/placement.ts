@@ -12,69 +12,104 @@ interface Loaded {
 }
 
 /**
- * In order: the node with the pool's fewest browsers, so that a lost node costs a pool little; then most room, so that nodes fill
- * evenly; then by name, for a stable order.
+ * In order: the node with the pool's fewest browsers, so that a lost node costs a pool little; then most
+ * room, so that nodes fill evenly; then by name, for a stable order.
  */
-export const byPreference = (ofPool: ReadonlyMap<NodeId, number>) => (one: Loaded, other: Loaded): number =>
-  (ofPool.get(one.facts.id) ?? 0) - (ofPool.get(other.facts.id) ?? 0) ||
-  other.facts.memoryBytes - other.held.bytes - (one.facts.memoryBytes - one.held.bytes) ||
-  (one.facts.id < other.facts.id ? -1 : 1);
+export const byPreference =
+  (ofPool: ReadonlyMap<NodeId, number>) =>
+  (one: Loaded, other: Loaded): number =>
+    (ofPool.get(one.facts.id) ?? 0) - (ofPool.get(other.facts.id) ?? 0) ||
+    other.facts.memoryBytes - other.held.bytes - (one.facts.memoryBytes - one.held.bytes) ||
+    (one.facts.id < other.facts.id ? -1 : 1);
 
-const isAble = ({ isDraining, isLate, canLaunch }: LivingNode): boolean => !isDraining && !isLate && canLaunch;
+const isAble = ({ isDraining, isLate, canLaunch }: LivingNode): boolean =>
+  !isDraining && !isLate && canLaunch;
 
-const obstacleOf = ({ id, obstacle, failing }: NodeFacts): readonly string[] =>
-  [...(obstacle === undefined ? [] : [obstacle]), ...(failing ? [`${id}: ${failing.error}`] : [])];
+const obstacleOf = ({ id, obstacle, failing }: NodeFacts): readonly string[] => [
+  ...(obstacle === undefined ? [] : [obstacle]),
+  ...(failing ? [`${id}: ${failing.error}`] : []),
+];
 
 /**
- * The nodes and how full they are, read once and kept up with what is placed: for all pools of a tick. What it says is a hint that
- * spares useless questions; room is reserved in Redis.
+ * The nodes and how full they are, read once and kept up with what is placed: for all pools of a tick. What
+ * it says is a hint that spares useless questions; room is reserved in Redis.
  */
 export class NodeCapacities {
   readonly #loaded: Map<NodeId, Loaded>;
 
-  private constructor(private readonly nodes: NodeStore, private readonly living: readonly LivingNode[], loaded: readonly Loaded[]) {
+  private constructor(
+    private readonly nodes: NodeStore,
+    private readonly living: readonly LivingNode[],
+    loaded: readonly Loaded[],
+  ) {
     this.#loaded = new Map(loaded.map((node) => [node.facts.id, node]));
   }
 
   static async read(nodes: NodeStore): Promise<NodeCapacities> {
     const living = await nodes.living();
-    const loaded = await Promise.all(living.filter(isAble).map(async (facts) => ({ facts, held: await nodes.occupancy(facts.id), refusedBytes: Infinity })));
+    const loaded = await Promise.all(
+      living
+        .filter(isAble)
+        .map(async (facts) => ({ facts, held: await nodes.occupancy(facts.id), refusedBytes: Infinity })),
+    );
     return new NodeCapacities(nodes, living, loaded);
   }
 
   /** Nodes on which this may be launched, full ones too. */
   able(engine: string): readonly LivingNode[] {
-    return [...this.#loaded.values()].map(({ facts }) => facts).filter(({ engines }) => engines.includes(engine));
+    return [...this.#loaded.values()]
+      .map(({ facts }) => facts)
+      .filter(({ engines }) => engines.includes(engine));
   }
 
   /** Those of the named nodes that may have room, best first. */
   best(ids: ReadonlySet<NodeId>, ofPool: ReadonlyMap<NodeId, number>, bytes: number): readonly LivingNode[] {
-    const open = [...this.#loaded.values()].filter(({ facts, held, refusedBytes }) => ids.has(facts.id) && bytes < refusedBytes && this.nodes.fits(facts, held, bytes));
+    const open = [...this.#loaded.values()].filter(
+      ({ facts, held, refusedBytes }) =>
+        ids.has(facts.id) && bytes < refusedBytes && this.nodes.fits(facts, held, bytes),
+    );
     return open.toSorted(byPreference(ofPool)).map(({ facts }) => facts);
   }
 
   /** No node has room for any browser, and no node is held up by anything else. */
   get isFull(): boolean {
-    return this.obstacle === "" && ![...this.#loaded.values()].some(({ facts, held }) => this.nodes.fits(facts, held, leastBytes));
+    return (
+      this.obstacle === "" &&
+      ![...this.#loaded.values()].some(({ facts, held }) => this.nodes.fits(facts, held, leastBytes))
+    );
   }
 
   /** Why nodes that go on launch nothing; empty where all of them do. */
   get obstacle(): string {
-    const texts = this.living.filter(({ isDraining }) => !isDraining).flatMap(obstacleOf).map((why) => why.slice(0, 500));
+    const texts = this.living
+      .filter(({ isDraining }) => !isDraining)
+      .flatMap(obstacleOf)
+      .map((why) => why.slice(0, 500));
     return [...new Set(texts)].slice(0, 3).join("; ");
   }
 
   /** `isTrial`: for a node that fails launches, which has room for one at a time. */
-  async reserve(facts: LivingNode, browser: { id: BrowserId; bytes: number; isTrial: boolean }): Promise<boolean> {
+  async reserve(
+    facts: LivingNode,
+    browser: { id: BrowserId; bytes: number; isTrial: boolean },
+  ): Promise<boolean> {
     const isReserved = await this.nodes.reserveRoom(facts, browser);
     const node = this.#loaded.get(facts.id);
-    if (node && isReserved) this.#loaded.set(facts.id, { ...node, held: { bytes: node.held.bytes + browser.bytes, browsers: node.held.browsers + 1 } });
-    if (node && !isReserved && !browser.isTrial) this.#loaded.set(facts.id, { ...node, refusedBytes: Math.min(node.refusedBytes, browser.bytes) });
+    if (node && isReserved)
+      this.#loaded.set(facts.id, {
+        ...node,
+        held: { bytes: node.held.bytes + browser.bytes, browsers: node.held.browsers + 1 },
+      });
+    if (node && !isReserved && !browser.isTrial)
+      this.#loaded.set(facts.id, { ...node, refusedBytes: Math.min(node.refusedBytes, browser.bytes) });
     return isReserved;
   }
 }
 
-/** Looks at the fleet, one after the other: whoever asks during one shares the next, so that many who ask at once cost two. */
+/**
+ * Looks at the fleet, one after the other: whoever asks during one shares the next, so that many who ask at
+ * once cost two.
+ */
 export function makeLook(nodes: NodeStore): () => Promise<NodeCapacities> {
   let last: Promise<unknown> = Promise.resolve();
   let next: Promise<NodeCapacities> | undefined;
@@ -94,7 +129,10 @@ export function makeLook(nodes: NodeStore): () => Promise<NodeCapacities> {
 export interface PlacementRequest {
   readonly engine: string;
   readonly ofPool: ReadonlyMap<NodeId, number>;
-  /** Launches of whoever asks have failed there: nothing is placed on the former, one browser on each of the latter. */
+  /**
+   * Launches of whoever asks have failed there: nothing is placed on the former, one browser on each of the
+   * latter.
+   */
   readonly resting?: readonly NodeId[];
   readonly trying?: readonly NodeId[];
 }
@@ -104,10 +142,16 @@ export class Placement {
   readonly #open: Set<NodeId>;
   readonly #ofPool: Map<NodeId, number>;
   readonly #trying: ReadonlySet<NodeId>;
-  /** Where all nodes fail launches, none is the sick one: then what is to be launched is at fault, and others may be well off. */
+  /**
+   * Where all nodes fail launches, none is the sick one: then what is to be launched is at fault, and others
+   * may be well off.
+   */
   readonly #isSomeWell: boolean;
 
-  constructor(private readonly capacities: NodeCapacities, ask: PlacementRequest) {
+  constructor(
+    private readonly capacities: NodeCapacities,
+    ask: PlacementRequest,
+  ) {
     const resting = new Set(ask.resting);
     const able = capacities.able(ask.engine).filter(({ id }) => !resting.has(id));
     this.#open = new Set(able.map(({ id }) => id));

@@ -4,7 +4,16 @@ import type { PoolCreate, PoolPatch } from "../spec/bodies.js";
 import { findPool } from "./lookup.js";
 import { idempotencyKeyOf } from "./idempotency.js";
 import type { PoolSpec } from "../spec/launch-template.js";
-import { createPoolSpec, type SpecDefaults, isExpectedNetwork, changesLaunch, changesNetwork, startsRefresh, launchTemplateOf, mergePoolSpec } from "./merge-spec.js";
+import {
+  createPoolSpec,
+  type SpecDefaults,
+  isExpectedNetwork,
+  changesLaunch,
+  changesNetwork,
+  startsRefresh,
+  launchTemplateOf,
+  mergePoolSpec,
+} from "./merge-spec.js";
 import type { Caller } from "../spec/paging.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { PoolStore, IdempotencyKey, PoolWrite } from "./ports/pool-store.js";
@@ -26,40 +35,60 @@ export interface PoolPorts extends ProjectBounds, References {
 const updateTries = 10;
 
 const writeOf = (spec: PoolSpec): PoolWrite => ({
-  spec, launchConfig: launchTemplateOf(spec), unsupported: unsupportedFields(spec),
+  spec,
+  launchConfig: launchTemplateOf(spec),
+  unsupported: unsupportedFields(spec),
 });
 
 const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined =>
-  size > ports.maxPoolSize ? refusal("bad_request", { details: [{ code: "invalid_input", message: `size: must be at most ${ports.maxPoolSize} here` }] }) : undefined;
+  size > ports.maxPoolSize
+    ? refusal("bad_request", {
+        details: [{ code: "invalid_input", message: `size: must be at most ${ports.maxPoolSize} here` }],
+      })
+    : undefined;
 
 /** POST /browser_pools: name and size are reserved first, the record makes them final. */
-export const makeCreatePool = (ports: PoolPorts) => async (body: PoolCreate, caller: Caller): Promise<Done<Pool> | Refusal> => {
-  const resolved = await resolveReferences(ports, body);
-  const spec = withFaults(createPoolSpec(resolved.body, ports.defaults), resolved.faults);
-  if (spec.kind === "refused") return spec;
-  const tooLarge = sizeRefusal(ports, body.size);
-  if (tooLarge) return tooLarge;
-  if (body.region !== undefined && body.region !== ports.region) {
-    return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
-  }
-  return await createOnce(ports, spec.value, idempotencyKeyOf(caller, "create pool", body));
-};
+export const makeCreatePool =
+  (ports: PoolPorts) =>
+  async (body: PoolCreate, caller: Caller): Promise<Done<Pool> | Refusal> => {
+    const resolved = await resolveReferences(ports, body);
+    const spec = withFaults(createPoolSpec(resolved.body, ports.defaults), resolved.faults);
+    if (spec.kind === "refused") return spec;
+    const tooLarge = sizeRefusal(ports, body.size);
+    if (tooLarge) return tooLarge;
+    if (body.region !== undefined && body.region !== ports.region) {
+      return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
+    }
+    return await createOnce(ports, spec.value, idempotencyKeyOf(caller, "create pool", body));
+  };
 
-/** What a key remembers: the pool, and whether it was made. One that was made and is gone was deleted; any other is still to be made. */
+/**
+ * What a key remembers: the pool, and whether it was made. One that was made and is gone was deleted; any
+ * other is still to be made.
+ */
 const unmade = "unmade ";
 
-async function createOnce(ports: PoolPorts, spec: PoolSpec, keyed: IdempotencyKey | undefined): Promise<Done<Pool> | Refusal> {
+async function createOnce(
+  ports: PoolPorts,
+  spec: PoolSpec,
+  keyed: IdempotencyKey | undefined,
+): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
   const id = newPoolId();
   if (!keyed) return (await writePool(ports, id, spec)) ?? (await found(ports, id));
   const earlier = await projects.remember(keyed, unmade + id);
   if (earlier.kind === "mismatch") return refusal("idempotency_mismatch");
   const value = earlier.kind === "same" ? earlier.value : unmade + id;
-  return value.startsWith(unmade) ? await makeKeyed(ports, { id: value.slice(unmade.length) as PoolId, spec, keyed }) : await found(ports, value);
+  return value.startsWith(unmade)
+    ? await makeKeyed(ports, { id: value.slice(unmade.length) as PoolId, spec, keyed })
+    : await found(ports, value);
 }
 
 /** An earlier attempt may have failed anywhere on its way: it is gone on with, under the same id. */
-async function makeKeyed(ports: PoolPorts, { id, spec, keyed }: { id: PoolId; spec: PoolSpec; keyed: IdempotencyKey }): Promise<Done<Pool> | Refusal> {
+async function makeKeyed(
+  ports: PoolPorts,
+  { id, spec, keyed }: { id: PoolId; spec: PoolSpec; keyed: IdempotencyKey },
+): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
   const refused = await writePool(ports, id, spec);
   if (refused) await projects.forgetKey(keyed);
@@ -72,7 +101,9 @@ async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<
   const { name } = spec;
   // Noted before anything is reserved for it, so that what comes to nothing is found again.
   await projects.addPool(id);
-  const isNamed = name === undefined || (await projects.reserveName({ kind: "pool", name, owner: id, partition: partitionOf(id) }));
+  const isNamed =
+    name === undefined ||
+    (await projects.reserveName({ kind: "pool", name, owner: id, partition: partitionOf(id) }));
   const refused = isNamed
     ? refusedSize(await projects.reserveSize(id, spec.size, ports))
     : refusal("name_taken", { message: `A pool named ${name} exists` });
@@ -89,9 +120,14 @@ async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<
 
 function refusedSize(reserved: "reserved" | "over" | "many"): Refusal | undefined {
   switch (reserved) {
-    case "reserved": return undefined;
-    case "over": return refusal("limit_exceeded", { message: "The sizes of all pools together would exceed the limit of pooled sessions" });
-    case "many": return refusal("limit_exceeded", { message: "There are as many pools as there may be" });
+    case "reserved":
+      return undefined;
+    case "over":
+      return refusal("limit_exceeded", {
+        message: "The sizes of all pools together would exceed the limit of pooled sessions",
+      });
+    case "many":
+      return refusal("limit_exceeded", { message: "There are as many pools as there may be" });
   }
 }
 
@@ -100,39 +136,67 @@ async function found(ports: PoolPorts, ref: string): Promise<Done<Pool> | Refusa
   return pool ? done(pool) : refusal("pool_not_found");
 }
 
-export const makeGetPool = (ports: PoolPorts) => (ref: string): Promise<Done<Pool> | Refusal> => found(ports, ref);
+export const makeGetPool =
+  (ports: PoolPorts) =>
+  (ref: string): Promise<Done<Pool> | Refusal> =>
+    found(ports, ref);
 
-/** PATCH /browser_pools/{x}: merged by compare-and-set on the pool's revision, so that nothing is written over. */
-export const makeUpdatePool = (ports: PoolPorts) => async (ref: string, patch: PoolPatch, caller: Caller): Promise<Done<Pool> | Refusal> => {
-  for (let tries = 0; tries < updateTries; tries += 1) {
-    const pool = await findPool(ports, ref);
-    if (!pool) return refusal("pool_not_found");
-    const outcome = await updateOnce(ports, pool, patch);
-    if (outcome === "written") return await found(ports, pool.id);
-    if (outcome !== "changed") return outcome;
-    if (caller.gone.aborted) break;
-  }
-  return refusal("conflict");
-};
+/**
+ * PATCH /browser_pools/{x}: merged by compare-and-set on the pool's revision, so that nothing is written
+ * over.
+ */
+export const makeUpdatePool =
+  (ports: PoolPorts) =>
+  async (ref: string, patch: PoolPatch, caller: Caller): Promise<Done<Pool> | Refusal> => {
+    for (let tries = 0; tries < updateTries; tries += 1) {
+      const pool = await findPool(ports, ref);
+      if (!pool) return refusal("pool_not_found");
+      const outcome = await updateOnce(ports, pool, patch);
+      if (outcome === "written") return await found(ports, pool.id);
+      if (outcome !== "changed") return outcome;
+      if (caller.gone.aborted) break;
+    }
+    return refusal("conflict");
+  };
 
-/** What a pool of an earlier release names, which had no extensions and profiles: resolved with its first change. */
-function unresolved({ extensions, extension_ids, profile, profile_id }: PoolSpec): Pick<PoolPatch, "extensions" | "profile"> {
-  return { ...(extensions && !extension_ids && { extensions: [...extensions] }), ...(profile && !profile_id && { profile }) };
+/**
+ * What a pool of an earlier release names, which had no extensions and profiles: resolved with its first
+ * change.
+ */
+function unresolved({
+  extensions,
+  extension_ids,
+  profile,
+  profile_id,
+}: PoolSpec): Pick<PoolPatch, "extensions" | "profile"> {
+  return {
+    ...(extensions && !extension_ids && { extensions: [...extensions] }),
+    ...(profile && !profile_id && { profile }),
+  };
 }
 
-async function updateOnce(ports: PoolPorts, pool: Pool, patch: PoolPatch): Promise<Refusal | "written" | "changed"> {
+async function updateOnce(
+  ports: PoolPorts,
+  pool: Pool,
+  patch: PoolPatch,
+): Promise<Refusal | "written" | "changed"> {
   const { expected_network, ...fields } = patch;
   const resolved = await resolveReferences(ports, { ...unresolved(pool.spec), ...fields });
   const merged = withFaults(mergePoolSpec(pool.spec, resolved.body, ports.defaults), resolved.faults);
   if (merged.kind === "refused") return merged;
   const tooLarge = sizeRefusal(ports, merged.value.size);
   if (tooLarge) return tooLarge;
-  if (expected_network && !isExpectedNetwork(pool.spec.network, expected_network)) return refusal("stale_network");
+  if (expected_network && !isExpectedNetwork(pool.spec.network, expected_network))
+    return refusal("stale_network");
   const refused = await reserve(ports, pool, merged.value);
   if (refused) return refused;
   const written = await ports.poolStore.updatePool(partitionOf(pool.id), {
-    revision: pool.revision, write: writeOf(merged.value), request: newRequestId(), discard: patch.discard_all_idle ?? false,
-    isNewLaunch: changesLaunch(pool.spec, merged.value), isNewNetwork: changesNetwork(pool.spec, merged.value),
+    revision: pool.revision,
+    write: writeOf(merged.value),
+    request: newRequestId(),
+    discard: patch.discard_all_idle ?? false,
+    isNewLaunch: changesLaunch(pool.spec, merged.value),
+    isNewNetwork: changesNetwork(pool.spec, merged.value),
     isNewRefresh: startsRefresh(pool.spec, merged.value),
   });
   await giveBack(ports, pool, { after: merged.value, isWritten: written === "updated" });
@@ -145,55 +209,88 @@ async function reserve(ports: PoolPorts, pool: Pool, after: PoolSpec): Promise<R
   const { projects } = ports;
   const owner = pool.id;
   const isRenamed = after.name !== undefined && after.name !== pool.name;
-  if (isRenamed && !(await projects.reserveName({ kind: "pool", name: after.name ?? "", owner, partition: partitionOf(owner) }))) {
+  if (
+    isRenamed &&
+    !(await projects.reserveName({
+      kind: "pool",
+      name: after.name ?? "",
+      owner,
+      partition: partitionOf(owner),
+    }))
+  ) {
     return refusal("name_taken", { message: `A pool named ${after.name} exists` });
   }
-  const refused = after.size === pool.spec.size ? undefined : refusedSize(await projects.reserveSize(owner, after.size, ports));
+  const refused =
+    after.size === pool.spec.size
+      ? undefined
+      : refusedSize(await projects.reserveSize(owner, after.size, ports));
   if (refused && isRenamed) await projects.freeName({ kind: "pool", name: after.name ?? "", owner });
   return refused;
 }
 
 /** The old name after a change, the new one where the change was not written. */
-async function giveBack(ports: PoolPorts, pool: Pool, change: { after: PoolSpec; isWritten: boolean }): Promise<void> {
+async function giveBack(
+  ports: PoolPorts,
+  pool: Pool,
+  change: { after: PoolSpec; isWritten: boolean },
+): Promise<void> {
   const { projects } = ports;
   const { after, isWritten } = change;
   const superfluous = isWritten ? pool.name : after.name;
-  if (superfluous !== undefined && after.name !== pool.name) await projects.freeName({ kind: "pool", name: superfluous, owner: pool.id });
+  if (superfluous !== undefined && after.name !== pool.name)
+    await projects.freeName({ kind: "pool", name: superfluous, owner: pool.id });
   if (!isWritten && after.size !== pool.spec.size) await projects.settleSize(pool.id);
 }
 
 /** DELETE /browser_pools/{x}: its name is free at the reply. */
-export const makeRemovePool = (ports: PoolPorts) => async (ref: string, options: { force: boolean }): Promise<Done<null> | Refusal> => {
-  const pool = await findPool(ports, ref);
-  if (!pool) return refusal("pool_not_found");
-  const deleted = await ports.poolStore.deletePool(partitionOf(pool.id), { force: options.force, request: newRequestId() });
-  if (deleted === "leased") return refusal("pool_in_use");
-  if (deleted === "missing") return refusal("pool_not_found");
-  await ports.projects.dropPool(pool.id);
-  if (pool.name !== undefined) await ports.projects.freeName({ kind: "pool", name: pool.name, owner: pool.id });
-  return done(null);
-};
+export const makeRemovePool =
+  (ports: PoolPorts) =>
+  async (ref: string, options: { force: boolean }): Promise<Done<null> | Refusal> => {
+    const pool = await findPool(ports, ref);
+    if (!pool) return refusal("pool_not_found");
+    const deleted = await ports.poolStore.deletePool(partitionOf(pool.id), {
+      force: options.force,
+      request: newRequestId(),
+    });
+    if (deleted === "leased") return refusal("pool_in_use");
+    if (deleted === "missing") return refusal("pool_not_found");
+    await ports.projects.dropPool(pool.id);
+    if (pool.name !== undefined)
+      await ports.projects.freeName({ kind: "pool", name: pool.name, owner: pool.id });
+    return done(null);
+  };
 
 /** POST /browser_pools/{x}/flush: idle browsers only; replaced at the fill rate. */
-export const makeFlushPool = (ports: PoolPorts) => async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
-  const pool = await findPool(ports, ref);
-  if (!pool) return refusal("pool_not_found");
-  const flushed = await ports.poolStore.flush(partitionOf(pool.id), caller.request);
-  if (flushed === "missing") return refusal("pool_not_found");
-  ports.kick(pool.id);
-  return done(null);
-};
+export const makeFlushPool =
+  (ports: PoolPorts) =>
+  async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
+    const pool = await findPool(ports, ref);
+    if (!pool) return refusal("pool_not_found");
+    const flushed = await ports.poolStore.flush(partitionOf(pool.id), caller.request);
+    if (flushed === "missing") return refusal("pool_not_found");
+    ports.kick(pool.id);
+    return done(null);
+  };
 
 /** GET /browser_pools/{x}/browsers: every browser of the pool, oldest first. */
-export const makePoolBrowsers = (ports: PoolPorts) => async (ref: string): Promise<Done<readonly PoolBrowser[]> | Refusal> => {
-  const pool = await findPool(ports, ref);
-  if (!pool) return refusal("pool_not_found");
-  const { browsers, at } = await ports.poolStore.browsers(partitionOf(pool.id));
-  return done(
-    browsers.toSorted((one, other) => one.createdAt - other.createdAt).map((browser) => ({
-      id: browser.id, state: browser.state, node: browser.node, generation: browser.generation, served: browser.served,
-      stale: browser.generation < pool.generation || browser.networkGeneration < pool.networkGeneration,
-      ageMs: at - browser.createdAt, ...(browser.lastError === undefined ? {} : { lastError: browser.lastError }),
-    })),
-  );
-};
+export const makePoolBrowsers =
+  (ports: PoolPorts) =>
+  async (ref: string): Promise<Done<readonly PoolBrowser[]> | Refusal> => {
+    const pool = await findPool(ports, ref);
+    if (!pool) return refusal("pool_not_found");
+    const { browsers, at } = await ports.poolStore.browsers(partitionOf(pool.id));
+    return done(
+      browsers
+        .toSorted((one, other) => one.createdAt - other.createdAt)
+        .map((browser) => ({
+          id: browser.id,
+          state: browser.state,
+          node: browser.node,
+          generation: browser.generation,
+          served: browser.served,
+          stale: browser.generation < pool.generation || browser.networkGeneration < pool.networkGeneration,
+          ageMs: at - browser.createdAt,
+          ...(browser.lastError === undefined ? {} : { lastError: browser.lastError }),
+        })),
+    );
+  };

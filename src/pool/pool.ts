@@ -17,7 +17,10 @@ export interface BrowserCounts {
 export type FillReason = "rate" | "capacity" | "launch_failing" | "rate_zero" | "not_supported";
 export interface FillHold {
   readonly reason: FillReason;
-  /** For `not_supported`: the fields; for `launch_failing`: the last error; for `capacity`: why nodes launch nothing, if some do not. */
+  /**
+   * For `not_supported`: the fields; for `launch_failing`: the last error; for `capacity`: why nodes launch
+   * nothing, if some do not.
+   */
   readonly fields?: readonly string[];
   readonly last_error?: string;
 }

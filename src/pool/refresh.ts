@@ -9,18 +9,30 @@ interface PartitionPorts {
 }
 
 /**
- * After a save: flushes the idle browsers of every pool that asks for it and starts from this profile. A hint, so that they go
- * at once; the recycle tick does the same by the records.
+ * After a save: flushes the idle browsers of every pool that asks for it and starts from this profile. A
+ * hint, so that they go at once; the recycle tick does the same by the records.
  */
-export const makeRefresh = (ports: PartitionPorts & { readonly projects: ProjectStore }) => async (profile: ProfileId): Promise<void> => {
-  for (const id of await ports.projects.pools()) await refresh(ports, partitionOf(id), profile);
-};
+export const makeRefresh =
+  (ports: PartitionPorts & { readonly projects: ProjectStore }) =>
+  async (profile: ProfileId): Promise<void> => {
+    for (const id of await ports.projects.pools()) await refresh(ports, partitionOf(id), profile);
+  };
 
 /** Of one partition, whatever its pool starts from. */
-export const makeRefreshPartition = (ports: PartitionPorts) => (partition: Partition): Promise<void> => refresh(ports, partition);
+export const makeRefreshPartition =
+  (ports: PartitionPorts) =>
+  (partition: Partition): Promise<void> =>
+    refresh(ports, partition);
 
-/** Only browsers that were claimed before the save: those after it have its state, or what is yet newer (interface.md 4.4). */
-async function refresh({ poolStore, profiles }: PartitionPorts, partition: Partition, saved?: ProfileId): Promise<void> {
+/**
+ * Only browsers that were claimed before the save: those after it have its state, or what is yet newer
+ * (interface.md 4.4).
+ */
+async function refresh(
+  { poolStore, profiles }: PartitionPorts,
+  partition: Partition,
+  saved?: ProfileId,
+): Promise<void> {
   const follows = await followedBy(poolStore, partition);
   if (!follows || (saved && saved !== follows)) return;
   const savedAt = (await profiles.find(follows))?.archive?.savedAt;

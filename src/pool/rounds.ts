@@ -10,17 +10,24 @@ export interface RoundLimits {
 }
 
 /**
- * Goes round all partitions: none waits for the round trips of another, and no walk lasts longer than its limit. The next one goes on
- * where this one stopped. One at a time: whoever asks for another meanwhile is told that nothing was done.
+ * Goes round all partitions: none waits for the round trips of another, and no walk lasts longer than its
+ * limit. The next one goes on where this one stopped. One at a time: whoever asks for another meanwhile is
+ * told that nothing was done.
  */
 export class PartitionRounds {
   #nextPartition: Partition | undefined;
   #isUnderWay = false;
 
-  constructor(private readonly clock: Clock, private readonly limits: RoundLimits) {}
+  constructor(
+    private readonly clock: Clock,
+    private readonly limits: RoundLimits,
+  ) {}
 
   /** `visit` must not throw. */
-  async over(partitions: readonly Partition[], visit: (partition: Partition) => Promise<unknown>): Promise<void> {
+  async over(
+    partitions: readonly Partition[],
+    visit: (partition: Partition) => Promise<unknown>,
+  ): Promise<void> {
     if (this.#isUnderWay) return;
     this.#isUnderWay = true;
     try {
@@ -32,7 +39,10 @@ export class PartitionRounds {
 
   *#round(partitions: readonly Partition[]): Iterable<Partition> {
     const until = this.clock.monotonic() + this.limits.limitMs;
-    const start = Math.max(0, this.#nextPartition === undefined ? 0 : partitions.indexOf(this.#nextPartition));
+    const start = Math.max(
+      0,
+      this.#nextPartition === undefined ? 0 : partitions.indexOf(this.#nextPartition),
+    );
     for (const partition of [...partitions.slice(start), ...partitions.slice(0, start)]) {
       this.#nextPartition = partition;
       if (this.clock.monotonic() > until) return;

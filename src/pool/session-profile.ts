@@ -9,7 +9,10 @@ export interface LoadedProfile {
 }
 
 /** Of a lease: what a PATCH has attached, else what its browser was launched from. */
-export function profileOf({ profile_id, profile }: LaunchTemplate, lease: Lease | undefined): LoadedProfile | undefined {
+export function profileOf(
+  { profile_id, profile }: LaunchTemplate,
+  lease: Lease | undefined,
+): LoadedProfile | undefined {
   if (lease?.profile !== undefined) return JSON.parse(lease.profile) as LoadedProfile;
   return profile_id && { id: profile_id, save: profile?.save_changes ?? false };
 }

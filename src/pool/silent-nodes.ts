@@ -14,7 +14,10 @@ export interface SilentNodePorts {
   readonly log: Log;
   /** Whether the node's server answers. Never throws. */
   answers(node: LivingNode): Promise<boolean>;
-  /** For how long a node stays silent without being found so again: a control that dies has nobody else to say that it answers. */
+  /**
+   * For how long a node stays silent without being found so again: a control that dies has nobody else to say
+   * that it answers.
+   */
   readonly keptMs: Millis;
   readonly lookEveryMs: Millis;
 }
@@ -25,8 +28,9 @@ type Address = Pick<LivingNode, "host" | "port">;
 const placeOf = ({ host, port }: Address): string => `${host} ${port}`;
 
 /**
- * Nodes that do not answer: their browsers are lent to nobody until they do. A node is suspected where a client could not be sent on
- * to it, or where its beat is late; only the time after which it is lost ends its leases.
+ * Nodes that do not answer: their browsers are lent to nobody until they do. A node is suspected where a
+ * client could not be sent on to it, or where its beat is late; only the time after which it is lost ends its
+ * leases.
  */
 export class SilentNodes {
   /** When each was last said to be silent (monotonic). */
@@ -51,8 +55,8 @@ export class SilentNodes {
   }
 
   /**
-   * Looks at nodes that are late, suspected, or were silent. One look at a time, so that what is said last is what was seen last;
-   * all who ask during one share the next. Never throws.
+   * Looks at nodes that are late, suspected, or were silent. One look at a time, so that what is said last is
+   * what was seen last; all who ask during one share the next. Never throws.
    */
   look(): Promise<void> {
     this.#next ??= this.#looking.then(() => this.#begin());
@@ -75,16 +79,19 @@ export class SilentNodes {
     const living = await this.ports.nodes.living();
     const ids = new Set(living.map(({ id }) => id));
     for (const id of this.#silent.keys()) if (!ids.has(id)) this.#silent.delete(id);
-    await Promise.all(living.filter(isMeant).map(async (node) => {
-      const isHeard = !node.isLate && (await this.ports.answers(node));
-      await (isHeard ? this.#heard(node) : this.#silenced(node));
-    }));
+    await Promise.all(
+      living.filter(isMeant).map(async (node) => {
+        const isHeard = !node.isLate && (await this.ports.answers(node));
+        await (isHeard ? this.#heard(node) : this.#silenced(node));
+      }),
+    );
   }
 
   async #silenced({ id, isLate }: LivingNode): Promise<void> {
     const { clock, log, keptMs } = this.ports;
     const saidAt = this.#silent.get(id);
-    if (saidAt === undefined) log.warn({ node: id, isLate }, "node does not answer: its browsers are not lent");
+    if (saidAt === undefined)
+      log.warn({ node: id, isLate }, "node does not answer: its browsers are not lent");
     if (saidAt !== undefined && clock.monotonic() - saidAt < keptMs / 3) return;
     await this.#tell(id, keptMs);
     this.#silent.set(id, clock.monotonic());
@@ -99,7 +106,9 @@ export class SilentNodes {
 
   async #tell(node: NodeId, silentMs: Millis): Promise<void> {
     const { poolStore, projects } = this.ports;
-    const failures = await forEachConcurrently(await projects.partitions(), partitionsAtOnce, (partition) => poolStore.silenceNode(partition, node, silentMs));
+    const failures = await forEachConcurrently(await projects.partitions(), partitionsAtOnce, (partition) =>
+      poolStore.silenceNode(partition, node, silentMs),
+    );
     if (failures.length > 0) throw failures[0];
   }
 }

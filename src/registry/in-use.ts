@@ -10,20 +10,40 @@ interface Ports {
   readonly projects: Pick<ProjectStore, "pools">;
 }
 
-/** Why a named thing cannot be deleted, with each pool whose configuration names its id; undefined where none does. */
-export async function refuseInUse({ poolStore, projects }: Ports, message: string, id: string): Promise<Refusal | undefined> {
-  const found = await Promise.all((await projects.pools()).map((pool) => findUser(poolStore, partitionOf(pool), id)));
+/**
+ * Why a named thing cannot be deleted, with each pool whose configuration names its id; undefined where none
+ * does.
+ */
+export async function refuseInUse(
+  { poolStore, projects }: Ports,
+  message: string,
+  id: string,
+): Promise<Refusal | undefined> {
+  const found = await Promise.all(
+    (await projects.pools()).map((pool) => findUser(poolStore, partitionOf(pool), id)),
+  );
   const users = found.flatMap((terms) => terms ?? []);
   if (users.length === 0) return undefined;
-  const details = users.map(({ id: pool, name }) => ({ code: "resource_in_use", message: name === undefined ? `pool ${pool}` : `pool ${name} (${pool})` }));
+  const details = users.map(({ id: pool, name }) => ({
+    code: "resource_in_use",
+    message: name === undefined ? `pool ${pool}` : `pool ${name} (${pool})`,
+  }));
   return refusal("resource_in_use", { message, details });
 }
 
-/** The pool, where it names the id. Its configuration, which may have megabytes, is read only where nothing is noted of it. */
-async function findUser(poolStore: Ports["poolStore"], partition: Partition, id: string): Promise<PoolSummary | undefined> {
+/**
+ * The pool, where it names the id. Its configuration, which may have megabytes, is read only where nothing is
+ * noted of it.
+ */
+async function findUser(
+  poolStore: Ports["poolStore"],
+  partition: Partition,
+  id: string,
+): Promise<PoolSummary | undefined> {
   const terms = await poolStore.findTerms(partition);
   const uses = terms?.uses ?? (terms && namedIn(await poolStore.findPool(partition)));
   return uses?.includes(id) ? terms : undefined;
 }
 
-const namedIn = (pool: Awaited<ReturnType<PoolStore["findPool"]>>): readonly string[] => (pool ? namedBy(pool.spec) : []);
+const namedIn = (pool: Awaited<ReturnType<PoolStore["findPool"]>>): readonly string[] =>
+  pool ? namedBy(pool.spec) : [];

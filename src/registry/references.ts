@@ -20,8 +20,11 @@ export interface Resolved {
 }
 
 /** Ids of all that a configuration names in the registries. */
-export const namedBy = (spec: PoolSpec): readonly string[] =>
-  [...(spec.extension_ids ?? []), ...(spec.profile_id ? [spec.profile_id] : []), ...namedProxies(spec)];
+export const namedBy = (spec: PoolSpec): readonly string[] => [
+  ...(spec.extension_ids ?? []),
+  ...(spec.profile_id ? [spec.profile_id] : []),
+  ...namedProxies(spec),
+];
 
 interface Referring {
   readonly proxy_id?: string | undefined;
@@ -31,9 +34,13 @@ interface Referring {
   readonly profile?: Selector | undefined;
 }
 
-/** `body` with each proxy named by its id, and the ids of its extensions and profile beside their selectors; a fault for each that is not there. */
+/**
+ * `body` with each proxy named by its id, and the ids of its extensions and profile beside their selectors; a
+ * fault for each that is not there.
+ */
 export async function resolveReferences<Body extends Referring>(
-  refs: References, body: Body,
+  refs: References,
+  body: Body,
 ): Promise<{ body: Body & Resolved; faults: FieldFaults }> {
   const { extensions, profile } = body;
   const [proxied, loaded, owned] = await Promise.all([
@@ -42,7 +49,11 @@ export async function resolveReferences<Body extends Referring>(
     profile && resolveProfile(refs.profiles, profile),
   ]);
   return {
-    body: { ...proxied.body, ...(loaded && { extension_ids: loaded.ids }), ...(owned?.id && { profile_id: owned.id }) },
+    body: {
+      ...proxied.body,
+      ...(loaded && { extension_ids: loaded.ids }),
+      ...(owned?.id && { profile_id: owned.id }),
+    },
     faults: [...proxied.faults, ...(loaded?.faults ?? []), ...(owned?.faults ?? [])],
   };
 }

@@ -17,7 +17,8 @@ export interface QueueOptions {
 }
 
 const queueName = (node: NodeId): string => `node-${node}`;
-// A job that is kept when done or failed silently swallows a re-add under its id; an id may not contain a colon.
+// A job that is kept when done or failed silently swallows a re-add under its id; an id may not contain a
+// colon.
 const removed = { removeOnComplete: true, removeOnFail: true, attempts: 1 } as const;
 const idOf = ({ kind, browser, claim }: Job): string => `${kind}-${browser}-${claim}`;
 
@@ -29,12 +30,18 @@ export class Queues implements Jobs {
 
   async add(jobs: readonly Job[]): Promise<void> {
     const byNode = groupBy(jobs, (job) => job.node);
-    // The connection queues what it cannot send, without a limit. A job that comes late all the same does nothing.
-    await this.#within("adding jobs", Promise.all(
-      [...byNode].map(([node, theirs]) =>
-        this.#queueOf(node).addBulk(theirs.map((job) => ({ name: job.kind, data: job, opts: { ...removed, jobId: idOf(job) } }))),
+    // The connection queues what it cannot send, without a limit. A job that comes late all the same does
+    // nothing.
+    await this.#within(
+      "adding jobs",
+      Promise.all(
+        [...byNode].map(([node, theirs]) =>
+          this.#queueOf(node).addBulk(
+            theirs.map((job) => ({ name: job.kind, data: job, opts: { ...removed, jobId: idOf(job) } })),
+          ),
+        ),
       ),
-    ));
+    );
   }
 
   /** A lost node's queue goes with it; so does what an earlier run of a node has left. */
@@ -83,10 +90,19 @@ export interface Working {
 }
 
 /** Takes the jobs of one node. A job that throws is logged and gone: the tick claims anew. */
-export async function startWorker(options: QueueOptions, node: NodeId, run: (job: Job) => Promise<void>): Promise<Working> {
+export async function startWorker(
+  options: QueueOptions,
+  node: NodeId,
+  run: (job: Job) => Promise<void>,
+): Promise<Working> {
   const { connection, prefix, log } = options;
   const worker = new Worker<Job>(queueName(node), (job) => run(job.data), {
-    connection, prefix, concurrency: jobsAtOnce, skipVersionCheck: true, runRetryDelay: reconnectMs, ...removedByWorker,
+    connection,
+    prefix,
+    concurrency: jobsAtOnce,
+    skipVersionCheck: true,
+    runRetryDelay: reconnectMs,
+    ...removedByWorker,
   });
   worker.on("error", (error) => log.warn({ node, error: error.message }, "worker failed"));
   worker.on("failed", (job, error) => log.warn({ node, job: job?.id, error: textOf(error) }, "job failed"));
@@ -94,6 +110,8 @@ export async function startWorker(options: QueueOptions, node: NodeId, run: (job
   return { close: () => worker.close(true) };
 }
 
-/** After a lost connection a worker of BullMQ's waits for so long before it asks again; its default is 15 s. */
+/**
+ * After a lost connection a worker of BullMQ's waits for so long before it asks again; its default is 15 s.
+ */
 export const reconnectMs: Millis = 1000;
 const removedByWorker = { removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };

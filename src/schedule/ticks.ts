@@ -17,15 +17,23 @@ export interface TickRecord {
 
 const scheduleName = "schedule";
 /**
- * A control that is killed leaves the ticks that it was about as active jobs. Another worker of BullMQ's takes one for stalled when its
- * lock has lapsed and two looks have found it so, runs it again and removes it: by its defaults, 30 s each, after a minute and more.
+ * A control that is killed leaves the ticks that it was about as active jobs. Another worker of BullMQ's
+ * takes one for stalled when its lock has lapsed and two looks have found it so, runs it again and removes
+ * it: by its defaults, 30 s each, after a minute and more.
  */
 const stalled = { lockDuration: 10_000, stalledInterval: 5000 } as const;
 /** A tick older than this many periods has lost its chain, which is armed again. */
 const patience = 3;
 
-/** Repeats the schedules over all controls: each period one of them runs the tick. Ticks may overlap and are idempotent. */
-export async function startTicks(options: QueueOptions, ticks: readonly Tick[], { clock, record }: { clock: Clock; record: TickRecord }): Promise<Working> {
+/**
+ * Repeats the schedules over all controls: each period one of them runs the tick. Ticks may overlap and are
+ * idempotent.
+ */
+export async function startTicks(
+  options: QueueOptions,
+  ticks: readonly Tick[],
+  { clock, record }: { clock: Clock; record: TickRecord },
+): Promise<Working> {
   const { connection, prefix, log } = options;
   const queue = new Queue(scheduleName, { connection, prefix, skipVersionCheck: true });
   queue.on("error", (error) => log.warn({ error: error.message }, "schedule queue failed"));
@@ -36,15 +44,36 @@ export async function startTicks(options: QueueOptions, ticks: readonly Tick[], 
       await byName.get(job.name)?.run();
       await record.ran(job.name);
     },
-    { connection, prefix, concurrency: ticks.length, skipVersionCheck: true, runRetryDelay: reconnectMs, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 }, ...stalled },
+    {
+      connection,
+      prefix,
+      concurrency: ticks.length,
+      skipVersionCheck: true,
+      runRetryDelay: reconnectMs,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: 0 },
+      ...stalled,
+    },
   );
   worker.on("error", (error) => log.warn({ error: error.message }, "schedule worker failed"));
   worker.on("failed", (job, error) => log.warn({ tick: job?.name, error: textOf(error) }, "tick failed"));
   const arm = async ({ name, periodMs }: Tick): Promise<void> => {
-    await queue.upsertJobScheduler(name, { every: periodMs }, { name, opts: { removeOnComplete: true, removeOnFail: true } });
+    await queue.upsertJobScheduler(
+      name,
+      { every: periodMs },
+      { name, opts: { removeOnComplete: true, removeOnFail: true } },
+    );
   };
   await Promise.all(ticks.map(arm));
-  const watches = ticks.map((tick) => watch(tick, { clock, record, arm: () => rearm(queue, tick, arm), warn: (error) => log.warn({ tick: tick.name, error: textOf(error) }, "schedule could not be looked after") }));
+  const watches = ticks.map((tick) =>
+    watch(tick, {
+      clock,
+      record,
+      arm: () => rearm(queue, tick, arm),
+      warn: (error) =>
+        log.warn({ tick: tick.name, error: textOf(error) }, "schedule could not be looked after"),
+    }),
+  );
   return {
     async close() {
       for (const stop of watches) stop();

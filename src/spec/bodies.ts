@@ -40,7 +40,11 @@ const text = (maxLength: number) => Type.String({ maxLength });
 /** Chosen by id or by name; which of the two a caller must send is checked where the body is taken apart. */
 export const Selector = Type.Object({ id: Type.Optional(text(255)), name: Type.Optional(text(255)) }, closed);
 export const ProfileSelector = Type.Object(
-  { id: Type.Optional(text(255)), name: Type.Optional(text(255)), save_changes: Type.Optional(Type.Boolean()) },
+  {
+    id: Type.Optional(text(255)),
+    name: Type.Optional(text(255)),
+    save_changes: Type.Optional(Type.Boolean()),
+  },
   closed,
 );
 export const Viewport = Type.Object(
@@ -54,14 +58,24 @@ export const Viewport = Type.Object(
 export const Network = Type.Object(
   {
     allowed_hosts: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: bounds.allowedHosts.length }), { maxItems: bounds.allowedHosts.items }),
+      Type.Array(Type.String({ minLength: 1, maxLength: bounds.allowedHosts.length }), {
+        maxItems: bounds.allowedHosts.items,
+      }),
     ),
     private_hosts: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: bounds.privateHosts.length }), { maxItems: bounds.privateHosts.items }),
+      Type.Array(Type.String({ minLength: 1, maxLength: bounds.privateHosts.length }), {
+        maxItems: bounds.privateHosts.items,
+      }),
     ),
     proxy_routes: Type.Optional(
       Type.Array(
-        Type.Object({ hosts: Type.Array(Type.String({ minLength: 1, maxLength: 253 }), { minItems: 1, maxItems: 100 }), proxy: Selector }, closed),
+        Type.Object(
+          {
+            hosts: Type.Array(Type.String({ minLength: 1, maxLength: 253 }), { minItems: 1, maxItems: 100 }),
+            proxy: Selector,
+          },
+          closed,
+        ),
         { maxItems: bounds.proxyRoutes },
       ),
     ),
@@ -73,18 +87,36 @@ const Switch = Type.Object({ enabled: Type.Optional(Type.Boolean()) }, closed);
 const Control = Type.Object(
   {
     enabled: Type.Optional(Type.Boolean()),
-    cdp: Type.Optional(Type.Object({ excluded_methods: Type.Optional(Type.Array(text(128), { maxItems: 200 })) }, closed)),
+    cdp: Type.Optional(
+      Type.Object({ excluded_methods: Type.Optional(Type.Array(text(128), { maxItems: 200 })) }, closed),
+    ),
   },
   closed,
 );
 export const telemetryCategories = [
-  "captcha", "connection", "console", "control", "interaction", "network", "page", "platform", "screenshot", "system",
+  "captcha",
+  "connection",
+  "console",
+  "control",
+  "interaction",
+  "network",
+  "page",
+  "platform",
+  "screenshot",
+  "system",
 ] as const;
 const Categories = Type.Object(
   {
-    captcha: Type.Optional(Switch), connection: Type.Optional(Switch), console: Type.Optional(Switch), control: Type.Optional(Control),
-    interaction: Type.Optional(Switch), network: Type.Optional(Switch), page: Type.Optional(Switch), platform: Type.Optional(Switch),
-    screenshot: Type.Optional(Switch), system: Type.Optional(Switch),
+    captcha: Type.Optional(Switch),
+    connection: Type.Optional(Switch),
+    console: Type.Optional(Switch),
+    control: Type.Optional(Control),
+    interaction: Type.Optional(Switch),
+    network: Type.Optional(Switch),
+    page: Type.Optional(Switch),
+    platform: Type.Optional(Switch),
+    screenshot: Type.Optional(Switch),
+    system: Type.Optional(Switch),
   },
   closed,
 );
@@ -94,7 +126,14 @@ export const Telemetry = Type.Object(
     browser: Type.Optional(Categories),
     export: Type.Optional(
       Type.Object(
-        { otlp: Type.Optional(Type.Object({ enabled: Type.Optional(Type.Boolean()), destination: Type.Optional(Selector) }, closed)) },
+        {
+          otlp: Type.Optional(
+            Type.Object(
+              { enabled: Type.Optional(Type.Boolean()), destination: Type.Optional(Selector) },
+              closed,
+            ),
+          ),
+        },
         closed,
       ),
     ),
@@ -165,7 +204,11 @@ export const PoolPatch = Type.Object(
   closed,
 );
 export const ProxyChoice = Type.Object(
-  { mode: Type.Optional(Type.Enum(["direct", "default"])), id: Type.Optional(text(255)), name: Type.Optional(text(255)) },
+  {
+    mode: Type.Optional(Type.Enum(["direct", "default"])),
+    id: Type.Optional(text(255)),
+    name: Type.Optional(text(255)),
+  },
   closed,
 );
 /** POST /browsers (interface.md 4.6). */
@@ -189,7 +232,17 @@ export const SessionPatch = Type.Object(
     disable_default_proxy: Type.Optional(Type.Boolean()),
     name: Type.Optional(Type.String({ pattern: "^[a-zA-Z0-9._-]{0,255}$" })),
     network: Type.Optional(
-      Type.Object({ allowed_hosts: Type.Optional(Type.Union([Type.Array(Type.String({ minLength: 1, maxLength: 253 }), { maxItems: 100 }), Type.Null()])) }, closed),
+      Type.Object(
+        {
+          allowed_hosts: Type.Optional(
+            Type.Union([
+              Type.Array(Type.String({ minLength: 1, maxLength: 253 }), { maxItems: 100 }),
+              Type.Null(),
+            ]),
+          ),
+        },
+        closed,
+      ),
     ),
     profile: Type.Optional(ProfileSelector),
     proxy: Type.Optional(ProxyChoice),
@@ -216,7 +269,11 @@ export const AcquireBody = Type.Object(
   closed,
 );
 export const ReleaseBody = Type.Object(
-  { session_id: Type.String({ minLength: 1, maxLength: 255 }), reuse: Type.Optional(Type.Boolean()), lease_id: Type.Optional(text(255)) },
+  {
+    session_id: Type.String({ minLength: 1, maxLength: 255 }),
+    reuse: Type.Optional(Type.Boolean()),
+    lease_id: Type.Optional(text(255)),
+  },
   closed,
 );
 

@@ -4,10 +4,13 @@ import { type Static, Type } from "typebox";
 export const CurlBody = Type.Object(
   {
     url: Type.String({ minLength: 1, maxLength: 8192 }),
-    method: Type.Optional(Type.String({ pattern: "^[A-Za-z]{1,20}$", default: "GET", description: "Any but CONNECT and TRACE" })),
+    method: Type.Optional(
+      Type.String({ pattern: "^[A-Za-z]{1,20}$", default: "GET", description: "Any but CONNECT and TRACE" }),
+    ),
     headers: Type.Optional(
       Type.Record(
-        Type.String(), Type.String({ maxLength: 65_536, pattern: "^[\\t\\x20-\\x7e\\x80-\\xff]*$" }),
+        Type.String(),
+        Type.String({ maxLength: 65_536, pattern: "^[\\t\\x20-\\x7e\\x80-\\xff]*$" }),
         { maxProperties: 100, propertyNames: { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$" } },
       ),
     ),

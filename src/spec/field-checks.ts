@@ -8,11 +8,13 @@ export const fieldFault = (faults: FieldFaults, field: string, what: string): vo
 };
 
 export function checkSelector(faults: FieldFaults, field: string, selector: Selector): void {
-  if (Boolean(selector.id) === Boolean(selector.name)) fieldFault(faults, field, "must have exactly one of id and name");
+  if (Boolean(selector.id) === Boolean(selector.name))
+    fieldFault(faults, field, "must have exactly one of id and name");
 }
 
 export function checkProxy(faults: FieldFaults, proxy: ProxyChoice): void {
-  if (Object.values(proxy).filter(Boolean).length !== 1) fieldFault(faults, "proxy", "must have exactly one of mode, id and name");
+  if (Object.values(proxy).filter(Boolean).length !== 1)
+    fieldFault(faults, "proxy", "must have exactly one of mode, id and name");
 }
 
 /** A browser must not be sent to the host's files or its own settings. */
@@ -23,25 +25,33 @@ export function checkStartUrl(faults: FieldFaults, url: string): void {
   if (!URL.canParse(url)) return fieldFault(faults, "start_url", "is not a URL");
   const { protocol, href } = new URL(url);
   // about:settings and its like are the browser's own pages.
-  if (!startSchemes.has(protocol) && href !== "about:blank") fieldFault(faults, "start_url", "must be an http, https or data URL, or about:blank");
+  if (!startSchemes.has(protocol) && href !== "about:blank")
+    fieldFault(faults, "start_url", "must be an http, https or data URL, or about:blank");
 }
 
 /** A start page that the browser could not load: about:blank and data: URLs need no host. */
-export function checkStartHost(faults: FieldFaults, startUrl: string | undefined, network: Network | undefined): void {
+export function checkStartHost(
+  faults: FieldFaults,
+  startUrl: string | undefined,
+  network: Network | undefined,
+): void {
   const allowed = (network?.allowed_hosts ?? []).map((host) => parseHostPattern(host, { withRanges: false }));
   const patterns = allowed.flatMap((parsed) => (parsed.kind === "pattern" ? [parsed.pattern] : []));
   // Entries at fault were told already, and might have been meant to match; so was what is not a URL.
-  if (allowed.length === 0 || patterns.length < allowed.length || !startUrl || !URL.canParse(startUrl)) return;
+  if (allowed.length === 0 || patterns.length < allowed.length || !startUrl || !URL.canParse(startUrl))
+    return;
   const { protocol, hostname, port } = new URL(startUrl);
   const host = parseHost(hostname)?.host;
   if (protocol !== "http:" && protocol !== "https:") return;
-  const target = host === undefined ? undefined : { host, port: Number(port) || (protocol === "http:" ? 80 : 443) };
+  const target =
+    host === undefined ? undefined : { host, port: Number(port) || (protocol === "http:" ? 80 : 443) };
   const isAllowed = target && patterns.some((pattern) => matchesHost(pattern, target));
   if (!isAllowed) fieldFault(faults, "start_url", "is outside network.allowed_hosts");
 }
 
 export function checkNetwork(faults: FieldFaults, network: Network): void {
-  if (network.allowed_hosts?.length === 0) fieldFault(faults, "network.allowed_hosts", "must not be empty when it is sent");
+  if (network.allowed_hosts?.length === 0)
+    fieldFault(faults, "network.allowed_hosts", "must not be empty when it is sent");
   checkHosts(faults, "network.allowed_hosts", network.allowed_hosts);
   checkHosts(faults, "network.private_hosts", network.private_hosts);
   for (const { hosts: list, proxy } of network.proxy_routes ?? []) {
@@ -55,7 +65,8 @@ function checkHosts(faults: FieldFaults, field: string, list: readonly string[] 
   for (const host of list) {
     const parsed = parseHostPattern(host, { withRanges: field === "network.private_hosts" });
     // What stands before an @ may be a password.
-    if (parsed.kind === "fault") fieldFault(faults, field, `${JSON.stringify(host.replace(/^.*@/s, "…@"))} ${parsed.message}`);
+    if (parsed.kind === "fault")
+      fieldFault(faults, field, `${JSON.stringify(host.replace(/^.*@/s, "…@"))} ${parsed.message}`);
   }
 }
 
@@ -74,6 +85,8 @@ export function normaliseNetwork(network: Network): Network {
   return {
     ...(allowed_hosts ? { allowed_hosts: hosts(allowed_hosts) } : {}),
     ...(private_hosts ? { private_hosts: hosts(private_hosts) } : {}),
-    ...(proxy_routes ? { proxy_routes: proxy_routes.map((route) => ({ ...route, hosts: hosts(route.hosts) })) } : {}),
+    ...(proxy_routes
+      ? { proxy_routes: proxy_routes.map((route) => ({ ...route, hosts: hosts(route.hosts) })) }
+      : {}),
   };
 }

@@ -47,6 +47,12 @@ export interface PoolSpec extends LaunchTemplate {
   readonly is_engine_named?: true;
 }
 
-/** How its browsers are made ready for the next holder: clearing one that started from a profile would not bring that state back. */
-export const resetModeOf = ({ reset_on_release, profile_id }: Pick<PoolSpec, "reset_on_release" | "profile_id">): ResetMode =>
+/**
+ * How its browsers are made ready for the next holder: clearing one that started from a profile would not
+ * bring that state back.
+ */
+export const resetModeOf = ({
+  reset_on_release,
+  profile_id,
+}: Pick<PoolSpec, "reset_on_release" | "profile_id">): ResetMode =>
   reset_on_release === "state" && profile_id !== undefined ? "relaunch" : reset_on_release;

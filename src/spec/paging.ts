@@ -46,8 +46,14 @@ export function pageOf<Item>(all: readonly Item[], { limit, offset }: Paging): P
   return { items, hasMore: offset + limit < all.length, nextOffset: offset + items.length };
 }
 
-/** Whether a named thing is one that a list was asked for: `name` is all of its name, `query` a part of it or the id. */
-export function isWanted(thing: { readonly id: string; readonly name?: string }, { name, query }: Pick<PoolListQuery, "name" | "query">): boolean {
+/**
+ * Whether a named thing is one that a list was asked for: `name` is all of its name, `query` a part of it or
+ * the id.
+ */
+export function isWanted(
+  thing: { readonly id: string; readonly name?: string },
+  { name, query }: Pick<PoolListQuery, "name" | "query">,
+): boolean {
   const ownName = folded(thing.name ?? "");
   if (name !== undefined && ownName !== folded(name)) return false;
   return query === undefined || thing.id === query || ownName.includes(folded(query));

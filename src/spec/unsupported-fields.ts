@@ -3,8 +3,11 @@ import type { AcquireBody, SessionCreate, SessionPatch } from "./bodies.js";
 import type { LaunchTemplate } from "./launch-template.js";
 import { captures } from "./telemetry.js";
 
-/** The fields of a configuration whose machinery is not built here; empty and clearing values count as absent. */
-export const unsupportedFields = (template: LaunchTemplate): readonly string[] => (captures(template.telemetry) ? ["telemetry"] : []);
+/**
+ * The fields of a configuration whose machinery is not built here; empty and clearing values count as absent.
+ */
+export const unsupportedFields = (template: LaunchTemplate): readonly string[] =>
+  captures(template.telemetry) ? ["telemetry"] : [];
 
 /** Of an acquire's body: what the lease would need. */
 export const unsupportedOfAcquire = (body: AcquireBody): readonly string[] => [
@@ -19,7 +22,8 @@ export const unsupportedOfCreate = (body: SessionCreate): readonly string[] => [
 ];
 
 /** Of PATCH /browsers/{id}: what later issues build. */
-export const unsupportedOfPatch = (body: SessionPatch): readonly string[] => (captures(body.telemetry) ? ["telemetry"] : []);
+export const unsupportedOfPatch = (body: SessionPatch): readonly string[] =>
+  captures(body.telemetry) ? ["telemetry"] : [];
 
 export const notSupported = (fields: readonly string[]): Refusal =>
   refusal("not_supported", {

@@ -4,7 +4,9 @@ import { type Log, textOf } from "../base/log.js";
 import type { LeaseCut, PoolSignals } from "../pool/ports/signals.js";
 import type { Job, Jobs } from "../pool/ports/pool-store.js";
 
-/** What a script leaves to be done in other slots; each is repeated by a tick when this process dies before. */
+/**
+ * What a script leaves to be done in other slots; each is repeated by a tick when this process dies before.
+ */
 interface Effects {
   readonly retire?: readonly { browser: BrowserId; node: NodeId; claim: ClaimId }[];
   readonly reset?: readonly { browser: BrowserId; node: NodeId; claim: ClaimId }[];
@@ -42,10 +44,17 @@ export class EffectRunner {
     if (effects.retire ?? effects.reset) this.#background(this.ports.jobs.add(jobsOf(effects)));
     if (effects.retire) this.ports.signals.emit("browser.retiring", { partition });
     for (const { browser, node } of list(effects.gone)) {
-      this.#background(this.ports.freeRoom(node, browser).then(() => this.ports.signals.emit("browser.gone", { partition, browser })));
+      this.#background(
+        this.ports
+          .freeRoom(node, browser)
+          .then(() => this.ports.signals.emit("browser.gone", { partition, browser })),
+      );
     }
-    const awaited = list(effects.names).map(({ name, owner }) => this.#background(this.ports.freeName(name, owner)));
-    if (list(effects.tombstones).length > 0) awaited.push(this.#background(this.ports.moveTombstones(partition)));
+    const awaited = list(effects.names).map(({ name, owner }) =>
+      this.#background(this.ports.freeName(name, owner)),
+    );
+    if (list(effects.tombstones).length > 0)
+      awaited.push(this.#background(this.ports.moveTombstones(partition)));
     if (awaited.length > 0) await Promise.all(awaited);
   }
 
@@ -55,7 +64,9 @@ export class EffectRunner {
   }
 
   #background(work: Promise<unknown>): Promise<unknown> {
-    const watched = work.catch((error: unknown) => this.ports.log.warn({ error: textOf(error) }, "effect left to the tick"));
+    const watched = work.catch((error: unknown) =>
+      this.ports.log.warn({ error: textOf(error) }, "effect left to the tick"),
+    );
     this.#underWay.add(watched);
     void watched.finally(() => this.#underWay.delete(watched));
     return watched;

@@ -8,11 +8,17 @@ const fields = ["createdAt", "name", "digest", "sizeBytes", "lastUsedAt"] as con
 
 /** The extensions of one project: an index, newest last, who has which name, and a hash for each. */
 export class RedisExtensionStore implements ExtensionStore {
-  constructor(private readonly store: ScriptStore, private readonly project: ProjectId) {}
+  constructor(
+    private readonly store: ScriptStore,
+    private readonly project: ProjectId,
+  ) {}
 
   async create(ask: Parameters<ExtensionStore["create"]>[0]): Promise<"created" | "taken" | "many"> {
     const { id, name = "", digest, sizeBytes, most } = ask;
-    return (await this.#run("create-extension", id, { name, digest, sizeBytes, most })).kind as "created" | "taken" | "many";
+    return (await this.#run("create-extension", id, { name, digest, sizeBytes, most })).kind as
+      | "created"
+      | "taken"
+      | "many";
   }
 
   async find(id: ExtensionId): Promise<Extension | undefined> {
@@ -20,7 +26,9 @@ export class RedisExtensionStore implements ExtensionStore {
   }
 
   async findNamed(name: string): Promise<ExtensionId | undefined> {
-    return findExtensionId((await this.store.ask((redis) => redis.hget(this.#part("extensionNames"), name))) ?? "");
+    return findExtensionId(
+      (await this.store.ask((redis) => redis.hget(this.#part("extensionNames"), name))) ?? "",
+    );
   }
 
   async all(): Promise<readonly Extension[]> {
@@ -38,7 +46,11 @@ export class RedisExtensionStore implements ExtensionStore {
   }
 
   #run(script: string, id: ExtensionId, args: ScriptArgs): Promise<ScriptReply> {
-    return this.store.run(script, (key) => (key === "extension" ? this.#key(id) : this.#part(key as ProjectPart)), { id, ...args });
+    return this.store.run(
+      script,
+      (key) => (key === "extension" ? this.#key(id) : this.#part(key as ProjectPart)),
+      { id, ...args },
+    );
   }
 
   #key(id: ExtensionId): string {
@@ -50,10 +62,17 @@ export class RedisExtensionStore implements ExtensionStore {
   }
 }
 
-function parseExtension(id: ExtensionId, [createdAt, name, digest, sizeBytes, lastUsedAt]: readonly (string | null)[]): Extension | undefined {
+function parseExtension(
+  id: ExtensionId,
+  [createdAt, name, digest, sizeBytes, lastUsedAt]: readonly (string | null)[],
+): Extension | undefined {
   if (!createdAt || !digest) return undefined;
   return {
-    id, digest: digest as Digest, sizeBytes: Number(sizeBytes), createdAt: Number(createdAt),
-    ...(name ? { name } : {}), ...(lastUsedAt ? { lastUsedAt: Number(lastUsedAt) } : {}),
+    id,
+    digest: digest as Digest,
+    sizeBytes: Number(sizeBytes),
+    createdAt: Number(createdAt),
+    ...(name ? { name } : {}),
+    ...(lastUsedAt ? { lastUsedAt: Number(lastUsedAt) } : {}),
   };
 }

@@ -34,12 +34,25 @@ export type MessageListener<Message> = Pick<SubscriptionParts<Message>, "onMessa
 
 type Ears = Promise<{ close(): void }>;
 
-const listenTo = <Message>(channel: string, { store, ...parts }: ListenerParts, hearing: MessageListener<Message>): Ears =>
+const listenTo = <Message>(
+  channel: string,
+  { store, ...parts }: ListenerParts,
+  hearing: MessageListener<Message>,
+): Ears =>
   Subscription.open<Message>({
-    ...parts, ...hearing, channel, publish: (to, text) => store.ask((redis) => redis.publish(to, text)),
+    ...parts,
+    ...hearing,
+    channel,
+    publish: (to, text) => store.ask((redis) => redis.publish(to, text)),
   });
 
-export const listenAsNode = (parts: ListenerParts, node: NodeId, hearing: MessageListener<NodeMessage>): Ears =>
-  listenTo(nodeChannel(node), parts, hearing);
-export const listenAsControl = (parts: ListenerParts, control: ControlId, hearing: MessageListener<ControlMessage>): Ears =>
-  listenTo(controlChannel(control), parts, hearing);
+export const listenAsNode = (
+  parts: ListenerParts,
+  node: NodeId,
+  hearing: MessageListener<NodeMessage>,
+): Ears => listenTo(nodeChannel(node), parts, hearing);
+export const listenAsControl = (
+  parts: ListenerParts,
+  control: ControlId,
+  hearing: MessageListener<ControlMessage>,
+): Ears => listenTo(controlChannel(control), parts, hearing);

@@ -9,7 +9,9 @@ import type { ScriptReply } from "./redis/redis.js";
 /** What nodes report. Every call is a request of its own; the claim makes a repeat harmless. */
 export class RedisNodeReports implements NodeReports {
   readonly #freed = new Batcher<readonly [BrowserId, ClaimId], boolean>(async (partition, freed) => {
-    const reply = await this.poolStore.run({ partition, request: newRequestId() }, "browser-ready", { freed: JSON.stringify(freed) });
+    const reply = await this.poolStore.run({ partition, request: newRequestId() }, "browser-ready", {
+      freed: JSON.stringify(freed),
+    });
     return JSON.parse(reply.payload) as boolean[];
   });
 
@@ -20,16 +22,29 @@ export class RedisNodeReports implements NodeReports {
 
   constructor(private readonly poolStore: RedisPoolStore) {}
 
-  async connect(browser: BrowserId, lease: LeaseId): Promise<{ kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }> {
-    const reply = await this.poolStore.run({ partition: partitionOf(browser) }, "connect", { browser, lease });
-    return reply.kind === "connected" ? { kind: "connected", ...(JSON.parse(reply.payload) as { registrations: number; startUrl?: string }) } : { kind: "over", why: reply.payload };
+  async connect(
+    browser: BrowserId,
+    lease: LeaseId,
+  ): Promise<
+    { kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }
+  > {
+    const reply = await this.poolStore.run({ partition: partitionOf(browser) }, "connect", {
+      browser,
+      lease,
+    });
+    return reply.kind === "connected"
+      ? { kind: "connected", ...(JSON.parse(reply.payload) as { registrations: number; startUrl?: string }) }
+      : { kind: "over", why: reply.payload };
   }
 
   async expire(ask: { browser: BrowserId; lease: LeaseId; registrations: number }): Promise<boolean> {
     return (await this.#run(ask.browser, "expire", { ...ask })).kind === "expired";
   }
 
-  async beginLaunch(browser: BrowserId, claim: ClaimId): Promise<{ browser: Browser; mayReset: boolean } | undefined> {
+  async beginLaunch(
+    browser: BrowserId,
+    claim: ClaimId,
+  ): Promise<{ browser: Browser; mayReset: boolean } | undefined> {
     const reply = await this.#run(browser, "begin-launch", { browser, claim });
     if (reply.kind !== "begun") return undefined;
     const { browser: record, reset } = JSON.parse(reply.payload) as { browser: unknown; reset: string };
@@ -51,28 +66,50 @@ export class RedisNodeReports implements NodeReports {
   }
 
   async end(
-    browser: BrowserId, why: RetireReason, text: string,
+    browser: BrowserId,
+    why: RetireReason,
+    text: string,
   ): Promise<{ kind: "retiring" | "already"; claim: ClaimId } | { kind: "unknown" }> {
     const reply = await this.#run(browser, "retire-browser", { browser, why, text });
     if (reply.kind === "unknown") return { kind: "unknown" };
     return { kind: reply.kind === "retiring" ? "retiring" : "already", claim: reply.payload as ClaimId };
   }
 
-  async strayed(browser: BrowserId, { lease, isAltered }: { lease: LeaseId; isAltered: boolean }): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }> {
-    const { kind, payload } = await this.#run(browser, "unknown-lease", { browser, lease, altered: isAltered ? "1" : "0" });
+  async strayed(
+    browser: BrowserId,
+    { lease, isAltered }: { lease: LeaseId; isAltered: boolean },
+  ): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }> {
+    const { kind, payload } = await this.#run(browser, "unknown-lease", {
+      browser,
+      lease,
+      altered: isAltered ? "1" : "0",
+    });
     return { kind: kind as UnknownLeaseOutcome, ...(payload !== "" && { claim: payload as ClaimId }) };
   }
 
   async gone(browser: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void> {
-    await this.#run(browser, "remove-browser", { browser, claim, lease: used?.lease ?? "", usage: used ? JSON.stringify(used.usage) : "" });
+    await this.#run(browser, "remove-browser", {
+      browser,
+      claim,
+      lease: used?.lease ?? "",
+      usage: used ? JSON.stringify(used.usage) : "",
+    });
   }
 
   async used(browser: BrowserId, { lease, usage }: LeaseUsage): Promise<void> {
     await this.#used.add(partitionOf(browser), [browser, lease, usage]);
   }
 
-  async applied(ask: { browser: BrowserId; lease: LeaseId; revision: number; outcome: "applied" | "refused" }): Promise<"applied" | "stale"> {
-    return (await this.poolStore.run({ partition: partitionOf(ask.browser) }, "network-applied", { ...ask })).kind === "applied" ? "applied" : "stale";
+  async applied(ask: {
+    browser: BrowserId;
+    lease: LeaseId;
+    revision: number;
+    outcome: "applied" | "refused";
+  }): Promise<"applied" | "stale"> {
+    return (await this.poolStore.run({ partition: partitionOf(ask.browser) }, "network-applied", { ...ask }))
+      .kind === "applied"
+      ? "applied"
+      : "stale";
   }
 
   #run(browser: BrowserId, name: string, args: Record<string, string | number>): Promise<ScriptReply> {

@@ -1,6 +1,13 @@
 import type { Millis } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
-import { type BrowserId, findNodeId, type Partition, partitionOf, type NodeId, type ProjectId } from "../base/ids.js";
+import {
+  type BrowserId,
+  findNodeId,
+  type Partition,
+  partitionOf,
+  type NodeId,
+  type ProjectId,
+} from "../base/ids.js";
 import type { BeatResult, LivingNode, NodeFacts, NodeStore } from "../pool/ports/node-store.js";
 import { partitionKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./redis/keys.js";
 import type { StoreLimits } from "./limits.js";
@@ -26,7 +33,10 @@ export class RedisNodeStore implements NodeStore {
     const { nodeLostMs: lostMs, nodeLateMs } = this.options.limits;
     const reply = await this.#run("living-nodes", { lostMs });
     const living = Object.values(JSON.parse(reply.payload) as { facts: string; silentMs: number }[]);
-    return living.map(({ facts, silentMs }) => ({ ...(JSON.parse(facts) as NodeFacts), isLate: silentMs > nodeLateMs }));
+    return living.map(({ facts, silentMs }) => ({
+      ...(JSON.parse(facts) as NodeFacts),
+      isLate: silentMs > nodeLateMs,
+    }));
   }
 
   async lost(): Promise<readonly NodeId[]> {
@@ -36,7 +46,8 @@ export class RedisNodeStore implements NodeStore {
 
   async known(): Promise<readonly NodeId[]> {
     const [beating, lost] = await Promise.all([
-      this.store.ask((redis) => redis.zrange(nodesKey("beats"), "0", "-1")), this.store.ask((redis) => redis.smembers(nodesKey("lost"))),
+      this.store.ask((redis) => redis.zrange(nodesKey("beats"), "0", "-1")),
+      this.store.ask((redis) => redis.smembers(nodesKey("lost"))),
     ]);
     return [...beating, ...lost].flatMap((id) => findNodeId(id) ?? []);
   }
@@ -47,23 +58,40 @@ export class RedisNodeStore implements NodeStore {
 
   async forget(node: NodeId): Promise<void> {
     await this.clearRooms(node);
-    await this.store.ask((redis) => redis.multi().zrem(nodesKey("beats"), node).hdel(nodesKey("facts"), node).srem(nodesKey("lost"), node).exec());
+    await this.store.ask((redis) =>
+      redis
+        .multi()
+        .zrem(nodesKey("beats"), node)
+        .hdel(nodesKey("facts"), node)
+        .srem(nodesKey("lost"), node)
+        .exec(),
+    );
   }
 
   async clearRooms(node: NodeId): Promise<void> {
     await this.store.ask((redis) => redis.del(...nodeParts.map((part) => nodeKey(node, part))));
   }
 
-  async reserveRoom(facts: NodeFacts, { id: browser, bytes, isTrial = false }: { id: BrowserId; bytes: number; isTrial?: boolean }): Promise<boolean> {
+  async reserveRoom(
+    facts: NodeFacts,
+    { id: browser, bytes, isTrial = false }: { id: BrowserId; bytes: number; isTrial?: boolean },
+  ): Promise<boolean> {
     const reply = await this.store.run("reserve-room", (key) => nodeKey(facts.id, key as NodePart), {
-      browser, bytes, mostBytes: facts.memoryBytes * this.options.overcommit, mostBrowsers: facts.maxBrowsers,
-      graceMs: this.options.limits.launchClaimMs, isTrial: isTrial ? "1" : "0", restMs: this.options.limits.backoffMaxMs,
+      browser,
+      bytes,
+      mostBytes: facts.memoryBytes * this.options.overcommit,
+      mostBrowsers: facts.maxBrowsers,
+      graceMs: this.options.limits.launchClaimMs,
+      isTrial: isTrial ? "1" : "0",
+      restMs: this.options.limits.backoffMaxMs,
     });
     return reply.kind === "reserved";
   }
 
   async rest(node: NodeId, ms: Millis): Promise<void> {
-    await this.store.ask((redis) => redis.multi().set(nodeKey(node, "rest"), "1", "PX", ms).del(nodeKey(node, "trial")).exec());
+    await this.store.ask((redis) =>
+      redis.multi().set(nodeKey(node, "rest"), "1", "PX", ms).del(nodeKey(node, "trial")).exec(),
+    );
   }
 
   async wake(node: NodeId): Promise<void> {
@@ -79,29 +107,53 @@ export class RedisNodeStore implements NodeStore {
     await this.store.ask((redis) => redis.hdel(nodeKey(node, "room"), browser));
   }
 
-  fits({ maxBrowsers, memoryBytes }: NodeFacts, held: { browsers: number; bytes: number }, bytes: number): boolean {
-    return held.browsers === 0 || (held.browsers < maxBrowsers && held.bytes + bytes <= memoryBytes * this.options.overcommit);
+  fits(
+    { maxBrowsers, memoryBytes }: NodeFacts,
+    held: { browsers: number; bytes: number },
+    bytes: number,
+  ): boolean {
+    return (
+      held.browsers === 0 ||
+      (held.browsers < maxBrowsers && held.bytes + bytes <= memoryBytes * this.options.overcommit)
+    );
   }
 
   async occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }> {
     const places = await this.store.ask((redis) => redis.hvals(nodeKey(node, "room")));
-    return { browsers: places.length, bytes: places.reduce((sum, text) => sum + Number.parseInt(text, 10), 0) };
+    return {
+      browsers: places.length,
+      bytes: places.reduce((sum, text) => sum + Number.parseInt(text, 10), 0),
+    };
   }
 
   async sweepRooms(node: NodeId): Promise<void> {
     const places = Object.entries(await this.store.ask((redis) => redis.hgetall(nodeKey(node, "room"))));
     const now = await this.#now();
-    const due = places.flatMap(([id, text]) => (isPending(Number(text.split(" ")[1]), now, this.options.limits.launchClaimMs) ? [] : [id as BrowserId]));
-    const gone = await Promise.all([...groupBy(due, partitionOf)].map(([partition, browsers]) => this.#goneOf(node, partition, browsers)));
+    const due = places.flatMap(([id, text]) =>
+      isPending(Number(text.split(" ")[1]), now, this.options.limits.launchClaimMs) ? [] : [id as BrowserId],
+    );
+    const gone = await Promise.all(
+      [...groupBy(due, partitionOf)].map(([partition, browsers]) => this.#goneOf(node, partition, browsers)),
+    );
     for (const browser of gone.flat()) await this.freeRoom(node, browser);
   }
 
-  async #goneOf(node: NodeId, partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
+  async #goneOf(
+    node: NodeId,
+    partition: Partition,
+    browsers: readonly BrowserId[],
+  ): Promise<readonly BrowserId[]> {
     const places = browsers.map((browser) => `${node} ${browser}`);
-    const scores = await this.store.ask((redis) => redis.zmscore(partitionKey(this.project, partition, "nodeIndex"), ...places));
+    const scores = await this.store.ask((redis) =>
+      redis.zmscore(partitionKey(this.project, partition, "nodeIndex"), ...places),
+    );
     const unplaced = browsers.filter((_, index) => scores[index] === null);
     // The index tells quickly of those that are there; of those that are not, the record decides.
-    const records = await Promise.all(unplaced.map((browser) => this.store.ask((redis) => redis.hexists(partitionKey(this.project, partition, "browsers"), browser))));
+    const records = await Promise.all(
+      unplaced.map((browser) =>
+        this.store.ask((redis) => redis.hexists(partitionKey(this.project, partition, "browsers"), browser)),
+      ),
+    );
     return unplaced.filter((_, index) => records[index] === 0);
   }
 

@@ -2,7 +2,13 @@ import { LRUCache } from "lru-cache";
 import { type Millis, systemClock } from "../base/clock.js";
 import type { BrowserId, Partition, NodeId, PoolId, ProfileId } from "../base/ids.js";
 import type { Browser } from "../pool/browser.js";
-import type { Lack, LeasedBrowser, PartitionOverview, PoolSummary, BrowsersRead } from "../pool/ports/partition-overview.js";
+import type {
+  Lack,
+  LeasedBrowser,
+  PartitionOverview,
+  PoolSummary,
+  BrowsersRead,
+} from "../pool/ports/partition-overview.js";
 import type { BrowserCounts } from "../pool/pool.js";
 import type { RedisClient } from "./redis/connect.js";
 import type { PartitionPart } from "./redis/keys.js";
@@ -29,8 +35,12 @@ interface Kept {
 /** The script mends the index where a release that keeps none has written. */
 const mendEveryMs: Millis = 60_000;
 
-/** As the scripts have it (lua/include/pool.lua): an earlier release writes none, and leaves that of another generation. */
-const configKeyOf = (generation: string, kept: string | null | undefined): string => (kept?.startsWith(`${generation}-`) ? kept : generation);
+/**
+ * As the scripts have it (lua/include/pool.lua): an earlier release writes none, and leaves that of another
+ * generation.
+ */
+const configKeyOf = (generation: string, kept: string | null | undefined): string =>
+  kept?.startsWith(`${generation}-`) ? kept : generation;
 
 const linesOf = (text: string): readonly string[] => (text === "" ? [] : text.split("\n"));
 
@@ -49,7 +59,8 @@ export class RedisPartitionOverview implements PartitionOverview {
     const place = `${partition} ${node}`;
     const kept = this.#own.get(place);
     const agoMs = kept ? systemClock.monotonic() - kept.readAt : Infinity;
-    if (kept && agoMs < mendEveryMs && (await this.#stampOf(partition, node)) === kept.stamp) return { browsers: kept.browsers, at: kept.at + agoMs };
+    if (kept && agoMs < mendEveryMs && (await this.#stampOf(partition, node)) === kept.stamp)
+      return { browsers: kept.browsers, at: kept.at + agoMs };
     const reply = await this.ports.run(partition, "node-browsers", { node, known: kept?.stamp ?? "" });
     const { at } = reply;
     const read = kept && reply.kind === "same" ? kept : parseOwn(reply.payload);
@@ -57,13 +68,23 @@ export class RedisPartitionOverview implements PartitionOverview {
     return { browsers: read.browsers, at };
   }
 
-  /** By a plain command: it is asked for each node and pool every few seconds, and a script costs several times as much. */
+  /**
+   * By a plain command: it is asked for each node and pool every few seconds, and a script costs several
+   * times as much.
+   */
   async #stampOf(partition: Partition, node: NodeId): Promise<string> {
-    return (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(partition, "nodeStamps"), node))) ?? noStamp;
+    return (
+      (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(partition, "nodeStamps"), node))) ??
+      noStamp
+    );
   }
 
   async partitionsOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> {
-    const has = await Promise.all(partitions.map((partition) => this.ports.ask((redis) => redis.hexists(this.ports.keyOf(partition, "nodeStamps"), node))));
+    const has = await Promise.all(
+      partitions.map((partition) =>
+        this.ports.ask((redis) => redis.hexists(this.ports.keyOf(partition, "nodeStamps"), node)),
+      ),
+    );
     return partitions.filter((_, place) => has[place] === 1);
   }
 
@@ -82,30 +103,55 @@ export class RedisPartitionOverview implements PartitionOverview {
 
   async spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
     const { payload, at } = await this.ports.run(partition, "count-by-node", {});
-    return { ofNode: new Map(Object.entries(JSON.parse(payload) as Record<NodeId, number>) as [NodeId, number][]), at };
+    return {
+      ofNode: new Map(Object.entries(JSON.parse(payload) as Record<NodeId, number>) as [NodeId, number][]),
+      at,
+    };
   }
 
   async leased(partition: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> {
     const key = this.ports.keyOf(partition, "leased");
     const rows = await this.ports.ask((redis) => redis.zrevrange(key, from, from + count - 1, "WITHSCORES"));
-    return rows.flatMap((text, place) => (place % 2 === 0 ? [{ id: text as BrowserId, createdAt: Number(rows[place + 1]) }] : []));
+    return rows.flatMap((text, place) =>
+      place % 2 === 0 ? [{ id: text as BrowserId, createdAt: Number(rows[place + 1]) }] : [],
+    );
   }
 
   async records(partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> {
-    const { payload, at } = await this.ports.run(partition, "read-some-browsers", { ids: JSON.stringify(ids) });
+    const { payload, at } = await this.ports.run(partition, "read-some-browsers", {
+      ids: JSON.stringify(ids),
+    });
     return { browsers: linesOf(payload).map(parseBrowser), at };
   }
 
   async findTerms(partition: Partition): Promise<PoolSummary | undefined> {
     const key = this.ports.keyOf(partition, "pool");
-    const [id, state, name, createdAt, generation, configKey, rate, follows, uses, revision] = await this.ports.ask((redis) =>
-      redis.hmget(key, "id", "state", "name", "createdAt", "generation", "configKey", "fillRate", "follows", "uses", "revision"));
+    const [id, state, name, createdAt, generation, configKey, rate, follows, uses, revision] =
+      await this.ports.ask((redis) =>
+        redis.hmget(
+          key,
+          "id",
+          "state",
+          "name",
+          "createdAt",
+          "generation",
+          "configKey",
+          "fillRate",
+          "follows",
+          "uses",
+          "revision",
+        ),
+      );
     if (!id || state !== "open") return undefined;
     const [usedAt, ...named] = (uses ?? "").split(" ");
     return {
       // An earlier release writes a configuration and leaves what was noted of the one before.
       ...(usedAt === revision && { uses: named }),
-      id: id as PoolId, ...(name ? { name } : {}), createdAt: Number(createdAt), launchConfig: configKeyOf(generation ?? "", configKey), fillRatePerMinute: Number(rate),
+      id: id as PoolId,
+      ...(name ? { name } : {}),
+      createdAt: Number(createdAt),
+      launchConfig: configKeyOf(generation ?? "", configKey),
+      fillRatePerMinute: Number(rate),
       ...(typeof follows === "string" ? { follows: follows === "" ? null : (follows as ProfileId) } : {}),
     };
   }

@@ -12,9 +12,20 @@ type Texts = readonly (string | null | undefined)[];
 
 /** The profiles of one project: an index, newest last, who has which name, and a hash for each. */
 export class RedisProfileStore implements ProfileStore {
-  constructor(private readonly store: ScriptStore, private readonly project: ProjectId) {}
+  constructor(
+    private readonly store: ScriptStore,
+    private readonly project: ProjectId,
+  ) {}
 
-  async create({ id, name = "", most }: { id: ProfileId; name?: string; most: number }): Promise<"created" | "taken" | "many"> {
+  async create({
+    id,
+    name = "",
+    most,
+  }: {
+    id: ProfileId;
+    name?: string;
+    most: number;
+  }): Promise<"created" | "taken" | "many"> {
     return (await this.#run("create-profile", id, { name, most })).kind as "created" | "taken" | "many";
   }
 
@@ -23,7 +34,9 @@ export class RedisProfileStore implements ProfileStore {
   }
 
   async findNamed(name: string): Promise<ProfileId | undefined> {
-    return findProfileId((await this.store.ask((redis) => redis.hget(this.#part("profileNames"), name))) ?? "");
+    return findProfileId(
+      (await this.store.ask((redis) => redis.hget(this.#part("profileNames"), name))) ?? "",
+    );
   }
 
   async page({ limit, offset }: Paging): Promise<Page<Profile>> {
@@ -34,7 +47,10 @@ export class RedisProfileStore implements ProfileStore {
   }
 
   async index(): Promise<readonly { readonly id: ProfileId; readonly name?: string }[]> {
-    const [ids, names] = await Promise.all([this.#ids(0, -1), this.store.ask((redis) => redis.hgetall(this.#part("profileNames")))]);
+    const [ids, names] = await Promise.all([
+      this.#ids(0, -1),
+      this.store.ask((redis) => redis.hgetall(this.#part("profileNames"))),
+    ]);
     const nameOf = new Map(Object.entries(names).map(([name, id]) => [id, name]));
     return ids.map((id) => {
       const name = nameOf.get(id);
@@ -45,7 +61,8 @@ export class RedisProfileStore implements ProfileStore {
   async all(): Promise<readonly Profile[]> {
     const ids = await this.#ids(0, -1);
     const found: Profile[] = [];
-    for (let at = 0; at < ids.length; at += batch) found.push(...(await this.#findAll(ids.slice(at, at + batch))));
+    for (let at = 0; at < ids.length; at += batch)
+      found.push(...(await this.#findAll(ids.slice(at, at + batch))));
     return found;
   }
 
@@ -53,7 +70,10 @@ export class RedisProfileStore implements ProfileStore {
     return (await this.#run("rename-profile", id, { name })).kind as "changed" | "missing" | "taken";
   }
 
-  async commit(id: ProfileId, { digest, sizeBytes }: { digest: Digest; sizeBytes: number }): Promise<"committed" | "missing"> {
+  async commit(
+    id: ProfileId,
+    { digest, sizeBytes }: { digest: Digest; sizeBytes: number },
+  ): Promise<"committed" | "missing"> {
     return (await this.#run("commit-profile", id, { digest, sizeBytes })).kind as "committed" | "missing";
   }
 
@@ -75,7 +95,11 @@ export class RedisProfileStore implements ProfileStore {
   }
 
   #run(script: string, id: ProfileId, args: ScriptArgs): Promise<ScriptReply> {
-    return this.store.run(script, (key) => (key === "profile" ? this.#key(id) : this.#part(key as ProjectPart)), { id, ...args });
+    return this.store.run(
+      script,
+      (key) => (key === "profile" ? this.#key(id) : this.#part(key as ProjectPart)),
+      { id, ...args },
+    );
   }
 
   #key(id: ProfileId): string {
@@ -87,13 +111,22 @@ export class RedisProfileStore implements ProfileStore {
   }
 }
 
-function parseProfile(id: ProfileId, [createdAt, name, updatedAt, lastUsedAt, ...saved]: Texts): Profile | undefined {
+function parseProfile(
+  id: ProfileId,
+  [createdAt, name, updatedAt, lastUsedAt, ...saved]: Texts,
+): Profile | undefined {
   if (!createdAt) return undefined;
   return {
-    id, createdAt: Number(createdAt), ...(name ? { name } : {}), ...(updatedAt ? { updatedAt: Number(updatedAt) } : {}),
-    ...(lastUsedAt ? { lastUsedAt: Number(lastUsedAt) } : {}), ...archiveOf(saved),
+    id,
+    createdAt: Number(createdAt),
+    ...(name ? { name } : {}),
+    ...(updatedAt ? { updatedAt: Number(updatedAt) } : {}),
+    ...(lastUsedAt ? { lastUsedAt: Number(lastUsedAt) } : {}),
+    ...archiveOf(saved),
   };
 }
 
 const archiveOf = ([digest, sizeBytes, savedAt]: Texts): Pick<Profile, "archive"> =>
-  digest ? { archive: { digest: digest as Digest, sizeBytes: Number(sizeBytes), savedAt: Number(savedAt) } } : {};
+  digest
+    ? { archive: { digest: digest as Digest, sizeBytes: Number(sizeBytes), savedAt: Number(savedAt) } }
+    : {};

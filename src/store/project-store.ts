@@ -1,11 +1,25 @@
-import { type BrowserId, findPoolId, type Partition, partitionOf, onDemandPartition, type PoolId, type ProjectId } from "../base/ids.js";
+import {
+  type BrowserId,
+  findPoolId,
+  type Partition,
+  partitionOf,
+  onDemandPartition,
+  type PoolId,
+  type ProjectId,
+} from "../base/ids.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import { groupBy } from "../base/group-by.js";
 import type { Lease } from "../pool/browser.js";
 import type { IdempotencyKey, Waiter } from "../pool/ports/pool-store.js";
 import type { ProjectBounds, ProjectStore, Reservation } from "../pool/ports/project-store.js";
 import type { Tombstone } from "../pool/session.js";
-import { partitionKey, type PartitionPart, projectIdempotencyKey, projectKey, type ProjectPart } from "./redis/keys.js";
+import {
+  partitionKey,
+  type PartitionPart,
+  projectIdempotencyKey,
+  projectKey,
+  type ProjectPart,
+} from "./redis/keys.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
 import { isPartition, parseBrowser } from "./records.js";
@@ -24,23 +38,42 @@ const nameGraceMs = 120_000;
 const mostAtOnce = 1000;
 /** Redis keeps streams in pieces of 100: less would save nothing. */
 const leastEvents = 100;
-/** Names compare without regard to case and accents where they are looked up (wire-facts.md 2.1), but are unique as written. */
+/**
+ * Names compare without regard to case and accents where they are looked up (wire-facts.md 2.1), but are
+ * unique as written.
+ */
 const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;
 
 /** What spans the partitions of one project, in a slot of its own. */
 export class RedisProjectStore implements ProjectStore {
-  constructor(private readonly store: ScriptStore, private readonly project: ProjectId, private readonly limits: StoreLimits) {}
+  constructor(
+    private readonly store: ScriptStore,
+    private readonly project: ProjectId,
+    private readonly limits: StoreLimits,
+  ) {}
 
-  async reserveName(ask: { kind: NameKind; name: string; owner: string; partition: Partition }): Promise<Reservation | undefined> {
+  async reserveName(ask: {
+    kind: NameKind;
+    name: string;
+    owner: string;
+    partition: Partition;
+  }): Promise<Reservation | undefined> {
     const reply = await this.#run("reserve-name", {
-      field: fieldOf(ask.kind, ask.name), owner: ask.owner, partition: ask.partition, graceMs: nameGraceMs,
+      field: fieldOf(ask.kind, ask.name),
+      owner: ask.owner,
+      partition: ask.partition,
+      graceMs: nameGraceMs,
     });
     return reply.kind === "reserved" ? { deadline: Number(reply.payload) } : undefined;
   }
 
   /** With `only`, a later reservation of the same owner stays. */
   async freeName(ask: { kind: NameKind; name: string; owner: string; only?: Reservation }): Promise<void> {
-    await this.#run("free-name", { field: fieldOf(ask.kind, ask.name), owner: ask.owner, deadline: ask.only?.deadline ?? "" });
+    await this.#run("free-name", {
+      field: fieldOf(ask.kind, ask.name),
+      owner: ask.owner,
+      deadline: ask.only?.deadline ?? "",
+    });
   }
 
   async findName(kind: NameKind, name: string): Promise<{ owner: string; partition: Partition } | undefined> {
@@ -50,7 +83,13 @@ export class RedisProjectStore implements ProjectStore {
 
   async reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<"reserved" | "over" | "many"> {
     const limit = most.pooledSessions ?? "";
-    const reply = await this.#run("reserve-size", { pool, size, limit, mostPools: most.maxPools, graceMs: nameGraceMs });
+    const reply = await this.#run("reserve-size", {
+      pool,
+      size,
+      limit,
+      mostPools: most.maxPools,
+      graceMs: nameGraceMs,
+    });
     return reply.kind as "reserved" | "over" | "many";
   }
 
@@ -59,13 +98,19 @@ export class RedisProjectStore implements ProjectStore {
     if (before === null) return;
     const [size, deadline] = before.split(" ");
     const record = await this.#recordOf(partitionOf(pool));
-    if (record.size !== size) await this.#run("settle-size", { pool, before, after: record.size ? `${record.size} ${deadline}` : "" });
+    if (record.size !== size)
+      await this.#run("settle-size", {
+        pool,
+        before,
+        after: record.size ? `${record.size} ${deadline}` : "",
+      });
   }
 
   async addPool(pool: PoolId): Promise<void> {
     const at = await this.#now();
     const noted = await this.store.ask((redis) => redis.hget(this.#key("pools"), pool));
-    if (noted === null || noted.startsWith("creating")) await this.store.ask((redis) => redis.hset(this.#key("pools"), pool, `creating ${at}`));
+    if (noted === null || noted.startsWith("creating"))
+      await this.store.ask((redis) => redis.hset(this.#key("pools"), pool, `creating ${at}`));
   }
 
   async openPool(pool: PoolId): Promise<void> {
@@ -74,12 +119,15 @@ export class RedisProjectStore implements ProjectStore {
 
   async dropPool(pool: PoolId): Promise<void> {
     await this.store.ask((redis) =>
-      redis.multi().hset(this.#key("pools"), pool, "closing").hdel(this.#sizes(), pool).exec());
+      redis.multi().hset(this.#key("pools"), pool, "closing").hdel(this.#sizes(), pool).exec(),
+    );
   }
 
   async forgetPool(pool: PoolId): Promise<void> {
     await this.moveTombstones(partitionOf(pool));
-    await this.store.ask((redis) => redis.multi().hdel(this.#key("pools"), pool).hdel(this.#sizes(), pool).exec());
+    await this.store.ask((redis) =>
+      redis.multi().hdel(this.#key("pools"), pool).hdel(this.#sizes(), pool).exec(),
+    );
   }
 
   async pools(): Promise<readonly PoolId[]> {
@@ -96,7 +144,9 @@ export class RedisProjectStore implements ProjectStore {
     const all = await this.store.ask((redis) => redis.hgetall(this.#key("pools")));
     const now = await this.#now();
     for (const [id, noted] of Object.entries(all)) {
-      const isVoid = noted.startsWith("creating") && !isPending(Number(noted.split(" ")[1]) + nameGraceMs, now, nameGraceMs);
+      const isVoid =
+        noted.startsWith("creating") &&
+        !isPending(Number(noted.split(" ")[1]) + nameGraceMs, now, nameGraceMs);
       if (noted === "closing" || isVoid) await this.#settlePool(id as PoolId, noted);
     }
     await this.#sweepSizes(now);
@@ -104,14 +154,18 @@ export class RedisProjectStore implements ProjectStore {
 
   async settlePartition(partition: Partition): Promise<void> {
     const all = Object.entries(await this.store.ask((redis) => redis.hgetall(this.#key("pools"))));
-    for (const [pool] of all.filter(([id, noted]) => noted === "open" && partitionOf(id as PoolId) === partition)) {
+    for (const [pool] of all.filter(
+      ([id, noted]) => noted === "open" && partitionOf(id as PoolId) === partition,
+    )) {
       await this.#settlePool(pool as PoolId, "open");
       await this.#freeNamesOf(pool);
     }
   }
 
   async sweepPendingTombstones(): Promise<void> {
-    const failures = await forEachConcurrently(await this.partitions(), partitionsAtOnce, (partition) => this.moveTombstones(partition));
+    const failures = await forEachConcurrently(await this.partitions(), partitionsAtOnce, (partition) =>
+      this.moveTombstones(partition),
+    );
     if (failures.length > 0) throw failures[0];
   }
 
@@ -121,12 +175,21 @@ export class RedisProjectStore implements ProjectStore {
 
   async settleKey(keyed: IdempotencyKey, value: string): Promise<void> {
     const text = JSON.stringify({ body: keyed.body, value });
-    await this.store.ask((redis) => redis.set(projectIdempotencyKey(this.project, keyed.key), text, "KEEPTTL", "XX"));
+    await this.store.ask((redis) =>
+      redis.set(projectIdempotencyKey(this.project, keyed.key), text, "KEEPTTL", "XX"),
+    );
   }
 
-  async remember(keyed: IdempotencyKey, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }> {
+  async remember(
+    keyed: IdempotencyKey,
+    value: string,
+  ): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }> {
     const keyOf = (): string => projectIdempotencyKey(this.project, keyed.key);
-    const reply = await this.store.run("remember-key", keyOf, { body: keyed.body, value, keepMs: this.limits.idempotencyMs });
+    const reply = await this.store.run("remember-key", keyOf, {
+      body: keyed.body,
+      value,
+      keepMs: this.limits.idempotencyMs,
+    });
     if (reply.kind === "same") return { kind: "same", value: reply.payload };
     return { kind: reply.kind === "new" ? "new" : "mismatch" };
   }
@@ -134,7 +197,9 @@ export class RedisProjectStore implements ProjectStore {
   async sweepNames(): Promise<void> {
     const all = await this.store.ask((redis) => redis.hgetall(this.#key("names")));
     const now = await this.#now();
-    const due = Object.entries(all).map(([field, text]) => ({ field, ...(JSON.parse(text) as Held) })).filter(({ deadline }) => !isPending(deadline, now, nameGraceMs));
+    const due = Object.entries(all)
+      .map(([field, text]) => ({ field, ...(JSON.parse(text) as Held) }))
+      .filter(({ deadline }) => !isPending(deadline, now, nameGraceMs));
     const byPartition = groupBy(due, ({ partition }) => partition);
     for (const [partition, held] of byPartition) {
       const isBorne = await this.#borneIn(partition, held);
@@ -154,7 +219,9 @@ export class RedisProjectStore implements ProjectStore {
   }
 
   async tombstones(from: number, count: number): Promise<readonly Tombstone[]> {
-    const ids = await this.store.ask((redis) => redis.zrevrange(this.#key("tombstoneOrder"), from, from + count - 1));
+    const ids = await this.store.ask((redis) =>
+      redis.zrevrange(this.#key("tombstoneOrder"), from, from + count - 1),
+    );
     if (ids.length === 0) return [];
     const texts = await this.store.ask((redis) => redis.hmget(this.#key("tombstones"), ...ids));
     return texts.flatMap((text) => (text === null ? [] : parseTombstone(text)));
@@ -171,7 +238,11 @@ export class RedisProjectStore implements ProjectStore {
   async sweepEvents(): Promise<void> {
     const partitions = await this.partitions();
     const share = Math.max(leastEvents, Math.floor(this.limits.eventsKeptInAll / partitions.length));
-    await Promise.all(partitions.map((partition) => this.store.ask((redis) => redis.xtrim(this.#in(partition, "events"), "MAXLEN", share))));
+    await Promise.all(
+      partitions.map((partition) =>
+        this.store.ask((redis) => redis.xtrim(this.#in(partition, "events"), "MAXLEN", share)),
+      ),
+    );
   }
 
   /** Moves what a partition has to bury into the project's slot; again is harmless. */
@@ -189,15 +260,23 @@ export class RedisProjectStore implements ProjectStore {
     return this.#run("store-tombstones", { tombstones: JSON.stringify(tombstones), most, keepMs });
   }
 
-  /** A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have that lease. All of a partition are looked for at once. */
-  async #borneIn(partition: Partition, held: readonly Held[]): Promise<(field: string, owner: string) => boolean> {
+  /**
+   * A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have
+   * that lease. All of a partition are looked for at once.
+   */
+  async #borneIn(
+    partition: Partition,
+    held: readonly Held[],
+  ): Promise<(field: string, owner: string) => boolean> {
     const owners = held.map(({ owner }) => owner);
     // The waiter first: it becomes a lease, never the other way round.
     const waiting = await this.store.ask((redis) => redis.hvals(this.#in(partition, "waiterRecords")));
     const leases = await this.#leasesOf(partition, owners);
     const { id, name } = await this.#recordOf(partition);
-    const borne = [...waiting.map((text) => JSON.parse(text) as Waiter).map(({ lease, name: theirs }) => [lease, theirs]), ...leases.map((lease) => [lease.id, lease.name])]
-      .map(([owner, theirs]) => `session:${theirs} ${owner}`);
+    const borne = [
+      ...waiting.map((text) => JSON.parse(text) as Waiter).map(({ lease, name: theirs }) => [lease, theirs]),
+      ...leases.map((lease) => [lease.id, lease.name]),
+    ].map(([owner, theirs]) => `session:${theirs} ${owner}`);
     const all = new Set([...borne, `pool:${name} ${id}`]);
     return (field, owner) => all.has(`${field} ${owner}`);
   }
@@ -208,21 +287,33 @@ export class RedisProjectStore implements ProjectStore {
       const part = leases.slice(from, from + mostAtOnce);
       const holders = await this.store.ask((redis) => redis.hmget(this.#in(partition, "leases"), ...part));
       const ids = holders.filter((id) => id !== null);
-      const texts = ids.length === 0 ? [] : await this.store.ask((redis) => redis.hmget(this.#in(partition, "browsers"), ...ids));
+      const texts =
+        ids.length === 0
+          ? []
+          : await this.store.ask((redis) => redis.hmget(this.#in(partition, "browsers"), ...ids));
       found.push(...texts.flatMap((text) => (text === null ? [] : (parseBrowser(text).lease ?? []))));
     }
     return found;
   }
 
   /** What an open pool's record says; nothing of one that is deleted or never came to be. */
-  async #recordOf(partition: Partition): Promise<{ state?: string; id?: string; name?: string; size?: string }> {
+  async #recordOf(
+    partition: Partition,
+  ): Promise<{ state?: string; id?: string; name?: string; size?: string }> {
     const key = this.#in(partition, "pool");
-    const [state, id, name, size] = await this.store.ask((redis) => redis.hmget(key, "state", "id", "name", "size"));
+    const [state, id, name, size] = await this.store.ask((redis) =>
+      redis.hmget(key, "state", "id", "name", "size"),
+    );
     if (!state) return {};
-    return state === "open" ? { state, ...(id ? { id } : {}), ...(name ? { name } : {}), ...(size ? { size } : {}) } : { state };
+    return state === "open"
+      ? { state, ...(id ? { id } : {}), ...(name ? { name } : {}), ...(size ? { size } : {}) }
+      : { state };
   }
 
-  /** A note that the pool's record does not bear out: its creator or its deleter has died on the way, or its partition is empty by now. */
+  /**
+   * A note that the pool's record does not bear out: its creator or its deleter has died on the way, or its
+   * partition is empty by now.
+   */
   async #settlePool(pool: PoolId, noted: string): Promise<void> {
     const { state } = await this.#recordOf(partitionOf(pool));
     if (!state) return await this.forgetPool(pool);
@@ -266,6 +357,12 @@ export class RedisProjectStore implements ProjectStore {
 }
 
 function parseTombstone(text: string): Tombstone {
-  const { poolId, poolName, ...tombstone } = JSON.parse(text) as Tombstone & { poolId?: PoolId; poolName?: string };
-  return { ...tombstone, ...(poolId ? { pool: { id: poolId, ...(poolName ? { name: poolName } : {}) } } : {}) };
+  const { poolId, poolName, ...tombstone } = JSON.parse(text) as Tombstone & {
+    poolId?: PoolId;
+    poolName?: string;
+  };
+  return {
+    ...tombstone,
+    ...(poolId ? { pool: { id: poolId, ...(poolName ? { name: poolName } : {}) } } : {}),
+  };
 }

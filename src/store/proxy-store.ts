@@ -11,11 +11,21 @@ const shown = ["record", "name", "checked", "checkedAt"] as const;
 
 /** The proxies of one project: an index, newest last, their names, and a hash for each. */
 export class RedisProxyStore implements ProxyStore, ProxyRefs {
-  constructor(private readonly store: ScriptStore, private readonly project: ProjectId) {}
+  constructor(
+    private readonly store: ScriptStore,
+    private readonly project: ProjectId,
+  ) {}
 
-  async create(ask: { id: ProxyId; record: ProxyRecord; name?: string; sealed?: string; most: number }): Promise<"created" | "many"> {
+  async create(ask: {
+    id: ProxyId;
+    record: ProxyRecord;
+    name?: string;
+    sealed?: string;
+    most: number;
+  }): Promise<"created" | "many"> {
     const { id, record, name = "", sealed = "", most } = ask;
-    return (await this.#run("create-proxy", id, { record: JSON.stringify(record), name, sealed, most })).kind as "created" | "many";
+    return (await this.#run("create-proxy", id, { record: JSON.stringify(record), name, sealed, most }))
+      .kind as "created" | "many";
   }
 
   async find(id: ProxyId): Promise<Proxy | undefined> {
@@ -24,7 +34,9 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
 
   async page({ limit, offset }: Paging): Promise<Page<Proxy>> {
     // One more than is shown tells whether there are more.
-    const ids = await this.store.ask((redis) => redis.zrevrange(this.#part("proxies"), offset, offset + limit));
+    const ids = await this.store.ask((redis) =>
+      redis.zrevrange(this.#part("proxies"), offset, offset + limit),
+    );
     const found = await Promise.all(ids.slice(0, limit).map((id) => this.find(id as ProxyId)));
     // One that was removed meanwhile stands in nobody's way any more: those after it have moved up.
     const items = found.flatMap((proxy) => proxy ?? []);
@@ -33,7 +45,9 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
 
   async idsNamed(name: string): Promise<readonly ProxyId[]> {
     const all = await this.store.ask((redis) => redis.hgetall(this.#part("proxyNames")));
-    return Object.entries(all).filter(([, own]) => own === name).map(([id]) => id as ProxyId);
+    return Object.entries(all)
+      .filter(([, own]) => own === name)
+      .map(([id]) => id as ProxyId);
   }
 
   async resolve({ id, name }: Selector): Promise<ProxyRef> {
@@ -41,7 +55,9 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
     const [only] = ids;
     if (ids.length > 1) return { kind: "ambiguous", count: ids.length };
     const proxy = only && (await this.find(only));
-    return proxy ? { kind: "found", id: proxy.id, ...(proxy.name === undefined ? {} : { name: proxy.name }) } : { kind: "unknown" };
+    return proxy
+      ? { kind: "found", id: proxy.id, ...(proxy.name === undefined ? {} : { name: proxy.name }) }
+      : { kind: "unknown" };
   }
 
   async findSealed(id: ProxyId): Promise<string | undefined> {
@@ -53,17 +69,29 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
   }
 
   async noteCheck(id: ProxyId, found: ProxyFinding): Promise<"changed" | "missing"> {
-    return (await this.#run("change-proxy", id, { name: "", checked: JSON.stringify(found) })).kind as "changed" | "missing";
+    return (await this.#run("change-proxy", id, { name: "", checked: JSON.stringify(found) })).kind as
+      | "changed"
+      | "missing";
   }
 
   async remove(id: ProxyId): Promise<"removed" | "missing"> {
     const removed = await this.store.askOnce((redis) =>
-      redis.multi().zrem(this.#part("proxies"), id).hdel(this.#part("proxyNames"), id).del(this.#key(id)).exec());
+      redis
+        .multi()
+        .zrem(this.#part("proxies"), id)
+        .hdel(this.#part("proxyNames"), id)
+        .del(this.#key(id))
+        .exec(),
+    );
     return removed?.[0]?.[1] === 1 ? "removed" : "missing";
   }
 
   #run(script: string, id: ProxyId, args: Record<string, string | number>): Promise<ScriptReply> {
-    return this.store.run(script, (key) => (key === "proxy" ? this.#key(id) : this.#part(key as ProjectPart)), { id, ...args });
+    return this.store.run(
+      script,
+      (key) => (key === "proxy" ? this.#key(id) : this.#part(key as ProjectPart)),
+      { id, ...args },
+    );
   }
 
   #key(id: ProxyId): string {
@@ -75,10 +103,15 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
   }
 }
 
-function parseProxy(id: ProxyId, [record, name, checked, checkedAt]: readonly (string | null)[]): Proxy | undefined {
+function parseProxy(
+  id: ProxyId,
+  [record, name, checked, checkedAt]: readonly (string | null)[],
+): Proxy | undefined {
   if (!record) return undefined;
   return {
-    id, ...(JSON.parse(record) as ProxyRecord), ...(name ? { name } : {}),
+    id,
+    ...(JSON.parse(record) as ProxyRecord),
+    ...(name ? { name } : {}),
     ...(checked ? { checked: { ...(JSON.parse(checked) as ProxyFinding), at: Number(checkedAt) } } : {}),
   };
 }

@@ -7,13 +7,30 @@ import { type BrowserCounts, type FillHold, type FillReason, type Pool, shortfal
 export const parseBrowser = (text: string): Browser => JSON.parse(text) as Browser;
 
 const fields = [
-  "id", "name", "createdAt", "revision", "generation", "networkGeneration", "config", "unsupported", "failures", "lastError", "hold", "obstacle", "fillRate", "credit", "state",
+  "id",
+  "name",
+  "createdAt",
+  "revision",
+  "generation",
+  "networkGeneration",
+  "config",
+  "unsupported",
+  "failures",
+  "lastError",
+  "hold",
+  "obstacle",
+  "fillRate",
+  "credit",
+  "state",
 ] as const;
 export const poolFields: readonly string[] = fields;
 
 /** A pool's record and counts, or `undefined` where there is none, or it is deleted. */
 export function parsePool(values: readonly (string | null)[], counts: BrowserCounts): Pool | undefined {
-  const record = Object.fromEntries(fields.map((field, index) => [field, values[index] ?? ""])) as Record<(typeof fields)[number], string>;
+  const record = Object.fromEntries(fields.map((field, index) => [field, values[index] ?? ""])) as Record<
+    (typeof fields)[number],
+    string
+  >;
   if (record.state !== "open" || record.id === "") return undefined;
   const spec = JSON.parse(record.config) as PoolSpec;
   const fill = holdOf(record, spec, counts);
@@ -31,7 +48,11 @@ export function parsePool(values: readonly (string | null)[], counts: BrowserCou
 }
 
 /** Why the pool is below its size, in the order in which a reader can do something about it. */
-function holdOf(record: Record<(typeof fields)[number], string>, spec: PoolSpec, counts: BrowserCounts): FillHold | undefined {
+function holdOf(
+  record: Record<(typeof fields)[number], string>,
+  spec: PoolSpec,
+  counts: BrowserCounts,
+): FillHold | undefined {
   if (record.unsupported !== "") return { reason: "not_supported", fields: record.unsupported.split(" ") };
   if (Number(record.failures) > 0 && counts.idle + counts.leased + counts.resetting < spec.size) {
     return { reason: "launch_failing", last_error: record.lastError };

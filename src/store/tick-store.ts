@@ -16,7 +16,10 @@ export class RedisTickStore {
     return ageMs < 0 ? Infinity : ageMs;
   }
 
-  /** Says that the ticks listen, and for how long (ms) they have done so without a gap: over an outage nobody was heard. */
+  /**
+   * Says that the ticks listen, and for how long (ms) they have done so without a gap: over an outage nobody
+   * was heard.
+   */
   async steadyMs(gapMs: number): Promise<number> {
     return Number((await this.store.run("ticks-steady", () => ticksKey, { gapMs })).payload);
   }

@@ -22,13 +22,19 @@ describe("sources", () => {
   test("every import names a file that exists or a package the daemon is installed with", () => {
     const paths = new Set(sources.map(({ path }) => path));
     const strange = sources.flatMap(({ path, files, packages }) => [
-      ...files.filter((file) => file.endsWith(".ts") && !paths.has(file)).map((file) => `${path} imports ${file}`),
-      ...packages.filter((name) => !name.startsWith("node:") && !manifest.dependencies[name]).map((name) => `${path} imports ${name}`),
+      ...files
+        .filter((file) => file.endsWith(".ts") && !paths.has(file))
+        .map((file) => `${path} imports ${file}`),
+      ...packages
+        .filter((name) => !name.startsWith("node:") && !manifest.dependencies[name])
+        .map((name) => `${path} imports ${name}`),
     ]);
     expect(strange).toEqual([]);
   });
   test("files are named for the one concept in them", () => {
-    const vague = sources.filter(({ path }) => /(^|[/-])(utils?|helpers?|managers?|services?|common|misc|index|types)\.ts$/.test(path));
+    const vague = sources.filter(({ path }) =>
+      /(^|[/-])(utils?|helpers?|managers?|services?|common|misc|index|types)\.ts$/.test(path),
+    );
     const oddlyNamed = sources.filter(({ path }) => !/^([a-z0-9-]+\/)*[a-z0-9-]+\.ts$/.test(path));
     expect([...vague, ...oddlyNamed].map(({ path }) => path)).toEqual([]);
   });
@@ -37,14 +43,22 @@ describe("sources", () => {
 describe("tests", () => {
   // runIf is for what only root can show; the daemon behaves otherwise for others, and other tests show that.
   test("none is skipped, none runs alone", () => {
-    const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".test.ts"));
+    const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((path) =>
+      path.endsWith(".test.ts"),
+    );
     const offence = /\b(test|it|describe)\.(skip|only|todo|skipIf|fails)\b/;
     expect(files.filter((path) => offence.test(readFileSync(join(root, "test", path), "utf8")))).toEqual([]);
   });
 });
 
 describe("the rules themselves", () => {
-  const source = (path: string, over: Partial<Source>): Source => ({ path, code: "", files: [], packages: [], ...over });
+  const source = (path: string, over: Partial<Source>): Source => ({
+    path,
+    code: "",
+    files: [],
+    packages: [],
+    ...over,
+  });
   const all = [...folderRules, ...packageRules, ...wordRules];
 
   test.each([
@@ -58,7 +72,10 @@ describe("the rules themselves", () => {
     ["Redis outside the store", source("schedule/tick.ts", { packages: ["ioredis"] })],
     ["a process started by a route", source("http/server.ts", { packages: ["node:child_process"] })],
     ["I/O in the domain", source("pool/acquire.ts", { packages: ["node:fs"] })],
-    ["an environment variable read on the way", source("gateway/gateway.ts", { code: "const a = process.env.A;" })],
+    [
+      "an environment variable read on the way",
+      source("gateway/gateway.ts", { code: "const a = process.env.A;" }),
+    ],
     ["a folder without a wall", source("vault/keys.ts", {})],
     ["an exit", source("daemon/control.ts", { code: "process.exit(1)" })],
     ["a timer of its own", source("node/beat.ts", { code: "setInterval(beat, 1000)" })],

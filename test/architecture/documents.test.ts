@@ -6,10 +6,17 @@ import { root } from "./sources.js";
 
 /** What has changed is told by the names of its day. */
 const current = [...pages.keys()].filter((page) => page !== "CHANGELOG.md");
-const all = (page: string, pattern: RegExp): readonly string[] => [...textOf(page).matchAll(pattern)].map(([, found]) => found ?? "");
+const all = (page: string, pattern: RegExp): readonly string[] =>
+  [...textOf(page).matchAll(pattern)].map(([, found]) => found ?? "");
 
 test.each([...pages.keys()])("every link of %s leads to a page, and to a section of it", (page) => {
-  const faults = linksOf(page).map(([path, section]) => (path.endsWith(".md") ? faultOfPlace(path, section) : existsSync(join(root, path)) ? undefined : `there is no ${path}`));
+  const faults = linksOf(page).map(([path, section]) =>
+    path.endsWith(".md")
+      ? faultOfPlace(path, section)
+      : existsSync(join(root, path))
+        ? undefined
+        : `there is no ${path}`,
+  );
   expect(faults.filter((fault) => fault !== undefined)).toEqual([]);
 });
 
@@ -32,6 +39,8 @@ test("the README is read in a few minutes", () => {
 
 test("each decision has a number of its own, and none is missing", () => {
   const numbers = all("DECISIONS.md", /^(?:<a id="\d+"><\/a>\*\*)?(\d+)\. /gm).map(Number);
-  expect(numbers.toSorted((one, other) => one - other)).toEqual(Array.from({ length: numbers.length }, (_, index) => index + 1));
+  expect(numbers.toSorted((one, other) => one - other)).toEqual(
+    Array.from({ length: numbers.length }, (_, index) => index + 1),
+  );
   expect(numbers.length).toBeGreaterThan(100);
 });

@@ -2,13 +2,19 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { root } from "./sources.js";
 
-const folders = ["config", "docs", "k8s", "scripts", "src", "test"].filter((folder) => existsSync(join(root, folder)));
+const folders = ["config", "docs", "k8s", "scripts", "src", "test"].filter((folder) =>
+  existsSync(join(root, folder)),
+);
 const papers = ["CHANGELOG.md", "CONTRIBUTING.md", "DECISIONS.md", "Dockerfile", "README.md", "SECURITY.md"];
 
 /** What is ours: whatever a user saves beside it counts for nothing. */
 export const files: readonly string[] = [
   ...papers,
-  ...folders.flatMap((folder) => readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((path) => posix.join(folder, path))),
+  ...folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((path) =>
+      posix.join(folder, path),
+    ),
+  ),
 ];
 
 export const textOf = (path: string): string => readFileSync(join(root, path), "utf8");
@@ -17,10 +23,17 @@ const withoutCode = (text: string): string => text.replaceAll(/^```.*?^```$/gms,
 
 /** As GitHub names the section of a heading. */
 const slugOf = (heading: string): string =>
-  heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").trim().replaceAll(/\s/g, "-");
+  heading
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(/\s/g, "-");
 
 function sectionsOf(text: string): ReadonlySet<string> {
-  const headings = [...withoutCode(text).matchAll(/^#{1,6} +(.+)$/gm)].map(([, heading]) => slugOf(heading ?? ""));
+  const headings = [...withoutCode(text).matchAll(/^#{1,6} +(.+)$/gm)].map(([, heading]) =>
+    slugOf(heading ?? ""),
+  );
   const anchors = [...text.matchAll(/<a id="([\w-]+)">/g)].map(([, id]) => id ?? "");
   return new Set([...headings, ...anchors]);
 }

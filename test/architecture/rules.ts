@@ -18,12 +18,27 @@ const isIn = (places: readonly string[], file: string): boolean =>
 /** What each folder may import besides itself: folders, or files of them. */
 const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly because: string }>> = {
   base: { may: [], because: "base/ imports nothing of ours: everything stands on it" },
-  spec: { may: ["base"], because: "spec/ says what callers may ask for: requests, templates and their rules" },
+  spec: {
+    may: ["base"],
+    because: "spec/ says what callers may ask for: requests, templates and their rules",
+  },
   registry: { may: ["base", "spec", "pool/ports"], because: "registry/ is domain: named things, no I/O" },
-  pool: { may: ["base", "spec", "registry"], because: "pool/ is the domain: it knows its ports, not who implements them" },
-  lease: { may: ["base", "spec", "registry", "pool"], because: "lease/ lends what pool/ keeps, through the same ports" },
-  config: { may: ["base", "spec", "pool/declared-pools.ts"], because: "the configuration is read before anything is made" },
-  browser: { may: ["base", "spec"], because: "browser/ is one Chromium: who lends it out is not its business" },
+  pool: {
+    may: ["base", "spec", "registry"],
+    because: "pool/ is the domain: it knows its ports, not who implements them",
+  },
+  lease: {
+    may: ["base", "spec", "registry", "pool"],
+    because: "lease/ lends what pool/ keeps, through the same ports",
+  },
+  config: {
+    may: ["base", "spec", "pool/declared-pools.ts"],
+    because: "the configuration is read before anything is made",
+  },
+  browser: {
+    may: ["base", "spec"],
+    because: "browser/ is one Chromium: who lends it out is not its business",
+  },
   egress: { may: ["base", "registry"], because: "egress/ is the way out of one browser" },
   archive: { may: ["base", "registry"], because: "archive/ keeps archives; others decide which" },
   gateway: {
@@ -32,13 +47,17 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
   },
   node: {
     may: ["base", "spec", "registry", "pool", "browser", "archive", "egress", "gateway"],
-    because: "node/ runs browsers; whom they are lent to is decided elsewhere, and the API may run in another process",
+    because:
+      "node/ runs browsers; whom they are lent to is decided elsewhere, and the API may run in another process",
   },
   http: {
     may: ["base", "spec", "registry", "pool", "lease", "archive/archives.ts"],
     because: "http/ is the API: it runs operations, and browsers may be in another process",
   },
-  store: { may: ["base", "spec", "registry", "pool", "config/resolve.ts"], because: "store/ implements ports; nobody but the daemon knows it" },
+  store: {
+    may: ["base", "spec", "registry", "pool", "config/resolve.ts"],
+    because: "store/ implements ports; nobody but the daemon knows it",
+  },
   schedule: { may: ["base", "pool/ports"], because: "schedule/ carries work, and does not know what for" },
   observe: { may: ["base"], because: "observe/ listens; it calls nobody" },
 };
@@ -56,7 +75,9 @@ const belongs = (packages: RegExp, places: readonly string[], because: string): 
 const confined = (pattern: RegExp, places: readonly string[], because: string): Rule => ({
   because,
   findFaults: (source) =>
-    places.some((place) => source.path.startsWith(place)) ? [] : [...source.code.matchAll(pattern)].map((match) => `says ${match[0]}`),
+    places.some((place) => source.path.startsWith(place))
+      ? []
+      : [...source.code.matchAll(pattern)].map((match) => `says ${match[0]}`),
 });
 
 export const folderRules: readonly Rule[] = [
@@ -82,18 +103,35 @@ export const packageRules: readonly Rule[] = [
   belongs(/^ioredis$/, ["store/"], "ioredis belongs to store/: Redis is reached through scripts"),
   belongs(/^bullmq$/, ["schedule/"], "bullmq belongs to schedule/: it carries work, never acquire"),
   belongs(/^(fastify|@fastify\/.*|ajv|ajv-formats)$/, ["http/"], "fastify belongs to http/"),
-  belongs(/^playwright-core$/, ["browser/", "daemon/banner.ts"], "playwright-core belongs to browser/ (daemon/banner.ts prints a script that uses it)"),
-  belongs(/^tar-stream$/, ["browser/profile/pack-profile.ts", "browser/profile/unpack-profile.ts"], "tar-stream is for profiles on their way out of and into a browser's directory"),
+  belongs(
+    /^playwright-core$/,
+    ["browser/", "daemon/banner.ts"],
+    "playwright-core belongs to browser/ (daemon/banner.ts prints a script that uses it)",
+  ),
+  belongs(
+    /^tar-stream$/,
+    ["browser/profile/pack-profile.ts", "browser/profile/unpack-profile.ts"],
+    "tar-stream is for profiles on their way out of and into a browser's directory",
+  ),
   belongs(/^p-queue$/, ["node/"], "p-queue belongs to node/: it bounds what one node does"),
   belongs(/^ws$/, ["gateway/"], "ws belongs to gateway/: the gateway is the only WebSocket server"),
   belongs(/^yauzl$/, ["archive/"], "yauzl belongs to archive/: archives are read nowhere else"),
   belongs(/^socks$/, ["egress/"], "socks belongs to egress/: the way out of a browser"),
   belongs(
-    /^koffi$/, ["http/hung-up.ts", "browser/resources/mounts.ts"],
+    /^koffi$/,
+    ["http/hung-up.ts", "browser/resources/mounts.ts"],
     "koffi is for the few calls of the C library that Node.js does not offer: http/hung-up.ts, browser/resources/mounts.ts and egress/namespace/helper.mjs",
   ),
-  belongs(/^(@aws-sdk\/.*|@mongodb-js\/zstd)$/, ["archive/"], "S3 and zstd belong to archive/: others are given archives and streams"),
-  belongs(/^(pino|prom-client)$/, ["observe/"], "pino and prom-client belong to observe/: others are given a Log and counters"),
+  belongs(
+    /^(@aws-sdk\/.*|@mongodb-js\/zstd)$/,
+    ["archive/"],
+    "S3 and zstd belong to archive/: others are given archives and streams",
+  ),
+  belongs(
+    /^(pino|prom-client)$/,
+    ["observe/"],
+    "pino and prom-client belong to observe/: others are given a Log and counters",
+  ),
   belongs(
     /^(node:)?child_process$/,
     // The lock on the data directory is the private Redis's: flock(1) is how Node.js reaches the kernel's.
@@ -104,18 +142,26 @@ export const packageRules: readonly Rule[] = [
     because: "spec/, pool/, lease/ and registry/ do no I/O: rules take values and return values",
     findFaults: (source) =>
       ["spec", "pool", "lease", "registry"].includes(folderOf(source.path))
-        ? source.packages.filter((name) => name.startsWith("node:") && !pureBuiltIns.includes(name)).map((name) => `imports ${name}`)
+        ? source.packages
+            .filter((name) => name.startsWith("node:") && !pureBuiltIns.includes(name))
+            .map((name) => `imports ${name}`)
         : [],
   },
   {
     because: "a built-in module is named with node:, so that no package can take its place",
     findFaults: (source) =>
-      source.packages.filter((name) => ["fs", "net", "http", "path", "os", "crypto", "child_process"].includes(name)).map((name) => `imports ${name}`),
+      source.packages
+        .filter((name) => ["fs", "net", "http", "path", "os", "crypto", "child_process"].includes(name))
+        .map((name) => `imports ${name}`),
   },
 ];
 
 export const wordRules: readonly Rule[] = [
-  confined(/\bprocess\.env\b|\benv\b.*\bfrom\s+"node:process"/g, ["config/config.ts", "daemon/banner.ts"], "the environment is read by config/config.ts only, validated (daemon/banner.ts prints a script that reads it)"),
+  confined(
+    /\bprocess\.env\b|\benv\b.*\bfrom\s+"node:process"/g,
+    ["config/config.ts", "daemon/banner.ts"],
+    "the environment is read by config/config.ts only, validated (daemon/banner.ts prints a script that reads it)",
+  ),
   confined(/\bprocess\.exit\s*\(/g, ["main.ts"], "main.ts ends the process, after one shutdown"),
   confined(
     /\bDate\.now\b|\bnew Date\(\s*\)|\bperformance\.now\b|(?<![.\w])setTimeout\s*\(|(?<![.\w])setInterval\s*\(|"node:timers[^"]*"/g,
@@ -128,5 +174,7 @@ export const wordRules: readonly Rule[] = [
 /** `pool/acquire.ts imports ioredis: ioredis belongs to store/ …` for every offence. */
 export const faultsOf = (rules: readonly Rule[], sources: readonly Source[]): string[] =>
   sources.flatMap((source) =>
-    rules.flatMap((rule) => rule.findFaults(source).map((fault) => `${source.path} ${fault}: ${rule.because}`)),
+    rules.flatMap((rule) =>
+      rule.findFaults(source).map((fault) => `${source.path} ${fault}: ${rule.because}`),
+    ),
   );

@@ -20,7 +20,12 @@ const withoutComments = (text: string): string =>
 const importPattern = /(?:\bfrom\s*|\bimport\s*\(\s*|^\s*import\s*)["']([^"']+)["']/gm;
 
 const packageOf = (name: string): string =>
-  name.startsWith("node:") ? name : name.split("/").slice(0, name.startsWith("@") ? 2 : 1).join("/");
+  name.startsWith("node:")
+    ? name
+    : name
+        .split("/")
+        .slice(0, name.startsWith("@") ? 2 : 1)
+        .join("/");
 
 function parse(path: string): Source {
   const code = withoutComments(readFileSync(join(root, "src", path), "utf8"));
@@ -34,7 +39,10 @@ function parse(path: string): Source {
   };
 }
 
-export const sources: readonly Source[] = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+export const sources: readonly Source[] = readdirSync(join(root, "src"), {
+  recursive: true,
+  encoding: "utf8",
+})
   .filter((path) => path.endsWith(".ts"))
   .map((path) => parse(path.replaceAll("\\", "/")));
 

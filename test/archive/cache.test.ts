@@ -21,7 +21,11 @@ beforeEach(async () => {
 
 const open = (maxBytes: number): Promise<ArchiveCache> =>
   openCache({
-    directory, maxBytes, onFault: (error) => { throw error; },
+    directory,
+    maxBytes,
+    onFault: (error) => {
+      throw error;
+    },
     archives: { place: (digest, path) => (fetched.push(digest), archives.place(digest, path)) },
   });
 

@@ -15,12 +15,17 @@ beforeEach(async () => {
 });
 
 const pathOf = (digest: Digest): string => join(directory, digest.slice(0, 2), digest.slice(2, 4), digest);
-const age = (path: string, byMs: number): Promise<void> => utimes(path, (Date.now() - byMs) / 1000, (Date.now() - byMs) / 1000);
+const age = (path: string, byMs: number): Promise<void> =>
+  utimes(path, (Date.now() - byMs) / 1000, (Date.now() - byMs) / 1000);
 
 test("nobody else on the machine may look", async () => {
   const file = await newFile();
   await archives.put(file.digest, file.path);
-  const modes = await Promise.all([directory, join(directory, file.digest.slice(0, 2)), pathOf(file.digest)].map(async (path) => (await stat(path)).mode & 0o777));
+  const modes = await Promise.all(
+    [directory, join(directory, file.digest.slice(0, 2)), pathOf(file.digest)].map(
+      async (path) => (await stat(path)).mode & 0o777,
+    ),
+  );
   expect(modes).toEqual([0o700, 0o700, 0o600]);
 });
 
@@ -62,7 +67,11 @@ test("a directory that is not there holds no archives", async () => {
 test("puts and removals of one archive at once leave it whole or not at all, and nothing beside it", async () => {
   const file = await newFile(300_000);
   for (let round = 0; round < 30; round += 1) {
-    await Promise.all([archives.put(file.digest, file.path), archives.removeStale(file.digest, Date.now() + hourMs), archives.put(file.digest, file.path)]);
+    await Promise.all([
+      archives.put(file.digest, file.path),
+      archives.removeStale(file.digest, Date.now() + hourMs),
+      archives.put(file.digest, file.path),
+    ]);
   }
   await archives.put(file.digest, file.path);
   expect((await bytesOf(await archives.open(file.digest))).equals(file.bytes)).toBe(true);
@@ -74,17 +83,26 @@ test("a stale archive that is put while it is being removed is there afterwards"
   await archives.put(file.digest, file.path);
   for (let round = 0; round < 100; round += 1) {
     await age(pathOf(file.digest), 2 * hourMs);
-    await Promise.all([archives.removeStale(file.digest, Date.now() - hourMs), archives.put(file.digest, file.path)]);
+    await Promise.all([
+      archives.removeStale(file.digest, Date.now() - hourMs),
+      archives.put(file.digest, file.path),
+    ]);
     expect((await allOf(archives.list())).map(({ digest }) => digest)).toEqual([file.digest]);
   }
 });
 
 test("what a killed put or removal has left is cleared when it is old, and a fresh archive comes back", async () => {
   const [file, other] = [await newFile(), await newFile()];
-  await Promise.all([mkdir(join(directory, "coming"), { recursive: true }), mkdir(join(directory, "going"), { recursive: true })]);
+  await Promise.all([
+    mkdir(join(directory, "coming"), { recursive: true }),
+    mkdir(join(directory, "going"), { recursive: true }),
+  ]);
   await archives.put(file.digest, file.path);
   await archives.remove(file.digest);
-  const [coming, going] = [join(directory, "coming", `${other.digest}.ab`), join(directory, "going", `${file.digest}.ab`)];
+  const [coming, going] = [
+    join(directory, "coming", `${other.digest}.ab`),
+    join(directory, "going", `${file.digest}.ab`),
+  ];
   await Promise.all([writeFile(coming, "half"), writeFile(going, file.bytes)]);
   expect(await allOf(archives.list())).toEqual([]);
   await archives.tidy(Date.now() - hourMs);

@@ -16,12 +16,17 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const inDirectory = async (): Promise<ArchiveBackend> => new DirectoryArchives(await newDirectory(), systemClock);
+const inDirectory = async (): Promise<ArchiveBackend> =>
+  new DirectoryArchives(await newDirectory(), systemClock);
 let opened = 0;
 /** Each has a prefix of its own, so that none sees another's. */
-const inS3 = async (): Promise<ArchiveBackend> => new S3Archives({ ...server.settings, prefix: `store-${(opened += 1)}/` });
+const inS3 = async (): Promise<ArchiveBackend> =>
+  new S3Archives({ ...server.settings, prefix: `store-${(opened += 1)}/` });
 
-describe.each([["a directory", inDirectory], ["S3", inS3]])("archives in %s", (_store, open) => {
+describe.each([
+  ["a directory", inDirectory],
+  ["S3", inS3],
+])("archives in %s", (_store, open) => {
   test("what was put is given back whole, and told with its size and time", async () => {
     const archives = await open();
     const file = await newFile();

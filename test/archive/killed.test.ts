@@ -16,7 +16,15 @@ import { makeSweep } from "../../src/archive/sweep.js";
 import { RedisProfileStore } from "../../src/store/profile-store.js";
 import { connectAlone } from "../../src/store/redis/connect.js";
 import { ScriptStore } from "../../src/store/redis/redis.js";
-import { allOf, bytesOf, digestOf, filesBelow, newDirectory, newFile, type SomeFile } from "../support/archive/archive-bed.js";
+import {
+  allOf,
+  bytesOf,
+  digestOf,
+  filesBelow,
+  newDirectory,
+  newFile,
+  type SomeFile,
+} from "../support/archive/archive-bed.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type CompiledDaemon, compileDaemon } from "../support/daemon/daemon-process.js";
@@ -34,7 +42,10 @@ let store: ScriptStore;
 let profiles: RedisProfileStore;
 beforeAll(async () => {
   [compiled, redis, s3] = await Promise.all([compileDaemon(), startRedis(), startS3Server()]);
-  store = new ScriptStore(connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), silentLog);
+  store = new ScriptStore(
+    connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }),
+    silentLog,
+  );
   await store.open(new AbortController().signal);
   profiles = new RedisProfileStore(store, defaultProject);
 });
@@ -45,7 +56,11 @@ afterAll(async () => {
 
 /** A process that writes until it is killed. */
 async function startWriter(what: "put" | "save", wishes: object): Promise<ChildProcess> {
-  const child = fork(join(import.meta.dirname, "../support/archive/archive-writer.mjs"), [dirname(dirname(compiled.main)), what, JSON.stringify(wishes)]);
+  const child = fork(join(import.meta.dirname, "../support/archive/archive-writer.mjs"), [
+    dirname(dirname(compiled.main)),
+    what,
+    JSON.stringify(wishes),
+  ]);
   onTestFinished(() => void child.kill("SIGKILL"));
   await once(child, "message");
   return child;
@@ -62,7 +77,13 @@ async function kill(child: ChildProcess): Promise<void> {
 
 /** An hour later, as far as the sweep can tell. */
 const sweepLater = (archives: ArchiveBackend, named: readonly Digest[]): Promise<void> =>
-  makeSweep({ archives, named: () => Promise.resolve(new Set(named)), unusedMs: -60_000, clock: systemClock, log: silentLog })();
+  makeSweep({
+    archives,
+    named: () => Promise.resolve(new Set(named)),
+    unusedMs: -60_000,
+    clock: systemClock,
+    log: silentLog,
+  })();
 
 async function assertWhole(archives: ArchiveBackend): Promise<void> {
   for (const { digest, sizeBytes } of await allOf(archives.list())) {
@@ -71,40 +92,58 @@ async function assertWhole(archives: ArchiveBackend): Promise<void> {
   }
 }
 
-test("a process killed in the middle of a put to a directory leaves no part of an archive, and what it has left is swept", async () => {
-  const directory = await newDirectory();
-  const archives = new DirectoryArchives(join(directory, "archives"), systemClock);
-  const files = [await fileOf(80)];
-  for (let round = 0; round < 4; round += 1) {
-    const child = await startWriter("put", { directory, files });
-    await until("a file on its way", async () => (await readdir(join(directory, "archives", "coming")).catch(() => [])).length > 0);
-    await kill(child);
-    expect(await allOf(archives.list())).toEqual([]);
-    expect(await readdir(join(directory, "archives", "coming"))).toHaveLength(1);
-    await archives.tidy(Date.now() + 60_000);
-    expect(await filesBelow(directory)).toEqual([]);
-  }
-}, limitMs);
+test(
+  "a process killed in the middle of a put to a directory leaves no part of an archive, and what it has left is swept",
+  async () => {
+    const directory = await newDirectory();
+    const archives = new DirectoryArchives(join(directory, "archives"), systemClock);
+    const files = [await fileOf(80)];
+    for (let round = 0; round < 4; round += 1) {
+      const child = await startWriter("put", { directory, files });
+      await until(
+        "a file on its way",
+        async () => (await readdir(join(directory, "archives", "coming")).catch(() => [])).length > 0,
+      );
+      await kill(child);
+      expect(await allOf(archives.list())).toEqual([]);
+      expect(await readdir(join(directory, "archives", "coming"))).toHaveLength(1);
+      await archives.tidy(Date.now() + 60_000);
+      expect(await filesBelow(directory)).toEqual([]);
+    }
+  },
+  limitMs,
+);
 
-test("killed at any moment, only whole archives are there", async () => {
-  const directory = await newDirectory();
-  const archives = new DirectoryArchives(join(directory, "archives"), systemClock);
-  const files = await Promise.all(Array.from({ length: 6 }, () => fileOf(2)));
-  for (let round = 0; round < 6; round += 1) {
-    const child = await startWriter("put", { directory, files });
-    await pause(systemClock, 12 * round);
-    await kill(child);
-    await assertWhole(archives);
-    await sweepLater(archives, []);
-    expect(await filesBelow(directory)).toEqual([]);
-  }
-}, limitMs);
+test(
+  "killed at any moment, only whole archives are there",
+  async () => {
+    const directory = await newDirectory();
+    const archives = new DirectoryArchives(join(directory, "archives"), systemClock);
+    const files = await Promise.all(Array.from({ length: 6 }, () => fileOf(2)));
+    for (let round = 0; round < 6; round += 1) {
+      const child = await startWriter("put", { directory, files });
+      await pause(systemClock, 12 * round);
+      await kill(child);
+      await assertWhole(archives);
+      await sweepLater(archives, []);
+      expect(await filesBelow(directory)).toEqual([]);
+    }
+  },
+  limitMs,
+);
 
 test("a process killed in the middle of a put to S3 leaves no archive, and its parts are swept", async () => {
   const archives = new S3Archives({ ...s3.settings, prefix: "killed/" });
   onTestFinished(() => archives.close());
   const file = await fileOf(80);
-  const child = await startWriter("put", { files: [file], s3: { ...s3.settings, prefix: "killed/", credentials: { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" } } });
+  const child = await startWriter("put", {
+    files: [file],
+    s3: {
+      ...s3.settings,
+      prefix: "killed/",
+      credentials: { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" },
+    },
+  });
   await until("parts on their way", async () => (await s3.uploads()).length > 0);
   await kill(child);
   expect(await allOf(archives.list())).toEqual([]);
@@ -113,31 +152,55 @@ test("a process killed in the middle of a put to S3 leaves no archive, and its p
   expect(await s3.uploads()).toEqual([]);
 });
 
-test("a process killed in the middle of a save leaves the profile with one whole state, and no orphan after the sweep", async () => {
-  const directory = await newDirectory();
-  const archives = new DirectoryArchives(join(directory, "archives"), systemClock);
-  const profile = newProfileId();
-  await profiles.create({ id: profile, most: 1000 });
-  const parts = 8;
-  for (let round = 0; round < 7; round += 1) {
-    const child = await startWriter("save", { directory, profile, parts, key, redisUrl: redis.url });
-    if (round > 3) await once(child, "message");
-    if (round % 2 === 0) await until("a file in the staging", async () => (await filesBelow(join(directory, "staging"))).length > 0);
-    await pause(systemClock, 9 * round);
-    await kill(child);
-    await assertWhole(archives);
-    const staging = await openStaging(join(directory, "staging"));
-    expect(await readdir(join(directory, "staging"))).toEqual([]);
-    const named = (await profiles.find(profile))?.archive?.digest;
-    await sweepLater(archives, named ? [named] : []);
-    expect((await allOf(archives.list())).map(({ digest }) => digest)).toEqual(named ? [named] : []);
-    expect(await filesBelow(directory)).toHaveLength(named ? 1 : 0);
-    if (named) await assertOneState(makeProfileArchives({ profiles, archives, staging, seal: new StreamSeal(new Secret(key)), maxBytes: 2 ** 30, open: (digest) => archives.open(digest) }), profile, parts);
-  }
-  expect((await profiles.find(profile))?.archive).toBeDefined();
-}, limitMs);
+test(
+  "a process killed in the middle of a save leaves the profile with one whole state, and no orphan after the sweep",
+  async () => {
+    const directory = await newDirectory();
+    const archives = new DirectoryArchives(join(directory, "archives"), systemClock);
+    const profile = newProfileId();
+    await profiles.create({ id: profile, most: 1000 });
+    const parts = 8;
+    for (let round = 0; round < 7; round += 1) {
+      const child = await startWriter("save", { directory, profile, parts, key, redisUrl: redis.url });
+      if (round > 3) await once(child, "message");
+      if (round % 2 === 0)
+        await until(
+          "a file in the staging",
+          async () => (await filesBelow(join(directory, "staging"))).length > 0,
+        );
+      await pause(systemClock, 9 * round);
+      await kill(child);
+      await assertWhole(archives);
+      const staging = await openStaging(join(directory, "staging"));
+      expect(await readdir(join(directory, "staging"))).toEqual([]);
+      const named = (await profiles.find(profile))?.archive?.digest;
+      await sweepLater(archives, named ? [named] : []);
+      expect((await allOf(archives.list())).map(({ digest }) => digest)).toEqual(named ? [named] : []);
+      expect(await filesBelow(directory)).toHaveLength(named ? 1 : 0);
+      if (named)
+        await assertOneState(
+          makeProfileArchives({
+            profiles,
+            archives,
+            staging,
+            seal: new StreamSeal(new Secret(key)),
+            maxBytes: 2 ** 30,
+            open: (digest) => archives.open(digest),
+          }),
+          profile,
+          parts,
+        );
+    }
+    expect((await profiles.find(profile))?.archive).toBeDefined();
+  },
+  limitMs,
+);
 
-async function assertOneState(states: ReturnType<typeof makeProfileArchives>, profile: ProfileId, parts: number): Promise<void> {
+async function assertOneState(
+  states: ReturnType<typeof makeProfileArchives>,
+  profile: ProfileId,
+  parts: number,
+): Promise<void> {
   const tar = await states.open(profile);
   const bytes = tar && (await bytesOf(tar));
   expect(bytes?.length).toBe(parts * mebibyte);

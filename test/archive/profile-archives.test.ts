@@ -32,7 +32,10 @@ let store: ScriptStore;
 let profiles: RedisProfileStore;
 beforeAll(async () => {
   [redis, s3] = await Promise.all([startRedis(), startS3Server()]);
-  store = new ScriptStore(connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), silentLog);
+  store = new ScriptStore(
+    connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }),
+    silentLog,
+  );
   await store.open(new AbortController().signal);
   profiles = new RedisProfileStore(store, defaultProject);
 });
@@ -58,13 +61,27 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     directory = await newDirectory();
     archives = openArchives(directory);
     staging = await openStaging(join(directory, "staging"));
-    cache = await openCache({ archives, directory: join(directory, "cache"), maxBytes: 2 ** 30, onFault: (error) => { throw error; } });
+    cache = await openCache({
+      archives,
+      directory: join(directory, "cache"),
+      maxBytes: 2 ** 30,
+      onFault: (error) => {
+        throw error;
+      },
+    });
     states = statesUnder("the key of this deployment");
     id = newProfileId();
     await profiles.create({ id, most: 10_000 });
   });
   const statesUnder = (key: string): KeptProfiles =>
-    makeProfileArchives({ profiles, archives, staging, maxBytes, seal: new StreamSeal(new Secret(key)), open: openFrom(cache) });
+    makeProfileArchives({
+      profiles,
+      archives,
+      staging,
+      maxBytes,
+      seal: new StreamSeal(new Secret(key)),
+      open: openFrom(cache),
+    });
   const saved = (tar: Buffer): Promise<string> => states.save(id, Readable.from([tar]), { signal: never });
   const read = async (): Promise<Buffer | undefined> => {
     const tar = await states.open(id);
@@ -85,7 +102,10 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     const tar = Buffer.from("the cookie of a session ".repeat(50_000));
     await saved(tar);
     const [kept] = await allOf(archives.list());
-    expect(kept).toMatchObject({ digest: (await profiles.find(id))?.archive?.digest, sizeBytes: (await profiles.find(id))?.archive?.sizeBytes });
+    expect(kept).toMatchObject({
+      digest: (await profiles.find(id))?.archive?.digest,
+      sizeBytes: (await profiles.find(id))?.archive?.sizeBytes,
+    });
     expect(kept?.sizeBytes).toBeLessThan(tar.length / 20);
     const zstd = await states.openCompressed(id);
     expect(zstd && (await bytesOf(pipeThrough(zstd, decompress))).equals(tar)).toBe(true);
@@ -93,8 +113,12 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
 
   test("with another key it is unreadable, and for another profile it is damaged", async () => {
     await saved(randomBytes(100_000));
-    await expect(statesUnder("the key of another deployment").open(id)).rejects.toMatchObject({ code: "secret_unreadable" });
-    await expect(statesUnder("the key of another deployment").openCompressed(id)).rejects.toMatchObject({ code: "secret_unreadable" });
+    await expect(statesUnder("the key of another deployment").open(id)).rejects.toMatchObject({
+      code: "secret_unreadable",
+    });
+    await expect(statesUnder("the key of another deployment").openCompressed(id)).rejects.toMatchObject({
+      code: "secret_unreadable",
+    });
     const other = newProfileId();
     await profiles.create({ id: other, most: 10_000 });
     const archive = (await profiles.find(id))?.archive;
@@ -107,15 +131,27 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     const tar = randomBytes(100_000);
     await saved(tar);
     const before = await profiles.find(id);
-    const endless = new Readable({ read() { this.push(randomBytes(100_000)); } });
+    const endless = new Readable({
+      read() {
+        this.push(randomBytes(100_000));
+      },
+    });
     await expect(states.save(id, endless, { signal: never })).rejects.toThrow(TooLarge);
     expect(endless.destroyed).toBe(true);
-    const failing = Readable.from((async function* () { yield randomBytes(3_000_000); throw new Error("a file has gone"); })());
+    const failing = Readable.from(
+      (async function* () {
+        yield randomBytes(3_000_000);
+        throw new Error("a file has gone");
+      })(),
+    );
     await expect(states.save(id, failing, { signal: never })).rejects.toThrow("a file has gone");
     const [stalling, stop] = [new PassThrough(), new AbortController()];
     const save = states.save(id, stalling, { signal: stop.signal });
     stalling.write(randomBytes(3_000_000));
-    await until("a file in the staging", async () => (await readdir(join(directory, "staging"))).length === 1);
+    await until(
+      "a file in the staging",
+      async () => (await readdir(join(directory, "staging"))).length === 1,
+    );
     stop.abort(new Error("it took too long"));
     await expect(save).rejects.toThrow("it took too long");
     await expect.poll(() => stalling.destroyed).toBe(true);
@@ -147,7 +183,11 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     const tar = randomBytes(1000);
     let asked = 0;
     const late = makeProfileArchives({
-      archives, staging, maxBytes, seal: new StreamSeal(new Secret("the key of this deployment")), open: openFrom(cache),
+      archives,
+      staging,
+      maxBytes,
+      seal: new StreamSeal(new Secret("the key of this deployment")),
+      open: openFrom(cache),
       profiles: {
         commit: profiles.commit.bind(profiles),
         async find(which) {
@@ -162,8 +202,22 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
   });
 
   test("a reader that leaves half way lets go of the cache", async () => {
-    const small = await openCache({ archives, directory: join(directory, "cache"), maxBytes: 1, onFault: (error) => { throw error; } });
-    const own = makeProfileArchives({ profiles, archives, staging, maxBytes, seal: new StreamSeal(new Secret("the key of this deployment")), open: openFrom(small) });
+    const small = await openCache({
+      archives,
+      directory: join(directory, "cache"),
+      maxBytes: 1,
+      onFault: (error) => {
+        throw error;
+      },
+    });
+    const own = makeProfileArchives({
+      profiles,
+      archives,
+      staging,
+      maxBytes,
+      seal: new StreamSeal(new Secret("the key of this deployment")),
+      open: openFrom(small),
+    });
     await saved(randomBytes(5_000_000));
     const tar = await own.open(id);
     expect(await readdir(join(directory, "cache"))).toHaveLength(1);

@@ -12,9 +12,12 @@ const keyId = "AKIDNOBODY";
 const secretKey = "an-access-key-that-nobody-may-read";
 /** As Amazon's answers one it does not know: with what was signed, and by whom. */
 const refuse = (reply: ServerResponse): unknown =>
-  reply.writeHead(403, { "content-type": "application/xml" }).end(
-    `<?xml version="1.0"?><Error><Code>SignatureDoesNotMatch</Code><Message>The signature of ${keyId} does not match</Message>`
-    + `<AWSAccessKeyId>${keyId}</AWSAccessKeyId><CanonicalRequest>Canonical ${secretKey}</CanonicalRequest></Error>`);
+  reply
+    .writeHead(403, { "content-type": "application/xml" })
+    .end(
+      `<?xml version="1.0"?><Error><Code>SignatureDoesNotMatch</Code><Message>The signature of ${keyId} does not match</Message>` +
+        `<AWSAccessKeyId>${keyId}</AWSAccessKeyId><CanonicalRequest>Canonical ${secretKey}</CanonicalRequest></Error>`,
+    );
 let server: S3Server;
 beforeAll(async () => {
   server = await startS3Server();
@@ -57,16 +60,27 @@ test("a large one that fails half way leaves no object and no parts", async () =
 
 describe("where the store does not do as it is asked", () => {
   test("keys it does not know: unavailable, and no word of them", async () => {
-    const archives = open({ endpoint: await silentServer(refuse), credentials: { accessKeyId: new Secret(keyId), secretAccessKey: new Secret(secretKey) } });
+    const archives = open({
+      endpoint: await silentServer(refuse),
+      credentials: { accessKeyId: new Secret(keyId), secretAccessKey: new Secret(secretKey) },
+    });
     const file = await newFile();
     const asks = [
-      () => archives.put(file.digest, file.path), () => archives.open(file.digest), () => allOf(archives.list()), () => archives.remove(file.digest),
-      () => archives.removeStale(file.digest, 0), () => archives.tidy(0),
+      () => archives.put(file.digest, file.path),
+      () => archives.open(file.digest),
+      () => allOf(archives.list()),
+      () => archives.remove(file.digest),
+      () => archives.removeStale(file.digest, 0),
+      () => archives.tidy(0),
     ];
     for (const ask of asks) {
       const fault: unknown = await ask().catch((error: unknown) => error);
       expect(fault).toMatchObject({ code: "store_unavailable" });
-      for (const said of [inspect(fault, { depth: 10, showHidden: true }), JSON.stringify(fault), String(fault)]) {
+      for (const said of [
+        inspect(fault, { depth: 10, showHidden: true }),
+        JSON.stringify(fault),
+        String(fault),
+      ]) {
         expect(said).not.toMatch(/AKID|nobody-may-read|Signature=|Canonical/);
       }
     }
@@ -83,7 +97,12 @@ describe("where the store does not do as it is asked", () => {
   test("a server that never answers is given up after the limit", async () => {
     const archives = open({ endpoint: await silentServer(() => {}), limitMs: 300 });
     const file = await newFile();
-    for (const ask of [() => archives.open(file.digest), () => archives.put(file.digest, file.path), () => allOf(archives.list()), () => archives.remove(file.digest)]) {
+    for (const ask of [
+      () => archives.open(file.digest),
+      () => archives.put(file.digest, file.path),
+      () => allOf(archives.list()),
+      () => archives.remove(file.digest),
+    ]) {
       const began = performance.now();
       await expect(ask()).rejects.toMatchObject({ code: "store_unavailable" });
       expect(performance.now() - began).toBeLessThan(6000);
@@ -92,7 +111,10 @@ describe("where the store does not do as it is asked", () => {
 
   test("a transfer that stops half way is given up after the limit", async () => {
     const archives = open({
-      limitMs: 300, endpoint: await silentServer((reply) => reply.writeHead(200, { "content-length": "100000" }).write(Buffer.alloc(5000))),
+      limitMs: 300,
+      endpoint: await silentServer((reply) =>
+        reply.writeHead(200, { "content-length": "100000" }).write(Buffer.alloc(5000)),
+      ),
     });
     const { digest } = await newFile();
     const began = performance.now();
@@ -111,10 +133,16 @@ test("parts of an upload that nobody ended go once they are old", async () => {
   const archives = open({ prefix: "parts/" });
   const { CreateMultipartUploadCommand, S3Client } = await import("@aws-sdk/client-s3");
   const { endpoint = "", bucket } = server.settings;
-  const client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials: { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" } });
+  const client = new S3Client({
+    endpoint,
+    region: "us-east-1",
+    forcePathStyle: true,
+    credentials: { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" },
+  });
   onTestFinished(() => client.destroy());
   const { digest } = await newFile();
-  for (const Key of [`parts/${digest}`, "parts/of-somebody-else"]) await client.send(new CreateMultipartUploadCommand({ Bucket: bucket, Key }));
+  for (const Key of [`parts/${digest}`, "parts/of-somebody-else"])
+    await client.send(new CreateMultipartUploadCommand({ Bucket: bucket, Key }));
   await archives.tidy(Date.now() - hourMs);
   expect(await server.uploads()).toHaveLength(2);
   await archives.tidy(Date.now() + hourMs);

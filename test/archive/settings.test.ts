@@ -20,12 +20,24 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([s3.close(), redis.stop()]));
 
-async function configured(archives: object, env: Record<string, string> = {}): Promise<ReturnType<typeof openConfig>> {
+async function configured(
+  archives: object,
+  env: Record<string, string> = {},
+): Promise<ReturnType<typeof openConfig>> {
   const directory = await newDirectory();
-  await writeFile(join(directory, "config.json"), JSON.stringify({ data_dir: join(directory, "data"), archives }));
-  return openConfig({ packageRoot: directory, env: { REMUDA_CONFIG: join(directory, "config.json"), ...env } });
+  await writeFile(
+    join(directory, "config.json"),
+    JSON.stringify({ data_dir: join(directory, "data"), archives }),
+  );
+  return openConfig({
+    packageRoot: directory,
+    env: { REMUDA_CONFIG: join(directory, "config.json"), ...env },
+  });
 }
-async function opened(archives: object, env?: Record<string, string>): Promise<{ part: Awaited<ReturnType<typeof openArchives>>; config: Config }> {
+async function opened(
+  archives: object,
+  env?: Record<string, string>,
+): Promise<{ part: Awaited<ReturnType<typeof openArchives>>; config: Config }> {
   const config = await configured(archives, env);
   if (config.kind === "refused") throw new Error(config.faults.join());
   const part = await openArchives(config.config, { clock: systemClock, log: silentLog });
@@ -64,8 +76,12 @@ test("half of what S3 needs is refused", async () => {
     const config = await configured(archives);
     return config.kind === "refused" ? config.faults : [];
   };
-  expect(await faultsOf({ s3_endpoint: "http://127.0.0.1:9000" })).toEqual([expect.stringContaining("needs archives.s3_bucket")]);
-  expect(await faultsOf({ s3_bucket: "b", s3_access_key_id: "id" })).toEqual([expect.stringContaining("need each other")]);
+  expect(await faultsOf({ s3_endpoint: "http://127.0.0.1:9000" })).toEqual([
+    expect.stringContaining("needs archives.s3_bucket"),
+  ]);
+  expect(await faultsOf({ s3_bucket: "b", s3_access_key_id: "id" })).toEqual([
+    expect.stringContaining("need each other"),
+  ]);
 });
 
 test("a daemon deletes what nothing names and what is left of an interrupted put, and keeps what is new", async () => {
@@ -76,8 +92,13 @@ test("a daemon deletes what nothing names and what is left of an interrupted put
   await mkdir(join(directory, "coming"), { recursive: true });
   await writeFile(join(directory, "coming", "half"), "half");
   const longAgo = Date.now() / 1000 - 7200;
-  for (const path of [join(old.digest.slice(0, 2), old.digest.slice(2, 4), old.digest), "coming/half"]) await utimes(join(directory, path), longAgo, longAgo);
-  const daemon = await startDaemon({ role: "control", redisUrl: redis.url, file: { archives: { directory, sweep_period_minutes: 1 } } });
+  for (const path of [join(old.digest.slice(0, 2), old.digest.slice(2, 4), old.digest), "coming/half"])
+    await utimes(join(directory, path), longAgo, longAgo);
+  const daemon = await startDaemon({
+    role: "control",
+    redisUrl: redis.url,
+    file: { archives: { directory, sweep_period_minutes: 1 } },
+  });
   try {
     await expect.poll(() => filesBelow(directory), { timeout: 10_000 }).toHaveLength(1);
     expect((await allOf(archives.list())).map(({ digest }) => digest)).toEqual([fresh.digest]);

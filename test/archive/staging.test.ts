@@ -28,7 +28,10 @@ test("a stream becomes a file of ours with its digest and size, there until it i
 });
 
 test("an empty stream is an empty file", async () => {
-  expect(await staging.take(Readable.from([]), { maxBytes: 0 })).toMatchObject({ sizeBytes: 0, digest: digestOf(Buffer.alloc(0)) });
+  expect(await staging.take(Readable.from([]), { maxBytes: 0 })).toMatchObject({
+    sizeBytes: 0,
+    digest: digestOf(Buffer.alloc(0)),
+  });
 });
 
 test("what is too large is refused, its stream ended and nothing left", async () => {

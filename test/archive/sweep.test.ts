@@ -19,7 +19,8 @@ beforeEach(async () => {
 const sweepWith = (named: () => Promise<ReadonlySet<Digest>>): (() => Promise<void>) =>
   makeSweep({ archives, named, unusedMs: hourMs, clock: systemClock, log: silentLog });
 const age = (path: string): Promise<void> => utimes(path, Date.now() / 1000 - 7200, Date.now() / 1000 - 7200);
-const digests = async (): Promise<Digest[]> => (await allOf(archives.list())).map(({ digest }) => digest).toSorted();
+const digests = async (): Promise<Digest[]> =>
+  (await allOf(archives.list())).map(({ digest }) => digest).toSorted();
 
 async function keptLongAgo(): Promise<SomeFile> {
   const file = await newFile(1000);
@@ -48,7 +49,9 @@ test("what is put and named while the sweep reads the names stays", async () => 
 
 test("registries that cannot be read delete nothing", async () => {
   const file = await keptLongAgo();
-  await expect(sweepWith(() => Promise.reject(new Error("Redis is away")))()).rejects.toThrow("Redis is away");
+  await expect(sweepWith(() => Promise.reject(new Error("Redis is away")))()).rejects.toThrow(
+    "Redis is away",
+  );
   expect(await digests()).toEqual([file.digest]);
 });
 

@@ -15,23 +15,33 @@ async function* inChunks(bytes: Buffer, chunkBytes = 65_536): AsyncGenerator<Buf
   for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes);
 }
 const compressed = (bytes: Buffer): Promise<Buffer> => bytesOf(compress(inChunks(bytes)));
-const decompressed = (bytes: Buffer, chunkBytes?: number): Promise<Buffer> => bytesOf(decompress(inChunks(bytes, chunkBytes)));
+const decompressed = (bytes: Buffer, chunkBytes?: number): Promise<Buffer> =>
+  bytesOf(decompress(inChunks(bytes, chunkBytes)));
 
 /** Some of it compresses well, some not at all. */
-const mixed = (size: number): Buffer => Buffer.concat([randomBytes(size / 2), Buffer.from("of a profile ".repeat(size / 20)), Buffer.alloc(size)]).subarray(0, size);
+const mixed = (size: number): Buffer =>
+  Buffer.concat([
+    randomBytes(size / 2),
+    Buffer.from("of a profile ".repeat(size / 20)),
+    Buffer.alloc(size),
+  ]).subarray(0, size);
 
-test.each([0, 1, 1000, mebibyte - 1, mebibyte, mebibyte + 1, 5 * mebibyte + 3])("%i bytes come back as they were", async (size) => {
-  for (const bytes of [mixed(size), randomBytes(size), Buffer.alloc(size)]) {
-    expect((await decompressed(await compressed(bytes))).equals(bytes)).toBe(true);
-  }
-});
+test.each([0, 1, 1000, mebibyte - 1, mebibyte, mebibyte + 1, 5 * mebibyte + 3])(
+  "%i bytes come back as they were",
+  async (size) => {
+    for (const bytes of [mixed(size), randomBytes(size), Buffer.alloc(size)]) {
+      expect((await decompressed(await compressed(bytes))).equals(bytes)).toBe(true);
+    }
+  },
+);
 
 test("any division into chunks will do", async () => {
   const bytes = mixed(3 * mebibyte);
   const short = await compressed(bytes);
   const little = mixed(2000);
   expect((await decompressed(await compressed(little), 1)).equals(little)).toBe(true);
-  for (const size of [1_000_003, 4 * mebibyte, 997]) expect((await decompressed(short, size)).equals(bytes)).toBe(true);
+  for (const size of [1_000_003, 4 * mebibyte, 997])
+    expect((await decompressed(short, size)).equals(bytes)).toBe(true);
 });
 
 test("the zstd and tar commands read what we write, and we read what zstd writes of small files", async () => {
@@ -40,7 +50,10 @@ test("the zstd and tar commands read what we write, and we read what zstd writes
   await mkdir(join(directory, "in"));
   await writeFile(join(directory, "in", "file"), bytes);
   await run("tar", ["-cf", "plain.tar", "in"], { cwd: directory });
-  await writeFile(join(directory, "ours.tar.zst"), await compressed(await readFile(join(directory, "plain.tar"))));
+  await writeFile(
+    join(directory, "ours.tar.zst"),
+    await compressed(await readFile(join(directory, "plain.tar"))),
+  );
   await run("zstd", ["-q", "-t", "ours.tar.zst"], { cwd: directory });
   await mkdir(join(directory, "out"));
   await run("tar", ["--zstd", "-xf", "ours.tar.zst", "-C", "out"], { cwd: directory });

@@ -2,7 +2,12 @@ import { expect, test } from "vitest";
 import { FairTurns } from "../../src/base/fair-turns.js";
 
 /** A clock that is moved by hand. */
-function makeClock(): { now: number; monotonic(): number; after(delayMs: number, task: () => void): () => void; advance(ms: number): void } {
+function makeClock(): {
+  now: number;
+  monotonic(): number;
+  after(delayMs: number, task: () => void): () => void;
+  advance(ms: number): void;
+} {
   const timers = new Set<{ readonly at: number; readonly task: () => void }>();
   return {
     now: 0,
@@ -26,11 +31,12 @@ test("whoever uses it all the time has a quarter of it after the first 100 ms, a
   const turns = new FairTurns(clock);
   const [hog, other] = [turns.open(), turns.open()];
   let worked = 0;
-  const again = (): void => hog.run(() => {
-    clock.now += 1;
-    worked += 1;
-    hog.wait(again);
-  });
+  const again = (): void =>
+    hog.run(() => {
+      clock.now += 1;
+      worked += 1;
+      hog.wait(again);
+    });
   again();
   const runFor = async (ms: number): Promise<number> => {
     const [before, endsAt] = [worked, clock.now + ms];
@@ -76,11 +82,13 @@ test("what takes a browser's turn waits for the next round, each in its order, a
   const order: number[] = [];
   const done = new Promise<void>((resolve) => {
     for (const place of [1, 2, 3]) {
-      turn.wait(() => turn.run(() => {
-        clock.now += 5;
-        order.push(place);
-        if (place === 3) resolve();
-      }));
+      turn.wait(() =>
+        turn.run(() => {
+          clock.now += 5;
+          order.push(place);
+          if (place === 3) resolve();
+        }),
+      );
     }
   });
   await new Promise((resolve) => setImmediate(resolve));
@@ -95,11 +103,12 @@ test("whoever has had a turn shares a round's room with all the others who have;
   const hogs = Array.from({ length: 50 }, () => turns.open());
   const served: number[] = [];
   for (const [at, hog] of hogs.entries()) {
-    const again = (): void => hog.run(() => {
-      clock.now += 0.5;
-      served.push(at);
-      hog.wait(again);
-    });
+    const again = (): void =>
+      hog.run(() => {
+        clock.now += 0.5;
+        served.push(at);
+        hog.wait(again);
+      });
     again();
   }
   const newcomer = turns.open();

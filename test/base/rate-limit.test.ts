@@ -5,7 +5,11 @@ import { DrivenClock } from "../support/driven-clock.js";
 function limited(perSecond: number) {
   const clock = new DrivenClock();
   const told: [string, number][] = [];
-  return { clock, told, limit: new RateLimit({ clock, perSecond, onSuppressed: (key, count) => void told.push([key, count]) }) };
+  return {
+    clock,
+    told,
+    limit: new RateLimit({ clock, perSecond, onSuppressed: (key, count) => void told.push([key, count]) }),
+  };
 }
 
 test("so many of each key pass in a second, and the others are told once", async () => {

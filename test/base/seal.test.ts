@@ -3,7 +3,8 @@ import { Seal, type Unsealed } from "../../src/base/crypto/seal.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 
 const seal = new Seal(new Secret("a key of this suite"));
-const textOf = (unsealed: Unsealed): string => (unsealed.kind === "opened" ? unsealed.text.reveal() : unsealed.kind);
+const textOf = (unsealed: Unsealed): string =>
+  unsealed.kind === "opened" ? unsealed.text.reveal() : unsealed.kind;
 
 test.each(["", "p", "pässwörd 🐎", "x".repeat(100_000)])("what is sealed opens as it was", (text) => {
   const sealed = seal.close(text, "owner");
@@ -23,7 +24,9 @@ test("nothing of the text or the key is in what is sealed, and no two are alike"
 test("it opens for its owner only, and with its key only", () => {
   const sealed = seal.close("hunter2", "owner");
   expect(seal.open(sealed, "another")).toEqual({ kind: "damaged" });
-  expect(new Seal(new Secret("another key of this suite")).open(sealed, "owner")).toEqual({ kind: "wrong-key" });
+  expect(new Seal(new Secret("another key of this suite")).open(sealed, "owner")).toEqual({
+    kind: "wrong-key",
+  });
 });
 
 test("whatever was changed in it is noticed", () => {
@@ -33,9 +36,19 @@ test("whatever was changed in it is noticed", () => {
   for (const place of bytes.keys()) {
     const changed = Buffer.from(bytes);
     changed.writeUInt8(changed.readUInt8(place) ^ 1, place);
-    expect(seal.open(`${form}.${keyId}.${changed.toString("base64url")}`, "owner")).toEqual({ kind: "damaged" });
+    expect(seal.open(`${form}.${keyId}.${changed.toString("base64url")}`, "owner")).toEqual({
+      kind: "damaged",
+    });
   }
-  for (const other of ["", "v1", `v1.${keyId}`, `v1.${keyId}.`, `v1.${keyId}.AAAA`, `v2.${keyId}.${text}`, `${form}.${keyId}.${text.slice(0, -8)}`]) {
+  for (const other of [
+    "",
+    "v1",
+    `v1.${keyId}`,
+    `v1.${keyId}.`,
+    `v1.${keyId}.AAAA`,
+    `v2.${keyId}.${text}`,
+    `${form}.${keyId}.${text.slice(0, -8)}`,
+  ]) {
     expect(seal.open(other, "owner")).toEqual({ kind: "damaged" });
   }
 });

@@ -15,6 +15,9 @@ test("a text is what was signed, by whoever has the secret, a minute ago at most
   expect(isSigned(secret, { text: "text", signature: signature.replace(/^\d/, "2") }, now)).toBe(false);
 });
 
-test.each(["", ".", "1", "x.y", `${now}.`, `${now}.AAAA`, "99999999999999999999.AAAA"])("%j signs nothing", (signature) => {
-  expect(isSigned(secret, { text: "text", signature }, now)).toBe(false);
-});
+test.each(["", ".", "1", "x.y", `${now}.`, `${now}.AAAA`, "99999999999999999999.AAAA"])(
+  "%j signs nothing",
+  (signature) => {
+    expect(isSigned(secret, { text: "text", signature }, now)).toBe(false);
+  },
+);

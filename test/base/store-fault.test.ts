@@ -27,16 +27,32 @@ test("so is whatever happens to a connection", () => {
 });
 
 test.each([
-  Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:6379"), { code: "ECONNREFUSED", syscall: "connect" }),
-  new AggregateError([], "connect failed"), new TimeLimitReached("adding jobs", 100),
+  Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:6379"), {
+    code: "ECONNREFUSED",
+    syscall: "connect",
+  }),
+  new AggregateError([], "connect failed"),
+  new TimeLimitReached("adding jobs", 100),
 ])("%s is a connection's", (fault) => expect(storeFault(fault)).toMatchObject(unavailable));
 
 test.each([
-  new TypeError("Cannot read properties of undefined"), new RangeError("Invalid string length"), new ReferenceError("x is not defined"),
-  new SyntaxError("Unexpected end of JSON input"), new AssertionError({ message: "never" }), new RemudaError("name_taken"), "no error at all",
-])("a mistake of ours is not, nor what is said already: %s", (fault) => expect(storeFault(fault)).toBe(fault));
+  new TypeError("Cannot read properties of undefined"),
+  new RangeError("Invalid string length"),
+  new ReferenceError("x is not defined"),
+  new SyntaxError("Unexpected end of JSON input"),
+  new AssertionError({ message: "never" }),
+  new RemudaError("name_taken"),
+  "no error at all",
+])("a mistake of ours is not, nor what is said already: %s", (fault) =>
+  expect(storeFault(fault)).toBe(fault),
+);
 
-test.each(["ERR unknown command", "WRONGTYPE Operation against a key", "NOSCRIPT No matching script.", "ERR user_script:3: no move from idle to gone"])("%s is not", (message) => {
+test.each([
+  "ERR unknown command",
+  "WRONGTYPE Operation against a key",
+  "NOSCRIPT No matching script.",
+  "ERR user_script:3: no move from idle to gone",
+])("%s is not", (message) => {
   const fault = refusal(message);
   expect(storeFault(fault)).toBe(fault);
   expect(refusalWord(fault)).toBe(message.split(" ")[0]);

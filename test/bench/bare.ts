@@ -22,8 +22,14 @@ const replyLimitMs = 30_000;
 /** The daemon's default for headless browsers. */
 export const viewport = { width: 1920, height: 1080 };
 
-/** The executable and switches the daemon would use. Chromium's sandbox refuses to run as root, so there it is off. */
-export async function bareCommand(engine: Engine, profile: string): Promise<{ executable: string; switches: string[] }> {
+/**
+ * The executable and switches the daemon would use. Chromium's sandbox refuses to run as root, so there it is
+ * off.
+ */
+export async function bareCommand(
+  engine: Engine,
+  profile: string,
+): Promise<{ executable: string; switches: string[] }> {
   const executable = await findExecutable(engine);
   if (executable === undefined) throw new Error(`${engine} is not installed`);
   const sandbox = process.getuid?.() === 0 ? "none" : await findSandbox(executable, null);
@@ -31,8 +37,15 @@ export async function bareCommand(engine: Engine, profile: string): Promise<{ ex
 }
 
 /** Resolves at the first CDP reply. */
-export async function spawnBare(executable: string, switches: readonly string[], walls: Pick<Walls, "filter"> = {}): Promise<Bare> {
-  const child = startWalled(walls, [executable, ...switches], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], detached: true });
+export async function spawnBare(
+  executable: string,
+  switches: readonly string[],
+  walls: Pick<Walls, "filter"> = {},
+): Promise<Bare> {
+  const child = startWalled(walls, [executable, ...switches], {
+    stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
+    detached: true,
+  });
   const [, , , input, output] = child.stdio;
   const pipe = openPipe(input as Writable, output as Readable);
   const replied = new Promise<void>((resolve) => pipe.onFrame(() => resolve()));

@@ -33,9 +33,14 @@ export async function benchControl({ runs, sampleMs }: { runs: number; sampleMs:
   const floor = await startFloor();
   const daemon = await startDaemon({ executable: fake.executable });
   try {
-    for (const clients of clientCounts) await daemon.createPool({ name: poolOf(clients), size: clients * browsersPerClient });
-    const wanted = clientCounts.flatMap((clients) => (["no client", "a client"] as const).map((kind) => ({ clients, kind })));
-    const found = await inRuns(runs, (run) => inTurn(wanted, (each) => measure({ daemon, floor }, each, { sampleMs, isSwapped: run % 2 === 1 })));
+    for (const clients of clientCounts)
+      await daemon.createPool({ name: poolOf(clients), size: clients * browsersPerClient });
+    const wanted = clientCounts.flatMap((clients) =>
+      (["no client", "a client"] as const).map((kind) => ({ clients, kind })),
+    );
+    const found = await inRuns(runs, (run) =>
+      inTurn(wanted, (each) => measure({ daemon, floor }, each, { sampleMs, isSwapped: run % 2 === 1 })),
+    );
     return controlReport(found.flat());
   } finally {
     await daemon.stop();
@@ -46,11 +51,23 @@ export async function benchControl({ runs, sampleMs }: { runs: number; sampleMs:
 
 const poolOf = (clients: number): string => `bench-${clients}`;
 
-async function measure({ daemon, floor }: Servers, wanted: Wanted, { sampleMs, isSwapped }: { sampleMs: number; isSwapped: boolean }): Promise<Pair> {
+async function measure(
+  { daemon, floor }: Servers,
+  wanted: Wanted,
+  { sampleMs, isSwapped }: { sampleMs: number; isSwapped: boolean },
+): Promise<Pair> {
   const { clients } = wanted;
   const path = `/browser_pools/${poolOf(clients)}`;
-  const ofDaemon: Side = { lines: await openLines(clients, daemon), acquirePath: `${path}/acquire`, releasePath: `${path}/release` };
-  const ofFloor: Side = { lines: await openLines(clients, floor), acquirePath: "/acquire", releasePath: "/release" };
+  const ofDaemon: Side = {
+    lines: await openLines(clients, daemon),
+    acquirePath: `${path}/acquire`,
+    releasePath: `${path}/release`,
+  };
+  const ofFloor: Side = {
+    lines: await openLines(clients, floor),
+    acquirePath: "/acquire",
+    releasePath: "/release",
+  };
   await floor.fill(clients * browsersPerClient, await exampleOf(ofDaemon));
   const sample = (side: Side, between: (lease: Lease) => Promise<void>): Promise<Sample> =>
     wanted.kind === "no client" ? runCycles(side, sampleMs) : runSteps(side, sampleMs, between);
@@ -63,7 +80,8 @@ async function measure({ daemon, floor }: Servers, wanted: Wanted, { sampleMs, i
   return pair;
 }
 
-const openLines = (count: number, server: { open(): Promise<Line> }): Promise<Line[]> => Promise.all(times(count).map(() => server.open()));
+const openLines = (count: number, server: { open(): Promise<Line> }): Promise<Line[]> =>
+  Promise.all(times(count).map(() => server.open()));
 
 /** An answer of the daemon, for the floor to give one as large. */
 async function exampleOf({ lines: [line], acquirePath, releasePath }: Side): Promise<object> {

@@ -23,10 +23,16 @@ const cycles = 40;
 /** What Playwright gives a page of its own launch. */
 const playwrightViewport = { width: 1280, height: 720 };
 
-const kinds: readonly { engine: Engine; bar: number }[] = [{ engine: "chromium", bar: 2 }, { engine: "headless-shell", bar: 1.2 }];
+const kinds: readonly { engine: Engine; bar: number }[] = [
+  { engine: "chromium", bar: 2 },
+  { engine: "headless-shell", bar: 1.2 },
+];
 type Kind = (typeof kinds)[number];
 
-/** Whole clean cycles per second, all processors busy: browsers of the daemon beside those that Playwright launches. */
+/**
+ * Whole clean cycles per second, all processors busy: browsers of the daemon beside those that Playwright
+ * launches.
+ */
 export async function benchCycles({ runs }: { runs: number }): Promise<Report> {
   const site = await openCookieSite();
   const ours = await openSide("daemon");
@@ -71,11 +77,16 @@ async function openCookieSite(): Promise<CookieSite> {
 interface Side {
   readonly group: CpuGroup | undefined;
   readonly stops: (() => Promise<void>)[];
-  run(work: Omit<Work, "url" | "workers" | "warmup" | "cycles" | "usageFile"> & { url: string }): Promise<Done>;
+  run(
+    work: Omit<Work, "url" | "workers" | "warmup" | "cycles" | "usageFile"> & { url: string },
+  ): Promise<Done>;
   stop(): Promise<void>;
 }
 
-/** Chromium's sandbox refuses to run as root: then the clients have this uid, as the daemon's browsers have theirs. */
+/**
+ * Chromium's sandbox refuses to run as root: then the clients have this uid, as the daemon's browsers have
+ * theirs.
+ */
 const uidUnderRoot = 64_123;
 const clientUid = process.getuid?.() === 0 ? uidUnderRoot : null;
 
@@ -92,7 +103,13 @@ async function openSide(name: string): Promise<Side> {
     stops.push(() => client.stop());
     const line = await Line.open(`http://127.0.0.1:${client.said}`);
     stops.push(async () => line.close());
-    return { group, stops, run: (work) => ask(line, { ...work, workers, warmup, cycles, ...(group && { usageFile: group.usageFile }) }), stop };
+    return {
+      group,
+      stops,
+      run: (work) =>
+        ask(line, { ...work, workers, warmup, cycles, ...(group && { usageFile: group.usageFile }) }),
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;
@@ -101,8 +118,11 @@ async function openSide(name: string): Promise<Side> {
 
 const startClient = (scratch: string, group: CpuGroup | undefined): Promise<Helper> =>
   startHelper({
-    file: join(import.meta.dirname, "cycles/client.js"), environment: { HOME: scratch, TMPDIR: scratch },
-    find: (line) => /^listening (\d+)$/.exec(line)?.[1], ...(group && { group }), ...(clientUid !== null && { uid: clientUid }),
+    file: join(import.meta.dirname, "cycles/client.js"),
+    environment: { HOME: scratch, TMPDIR: scratch },
+    find: (line) => /^listening (\d+)$/.exec(line)?.[1],
+    ...(group && { group }),
+    ...(clientUid !== null && { uid: clientUid }),
   });
 
 async function ask(line: Line, work: Work): Promise<Done> {
@@ -132,14 +152,25 @@ async function measure({ daemon, ours, theirs, url }: Place, kind: Kind, runs: n
   if (executable === undefined) throw new Error(`${engine} is not installed`);
   const sandbox = (await findSandbox(executable, clientUid)) !== "none";
   const pool = `bench-cycles-${engine}`;
-  await daemon.createPool({ name: pool, size: poolSize, engine, reset_on_release: "relaunch", viewport: playwrightViewport });
+  await daemon.createPool({
+    name: pool,
+    size: poolSize,
+    engine,
+    reset_on_release: "relaunch",
+    viewport: playwrightViewport,
+  });
   const lend = async (): Promise<Done> => {
     await daemon.allIdle(pool);
-    const done = await ours.run({ url, pids: [daemon.pid, daemon.redisPid], way: { kind: "lend", origin: daemon.origin, key: apiKey, pool } });
+    const done = await ours.run({
+      url,
+      pids: [daemon.pid, daemon.redisPid],
+      way: { kind: "lend", origin: daemon.origin, key: apiKey, pool },
+    });
     await daemon.allIdle(pool);
     return done;
   };
-  const launch = (): Promise<Done> => theirs.run({ url, pids: [], way: { kind: "launch", executable, sandbox } });
+  const launch = (): Promise<Done> =>
+    theirs.run({ url, pids: [], way: { kind: "launch", executable, sandbox } });
   const pairs = await inRuns(runs, async (run) => {
     if (run % 2 === 0) return { lent: await lend(), launched: await launch() };
     const launched = await launch();
@@ -155,19 +186,47 @@ const millis = (seconds: number): number => (seconds / cycles) * 1000;
 /** Processor time per cycle: in all, daemon, Redis, browsers with what starts them, client. */
 function costs(found: readonly Done[]): string[] {
   const parts = found.map(({ groupSeconds, pidSeconds: [daemon = 0, redis = 0], clientSeconds }) => ({
-    all: groupSeconds ?? Number.NaN, daemon, redis, browsers: (groupSeconds ?? Number.NaN) - daemon - redis - clientSeconds, client: clientSeconds,
+    all: groupSeconds ?? Number.NaN,
+    daemon,
+    redis,
+    browsers: (groupSeconds ?? Number.NaN) - daemon - redis - clientSeconds,
+    client: clientSeconds,
   }));
-  return (["all", "daemon", "redis", "browsers", "client"] as const).map((name) => median(parts.map((part) => millis(part[name]))).toFixed(0));
+  return (["all", "daemon", "redis", "browsers", "client"] as const).map((name) =>
+    median(parts.map((part) => millis(part[name]))).toFixed(0),
+  );
 }
 
 function rowsOf({ kind: { engine, bar }, pairs }: Found): { rows: string[][]; bar: Bar } {
-  const ratios = pairs.map(({ lent, launched }) => perSecond(lent) / perSecond(launched)).toSorted((one, other) => one - other);
+  const ratios = pairs
+    .map(({ lent, launched }) => perSecond(lent) / perSecond(launched))
+    .toSorted((one, other) => one - other);
   const times = median(ratios);
   const isMet = times >= bar;
-  const row = (name: string, found: readonly Done[]): string[] => [`${engine}, ${name}`, median(found.map(perSecond)).toFixed(1), ...costs(found)];
-  const verdict = [times.toFixed(2), `${ratios[0]?.toFixed(2)} to ${ratios.at(-1)?.toFixed(2)}`, isMet ? "met" : "missed"];
+  const row = (name: string, found: readonly Done[]): string[] => [
+    `${engine}, ${name}`,
+    median(found.map(perSecond)).toFixed(1),
+    ...costs(found),
+  ];
+  const verdict = [
+    times.toFixed(2),
+    `${ratios[0]?.toFixed(2)} to ${ratios.at(-1)?.toFixed(2)}`,
+    isMet ? "met" : "missed",
+  ];
   return {
-    rows: [[...row("daemon", pairs.map(({ lent }) => lent)), ...verdict], row("Playwright", pairs.map(({ launched }) => launched))],
+    rows: [
+      [
+        ...row(
+          "daemon",
+          pairs.map(({ lent }) => lent),
+        ),
+        ...verdict,
+      ],
+      row(
+        "Playwright",
+        pairs.map(({ launched }) => launched),
+      ),
+    ],
     bar: { what: `cycles, ${engine}: at least ${bar} times as many`, is: `${times.toFixed(2)} times`, isMet },
   };
 }
@@ -175,14 +234,26 @@ function rowsOf({ kind: { engine, bar }, pairs }: Found): { rows: string[][]; ba
 function report(found: readonly Found[]): Report {
   const parts = found.map(rowsOf);
   return {
-    title: "Clean cycles at saturation: acquire, connectOverCDP, goto, release beside launch, newPage, goto, close",
+    title:
+      "Clean cycles at saturation: acquire, connectOverCDP, goto, release beside launch, newPage, goto, close",
     method: [
       `${workers} workers without a pause, Playwright on both sides, the same executables, headless, Chromium's sandbox on where the kernel allows it.`,
       `The daemon: a pool of ${poolSize}, reset_on_release "relaunch". Per run ${cycles} cycles after ${warmup} that are not counted, in which what was warm is used up.`,
       "Playwright launches with its own switches and has none of the daemon's walls: no uid, network namespace, proxy, policy or cap of a browser's own.",
-      "CPU: milliseconds of processor time per cycle of all processes; \"browsers\" are Chromium's processes and whatever was run to start or end them.",
+      'CPU: milliseconds of processor time per cycle of all processes; "browsers" are Chromium\'s processes and whatever was run to start or end them.',
     ],
-    head: ["", "cycles/s", "CPU ms", "daemon", "Redis", "browsers", "client", "times", "least to most", "bar"],
+    head: [
+      "",
+      "cycles/s",
+      "CPU ms",
+      "daemon",
+      "Redis",
+      "browsers",
+      "client",
+      "times",
+      "least to most",
+      "bar",
+    ],
     rows: parts.flatMap(({ rows }) => rows),
     bars: parts.map(({ bar }) => bar),
   };

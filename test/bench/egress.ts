@@ -27,14 +27,19 @@ type Found = Record<Row, Record<Name, number>>;
 export async function benchEgress({ runs }: { runs: number }): Promise<Report> {
   const helpers: Helper[] = [];
   const start = async (program: string): Promise<number> => {
-    const helper = await startHelper({ file: join(import.meta.dirname, `egress/${program}.js`), find: (line) => /^listening (\d+)$/.exec(line)?.[1] });
+    const helper = await startHelper({
+      file: join(import.meta.dirname, `egress/${program}.js`),
+      find: (line) => /^listening (\d+)$/.exec(line)?.[1],
+    });
     helpers.push(helper);
     return Number(helper.said);
   };
   try {
     const origin = await start("origin");
     const ways: Record<Name, Way> = {
-      direct: { origin }, ours: { origin, proxy: await start("ours") }, library: { origin, proxy: await start("library") },
+      direct: { origin },
+      ours: { origin, proxy: await start("ours") },
+      library: { origin, proxy: await start("library") },
     };
     return report(await inRuns(runs, () => measure(ways)));
   } finally {
@@ -47,7 +52,10 @@ async function measure(ways: Record<Name, Way>): Promise<Found> {
     const [direct = 0, ours = 0, library = 0] = await inTurn(names, (name) => of(ways[name]));
     return { direct, ours, library };
   };
-  const rows = await inTurn(Object.entries(asked), async ([name, open]) => [name, await row((way) => perSecond(way, open))] as const);
+  const rows = await inTurn(
+    Object.entries(asked),
+    async ([name, open]) => [name, await row((way) => perSecond(way, open))] as const,
+  );
   return { ...Object.fromEntries(rows), [bodyRow]: await row(megabytesPerSecond) } as Found;
 }
 
@@ -55,9 +63,11 @@ async function perSecond(way: Way, open: (way: Way) => Promise<Asker>): Promise<
   const askers = await Promise.all(times(parallel).map(() => open(way)));
   const started = systemClock.monotonic();
   let count = 0;
-  await Promise.all(askers.map(async (asker) => {
-    for (; systemClock.monotonic() - started < sampleMs; count += 1) await asker.ask();
-  }));
+  await Promise.all(
+    askers.map(async (asker) => {
+      for (; systemClock.monotonic() - started < sampleMs; count += 1) await asker.ask();
+    }),
+  );
   const tookMs = systemClock.monotonic() - started;
   for (const asker of askers) asker.end();
   return (count / tookMs) * 1000;
@@ -71,7 +81,10 @@ async function megabytesPerSecond(way: Way): Promise<number> {
 
 function report(found: readonly Found[]): Report {
   const rows = [...Object.keys(asked), bodyRow] as Row[];
-  const parts = rows.map((row) => ({ row, part: median(found.map((run) => run[row].ours / run[row].library)) }));
+  const parts = rows.map((row) => ({
+    row,
+    part: median(found.map((run) => run[row].ours / run[row].library)),
+  }));
   const percent = (part: number): string => `${(part * 100).toFixed(0)} %`;
   const isMet = (row: Row, part: number): boolean => row === bodyRow || part >= bar;
   return {
@@ -82,11 +95,17 @@ function report(found: readonly Found[]): Report {
     ],
     head: ["", ...names, "of library", "bar"],
     rows: parts.map(({ row, part }) => [
-      row, ...names.map((name) => median(found.map((run) => run[row][name])).toFixed(0)), percent(part),
+      row,
+      ...names.map((name) => median(found.map((run) => run[row][name])).toFixed(0)),
+      percent(part),
       row === bodyRow ? "" : isMet(row, part) ? "met" : "missed",
     ]),
-    bars: parts.filter(({ row }) => row !== bodyRow).map(({ row, part }) => ({
-      what: `egress: at least ${bar * 100} % of the library's, ${row}`, is: percent(part), isMet: isMet(row, part),
-    })),
+    bars: parts
+      .filter(({ row }) => row !== bodyRow)
+      .map(({ row, part }) => ({
+        what: `egress: at least ${bar * 100} % of the library's, ${row}`,
+        is: percent(part),
+        isMet: isMet(row, part),
+      })),
   };
 }

@@ -24,7 +24,10 @@ interface Found {
   readonly restartMs: number;
 }
 
-const modes = [["headless", true], ["headful", false]] as const;
+const modes = [
+  ["headless", true],
+  ["headful", false],
+] as const;
 
 /** Giving a running browser an extension, beside starting the same browser again with it. */
 export async function benchExtensions({ runs }: { runs: number }): Promise<Report> {
@@ -41,10 +44,14 @@ async function measure(host: BrowserHost, headless: boolean): Promise<Found> {
   const spec = launchSpec({ engine: "chromium", headless });
   const chromium = await launchChromium(spec, host);
   try {
-    const liveMs = await inTurn(times(perRun), async (at) => await timed(async () => {
-      const loading = await chromium.load([await extensionOf(chromium, `live-${at}`)], limitMs);
-      if (loading.kind !== "loaded") throw new Error(`not loaded: ${JSON.stringify(loading)}`);
-    }));
+    const liveMs = await inTurn(
+      times(perRun),
+      async (at) =>
+        await timed(async () => {
+          const loading = await chromium.load([await extensionOf(chromium, `live-${at}`)], limitMs);
+          if (loading.kind !== "loaded") throw new Error(`not loaded: ${JSON.stringify(loading)}`);
+        }),
+    );
     return { liveMs, restartMs: await restart(chromium, spec, host) };
   } finally {
     await chromium.kill();
@@ -91,10 +98,23 @@ function report(found: readonly { readonly name: string; readonly found: readonl
       "Both without HTTP and without unpacking an archive.",
     ],
     head: ["", "live p50 ms", "restart ms", "times faster"],
-    rows: rows.map(({ name, live, restart: again, faster }) => [name, live.toFixed(1), again.toFixed(0), faster.toFixed(1)]),
+    rows: rows.map(({ name, live, restart: again, faster }) => [
+      name,
+      live.toFixed(1),
+      again.toFixed(0),
+      faster.toFixed(1),
+    ]),
     bars: rows.flatMap(({ name, live, faster }) => [
-      { what: `live, ${name}: p50 at most ${liveBarMs} ms`, is: `${live.toFixed(1)} ms`, isMet: live <= liveBarMs },
-      { what: `live, ${name}: at least ${timesBar} times faster than a restart`, is: `${faster.toFixed(1)} times`, isMet: faster >= timesBar },
+      {
+        what: `live, ${name}: p50 at most ${liveBarMs} ms`,
+        is: `${live.toFixed(1)} ms`,
+        isMet: live <= liveBarMs,
+      },
+      {
+        what: `live, ${name}: at least ${timesBar} times faster than a restart`,
+        is: `${faster.toFixed(1)} times`,
+        isMet: faster >= timesBar,
+      },
     ]),
   };
 }

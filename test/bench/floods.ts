@@ -63,7 +63,10 @@ export async function benchFloods({ runs }: { runs: number }): Promise<Report> {
   }
 }
 
-/** Who measures stands for a machine of its own; what this process starts from here on has its priority unless it says otherwise. */
+/**
+ * Who measures stands for a machine of its own; what this process starts from here on has its priority unless
+ * it says otherwise.
+ */
 function goFirst(): void {
   try {
     for (const thread of readdirSync("/proc/self/task")) setPriority(Number(thread), -20);
@@ -146,11 +149,15 @@ async function series(measureOne: () => Promise<number>): Promise<number[]> {
 
 function report(found: readonly Pair[]): Report {
   const names = [...new Set(found.map(({ name }) => name))];
-  const of = (name: string, figure: (pair: Pair) => number): number => median(found.filter((pair) => pair.name === name).map(figure));
+  const of = (name: string, figure: (pair: Pair) => number): number =>
+    median(found.filter((pair) => pair.name === name).map(figure));
   const kinds = ["command", "acquire"] as const;
-  const ratio = (name: string, kind: keyof Figures): number => of(name, ({ calm, attacked }) => attacked[kind] / calm[kind]);
+  const ratio = (name: string, kind: keyof Figures): number =>
+    of(name, ({ calm, attacked }) => attacked[kind] / calm[kind]);
   const cells = (name: string, kind: keyof Figures): string[] => [
-    of(name, ({ calm }) => calm[kind]).toFixed(1), of(name, ({ attacked }) => attacked[kind]).toFixed(1), ratio(name, kind).toFixed(2),
+    of(name, ({ calm }) => calm[kind]).toFixed(1),
+    of(name, ({ attacked }) => attacked[kind]).toFixed(1),
+    ratio(name, kind).toFixed(2),
   ];
   return {
     title: "Floods: what one tenant feels of another's attack, p99 in ms",
@@ -160,9 +167,17 @@ function report(found: readonly Pair[]): Report {
       "Event loop: how late the daemon came to what waited for it under the attack. What a command waits beyond that, it waits for processors.",
     ],
     head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times", "event loop"],
-    rows: names.map((name) => [name, ...kinds.flatMap((kind) => cells(name, kind)), of(name, ({ loop }) => loop).toFixed(1)]),
-    bars: names.flatMap((name) => kinds.map((kind) => ({
-      what: `${name}: p99 of another tenant's ${kind} at most ${bar} times`, is: `${ratio(name, kind).toFixed(2)} times`, isMet: ratio(name, kind) <= bar,
-    }))),
+    rows: names.map((name) => [
+      name,
+      ...kinds.flatMap((kind) => cells(name, kind)),
+      of(name, ({ loop }) => loop).toFixed(1),
+    ]),
+    bars: names.flatMap((name) =>
+      kinds.map((kind) => ({
+        what: `${name}: p99 of another tenant's ${kind} at most ${bar} times`,
+        is: `${ratio(name, kind).toFixed(2)} times`,
+        isMet: ratio(name, kind) <= bar,
+      })),
+    ),
   };
 }

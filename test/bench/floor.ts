@@ -15,7 +15,8 @@ export interface Floor {
 export async function startFloor(): Promise<Floor> {
   const directory = await mkdtemp(join(tmpdir(), "remuda-bench-floor-"));
   const helper = await startHelper({
-    file: join(import.meta.dirname, "floor/server.js"), environment: { REMUDA_DATA_DIR: directory },
+    file: join(import.meta.dirname, "floor/server.js"),
+    environment: { REMUDA_DATA_DIR: directory },
     find: (line) => /^listening (\d+)$/.exec(line)?.[1],
   });
   const origin = `http://127.0.0.1:${helper.said}`;

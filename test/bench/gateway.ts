@@ -92,7 +92,9 @@ interface Figures {
 
 async function measure(ways: Record<Name, Way>, runs: number): Promise<Record<Name, Figures[]>> {
   const asks = await inTurn(names, (name) => openPage(ways[name]));
-  const found = await inRuns(runs, () => inTurn(asks, async (ask) => ({ p50: await sequential(ask), pipelined: await pipelined(ask) })));
+  const found = await inRuns(runs, () =>
+    inTurn(asks, async (ask) => ({ p50: await sequential(ask), pipelined: await pipelined(ask) })),
+  );
   const of = (name: Name): Figures[] => found.flatMap((run) => run[names.indexOf(name)] ?? []);
   return { gateway: of("gateway"), direct: of("direct"), pipe: of("pipe") };
 }
@@ -141,14 +143,17 @@ async function sequential(ask: () => Promise<void>): Promise<number> {
 async function pipelined(ask: () => Promise<void>): Promise<number> {
   const started = systemClock.monotonic();
   let left = calls;
-  await Promise.all(times(32).map(async () => {
-    for (; left > 0; left -= 1) await ask();
-  }));
+  await Promise.all(
+    times(32).map(async () => {
+      for (; left > 0; left -= 1) await ask();
+    }),
+  );
   return (calls / (systemClock.monotonic() - started)) * 1000;
 }
 
 function report(found: Record<Name, Figures[]>): Report {
-  const middle = (name: Name, figure: keyof Figures): number => median(found[name].map((figures) => figures[figure]));
+  const middle = (name: Name, figure: keyof Figures): number =>
+    median(found[name].map((figures) => figures[figure]));
   const more = median(found.gateway.map(({ p50 }, run) => p50 - (found.direct[run]?.p50 ?? Number.NaN)));
   const ratio = median(found.gateway.map(({ p50 }, run) => p50 / (found.direct[run]?.p50 ?? Number.NaN)));
   const isMet = more <= barUs || ratio <= barRatio;
@@ -161,9 +166,21 @@ function report(found: Record<Name, Figures[]>): Report {
     ],
     head: ["", ...names, "gateway - direct", "gateway / direct", "bar"],
     rows: [
-      ["p50 µs", ...names.map((name) => whole(middle(name, "p50"))), whole(more), ratio.toFixed(2), isMet ? "met" : "missed"],
+      [
+        "p50 µs",
+        ...names.map((name) => whole(middle(name, "p50"))),
+        whole(more),
+        ratio.toFixed(2),
+        isMet ? "met" : "missed",
+      ],
       ["commands/s", ...names.map((name) => whole(middle(name, "pipelined"))), "", "", ""],
     ],
-    bars: [{ what: `gateway: at most ${barUs} µs more than direct at p50, or ${barRatio} times`, is: `${whole(more)} µs, ${ratio.toFixed(2)} times`, isMet }],
+    bars: [
+      {
+        what: `gateway: at most ${barUs} µs more than direct at p50, or ${barRatio} times`,
+        is: `${whole(more)} µs, ${ratio.toFixed(2)} times`,
+        isMet,
+      },
+    ],
   };
 }

@@ -19,11 +19,13 @@ export async function benchLaunches({ runs }: { runs: number }): Promise<Report>
   const scratch = newScratchDirectory();
   const host = await openTestHost({ usesCgroups: false });
   try {
-    return report(await inRuns(runs, async (run) => ({
-      unwalled: await spawnAll(await Promise.all(times(perRun).map(() => unwalledCommand(scratch)))),
-      walled: await spawnAll(await Promise.all(times(perRun).map(() => walledCommand("chromium", host)))),
-      daemon: await fillPool(daemon, run),
-    })));
+    return report(
+      await inRuns(runs, async (run) => ({
+        unwalled: await spawnAll(await Promise.all(times(perRun).map(() => unwalledCommand(scratch)))),
+        walled: await spawnAll(await Promise.all(times(perRun).map(() => walledCommand("chromium", host)))),
+        daemon: await fillPool(daemon, run),
+      })),
+    );
   } finally {
     await daemon.stop();
     await host.close();
@@ -44,17 +46,21 @@ async function fillPool(daemon: Daemon, run: number): Promise<number> {
 
 async function unwalledCommand(scratch: string): Promise<Walled> {
   const profile = await mkdtemp(join(scratch, "profile-"));
-  const discard = (): Promise<void> => rm(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
-  return { ...await bareCommand("chromium", profile), discard };
+  const discard = (): Promise<void> =>
+    rm(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  return { ...(await bareCommand("chromium", profile)), discard };
 }
 
 async function spawnAll(commands: readonly Walled[]): Promise<number> {
   const left = [...commands];
   const bares: Bare[] = [];
   const started = systemClock.monotonic();
-  await Promise.all(times(availableParallelism()).map(async () => {
-    for (let next = left.pop(); next; next = left.pop()) bares.push(await spawnBare(next.executable, next.switches, next.walls));
-  }));
+  await Promise.all(
+    times(availableParallelism()).map(async () => {
+      for (let next = left.pop(); next; next = left.pop())
+        bares.push(await spawnBare(next.executable, next.switches, next.walls));
+    }),
+  );
   const tookMs = systemClock.monotonic() - started;
   await Promise.all(bares.map((bare) => bare.end()));
   await Promise.all(commands.map((command) => command.discard()));
@@ -68,10 +74,14 @@ interface Found {
 }
 
 function report(found: readonly Found[]): Report {
-  const part = (beside: "walled" | "unwalled"): number => median(found.map((each) => each.daemon / each[beside]));
+  const part = (beside: "walled" | "unwalled"): number =>
+    median(found.map((each) => each.daemon / each[beside]));
   const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
-  const row = (what: string, key: keyof Found, share: number): string[] =>
-    [what, median(found.map((each) => each[key])).toFixed(0), percent(share)];
+  const row = (what: string, key: keyof Found, share: number): string[] => [
+    what,
+    median(found.map((each) => each[key])).toFixed(0),
+    percent(share),
+  ];
   return {
     title: "Launches per minute",
     method: [
@@ -81,9 +91,16 @@ function report(found: readonly Found[]): Report {
     ],
     head: ["", "per minute", "the daemon beside it"],
     rows: [
-      row("the daemon", "daemon", 1), row("spawned, the same command line", "walled", part("walled")),
+      row("the daemon", "daemon", 1),
+      row("spawned, the same command line", "walled", part("walled")),
       row("spawned, the switches alone", "unwalled", part("unwalled")),
     ],
-    bars: [{ what: `launches: at least ${bar * 100} % of spawns with the same command line`, is: percent(part("walled")), isMet: part("walled") >= bar }],
+    bars: [
+      {
+        what: `launches: at least ${bar * 100} % of spawns with the same command line`,
+        is: percent(part("walled")),
+        isMet: part("walled") >= bar,
+      },
+    ],
   };
 }

@@ -35,8 +35,11 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
 
 async function main(asked: readonly string[]): Promise<void> {
   const unknown = asked.filter((name) => !(name in parts));
-  if (unknown.length > 0) throw new Error(`${unknown.join(", ")}: the parts are ${Object.keys(parts).join(", ")}`);
-  console.log(`Interleaved pairs in one run, ${runs} runs, medians; ratios are medians of the pairs' ratios. Everything on loopback.\n${await describeMachine()}\n`);
+  if (unknown.length > 0)
+    throw new Error(`${unknown.join(", ")}: the parts are ${Object.keys(parts).join(", ")}`);
+  console.log(
+    `Interleaved pairs in one run, ${runs} runs, medians; ratios are medians of the pairs' ratios. Everything on loopback.\n${await describeMachine()}\n`,
+  );
   const wanted = Object.entries(parts).filter(([name]) => asked.length === 0 || asked.includes(name));
   for (const [, run] of wanted) console.log(textOf(await run()));
 }

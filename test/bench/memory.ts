@@ -35,7 +35,9 @@ export async function benchMemory(): Promise<Report> {
   }
   return {
     title: "Memory of the daemon itself, in MiB",
-    method: [`One run, ${settleMs / 1000} s after the last browser (${engine}) was idle; its Redis beside it, its browsers not counted.`],
+    method: [
+      `One run, ${settleMs / 1000} s after the last browser (${engine}) was idle; its Redis beside it, its browsers not counted.`,
+    ],
     head: ["browsers", "daemon RSS", "heap used", "redis RSS"],
     rows,
     bars: [],
@@ -45,7 +47,9 @@ export async function benchMemory(): Promise<Report> {
 async function figuresOf({ pid, redisPid }: Daemon, line: Line): Promise<string[]> {
   const { body } = await line.get("/metrics");
   const heap = Number(/^nodejs_heap_size_used_bytes (\d+)/m.exec(body)?.[1] ?? Number.NaN);
-  return [(await residentBytes(pid)), heap, await residentBytes(redisPid)].map((bytes) => (bytes / bytesPerMiB).toFixed(0));
+  return [await residentBytes(pid), heap, await residentBytes(redisPid)].map((bytes) =>
+    (bytes / bytesPerMiB).toFixed(0),
+  );
 }
 
 async function residentBytes(pid: number): Promise<number> {

@@ -18,7 +18,10 @@ const files = 500;
 const fileBytes = 100_000;
 const barMs = 300;
 const limits = { maxBytes: 2 ** 30, maxFiles: 100_000 };
-const modes = [["headless", true], ["headful", false]] as const;
+const modes = [
+  ["headless", true],
+  ["headful", false],
+] as const;
 
 interface Found {
   readonly emptyMs: number;
@@ -34,7 +37,10 @@ export async function benchProfile({ runs }: { runs: number }): Promise<Report> 
     const tar = join(archives, "profile.tar");
     await makeTar(host, tar);
     const found = await inRuns(runs, () => inTurn(modes, ([, headless]) => measure(host, headless, tar)));
-    return report(modes.map(([name], at) => ({ name, found: found.flatMap((run) => run[at] ?? []) })), (await stat(tar)).size);
+    return report(
+      modes.map(([name], at) => ({ name, found: found.flatMap((run) => run[at] ?? []) })),
+      (await stat(tar)).size,
+    );
   } finally {
     await host.close();
     await rm(archives, { recursive: true, force: true });
@@ -43,7 +49,9 @@ export async function benchProfile({ runs }: { runs: number }): Promise<Report> 
 
 /** The profile of a browser that has run, with as much as a site might keep in it. */
 async function makeTar(host: BrowserHost, path: string): Promise<void> {
-  const keptWorkspace = await (await launchChromium(launchSpec({ engine: "chromium" }), host)).stopAndKeep(10_000);
+  const keptWorkspace = await (
+    await launchChromium(launchSpec({ engine: "chromium" }), host)
+  ).stopAndKeep(10_000);
   try {
     await fill(keptWorkspace);
     await pipeline(packProfile(keptWorkspace), createWriteStream(path));
@@ -83,7 +91,10 @@ async function launch(host: BrowserHost, given: Partial<LaunchSpec>): Promise<nu
   return tookMs;
 }
 
-function report(found: readonly { readonly name: string; readonly found: readonly Found[] }[], bytes: number): Report {
+function report(
+  found: readonly { readonly name: string; readonly found: readonly Found[] }[],
+  bytes: number,
+): Report {
   const rows = found.map(({ name, found: runs }) => ({
     name,
     empty: median(runs.map(({ emptyMs }) => emptyMs)),
@@ -93,9 +104,18 @@ function report(found: readonly { readonly name: string; readonly found: readonl
   }));
   return {
     title: `A launch from a profile of ${(bytes / 1e6).toFixed(0)} MB`,
-    method: [`A tar of ${files} files of ${fileBytes / 1000} kB and what Chromium itself writes, from a file; up to the first page. Unsealing and decompressing are not in it.`],
+    method: [
+      `A tar of ${files} files of ${fileBytes / 1000} kB and what Chromium itself writes, from a file; up to the first page. Unsealing and decompressing are not in it.`,
+    ],
     head: ["", "from none ms", "from it ms", "of that unpacking", "more ms"],
-    rows: rows.map(({ name, empty, profile, unpack, more }) => [name, ...[empty, profile, unpack, more].map((ms) => ms.toFixed(0))]),
-    bars: rows.map(({ name, more }) => ({ what: `profile, ${name}: at most ${barMs} ms more`, is: `${more.toFixed(0)} ms`, isMet: more <= barMs })),
+    rows: rows.map(({ name, empty, profile, unpack, more }) => [
+      name,
+      ...[empty, profile, unpack, more].map((ms) => ms.toFixed(0)),
+    ]),
+    bars: rows.map(({ name, more }) => ({
+      what: `profile, ${name}: at most ${barMs} ms more`,
+      is: `${more.toFixed(0)} ms`,
+      isMet: more <= barMs,
+    })),
   };
 }

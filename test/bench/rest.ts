@@ -6,7 +6,15 @@ import { Line } from "./support/line.js";
 import type { Bar, Report } from "./support/report.js";
 import { apiKey, startDeployment } from "./rest/fleet-start.js";
 import { measure, type Reading } from "./rest/meter.js";
-import { drainChannel, fewPools, leaseCount, manyPools, nodeCount, type Shape, tombstoneCount } from "./rest/sizes.js";
+import {
+  drainChannel,
+  fewPools,
+  leaseCount,
+  manyPools,
+  nodeCount,
+  type Shape,
+  tombstoneCount,
+} from "./rest/sizes.js";
 import { buryMany } from "./rest/tombstones.js";
 import { times } from "./support/runs.js";
 
@@ -46,7 +54,11 @@ async function measureShape(shape: Shape, forMs: number): Promise<Row[]> {
     const line = await Line.open(deployment.origin, apiKey);
     try {
       const rows = await measureAll({ redis, line, forMs, shape, names, held: [] });
-      return rows.map((row) => ({ ...row, hasBar: row.hasBar && shape.hasGoal, what: `${shape.pools} pools of ${shape.size}: ${row.what}` }));
+      return rows.map((row) => ({
+        ...row,
+        hasBar: row.hasBar && shape.hasGoal,
+        what: `${shape.pools} pools of ${shape.size}: ${row.what}`,
+      }));
     } finally {
       line.close();
       await deployment.stop();
@@ -61,19 +73,27 @@ async function measureAll(bench: Bench): Promise<Row[]> {
   const { redis, forMs, shape, names } = bench;
   await fill(bench);
   const rows: Row[] = [];
-  const add = async (what: string, hasBar: boolean, meanwhile?: (until: AbortSignal) => Promise<void>): Promise<void> =>
-    void rows.push({ what, hasBar, reading: await measure(redis, forMs, meanwhile) });
+  const add = async (
+    what: string,
+    hasBar: boolean,
+    meanwhile?: (until: AbortSignal) => Promise<void>,
+  ): Promise<void> => void rows.push({ what, hasBar, reading: await measure(redis, forMs, meanwhile) });
   await add("nothing happens", true);
-  for (const pool of names) await ask(bench, `PATCH /browser_pools/${pool}`, { viewport: { width: 1024, height: 768 } });
+  for (const pool of names)
+    await ask(bench, `PATCH /browser_pools/${pool}`, { viewport: { width: 1024, height: 768 } });
   await add("the same, every browser stale", true);
   await resize(bench, shape.sizeBeyondCapacity);
   await pause(systemClock, settleMs);
   await add("every pool short of browsers, no node with room", true);
   await resize(bench, shape.size);
   await pause(systemClock, settleMs);
-  await add("each second one session's network changes", true, (over) => everyLook(over, (count) => changeNetwork(bench, count)));
+  await add("each second one session's network changes", true, (over) =>
+    everyLook(over, (count) => changeNetwork(bench, count)),
+  );
   await buryMany(redis, tombstoneCount);
-  await add("/metrics, GET /browsers, GET of an unknown session each second", false, (over) => everyLook(over, () => look(bench)));
+  await add("/metrics, GET /browsers, GET of an unknown session each second", false, (over) =>
+    everyLook(over, () => look(bench)),
+  );
   await redis.publish(drainChannel, await nodeOfLease(bench));
   await pause(systemClock, handOverMs);
   await add("one node drains, its leases held", true);
@@ -85,18 +105,33 @@ async function resize(bench: Bench, size: number): Promise<void> {
 }
 
 async function fill(bench: Bench): Promise<void> {
-  const { names, shape: { size } } = bench;
-  for (const name of names) await ask(bench, "POST /browser_pools", { name, size, headless: true, timeout_seconds: 7200 });
+  const {
+    names,
+    shape: { size },
+  } = bench;
+  for (const name of names)
+    await ask(bench, "POST /browser_pools", { name, size, headless: true, timeout_seconds: 7200 });
   for (const name of names) {
-    await until(`all browsers of ${name} idle`, async () => {
-      const { available_count: count } = await ask<{ available_count: number }>(bench, `GET /browser_pools/${name}`);
-      if (count < size) await pause(systemClock, looksEveryMs);
-      return count === size;
-    }, fillLimitMs);
+    await until(
+      `all browsers of ${name} idle`,
+      async () => {
+        const { available_count: count } = await ask<{ available_count: number }>(
+          bench,
+          `GET /browser_pools/${name}`,
+        );
+        if (count < size) await pause(systemClock, looksEveryMs);
+        return count === size;
+      },
+      fillLimitMs,
+    );
   }
   for (const place of times(leaseCount)) {
     const pool = names[place % names.length] ?? "";
-    const { session_id: session } = await ask<{ session_id: string }>(bench, `POST /browser_pools/${pool}/acquire`, {});
+    const { session_id: session } = await ask<{ session_id: string }>(
+      bench,
+      `POST /browser_pools/${pool}/acquire`,
+      {},
+    );
     bench.held.push({ session, pool });
   }
 }
@@ -111,21 +146,38 @@ async function everyLook(over: AbortSignal, act: (count: number) => Promise<void
 /** Whether it is in force in time is not what is measured. */
 async function changeNetwork({ line, held }: Bench, count: number): Promise<void> {
   const { session } = held[count % held.length] ?? { session: "" };
-  await line.ask("PATCH", `/browsers/${session}`, JSON.stringify({ network: { allowed_hosts: [`host-${count}.example`] } }));
+  await line.ask(
+    "PATCH",
+    `/browsers/${session}`,
+    JSON.stringify({ network: { allowed_hosts: [`host-${count}.example`] } }),
+  );
 }
 
 async function look({ line }: Bench): Promise<void> {
-  for (const path of ["/metrics", "/browsers?limit=20", "/browsers?limit=20&status=all", "/browsers/nobody-has-this-name?include_deleted=true"]) await line.get(path);
+  for (const path of [
+    "/metrics",
+    "/browsers?limit=20",
+    "/browsers?limit=20&status=all",
+    "/browsers/nobody-has-this-name?include_deleted=true",
+  ])
+    await line.get(path);
 }
 
 /** The node of a browser that is held. */
 async function nodeOfLease(bench: Bench): Promise<string> {
   const [{ session, pool } = { session: "", pool: "" }] = bench.held;
-  const browsers = await ask<readonly { session_id: string; node: string }[]>(bench, `GET /browser_pools/${pool}/browsers`);
+  const browsers = await ask<readonly { session_id: string; node: string }[]>(
+    bench,
+    `GET /browser_pools/${pool}/browsers`,
+  );
   return browsers.find(({ session_id }) => session_id === session)?.node ?? "";
 }
 
-async function ask<Answer>({ line }: Bench, what: `${"GET" | "POST" | "PATCH"} /${string}`, body?: object): Promise<Answer> {
+async function ask<Answer>(
+  { line }: Bench,
+  what: `${"GET" | "POST" | "PATCH"} /${string}`,
+  body?: object,
+): Promise<Answer> {
   const [method = "", path = ""] = what.split(" ");
   const { status, body: text } = await line.ask(method, path, body ? JSON.stringify(body) : "");
   if (status >= 300) throw new Error(`${what} was answered ${status} ${text}`);
@@ -139,12 +191,17 @@ function report(rows: readonly Row[]): Report {
     title: "The store at rest",
     method: [
       `${nodeCount} nodes (simulated: all that a node asks of Redis, without Chromium), ${leaseCount} leases held, one control.`,
-      "Redis's own count of its processor time, without an append-only file; \"longest\" is the longest single command or script.",
+      'Redis\'s own count of its processor time, without an append-only file; "longest" is the longest single command or script.',
     ],
     head: ["", "busy %", "sent MB/s", "received MB/s", "commands/s", "longest ms", "most (per second)"],
     rows: rows.map(({ what, reading }) => [
-      what, reading.busyPercent.toFixed(2), megabytes(reading.sentPerSecond), megabytes(reading.receivedPerSecond), reading.commandsPerSecond.toFixed(0),
-      reading.longestMs.toFixed(1), reading.most,
+      what,
+      reading.busyPercent.toFixed(2),
+      megabytes(reading.sentPerSecond),
+      megabytes(reading.receivedPerSecond),
+      reading.commandsPerSecond.toFixed(0),
+      reading.longestMs.toFixed(1),
+      reading.most,
     ]),
     bars: rows.filter(({ hasBar }) => hasBar).map(barOf),
   };

@@ -36,17 +36,25 @@ const pageOf = async (browser: Browser, isOpen: boolean): Promise<Page> =>
 
 const kinds: readonly Kind[] = [
   {
-    name: "first command", isShort: true,
+    name: "first command",
+    isShort: true,
     async use(browser, { isOpen }) {
       const page = await pageOf(browser, isOpen);
       await page.evaluate("1 + 1");
       return page;
     },
   },
-  { name: "goto, open page", bar: 5, use: async (browser, { url, isOpen }) => await shown(await pageOf(browser, isOpen), url) },
   {
-    name: "goto, new page", bar: 4, leavesPage: true,
-    use: async (browser, { url, isOpen }) => await shown(await ((isOpen && browser.contexts()[0]) || browser).newPage(), url),
+    name: "goto, open page",
+    bar: 5,
+    use: async (browser, { url, isOpen }) => await shown(await pageOf(browser, isOpen), url),
+  },
+  {
+    name: "goto, new page",
+    bar: 4,
+    leavesPage: true,
+    use: async (browser, { url, isOpen }) =>
+      await shown(await ((isOpen && browser.contexts()[0]) || browser).newPage(), url),
   },
 ];
 
@@ -86,7 +94,9 @@ interface Pair {
 }
 
 const measure = async (place: Place, kind: Kind): Promise<Pair> => ({
-  kind, lent: median(await inTurn(times(cyclesPerLaunch), () => lend(place, kind))), launched: await launch(place, kind),
+  kind,
+  lent: median(await inTurn(times(cyclesPerLaunch), () => lend(place, kind))),
+  launched: await launch(place, kind),
 });
 
 async function lend({ line, url }: Place, { use, isShort, leavesPage }: Kind): Promise<number> {
@@ -108,7 +118,12 @@ async function launch({ scratch, url }: Place, { use, isShort }: Kind): Promise<
   const profile = await mkdtemp(join(scratch, "profile-"));
   const { executable, switches } = await bareCommand("chromium", profile);
   const started = systemClock.monotonic();
-  const browser = await chromium.launch({ executablePath: executable, args: switches, ignoreDefaultArgs: true, ...ownSignals });
+  const browser = await chromium.launch({
+    executablePath: executable,
+    args: switches,
+    ignoreDefaultArgs: true,
+    ...ownSignals,
+  });
   await use(browser, { url, isOpen: false });
   const used = systemClock.monotonic();
   await browser.close();
@@ -119,22 +134,34 @@ async function launch({ scratch, url }: Place, { use, isShort }: Kind): Promise<
 
 function rowOf({ name, bar }: Kind, pairs: readonly Pair[]): { cells: string[]; bars: readonly Bar[] } {
   const faster = median(pairs.map(({ lent, launched }) => launched / lent));
-  const cells = [name, median(pairs.map(({ lent }) => lent)).toFixed(1), median(pairs.map(({ launched }) => launched)).toFixed(1), faster.toFixed(1)];
+  const cells = [
+    name,
+    median(pairs.map(({ lent }) => lent)).toFixed(1),
+    median(pairs.map(({ launched }) => launched)).toFixed(1),
+    faster.toFixed(1),
+  ];
   if (bar === undefined) return { cells, bars: [] };
   const isMet = faster >= bar;
   return {
     cells: [...cells, isMet ? "met" : "missed"],
-    bars: [{ what: `session, ${name}: at least ${bar} times faster`, is: `${faster.toFixed(1)} times`, isMet }],
+    bars: [
+      { what: `session, ${name}: at least ${bar} times faster`, is: `${faster.toFixed(1)} times`, isMet },
+    ],
   };
 }
 
 function report(found: readonly Pair[]): Report {
-  const rows = kinds.map((kind) => rowOf(kind, found.filter((pair) => pair.kind === kind)));
+  const rows = kinds.map((kind) =>
+    rowOf(
+      kind,
+      found.filter((pair) => pair.kind === kind),
+    ),
+  );
   return {
     title: "A page: acquire, connectOverCDP, goto, release beside launch, newPage, goto, close",
     method: [
       `Full Chromium, headless, the same switches; Playwright on both sides, one client. Per run ${cyclesPerLaunch} cycles of the daemon (their median) and one launch.`,
-      "\"new page\": in the default context of the daemon's browser, and closed off the clock. \"first command\": from the acquire, or the launch, to the result of an evaluate on a page; the way back is not counted.",
+      '"new page": in the default context of the daemon\'s browser, and closed off the clock. "first command": from the acquire, or the launch, to the result of an evaluate on a page; the way back is not counted.',
     ],
     head: ["", "daemon ms", "launch ms", "times faster", "bar"],
     rows: rows.map(({ cells }) => cells),

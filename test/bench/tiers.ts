@@ -16,7 +16,9 @@ const egresses = 50;
 const namespacesPerRun = 10;
 const barMs = 120;
 
-/** One figure for each way out, one right after the other; none for a tier that this machine does not grant. */
+/**
+ * One figure for each way out, one right after the other; none for a tier that this machine does not grant.
+ */
 type Found<Figure> = Readonly<Partial<Record<Column, Figure>>>;
 
 interface Row {
@@ -39,10 +41,16 @@ export async function benchTiers({ runs }: { runs: number }): Promise<Report> {
   const host = await openTestHost({ scratchDirectory });
   const launcher = makeLauncher(host);
   try {
-    const namespaces = await findNamespaces({ tools: host.tools, clock: systemClock, log: silentLog, stock: 2 });
+    const namespaces = await findNamespaces({
+      tools: host.tools,
+      clock: systemClock,
+      log: silentLog,
+      stock: 2,
+    });
     const ground: Ground = { launcher, namespaces, tiers: tiersOf(namespaces, host), runs };
     const rows: Row[] = [];
-    for (const engine of Object.keys(host.executables) as Engine[]) rows.push(...(await launchTimes(engine, ground)), await browserMemory(engine, ground));
+    for (const engine of Object.keys(host.executables) as Engine[])
+      rows.push(...(await launchTimes(engine, ground)), await browserMemory(engine, ground));
     return report([...rows, ...(await egressMemory(ground)), ...(await namespaceTimes(ground))], namespaces);
   } finally {
     await launcher.close();
@@ -53,13 +61,21 @@ export async function benchTiers({ runs }: { runs: number }): Promise<Report> {
 
 const ways = ({ tiers }: Ground): readonly Way[] => [{ name: "none" }, ...tiers];
 
-async function forEach<Each extends Way, Figure>(each: readonly Each[], measure: (way: Each) => Promise<Figure>): Promise<Found<Figure>> {
+async function forEach<Each extends Way, Figure>(
+  each: readonly Each[],
+  measure: (way: Each) => Promise<Figure>,
+): Promise<Found<Figure>> {
   return Object.fromEntries(await inTurn(each, async (way) => [way.name, await measure(way)] as const));
 }
 
 /** One of several figures that were found together. */
-const only = <Figures>(found: readonly Found<Figures>[], figure: (figures: Figures) => number): Found<number>[] =>
-  found.map((one) => Object.fromEntries(Object.entries(one).map(([name, figures]) => [name, figure(figures)])));
+const only = <Figures>(
+  found: readonly Found<Figures>[],
+  figure: (figures: Figures) => number,
+): Found<number>[] =>
+  found.map((one) =>
+    Object.fromEntries(Object.entries(one).map(([name, figures]) => [name, figure(figures)])),
+  );
 
 async function launchTimes(engine: Engine, ground: Ground): Promise<Row[]> {
   const measure = async (way: Way): Promise<{ readyMs: number; attestMs: number }> => {
@@ -67,7 +83,9 @@ async function launchTimes(engine: Engine, ground: Ground): Promise<Row[]> {
     await end();
     return { readyMs, attestMs };
   };
-  const found = (await inRuns(ground.runs, () => inTurn(times(launchesPerRun), () => forEach(ways(ground), measure)))).flat();
+  const found = (
+    await inRuns(ground.runs, () => inTurn(times(launchesPerRun), () => forEach(ways(ground), measure)))
+  ).flat();
   return [
     { name: `${engine}: launch, ms`, found: only(found, ({ readyMs }) => readyMs) },
     { name: `${engine}: attestation in it, ms`, found: only(found, ({ attestMs }) => attestMs) },
@@ -76,9 +94,15 @@ async function launchTimes(engine: Engine, ground: Ground): Promise<Row[]> {
 
 async function browserMemory(engine: Engine, ground: Ground): Promise<Row> {
   const found = await inRuns(ground.runs, async () => {
-    const launched = await inTurn(ways(ground), async (way) => ({ name: way.name, ...(await ground.launcher.launch(engine, way)) }));
+    const launched = await inTurn(ways(ground), async (way) => ({
+      name: way.name,
+      ...(await ground.launcher.launch(engine, way)),
+    }));
     await pause(systemClock, settleMs);
-    const sizes = await inTurn(launched, async ({ name, chromium }) => [name, (await treeKiB(chromium)) / 1024] as const);
+    const sizes = await inTurn(
+      launched,
+      async ({ name, chromium }) => [name, (await treeKiB(chromium)) / 1024] as const,
+    );
     await Promise.all(launched.map(({ end }) => end()));
     return Object.fromEntries(sizes) as Found<number>;
   });
@@ -97,16 +121,28 @@ const setUp = "a namespace opened and closed, p50 ms";
 
 async function namespaceTimes({ namespaces, runs }: Ground): Promise<Row[]> {
   if (namespaces.kind === "unavailable") return [];
-  const found = (await inRuns(runs, () => inTurn(times(namespacesPerRun), async () => {
-    const started = systemClock.monotonic();
-    (await namespaces.openNamespace()).close();
-    return { namespace: systemClock.monotonic() - started };
-  }))).flat();
-  return [{ name: setUp, found }, { name: "a namespace opened and closed, p95 ms", found, part: 0.95 }];
+  const found = (
+    await inRuns(runs, () =>
+      inTurn(times(namespacesPerRun), async () => {
+        const started = systemClock.monotonic();
+        (await namespaces.openNamespace()).close();
+        return { namespace: systemClock.monotonic() - started };
+      }),
+    )
+  ).flat();
+  return [
+    { name: setUp, found },
+    { name: "a namespace opened and closed, p95 ms", found, part: 0.95 },
+  ];
 }
 
-const shown = (value: number): string => (Number.isNaN(value) ? "" : value.toFixed(Math.abs(value) < 10 ? 1 : 0));
-const figureOf = ({ found, part = 0.5 }: Row, name: Column): number => quantile(found.map((each) => each[name] ?? Number.NaN), part);
+const shown = (value: number): string =>
+  Number.isNaN(value) ? "" : value.toFixed(Math.abs(value) < 10 ? 1 : 0);
+const figureOf = ({ found, part = 0.5 }: Row, name: Column): number =>
+  quantile(
+    found.map((each) => each[name] ?? Number.NaN),
+    part,
+  );
 
 /** The median of what each one took more than the one without an egress beside it. */
 const more = ({ found }: Row, name: Column): number =>
@@ -123,12 +159,21 @@ function report(rows: readonly Row[], namespaces: Namespaces): Report {
       ...(namespaces.kind === "unavailable" ? [`No namespaces here: ${namespaces.why}.`] : []),
     ],
     head: ["", ...columns, "proxy - none", "namespace - none"],
-    rows: rows.map((row) => [row.name, ...columns.map((name) => shown(figureOf(row, name))), shown(more(row, "proxy")), shown(more(row, "namespace"))]),
+    rows: rows.map((row) => [
+      row.name,
+      ...columns.map((name) => shown(figureOf(row, name))),
+      shown(more(row, "proxy")),
+      shown(more(row, "namespace")),
+    ]),
     bars: rows.filter(({ name }) => name === setUp).map(barOf),
   };
 }
 
 function barOf(row: Row): Bar {
   const p50 = figureOf(row, "namespace");
-  return { what: `namespace tier: set up in at most ${barMs} ms, p50`, is: `${shown(p50)} ms`, isMet: p50 <= barMs };
+  return {
+    what: `namespace tier: set up in at most ${barMs} ms, p50`,
+    is: `${shown(p50)} ms`,
+    isMet: p50 <= barMs,
+  };
 }

@@ -20,24 +20,47 @@ export interface Walled {
   discard(): Promise<void>;
 }
 
-/** The command line of one of our browsers, but for its network namespace and its cgroup: the private root, its uid, its sandbox. */
+/**
+ * The command line of one of our browsers, but for its network namespace and its cgroup: the private root,
+ * its uid, its sandbox.
+ */
 export async function walledCommand(engine: Engine, host: BrowserHost): Promise<Walled> {
   const executable = host.executables[engine];
   const { walls } = host;
-  if (executable === undefined || walls === undefined) throw new Error(`${engine} cannot be launched in a private root here`);
+  if (executable === undefined || walls === undefined)
+    throw new Error(`${engine} cannot be launched in a private root here`);
   const spec = launchSpec({ engine, viewport });
   const workspace = takeWorkspace(host);
   const { directories, uid } = workspace;
   await makeWorkspace(workspace, spec, host);
   await furnish(workspace, engine, host);
-  const inside = { directories, uid, egress: undefined, hasPolicies: engine === "chromium", hasDisplay: false };
-  const facts = { profile: directories.profile, sandbox: walls.sandbox, hasForced: false, lacksPolicy: false };
+  const inside = {
+    directories,
+    uid,
+    egress: undefined,
+    hasPolicies: engine === "chromium",
+    hasDisplay: false,
+  };
+  const facts = {
+    profile: directories.profile,
+    sandbox: walls.sandbox,
+    hasForced: false,
+    lacksPolicy: false,
+  };
   const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: true });
-  const [program = "", ...switches] = walls.browser(inside, [...limits, executable, ...switchesOf(spec, facts)]);
+  const [program = "", ...switches] = walls.browser(inside, [
+    ...limits,
+    executable,
+    ...switchesOf(spec, facts),
+  ]);
   return { executable: program, switches, walls, discard: () => workspace.discard() };
 }
 
-async function furnish(workspace: Workspace, engine: Engine, { scratchDirectory, executables, machinePolicies }: BrowserHost): Promise<void> {
+async function furnish(
+  workspace: Workspace,
+  engine: Engine,
+  { scratchDirectory, executables, machinePolicies }: BrowserHost,
+): Promise<void> {
   const own = workspace.uid ?? process.getuid?.() ?? 0;
   await makeEtc(etcDirectory(scratchDirectory, own), own);
   if (engine !== "chromium") return;

@@ -32,7 +32,11 @@ export async function benchWalls({ runs }: { runs: number }): Promise<Report> {
     const sides = { with: host, without: withoutRoot(host) };
     const found: Measured[] = [];
     for (const engine of Object.keys(host.executables) as Engine[]) {
-      const pairs = (await inRuns(runs, () => inTurn(times(launchesPerRun), () => pair(sides, (side) => measure(engine, side))))).flat();
+      const pairs = (
+        await inRuns(runs, () =>
+          inTurn(times(launchesPerRun), () => pair(sides, (side) => measure(engine, side))),
+        )
+      ).flat();
       const memory = await inRuns(2 * runs, (run) => memoryOf(engine, sides, run % 2 === 0));
       found.push({ engine, pairs, memory });
     }
@@ -49,14 +53,21 @@ function withoutRoot(host: BrowserHost): BrowserHost {
   const rung = rungs.find(({ name }) => name === "none");
   if (!rung || !walls) throw new Error("there is no private root here");
   const etcOf = (uid: number): string => etcDirectory(scratchDirectory, uid);
-  return { ...host, walls: makeWalls({ rung, sandbox: walls.sandbox, tools, system: [], programs: [], policies: "", etcOf }) };
+  return {
+    ...host,
+    walls: makeWalls({ rung, sandbox: walls.sandbox, tools, system: [], programs: [], policies: "", etcOf }),
+  };
 }
 
-async function pair<Figure>(sides: Pair<BrowserHost>, measureOne: (host: BrowserHost) => Promise<Figure>): Promise<Pair<Figure>> {
+async function pair<Figure>(
+  sides: Pair<BrowserHost>,
+  measureOne: (host: BrowserHost) => Promise<Figure>,
+): Promise<Pair<Figure>> {
   return { with: await measureOne(sides.with), without: await measureOne(sides.without) };
 }
 
-const launch = (engine: Engine, host: BrowserHost): Promise<Chromium> => launchChromium(launchSpec({ engine, viewport }), host);
+const launch = (engine: Engine, host: BrowserHost): Promise<Chromium> =>
+  launchChromium(launchSpec({ engine, viewport }), host);
 
 async function measure(engine: Engine, host: BrowserHost): Promise<Figures> {
   const started = systemClock.monotonic();
@@ -66,7 +77,10 @@ async function measure(engine: Engine, host: BrowserHost): Promise<Figures> {
   return { launchMs: launchedAt - started, killMs: systemClock.monotonic() - launchedAt };
 }
 
-/** One beside the other, so that they share the same pages; which of them has settled longer changes from run to run. */
+/**
+ * One beside the other, so that they share the same pages; which of them has settled longer changes from run
+ * to run.
+ */
 async function memoryOf(engine: Engine, sides: Pair<BrowserHost>, isTurned: boolean): Promise<Pair<number>> {
   const first = await launch(engine, isTurned ? sides.without : sides.with);
   const second = await launch(engine, isTurned ? sides.with : sides.without);
@@ -85,12 +99,18 @@ interface Measured {
 
 const numbers = (pairs: readonly Pair<Figures>[], key: keyof Figures): Pair<number>[] =>
   pairs.map((each) => ({ with: each.with[key], without: each.without[key] }));
-const more = (pairs: readonly Pair<number>[]): number => median(pairs.map((each) => each.with - each.without));
-const medianOf = (pairs: readonly Pair<number>[], side: keyof Pair<number>): number => median(pairs.map((each) => each[side]));
+const more = (pairs: readonly Pair<number>[]): number =>
+  median(pairs.map((each) => each.with - each.without));
+const medianOf = (pairs: readonly Pair<number>[], side: keyof Pair<number>): number =>
+  median(pairs.map((each) => each[side]));
 
 function report(found: readonly Measured[]): Report {
-  const row = (name: string, pairs: readonly Pair<number>[]): string[] =>
-    [name, medianOf(pairs, "with").toFixed(1), medianOf(pairs, "without").toFixed(1), more(pairs).toFixed(1)];
+  const row = (name: string, pairs: readonly Pair<number>[]): string[] => [
+    name,
+    medianOf(pairs, "with").toFixed(1),
+    medianOf(pairs, "without").toFixed(1),
+    more(pairs).toFixed(1),
+  ];
   return {
     title: "The private root",
     method: [
@@ -99,7 +119,8 @@ function report(found: readonly Measured[]): Report {
     ],
     head: ["", "with", "without", "more"],
     rows: found.flatMap(({ engine, pairs, memory }) => [
-      row(`${engine}: launch, ms`, numbers(pairs, "launchMs")), row(`${engine}: memory, MiB`, memory),
+      row(`${engine}: launch, ms`, numbers(pairs, "launchMs")),
+      row(`${engine}: memory, MiB`, memory),
       row(`${engine}: killed and gone, ms`, numbers(pairs, "killMs")),
     ]),
     bars: found.flatMap(barsOf),
@@ -111,8 +132,20 @@ function barsOf({ engine, pairs, memory }: Measured): Bar[] {
   const memoryMiB = more(memory);
   const killMs = medianOf(numbers(pairs, "killMs"), "with");
   return [
-    { what: `${engine}: at most ${bars.launchMs} ms more per launch`, is: `${launchMs.toFixed(1)} ms`, isMet: launchMs <= bars.launchMs },
-    { what: `${engine}: at most ${bars.memoryMiB} MiB more`, is: `${memoryMiB.toFixed(1)} MiB`, isMet: memoryMiB <= bars.memoryMiB },
-    { what: `${engine}: gone within ${bars.killMs} ms`, is: `${killMs.toFixed(1)} ms`, isMet: killMs <= bars.killMs },
+    {
+      what: `${engine}: at most ${bars.launchMs} ms more per launch`,
+      is: `${launchMs.toFixed(1)} ms`,
+      isMet: launchMs <= bars.launchMs,
+    },
+    {
+      what: `${engine}: at most ${bars.memoryMiB} MiB more`,
+      is: `${memoryMiB.toFixed(1)} MiB`,
+      isMet: memoryMiB <= bars.memoryMiB,
+    },
+    {
+      what: `${engine}: gone within ${bars.killMs} ms`,
+      is: `${killMs.toFixed(1)} ms`,
+      isMet: killMs <= bars.killMs,
+    },
   ];
 }

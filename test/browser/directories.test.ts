@@ -3,7 +3,13 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, wri
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Directories } from "../../src/browser/chromium.js";
-import { directoriesOf, emptyDirectory, makeDirectories, newWorkspaceName, removeTree } from "../../src/browser/directories.js";
+import {
+  directoriesOf,
+  emptyDirectory,
+  makeDirectories,
+  newWorkspaceName,
+  removeTree,
+} from "../../src/browser/directories.js";
 import { newScratchDirectory } from "../support/browser/chromium-host.js";
 
 const isRoot = process.getuid?.() === 0;
@@ -20,22 +26,27 @@ afterEach(() => rmSync(scratch, { recursive: true }));
 
 function mayDo(as: number, ...command: readonly string[]): boolean {
   try {
-    execFileSync("setpriv", ["--reuid", `${as}`, "--regid", `${as}`, "--clear-groups", "--", ...command], { stdio: "ignore" });
+    execFileSync("setpriv", ["--reuid", `${as}`, "--regid", `${as}`, "--clear-groups", "--", ...command], {
+      stdio: "ignore",
+    });
     return true;
   } catch {
     return false;
   }
 }
 
-test.runIf(isRoot)("a browser writes into its root, and moves nothing there that is ours; another one does not even look", () => {
-  const { root, extensions, profile } = directories;
-  expect(mayDo(uid, "mkdir", join(root, "own"))).toBe(true);
-  expect(mayDo(uid, "touch", join(profile, "Local State"))).toBe(true);
-  expect(mayDo(uid, "ls", extensions)).toBe(true);
-  expect(mayDo(uid, "mv", extensions, join(root, "aside"))).toBe(false);
-  expect(mayDo(uid, "rmdir", extensions)).toBe(false);
-  expect(mayDo(uid + 1, "ls", root)).toBe(false);
-});
+test.runIf(isRoot)(
+  "a browser writes into its root, and moves nothing there that is ours; another one does not even look",
+  () => {
+    const { root, extensions, profile } = directories;
+    expect(mayDo(uid, "mkdir", join(root, "own"))).toBe(true);
+    expect(mayDo(uid, "touch", join(profile, "Local State"))).toBe(true);
+    expect(mayDo(uid, "ls", extensions)).toBe(true);
+    expect(mayDo(uid, "mv", extensions, join(root, "aside"))).toBe(false);
+    expect(mayDo(uid, "rmdir", extensions)).toBe(false);
+    expect(mayDo(uid + 1, "ls", root)).toBe(false);
+  },
+);
 
 test("emptying follows no link, be it in the directory's own place", async () => {
   const { root, downloads } = directories;

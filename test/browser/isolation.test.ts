@@ -21,12 +21,15 @@ const { launch, killAll } = makeLauncher(() => host);
 afterAll(() => Promise.all([host.close(), site.close()]));
 
 const statusOf = (pid: number): string => readFileSync(`/proc/${pid}/status`, "utf8");
-const fieldOf = (pid: number, field: string): string => new RegExp(`^${field}:[ \\t]*(.*)$`, "m").exec(statusOf(pid))?.[1] ?? "";
+const fieldOf = (pid: number, field: string): string =>
+  new RegExp(`^${field}:[ \\t]*(.*)$`, "m").exec(statusOf(pid))?.[1] ?? "";
 
 /** What bubblewrap has started; its own two processes, which no tenant can talk to, are the daemon's. */
 function treeOf(chromium: Chromium): number[] {
-  const childrenOf = (pid: number): number[] => readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean).map(Number);
-  const descendantsOf = (pid: number): number[] => childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
+  const childrenOf = (pid: number): number[] =>
+    readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean).map(Number);
+  const descendantsOf = (pid: number): number[] =>
+    childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
   return childrenOf(chromium.pid).flatMap(descendantsOf);
 }
 
@@ -57,20 +60,27 @@ describe.each(kinds)("%s", (_name, given) => {
     expect(chromium.isolation.sandbox).not.toBe("none");
     // A renderer that runs script has entered its sandbox.
     await client.evaluate("1", await client.attach());
-    const renderers = treeOf(chromium).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer"));
+    const renderers = treeOf(chromium).filter((pid) =>
+      readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer"),
+    );
     expect(renderers.length).toBeGreaterThan(0);
     for (const pid of renderers) expect(fieldOf(pid, "Seccomp")).toBe("2");
   });
 
   test("it finds no program by its name, xdg-open for one", () => {
     // Some write their title over their environment, all of headless-shell among them.
-    const paths = treeOf(chromium).flatMap((pid) => /(?:^|\0)PATH=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1] ?? []);
-    const places = paths.flatMap((path) => path.split(":")).map((place) => `/proc/${treeOf(chromium)[0]}/root${place}`);
+    const paths = treeOf(chromium).flatMap(
+      (pid) => /(?:^|\0)PATH=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1] ?? [],
+    );
+    const places = paths
+      .flatMap((path) => path.split(":"))
+      .map((place) => `/proc/${treeOf(chromium)[0]}/root${place}`);
     expect(places.filter((place) => existsSync(place)).flatMap((place) => readdirSync(place))).toEqual([]);
   });
 
   test("it knows nothing of the daemon's environment", async () => {
-    for (const pid of treeOf(chromium)) expect(readFileSync(`/proc/${pid}/environ`, "latin1")).not.toContain("the-secret");
+    for (const pid of treeOf(chromium))
+      expect(readFileSync(`/proc/${pid}/environ`, "latin1")).not.toContain("the-secret");
   });
 
   test.runIf(isRoot)("it reads no file that is the daemon's alone, nor its neighbour's", async () => {
@@ -82,30 +92,49 @@ describe.each(kinds)("%s", (_name, given) => {
     await writeFile(held, "held");
     await chown(held, neighbour.isolation.uid ?? 0, neighbour.isolation.uid ?? 0);
     const session = await client.attach();
-    for (const path of [key, held]) expect(await client.open(`file://${path}`, session)).toMatch(/ERR_(ACCESS_DENIED|FILE_NOT_FOUND|BLOCKED_BY_ADMINISTRATOR)/);
+    for (const path of [key, held])
+      expect(await client.open(`file://${path}`, session)).toMatch(
+        /ERR_(ACCESS_DENIED|FILE_NOT_FOUND|BLOCKED_BY_ADMINISTRATOR)/,
+      );
     await Promise.all([neighbour.kill(), rm(directory, { recursive: true })]);
   });
 
   const closed = given.engine === "chromium" ? ["", "view-source:"] : [];
   test.runIf(isRoot).for(closed)("policy closes %sfile:", async (scheme) => {
     expect(chromium.isolation).toMatchObject({ files: "own", tenants: "many", rung: "root-mounts" });
-    expect(await client.open(`${scheme}file:///etc/hostname`, await client.attach())).toBe("net::ERR_BLOCKED_BY_ADMINISTRATOR");
+    expect(await client.open(`${scheme}file:///etc/hostname`, await client.attach())).toBe(
+      "net::ERR_BLOCKED_BY_ADMINISTRATOR",
+    );
   });
 
-  test.runIf(isRoot)("a page that takes more memory than its class loses its renderer, and the browser lives", async () => {
-    expect(chromium.isolation.limits.memory).toMatch(/^cgroup-v/);
-    const session = await client.attach();
-    await client.send("Inspector.enable", {}, session);
-    client.evaluate("globalThis.held = []; for (;;) held.push(new Uint8Array(2 ** 24).fill(1))", session).catch(() => {});
-    await until("the renderer's end", () => client.events.some(({ method }) => method === "Inspector.targetCrashed"), 20_000);
-    await chromium.probe(2_000);
-    expect(await chromium.reset(10_000)).toEqual({ differences: [] });
-  });
+  test.runIf(isRoot)(
+    "a page that takes more memory than its class loses its renderer, and the browser lives",
+    async () => {
+      expect(chromium.isolation.limits.memory).toMatch(/^cgroup-v/);
+      const session = await client.attach();
+      await client.send("Inspector.enable", {}, session);
+      client
+        .evaluate("globalThis.held = []; for (;;) held.push(new Uint8Array(2 ** 24).fill(1))", session)
+        .catch(() => {});
+      await until(
+        "the renderer's end",
+        () => client.events.some(({ method }) => method === "Inspector.targetCrashed"),
+        20_000,
+      );
+      await chromium.probe(2_000);
+      expect(await chromium.reset(10_000)).toEqual({ differences: [] });
+    },
+  );
 });
 
 const withPolicy = kinds.filter(([, { engine }]) => engine === "chromium");
-test.runIf(isRoot).for(withPolicy)("%s: policy closes the page that could undo policies", async ([, given]) => {
-  const client = new PipeClient(await launch(given));
-  expect(await client.open("chrome://policy/test", await client.attach())).toBe("net::ERR_BLOCKED_BY_ADMINISTRATOR");
-  await killAll();
-});
+test.runIf(isRoot).for(withPolicy)(
+  "%s: policy closes the page that could undo policies",
+  async ([, given]) => {
+    const client = new PipeClient(await launch(given));
+    expect(await client.open("chrome://policy/test", await client.attach())).toBe(
+      "net::ERR_BLOCKED_BY_ADMINISTRATOR",
+    );
+    await killAll();
+  },
+);

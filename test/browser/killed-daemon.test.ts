@@ -13,7 +13,12 @@ import { sweepEarlier, sweepLeftovers } from "../../src/browser/sweep.js";
 import { isLiving, processTreeOf } from "../../src/browser/resources/processes.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { type DaemonScript, prepareDaemon } from "../support/browser/chromium-daemon.js";
-import { launchSpec, newScratchDirectory, openTestHost, silentLog } from "../support/browser/chromium-host.js";
+import {
+  launchSpec,
+  newScratchDirectory,
+  openTestHost,
+  silentLog,
+} from "../support/browser/chromium-host.js";
 import { kinds } from "../support/browser/chromium-kinds.js";
 import { withoutPrivateRoot } from "../support/browser/rungs.js";
 import { until } from "../support/browser/chromium-until.js";
@@ -42,7 +47,12 @@ afterAll(async () => {
 });
 
 const ownersIn = (scratchDirectory: string): ReadonlySet<number> =>
-  new Set(readdirSync(scratchDirectory).filter(isWorkspaceName).map((name) => statSync(join(scratchDirectory, name)).gid).filter((uid) => uid !== 0));
+  new Set(
+    readdirSync(scratchDirectory)
+      .filter(isWorkspaceName)
+      .map((name) => statSync(join(scratchDirectory, name)).gid)
+      .filter((uid) => uid !== 0),
+  );
 
 test.each(["preparing", "furnishing", "display", "spawn", "answer", "left", "all"])(
   "a daemon killed at stage %s: its processes and displays end without it, and the next start clears the rest",
@@ -52,7 +62,10 @@ test.each(["preparing", "furnishing", "display", "spawn", "answer", "left", "all
     child.kill("SIGKILL");
     await once(child, "exit");
     const owners = ownersIn(scratchDirectory);
-    await until("no process left", async () => (await takeCensus(scratchDirectory, owners)).processes.length === 0);
+    await until(
+      "no process left",
+      async () => (await takeCensus(scratchDirectory, owners)).processes.length === 0,
+    );
     const host = await openTestHost({ scratchDirectory });
     await sweepLeftovers(host);
     expect(await takeCensus(scratchDirectory, owners)).toEqual(nothing);
@@ -69,48 +82,75 @@ test("a browser that was stopped by a signal ends with its daemon too, every pro
   child.kill("SIGKILL");
   await once(child, "exit");
   const owners = ownersIn(scratchDirectory);
-  await until("no process left", async () => (await takeCensus(scratchDirectory, owners)).processes.length === 0);
+  await until(
+    "no process left",
+    async () => (await takeCensus(scratchDirectory, owners)).processes.length === 0,
+  );
   const host = await openTestHost({ scratchDirectory });
   await sweepLeftovers(host);
   expect(await takeCensus(scratchDirectory, owners)).toEqual(nothing);
   await host.close();
 });
 
-test.runIf(isRoot)("a sweep ends processes of its own uids that no browser holds, and leaves another daemon's browsers alone", async () => {
-  const scratchDirectory = newScratchDirectory();
-  const host = await openTestHost({ scratchDirectory });
-  const [held, free] = [host.uids?.take() ?? 0, host.uids?.take() ?? 0];
-  host.uids?.give(free);
-  mkdirSync(join(scratchDirectory, newWorkspaceName(), "profile"), { recursive: true });
-  const start = (uid: number): ChildProcess => spawn("/bin/sleep", ["60"], { detached: true, uid, gid: uid });
-  // Its starter has ended; those of the others, this process, has not.
-  const stray = Number(spawnSync("setpriv", ["--reuid", `${free}`, "--regid", `${free}`, "--clear-groups", "sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!"]).stdout.toString());
-  const [living, other] = [start(held), start(free)];
-  expect(await isLiving(stray)).toBe(true);
-  expect(await sweepLeftovers(host)).toBe(1);
-  await until("its end", async () => !(await isLiving(stray)));
-  expect([living.exitCode, living.signalCode, other.exitCode, other.signalCode]).toEqual([null, null, null, null]);
-  other.kill("SIGKILL");
-  expect((await takeCensus(scratchDirectory, new Set())).directories).toEqual([]);
-  expect(living.exitCode).toBe(null);
-  living.kill("SIGKILL");
-  await host.close();
-});
+test.runIf(isRoot)(
+  "a sweep ends processes of its own uids that no browser holds, and leaves another daemon's browsers alone",
+  async () => {
+    const scratchDirectory = newScratchDirectory();
+    const host = await openTestHost({ scratchDirectory });
+    const [held, free] = [host.uids?.take() ?? 0, host.uids?.take() ?? 0];
+    host.uids?.give(free);
+    mkdirSync(join(scratchDirectory, newWorkspaceName(), "profile"), { recursive: true });
+    const start = (uid: number): ChildProcess =>
+      spawn("/bin/sleep", ["60"], { detached: true, uid, gid: uid });
+    // Its starter has ended; those of the others, this process, has not.
+    const stray = Number(
+      spawnSync("setpriv", [
+        "--reuid",
+        `${free}`,
+        "--regid",
+        `${free}`,
+        "--clear-groups",
+        "sh",
+        "-c",
+        "setsid sleep 60 >/dev/null 2>&1 & echo $!",
+      ]).stdout.toString(),
+    );
+    const [living, other] = [start(held), start(free)];
+    expect(await isLiving(stray)).toBe(true);
+    expect(await sweepLeftovers(host)).toBe(1);
+    await until("its end", async () => !(await isLiving(stray)));
+    expect([living.exitCode, living.signalCode, other.exitCode, other.signalCode]).toEqual([
+      null,
+      null,
+      null,
+      null,
+    ]);
+    other.kill("SIGKILL");
+    expect((await takeCensus(scratchDirectory, new Set())).directories).toEqual([]);
+    expect(living.exitCode).toBe(null);
+    living.kill("SIGKILL");
+    await host.close();
+  },
+);
 
-test.runIf(isRoot)("without a private root a sweep removes the dead display of its daemon's uids, whichever daemon has left it, and no other's", async () => {
-  const host = withoutPrivateRoot(await openTestHost());
-  const own = host.uids?.take() ?? 0;
-  mkdirSync("/tmp/.X11-unix", { recursive: true });
-  const dead = { own: "/tmp/.X11-unix/X4711", foreign: "/tmp/.X11-unix/X4712" };
-  // The socket of a process that was killed stays.
-  const listening = (path: string): string => `require("net").createServer().listen("${path}", () => process.kill(process.pid, "SIGKILL"))`;
-  for (const path of Object.values(dead)) spawnSync(process.execPath, ["-e", listening(path)]);
-  chownSync(dead.own, own, own);
-  await sweepLeftovers(host);
-  expect([existsSync(dead.own), existsSync(dead.foreign)]).toEqual([false, true]);
-  rmSync(dead.foreign);
-  await host.close();
-});
+test.runIf(isRoot)(
+  "without a private root a sweep removes the dead display of its daemon's uids, whichever daemon has left it, and no other's",
+  async () => {
+    const host = withoutPrivateRoot(await openTestHost());
+    const own = host.uids?.take() ?? 0;
+    mkdirSync("/tmp/.X11-unix", { recursive: true });
+    const dead = { own: "/tmp/.X11-unix/X4711", foreign: "/tmp/.X11-unix/X4712" };
+    // The socket of a process that was killed stays.
+    const listening = (path: string): string =>
+      `require("net").createServer().listen("${path}", () => process.kill(process.pid, "SIGKILL"))`;
+    for (const path of Object.values(dead)) spawnSync(process.execPath, ["-e", listening(path)]);
+    chownSync(dead.own, own, own);
+    await sweepLeftovers(host);
+    expect([existsSync(dead.own), existsSync(dead.foreign)]).toEqual([false, true]);
+    rmSync(dead.foreign);
+    await host.close();
+  },
+);
 
 test("a sweep of a clean directory finds nothing", async () => {
   const host = await openTestHost();
@@ -118,27 +158,47 @@ test("a sweep of a clean directory finds nothing", async () => {
   await host.close();
 });
 
-test.runIf(process.platform === "linux")("where a daemon gives no uids, a sweep ends the namespace that outlived its daemon, and no other's", async () => {
-  const { uids, ...host } = await openTestHost();
-  const foreign = newScratchDirectory();
-  const start = (scratch: string): ChildProcess => {
-    const root = join(scratch, newWorkspaceName());
-    mkdirSync(root);
-    // Without --die-with-parent, as one whose daemon was killed before it could ask for that.
-    return spawn("bwrap", ["--ro-bind", "/", "/", "--bind", root, "/mnt", "--unshare-pid", "--", "/bin/sleep", "60"]);
-  };
-  const [left, other] = [start(host.scratchDirectory), start(foreign)];
-  await until("both started", async () => (await processTreeOf(left.pid ?? 0)).length + (await processTreeOf(other.pid ?? 0)).length >= 4);
-  const tree = await processTreeOf(left.pid ?? 0);
-  const ended = once(left, "exit");
-  await sweepLeftovers(host);
-  await ended;
-  await until("its namespace has ended", async () => (await Promise.all(tree.map(isLiving))).every((isAlive) => !isAlive));
-  expect(other.exitCode).toBe(null);
-  for (const pid of await processTreeOf(other.pid ?? 0)) process.kill(pid, "SIGKILL");
-  rmSync(foreign, { recursive: true });
-  await Promise.all([uids?.close(), host.close()]);
-});
+test.runIf(process.platform === "linux")(
+  "where a daemon gives no uids, a sweep ends the namespace that outlived its daemon, and no other's",
+  async () => {
+    const { uids, ...host } = await openTestHost();
+    const foreign = newScratchDirectory();
+    const start = (scratch: string): ChildProcess => {
+      const root = join(scratch, newWorkspaceName());
+      mkdirSync(root);
+      // Without --die-with-parent, as one whose daemon was killed before it could ask for that.
+      return spawn("bwrap", [
+        "--ro-bind",
+        "/",
+        "/",
+        "--bind",
+        root,
+        "/mnt",
+        "--unshare-pid",
+        "--",
+        "/bin/sleep",
+        "60",
+      ]);
+    };
+    const [left, other] = [start(host.scratchDirectory), start(foreign)];
+    await until(
+      "both started",
+      async () =>
+        (await processTreeOf(left.pid ?? 0)).length + (await processTreeOf(other.pid ?? 0)).length >= 4,
+    );
+    const tree = await processTreeOf(left.pid ?? 0);
+    const ended = once(left, "exit");
+    await sweepLeftovers(host);
+    await ended;
+    await until("its namespace has ended", async () =>
+      (await Promise.all(tree.map(isLiving))).every((isAlive) => !isAlive),
+    );
+    expect(other.exitCode).toBe(null);
+    for (const pid of await processTreeOf(other.pid ?? 0)) process.kill(pid, "SIGKILL");
+    rmSync(foreign, { recursive: true });
+    await Promise.all([uids?.close(), host.close()]);
+  },
+);
 
 test("what a killed daemon left in either place of its data directory goes before the next one chooses", async () => {
   const paths = await scratchDirectoriesOf(`/nowhere/${process.pid}`);

@@ -13,7 +13,11 @@ let fake: FakeChromium;
 let host: BrowserHost;
 beforeAll(async () => {
   fake = await makeFakeChromium();
-  host = await openTestHost({ named: bothAre(fake.executable), readablePaths: readableByFakes, launchLimitMs: 1_500 });
+  host = await openTestHost({
+    named: bothAre(fake.executable),
+    readablePaths: readableByFakes,
+    launchLimitMs: 1_500,
+  });
 });
 afterAll(async () => {
   await host.close();
@@ -25,7 +29,10 @@ const bothAre = (path: string) => ({ chromium: path, "headless-shell": path });
 const noUids = new Set<number>();
 const census = () => takeCensus(host.scratchDirectory, noUids);
 const failure = async (launch: Promise<unknown>): Promise<LaunchFailed> => {
-  const error: unknown = await launch.then(() => undefined, (thrown: unknown) => thrown);
+  const error: unknown = await launch.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
   expect(error).toBeInstanceOf(LaunchFailed);
   return error as LaunchFailed;
 };
@@ -60,17 +67,21 @@ test("a launch without a page fails at its limit and leaves nothing", async () =
   expect(await census()).toEqual(nothing);
 });
 
-test.each(["preparing", "spawn", "answer", "page"] as const)("a launch given up at stage %s leaves nothing", async (stage) => {
-  await fake.turn({});
-  const abort = new AbortController();
-  const onStage = (reached: string): void => (reached === stage ? abort.abort() : undefined);
-  await failure(launchChromium(launchSpec(), host, { signal: abort.signal, onStage }));
-  expect(await census()).toEqual(nothing);
-});
+test.each(["preparing", "spawn", "answer", "page"] as const)(
+  "a launch given up at stage %s leaves nothing",
+  async (stage) => {
+    await fake.turn({});
+    const abort = new AbortController();
+    const onStage = (reached: string): void => (reached === stage ? abort.abort() : undefined);
+    await failure(launchChromium(launchSpec(), host, { signal: abort.signal, onStage }));
+    expect(await census()).toEqual(nothing);
+  },
+);
 
 test("a headful launch given up while its display starts leaves no display", async () => {
   const abort = new AbortController();
-  const onStage = (reached: string): void => void (reached === "display" && setImmediate(() => abort.abort()));
+  const onStage = (reached: string): void =>
+    void (reached === "display" && setImmediate(() => abort.abort()));
   const spec = launchSpec({ engine: "chromium", headless: false });
   await failure(launchChromium(spec, host, { signal: abort.signal, onStage }));
   expect(await census()).toEqual(nothing);
@@ -107,7 +118,10 @@ test("a probe without an answer fails at its limit", async () => {
 
 test("browsers side by side have uids of their own, and a uid is given again only after its browser is gone", async () => {
   await fake.turn({});
-  const [first, second] = await Promise.all([launchChromium(launchSpec(), host), launchChromium(launchSpec(), host)]);
+  const [first, second] = await Promise.all([
+    launchChromium(launchSpec(), host),
+    launchChromium(launchSpec(), host),
+  ]);
   const uids = [first.isolation.uid, second.isolation.uid];
   if (host.uids) expect(new Set(uids).size).toBe(2);
   await first.kill();

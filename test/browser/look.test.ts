@@ -23,22 +23,31 @@ async function seen(given: Partial<LaunchSpec>, expression: string): Promise<unk
   return client.evaluate(expression, session);
 }
 
-const marks = "({ webdriver: navigator.webdriver, agent: navigator.userAgent, brands: navigator.userAgentData.brands.map((each) => each.brand) })";
+const marks =
+  "({ webdriver: navigator.webdriver, agent: navigator.userAgent, brands: navigator.userAgentData.brands.map((each) => each.brand) })";
 
-test.each(kinds)("%s in stealth shows none of the marks that switches can take away", async (_name, given) => {
-  const found = (await seen({ ...given, stealth: true }, marks)) as { agent: string; brands: string[] };
-  expect(found).toMatchObject({ webdriver: false });
-  expect(found.agent).not.toContain("Headless");
-  // headless-shell names itself among the brands whatever its switches say.
-  if (given.engine === "chromium") expect(found.brands).not.toContain("HeadlessChrome");
-});
+test.each(kinds)(
+  "%s in stealth shows none of the marks that switches can take away",
+  async (_name, given) => {
+    const found = (await seen({ ...given, stealth: true }, marks)) as { agent: string; brands: string[] };
+    expect(found).toMatchObject({ webdriver: false });
+    expect(found.agent).not.toContain("Headless");
+    // headless-shell names itself among the brands whatever its switches say.
+    if (given.engine === "chromium") expect(found.brands).not.toContain("HeadlessChrome");
+  },
+);
 
 test.each(kinds)("%s without stealth says that it is automated", async (_name, given) => {
   expect(await seen(given, marks)).toMatchObject({ webdriver: true });
 });
 
 test("kiosk mode fills the display with the page", async () => {
-  const given = { engine: "chromium", headless: false, kioskMode: true, viewport: { width: 1000, height: 700 } } as const;
+  const given = {
+    engine: "chromium",
+    headless: false,
+    kioskMode: true,
+    viewport: { width: 1000, height: 700 },
+  } as const;
   expect(await seen(given, "[innerWidth, innerHeight]")).toEqual([1000, 699]);
 });
 

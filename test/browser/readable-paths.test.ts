@@ -12,8 +12,21 @@ symlinkSync(data, join(base, "link"));
 afterAll(() => rmSync(base, { recursive: true }));
 
 test.each([
-  "/", "/proc", "/sys", "/dev/", "/etc/../etc", "/root", "/home", "engine", "./engine",
-  data, base, join(data, "inner"), join(data, "not-there"), join(base, "link"), join(base, "link", "inner"),
+  "/",
+  "/proc",
+  "/sys",
+  "/dev/",
+  "/etc/../etc",
+  "/root",
+  "/home",
+  "engine",
+  "./engine",
+  data,
+  base,
+  join(data, "inner"),
+  join(data, "not-there"),
+  join(base, "link"),
+  join(base, "link", "inner"),
 ])("%s may not be shown to browsers", async (path) => {
   await expect(guardReadable(["/usr/bin", path], [data])).rejects.toThrow(`browser.readable_paths: ${path} `);
 });

@@ -1,6 +1,15 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { symlinkSync, mkdirSync, rmSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  symlinkSync,
+  mkdirSync,
+  rmSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec, KeptWorkspace } from "../../src/browser/chromium.js";
 import type { BrowserHost } from "../../src/browser/host.js";
@@ -9,7 +18,13 @@ import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { PipeClient } from "../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 import { kinds } from "../support/browser/chromium-kinds.js";
-import { marks, nextRoom, writeBrokenExtension, writeExtension, writeInto } from "../support/archive/extension-files.js";
+import {
+  marks,
+  nextRoom,
+  writeBrokenExtension,
+  writeExtension,
+  writeInto,
+} from "../support/archive/extension-files.js";
 import { type LoginSite, lookAround, moveIn, openLoginSite } from "../support/browser/login-site.js";
 
 let host: BrowserHost;
@@ -40,7 +55,11 @@ const leave = async (chromium: Chromium): Promise<KeptWorkspace> => {
 };
 const start = async (spec: LaunchSpec): Promise<Chromium> => kept(await launchChromium(spec, host));
 const startAgain = async (spec: LaunchSpec, keptWorkspace: KeptWorkspace): Promise<Chromium> => {
-  const chromium = kept(await launchChromium({ furnish: async () => keptWorkspace.extensions, ...spec }, host, { adopt: keptWorkspace }));
+  const chromium = kept(
+    await launchChromium({ furnish: async () => keptWorkspace.extensions, ...spec }, host, {
+      adopt: keptWorkspace,
+    }),
+  );
   lefts.splice(lefts.indexOf(keptWorkspace), 1);
   return chromium;
 };
@@ -59,8 +78,15 @@ describe.each(kinds)("%s", (_, given) => {
     await client.evaluate(moveIn, session);
 
     const keptWorkspace = await leave(first);
-    expect(keptWorkspace).toMatchObject({ isWhole: true, directories: first.directories, uid: first.isolation.uid });
-    expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(keptWorkspace.directories.root)] });
+    expect(keptWorkspace).toMatchObject({
+      isWhole: true,
+      directories: first.directories,
+      uid: first.isolation.uid,
+    });
+    expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({
+      ...nothing,
+      directories: [basename(keptWorkspace.directories.root)],
+    });
 
     const second = await startAgain(spec, keptWorkspace);
     expect(second.isolation.uid).toBe(first.isolation.uid);
@@ -78,7 +104,9 @@ describe.each(kinds)("%s", (_, given) => {
     const second = await startAgain(spec, await leave(first));
     const { client, session } = await open(second, "/");
     expect(await client.evaluate("document.title", session)).toBe("welcome back");
-    expect(await client.send("Storage.getCookies")).toMatchObject({ cookies: [{ name: "session", session: true, httpOnly: true, sameSite: "Lax" }] });
+    expect(await client.send("Storage.getCookies")).toMatchObject({
+      cookies: [{ name: "session", session: true, httpOnly: true, sameSite: "Lax" }],
+    });
   });
 
   test("started again after its processes were killed it shows one blank page, and its locks do not trouble it", async () => {
@@ -99,7 +127,10 @@ describe.each(kinds)("%s", (_, given) => {
 });
 
 test("extensions given at the launch and those loaded later are there again", async () => {
-  const spec = launchSpec({ engine: "chromium", furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")] });
+  const spec = launchSpec({
+    engine: "chromium",
+    furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")],
+  });
   const first = await start(spec);
   expect(await first.load([await writeInto(nextRoom(first), "later")], limitMs)).toEqual({ kind: "loaded" });
   const keptWorkspace = await leave(first);
@@ -111,7 +142,10 @@ test("extensions given at the launch and those loaded later are there again", as
 });
 
 test("one that is not given again is gone, though its directory is still there", async () => {
-  const spec = launchSpec({ engine: "chromium", furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")] });
+  const spec = launchSpec({
+    engine: "chromium",
+    furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")],
+  });
   const keptWorkspace = await leave(await start(spec));
   const second = await startAgain({ ...spec, furnish: async () => [] }, keptWorkspace);
   const { client, session } = await open(second, "/");
@@ -125,8 +159,13 @@ test("a start that fails leaves the directories, and the next one without what f
   await open(first, "/login-for-now");
   const keptWorkspace = await leave(first);
   const broken = await writeBrokenExtension(keptWorkspace.directories.extensions, "broken");
-  await expect(startAgain({ ...spec, furnish: async () => [broken] }, keptWorkspace)).rejects.toMatchObject({ stage: "extensions" });
-  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(keptWorkspace.directories.root)] });
+  await expect(startAgain({ ...spec, furnish: async () => [broken] }, keptWorkspace)).rejects.toMatchObject({
+    stage: "extensions",
+  });
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({
+    ...nothing,
+    directories: [basename(keptWorkspace.directories.root)],
+  });
   const second = await startAgain(spec, keptWorkspace);
   const { client, session } = await open(second, "/");
   expect(await client.evaluate("document.title", session)).toBe("welcome back");
@@ -139,7 +178,10 @@ test("a start in directories that cannot be used any more leaves nothing but the
   rmSync(temporary, { recursive: true });
   symlinkSync("/var/tmp", temporary);
   await expect(startAgain(spec, keptWorkspace)).rejects.toThrow("is no directory any more");
-  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({ ...nothing, directories: [basename(keptWorkspace.directories.root)] });
+  expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({
+    ...nothing,
+    directories: [basename(keptWorkspace.directories.root)],
+  });
 });
 
 test("a launch that is given up while it is furnished ends the furnishing before its directories go", async () => {
@@ -152,7 +194,9 @@ test("a launch that is given up while it is furnished ends the furnishing before
     ended = true;
     return [];
   };
-  await expect(launchChromium(launchSpec({ engine: "chromium", furnish }), host, { signal: abort.signal })).rejects.toMatchObject({ stage: "furnishing" });
+  await expect(
+    launchChromium(launchSpec({ engine: "chromium", furnish }), host, { signal: abort.signal }),
+  ).rejects.toMatchObject({ stage: "furnishing" });
   expect(ended).toBe(true);
 });
 

@@ -8,10 +8,20 @@ const nameOf = (text: string): string => text.split("=")[0] ?? "";
 
 const booleans = [true, false];
 const proxyUrl = "http://127.0.0.1:3128";
-const doors: Partial<LaunchSpec>[] = [{}, { egress: { proxyUrl } }, { egress: { proxyUrl, namespace: "/proc/1/fd/9" } }];
+const doors: Partial<LaunchSpec>[] = [
+  {},
+  { egress: { proxyUrl } },
+  { egress: { proxyUrl, namespace: "/proc/1/fd/9" } },
+];
 const every: LaunchSpec[] = (["chromium", "headless-shell"] as const).flatMap((engine) =>
-  booleans.flatMap((headless) => booleans.flatMap((stealth) => booleans.flatMap((kioskMode) =>
-    doors.map((door) => launchSpec({ engine, headless, stealth, kioskMode, ...door }))))));
+  booleans.flatMap((headless) =>
+    booleans.flatMap((stealth) =>
+      booleans.flatMap((kioskMode) =>
+        doors.map((door) => launchSpec({ engine, headless, stealth, kioskMode, ...door })),
+      ),
+    ),
+  ),
+);
 
 test("no switch occurs twice, for Chromium heeds only the last of its name", () => {
   for (const spec of every) {
@@ -28,15 +38,22 @@ test("the sandbox is given up only where neither kind of it works", () => {
 
 test("extensions are switched off only where neither policy nor a namespace keeps them to the proxy", () => {
   const isOff = (given: Partial<LaunchSpec>, lacksPolicy: boolean): boolean =>
-    switchesOf(launchSpec({ engine: "chromium", ...given }), { ...facts, lacksPolicy }).includes("--disable-extensions");
-  expect(doors.map((door) => [isOff(door, true), isOff(door, false)])).toEqual([[false, false], [true, false], [false, false]]);
+    switchesOf(launchSpec({ engine: "chromium", ...given }), { ...facts, lacksPolicy }).includes(
+      "--disable-extensions",
+    );
+  expect(doors.map((door) => [isOff(door, true), isOff(door, false)])).toEqual([
+    [false, false],
+    [true, false],
+    [false, false],
+  ]);
 });
 
 test("only a browser for which policy installs an extension may update extensions, and a headless-shell never has any", () => {
   const isSilent = (engine: LaunchSpec["engine"], hasForced: boolean): boolean =>
     switchesOf(launchSpec({ engine }), { ...facts, hasForced }).includes("--disable-background-networking");
   expect([isSilent("chromium", false), isSilent("chromium", true)]).toEqual([true, false]);
-  const shell = (hasForced: boolean): string[] => switchesOf(launchSpec({ engine: "headless-shell" }), { ...facts, hasForced });
+  const shell = (hasForced: boolean): string[] =>
+    switchesOf(launchSpec({ engine: "headless-shell" }), { ...facts, hasForced });
   expect(shell(true)).toEqual(shell(false));
 });
 
@@ -58,10 +75,15 @@ test("the first page is the last argument and the only one that is no switch", (
 
 test("a browser with egress is sent through its proxy by every switch that a way round is known for, in both tiers alike", () => {
   for (const spec of every.filter(({ egress }) => egress)) {
-    expect(switchesOf(spec, facts)).toEqual(expect.arrayContaining([
-      "--proxy-server=http://127.0.0.1:3128", "--proxy-bypass-list=<-loopback>", "--disable-quic",
-      "--webrtc-ip-handling-policy=disable_non_proxied_udp", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-      "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-    ]));
+    expect(switchesOf(spec, facts)).toEqual(
+      expect.arrayContaining([
+        "--proxy-server=http://127.0.0.1:3128",
+        "--proxy-bypass-list=<-loopback>",
+        "--disable-quic",
+        "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+        "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+      ]),
+    );
   }
 });

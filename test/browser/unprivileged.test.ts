@@ -29,7 +29,15 @@ test("without root, browsers launch in their sandbox, files are closed by policy
   const { child, said } = await script.start(scratchDirectory, "all", uid);
   const found = said.slice(0, -1).map((line) => JSON.parse(line) as object);
   const limits = { memory: "watch", tasks: "rlimit", cpu: "none", busy: "none", scratch: "watch" };
-  const isolation = { rung: "user-namespace", files: "own", tenants: "many", sandbox: "namespace", uid: null, limits, network: "none" };
+  const isolation = {
+    rung: "user-namespace",
+    files: "own",
+    tenants: "many",
+    sandbox: "namespace",
+    uid: null,
+    limits,
+    network: "none",
+  };
   const file = "net::ERR_BLOCKED_BY_ADMINISTRATOR";
   expect(found).toEqual([
     // headless-shell knows no policy, and its root has no such file.
@@ -48,7 +56,10 @@ test("without root, a killed daemon's processes end without it, and the next sta
   expect((await takeCensus(scratchDirectory, owners)).processes.length).toBeGreaterThan(2);
   child.kill("SIGKILL");
   await once(child, "exit");
-  await until("no process left", async () => (await takeCensus(scratchDirectory, owners)).processes.length === 0);
+  await until(
+    "no process left",
+    async () => (await takeCensus(scratchDirectory, owners)).processes.length === 0,
+  );
   const sweeper = await script.start(scratchDirectory, "swept", uid);
   expect(await once(sweeper.child, "exit")).toEqual([0, null]);
   expect(await takeCensus(scratchDirectory, owners)).toEqual(nothing);

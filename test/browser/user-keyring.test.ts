@@ -16,7 +16,8 @@ const login = `
   syscall(${addKey}, $type, $name, $held, 4, -3) > 0 or die "no key: $!";
   exec { $ARGV[0] } @ARGV;
 `;
-const asUser = uid === undefined ? [] : ["setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", "--"];
+const asUser =
+  uid === undefined ? [] : ["setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", "--"];
 
 let script: DaemonScript;
 beforeAll(async () => {
@@ -27,7 +28,12 @@ afterAll(() => script.remove());
 test("a browser of an ordinary user's daemon reads no key of its session, which it does without the filter of system calls", async () => {
   const scratchDirectory = newScratchDirectory();
   if (uid !== undefined) chownSync(scratchDirectory, uid, uid);
-  const { child, said } = await script.start(scratchDirectory, "all", [...asUser, "/usr/bin/perl", "-e", login]);
+  const { child, said } = await script.start(scratchDirectory, "all", [
+    ...asUser,
+    "/usr/bin/perl",
+    "-e",
+    login,
+  ]);
   if (child.exitCode === null) await once(child, "exit");
   expect(said).toEqual(["unfiltered read held", "unfiltered ran", "walled ran", "all"]);
   await rm(scratchDirectory, { recursive: true, force: true });

@@ -38,7 +38,10 @@ describe("values", () => {
     expect(config.periods.fillMs).toBe(1000);
   });
   test("the environment wins over the file, the file over the default", async () => {
-    const config = await opened({ server: { port: 1, host: "::1" }, region: "us-west" }, { REMUDA_PORT: "2" });
+    const config = await opened(
+      { server: { port: 1, host: "::1" }, region: "us-west" },
+      { REMUDA_PORT: "2" },
+    );
     expect([config.server.port, config.server.host, config.region]).toEqual([2, "::1", "us-west"]);
   });
   test("an empty variable counts as absent", async () => {
@@ -52,18 +55,30 @@ describe("values", () => {
     expect(dataDir).toBe(join(directory, ".remuda"));
   });
   test("a node drains for ten minutes unless told otherwise", async () => {
-    const shared = { REDIS_URL: "redis://r", REMUDA_CLUSTER_SECRET: "x".repeat(16), REMUDA_ENCRYPTION_KEY: "x".repeat(16), REMUDA_ROLE: "node" };
+    const shared = {
+      REDIS_URL: "redis://r",
+      REMUDA_CLUSTER_SECRET: "x".repeat(16),
+      REMUDA_ENCRYPTION_KEY: "x".repeat(16),
+      REMUDA_ROLE: "node",
+    };
     expect((await opened({}, shared)).drain.limitMs).toBe(600_000);
     expect((await opened({ drain: { limit_seconds: 0 } }, shared)).drain.limitMs).toBe(0);
   });
   test("everything is frozen", async () => {
-    const config = await opened({ pools: [{ name: "a", size: 1, headless: true, viewport: { width: 100, height: 100 } }] });
+    const config = await opened({
+      pools: [{ name: "a", size: 1, headless: true, viewport: { width: 100, height: 100 } }],
+    });
     const isFrozen = (value: unknown): boolean =>
-      typeof value !== "object" || value === null || (Object.isFrozen(value) && Object.values(value).every(isFrozen));
+      typeof value !== "object" ||
+      value === null ||
+      (Object.isFrozen(value) && Object.values(value).every(isFrozen));
     expect(isFrozen(config)).toBe(true);
   });
   test("secrets are not printed", async () => {
-    const config = await opened({}, { REMUDA_API_KEY: "very-secret-key-1", REDIS_URL: "redis://u:very-secret@h" });
+    const config = await opened(
+      {},
+      { REMUDA_API_KEY: "very-secret-key-1", REDIS_URL: "redis://u:very-secret@h" },
+    );
     expect(config.apiKey?.reveal()).toBe("very-secret-key-1");
     expect(inspect(config, { depth: 9 }) + JSON.stringify(config)).not.toContain("very-secret");
   });
@@ -76,33 +91,41 @@ describe("values", () => {
 describe("faults", () => {
   test("all are listed at once: types, ranges, unknown keys, environment", async () => {
     const faults = await faultsOf(
-      { server: { port: "4700", prot: 1 }, fill: 3, nonsense: {}, acquire: { max_waiters: -1 }, gateway: { ping_seconds: 1.5 } },
+      {
+        server: { port: "4700", prot: 1 },
+        fill: 3,
+        nonsense: {},
+        acquire: { max_waiters: -1 },
+        gateway: { ping_seconds: 1.5 },
+      },
       { REMUDA_ROLE: "boss" },
     );
     expect(faults).toHaveLength(7);
     expect(faults.toSorted()).toEqual([
-      "REMUDA_ROLE (role): has to be one of all, control, node, and is \"boss\"",
+      'REMUDA_ROLE (role): has to be one of all, control, node, and is "boss"',
       "acquire.max_waiters: has to be a whole number from 0 to 1,000,000 (callers), and is -1",
       "fill: has to be an object",
       "gateway.ping_seconds: has to be a whole number from 1 to 3,600 (s), and is 1.5",
       "nonsense: there is no such setting",
-      "server.port: has to be a whole number from 0 to 65,535 (port), and is \"4700\"",
+      'server.port: has to be a whole number from 0 to 65,535 (port), and is "4700"',
       "server.prot: there is no such setting",
     ]);
   });
   test("a variable that is no number is refused as it stands", async () => {
     expect(await faultsOf({}, { REMUDA_PORT: "47OO" })).toEqual([
-      "REMUDA_PORT (server.port): has to be a whole number from 0 to 65,535 (port), and is \"47OO\"",
+      'REMUDA_PORT (server.port): has to be a whole number from 0 to 65,535 (port), and is "47OO"',
     ]);
   });
   test("a port set by Kubernetes for a Service is explained", async () => {
-    expect((await faultsOf({}, { REMUDA_PORT: "tcp://10.0.0.1:4700" })).join()).toContain("enableServiceLinks: false");
+    expect((await faultsOf({}, { REMUDA_PORT: "tcp://10.0.0.1:4700" })).join()).toContain(
+      "enableServiceLinks: false",
+    );
   });
   test("a refused secret is not shown", async () => {
     expect((await faultsOf({ api_key: "too short" })).join()).not.toContain("too short");
   });
   test("a syntax error names no text of the file", async () => {
-    const result = await open("{\"api_key\": secret-text }");
+    const result = await open('{"api_key": secret-text }');
     expect(result).toMatchObject({ kind: "refused", file: join(directory, "config.json") });
     expect(JSON.stringify(result)).toContain("JSON");
     expect(JSON.stringify(result)).not.toContain("secret-text");
@@ -122,16 +145,25 @@ describe("faults", () => {
     const { egress } = await opened({});
     expect([egress.privateHosts, egress.privateHostsCeiling]).toEqual([[], []]);
     const shipped = openConfig({ packageRoot: join(import.meta.dirname, "../.."), env: {} });
-    expect(shipped).toMatchObject({ kind: "opened", config: { egress: { privateHosts: [], privateHostsCeiling: [] } } });
+    expect(shipped).toMatchObject({
+      kind: "opened",
+      config: { egress: { privateHosts: [], privateHostsCeiling: [] } },
+    });
   });
   test("the ceiling is what the operator opens to all, unless it is given", async () => {
-    expect((await opened({ egress: { private_hosts: ["10.0.0.0/8"] } })).egress.privateHostsCeiling).toEqual(["10.0.0.0/8"]);
+    expect((await opened({ egress: { private_hosts: ["10.0.0.0/8"] } })).egress.privateHostsCeiling).toEqual([
+      "10.0.0.0/8",
+    ]);
     const both = { private_hosts: ["10.1.0.0/16"], private_hosts_ceiling: ["10.0.0.0/8", "*.corp"] };
     expect((await opened({ egress: both })).egress.privateHostsCeiling).toEqual(["10.0.0.0/8", "*.corp"]);
-    expect(await faultsOf({ egress: { private_hosts: ["10.0.0.0/8", "a.corp"], private_hosts_ceiling: ["10.1.0.0/16", "*.corp"] } })).toEqual([
-      'egress.private_hosts: "10.0.0.0/8" is outside egress.private_hosts_ceiling',
+    expect(
+      await faultsOf({
+        egress: { private_hosts: ["10.0.0.0/8", "a.corp"], private_hosts_ceiling: ["10.1.0.0/16", "*.corp"] },
+      }),
+    ).toEqual(['egress.private_hosts: "10.0.0.0/8" is outside egress.private_hosts_ceiling']);
+    expect(await faultsOf({ egress: { private_hosts_ceiling: ["http://a"] } })).toEqual([
+      'egress.private_hosts_ceiling: "http://a" must not have a scheme',
     ]);
-    expect(await faultsOf({ egress: { private_hosts_ceiling: ["http://a"] } })).toEqual(['egress.private_hosts_ceiling: "http://a" must not have a scheme']);
   });
   test("the command line opens loopback for a trial, under whatever ceiling the file has", async () => {
     const path = join(directory, "config.json");
@@ -139,18 +171,33 @@ describe("faults", () => {
     await writeFile(path, JSON.stringify(file));
     const given = openConfig({ packageRoot: directory, env: { REMUDA_CONFIG: path }, openLoopback: 3000 });
     const hosts = ["127.0.0.1:3000", "[::1]:3000", "localhost:3000"];
-    expect(given).toMatchObject({ config: { egress: { privateHosts: ["10.0.0.1", ...hosts], privateHostsCeiling: ["10.0.0.0/8", ...hosts] } } });
+    expect(given).toMatchObject({
+      config: {
+        egress: { privateHosts: ["10.0.0.1", ...hosts], privateHostsCeiling: ["10.0.0.0/8", ...hosts] },
+      },
+    });
     const all = openConfig({ packageRoot: directory, env: { REMUDA_CONFIG: path }, openLoopback: "all" });
-    expect(all).toMatchObject({ config: { egress: { privateHosts: ["10.0.0.1", "127.0.0.0/8", "[::1]", "localhost"] } } });
+    expect(all).toMatchObject({
+      config: { egress: { privateHosts: ["10.0.0.1", "127.0.0.0/8", "[::1]", "localhost"] } },
+    });
   });
   test("private hosts that are none are refused, each with its fault", async () => {
-    expect(await faultsOf({ egress: { private_hosts: ["10.0.0.0/8", "[::1]", "localhost:3000", "http://a", "10.0.0.0/99"] } })).toEqual([
-      expect.stringContaining('egress.private_hosts: "http://a" must not have a scheme'), expect.stringContaining('egress.private_hosts: "10.0.0.0/99"'),
+    expect(
+      await faultsOf({
+        egress: { private_hosts: ["10.0.0.0/8", "[::1]", "localhost:3000", "http://a", "10.0.0.0/99"] },
+      }),
+    ).toEqual([
+      expect.stringContaining('egress.private_hosts: "http://a" must not have a scheme'),
+      expect.stringContaining('egress.private_hosts: "10.0.0.0/99"'),
     ]);
   });
   test("settings that contradict each other are refused", async () => {
-    expect(await faultsOf({ fill: { max_rate_per_minute: 10 }, node: { lost_after_ms: 1000 } })).toHaveLength(2);
-    expect(await faultsOf({ gateway: { max_message_bytes: 100 * 2 ** 20, max_total_unfinished_bytes: 2 ** 25 } })).toEqual([
+    expect(await faultsOf({ fill: { max_rate_per_minute: 10 }, node: { lost_after_ms: 1000 } })).toHaveLength(
+      2,
+    );
+    expect(
+      await faultsOf({ gateway: { max_message_bytes: 100 * 2 ** 20, max_total_unfinished_bytes: 2 ** 25 } }),
+    ).toEqual([
       "gateway.max_message_bytes: has to be at most gateway.max_unfinished_bytes",
       "gateway.max_unfinished_bytes: has to be at most gateway.max_total_unfinished_bytes",
     ]);
@@ -159,29 +206,51 @@ describe("faults", () => {
     ]);
   });
   test("names of prototypes are unknown settings", async () => {
-    expect(await faultsOf("{\"__proto__\": 1, \"constructor\": {}}")).toHaveLength(2);
+    expect(await faultsOf('{"__proto__": 1, "constructor": {}}')).toHaveLength(2);
   });
 });
 
 describe("schema", () => {
   test("each unit is the one its key ends in", () => {
-    const suffixes: Record<string, string> = { _seconds: "s", _minutes: "min", _hours: "h", _ms: "ms", _bytes: "bytes" };
+    const suffixes: Record<string, string> = {
+      _seconds: "s",
+      _minutes: "min",
+      _hours: "h",
+      _ms: "ms",
+      _bytes: "bytes",
+    };
     for (const { path, setting } of leaves) {
       const suffix = Object.keys(suffixes).find((end) => path.at(-1)?.endsWith(end));
       const isDuration = ["s", "min", "h", "ms", "bytes"].includes(setting.unit ?? "");
-      expect([path.join("."), isDuration ? setting.unit : undefined]).toEqual([path.join("."), suffix && suffixes[suffix]]);
+      expect([path.join("."), isDuration ? setting.unit : undefined]).toEqual([
+        path.join("."),
+        suffix && suffixes[suffix],
+      ]);
     }
   });
   test("every setting has a description, and a default its own check accepts", async () => {
-    for (const { path, setting } of leaves) expect([path, setting.description.length > 0]).toEqual([path, true]);
+    for (const { path, setting } of leaves)
+      expect([path, setting.description.length > 0]).toEqual([path, true]);
     expect(await faultsOf({})).toEqual([]);
   });
   test("the environment's names are unlike each other", () => {
     const names = leaves.flatMap(({ setting }) => setting.env ?? []);
     expect(new Set(names).size).toBe(names.length);
     expect(names.toSorted()).toEqual([
-      "REDIS_SENTINEL_PASSWORD", "REDIS_URL", "REMUDA_API_KEY", "REMUDA_CHROMIUM", "REMUDA_CLUSTER_SECRET", "REMUDA_DATA_DIR", "REMUDA_ENCRYPTION_KEY", "REMUDA_HOST",
-      "REMUDA_PORT", "REMUDA_PUBLIC_URL", "REMUDA_REGION", "REMUDA_ROLE", "REMUDA_S3_ACCESS_KEY_ID", "REMUDA_S3_SECRET_ACCESS_KEY",
+      "REDIS_SENTINEL_PASSWORD",
+      "REDIS_URL",
+      "REMUDA_API_KEY",
+      "REMUDA_CHROMIUM",
+      "REMUDA_CLUSTER_SECRET",
+      "REMUDA_DATA_DIR",
+      "REMUDA_ENCRYPTION_KEY",
+      "REMUDA_HOST",
+      "REMUDA_PORT",
+      "REMUDA_PUBLIC_URL",
+      "REMUDA_REGION",
+      "REMUDA_ROLE",
+      "REMUDA_S3_ACCESS_KEY_ID",
+      "REMUDA_S3_SECRET_ACCESS_KEY",
     ]);
   });
   test("the configuration that comes with the checkout is valid", () => {

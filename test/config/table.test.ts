@@ -13,9 +13,14 @@ test("the table of docs/settings.md is the schema's (node scripts/bootstrap.mjs 
 
 test("the help names every setting with its unit and default", () => {
   for (const { path, setting } of leaves) {
-    const entry = helpText().split(`  ${path.join(".")}\n`)[1] ?? helpText().split(`  ${path.join(".")}  [`)[1] ?? "";
+    const entry =
+      helpText().split(`  ${path.join(".")}\n`)[1] ?? helpText().split(`  ${path.join(".")}  [`)[1] ?? "";
     const until = entry.split("\n\n")[0]?.split("\n").slice(0, 3).join("\n") ?? "";
-    expect([path.join("."), until.includes(setting.description), until.includes("default: ")]).toEqual([path.join("."), true, true]);
+    expect([path.join("."), until.includes(setting.description), until.includes("default: ")]).toEqual([
+      path.join("."),
+      true,
+      true,
+    ]);
     if (setting.unit) expect(until).toContain(setting.unit);
   }
 });

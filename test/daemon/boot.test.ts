@@ -34,7 +34,10 @@ afterEach(async () => {
 const note = (fields: object): void => void ("redisPid" in fields && redisPids.push(Number(fields.redisPid)));
 const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
 const lifetime = (): ProcessContext => ({
-  log, clock: systemClock, stopping: new AbortController().signal, hurry: new AbortController().signal,
+  log,
+  clock: systemClock,
+  stopping: new AbortController().signal,
+  hurry: new AbortController().signal,
   fail: (error) => faults.push(error),
 });
 const isReachable = (socket: string): Promise<boolean> =>
@@ -66,7 +69,9 @@ const idle: Role = async (_, { clock }) => new Stops(clock, 1000);
 
 test("a second daemon on the same directory is refused with the first's process id, and harms nothing", async () => {
   const first = await boot(idle, config, lifetime());
-  await expect(boot(idle, config, lifetime())).rejects.toThrow(`${config.dataDir} is in use by process ${process.pid}`);
+  await expect(boot(idle, config, lifetime())).rejects.toThrow(
+    `${config.dataDir} is in use by process ${process.pid}`,
+  );
   expect(redisPids.map(isLiving)).toEqual([true]);
   await first.run();
 });
@@ -86,7 +91,10 @@ test("the death of the private Redis is a fault of the daemon", async () => {
 });
 
 test("a given Redis is used as it is, and none is started", async () => {
-  const opened = openConfig({ packageRoot: root, env: { REMUDA_CONFIG: "c.json", REDIS_URL: "redis://elsewhere:1" } });
+  const opened = openConfig({
+    packageRoot: root,
+    env: { REMUDA_CONFIG: "c.json", REDIS_URL: "redis://elsewhere:1" },
+  });
   if (opened.kind === "refused") throw new Error(opened.faults.join());
   const urls: string[] = [];
   const role: Role = async (_, { redisUrl, clock }) => {

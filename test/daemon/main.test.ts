@@ -14,13 +14,25 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([compiled.remove(), rm(directory, { recursive: true })]));
 
-async function main(args: readonly string[], file = "{}"): Promise<{ code: number; stdout: string; stderr: string }> {
+async function main(
+  args: readonly string[],
+  file = "{}",
+): Promise<{ code: number; stdout: string; stderr: string }> {
   const config = join(directory, "config.json");
   await writeFile(config, file);
-  const env = { PATH: "/usr/bin:/bin", REMUDA_CONFIG: config, REMUDA_DATA_DIR: join(directory, "data"), REMUDA_PORT: "0" };
+  const env = {
+    PATH: "/usr/bin:/bin",
+    REMUDA_CONFIG: config,
+    REMUDA_DATA_DIR: join(directory, "data"),
+    REMUDA_PORT: "0",
+  };
   return await new Promise((resolve) => {
-    execFile(process.execPath, [join(compiled.directory, "src/main.js"), ...args], { env, timeout: 20_000 }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }));
+    execFile(
+      process.execPath,
+      [join(compiled.directory, "src/main.js"), ...args],
+      { env, timeout: 20_000 },
+      (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    );
   });
 }
 
@@ -29,11 +41,17 @@ test("--help prints every setting and starts nothing", async () => {
 });
 
 test("an argument that is not understood is refused", async () => {
-  expect(await main(["--prot=1"])).toMatchObject({ code: 2, stderr: expect.stringContaining("--prot=1 is not understood") });
+  expect(await main(["--prot=1"])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--prot=1 is not understood"),
+  });
 });
 
 test("a configuration with faults is refused with all of them, and the file's name", async () => {
-  const { code, stderr } = await main([], '{"server": {"prot": 1}, "fill": {"backoff_max_ms": -1}, "pools": [{"size": 1}]}');
+  const { code, stderr } = await main(
+    [],
+    '{"server": {"prot": 1}, "fill": {"backoff_max_ms": -1}, "pools": [{"size": 1}]}',
+  );
   expect(code).toBe(2);
   expect(stderr.trim().split("\n")).toEqual([
     `The configuration is refused (${join(directory, "config.json")}):`,

@@ -18,11 +18,14 @@ const say = (_: object, message: string): void => void said.push(message);
 const log: Log = { debug: say, info: say, warn: say, error: say, child: () => log };
 
 /** Runs a role whose stop is the one given; `ended` is the exit code once there is one. */
-function run(stop: (lifetime: ProcessContext) => Promise<unknown> | unknown, start: Start = async (lifetime) => {
-  const stops = new Stops(clock, 1_000_000);
-  stops.add("the only part", () => stop(lifetime));
-  return stops;
-}) {
+function run(
+  stop: (lifetime: ProcessContext) => Promise<unknown> | unknown,
+  start: Start = async (lifetime) => {
+    const stops = new Stops(clock, 1_000_000);
+    stops.add("the only part", () => stop(lifetime));
+    return stops;
+  },
+) {
   const state: { ended?: number } = {};
   const done = runDaemon(start, { log, clock, signals, limits: { stopMs: 60_000, hurriedMs: 5000 } });
   void done.then((code) => (state.ended = code));
@@ -88,22 +91,28 @@ test("a hurried stop that hangs ends within the shorter limit", async () => {
   expect(daemon.ended).toBe(1);
 });
 
-test.each(["uncaughtException", "unhandledRejection"])("an %s is logged, stops it cleanly and ends with 1", async (event) => {
-  let stopped = 0;
-  const daemon = run(() => (stopped += 1));
-  await clock.advance(0);
-  signals.emit(event, new Error("oh"));
-  await clock.advance(0);
-  expect([daemon.ended, stopped]).toEqual([1, 1]);
-  expect(said).toContain("daemon failed");
-});
+test.each(["uncaughtException", "unhandledRejection"])(
+  "an %s is logged, stops it cleanly and ends with 1",
+  async (event) => {
+    let stopped = 0;
+    const daemon = run(() => (stopped += 1));
+    await clock.advance(0);
+    signals.emit(event, new Error("oh"));
+    await clock.advance(0);
+    expect([daemon.ended, stopped]).toEqual([1, 1]);
+    expect(said).toContain("daemon failed");
+  },
+);
 
 test("a part that cannot go on stops the whole", async () => {
   let fail: ProcessContext["fail"] = () => {};
-  const daemon = run(() => {}, async (lifetime) => {
-    fail = lifetime.fail;
-    return new Stops(clock, 1000);
-  });
+  const daemon = run(
+    () => {},
+    async (lifetime) => {
+      fail = lifetime.fail;
+      return new Stops(clock, 1000);
+    },
+  );
   await clock.advance(0);
   fail(new Error("redis-server ended"));
   await clock.advance(0);
@@ -111,14 +120,20 @@ test("a part that cannot go on stops the whole", async () => {
 });
 
 test("a start that fails ends with 1", async () => {
-  const daemon = run(() => {}, () => Promise.reject(new Error("port in use")));
+  const daemon = run(
+    () => {},
+    () => Promise.reject(new Error("port in use")),
+  );
   await clock.advance(0);
   expect(daemon.ended).toBe(1);
 });
 
 test("a signal during the start is told to it; one that gives up then ends with 0", async () => {
-  const daemon = run(() => {}, ({ stopping }) =>
-    new Promise((_, reject) => stopping.addEventListener("abort", () => reject(new Error("interrupted")))));
+  const daemon = run(
+    () => {},
+    ({ stopping }) =>
+      new Promise((_, reject) => stopping.addEventListener("abort", () => reject(new Error("interrupted")))),
+  );
   signals.emit("SIGINT", "SIGINT");
   await clock.advance(0);
   expect(daemon.ended).toBe(0);
@@ -126,12 +141,15 @@ test("a signal during the start is told to it; one that gives up then ends with 
 
 test("a start that completes after the signal is stopped", async () => {
   let stopped = 0;
-  const daemon = run(() => {}, async ({ stopping }) => {
-    await new Promise((resolve) => stopping.addEventListener("abort", resolve));
-    const stops = new Stops(clock, 1000);
-    stops.add("late", () => (stopped += 1));
-    return stops;
-  });
+  const daemon = run(
+    () => {},
+    async ({ stopping }) => {
+      await new Promise((resolve) => stopping.addEventListener("abort", resolve));
+      const stops = new Stops(clock, 1000);
+      stops.add("late", () => (stopped += 1));
+      return stops;
+    },
+  );
   signals.emit("SIGINT", "SIGINT");
   await clock.advance(0);
   expect([daemon.ended, stopped]).toEqual([0, 1]);

@@ -14,10 +14,17 @@ afterEach(async () => {
 async function open(listener: RequestListener): Promise<{ bed: EgressBed; url: string }> {
   const origin = await openOrigin(listener);
   const bed = await openEgress(rulesFor(["127.0.0.1"]), { settings: { curlBodyBytes: 1000 } });
-  closing.push(() => origin.close(), () => bed.egress.close());
+  closing.push(
+    () => origin.close(),
+    () => bed.egress.close(),
+  );
   return { bed, url: `http://127.0.0.1:${origin.port}` };
 }
-const fetchOf = (bed: EgressBed, url: string, { signal = new AbortController().signal, ...more }: Partial<CurlRequest> & { signal?: AbortSignal } = {}): Promise<CurlAnswer> =>
+const fetchOf = (
+  bed: EgressBed,
+  url: string,
+  { signal = new AbortController().signal, ...more }: Partial<CurlRequest> & { signal?: AbortSignal } = {},
+): Promise<CurlAnswer> =>
   bed.egress.fetch({ url, method: "GET", headers: {}, timeoutMs: 5000, ...more }, signal);
 
 test("a request goes out with its method, headers and body; the answer comes whole", async () => {
@@ -25,10 +32,20 @@ test("a request goes out with its method, headers and body; the answer comes who
     let body = "";
     for await (const piece of asked as AsyncIterable<Buffer>) body += piece.toString();
     reply.setHeader("set-cookie", ["a=1", "b=2"]).writeHead(201);
-    reply.end(`${asked.method} ${asked.url} ${asked.headers["x-one"]} ${asked.headers.host === url.slice(7)} ${body}`);
+    reply.end(
+      `${asked.method} ${asked.url} ${asked.headers["x-one"]} ${asked.headers.host === url.slice(7)} ${body}`,
+    );
   });
-  const answer = await fetchOf(bed, `${url}/p?q`, { method: "POST", headers: { "X-One": "1", Host: "elsewhere.test", "Proxy-Authorization": "x" }, body: "sent" });
-  expect(answer).toMatchObject({ status: 201, headers: { "set-cookie": ["a=1", "b=2"] }, durationMs: expect.any(Number) });
+  const answer = await fetchOf(bed, `${url}/p?q`, {
+    method: "POST",
+    headers: { "X-One": "1", Host: "elsewhere.test", "Proxy-Authorization": "x" },
+    body: "sent",
+  });
+  expect(answer).toMatchObject({
+    status: 201,
+    headers: { "set-cookie": ["a=1", "b=2"] },
+    durationMs: expect.any(Number),
+  });
   expect(answer.body.toString()).toBe("POST /p?q 1 true sent");
   expect(bed.egress.usage()).toMatchObject({ requests: 1, connections: 0 });
   expect(bed.egress.usage().bytesReceived).toBeGreaterThan(0);
@@ -54,21 +71,28 @@ test("what the rules deny is denied here too, and counted", async () => {
   expect(bed.egress.usage()).toMatchObject({ requests: 1, denied: { private: 1 } });
 });
 
-test.each(["no url", "ftp://site.test/", "file:///etc/passwd", "http://user:pass@site.test/", "http://"])("%s is malformed", async (url) => {
-  const { bed } = await open((_, reply) => reply.end());
-  await expect(fetchOf(bed, url)).rejects.toMatchObject({ kind: "malformed" });
-});
+test.each(["no url", "ftp://site.test/", "file:///etc/passwd", "http://user:pass@site.test/", "http://"])(
+  "%s is malformed",
+  async (url) => {
+    const { bed } = await open((_, reply) => reply.end());
+    await expect(fetchOf(bed, url)).rejects.toMatchObject({ kind: "malformed" });
+  },
+);
 
-test.each([{ method: "G T" }, { headers: { "x y": "1" } }, { headers: { x: "a\r\nb: c" } }])("%j is malformed", async (more) => {
-  const { bed, url } = await open((_, reply) => reply.end());
-  await expect(fetchOf(bed, url, more)).rejects.toMatchObject({ kind: "malformed" });
-  expect(bed.egress.usage().connections).toBe(0);
-});
+test.each([{ method: "G T" }, { headers: { "x y": "1" } }, { headers: { x: "a\r\nb: c" } }])(
+  "%j is malformed",
+  async (more) => {
+    const { bed, url } = await open((_, reply) => reply.end());
+    await expect(fetchOf(bed, url, more)).rejects.toMatchObject({ kind: "malformed" });
+    expect(bed.egress.usage().connections).toBe(0);
+  },
+);
 
 test("a body that is too large, an answer that does not come and one that breaks off are failures", async () => {
   const { bed, url } = await open((asked, reply) => {
     if (asked.url === "/large") reply.end(Buffer.alloc(1001));
-    if (asked.url === "/broken") reply.writeHead(200, { "content-length": 10 }).write("part", () => reply.destroy());
+    if (asked.url === "/broken")
+      reply.writeHead(200, { "content-length": 10 }).write("part", () => reply.destroy());
   });
   await expect(fetchOf(bed, `${url}/large`)).rejects.toMatchObject({ kind: "too_large" });
   await expect(fetchOf(bed, `${url}/broken`)).rejects.toMatchObject({ kind: "failed" });
@@ -81,7 +105,9 @@ test("a caller that goes away, and rules that change, end it", async () => {
   const { bed } = await open((_, reply) => reply.end());
   closing.push(() => origin.close());
   const going = new AbortController();
-  const given = fetchOf(bed, `http://127.0.0.1:${origin.port}/`, { signal: going.signal }).catch((error: unknown) => error);
+  const given = fetchOf(bed, `http://127.0.0.1:${origin.port}/`, { signal: going.signal }).catch(
+    (error: unknown) => error,
+  );
   await until("the origin has it", () => origin.accepted.length === 1);
   going.abort();
   expect(await given).toMatchObject({ kind: "failed" });
@@ -95,7 +121,10 @@ test("https is verified", async () => {
   const origin = await openSecureOrigin((_, reply) => reply.end());
   const { bed } = await open((_, reply) => reply.end());
   closing.push(() => origin.close());
-  await expect(fetchOf(bed, `https://127.0.0.1:${origin.port}/`)).rejects.toMatchObject({ kind: "failed", message: expect.stringContaining("CERT") });
+  await expect(fetchOf(bed, `https://127.0.0.1:${origin.port}/`)).rejects.toMatchObject({
+    kind: "failed",
+    message: expect.stringContaining("CERT"),
+  });
 });
 
 test("it goes through the upstream that the rules name", async () => {

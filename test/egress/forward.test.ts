@@ -26,24 +26,53 @@ async function siteOn(origin: TestServer): Promise<Site> {
 }
 const site = async (listener: RequestListener): Promise<Site> => await siteOn(await openOrigin(listener));
 const rawSite = async (answer: (socket: Socket, text: string) => void): Promise<Site> =>
-  await siteOn(await openRawOrigin((socket) => void socket.on("data", (data) => answer(socket, data.toString("latin1")))));
+  await siteOn(
+    await openRawOrigin(
+      (socket) => void socket.on("data", (data) => answer(socket, data.toString("latin1"))),
+    ),
+  );
 
 test("path, query and headers go on as they were sent, without those of the connection, and the URL's host counts", async () => {
   let head = "";
   const { bed, url, origin } = await rawSite((socket, text) => {
     head = text;
-    socket.end("HTTP/1.1 200 Fine\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nX-Name: kept\r\nConnection: X-Hop, close\r\nX-Hop: 1\r\nProxy-Authenticate: Basic\r\nContent-Length: 2\r\n\r\nok");
+    socket.end(
+      "HTTP/1.1 200 Fine\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nX-Name: kept\r\nConnection: X-Hop, close\r\nX-Hop: 1\r\nProxy-Authenticate: Basic\r\nContent-Length: 2\r\n\r\nok",
+    );
   });
   const sent = [
-    `GET ${url}/a/../b%20c?d=e%26 HTTP/1.1`, "Host: elsewhere.test", "X-Case: Kept", "Cookie: c=1", "Proxy-Connection: keep-alive", "Proxy-Authorization: Basic eDp5",
-    "Connection: close, X-Drop", "X-Drop: 1", "Keep-Alive: 5", "TE: trailers", "Accept: */*",
+    `GET ${url}/a/../b%20c?d=e%26 HTTP/1.1`,
+    "Host: elsewhere.test",
+    "X-Case: Kept",
+    "Cookie: c=1",
+    "Proxy-Connection: keep-alive",
+    "Proxy-Authorization: Basic eDp5",
+    "Connection: close, X-Drop",
+    "X-Drop: 1",
+    "Keep-Alive: 5",
+    "TE: trailers",
+    "Accept: */*",
   ];
   const answer = await sendRaw(bed.port, [...sent, "", ""].join("\r\n"));
   expect(head.split("\r\n")).toEqual([
-    "GET /a/../b%20c?d=e%26 HTTP/1.1", `Host: 127.0.0.1:${origin.port}`, "X-Case: Kept", "Cookie: c=1", "Accept: */*", "Connection: keep-alive", "", "",
+    "GET /a/../b%20c?d=e%26 HTTP/1.1",
+    `Host: 127.0.0.1:${origin.port}`,
+    "X-Case: Kept",
+    "Cookie: c=1",
+    "Accept: */*",
+    "Connection: keep-alive",
+    "",
+    "",
   ]);
   expect(answer.split("\r\n")).toEqual([
-    "HTTP/1.1 200 Fine", "Set-Cookie: a=1", "set-cookie: b=2", "X-Name: kept", "Content-Length: 2", "Connection: close", "", "ok",
+    "HTTP/1.1 200 Fine",
+    "Set-Cookie: a=1",
+    "set-cookie: b=2",
+    "X-Name: kept",
+    "Content-Length: 2",
+    "Connection: close",
+    "",
+    "ok",
   ]);
 });
 
@@ -56,7 +85,14 @@ test("bodies of unknown length pass both ways as they come, with their trailers"
       reply.end();
     });
   });
-  const asking = request({ host: "127.0.0.1", port: bed.port, method: "POST", path: `${url}/`, agent: false, headers: { "transfer-encoding": "chunked", trailer: "x-asked" } });
+  const asking = request({
+    host: "127.0.0.1",
+    port: bed.port,
+    method: "POST",
+    path: `${url}/`,
+    agent: false,
+    headers: { "transfer-encoding": "chunked", trailer: "x-asked" },
+  });
   asking.write("one");
   const [answer] = (await once(asking, "response")) as [IncomingMessage];
   expect(String((await once(answer, "data"))[0])).toBe("[one]");
@@ -68,16 +104,25 @@ test("bodies of unknown length pass both ways as they come, with their trailers"
   expect(answer.trailers).toEqual({ "x-sum": "after all" });
 });
 
-test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "GET"])("a %s with a body and one without go on as they are", async (method) => {
-  const { bed, url } = await site(async (asked, reply) => {
-    let body = "";
-    for await (const piece of asked as AsyncIterable<Buffer>) body += piece.toString();
-    reply.end(`${asked.method} ${asked.headers["content-length"]} ${asked.headers["transfer-encoding"]} ${body}`);
-  });
-  expect(await ask(bed.port, url, { method, body: "text", headers: { "content-length": "4" } })).toMatchObject({ status: 200, text: `${method} 4 undefined text` });
-  const none = await sendRaw(bed.port, `${method} ${url} HTTP/1.1\r\nConnection: close\r\n\r\n`);
-  expect(bodyOf(none)).toContain(`${method} ${["POST", "PUT", "PATCH"].includes(method) ? "0" : "undefined"} undefined `);
-});
+test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "GET"])(
+  "a %s with a body and one without go on as they are",
+  async (method) => {
+    const { bed, url } = await site(async (asked, reply) => {
+      let body = "";
+      for await (const piece of asked as AsyncIterable<Buffer>) body += piece.toString();
+      reply.end(
+        `${asked.method} ${asked.headers["content-length"]} ${asked.headers["transfer-encoding"]} ${body}`,
+      );
+    });
+    expect(
+      await ask(bed.port, url, { method, body: "text", headers: { "content-length": "4" } }),
+    ).toMatchObject({ status: 200, text: `${method} 4 undefined text` });
+    const none = await sendRaw(bed.port, `${method} ${url} HTTP/1.1\r\nConnection: close\r\n\r\n`);
+    expect(bodyOf(none)).toContain(
+      `${method} ${["POST", "PUT", "PATCH"].includes(method) ? "0" : "undefined"} undefined `,
+    );
+  },
+);
 
 test("HEAD, 204 and 304 have no body and keep the connection in step", async () => {
   const { bed, url } = await site((asked, reply) => {
@@ -86,9 +131,16 @@ test("HEAD, 204 and 304 have no body and keep the connection in step", async () 
     if (asked.url === "/304") return reply.writeHead(304, { etag: "x" }).end();
     return reply.end("body");
   });
-  const asked = [`HEAD ${url}/`, `GET ${url}/204`, `GET ${url}/304`, `GET ${url}/last`].map((line) => `${line} HTTP/1.1\r\n`);
+  const asked = [`HEAD ${url}/`, `GET ${url}/204`, `GET ${url}/304`, `GET ${url}/last`].map(
+    (line) => `${line} HTTP/1.1\r\n`,
+  );
   const answer = await sendRaw(bed.port, `${asked.join("\r\n")}Connection: close\r\n\r\n`);
-  expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 204", "HTTP/1.1 304", "HTTP/1.1 200"]);
+  expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual([
+    "HTTP/1.1 200",
+    "HTTP/1.1 204",
+    "HTTP/1.1 304",
+    "HTTP/1.1 200",
+  ]);
   expect(answer).toMatch(/Content-Length: 5\r\n/i);
   expect(answer.endsWith("body")).toBe(true);
 });
@@ -101,19 +153,35 @@ test("an answer that ends with its connection is whole; one that breaks off does
 });
 
 test("100-continue comes from the origin, and its refusal too", async () => {
-  const { bed, url, origin } = await site((asked, reply) => void asked.resume().once("end", () => reply.end("taken")));
+  const { bed, url, origin } = await site(
+    (asked, reply) => void asked.resume().once("end", () => reply.end("taken")),
+  );
   origin.server.on("checkContinue", (asked: IncomingMessage, reply) => {
     if (asked.url === "/no") return reply.writeHead(417).end();
     reply.writeContinue();
     return asked.resume().once("end", () => reply.end("taken"));
   });
   const headers = { expect: "100-continue", "content-length": "4" };
-  const asking = request({ host: "127.0.0.1", port: bed.port, method: "POST", path: `${url}/yes`, agent: false, headers });
+  const asking = request({
+    host: "127.0.0.1",
+    port: bed.port,
+    method: "POST",
+    path: `${url}/yes`,
+    agent: false,
+    headers,
+  });
   asking.flushHeaders();
   await once(asking, "continue");
   asking.end("body");
   expect(((await once(asking, "response")) as [IncomingMessage])[0].statusCode).toBe(200);
-  const refused = request({ host: "127.0.0.1", port: bed.port, method: "POST", path: `${url}/no`, agent: false, headers });
+  const refused = request({
+    host: "127.0.0.1",
+    port: bed.port,
+    method: "POST",
+    path: `${url}/no`,
+    agent: false,
+    headers,
+  });
   refused.flushHeaders();
   expect(((await once(refused, "response")) as [IncomingMessage])[0].statusCode).toBe(417);
   refused.on("error", () => {}).destroy();
@@ -129,7 +197,9 @@ test("a plain request for another protocol becomes a tunnel", async () => {
     socket.pipe(socket);
   });
   const socket = await openSocket(bed.port);
-  socket.write(`GET ${url}/up HTTP/1.1\r\nHost: elsewhere.test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\nProxy-Authorization: Basic x\r\n\r\nhello`);
+  socket.write(
+    `GET ${url}/up HTTP/1.1\r\nHost: elsewhere.test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\nProxy-Authorization: Basic x\r\n\r\nhello`,
+  );
   expect(await readText(socket, (text) => text.endsWith("hello"))).toMatch(/^HTTP\/1\.1 101 /);
   expect(head?.url).toBe("/up");
   expect(head?.headers).toEqual({ host: `127.0.0.1:${origin.port}`, connection: "Upgrade", upgrade: "echo" });
@@ -137,7 +207,9 @@ test("a plain request for another protocol becomes a tunnel", async () => {
 });
 
 test("connections to an origin are kept for requests without a body, and one it has closed is no failure", async () => {
-  const { bed, url, origin } = await site((asked, reply) => void asked.resume().once("end", () => reply.end("ok")));
+  const { bed, url, origin } = await site(
+    (asked, reply) => void asked.resume().once("end", () => reply.end("ok")),
+  );
   expect(await ask(bed.port, url)).toMatchObject({ status: 200 });
   expect(await ask(bed.port, url)).toMatchObject({ status: 200 });
   expect(origin.accepted).toHaveLength(1);
@@ -156,14 +228,23 @@ test("an origin that breaks before its answer, and one that cannot be reached, a
   expect(await ask(bed.port, url)).toMatchObject({ status: 502, headers: { "x-remuda-egress": "failed" } });
   const port = await freePort();
   await bed.egress.apply(rulesFor([`127.0.0.1:${port}`]));
-  expect(await ask(bed.port, `http://127.0.0.1:${port}/`)).toMatchObject({ status: 502, headers: { "x-remuda-egress": "failed" } });
+  expect(await ask(bed.port, `http://127.0.0.1:${port}/`)).toMatchObject({
+    status: 502,
+    headers: { "x-remuda-egress": "failed" },
+  });
 });
 
 test.each([
   ["a status that is none", "HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n"],
   ["a control character in its reason", "HTTP/1.1 200 \u0001\r\nContent-Length: 0\r\n\r\n"],
-  ["a protocol nobody asked for", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"],
-  ["length and chunks at once", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+  [
+    "a protocol nobody asked for",
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n",
+  ],
+  [
+    "length and chunks at once",
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+  ],
   ["a head that is too long", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(20_000)}\r\n\r\n`],
   ["garbage", "garbage"],
 ])("an origin whose answer has %s is 502, and harms nobody else", async (_, answer) => {
@@ -173,14 +254,22 @@ test.each([
 });
 
 test("trailers that are none are left out", async () => {
-  const { bed, url } = await rawSite((socket) => void socket.end("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: a\u0001\r\n\r\n", "latin1"));
+  const { bed, url } = await rawSite(
+    (socket) =>
+      void socket.end(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: a\u0001\r\n\r\n",
+        "latin1",
+      ),
+  );
   expect([200, 502]).toContain((await ask(bed.port, url).catch(() => ({ status: 502 }))).status);
   expect(bed.lines.filter(({ level }) => level === "error")).toEqual([]);
 });
 
 test("a browser that goes away takes its request with it", async () => {
   const { bed, url, origin } = await site(() => {});
-  const asking = request({ host: "127.0.0.1", port: bed.port, path: url, agent: false }).on("error", () => {}).end();
+  const asking = request({ host: "127.0.0.1", port: bed.port, path: url, agent: false })
+    .on("error", () => {})
+    .end();
   await until("the origin has the request", () => origin.accepted.length === 1);
   asking.destroy();
   await until("the origin has lost it", () => origin.accepted[0]?.destroyed);
@@ -189,7 +278,9 @@ test("a browser that goes away takes its request with it", async () => {
 
 test("64 MiB reach a slow reader whole, and wait at the origin meanwhile", async () => {
   const total = 64 * 2 ** 20;
-  const { bed, url } = await site((_, reply) => void reply.writeHead(200, { "content-length": total }).end(Buffer.alloc(total)));
+  const { bed, url } = await site(
+    (_, reply) => void reply.writeHead(200, { "content-length": total }).end(Buffer.alloc(total)),
+  );
   const asking = request({ host: "127.0.0.1", port: bed.port, path: url, agent: false }).end();
   const [answer] = (await once(asking, "response")) as [IncomingMessage];
   let last = -1;
@@ -211,7 +302,11 @@ const heads: readonly (readonly [string, number, (url: string) => string])[] = [
   ["no host", 400, () => "GET http:///path HTTP/1.1\r\n"],
   ["a port too large", 400, () => "GET http://site.test:70000/ HTTP/1.1\r\n"],
   ["an asterisk", 400, () => "OPTIONS * HTTP/1.1\r\n"],
-  ["length and chunks at once", 400, (url) => `POST ${url}/ HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n`],
+  [
+    "length and chunks at once",
+    400,
+    (url) => `POST ${url}/ HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n`,
+  ],
   ["two lengths", 400, (url) => `POST ${url}/ HTTP/1.1\r\nContent-Length: 4\r\nContent-Length: 5\r\n`],
   ["an unknown coding", 400, (url) => `POST ${url}/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n`],
   ["a folded header", 400, (url) => `GET ${url}/ HTTP/1.1\r\nTransfer-Encoding:\r\n chunked, gzip\r\n`],
@@ -230,7 +325,10 @@ test.each(heads)("a request with %s is refused and goes nowhere", async (_, stat
 
 test("the Host header opens nothing", async () => {
   const { bed, origin } = await site((_, reply) => reply.end());
-  const answer = await sendRaw(bed.port, `GET http://127.0.0.2:${origin.port}/ HTTP/1.1\r\nHost: 127.0.0.1:${origin.port}\r\nConnection: close\r\n\r\n`);
+  const answer = await sendRaw(
+    bed.port,
+    `GET http://127.0.0.2:${origin.port}/ HTTP/1.1\r\nHost: 127.0.0.1:${origin.port}\r\nConnection: close\r\n\r\n`,
+  );
   expect(answer).toMatch(/^HTTP\/1\.1 403 /);
   expect(JSON.parse(bodyOf(answer))).toMatchObject({ code: "egress_denied", rule: "private" });
   expect(origin.accepted).toHaveLength(0);

@@ -30,33 +30,43 @@ async function faultsOf(work: () => Promise<unknown>): Promise<unknown[]> {
   }
 }
 
-const malformed = ["CONNECT a..b:443 HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"];
+const malformed = [
+  "CONNECT a..b:443 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+  "GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+];
 
 test.each(malformed)("%j and a reset right after it end nothing but that connection", async (text) => {
   const bed = await open(rulesFor([]));
-  expect(await faultsOf(async () => {
-    for (let count = 0; count < 50; count += 1) {
-      const socket = await openSocket(bed.port);
-      socket.write(text + "x".repeat(100_000));
-      await new Promise(setImmediate);
-      socket.resetAndDestroy();
-    }
-    expect(await sendRaw(bed.port, malformed[0] ?? "")).toContain("400");
-  })).toEqual([]);
+  expect(
+    await faultsOf(async () => {
+      for (let count = 0; count < 50; count += 1) {
+        const socket = await openSocket(bed.port);
+        socket.write(text + "x".repeat(100_000));
+        await new Promise(setImmediate);
+        socket.resetAndDestroy();
+      }
+      expect(await sendRaw(bed.port, malformed[0] ?? "")).toContain("400");
+    }),
+  ).toEqual([]);
 });
 
 test("a SOCKS proxy that resets with its answer ends nothing but that connection", async () => {
   const proxy = await openRawOrigin((socket) => {
     const answers = [Buffer.from([5, 0]), Buffer.from([5, 0, 0, 1, 127, 0, 0, 1, 0, 0])];
-    socket.on("data", () => socket.write(answers.shift() ?? "", () => void (answers.length === 0 && socket.resetAndDestroy())));
+    socket.on("data", () =>
+      socket.write(answers.shift() ?? "", () => void (answers.length === 0 && socket.resetAndDestroy())),
+    );
   });
   closing.push(() => proxy.close());
   const upstream = { id: "p", protocol: "socks5", host: "127.0.0.1", port: proxy.port, bypass: [] } as const;
   const bed = await open({ ...rulesFor([]), upstream });
-  expect(await faultsOf(async () => {
-    for (let count = 0; count < 50; count += 1) (await openTunnel(bed.port, "site.test:80")).socket.destroy();
-    await until("nothing is open", () => bed.egress.usage().connections === 0);
-  })).toEqual([]);
+  expect(
+    await faultsOf(async () => {
+      for (let count = 0; count < 50; count += 1)
+        (await openTunnel(bed.port, "site.test:80")).socket.destroy();
+      await until("nothing is open", () => bed.egress.usage().connections === 0);
+    }),
+  ).toEqual([]);
 });
 
 test("requests in one piece are not given the same kept connection", async () => {
@@ -66,7 +76,9 @@ test("requests in one piece are not given the same kept connection", async () =>
   const url = `http://127.0.0.1:${origin.port}`;
   await ask(bed.port, `${url}/first`);
   const socket = await openSocket(bed.port);
-  socket.write(["/a", "/b", "/c"].map((path) => `GET ${url}${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`).join(""));
+  socket.write(
+    ["/a", "/b", "/c"].map((path) => `GET ${url}${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`).join(""),
+  );
   const text = await readText(socket, (got) => got.includes("</c>"));
   socket.destroy();
   expect(text.match(/<[^>]*>/g)).toEqual(["</a>", "</b>", "</c>"]);
@@ -89,7 +101,9 @@ test("a new connection is used although an idle one is there, and is not left op
 });
 
 test("a page is not told the address behind a name that does not answer", async () => {
-  const bed = await openEgress(rulesFor(["site.test"]), { parts: { resolve: resolveBy({ "site.test": ["127.0.0.1"] }) } });
+  const bed = await openEgress(rulesFor(["site.test"]), {
+    parts: { resolve: resolveBy({ "site.test": ["127.0.0.1"] }) },
+  });
   closing.push(() => bed.egress.close());
   const { status, text } = await ask(bed.port, `http://site.test:${await freePort()}/`);
   expect({ status, text }).toEqual({ status: 502, text: expect.stringContaining("ECONNREFUSED") });

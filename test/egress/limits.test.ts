@@ -26,7 +26,10 @@ test("a browser at its limit of connections is refused more until one is over", 
   const [first] = [await openTunnel(bed.port, target), await openTunnel(bed.port, target)];
   const third = await openTunnel(bed.port, target);
   expect(third).toMatchObject({ status: 503, answer: expect.stringContaining("X-Remuda-Egress: limited") });
-  expect(await ask(bed.port, `http://${target}/`)).toMatchObject({ status: 503, headers: { "x-remuda-egress": "limited" } });
+  expect(await ask(bed.port, `http://${target}/`)).toMatchObject({
+    status: 503,
+    headers: { "x-remuda-egress": "limited" },
+  });
   expect(bed.egress.usage()).toMatchObject({ connections: 2, denied: { limit: 2 } });
   first.socket.destroy();
   await until("it is over", () => bed.egress.usage().connections === 1);
@@ -36,7 +39,10 @@ test("a browser at its limit of connections is refused more until one is over", 
 describe("bandwidth", () => {
   const bytes = 300_000;
   const perSecond = 500_000;
-  /** What must take at least so long, since a tenth of a second's worth may pass at once and one piece may be overdrawn. */
+  /**
+   * What must take at least so long, since a tenth of a second's worth may pass at once and one piece may be
+   * overdrawn.
+   */
   const leastMs = ((bytes - perSecond / 10 - 65_536) / perSecond) * 1000;
 
   test.each(["tunnel", "plain"])("what a %s receives is held to the limit", async (kind) => {
@@ -44,7 +50,8 @@ describe("bandwidth", () => {
     closing.push(() => origin.close());
     const bed = await bedFor({ settings: { bytesPerSecond: perSecond } });
     const started = systemClock.monotonic();
-    if (kind === "plain") expect((await ask(bed.port, `http://127.0.0.1:${origin.port}/`)).text).toHaveLength(bytes);
+    if (kind === "plain")
+      expect((await ask(bed.port, `http://127.0.0.1:${origin.port}/`)).text).toHaveLength(bytes);
     else {
       const { socket } = await openTunnel(bed.port, `127.0.0.1:${origin.port}`);
       socket.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -55,7 +62,10 @@ describe("bandwidth", () => {
 
   test("what is sent is held to it too", async () => {
     let received = 0;
-    const origin = await openOrigin((asked, reply) => void asked.on("data", (data: Buffer) => (received += data.length)).once("end", () => reply.end("ok")));
+    const origin = await openOrigin(
+      (asked, reply) =>
+        void asked.on("data", (data: Buffer) => (received += data.length)).once("end", () => reply.end("ok")),
+    );
     closing.push(() => origin.close());
     const bed = await bedFor({ settings: { bytesPerSecond: perSecond } });
     const started = systemClock.monotonic();
@@ -97,7 +107,10 @@ describe("what belongs to the service itself", () => {
   test("is the proxy of a neighbour and its own, while they live", async () => {
     const [bed, neighbour] = [await bedFor({}), await bedFor({})];
     for (const port of [bed.port, neighbour.port]) {
-      expect(await openTunnel(bed.port, `127.0.0.1:${port}`)).toMatchObject({ status: 403, answer: expect.stringContaining('"rule":"remuda"') });
+      expect(await openTunnel(bed.port, `127.0.0.1:${port}`)).toMatchObject({
+        status: 403,
+        answer: expect.stringContaining('"rule":"remuda"'),
+      });
       expect(await ask(bed.port, `http://127.0.0.1:${port}/`)).toMatchObject({ status: 403 });
     }
     await neighbour.egress.close();
@@ -105,7 +118,10 @@ describe("what belongs to the service itself", () => {
   });
 
   test("is nothing on other ports or machines", () => {
-    const reserved = makeReservedEndpoints([{ host: "127.0.0.1", port: 4700 }, { host: "192.0.2.7", port: 6379 }]);
+    const reserved = makeReservedEndpoints([
+      { host: "127.0.0.1", port: 4700 },
+      { host: "192.0.2.7", port: 6379 },
+    ]);
     expect(reserved.isOwn("127.0.0.1", 4701)).toBe(false);
     expect(reserved.isOwn("192.0.2.8", 4700)).toBe(false);
     expect(reserved.isOwn("192.0.2.7", 6379)).toBe(true);

@@ -22,17 +22,28 @@ test("an address that a failover gives to Redis's name is closed at the next loo
   const own = new EndpointWatch({ clock, log, sources: [], addressesOf: async () => addresses });
   await own.add(redisEndpoints("redis://redis.example:6380")[0]);
   const { isOwn } = makeReservedEndpoints(own.places);
-  expect([isOwn("10.0.0.1", 6380), isOwn("10.0.0.2", 6380), isOwn("10.0.0.1", 6379)]).toEqual([true, false, false]);
+  expect([isOwn("10.0.0.1", 6380), isOwn("10.0.0.2", 6380), isOwn("10.0.0.1", 6379)]).toEqual([
+    true,
+    false,
+    false,
+  ]);
   addresses = ["10.0.0.2", "fd00::2"];
   await own.refresh();
-  expect([isOwn("10.0.0.1", 6380), isOwn("10.0.0.2", 6380), isOwn("fd00::2", 6380)]).toEqual([true, true, true]);
+  expect([isOwn("10.0.0.1", 6380), isOwn("10.0.0.2", 6380), isOwn("fd00::2", 6380)]).toEqual([
+    true,
+    true,
+    true,
+  ]);
 });
 
 test("what the deployment tells of is closed by its addresses; a source or a name that fails opens nothing, and nothing grows without end", async () => {
   let told = [{ host: "node.example", port: 4700 }];
   const own = new EndpointWatch({
-    clock, log, sources: [async () => told, () => Promise.reject(new Error("no Redis"))],
-    addressesOf: async (host) => (host === "gone.example" ? Promise.reject(new Error("ENOTFOUND")) : ["10.1.0.1"]),
+    clock,
+    log,
+    sources: [async () => told, () => Promise.reject(new Error("no Redis"))],
+    addressesOf: async (host) =>
+      host === "gone.example" ? Promise.reject(new Error("ENOTFOUND")) : ["10.1.0.1"],
   });
   await own.add({ host: "gone.example", port: 1 });
   await own.refresh();
@@ -56,7 +67,11 @@ async function freePort(): Promise<number> {
 
 async function startRedisAt(...args: string[]): Promise<number> {
   const [port, folder] = [await freePort(), await mkdtemp(join(tmpdir(), "remuda-redis-"))];
-  const child = spawn("redis-server", ["--port", `${port}`, "--bind", "127.0.0.1", "--dir", folder, "--save", "", ...args], { stdio: "ignore" });
+  const child = spawn(
+    "redis-server",
+    ["--port", `${port}`, "--bind", "127.0.0.1", "--dir", folder, "--save", "", ...args],
+    { stdio: "ignore" },
+  );
   onTestFinished(async () => {
     child.kill("SIGKILL");
     await once(child, "exit");
@@ -67,9 +82,23 @@ async function startRedisAt(...args: string[]): Promise<number> {
 
 test("a master tells of its replicas and a replica of its master, so that a failover finds the other closed already", async () => {
   const master = await startRedisAt();
-  const replica = await startRedisAt("--replicaof", "127.0.0.1", `${master}`, "--repl-diskless-sync-delay", "0");
+  const replica = await startRedisAt(
+    "--replicaof",
+    "127.0.0.1",
+    `${master}`,
+    "--repl-diskless-sync-delay",
+    "0",
+  );
   const storeAt = async (port: number): Promise<ScriptStore> => {
-    const store = new ScriptStore(connect({ url: `redis://127.0.0.1:${port}`, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 2000 }), silentLog);
+    const store = new ScriptStore(
+      connect({
+        url: `redis://127.0.0.1:${port}`,
+        isCluster: false,
+        connectTimeoutMs: 2000,
+        commandTimeoutMs: 2000,
+      }),
+      silentLog,
+    );
     onTestFinished(() => store.close());
     await store.open(new AbortController().signal);
     return store;
@@ -79,6 +108,13 @@ test("a master tells of its replicas and a replica of its master, so that a fail
     const members = await at.members();
     return members.some(({ port }) => port === replica) && members;
   });
-  expect(found).toEqual(expect.arrayContaining([{ host: "127.0.0.1", port: replica }, { host: "127.0.0.1", port: master }]));
-  expect(await (await storeAt(replica)).members()).toEqual(expect.arrayContaining([{ host: "127.0.0.1", port: master }]));
+  expect(found).toEqual(
+    expect.arrayContaining([
+      { host: "127.0.0.1", port: replica },
+      { host: "127.0.0.1", port: master },
+    ]),
+  );
+  expect(await (await storeAt(replica)).members()).toEqual(
+    expect.arrayContaining([{ host: "127.0.0.1", port: master }]),
+  );
 });

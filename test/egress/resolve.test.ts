@@ -10,14 +10,21 @@ import { type Dns, startDns } from "../support/egress/dns-server.js";
 let dns: Dns;
 beforeEach(async () => {
   dns = await startDns({
-    "four.example": ["198.51.100.1", "198.51.100.2"], "six.example": ["2001:db8::1"], "both.example": ["2001:db8::5", "198.51.100.3"],
-    "mapped.example": ["::ffff:127.0.0.1"], "localhost": ["198.51.100.9"], "foo.localhost": ["198.51.100.9"], "127.0.0.1": ["198.51.100.9"],
-    "broken.example": "servfail", "silent.example": "silent",
+    "four.example": ["198.51.100.1", "198.51.100.2"],
+    "six.example": ["2001:db8::1"],
+    "both.example": ["2001:db8::5", "198.51.100.3"],
+    "mapped.example": ["::ffff:127.0.0.1"],
+    localhost: ["198.51.100.9"],
+    "foo.localhost": ["198.51.100.9"],
+    "127.0.0.1": ["198.51.100.9"],
+    "broken.example": "servfail",
+    "silent.example": "silent",
   });
 });
 afterEach(() => dns.close());
 
-const resolver = (limitMs = 5000): Resolve => makeResolve({ clock: systemClock, limitMs, servers: [dns.server] });
+const resolver = (limitMs = 5000): Resolve =>
+  makeResolve({ clock: systemClock, limitMs, servers: [dns.server] });
 
 describe("a host has these addresses", () => {
   test.each<[string, string, string[], number]>([
@@ -47,16 +54,22 @@ test("both families are asked, each once", async () => {
 
 test("/etc/hosts decides nothing: of a name that stands there DNS is asked", async () => {
   const written = readFileSync("/etc/hosts", "utf8").replace(/#.*/g, "").split(/\s+/);
-  const name = written.map((word) => word.toLowerCase()).find((word) => /^[a-z]/.test(word) && !word.endsWith("localhost")) ?? hostname().toLowerCase();
+  const name =
+    written
+      .map((word) => word.toLowerCase())
+      .find((word) => /^[a-z]/.test(word) && !word.endsWith("localhost")) ?? hostname().toLowerCase();
   dns.set(name, ["198.51.100.7"]);
   expect(await resolver()(name)).toEqual(["198.51.100.7"]);
 });
 
-test.each(["servfail", "silent"] as const)("one family that is answered %s leaves the other", async (failure) => {
-  dns.set("A half.example", ["198.51.100.1"]);
-  dns.set("AAAA half.example", failure);
-  expect(await resolver(400)("half.example")).toEqual(["198.51.100.1"]);
-});
+test.each(["servfail", "silent"] as const)(
+  "one family that is answered %s leaves the other",
+  async (failure) => {
+    dns.set("A half.example", ["198.51.100.1"]);
+    dns.set("AAAA half.example", failure);
+    expect(await resolver(400)("half.example")).toEqual(["198.51.100.1"]);
+  },
+);
 
 test("a server's failure is thrown", async () => {
   await expect(resolver()("broken.example")).rejects.toMatchObject({ code: "ESERVFAIL" });
@@ -64,7 +77,9 @@ test("a server's failure is thrown", async () => {
 
 test("a server that says nothing is waited for no longer than the limit", async () => {
   const before = performance.now();
-  await expect(resolver(200)("silent.example")).rejects.toSatisfy((error) => error instanceof TimeLimitReached || (error as { code?: string }).code === "ETIMEOUT");
+  await expect(resolver(200)("silent.example")).rejects.toSatisfy(
+    (error) => error instanceof TimeLimitReached || (error as { code?: string }).code === "ETIMEOUT",
+  );
   expect(performance.now() - before).toBeLessThan(2000);
 });
 
@@ -84,7 +99,8 @@ describe("a rebinding name", () => {
 
   test("is dialled where it was judged: public first, then closed and denied", async () => {
     dns.set("rebind.example", { turns: [["8.8.8.8"], ["127.0.0.1"]] });
-    const ask = () => judgeTarget(everyone, { host: "rebind.example", port: 80 }, { resolve: resolver(), reserved });
+    const ask = () =>
+      judgeTarget(everyone, { host: "rebind.example", port: 80 }, { resolve: resolver(), reserved });
     expect(await ask()).toEqual({ kind: "direct", addresses: ["8.8.8.8"] });
     expect(await ask()).toMatchObject({ kind: "denied", by: "private" });
     expect(dns.queries.filter((query) => query.startsWith("A "))).toHaveLength(2);
@@ -92,10 +108,14 @@ describe("a rebinding name", () => {
 
   test("that answers both at once is denied", async () => {
     dns.set("mixed.example", ["8.8.8.8", "::1"]);
-    expect(await judgeTarget(everyone, { host: "mixed.example", port: 80 }, { resolve: resolver(), reserved })).toMatchObject({ kind: "denied", by: "private" });
+    expect(
+      await judgeTarget(everyone, { host: "mixed.example", port: 80 }, { resolve: resolver(), reserved }),
+    ).toMatchObject({ kind: "denied", by: "private" });
   });
 
   test("that DNS cannot tell is denied", async () => {
-    expect(await judgeTarget(everyone, { host: "broken.example", port: 80 }, { resolve: resolver(), reserved })).toMatchObject({ kind: "denied", by: "unresolved" });
+    expect(
+      await judgeTarget(everyone, { host: "broken.example", port: 80 }, { resolve: resolver(), reserved }),
+    ).toMatchObject({ kind: "denied", by: "unresolved" });
   });
 });

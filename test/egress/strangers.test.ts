@@ -15,14 +15,19 @@ const isRoot = process.getuid?.() === 0;
 const compiled = await compileSources();
 afterAll(() => compiled.remove());
 
-/** A proxy of the proxy tier in another process, as another daemon on this machine has them: it answers whatever it is asked. */
+/**
+ * A proxy of the proxy tier in another process, as another daemon on this machine has them: it answers
+ * whatever it is asked.
+ */
 async function otherDaemon(): Promise<{ url: URL; child: ChildProcess }> {
   const module = pathToFileURL(join(compiled.directory, "src/egress/port.js")).href;
   const code = `
     const { createServer } = await import("node:http"); const { openPort } = await import("${module}");
     const listener = openPort(); await listener.listen(createServer((_, reply) => reply.end("through another's proxy")));
     console.log(listener.proxyUrl);`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   onTestFinished(() => void child.kill("SIGKILL"));
   const [said] = (await once(child.stdout, "data")) as [Buffer];
   return { url: new URL(String(said).trim()), child };
@@ -33,26 +38,47 @@ test("a page of one daemon does not get out through a proxy of another, even whe
   // Control: the proxy is there for whoever connects straight.
   expect(await (await fetch(url)).text()).toBe("through another's proxy");
   const bed = await openEgress(rulesFor(["127.0.0.0/8", "localhost", url.host]));
-  expect(await ask(bed.port, url.href)).toMatchObject({ status: 403, text: expect.stringContaining("remuda") });
+  expect(await ask(bed.port, url.href)).toMatchObject({
+    status: 403,
+    text: expect.stringContaining("remuda"),
+  });
   expect((await openTunnel(bed.port, url.host)).status).toBe(403);
   const control = createServer((_, reply) => reply.end("open"));
   await once(control.listen(0, "127.0.0.1"), "listening");
-  expect(await ask(bed.port, `http://127.0.0.1:${(control.address() as AddressInfo).port}/`)).toMatchObject({ status: 200 });
+  expect(await ask(bed.port, `http://127.0.0.1:${(control.address() as AddressInfo).port}/`)).toMatchObject({
+    status: 200,
+  });
   control.close();
   await bed.egress.close();
 });
 
-test.each(["127.114.0.1", "127.114.255.254"])("%s is closed at every port, and by every way to write it", async (address) => {
-  const reserved = makeReservedEndpoints([]);
-  expect([reserved.isOwn(address, 1), reserved.isOwn(address, 65_535), reserved.isOwn("127.113.0.1", 1), reserved.isOwn("127.11.4.1", 1)]).toEqual([true, true, false, false]);
-  const bed = await openEgress(rulesFor(["127.0.0.0/8", "0.0.0.0/0", "::/0"]), { parts: { resolve: async () => [address] } });
-  const octets = address.split(".").map(Number);
-  const hex = octets.map((octet) => octet.toString(16).padStart(2, "0")).join("");
-  for (const host of [`[::ffff:${hex.slice(0, 4)}:${hex.slice(4)}]`, `0x${hex}`, String(Number.parseInt(hex, 16)), "any.test", `[::ffff:${address}]`]) {
-    expect((await openTunnel(bed.port, `${host}:80`)).answer).toContain("remuda");
-  }
-  await bed.egress.close();
-});
+test.each(["127.114.0.1", "127.114.255.254"])(
+  "%s is closed at every port, and by every way to write it",
+  async (address) => {
+    const reserved = makeReservedEndpoints([]);
+    expect([
+      reserved.isOwn(address, 1),
+      reserved.isOwn(address, 65_535),
+      reserved.isOwn("127.113.0.1", 1),
+      reserved.isOwn("127.11.4.1", 1),
+    ]).toEqual([true, true, false, false]);
+    const bed = await openEgress(rulesFor(["127.0.0.0/8", "0.0.0.0/0", "::/0"]), {
+      parts: { resolve: async () => [address] },
+    });
+    const octets = address.split(".").map(Number);
+    const hex = octets.map((octet) => octet.toString(16).padStart(2, "0")).join("");
+    for (const host of [
+      `[::ffff:${hex.slice(0, 4)}:${hex.slice(4)}]`,
+      `0x${hex}`,
+      String(Number.parseInt(hex, 16)),
+      "any.test",
+      `[::ffff:${address}]`,
+    ]) {
+      expect((await openTunnel(bed.port, `${host}:80`)).answer).toContain("remuda");
+    }
+    await bed.egress.close();
+  },
+);
 
 test("whose a connection is can be found out while it lasts", async () => {
   expect(await canFindPeerUid()).toBe(true);
@@ -71,13 +97,19 @@ function askAs(uid: number, proxy: string, target: string): string {
   const { port, hostname } = new URL(proxy);
   const code = `const { request } = require("node:http");
     request({ host: "${hostname}", port: ${port}, path: "${target}" }, (reply) => reply.on("data", (data) => process.stdout.write(data))).on("error", (error) => console.log(error.code)).end();`;
-  return spawnSync("setpriv", ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", process.execPath, "-e", code], { encoding: "utf8" }).stdout;
+  return spawnSync(
+    "setpriv",
+    ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", process.execPath, "-e", code],
+    { encoding: "utf8" },
+  ).stdout;
 }
 
-test.runIf(isRoot)("a proxy admits the browser's user alone: no other user of the machine, and no other browser's", async () => {
-  // The helper waits for its child, which this process has to answer: so the egress stands in a third.
-  const module = (path: string): string => pathToFileURL(join(compiled.directory, path)).href;
-  const code = `
+test.runIf(isRoot)(
+  "a proxy admits the browser's user alone: no other user of the machine, and no other browser's",
+  async () => {
+    // The helper waits for its child, which this process has to answer: so the egress stands in a third.
+    const module = (path: string): string => pathToFileURL(join(compiled.directory, path)).href;
+    const code = `
     const { Egress } = await import("${module("src/egress/egress.js")}"); const { openPort } = await import("${module("src/egress/port.js")}");
     const { systemClock: clock } = await import("${module("src/base/clock.js")}"); const { patternsOf } = await import("${module("src/base/net/hosts.js")}");
     const log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -86,16 +118,29 @@ test.runIf(isRoot)("a proxy admits the browser's user alone: no other user of th
       resolve: async () => [], own: { isOwn: () => false }, clock, log, meter: { request() {}, carried() {} },
     });
     console.log(egress.proxyUrl);`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
-  const site = spawn(process.execPath, ["-e", `require("node:http").createServer((_, reply) => reply.end("reached")).listen(0, "127.0.0.1", function () { console.log("http://127.0.0.1:" + this.address().port + "/") })`], { stdio: ["ignore", "pipe", "inherit"] });
-  onTestFinished(() => void (child.kill("SIGKILL"), site.kill("SIGKILL")));
-  const [[said], [at]] = (await Promise.all([once(child.stdout, "data"), once(site.stdout, "data")])) as [[Buffer], [Buffer]];
-  const proxy = String(said).trim();
-  const page = String(at).trim();
-  expect(askAs(64_999, proxy, page)).toContain("ECONNRESET");
-  expect(askAs(0, proxy, page)).toContain("ECONNRESET");
-  expect(askAs(70_003, proxy, page)).toBe("reached");
-  // Of this daemon's users, but another browser's.
-  expect(askAs(70_004, proxy, page)).toContain("ECONNRESET");
-  expect(askAs(70_003, proxy, page)).toBe("reached");
-});
+    const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const site = spawn(
+      process.execPath,
+      [
+        "-e",
+        `require("node:http").createServer((_, reply) => reply.end("reached")).listen(0, "127.0.0.1", function () { console.log("http://127.0.0.1:" + this.address().port + "/") })`,
+      ],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
+    onTestFinished(() => void (child.kill("SIGKILL"), site.kill("SIGKILL")));
+    const [[said], [at]] = (await Promise.all([once(child.stdout, "data"), once(site.stdout, "data")])) as [
+      [Buffer],
+      [Buffer],
+    ];
+    const proxy = String(said).trim();
+    const page = String(at).trim();
+    expect(askAs(64_999, proxy, page)).toContain("ECONNRESET");
+    expect(askAs(0, proxy, page)).toContain("ECONNRESET");
+    expect(askAs(70_003, proxy, page)).toBe("reached");
+    // Of this daemon's users, but another browser's.
+    expect(askAs(70_004, proxy, page)).toContain("ECONNRESET");
+    expect(askAs(70_003, proxy, page)).toBe("reached");
+  },
+);

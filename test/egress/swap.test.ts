@@ -85,16 +85,23 @@ test("after a swap under load no byte reaches a host that is no longer allowed, 
     ...Array.from({ length: 20 }, () => openAgain(bed, `${host}:${port}`, traffic)),
   ];
   const [denieds, alloweds] = [both(denied, bad.port), both(allowed, good.port)];
-  await until("all of it runs", () => traffic.sockets.size >= 200 && bad.heard.pieces > 1000 && good.heard.pieces > 1000);
+  await until(
+    "all of it runs",
+    () => traffic.sockets.size >= 200 && bad.heard.pieces > 1000 && good.heard.pieces > 1000,
+  );
 
   await bed.egress.apply(onlyAllowed);
   traffic.phase = "after";
   const sockets = bad.accepted.length;
 
   await until("what is allowed goes on", () => good.heard.after > 1000);
-  await until("what is denied is cut", () => traffic.sockets.size <= 120 && bad.accepted.every(({ destroyed }) => destroyed));
+  await until(
+    "what is denied is cut",
+    () => traffic.sockets.size <= 120 && bad.accepted.every(({ destroyed }) => destroyed),
+  );
   expect(bad.heard.after).toBe(0);
-  // A connection whose handshake was over before the swap may still have been in the origin's queue; a new one is not made.
+  // A connection whose handshake was over before the swap may still have been in the origin's queue; a new
+  // one is not made.
   expect(bad.accepted.length - sockets).toBeLessThan(40);
   expect(bed.egress.usage().denied.allowed_hosts).toBeGreaterThan(0);
   traffic.isOver = true;
@@ -105,7 +112,9 @@ test("after a swap under load no byte reaches a host that is no longer allowed, 
 test("what was being resolved under old rules is judged by the new ones", async () => {
   const origin = await openListener();
   let answer: ((addresses: readonly string[]) => void) | undefined;
-  const bed = await openEgress(openAll, { parts: { resolve: () => new Promise((resolve) => (answer = resolve)) } });
+  const bed = await openEgress(openAll, {
+    parts: { resolve: () => new Promise((resolve) => (answer = resolve)) },
+  });
   closing.push(() => bed.egress.close());
   const tunnel = openTunnel(bed.port, `${denied}:${origin.port}`);
   await until("the name is asked for", () => answer);
@@ -127,7 +136,9 @@ test("a request that waits for its answer is cut, and told of the new rules", as
 });
 
 test("an answer that is coming is broken off", async () => {
-  const origin = await openRawOrigin((socket) => void socket.resume().write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart"));
+  const origin = await openRawOrigin(
+    (socket) => void socket.resume().write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart"),
+  );
   closing.push(() => origin.close());
   const bed = await openBed();
   const socket = await openSocket(bed.port);
@@ -167,12 +178,16 @@ test("close ends everything that is open and the listener, also with a reader th
   closing.push(() => origin.close());
   const bed = await openBed();
   const idle = await openSocket(bed.port);
-  const tunnels = await Promise.all(Array.from({ length: 20 }, () => openTunnel(bed.port, `${allowed}:${origin.port}`)));
+  const tunnels = await Promise.all(
+    Array.from({ length: 20 }, () => openTunnel(bed.port, `${allowed}:${origin.port}`)),
+  );
   const started = performance.now();
   await bed.egress.close();
   expect(performance.now() - started).toBeLessThan(2000);
   expect(bed.egress.usage().connections).toBe(0);
-  await Promise.all([idle, ...tunnels.map(({ socket }) => socket)].map((socket) => closeOf(socket.resume().end())));
+  await Promise.all(
+    [idle, ...tunnels.map(({ socket }) => socket)].map((socket) => closeOf(socket.resume().end())),
+  );
   await until("the origin has lost all", () => origin.accepted.every(({ destroyed }) => destroyed));
   await expect(openSocket(bed.port)).rejects.toThrow("ECONNREFUSED");
 });

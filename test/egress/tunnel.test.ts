@@ -4,9 +4,22 @@ import { connect as connectTls } from "node:tls";
 import type { Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { type BedOptions, type EgressBed, openEgress, resolveBy, rulesFor } from "../support/egress/egress-bed.js";
+import {
+  type BedOptions,
+  type EgressBed,
+  openEgress,
+  resolveBy,
+  rulesFor,
+} from "../support/egress/egress-bed.js";
 import { testCertificate } from "../support/egress/egress-certificate.js";
-import { bodyOf, closeOf, openSocket, openTunnel, readText, sendRaw } from "../support/egress/egress-client.js";
+import {
+  bodyOf,
+  closeOf,
+  openSocket,
+  openTunnel,
+  readText,
+  sendRaw,
+} from "../support/egress/egress-client.js";
 import { freePort, openOrigin, openRawOrigin, openSecureOrigin } from "../support/egress/egress-origin.js";
 import { until } from "../support/browser/chromium-until.js";
 
@@ -36,13 +49,23 @@ test("a tunnel carries bytes both ways, those sent together with the CONNECT too
   socket.end(" late");
   expect(await readText(socket)).toBe(" late");
   await until("the tunnel is over", async () => bed.egress.usage().connections === 0);
-  expect(bed.egress.usage()).toEqual({ requests: 1, denied: {}, bytesSent: 10, bytesReceived: 10, connections: 0 });
+  expect(bed.egress.usage()).toEqual({
+    requests: 1,
+    denied: {},
+    bytesSent: 10,
+    bytesReceived: 10,
+    connections: 0,
+  });
   expect(bed.carried).toEqual({ sent: 10, received: 10 });
   expect(bed.outcomes).toEqual(["direct"]);
 });
 
 test("whoever has said all is still answered, and an origin's last bytes arrive before its end", async () => {
-  const origin = kept(await openRawOrigin((socket) => void socket.on("data", () => {}).once("end", () => socket.end("answer after the end"))));
+  const origin = kept(
+    await openRawOrigin(
+      (socket) => void socket.on("data", () => {}).once("end", () => socket.end("answer after the end")),
+    ),
+  );
   const bed = await bedFor(rulesFor([`127.0.0.1:${origin.port}`]));
   const { socket } = await openTunnel(bed.port, `127.0.0.1:${origin.port}`);
   socket.end("all");
@@ -64,15 +87,17 @@ test.each(["origin", "browser"])("a reset by the %s ends the other side", async 
 
 test("64 MiB reach a slow reader whole, and wait at the origin meanwhile", async () => {
   const piece = Buffer.alloc(mebibyte, 7);
-  const origin = kept(await openRawOrigin((socket) => {
-    let left = 64;
-    const more = (): void => {
-      while (left > 0 && socket.write(piece)) left -= 1;
-      if (left <= 0) socket.end();
-      else left -= 1;
-    };
-    socket.on("drain", more).once("data", more);
-  }));
+  const origin = kept(
+    await openRawOrigin((socket) => {
+      let left = 64;
+      const more = (): void => {
+        while (left > 0 && socket.write(piece)) left -= 1;
+        if (left <= 0) socket.end();
+        else left -= 1;
+      };
+      socket.on("drain", more).once("data", more);
+    }),
+  );
   const bed = await bedFor(rulesFor([`127.0.0.1:${origin.port}`]));
   const { socket } = await openTunnel(bed.port, `127.0.0.1:${origin.port}`);
   socket.write("go on");
@@ -112,7 +137,9 @@ test("TLS passes unread", async () => {
 test("a WebSocket passes through a tunnel, as Chromium asks for it", async () => {
   const origin = kept(await openOrigin((_, reply) => reply.end()));
   const sockets = new WebSocketServer({ server: origin.server });
-  sockets.on("connection", (client) => client.on("message", (data) => client.send(`heard ${data.toString()}`)));
+  sockets.on("connection", (client) =>
+    client.on("message", (data) => client.send(`heard ${data.toString()}`)),
+  );
   const bed = await bedFor(rulesFor([`127.0.0.1:${origin.port}`]));
   const { socket } = await openTunnel(bed.port, `127.0.0.1:${origin.port}`);
   const agent = new Agent();
@@ -130,7 +157,19 @@ test("a denied target gets 403 with the rule, and the log names neither path nor
   expect(status).toBe(403);
   expect(answer).toMatch(/\r\nX-Remuda-Egress: denied\r\n/);
   expect(JSON.parse(bodyOf(answer))).toMatchObject({ code: "egress_denied", rule: "allowed_hosts" });
-  expect(bed.lines).toEqual([{ level: "info", message: "egress denied", fields: { browser: expect.any(String), count: 1, by: { allowed_hosts: 1 }, host: "denied.test", port: 443 } }]);
+  expect(bed.lines).toEqual([
+    {
+      level: "info",
+      message: "egress denied",
+      fields: {
+        browser: expect.any(String),
+        count: 1,
+        by: { allowed_hosts: 1 },
+        host: "denied.test",
+        port: 443,
+      },
+    },
+  ]);
   expect(bed.egress.usage()).toMatchObject({ requests: 1, denied: { allowed_hosts: 1 }, bytesSent: 0 });
   expect(bed.outcomes).toEqual(["allowed_hosts"]);
 });
@@ -147,7 +186,9 @@ test("the next address is tried where one does not answer, and no name is resolv
   const origin = await echo();
   const asked: string[] = [];
   const resolve = resolveBy({ "site.test": ["127.0.0.9", "127.0.0.1"] });
-  const bed = await bedFor(rulesFor(["127.0.0.0/8"]), { parts: { resolve: (host) => (asked.push(host), resolve(host)) } });
+  const bed = await bedFor(rulesFor(["127.0.0.0/8"]), {
+    parts: { resolve: (host) => (asked.push(host), resolve(host)) },
+  });
   const { status, socket } = await openTunnel(bed.port, `site.test:${origin.port}`);
   expect(status).toBe(200);
   socket.destroy();
@@ -172,11 +213,20 @@ test.each([
   expect(bed.egress.usage().requests).toBe(0);
 });
 
-test.each(["[::1]:443", "localhost:443", "LOCALHOST.:443", "2130706433:443", "0x7f.1:443", "127.0.0.2:443", "[::ffff:127.0.0.1]:443", "0:443", "169.254.169.254:80"])(
-  "CONNECT %s is denied, however loopback is written", async (target) => {
-    const bed = await bedFor(rulesFor([]));
-    expect(await openTunnel(bed.port, target)).toMatchObject({ status: 403 });
-  });
+test.each([
+  "[::1]:443",
+  "localhost:443",
+  "LOCALHOST.:443",
+  "2130706433:443",
+  "0x7f.1:443",
+  "127.0.0.2:443",
+  "[::ffff:127.0.0.1]:443",
+  "0:443",
+  "169.254.169.254:80",
+])("CONNECT %s is denied, however loopback is written", async (target) => {
+  const bed = await bedFor(rulesFor([]));
+  expect(await openTunnel(bed.port, target)).toMatchObject({ status: 403 });
+});
 
 test("a tunnel on which nothing moves is cut", async () => {
   const origin = kept(await openRawOrigin((socket) => void socket.resume()));

@@ -9,10 +9,18 @@ const chunks = 400;
 const chunkBytes = 65_536;
 
 /** A source that has all at once, and what came of it in each round of the event loop. */
-function carry(turns: FairTurns): { readonly rounds: readonly number[]; readonly done: Promise<unknown>; readonly bytes: () => number } {
+function carry(turns: FairTurns): {
+  readonly rounds: readonly number[];
+  readonly done: Promise<unknown>;
+  readonly bytes: () => number;
+} {
   let [left, inRound, bytes] = [chunks, 0, 0];
   const rounds: number[] = [];
-  const from = new Readable({ read: function () { this.push(left-- > 0 ? Buffer.alloc(chunkBytes, left % 251) : null); } });
+  const from = new Readable({
+    read: function () {
+      this.push(left-- > 0 ? Buffer.alloc(chunkBytes, left % 251) : null);
+    },
+  });
   const to = new Writable({
     write(chunk: Buffer, _encoding, done) {
       if (inRound === 0) setImmediate(() => (rounds.push(inRound), (inRound = 0)));

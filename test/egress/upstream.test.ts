@@ -28,23 +28,31 @@ async function bedFor(rules: Rules, options: BedOptions = {}): Promise<EgressBed
 const protocols = ["http", "https", "socks5"] as const;
 
 async function open(protocol: (typeof protocols)[number]): Promise<TestUpstream> {
-  const origin = await openOrigin((asked, reply) => reply.end(`origin ${asked.method} ${asked.url} ${asked.headers.host}`));
+  const origin = await openOrigin((asked, reply) =>
+    reply.end(`origin ${asked.method} ${asked.url} ${asked.headers.host}`),
+  );
   const upstream = await openUpstream({ protocol, port: origin.port });
-  closing.push(() => origin.close(), () => upstream.close());
+  closing.push(
+    () => origin.close(),
+    () => upstream.close(),
+  );
   return upstream;
 }
 
-test.each(protocols)("tunnels go through a proxy that speaks %s and resolves the name itself", async (protocol) => {
-  const { upstream, asked } = await open(protocol);
-  const bed = await bedFor(rulesThrough(upstream));
-  const { status, socket } = await openTunnel(bed.port, "site.test:8443");
-  expect(status).toBe(200);
-  socket.write("GET /in HTTP/1.1\r\nHost: inside\r\nConnection: close\r\n\r\n");
-  expect(bodyOf(await readText(socket))).toContain("origin GET /in inside");
-  expect(asked).toEqual([`${protocol === "socks5" ? "SOCKS" : "CONNECT"} site.test:8443`]);
-  expect(bed.outcomes).toEqual(["upstream"]);
-  expect(bed.egress.usage().bytesReceived).toBeGreaterThan(0);
-});
+test.each(protocols)(
+  "tunnels go through a proxy that speaks %s and resolves the name itself",
+  async (protocol) => {
+    const { upstream, asked } = await open(protocol);
+    const bed = await bedFor(rulesThrough(upstream));
+    const { status, socket } = await openTunnel(bed.port, "site.test:8443");
+    expect(status).toBe(200);
+    socket.write("GET /in HTTP/1.1\r\nHost: inside\r\nConnection: close\r\n\r\n");
+    expect(bodyOf(await readText(socket))).toContain("origin GET /in inside");
+    expect(asked).toEqual([`${protocol === "socks5" ? "SOCKS" : "CONNECT"} site.test:8443`]);
+    expect(bed.outcomes).toEqual(["upstream"]);
+    expect(bed.egress.usage().bytesReceived).toBeGreaterThan(0);
+  },
+);
 
 test.each(protocols)("plain requests go through a proxy that speaks %s", async (protocol) => {
   const { upstream, asked, accepted } = await open(protocol);
@@ -53,27 +61,41 @@ test.each(protocols)("plain requests go through a proxy that speaks %s", async (
   const text = isAbsolute ? "plain site.test" : "origin GET /p?q site.test";
   expect(await ask(bed.port, "http://site.test/p?q")).toMatchObject({ status: 200, text });
   expect(await ask(bed.port, "http://site.test:80/p?q")).toMatchObject({ status: 200, text });
-  expect(asked).toEqual(isAbsolute ? ["GET http://site.test/p?q", "GET http://site.test/p?q"] : ["SOCKS site.test:80"]);
+  expect(asked).toEqual(
+    isAbsolute ? ["GET http://site.test/p?q", "GET http://site.test/p?q"] : ["SOCKS site.test:80"],
+  );
   expect(accepted).toHaveLength(1);
 });
 
-test.each(protocols)("a wrong password for %s is 502 for tunnels and plain requests, naming the proxy and no secret", async (protocol) => {
-  const { upstream } = await open(protocol);
-  const wrong = { ...upstream, password: new Secret("wr0ng-secret") };
-  const bed = await bedFor(rulesThrough(wrong));
-  const { status, answer } = await openTunnel(bed.port, "site.test:443");
-  const plain = await ask(bed.port, "http://site.test/");
-  expect([status, plain.status]).toEqual([502, 502]);
-  expect(plain.headers["x-remuda-egress"]).toBe("failed");
-  for (const text of [answer, plain.text]) expect(text).toContain(upstream.id);
-  const all = inspect([answer, plain, bed.lines], { depth: 9 });
-  for (const secret of ["wr0ng-secret", upstreamPassword, Buffer.from("user:wr0ng-secret").toString("base64")]) expect(all).not.toContain(secret);
-});
+test.each(protocols)(
+  "a wrong password for %s is 502 for tunnels and plain requests, naming the proxy and no secret",
+  async (protocol) => {
+    const { upstream } = await open(protocol);
+    const wrong = { ...upstream, password: new Secret("wr0ng-secret") };
+    const bed = await bedFor(rulesThrough(wrong));
+    const { status, answer } = await openTunnel(bed.port, "site.test:443");
+    const plain = await ask(bed.port, "http://site.test/");
+    expect([status, plain.status]).toEqual([502, 502]);
+    expect(plain.headers["x-remuda-egress"]).toBe("failed");
+    for (const text of [answer, plain.text]) expect(text).toContain(upstream.id);
+    const all = inspect([answer, plain, bed.lines], { depth: 9 });
+    for (const secret of [
+      "wr0ng-secret",
+      upstreamPassword,
+      Buffer.from("user:wr0ng-secret").toString("base64"),
+    ])
+      expect(all).not.toContain(secret);
+  },
+);
 
 test.each(protocols)("an error of %s carries no password, whatever is printed of it", async (protocol) => {
   const { upstream } = await open(protocol);
   const wrong = { ...upstream, password: new Secret("wr0ng-secret") };
-  const error: unknown = await dialThrough(wrong, { host: "site.test", port: 443 }, { connectMs: 2000, clock: systemClock }).catch((failure: unknown) => failure);
+  const error: unknown = await dialThrough(
+    wrong,
+    { host: "site.test", port: 443 },
+    { connectMs: 2000, clock: systemClock },
+  ).catch((failure: unknown) => failure);
   expect(error).toBeInstanceOf(Error);
   expect(inspect(error, { depth: 9, showHidden: true })).not.toMatch(/wr0ng-secret|Basic /);
 });
@@ -90,7 +112,10 @@ test("a proxy whose certificate the bundle does not cover is refused", async () 
 test.each(protocols)("a proxy for %s that says nothing is given up in time", async (protocol) => {
   const silent = await openRawOrigin((socket) => void socket.resume());
   closing.push(() => silent.close());
-  const bed = await bedFor(rulesThrough({ id: "silent", protocol, host: "127.0.0.1", port: silent.port, bypass: [] }), { settings: { connectMs: 200 } });
+  const bed = await bedFor(
+    rulesThrough({ id: "silent", protocol, host: "127.0.0.1", port: silent.port, bypass: [] }),
+    { settings: { connectMs: 200 } },
+  );
   const { status, answer } = await openTunnel(bed.port, "site.test:443");
   expect(status).toBe(502);
   expect(bodyOf(answer)).toContain("The proxy silent did not answer in time");
@@ -98,11 +123,18 @@ test.each(protocols)("a proxy for %s that says nothing is given up in time", asy
 });
 
 test.each(protocols)("a proxy for %s that answers nonsense or is not there is 502", async (protocol) => {
-  const odd = await openRawOrigin((socket) => void socket.once("data", () => socket.end("\u0000\u0001 no proxy\r\n\r\n")));
+  const odd = await openRawOrigin(
+    (socket) => void socket.once("data", () => socket.end("\u0000\u0001 no proxy\r\n\r\n")),
+  );
   closing.push(() => odd.close());
   for (const port of [odd.port, await freePort()]) {
-    const bed = await bedFor(rulesThrough({ id: "odd", protocol, host: "127.0.0.1", port, bypass: [] }), { settings: { connectMs: 500 } });
-    expect(await openTunnel(bed.port, "site.test:443")).toMatchObject({ status: 502, answer: expect.stringContaining("The proxy odd ") });
+    const bed = await bedFor(rulesThrough({ id: "odd", protocol, host: "127.0.0.1", port, bypass: [] }), {
+      settings: { connectMs: 500 },
+    });
+    expect(await openTunnel(bed.port, "site.test:443")).toMatchObject({
+      status: 502,
+      answer: expect.stringContaining("The proxy odd "),
+    });
   }
 });
 
@@ -121,7 +153,8 @@ test("routes choose in their order, bypass goes directly, and a private target n
   const origin = await openOrigin((_, reply) => reply.end("direct"));
   closing.push(() => origin.close());
   const rules: Rules = {
-    allowed: null, privates: patterns("127.0.0.1", "direct.test"),
+    allowed: null,
+    privates: patterns("127.0.0.1", "direct.test"),
     routes: [{ hosts: patterns("*.one.test"), upstream: { ...one.upstream, id: "one" } }],
     upstream: { ...other.upstream, id: "other", bypass: patterns("direct.test") },
   };
@@ -136,7 +169,9 @@ test("routes choose in their order, bypass goes directly, and a private target n
 
 test("a proxy is not dialled where the service itself listens", async () => {
   const { upstream, accepted } = await open("http");
-  const bed = await bedFor(rulesThrough(upstream), { parts: { reserved: makeReservedEndpoints([{ host: "0.0.0.0", port: upstream.port }]) } });
+  const bed = await bedFor(rulesThrough(upstream), {
+    parts: { reserved: makeReservedEndpoints([{ host: "0.0.0.0", port: upstream.port }]) },
+  });
   expect(await openTunnel(bed.port, "site.test:443")).toMatchObject({ status: 502 });
   expect(accepted).toHaveLength(0);
 });
@@ -154,19 +189,36 @@ test("a tunnel through a proxy is cut when the rules name another", async () => 
 test("a proxy that others have written carries both kinds", async () => {
   const origin = await openOrigin((asked, reply) => reply.end(`origin ${asked.url} ${asked.headers.host}`));
   const chain = new ChainServer({
-    port: 0, host: "127.0.0.1",
+    port: 0,
+    host: "127.0.0.1",
     prepareRequestFunction: ({ username, password }) => ({
-      requestAuthentication: username !== "user" || password !== upstreamPassword, failMsg: "no",
+      requestAuthentication: username !== "user" || password !== upstreamPassword,
+      failMsg: "no",
       // Whatever name it is asked for is the origin.
-      dnsLookup: ((_name: string, _options: object, found: (error: null, addresses: object) => void) => found(null, [{ address: "127.0.0.1", family: 4 }])) as unknown as typeof lookup,
+      dnsLookup: ((_name: string, _options: object, found: (error: null, addresses: object) => void) =>
+        found(null, [{ address: "127.0.0.1", family: 4 }])) as unknown as typeof lookup,
     }),
   });
   await chain.listen();
-  closing.push(() => origin.close(), () => chain.close(true));
-  const bed = await bedFor(rulesThrough({
-    id: "chain", protocol: "http", host: "127.0.0.1", port: chain.port, username: "user", password: new Secret(upstreamPassword), bypass: [],
-  }));
-  expect(await ask(bed.port, `http://site.test:${origin.port}/p`)).toMatchObject({ status: 200, text: `origin /p site.test:${origin.port}` });
+  closing.push(
+    () => origin.close(),
+    () => chain.close(true),
+  );
+  const bed = await bedFor(
+    rulesThrough({
+      id: "chain",
+      protocol: "http",
+      host: "127.0.0.1",
+      port: chain.port,
+      username: "user",
+      password: new Secret(upstreamPassword),
+      bypass: [],
+    }),
+  );
+  expect(await ask(bed.port, `http://site.test:${origin.port}/p`)).toMatchObject({
+    status: 200,
+    text: `origin /p site.test:${origin.port}`,
+  });
   const { socket, status } = await openTunnel(bed.port, `site.test:${origin.port}`);
   expect(status).toBe(200);
   socket.write("GET /t HTTP/1.1\r\nHost: inside\r\nConnection: close\r\n\r\n");

@@ -1,24 +1,39 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import { type CompiledDaemon, compileDaemon, type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
+import {
+  type CompiledDaemon,
+  compileDaemon,
+  type DaemonProcess,
+  spawnDaemon,
+} from "../support/daemon/daemon-process.js";
 import { DaemonPlace, type Wishes } from "../support/daemon/daemon-settings.js";
 import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 
 type Settings = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-/** A Redis behind a proxy, and daemons in processes of their own: a fresh one of each for every test of the file. */
+/**
+ * A Redis behind a proxy, and daemons in processes of their own: a fresh one of each for every test of the
+ * file.
+ */
 export interface FaultBed {
   readonly redis: TestRedis;
   /** Daemons come through it unless they are started with another `redisUrl`. */
   readonly proxy: RedisProxy;
-  start(role: "all" | "control" | "node", settings?: Settings, wishes?: Omit<Wishes, "role" | "file">): Promise<DaemonProcess>;
+  start(
+    role: "all" | "control" | "node",
+    settings?: Settings,
+    wishes?: Omit<Wishes, "role" | "file">,
+  ): Promise<DaemonProcess>;
   /** One that was killed, or has ended by itself, is not to be stopped. */
   gone(daemon: DaemonProcess): void;
 }
 
 const noDrain = { drain: { limit_seconds: 0 } };
 
-/** To be called once at the head of a file. After each test every daemon is stopped, nodes first, and nothing may be left of it. */
+/**
+ * To be called once at the head of a file. After each test every daemon is stopped, nodes first, and nothing
+ * may be left of it.
+ */
 export function useFaultBed(): FaultBed {
   let compiled: CompiledDaemon;
   let redis: TestRedis;
@@ -46,7 +61,12 @@ export function useFaultBed(): FaultBed {
       return proxy;
     },
     async start(role, settings = {}, wishes = {}) {
-      const place = new DaemonPlace({ redisUrl: proxy.url, ...wishes, role, file: { ...noDrain, ...settings } });
+      const place = new DaemonPlace({
+        redisUrl: proxy.url,
+        ...wishes,
+        role,
+        file: { ...noDrain, ...settings },
+      });
       const daemon = await spawnDaemon(compiled, place);
       running.push(daemon);
       return daemon;

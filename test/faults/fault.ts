@@ -19,7 +19,10 @@ export type Tell = (row: Row) => void;
 
 const defaultLimitMs = 120_000;
 
-/** A fault and what has to hold under it: an ordinary test that also tells a row. `limitMs` ends one that hangs. */
+/**
+ * A fault and what has to hold under it: an ordinary test that also tells a row. `limitMs` ends one that
+ * hangs.
+ */
 export function fault(name: string, prove: (tell: Tell) => Promise<void>, limitMs = defaultLimitMs): void {
   test(name, { timeout: limitMs }, async ({ task }) => {
     await prove((row) => void (task.meta.row = row));

@@ -7,7 +7,8 @@ import { fault, startWatch } from "./fault.js";
 
 const bed = useFaultBed();
 const patient = { node: { id: "far", lost_after_ms: 30_000 } };
-const acquire = (control: DaemonClient) => control.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 20 });
+const acquire = (control: DaemonClient) =>
+  control.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 20 });
 
 async function start() {
   const control = await bed.start("control", patient);
@@ -23,20 +24,37 @@ fault("all Redis connections freeze without being closed", async (tell) => {
   bed.proxy.freeze();
   const watch = startWatch();
   const statuses: number[] = [];
-  const next = await until("a lease", async () => {
-    const { status, body } = await acquire(control);
-    statuses.push(status);
-    return status === 200 ? (body as Lease) : undefined;
-  }, 30_000);
+  const next = await until(
+    "a lease",
+    async () => {
+      const { status, body } = await acquire(control);
+      statuses.push(status);
+      return status === 200 ? (body as Lease) : undefined;
+    },
+    30_000,
+  );
   const recoveryMs = watch.since();
   expect(new Set(statuses).size).toBeLessThanOrEqual(2);
-  expect(statuses.every((status) => status === 200 || status === 503), String(statuses)).toBe(true);
+  expect(
+    statuses.every((status) => status === 200 || status === 503),
+    String(statuses),
+  ).toBe(true);
   // Commands, messages and jobs of the node go again.
-  await until("its release", async () => (await control.call("POST /browser_pools/herd/release", { session_id: next.session_id, reuse: false })).status === 204);
+  await until(
+    "its release",
+    async () =>
+      (await control.call("POST /browser_pools/herd/release", { session_id: next.session_id, reuse: false }))
+        .status === 204,
+  );
   await control.poolWhen("herd", (pool) => pool.available_count === 1 && pool.acquired_count === 1);
-  expect((await control.call("POST /browser_pools/herd/release", { session_id: lease.session_id })).status).toBe(204);
+  expect(
+    (await control.call("POST /browser_pools/herd/release", { session_id: lease.session_id })).status,
+  ).toBe(204);
   expect((await client.closed).code).toBe(4410);
   await control.poolWhen("herd", (pool) => pool.available_count === 2);
   expect(control.log + node.log).not.toContain("node lost");
-  tell({ saw: statuses.length === 1 ? `one answer late, ${statuses[0]}` : `${statuses.length - 1} × 503`, recoveryMs });
+  tell({
+    saw: statuses.length === 1 ? `one answer late, ${statuses[0]}` : `${statuses.length - 1} × 503`,
+    recoveryMs,
+  });
 });

@@ -6,33 +6,47 @@ import { fault, startWatch } from "./fault.js";
 
 const bed = useFaultBed();
 
-fault("a control stands still (SIGSTOP) for longer than it may be silent, and callers wait at it", async (tell) => {
-  const [paused, other] = [await bed.start("control"), await bed.start("control")];
-  await bed.start("node");
-  await other.makePool({ name: "herd", size: 1 });
-  const held = (await other.call("POST /browser_pools/herd/acquire", {})).body as Lease;
-  const ask = async (at: typeof paused, place: number) => {
-    const asked = at.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 40 });
-    await other.poolWhen("herd", (pool) => pool.waiting_count === place);
-    return asked;
-  };
-  // Not awaited here: an answer comes when a browser does.
-  const first = paused.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 40 });
-  await other.poolWhen("herd", (pool) => pool.waiting_count === 1);
-  const second = ask(other, 2);
-  await other.poolWhen("herd", (pool) => pool.waiting_count === 2);
-  paused.signal("SIGSTOP");
-  await other.poolWhen("herd", (pool) => pool.waiting_count === 1);
-  paused.signal("SIGCONT");
-  const watch = startWatch();
-  await other.poolWhen("herd", (pool) => pool.waiting_count === 2);
-  const recoveryMs = watch.since();
-  expect((await other.call("POST /browser_pools/herd/release", { session_id: held.session_id })).status).toBe(204);
-  const served = await first;
-  expect(served.status).toBe(200);
-  expect((await other.call("GET /browser_pools/herd")).body).toMatchObject({ waiting_count: 1 });
-  expect((await other.call("POST /browser_pools/herd/release", { session_id: (served.body as Lease).session_id })).status).toBe(204);
-  expect((await second).status).toBe(200);
-  await until("nobody in line", async () => (await other.call("GET /browser_pools/herd")).body.waiting_count === 0);
-  tell({ saw: "everybody served, in the order in which they came", recoveryMs });
-});
+fault(
+  "a control stands still (SIGSTOP) for longer than it may be silent, and callers wait at it",
+  async (tell) => {
+    const [paused, other] = [await bed.start("control"), await bed.start("control")];
+    await bed.start("node");
+    await other.makePool({ name: "herd", size: 1 });
+    const held = (await other.call("POST /browser_pools/herd/acquire", {})).body as Lease;
+    const ask = async (at: typeof paused, place: number) => {
+      const asked = at.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 40 });
+      await other.poolWhen("herd", (pool) => pool.waiting_count === place);
+      return asked;
+    };
+    // Not awaited here: an answer comes when a browser does.
+    const first = paused.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 40 });
+    await other.poolWhen("herd", (pool) => pool.waiting_count === 1);
+    const second = ask(other, 2);
+    await other.poolWhen("herd", (pool) => pool.waiting_count === 2);
+    paused.signal("SIGSTOP");
+    await other.poolWhen("herd", (pool) => pool.waiting_count === 1);
+    paused.signal("SIGCONT");
+    const watch = startWatch();
+    await other.poolWhen("herd", (pool) => pool.waiting_count === 2);
+    const recoveryMs = watch.since();
+    expect(
+      (await other.call("POST /browser_pools/herd/release", { session_id: held.session_id })).status,
+    ).toBe(204);
+    const served = await first;
+    expect(served.status).toBe(200);
+    expect((await other.call("GET /browser_pools/herd")).body).toMatchObject({ waiting_count: 1 });
+    expect(
+      (
+        await other.call("POST /browser_pools/herd/release", {
+          session_id: (served.body as Lease).session_id,
+        })
+      ).status,
+    ).toBe(204);
+    expect((await second).status).toBe(200);
+    await until(
+      "nobody in line",
+      async () => (await other.call("GET /browser_pools/herd")).body.waiting_count === 0,
+    );
+    tell({ saw: "everybody served, in the order in which they came", recoveryMs });
+  },
+);

@@ -17,7 +17,9 @@ fault("Redis stands still for 20 s (SIGSTOP)", async (tell) => {
   const refused = await daemon.call("POST /browser_pools/herd/acquire", {});
   expect(refused).toMatchObject({ status: 503, body: { code: "store_unavailable" } });
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-  expect(await client.evaluate("new Promise((resolve) => setTimeout(() => resolve('still here'), 20_000))", page)).toBe("still here");
+  expect(
+    await client.evaluate("new Promise((resolve) => setTimeout(() => resolve('still here'), 20_000))", page),
+  ).toBe("still here");
   bed.redis.signal("SIGCONT");
   const watch = startWatch();
   await until("Redis back", async () => (await daemon.call("GET /browser_pools")).status === 200, 20_000);

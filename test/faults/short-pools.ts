@@ -9,7 +9,11 @@ export async function makeShortPools(redis: TestRedis, count: number): Promise<r
   const ids = Array.from({ length: count }, newPoolId);
   const failures = await forEachConcurrently(ids.entries(), 50, async ([place, id]) => {
     await bed.projects.addPool(id);
-    await bed.poolStore.createPool(partitionOf(id), { id, write: writeOf(poolConfig({ size: 5, name: `short-${place}` })), request: request() });
+    await bed.poolStore.createPool(partitionOf(id), {
+      id,
+      write: writeOf(poolConfig({ size: 5, name: `short-${place}` })),
+      request: request(),
+    });
     await bed.projects.openPool(id);
   });
   await bed.close();

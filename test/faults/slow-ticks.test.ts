@@ -24,21 +24,24 @@ afterEach(async () => {
   await proxy.close();
 });
 
-fault("a node that dies is noticed while hundreds of pools are short and each look at Redis takes its time", async (tell) => {
-  const a = await fleet.node("a", { node: { max_browsers: 1 } });
-  await fleet.node("b", { node: { max_browsers: 1 } });
-  const control = await fleet.control({}, proxy.url);
-  await control.makePool({ name: "herd", size: 2 });
-  await makeShortPools(fleet.redis, 300);
-  proxy.delay(4);
-  await fleet.kill(a.daemon);
-  await until("the node lost", () => control.log.includes('"node lost"'), 30_000);
-  proxy.delay(0);
-  // What was asked slowly is still on its way, and the answer may be that Redis is busy.
-  await until("its browsers gone", async () => {
-    const { status, body } = await control.call("GET /browser_pools/herd/browsers");
-    return status === 200 && !(body as PoolBrowser[]).some(({ node }) => node === "a");
-  });
-  await fleet.again(a.daemon);
-  tell({ saw: "leases of the dead node end" });
-});
+fault(
+  "a node that dies is noticed while hundreds of pools are short and each look at Redis takes its time",
+  async (tell) => {
+    const a = await fleet.node("a", { node: { max_browsers: 1 } });
+    await fleet.node("b", { node: { max_browsers: 1 } });
+    const control = await fleet.control({}, proxy.url);
+    await control.makePool({ name: "herd", size: 2 });
+    await makeShortPools(fleet.redis, 300);
+    proxy.delay(4);
+    await fleet.kill(a.daemon);
+    await until("the node lost", () => control.log.includes('"node lost"'), 30_000);
+    proxy.delay(0);
+    // What was asked slowly is still on its way, and the answer may be that Redis is busy.
+    await until("its browsers gone", async () => {
+      const { status, body } = await control.call("GET /browser_pools/herd/browsers");
+      return status === 200 && !(body as PoolBrowser[]).some(({ node }) => node === "a");
+    });
+    await fleet.again(a.daemon);
+    tell({ saw: "leases of the dead node end" });
+  },
+);

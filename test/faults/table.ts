@@ -10,9 +10,21 @@ const headings = ["fault", "", "what callers saw", "recovery"] as const;
 
 /** The table of `npm run prove:faults`. */
 export function tableOf(proved: readonly Proved[]): string {
-  const rows = [headings, ...proved.map(({ name, outcome, row }) => [name, outcome, row?.saw ?? "", timeOf(row?.recoveryMs)] as const)];
+  const rows = [
+    headings,
+    ...proved.map(
+      ({ name, outcome, row }) => [name, outcome, row?.saw ?? "", timeOf(row?.recoveryMs)] as const,
+    ),
+  ];
   const widths = headings.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()).join("\n");
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
 }
 
 function timeOf(ms: number | undefined): string {

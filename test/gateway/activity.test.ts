@@ -4,7 +4,17 @@ import { newLeaseId } from "../../src/base/ids.js";
 import { Activity } from "../../src/gateway/activity.js";
 
 function drivenClock(): Clock & { at: number } {
-  return { at: 100, now() { return this.at; }, monotonic() { return this.at; }, after: () => () => {}, every: () => () => {} };
+  return {
+    at: 100,
+    now() {
+      return this.at;
+    },
+    monotonic() {
+      return this.at;
+    },
+    after: () => () => {},
+    every: () => () => {},
+  };
 }
 
 const visitor = (cut: (reason: string) => Promise<void> = async () => {}) => ({ cut });
@@ -52,9 +62,20 @@ test("the fence cuts every visitor of the lease, pending ones too, and waits unt
   const cut: string[] = [];
   let finish = (): void => {};
   const slow = new Promise<void>((resolve) => (finish = resolve));
-  activity.enter(old, visitor(async (reason) => (cut.push(reason), slow)))?.confirm();
-  const pending = activity.enter(old, visitor(async () => void cut.push("pending")));
-  activity.enter(next, visitor(async () => void cut.push("other")));
+  activity
+    .enter(
+      old,
+      visitor(async (reason) => (cut.push(reason), slow)),
+    )
+    ?.confirm();
+  const pending = activity.enter(
+    old,
+    visitor(async () => void cut.push("pending")),
+  );
+  activity.enter(
+    next,
+    visitor(async () => void cut.push("other")),
+  );
   let isDone = false;
   const fence = activity.cutLease(old, "released").then(() => (isDone = true));
   expect(cut).toEqual(["released", "pending"]);
@@ -71,7 +92,12 @@ test("the fence cuts every visitor of the lease, pending ones too, and waits unt
 test("a fence that could not cut a visitor says so", async () => {
   const activity = new Activity(drivenClock());
   const lease = newLeaseId();
-  activity.enter(lease, visitor(() => Promise.reject(new Error("still attached"))))?.confirm();
+  activity
+    .enter(
+      lease,
+      visitor(() => Promise.reject(new Error("still attached"))),
+    )
+    ?.confirm();
   await expect(activity.cutLease(lease, "released")).rejects.toThrow("1 of 1 could not be cut");
   expect(activity.inactiveSinceMs).toBeDefined();
 });

@@ -4,7 +4,11 @@ import { type Account, Budget } from "../../src/base/budget.js";
 
 const [one, other] = [newBrowserId(onDemandPartition), newBrowserId(onDemandPartition)];
 
-function open(limits: { browserBytes: number; daemonBytes: number }): { budget: Budget; cut: string[]; account(name: string, browser?: typeof one): Account } {
+function open(limits: { browserBytes: number; daemonBytes: number }): {
+  budget: Budget;
+  cut: string[];
+  account(name: string, browser?: typeof one): Account;
+} {
   const budget = new Budget(limits);
   const cut: string[] = [];
   return { budget, cut, account: (name, browser = one) => budget.open(browser, () => void cut.push(name)) };

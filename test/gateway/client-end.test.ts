@@ -22,25 +22,41 @@ test("a renderer killed while a command is pending: every client's pending comma
   const [first, second] = await Promise.all([connectRaw(browser.url()), connectRaw(browser.url())]);
   const [one, two] = [await first.attach(), await second.attach()];
   const endless = { expression: "new Promise(() => {})", awaitPromise: true };
-  const pending = [first.send("Runtime.evaluate", endless, one), second.send("Runtime.evaluate", endless, two)];
+  const pending = [
+    first.send("Runtime.evaluate", endless, one),
+    second.send("Runtime.evaluate", endless, two),
+  ];
   await first.evaluate("1", one);
   killRenderers();
   const replies = await Promise.all(pending);
-  expect(replies.map(({ error }) => error)).toEqual([1, 2].map(() => ({ code: -32001, message: "Target crashed" })));
+  expect(replies.map(({ error }) => error)).toEqual(
+    [1, 2].map(() => ({ code: -32001, message: "Target crashed" })),
+  );
   expect(replies.map(({ sessionId }) => sessionId)).toEqual([one, two]);
   await Promise.all([first.close(), second.close()]);
 });
 
 test("a target closed while a command is pending on it: the command gets an error after the event that tells of it", async () => {
   const client = await connectRaw(browser.url());
-  const targetId = String((await client.send("Target.createTarget", { url: "about:blank" })).result?.targetId);
+  const targetId = String(
+    (await client.send("Target.createTarget", { url: "about:blank" })).result?.targetId,
+  );
   const session = await client.attach(targetId);
   const order: string[] = [];
-  const pending = client.send("Runtime.evaluate", { expression: "new Promise(() => {})", awaitPromise: true }, session);
-  client.socket.on("message", (data: Buffer) => order.push(...(/detachedFromTarget|"error"/.exec(data.toString()) ?? [])));
+  const pending = client.send(
+    "Runtime.evaluate",
+    { expression: "new Promise(() => {})", awaitPromise: true },
+    session,
+  );
+  client.socket.on("message", (data: Buffer) =>
+    order.push(...(/detachedFromTarget|"error"/.exec(data.toString()) ?? [])),
+  );
   await client.send("Target.closeTarget", { targetId });
   const reply = await pending;
-  expect(reply).toMatchObject({ sessionId: session, error: { code: -32001, message: "Session was detached" } });
+  expect(reply).toMatchObject({
+    sessionId: session,
+    error: { code: -32001, message: "Session was detached" },
+  });
   expect(order).toEqual(["detachedFromTarget", '"error"']);
   await client.close();
 });
@@ -49,9 +65,17 @@ test("a detached session's pending commands get an error, those of its nested se
   const client = await connectRaw(browser.url());
   const nested = String((await client.send("Target.attachToBrowserTarget")).result?.sessionId);
   const infos = (await client.send("Target.getTargets")).result?.targetInfos as { targetId: string }[];
-  const attached = await client.send("Target.attachToTarget", { targetId: infos[0]?.targetId, flatten: true }, nested);
+  const attached = await client.send(
+    "Target.attachToTarget",
+    { targetId: infos[0]?.targetId, flatten: true },
+    nested,
+  );
   const page = String(attached.result?.sessionId);
-  const pending = client.send("Runtime.evaluate", { expression: "new Promise(() => {})", awaitPromise: true }, page);
+  const pending = client.send(
+    "Runtime.evaluate",
+    { expression: "new Promise(() => {})", awaitPromise: true },
+    page,
+  );
   await client.evaluate("1", page);
   await client.send("Target.detachFromTarget", { sessionId: nested });
   expect((await pending).error).toEqual({ code: -32001, message: "Session was detached" });
@@ -62,7 +86,11 @@ test("a detached session's pending commands get an error, those of its nested se
 test("Chromium killed: pending commands get an error and the sockets are closed with the reason", async () => {
   const client = await connectRaw(browser.url());
   const session = await client.attach();
-  const pending = client.send("Runtime.evaluate", { expression: "new Promise(() => {})", awaitPromise: true }, session);
+  const pending = client.send(
+    "Runtime.evaluate",
+    { expression: "new Promise(() => {})", awaitPromise: true },
+    session,
+  );
   await client.evaluate("1", session);
   await browser.chromium.kill();
   expect((await pending).error).toEqual({ code: -32001, message: "The browser is gone" });
@@ -78,21 +106,34 @@ test("Browser.close is answered, disconnects that client, and leaves the browser
   await staying.close();
 });
 
-test.each(["Browser.crash", "Browser.crashGpuProcess", "Target.exposeDevToolsProtocol"])("%s is refused, on any session", async (method) => {
-  const client = await connectRaw(browser.url());
-  const session = await client.attach();
-  expect((await client.send(method)).error?.message).toContain("is refused");
-  expect(await client.send(method, {}, session)).toMatchObject({ sessionId: session, error: { code: -32000 } });
-  expect(await client.evaluate("1", session)).toBe(1);
-  expect(browser.bed.counts.refused).toEqual([method, method]);
-  await client.close();
-});
+test.each(["Browser.crash", "Browser.crashGpuProcess", "Target.exposeDevToolsProtocol"])(
+  "%s is refused, on any session",
+  async (method) => {
+    const client = await connectRaw(browser.url());
+    const session = await client.attach();
+    expect((await client.send(method)).error?.message).toContain("is refused");
+    expect(await client.send(method, {}, session)).toMatchObject({
+      sessionId: session,
+      error: { code: -32000 },
+    });
+    expect(await client.evaluate("1", session)).toBe(1);
+    expect(browser.bed.counts.refused).toEqual([method, method]);
+    await client.close();
+  },
+);
 
 test("no way of writing a file's address opens it", async () => {
   const client = await connectRaw(browser.url());
   const session = await client.attach();
   await client.send("Page.enable", {}, session);
-  for (const url of ["file:///etc/hostname", "view-source:file:///etc/hostname", "FILE:/etc/hostname", "/etc/hostname", "//etc/hostname", "fi\tle:///etc/hostname"]) {
+  for (const url of [
+    "file:///etc/hostname",
+    "view-source:file:///etc/hostname",
+    "FILE:/etc/hostname",
+    "/etc/hostname",
+    "//etc/hostname",
+    "fi\tle:///etc/hostname",
+  ]) {
     const reply = await client.send("Page.navigate", { url }, session);
     expect([url, reply.error?.message ?? reply.result?.errorText]).toEqual([url, expect.any(String)]);
   }
@@ -109,8 +150,12 @@ test("a binary frame closes the client with 1003", async () => {
 
 test("a message nested too deeply gets an error and harms nobody", async () => {
   const client = await connectRaw(browser.url());
-  client.socket.send(`{"id":900,"method":"Browser.getVersion","params":{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}}`);
-  expect((await client.message(({ id }) => id === 900)).error?.message).toBe("Message must not be nested deeper than 300");
+  client.socket.send(
+    `{"id":900,"method":"Browser.getVersion","params":{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}}`,
+  );
+  expect((await client.message(({ id }) => id === 900)).error?.message).toBe(
+    "Message must not be nested deeper than 300",
+  );
   expect((await client.send("Browser.getVersion")).result).toBeDefined();
   await client.close();
 });
@@ -125,12 +170,21 @@ test("garbage gets the error Chromium gives, and the client stays", async () => 
 
 test("a client connected to one page drives it without a session, and is closed when the page goes", async () => {
   const observer = await connectRaw(browser.url());
-  const targetId = String((await observer.send("Target.createTarget", { url: "about:blank" })).result?.targetId);
+  const targetId = String(
+    (await observer.send("Target.createTarget", { url: "about:blank" })).result?.targetId,
+  );
   const client = await connectRaw(browser.url(`/devtools/page/${targetId}`));
-  expect((await client.send("Runtime.evaluate", { expression: "40+2" })).result).toMatchObject({ result: { value: 42 } });
+  expect((await client.send("Runtime.evaluate", { expression: "40+2" })).result).toMatchObject({
+    result: { value: 42 },
+  });
   await client.send("Runtime.enable");
-  expect(await client.message(({ method }) => method === "Runtime.executionContextCreated")).not.toHaveProperty("sessionId");
-  const pending = client.send("Runtime.evaluate", { expression: "new Promise(() => {})", awaitPromise: true });
+  expect(
+    await client.message(({ method }) => method === "Runtime.executionContextCreated"),
+  ).not.toHaveProperty("sessionId");
+  const pending = client.send("Runtime.evaluate", {
+    expression: "new Promise(() => {})",
+    awaitPromise: true,
+  });
   await observer.send("Target.closeTarget", { targetId });
   expect((await pending).error).toBeDefined();
   expect(await client.closed).toEqual({ code: 1001, reason: "target_closed" });

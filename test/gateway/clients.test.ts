@@ -18,8 +18,11 @@ describe.each(["headless-shell", "chromium"] as const)("clients of %s", (engine)
     browser = await openGatewayBrowser({ engine });
     observer = await connectRaw(browser.url());
     site = createServer((request, response) => {
-      if (request.url === "/file") response.setHeader("content-disposition", "attachment; filename=report.txt");
-      response.setHeader("content-type", "text/html").end(`<title>site</title><a href=/file download>get</a><input type=file>`);
+      if (request.url === "/file")
+        response.setHeader("content-disposition", "attachment; filename=report.txt");
+      response
+        .setHeader("content-type", "text/html")
+        .end(`<title>site</title><a href=/file download>get</a><input type=file>`);
     });
     await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
     siteUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
@@ -59,7 +62,10 @@ describe.each(["headless-shell", "chromium"] as const)("clients of %s", (engine)
     await page.goto(siteUrl);
     const [download] = await Promise.all([page.waitForEvent("download"), page.click("a")]);
     expect(download.suggestedFilename()).toBe("report.txt");
-    await until("the expected number", async () => (await readdir(browser.chromium.directories.downloads)).length === 1);
+    await until(
+      "the expected number",
+      async () => (await readdir(browser.chromium.directories.downloads)).length === 1,
+    );
     await client.close();
   });
 
@@ -67,7 +73,11 @@ describe.each(["headless-shell", "chromium"] as const)("clients of %s", (engine)
     const client = await playwright.connectOverCDP(browser.url());
     const page = await (await client.newContext()).newPage();
     await page.goto(siteUrl);
-    await page.setInputFiles("input", { name: "a.txt", mimeType: "text/plain", buffer: Buffer.from("hello") });
+    await page.setInputFiles("input", {
+      name: "a.txt",
+      mimeType: "text/plain",
+      buffer: Buffer.from("hello"),
+    });
     expect(await page.evaluate("document.querySelector('input').files[0].text()")).toBe("hello");
     await client.close();
   });
@@ -91,7 +101,11 @@ describe.each(["headless-shell", "chromium"] as const)("clients of %s", (engine)
     await page.goto(siteUrl);
     const work = Array.from({ length: 50 }, async (_, i) => {
       const other = (await second.pages())[0];
-      return [await page.evaluate(`${i}+1`), await other?.evaluate(`${i}+2`), (await raw.send("Browser.getVersion")).id];
+      return [
+        await page.evaluate(`${i}+1`),
+        await other?.evaluate(`${i}+2`),
+        (await raw.send("Browser.getVersion")).id,
+      ];
     });
     const seen = await Promise.all(work);
     expect(seen.map(([a, b]) => [a, b])).toEqual(Array.from({ length: 50 }, (_, i) => [i + 1, i + 2]));
@@ -102,7 +116,8 @@ describe.each(["headless-shell", "chromium"] as const)("clients of %s", (engine)
 
   test("a leaving client takes its contexts along and nobody else's", async () => {
     const [staying, leaving] = await Promise.all([connectRaw(browser.url()), connectRaw(browser.url())]);
-    const kept = (await staying.send("Target.createBrowserContext", { disposeOnDetach: true })).result?.browserContextId;
+    const kept = (await staying.send("Target.createBrowserContext", { disposeOnDetach: true })).result
+      ?.browserContextId;
     await leaving.send("Target.createBrowserContext", { disposeOnDetach: true });
     expect(await contexts()).toHaveLength(2);
     await leaving.close();
@@ -115,24 +130,39 @@ describe.each(["headless-shell", "chromium"] as const)("clients of %s", (engine)
   test("a session attached through a nested browser session belongs to the client that attached it", async () => {
     const raw = await connectRaw(browser.url());
     const nested = String((await raw.send("Target.attachToBrowserTarget")).result?.sessionId);
-    const infos = (await raw.send("Target.getTargets", {}, nested)).result?.targetInfos as { targetId: string; type: string }[];
+    const infos = (await raw.send("Target.getTargets", {}, nested)).result?.targetInfos as {
+      targetId: string;
+      type: string;
+    }[];
     const targetId = infos.find(({ type }) => type === "page")?.targetId;
-    const page = String((await raw.send("Target.attachToTarget", { targetId, flatten: true }, nested)).result?.sessionId);
+    const page = String(
+      (await raw.send("Target.attachToTarget", { targetId, flatten: true }, nested)).result?.sessionId,
+    );
     expect(await raw.evaluate("6*7", page)).toBe(42);
     await raw.close();
   });
 
   test("a client that attaches without flatten gets the answer of the command its message carries, unless the gate refuses it", async () => {
     const raw = await connectRaw(browser.url());
-    const infos = (await raw.send("Target.getTargets")).result?.targetInfos as { targetId: string; type: string }[];
+    const infos = (await raw.send("Target.getTargets")).result?.targetInfos as {
+      targetId: string;
+      type: string;
+    }[];
     const targetId = infos.find(({ type }) => type === "page")?.targetId;
-    const sessionId = (await raw.send("Target.attachToTarget", { targetId, flatten: false })).result?.sessionId;
-    const carry = (command: object): Promise<unknown> => raw.send("Target.sendMessageToTarget", { sessionId, message: JSON.stringify(command) });
+    const sessionId = (await raw.send("Target.attachToTarget", { targetId, flatten: false })).result
+      ?.sessionId;
+    const carry = (command: object): Promise<unknown> =>
+      raw.send("Target.sendMessageToTarget", { sessionId, message: JSON.stringify(command) });
     await carry({ id: 5, method: "Runtime.evaluate", params: { expression: "6*7" } });
     const event = await raw.message(({ method }) => method === "Target.receivedMessageFromTarget");
     expect(event.params).toMatchObject({ sessionId, targetId });
-    expect(JSON.parse(String(event.params?.message))).toMatchObject({ id: 5, result: { result: { value: 42 } } });
-    expect(await carry({ id: 6, method: "Page.navigate", params: { url: "file:///etc/passwd" } })).toHaveProperty("error");
+    expect(JSON.parse(String(event.params?.message))).toMatchObject({
+      id: 5,
+      result: { result: { value: 42 } },
+    });
+    expect(
+      await carry({ id: 6, method: "Page.navigate", params: { url: "file:///etc/passwd" } }),
+    ).toHaveProperty("error");
     await raw.close();
   });
 

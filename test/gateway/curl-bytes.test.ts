@@ -12,14 +12,20 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-async function open(): Promise<{ browser: GatewayBrowser; ask(): Promise<{ status: number; code?: string }> }> {
+async function open(): Promise<{
+  browser: GatewayBrowser;
+  ask(): Promise<{ status: number; code?: string }>;
+}> {
   const body = Buffer.alloc(10 * mebibyte, "x");
   const origin = await openOrigin((_, reply) => void reply.end(body));
   closing.push(() => origin.close());
   const { egress } = await openEgress(rulesFor(["127.0.0.1"]));
   closing.push(() => egress.close());
   const limits = { curl: { browserBytes: 32 * mebibyte, daemonBytes: 64 * mebibyte } };
-  const browser = await openGatewayBrowser({}, { limits, curl: (request, gone) => egress.fetch(request, gone) });
+  const browser = await openGatewayBrowser(
+    {},
+    { limits, curl: (request, gone) => egress.fetch(request, gone) },
+  );
   closing.push(() => browser.close());
   const { id } = browser.chromium;
   const url = `http://127.0.0.1:${browser.bed.port}/browsers/${id}/curl?token=${tokenOf(bedSecret, id, browser.bed.lease(id))}`;

@@ -3,7 +3,13 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { type LeaseId, newBrowserId, newControlId, newRequestId, onDemandPartition } from "../../src/base/ids.js";
+import {
+  type LeaseId,
+  newBrowserId,
+  newControlId,
+  newRequestId,
+  onDemandPartition,
+} from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { sign } from "../../src/base/crypto/signature.js";
 import { makeDirectMessages, makeSendDirectly } from "../../src/gateway/relay/direct-messages.js";
@@ -15,7 +21,12 @@ import { silentLog } from "../support/browser/chromium-host.js";
 import { nodeA } from "../support/store/pool-bed.js";
 
 const secret = new Secret("the_cluster_secret_of_this_suite");
-const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandPartition), lease: "lease" as LeaseId, why: "over" };
+const message: NodeMessage = {
+  kind: "cut",
+  browser: newBrowserId(onDemandPartition),
+  lease: "lease" as LeaseId,
+  why: "over",
+};
 
 let server: Server;
 let heard: NodeMessage[];
@@ -24,7 +35,9 @@ beforeEach(async () => {
   heard = [];
   outcome = { isDone: true };
   const way = makeDirectMessages({
-    secret, clock: systemClock, log: silentLog,
+    secret,
+    clock: systemClock,
+    log: silentLog,
     hear: async (given) => {
       heard.push(given);
       return outcome;
@@ -42,12 +55,22 @@ afterEach(async () => {
 });
 
 const portOf = (): number => (server.address() as AddressInfo).port;
-const tell = (more: { secret?: Secret; port?: number; suspected?: number[]; findNode?: () => Promise<undefined> } = {}) => makeSendDirectly({
-  secret: more.secret ?? secret, clock: systemClock, log: silentLog, unreachable: ({ port }) => void more.suspected?.push(port),
-  findNode: more.findNode ?? (async () => ({ host: "127.0.0.1", port: more.port ?? portOf() })),
-});
+const tell = (
+  more: { secret?: Secret; port?: number; suspected?: number[]; findNode?: () => Promise<undefined> } = {},
+) =>
+  makeSendDirectly({
+    secret: more.secret ?? secret,
+    clock: systemClock,
+    log: silentLog,
+    unreachable: ({ port }) => void more.suspected?.push(port),
+    findNode: more.findNode ?? (async () => ({ host: "127.0.0.1", port: more.port ?? portOf() })),
+  });
 const post = (body: string, signature?: string) =>
-  fetch(`http://127.0.0.1:${portOf()}/node/messages`, { method: "POST", body, headers: signature === undefined ? {} : { "x-remuda-signature": signature } });
+  fetch(`http://127.0.0.1:${portOf()}/node/messages`, {
+    method: "POST",
+    body,
+    headers: signature === undefined ? {} : { "x-remuda-signature": signature },
+  });
 
 test("a message that is signed is heard, and its outcome is the answer", async () => {
   expect(await tell()(nodeA, message, 2000)).toEqual({ kind: "done" });
@@ -59,12 +82,20 @@ test("a message that is signed is heard, and its outcome is the answer", async (
 test("one that is not signed by this deployment, changed or old is not heard", async () => {
   const body = JSON.stringify(message);
   const old = sign(secret, body, Date.now() - 120_000);
-  for (const signature of [undefined, "", old, sign(new Secret("another_secret_altogether"), body, Date.now()), sign(secret, `${body} `, Date.now())]) {
+  for (const signature of [
+    undefined,
+    "",
+    old,
+    sign(new Secret("another_secret_altogether"), body, Date.now()),
+    sign(secret, `${body} `, Date.now()),
+  ]) {
     expect((await post(body, signature)).status).toBe(401);
   }
   expect((await post("x".repeat(300_000), "1.a")).status).toBe(400);
   expect(heard).toEqual([]);
-  expect(await tell({ secret: new Secret("another_secret_altogether") })(nodeA, message, 2000)).toBeUndefined();
+  expect(
+    await tell({ secret: new Secret("another_secret_altogether") })(nodeA, message, 2000),
+  ).toBeUndefined();
 });
 
 test("a node that does not have the browser, is not there or does not answer in time has not been told", async () => {
@@ -107,16 +138,25 @@ const browser = { id: message.browser, node: nodeA, lease: { id: message.lease }
 const wireThat = (toNode: Messages["toNode"]): Messages => ({ toNode, toControl: async () => {} });
 
 test("a question that Redis does not bring is answered directly", async () => {
-  const lost = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, sendDirectly: tell() });
+  const lost = makeRequestNode(newControlId(), {
+    messages: wireThat(async () => {}),
+    clock: systemClock,
+    sendDirectly: tell(),
+  });
   expect(await lost.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
-  const away = makeRequestNode(newControlId(), { messages: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, sendDirectly: tell() });
+  const away = makeRequestNode(newControlId(), {
+    messages: wireThat(() => Promise.reject(new Error("Redis is away"))),
+    clock: systemClock,
+    sendDirectly: tell(),
+  });
   expect(await away.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
   expect(heard).toMatchObject([{ kind: "ask", lease: message.lease }, { kind: "ask" }]);
 });
 
 test("one that Redis brings is not asked twice", async () => {
   const asking = makeRequestNode(newControlId(), {
-    clock: systemClock, sendDirectly: tell(),
+    clock: systemClock,
+    sendDirectly: tell(),
     messages: wireThat(async (_, asked) => {
       if (asked.kind === "ask") asking.hear({ kind: "answer", question: asked.question, ok: true });
     }),
@@ -126,14 +166,28 @@ test("one that Redis brings is not asked twice", async () => {
 });
 
 test("a node that hears neither way is silent; where Redis is away as well, that is what is told", async () => {
-  const deaf = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, sendDirectly: tell({ port: 1 }) });
+  const deaf = makeRequestNode(newControlId(), {
+    messages: wireThat(async () => {}),
+    clock: systemClock,
+    sendDirectly: tell({ port: 1 }),
+  });
   expect(await deaf.ask(browser, { kind: "navigate", url: "about:blank" }, 700)).toEqual({ kind: "silent" });
-  const away = makeRequestNode(newControlId(), { messages: wireThat(() => Promise.reject(new Error("Redis is away"))), clock: systemClock, sendDirectly: tell({ port: 1 }) });
+  const away = makeRequestNode(newControlId(), {
+    messages: wireThat(() => Promise.reject(new Error("Redis is away"))),
+    clock: systemClock,
+    sendDirectly: tell({ port: 1 }),
+  });
   await expect(away.ask(browser, { kind: "navigate", url: "about:blank" })).rejects.toThrow("Redis is away");
 });
 
 test("a lease that there is not has nothing to be asked about", async () => {
-  const asking = makeRequestNode(newControlId(), { messages: wireThat(async () => {}), clock: systemClock, sendDirectly: tell() });
+  const asking = makeRequestNode(newControlId(), {
+    messages: wireThat(async () => {}),
+    clock: systemClock,
+    sendDirectly: tell(),
+  });
   const { lease: _, ...idle } = browser;
-  expect(await asking.ask(idle as Browser, { kind: "navigate", url: `about:blank?${newRequestId()}` })).toEqual({ kind: "failed" });
+  expect(
+    await asking.ask(idle as Browser, { kind: "navigate", url: `about:blank?${newRequestId()}` }),
+  ).toEqual({ kind: "failed" });
 });

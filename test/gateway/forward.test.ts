@@ -20,7 +20,10 @@ let asked = 0;
 beforeAll(async () => {
   // The node would send it on as well, if it did not see that it was sent on already.
   browser = await openGatewayBrowser({}, { findAddress: async () => ((asked += 1), address) });
-  front = await openGatewayBed([], { limits: { connectMs: 300, answerMs: 300 }, findAddress: async () => ((asked += 1), address) });
+  front = await openGatewayBed([], {
+    limits: { connectMs: 300, answerMs: 300 },
+    findAddress: async () => ((asked += 1), address),
+  });
 });
 afterAll(async () => {
   await front.close();
@@ -34,7 +37,9 @@ test("a daemon without the browser forwards clients and discovery to its node", 
   address = there();
   const client = await connectRaw(viaFront(browser.url()));
   expect((await client.send("Browser.getVersion")).result).toBeDefined();
-  expect((await getJson(viaFront(browser.http("/json/version")))).body.webSocketDebuggerUrl).toBe(browser.url());
+  expect((await getJson(viaFront(browser.http("/json/version")))).body.webSocketDebuggerUrl).toBe(
+    browser.url(),
+  );
   await client.close();
   await until("the node has let it go", () => browser.bed.counts.closed === browser.bed.counts.opened);
 });
@@ -61,7 +66,10 @@ test("a node's refusal reaches the caller as it is", async () => {
   const old = viaFront(browser.url());
   const oldHttp = viaFront(browser.http("/json/list"));
   browser.bed.newLease(browser.chromium.id);
-  expect((await refusedUpgrade(old)).body).toEqual({ code: "browser_gone", message: "The browser is gone: released" });
+  expect((await refusedUpgrade(old)).body).toEqual({
+    code: "browser_gone",
+    message: "The browser is gone: released",
+  });
   expect((await getJson(oldHttp)).status).toBe(410);
 });
 
@@ -104,13 +112,19 @@ test("a node that takes the connection and ends it without an answer is 502", as
   await stopped(ending);
 });
 
-const upgradeHeaders = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
+const upgradeHeaders =
+  "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
 
 test.each([
-  ["a request", "destroy"], ["an upgrade", "destroy"], ["an upgrade", "end"],
+  ["a request", "destroy"],
+  ["an upgrade", "destroy"],
+  ["an upgrade", "end"],
 ] as const)("%s whose client goes early (%s) says nothing of the node", async (what, go) => {
   const suspected: NodeAddress[] = [];
-  const patient = await openGatewayBed([], { findAddress: async () => address, unreachable: (node) => suspected.push(node) });
+  const patient = await openGatewayBed([], {
+    findAddress: async () => address,
+    unreachable: (node) => suspected.push(node),
+  });
   const mute = await listening(createServer((socket) => socket.resume().on("error", () => {})));
   const dead = await listening(createServer());
   const [living, gone] = [portOf(mute), portOf(dead)];
@@ -119,7 +133,9 @@ test.each([
   const taken = once(mute, "connection") as Promise<[Socket]>;
   const { pathname, search } = new URL(what === "a request" ? browser.http("/json/list") : browser.url());
   const client = connect(patient.port, "127.0.0.1").on("error", () => {});
-  client.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: 127.0.0.1\r\n${what === "a request" ? "" : upgradeHeaders}\r\n`);
+  client.write(
+    `GET ${pathname}${search} HTTP/1.1\r\nHost: 127.0.0.1\r\n${what === "a request" ? "" : upgradeHeaders}\r\n`,
+  );
   const [socket] = await taken;
   await once(socket, "data");
   client[go]();
@@ -127,7 +143,9 @@ test.each([
   await stopped(mute);
   // Named after whatever the former was named for.
   address = gone;
-  expect((await getJson(browser.http("/json/list").replace(`:${browser.bed.port}/`, `:${patient.port}/`))).status).toBe(502);
+  expect(
+    (await getJson(browser.http("/json/list").replace(`:${browser.bed.port}/`, `:${patient.port}/`))).status,
+  ).toBe(502);
   expect(suspected).toEqual([gone]);
   client.destroy();
   await patient.close();
@@ -143,14 +161,18 @@ test("stopping the forwarding daemon ends what it forwards", async () => {
 
 const listening = (server: Server): Promise<Server> =>
   new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
-const portOf = (server: Server): NodeAddress => ({ host: "127.0.0.1", port: (server.address() as AddressInfo).port });
+const portOf = (server: Server): NodeAddress => ({
+  host: "127.0.0.1",
+  port: (server.address() as AddressInfo).port,
+});
 const stopped = (server: Server): Promise<unknown> => new Promise((resolve) => server.close(resolve));
 
 /** Speaks TLS, and passes on what it carries to the node. */
 async function openTls(): Promise<{ address: NodeAddress; close(): Promise<void> }> {
   const server = createTlsServer({ key: testKey, cert: testCertificate }, (socket) => {
     const onward = connect(browser.bed.port, "127.0.0.1");
-    for (const end of [socket, onward]) end.on("error", () => {}).once("close", () => (socket.destroy(), onward.destroy()));
+    for (const end of [socket, onward])
+      end.on("error", () => {}).once("close", () => (socket.destroy(), onward.destroy()));
     socket.pipe(onward).pipe(socket);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -166,7 +188,10 @@ async function openTls(): Promise<{ address: NodeAddress; close(): Promise<void>
 test("a node of an https address is reached by TLS, and by none that nobody vouches for", async () => {
   const tls = await openTls();
   address = tls.address;
-  expect(await refusedUpgrade(viaFront(browser.url()))).toMatchObject({ status: 502, body: { code: "node_unreachable" } });
+  expect(await refusedUpgrade(viaFront(browser.url()))).toMatchObject({
+    status: 502,
+    body: { code: "node_unreachable" },
+  });
   expect((await getJson(viaFront(browser.http("/json/version")))).status).toBe(502);
   // What NODE_EXTRA_CA_CERTS says at the start cannot be said now.
   process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
@@ -185,5 +210,7 @@ test.each<[string | null, NodeAddress]>([
   ["http://[fd00::1]:4701", { host: "fd00::1", port: 4701 }],
   [null, { host: "10.0.0.7", port: 4700 }],
 ])("a node whose address is %s is reached at %j", (node, expected) => {
-  expect(nodeAddressOf({ node: { address: node }, server: { host: "10.0.0.7" } } as never, 4700)).toEqual(expected);
+  expect(nodeAddressOf({ node: { address: node }, server: { host: "10.0.0.7" } } as never, 4700)).toEqual(
+    expected,
+  );
 });

@@ -23,25 +23,42 @@ const at = (rest: string): string => `ws://127.0.0.1:${browser.bed.port}${rest}`
 test.each(["/json/version", "/json/version/"])("%s names the browser and our URL of it", async (path) => {
   const { status, headers, body } = await getJson(browser.http(path));
   expect([status, headers["content-type"]]).toEqual([200, "application/json; charset=utf-8"]);
-  expect(body).toMatchObject({ Browser: expect.stringContaining("Chrome/"), "Protocol-Version": "1.3", webSocketDebuggerUrl: browser.url() });
+  expect(body).toMatchObject({
+    Browser: expect.stringContaining("Chrome/"),
+    "Protocol-Version": "1.3",
+    webSocketDebuggerUrl: browser.url(),
+  });
   await (await connectRaw(String(body.webSocketDebuggerUrl))).close();
 });
 
-test.each(["/json", "/json/", "/json/list", "/json/list/"])("%s lists targets whose URLs work", async (path) => {
-  const { status, body } = await getJson(browser.http(path));
-  expect(status).toBe(200);
-  const [first] = body as unknown as { type: string; id: string; url: string; webSocketDebuggerUrl: string }[];
-  expect(first).toMatchObject({ type: "page", url: "about:blank" });
-  const client = await connectRaw(first?.webSocketDebuggerUrl ?? "");
-  expect((await client.send("Runtime.evaluate", { expression: "1+1" })).result).toMatchObject({ result: { value: 2 } });
-  await client.close();
-});
+test.each(["/json", "/json/", "/json/list", "/json/list/"])(
+  "%s lists targets whose URLs work",
+  async (path) => {
+    const { status, body } = await getJson(browser.http(path));
+    expect(status).toBe(200);
+    const [first] = body as unknown as {
+      type: string;
+      id: string;
+      url: string;
+      webSocketDebuggerUrl: string;
+    }[];
+    expect(first).toMatchObject({ type: "page", url: "about:blank" });
+    const client = await connectRaw(first?.webSocketDebuggerUrl ?? "");
+    expect((await client.send("Runtime.evaluate", { expression: "1+1" })).result).toMatchObject({
+      result: { value: 2 },
+    });
+    await client.close();
+  },
+);
 
-test.each(["/", "/devtools/browser", "/devtools/browser/1063aaf8-cc2b-44ce-ac86-ffd79bdef5d2"])("a client may append %s", async (rest) => {
-  const client = await connectRaw(browser.url(rest));
-  expect((await client.send("Browser.getVersion")).result).toBeDefined();
-  await client.close();
-});
+test.each(["/", "/devtools/browser", "/devtools/browser/1063aaf8-cc2b-44ce-ac86-ffd79bdef5d2"])(
+  "a client may append %s",
+  async (rest) => {
+    const client = await connectRaw(browser.url(rest));
+    expect((await client.send("Browser.getVersion")).result).toBeDefined();
+    await client.close();
+  },
+);
 
 test("a token that is missing, malformed, forged, or of another browser is 401, for upgrades and requests alike", async () => {
   const browserId = browser.chromium.id;
@@ -54,7 +71,11 @@ test("a token that is missing, malformed, forged, or of another browser is 401, 
       getJson(at(`/browsers/${browserId}/cdp/json/version?token=${token}`).replace("ws", "http")),
     ]);
     for (const { status, body, headers } of answers) {
-      expect([token, status, body]).toEqual([token, 401, { code: "unauthorized", message: "The token is missing or not valid" }]);
+      expect([token, status, body]).toEqual([
+        token,
+        401,
+        { code: "unauthorized", message: "The token is missing or not valid" },
+      ]);
       expect(headers["x-request-id"]).toBeTruthy();
     }
   }
@@ -74,7 +95,9 @@ test("the token of a lease that is over is 410 with the reason, and registers no
 
 test("a session that no node has is 410", async () => {
   const browserId = newBrowserId(onDemandPartition);
-  const { status, body } = await refusedUpgrade(at(`/browsers/${browserId}/cdp?token=${tokenOf(bedSecret, browserId, newLeaseId())}`));
+  const { status, body } = await refusedUpgrade(
+    at(`/browsers/${browserId}/cdp?token=${tokenOf(bedSecret, browserId, newLeaseId())}`),
+  );
   expect([status, body.code]).toEqual([410, "browser_gone"]);
 });
 
@@ -83,7 +106,10 @@ test("an unknown path is 404, a target that is not there too", async () => {
   expect((await refusedUpgrade(at("//"))).status).toBe(404);
   expect((await refusedUpgrade(browser.url("/nothing"))).status).toBe(404);
   expect((await getJson(browser.http("/json/nothing"))).status).toBe(404);
-  expect((await refusedUpgrade(browser.url("/devtools/page/ABCDEF"))).body).toEqual({ code: "not_found", message: "There is no such target" });
+  expect((await refusedUpgrade(browser.url("/devtools/page/ABCDEF"))).body).toEqual({
+    code: "not_found",
+    message: "There is no such target",
+  });
 });
 
 test("webdriver is 501 with a clear error", async () => {
@@ -100,7 +126,10 @@ test("a plain request to a client's address, and an upgrade that is no WebSocket
 });
 
 test("a refused upgrade is a whole HTTP answer, after which the connection ends", async () => {
-  const text = await rawAnswer(browser.bed.port, "GET /browsers/x/cdp HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+  const text = await rawAnswer(
+    browser.bed.port,
+    "GET /browsers/x/cdp HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+  );
   const [head = "", body = ""] = text.split("\r\n\r\n");
   expect(head).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
   expect(Number(/content-length: (\d+)/.exec(head)?.[1])).toBe(Buffer.byteLength(body));
@@ -121,9 +150,15 @@ test("registration that fails or hangs is 503 with Retry-After, and seats nobody
 test("the upgrade waits for the start_url's dispatch, but not for longer than its limit", async () => {
   const { connects } = browser.bed;
   let dispatch = (): void => {};
-  browser.bed.connects = async () => ({ kind: "connected", ready: new Promise<void>((resolve) => (dispatch = resolve)) });
+  browser.bed.connects = async () => ({
+    kind: "connected",
+    ready: new Promise<void>((resolve) => (dispatch = resolve)),
+  });
   await (await connectRaw(browser.url())).close();
-  browser.bed.connects = async () => ({ kind: "connected", ready: Promise.reject(new Error("not dispatched")) });
+  browser.bed.connects = async () => ({
+    kind: "connected",
+    ready: Promise.reject(new Error("not dispatched")),
+  });
   await (await connectRaw(browser.url())).close();
   dispatch();
   browser.bed.connects = connects;
@@ -136,7 +171,8 @@ test("the fence cuts open sockets and upgrades in flight of its lease, and the l
   const lease = bed.lease(chromium.id);
   const url = browser.url();
   const client = await connectRaw(url);
-  const { browserContextId } = (await client.send("Target.createBrowserContext", { disposeOnDetach: true })).result ?? {};
+  const { browserContextId } =
+    (await client.send("Target.createBrowserContext", { disposeOnDetach: true })).result ?? {};
   expect(browserContextId).toBeDefined();
   let admit = (): void => {};
   bed.connects = () => new Promise((resolve) => (admit = () => resolve({ kind: "connected" })));
@@ -151,7 +187,10 @@ test("the fence cuts open sockets and upgrades in flight of its lease, and the l
   expect(await client.closed).toEqual({ code: 4410, reason: "released" });
   expect((await pending).body).toEqual({ code: "browser_gone", message: "The browser is gone: released" });
   admit();
-  expect(await refusedUpgrade(url)).toMatchObject({ status: 410, body: { message: "The browser is gone: released" } });
+  expect(await refusedUpgrade(url)).toMatchObject({
+    status: 410,
+    body: { message: "The browser is gone: released" },
+  });
   expect((await next.send("Browser.getVersion")).result).toBeDefined();
   expect(activity.lease).toBe(bed.lease(chromium.id));
   await next.close();

@@ -23,7 +23,10 @@ const shapes: Record<string, () => string> = {
   "arrays in arrays": () => command("[".repeat(room / 2) + "]".repeat(room / 2)),
   "one array after the other": () => command(`[${"[],".repeat(room / 3)}[]]`),
   "many numbers": () => command(`[${"1,".repeat(room / 2)}1]`),
-  "many keys": () => command(`{${Array.from({ length: room / 16 }, (_, at) => `"${String(at).padStart(10, "k")}":0`).join(",")}}`),
+  "many keys": () =>
+    command(
+      `{${Array.from({ length: room / 16 }, (_, at) => `"${String(at).padStart(10, "k")}":0`).join(",")}}`,
+    ),
   "a long string": () => command(`"${"x".repeat(room)}"`),
   "a string of escapes": () => command(`"${'\\"'.repeat(room / 2)}"`),
   "a string of nothing but unicode escapes": () => command(`"${"\\u0000".repeat(Math.floor(room / 6))}"`),
@@ -58,7 +61,11 @@ test("what is too deep or too much inside a message inside a message is refused"
   expect(many.error?.message).toContain("more than 200000 keys and elements");
   let inner = JSON.stringify({ id: 1, method: "Browser.getVersion" });
   for (let carriers = 0; carriers < 5; carriers += 1) {
-    inner = JSON.stringify({ id: 1, method: "Target.sendMessageToTarget", params: { sessionId: "S", message: inner } });
+    inner = JSON.stringify({
+      id: 1,
+      method: "Target.sendMessageToTarget",
+      params: { sessionId: "S", message: inner },
+    });
   }
   expect((await carry(inner)).error?.message).toContain("more than 4 messages inside each other");
   await client.close();
@@ -68,8 +75,13 @@ test("an error tells whose command was too deep", async () => {
   await open();
   const client = await connectRaw(browser.url());
   const session = await client.attach();
-  client.socket.send(`{"id":9,"method":"A.b","params":{"a":${"[".repeat(400)}${"]".repeat(400)}},"sessionId":"${session}"}`);
-  expect(await client.message(({ id }) => id === 9)).toMatchObject({ sessionId: session, error: { code: -32600 } });
+  client.socket.send(
+    `{"id":9,"method":"A.b","params":{"a":${"[".repeat(400)}${"]".repeat(400)}},"sessionId":"${session}"}`,
+  );
+  expect(await client.message(({ id }) => id === 9)).toMatchObject({
+    sessionId: session,
+    error: { code: -32600 },
+  });
   await client.close();
 });
 
@@ -80,7 +92,11 @@ test("commands stay in their order, whichever thread judges them", async () => {
   await client.evaluate("globalThis.seen = []", session);
   const sizes = [10, 300_000, 10, 70_000, 20, 2_000_000, 10, 100_000];
   const sent = Array.from({ length: 40 }, (_, at) => at);
-  await Promise.all(sent.map((at) => client.evaluate(`seen.push(${at}) /*${"x".repeat(sizes[at % sizes.length] ?? 0)}*/`, session)));
+  await Promise.all(
+    sent.map((at) =>
+      client.evaluate(`seen.push(${at}) /*${"x".repeat(sizes[at % sizes.length] ?? 0)}*/`, session),
+    ),
+  );
   expect(await client.evaluate("seen", session)).toEqual(sent);
   await client.close();
 });
@@ -116,7 +132,9 @@ const unfinished = (bytes: number): Buffer => frame(Buffer.alloc(bytes, "x"), { 
 test("twenty clients that finish nothing are cut where they hold too much together, others are served", async () => {
   await open({ unfinished: { browserBytes: 8 * mebibyte, daemonBytes: 64 * mebibyte } });
   const other = await connectRaw(browser.url());
-  const clients: RawClient[] = await Promise.all(Array.from({ length: 20 }, () => openRawClient(browser.url())));
+  const clients: RawClient[] = await Promise.all(
+    Array.from({ length: 20 }, () => openRawClient(browser.url())),
+  );
   const part = unfinished(mebibyte);
   for (const { socket } of clients) socket.write(part);
   await until("most are cut", () => browser.bed.counts.closed >= 12);
@@ -135,8 +153,24 @@ test("a message that was too long to begin with costs nothing: 1009 at its head"
 });
 
 test.each<[string, () => Buffer, number]>([
-  ["thousands of tiny fragments", () => Buffer.concat([frame("{", { isLast: false }), ...Array.from({ length: 2000 }, () => frame("x", { opcode: 0, isLast: false }))]), 1008],
-  ["thousands of empty fragments", () => Buffer.concat([frame("{", { isLast: false }), ...Array.from({ length: 2000 }, () => frame("", { opcode: 0, isLast: false }))]), 1008],
+  [
+    "thousands of tiny fragments",
+    () =>
+      Buffer.concat([
+        frame("{", { isLast: false }),
+        ...Array.from({ length: 2000 }, () => frame("x", { opcode: 0, isLast: false })),
+      ]),
+    1008,
+  ],
+  [
+    "thousands of empty fragments",
+    () =>
+      Buffer.concat([
+        frame("{", { isLast: false }),
+        ...Array.from({ length: 2000 }, () => frame("", { opcode: 0, isLast: false })),
+      ]),
+    1008,
+  ],
   ["a compressed frame", () => frame("xxxx", { isCompressed: true }), 1002],
   ["a ping of 126 bytes", () => frame("x".repeat(126), { opcode: 9 }), 1002],
   ["a fragment of nothing", () => frame("x", { opcode: 0 }), 1002],
@@ -168,16 +202,23 @@ test("a client that pings without end and reads nothing is held, then cut", asyn
 test("as many clients as may be: the next upgrade is 429, until one has gone", async () => {
   await open({ clients: 3 });
   const clients = await Promise.all([1, 2, 3].map(() => connectRaw(browser.url())));
-  expect(await refusedUpgrade(browser.url())).toMatchObject({ status: 429, body: { code: "too_many_clients" } });
+  expect(await refusedUpgrade(browser.url())).toMatchObject({
+    status: 429,
+    body: { code: "too_many_clients" },
+  });
   await clients[0]?.close();
   let next: RawCdp | undefined;
-  await until("there is room", async () => (next = await connectRaw(browser.url()).catch(() => undefined)) !== undefined);
+  await until(
+    "there is room",
+    async () => (next = await connectRaw(browser.url()).catch(() => undefined)) !== undefined,
+  );
   await Promise.all([...clients.slice(1), next].map((client) => client?.close()));
 });
 
 test("a refused upgrade takes no place", async () => {
   await open({ clients: 1 });
-  for (let turn = 0; turn < 3; turn += 1) expect((await refusedUpgrade(browser.url("/devtools/page/none"))).status).toBe(404);
+  for (let turn = 0; turn < 3; turn += 1)
+    expect((await refusedUpgrade(browser.url("/devtools/page/none"))).status).toBe(404);
   await (await connectRaw(browser.url())).close();
 });
 
@@ -186,8 +227,11 @@ test("a client with ten thousand commands unanswered gets an error for the next,
   const client = await connectRaw(browser.url());
   const session = await client.attach();
   const never = JSON.stringify({ expression: "new Promise(() => {})", awaitPromise: true });
-  for (let id = 1000; id < 11_001; id += 1) client.socket.send(`{"id":${id},"method":"Runtime.evaluate","params":${never},"sessionId":"${session}"}`);
-  expect((await client.message(({ error }) => error !== undefined)).error?.message).toContain("10000 commands wait");
+  for (let id = 1000; id < 11_001; id += 1)
+    client.socket.send(`{"id":${id},"method":"Runtime.evaluate","params":${never},"sessionId":"${session}"}`);
+  expect((await client.message(({ error }) => error !== undefined)).error?.message).toContain(
+    "10000 commands wait",
+  );
   await client.close();
   const next = await connectRaw(browser.url());
   expect((await next.send("Browser.getVersion")).result).toBeDefined();

@@ -17,7 +17,10 @@ describe.each(kinds)("the last page of %s", (_name, spec) => {
   afterAll(async () => browser.close());
 
   const pages = async (): Promise<string[]> => {
-    const infos = (await client.send("Target.getTargets")).result?.targetInfos as { targetId: string; type: string }[];
+    const infos = (await client.send("Target.getTargets")).result?.targetInfos as {
+      targetId: string;
+      type: string;
+    }[];
     return infos.filter(({ type }) => type === "page").map(({ targetId }) => targetId);
   };
   const replacedBy = (old: string): Promise<string> =>
@@ -45,7 +48,11 @@ describe.each(kinds)("the last page of %s", (_name, spec) => {
 
   test("is replaced when it closes itself", async () => {
     const last = await only();
-    await client.send("Runtime.evaluate", { expression: "window.close()", userGesture: true }, await client.attach(last));
+    await client.send(
+      "Runtime.evaluate",
+      { expression: "window.close()", userGesture: true },
+      await client.attach(last),
+    );
     await replacedBy(last);
   });
 
@@ -63,7 +70,8 @@ describe.each(kinds)("the last page of %s", (_name, spec) => {
     const other = await connectRaw(browser.url());
     const second = String((await other.send("Target.createTarget", { url: "about:blank" })).result?.targetId);
     await Promise.all([
-      client.send("Target.closeTarget", { targetId: last }), other.send("Target.closeTarget", { targetId: second }),
+      client.send("Target.closeTarget", { targetId: last }),
+      other.send("Target.closeTarget", { targetId: second }),
     ]);
     expect(await replacedBy(last)).not.toBe(second);
     await other.close();
@@ -72,7 +80,8 @@ describe.each(kinds)("the last page of %s", (_name, spec) => {
   test("stays open when a client's own context goes with its page", async () => {
     const last = await only();
     const leaving = await connectRaw(browser.url());
-    const { browserContextId } = (await leaving.send("Target.createBrowserContext", { disposeOnDetach: true })).result ?? {};
+    const { browserContextId } =
+      (await leaving.send("Target.createBrowserContext", { disposeOnDetach: true })).result ?? {};
     await leaving.send("Target.createTarget", { url: "about:blank", browserContextId });
     expect(await pages()).toHaveLength(2);
     await leaving.close();

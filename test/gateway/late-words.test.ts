@@ -55,7 +55,12 @@ async function snapshot(): Promise<() => Promise<void>> {
 }
 
 const ask = (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string }) =>
-  node.bed.poolStore.touch(pool.partition, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
+  node.bed.poolStore.touch(pool.partition, {
+    browser: id,
+    lease,
+    change: { set: {}, clear: [], touched: true, network },
+    request: request(),
+  });
 
 /** The word that a lease is over, as it goes to the node. */
 async function fenceOf(pool: PoolBed, { id, lease }: Held, mode: "none" | "state"): Promise<NodeMessage> {
@@ -67,7 +72,10 @@ async function fenceOf(pool: PoolBed, { id, lease }: Held, mode: "none" | "state
 /** What a request through the browser's way out comes to: `200`, or which rule denies it. */
 async function reach(slot: Slot): Promise<unknown> {
   const asked = { url: site.origin, method: "GET", headers: {}, timeoutMs: 5000 };
-  return await slot.curl(asked, new AbortController().signal).then(({ status }) => status, (error: unknown) => (error instanceof CurlFailure ? error.by : error));
+  return await slot.curl(asked, new AbortController().signal).then(
+    ({ status }) => status,
+    (error: unknown) => (error instanceof CurlFailure ? error.by : error),
+  );
 }
 
 test("the end of a lease, heard a second time, takes nothing from the next holder", async () => {
@@ -90,30 +98,40 @@ test("a change is in force only when it is, also where a failover has forgotten 
   await comes(slot, held);
   const restore = await snapshot();
   await ask(pool, held, { allowedHosts: "null" });
-  expect(await node.networkSync.sync(slot, (await pool.record(held.id)).lease?.networkWanted?.revision)).toBe(true);
+  expect(await node.networkSync.sync(slot, (await pool.record(held.id)).lease?.networkWanted?.revision)).toBe(
+    true,
+  );
   await restore();
   await ask(pool, held, { allowedHosts: '["a.example"]' });
   const change = (await pool.record(held.id)).lease?.networkWanted;
   if (!change) throw new Error("nothing was asked for");
   node.broken.add("findBrowser");
-  expect(await node.networkSync.sync(slot, change.revision, { lease: held.lease, change, isWanted: () => true })).toBe(true);
+  expect(
+    await node.networkSync.sync(slot, change.revision, { lease: held.lease, change, isWanted: () => true }),
+  ).toBe(true);
   expect(await reach(slot)).toBe("allowed_hosts");
   node.broken.clear();
 });
 
-test.each(["state", "relaunch"] as const)("where a pool resets by %s, a browser is nobody else's whose lease Redis forgot together with its end", async (reset_on_release) => {
-  const { pool, slot } = await one({ reset_on_release });
-  const restore = await snapshot();
-  const held = await pool.lend();
-  await comes(slot, held);
-  await pool.release(held);
-  await node.leaseCommands.receiveDirectly(reset_on_release === "state"
-    ? await fenceOf(pool, held, "state") : { kind: "cut", browser: held.id, lease: held.lease, why: "released" });
-  await restore();
-  const next = await pool.lend();
-  expect([next.id, await comes(slot, next)]).toEqual([held.id, false]);
-  expect(await pool.state(held.id)).toBe("gone");
-});
+test.each(["state", "relaunch"] as const)(
+  "where a pool resets by %s, a browser is nobody else's whose lease Redis forgot together with its end",
+  async (reset_on_release) => {
+    const { pool, slot } = await one({ reset_on_release });
+    const restore = await snapshot();
+    const held = await pool.lend();
+    await comes(slot, held);
+    await pool.release(held);
+    await node.leaseCommands.receiveDirectly(
+      reset_on_release === "state"
+        ? await fenceOf(pool, held, "state")
+        : { kind: "cut", browser: held.id, lease: held.lease, why: "released" },
+    );
+    await restore();
+    const next = await pool.lend();
+    expect([next.id, await comes(slot, next)]).toEqual([held.id, false]);
+    expect(await pool.state(held.id)).toBe("gone");
+  },
+);
 
 test("a browser that was reset is the next holder's, whatever Redis has forgotten", async () => {
   const { pool, slot } = await one({ reset_on_release: "state" });

@@ -19,11 +19,15 @@ afterEach(async () => {
 });
 
 async function firstPage(): Promise<string> {
-  const infos = (await other.send("Target.getTargets")).result?.["targetInfos"] as { targetId: string; type: string }[];
+  const infos = (await other.send("Target.getTargets")).result?.["targetInfos"] as {
+    targetId: string;
+    type: string;
+  }[];
   return infos.find(({ type }) => type === "page")?.targetId ?? "";
 }
 
-const evaluation = (expression: string): string => JSON.stringify({ id: 5, method: "Runtime.evaluate", params: { expression, returnByValue: true } });
+const evaluation = (expression: string): string =>
+  JSON.stringify({ id: 5, method: "Runtime.evaluate", params: { expression, returnByValue: true } });
 
 /** Nothing but the bytes of one answer, its frame's head included: what reads them shares the event loop. */
 async function makeReader(): Promise<(ask: string, bytes: number) => Promise<Buffer[]>> {
@@ -73,7 +77,9 @@ test("long answers and events come whole and in their order to sessions of any k
   const long = 3 * mebibyte;
   const value = `"é\\"".repeat(${long / 3})`;
   const [first, second, third] = await Promise.all([
-    other.evaluate(`tell(${value}); 1`, session), other.evaluate(value, session), other.evaluate("3", session),
+    other.evaluate(`tell(${value}); 1`, session),
+    other.evaluate(value, session),
+    other.evaluate("3", session),
   ]);
   const expected = 'é"'.repeat(long / 3);
   expect([first, second === expected, third]).toEqual([1, true, 3]);

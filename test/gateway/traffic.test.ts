@@ -8,7 +8,10 @@ import { connectRaw } from "../support/gateway/raw-cdp.js";
 
 const mebibyte = 1024 * 1024;
 /** As far as Chromium's pipe goes, which an operator may choose. */
-const wide: Partial<GatewayLimits> = { messageBytes: 100 * mebibyte, unfinished: { browserBytes: 256 * mebibyte, daemonBytes: 512 * mebibyte } };
+const wide: Partial<GatewayLimits> = {
+  messageBytes: 100 * mebibyte,
+  unfinished: { browserBytes: 256 * mebibyte, daemonBytes: 512 * mebibyte },
+};
 
 let browser: GatewayBrowser;
 const open = async (limits: Partial<GatewayLimits> = {}): Promise<void> => {
@@ -32,9 +35,12 @@ test("messages of 60 MiB pass both ways, and the others are still served", async
 test("a message just below 100 MiB passes; one that would be longer than Chromium's pipe takes is refused and ends nothing", async () => {
   await open(wide);
   const client = await connectRaw(browser.url());
-  const evaluate = (bytes: number) => client.send("Runtime.evaluate", { expression: `/*${"x".repeat(bytes)}*/ 1+1` });
+  const evaluate = (bytes: number) =>
+    client.send("Runtime.evaluate", { expression: `/*${"x".repeat(bytes)}*/ 1+1` });
   expect((await evaluate(99 * mebibyte)).error?.message).toBe("'Runtime.evaluate' wasn't found");
-  expect((await evaluate(100 * mebibyte - 200)).error?.message).toBe("The message is longer than Chromium accepts");
+  expect((await evaluate(100 * mebibyte - 200)).error?.message).toBe(
+    "The message is longer than Chromium accepts",
+  );
   expect((await client.send("Browser.getVersion")).result).toBeDefined();
   await client.close();
 });
@@ -49,18 +55,33 @@ test("a message of more than 100 MiB closes its client with 1009 and nobody else
 });
 
 /** A client that has asked for much and reads nothing. */
-async function openUnreading(askedBytes: number): Promise<{ readonly closed: Promise<unknown>; read(): void; destroy(): void }> {
+async function openUnreading(
+  askedBytes: number,
+): Promise<{ readonly closed: Promise<unknown>; read(): void; destroy(): void }> {
   const observer = await connectRaw(browser.url());
-  const infos = (await observer.send("Target.getTargets")).result?.targetInfos as { targetId: string; type: string }[];
+  const infos = (await observer.send("Target.getTargets")).result?.targetInfos as {
+    targetId: string;
+    type: string;
+  }[];
   const target = infos.find(({ type }) => type === "page")?.targetId;
   await observer.close();
   const client = await connectRaw(browser.url(`/devtools/page/${target}`));
   client.socket.pause();
   const expression = `"z".repeat(${mebibyte})`;
   for (let sent = 0; sent < askedBytes / mebibyte; sent += 1) {
-    client.socket.send(JSON.stringify({ id: 100 + sent, method: "Runtime.evaluate", params: { expression, returnByValue: true } }));
+    client.socket.send(
+      JSON.stringify({
+        id: 100 + sent,
+        method: "Runtime.evaluate",
+        params: { expression, returnByValue: true },
+      }),
+    );
   }
-  return { closed: client.closed, read: () => client.socket.resume(), destroy: () => client.socket.terminate() };
+  return {
+    closed: client.closed,
+    read: () => client.socket.resume(),
+    destroy: () => client.socket.terminate(),
+  };
 }
 
 test("a client that does not read holds Chromium back, and is cut after its time so that the others go on", async () => {
@@ -85,7 +106,9 @@ test("a client that pauses and reads on in time gets everything", async () => {
   const replies = Array.from({ length: 40 }, () => client.evaluate(`"z".repeat(${mebibyte})`, session));
   await until("the upstream is held", () => browser.bed.counts.sent > 4 * mebibyte);
   client.socket.resume();
-  expect((await Promise.all(replies)).map((text) => String(text).length)).toEqual(replies.map(() => mebibyte));
+  expect((await Promise.all(replies)).map((text) => String(text).length)).toEqual(
+    replies.map(() => mebibyte),
+  );
   await client.close();
 });
 
@@ -106,8 +129,10 @@ test("a client that misses two pings is cut", async () => {
   const { hostname, port, pathname, search } = new URL(browser.url());
   const socket = connect(Number(port), hostname);
   const closed = once(socket, "close");
-  socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`
-    + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+  socket.write(
+    `GET ${pathname}${search} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+  );
   socket.resume();
   const alive = await connectRaw(browser.url());
   await closed;

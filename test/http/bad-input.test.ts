@@ -12,7 +12,11 @@ const details = async (path: string, body: unknown, method = "POST"): Promise<st
 };
 
 test("every field of every operation in every wrong kind is answered 400 with a detail about it, and reaches no operation", async () => {
-  const { tried, faults } = await tryBadInputs({ url: server().url, key, names: { browser_pools: "herd", browsers: "mine" } });
+  const { tried, faults } = await tryBadInputs({
+    url: server().url,
+    key,
+    names: { browser_pools: "herd", browsers: "mine" },
+  });
   expect(tried).toBeGreaterThan(1500);
   expect(faults).toEqual([]);
   expect(server().operations.calls).toEqual([]);
@@ -20,7 +24,16 @@ test("every field of every operation in every wrong kind is answered 400 with a 
 });
 
 test("all faults are told at once, in plain words", async () => {
-  const body = { size: 0, viewport: { width: "wide" }, extensions: [{ id: 1 }, 3], memory: "3GiB", timeout_seconds: 15.5, telemetry: "on", name: "a b", colour: "red" };
+  const body = {
+    size: 0,
+    viewport: { width: "wide" },
+    extensions: [{ id: 1 }, 3],
+    memory: "3GiB",
+    timeout_seconds: 15.5,
+    telemetry: "on",
+    name: "a b",
+    colour: "red",
+  };
   expect(await details("/browser_pools", body)).toEqual([
     "colour: is not a known field",
     "extensions[0].id: must be a string",
@@ -36,29 +49,39 @@ test("all faults are told at once, in plain words", async () => {
 });
 
 test("a fault inside one of two alternatives is told alone", async () => {
-  expect(await details("/browser_pools/herd", { telemetry: { enabled: "yes", colour: 1 } }, "PATCH")).toEqual([
-    "telemetry.colour: is not a known field", "telemetry.enabled: must be true or false",
-  ]);
+  expect(await details("/browser_pools/herd", { telemetry: { enabled: "yes", colour: 1 } }, "PATCH")).toEqual(
+    ["telemetry.colour: is not a known field", "telemetry.enabled: must be true or false"],
+  );
 });
 
 test("a tag is refused for its name, its value and its number", async () => {
   const tags = { ["n".repeat(129)]: "a", b: "ümlaut" };
   expect(await details("/browsers", { tags })).toEqual([
-    "tags.b: must be at most 256 letters, digits, spaces or characters of _.:/=+@-", "tags: each name must have at most 128 characters",
+    "tags.b: must be at most 256 letters, digits, spaces or characters of _.:/=+@-",
+    "tags: each name must have at most 128 characters",
   ]);
 });
 
 test("a number beyond all bounds is none", async () => {
   const headers = { "content-type": "application/json" };
-  const got = await send(`${server().url}/browser_pools`, { method: "POST", text: '{"size": 1e400, "fill_rate_per_minute": 1e400}', headers });
+  const got = await send(`${server().url}/browser_pools`, {
+    method: "POST",
+    text: '{"size": 1e400, "fill_rate_per_minute": 1e400}',
+    headers,
+  });
   expect(got.body.details.map((detail: { message: string }) => detail.message).sort()).toEqual([
-    "fill_rate_per_minute: must be a number", "size: must be a whole number",
+    "fill_rate_per_minute: must be a number",
+    "size: must be a whole number",
   ]);
 });
 
 test("a body with a million faults is answered with the first, at once", async () => {
   const text = JSON.stringify({ size: 1, extensions: Array.from({ length: 1_000_000 }, () => 1) });
-  const got = await send(`${server().url}/browser_pools`, { method: "POST", text, headers: { "content-type": "application/json" } });
+  const got = await send(`${server().url}/browser_pools`, {
+    method: "POST",
+    text,
+    headers: { "content-type": "application/json" },
+  });
   expect(got).toMatchObject({ status: 400, body: { code: "bad_request" } });
   expect(got.body.details).toHaveLength(1);
 });
@@ -71,21 +94,44 @@ test("nothing of a refused value is repeated, and a long name is cut", async () 
 
 test("a body larger than its operation takes is refused, and one as large as a policy may be is taken", async () => {
   const large = { browser_policy: { Blob: "x".repeat(5 * 1024 * 1024) } };
-  expect(await send(`${server().url}/browser_pools`, { method: "POST", body: { size: 1, ...large } })).toMatchObject({ status: 201 });
-  expect(await send(`${server().url}/browser_pools/herd/release`, { method: "POST", body: large })).toMatchObject({ status: 400, body: { code: "body_too_large" } });
+  expect(
+    await send(`${server().url}/browser_pools`, { method: "POST", body: { size: 1, ...large } }),
+  ).toMatchObject({ status: 201 });
+  expect(
+    await send(`${server().url}/browser_pools/herd/release`, { method: "POST", body: large }),
+  ).toMatchObject({ status: 400, body: { code: "body_too_large" } });
 });
 
 test("a URL that is not validly percent-encoded is refused, and a name that cannot be one is not found", async () => {
-  expect(await send(`${server().url}/browsers/%zz`)).toMatchObject({ status: 400, body: { code: "bad_request" } });
-  for (const name of ["%00", "a%2Fb", "%7Bslot%7D", "a%20b", "%F0%9F%90%8E", "x".repeat(256), "x".repeat(9000)]) {
-    expect(await send(`${server().url}/browsers/${name}`)).toMatchObject({ status: 404, body: { code: "browser_not_found" } });
-    expect(await send(`${server().url}/browser_pools/${name}`)).toMatchObject({ status: 404, body: { code: "pool_not_found" } });
+  expect(await send(`${server().url}/browsers/%zz`)).toMatchObject({
+    status: 400,
+    body: { code: "bad_request" },
+  });
+  for (const name of [
+    "%00",
+    "a%2Fb",
+    "%7Bslot%7D",
+    "a%20b",
+    "%F0%9F%90%8E",
+    "x".repeat(256),
+    "x".repeat(9000),
+  ]) {
+    expect(await send(`${server().url}/browsers/${name}`)).toMatchObject({
+      status: 404,
+      body: { code: "browser_not_found" },
+    });
+    expect(await send(`${server().url}/browser_pools/${name}`)).toMatchObject({
+      status: 404,
+      body: { code: "pool_not_found" },
+    });
   }
   expect(server().operations.calls).toEqual([]);
 });
 
 test("query keys that are not known are ignored; known ones are checked", async () => {
-  expect(await send(`${server().url}/browsers?fields=all&__proto__[x]=1&limit=5`)).toMatchObject({ status: 200 });
+  expect(await send(`${server().url}/browsers?fields=all&__proto__[x]=1&limit=5`)).toMatchObject({
+    status: 200,
+  });
   expect(server().operations.calls[0]?.args[0]).toEqual({ limit: 5, offset: 0, status: "active" });
 });
 
@@ -94,13 +140,21 @@ test.each([
   ["Idempotency-Key", "x".repeat(256), "Idempotency-Key: must be 1 to 255 visible ASCII characters"],
   ["X-Remuda-Lease-Id", "short", "X-Remuda-Lease-Id: must be a lease id, 24 lower-case letters and digits"],
 ])("a malformed %s is refused", async (name, value, message) => {
-  const got = await send(`${server().url}/browser_pools/herd/acquire`, { method: "POST", headers: { [name]: value } });
-  expect(got).toMatchObject({ status: 400, body: { code: "bad_request", details: [{ code: "invalid_input", message }] } });
+  const got = await send(`${server().url}/browser_pools/herd/acquire`, {
+    method: "POST",
+    headers: { [name]: value },
+  });
+  expect(got).toMatchObject({
+    status: 400,
+    body: { code: "bad_request", details: [{ code: "invalid_input", message }] },
+  });
   expect(server().operations.calls).toEqual([]);
 });
 
 test("a lease named differently in header and body is refused", async () => {
   const body = { session_id: "x", lease_id: "a".repeat(24) };
   const headers = { "x-remuda-lease-id": "b".repeat(24), authorization: `Bearer ${key}` };
-  expect(await send(`${server().url}/browser_pools/herd/release`, { method: "POST", body, headers })).toMatchObject({ status: 400, body: { code: "bad_request" } });
+  expect(
+    await send(`${server().url}/browser_pools/herd/release`, { method: "POST", body, headers }),
+  ).toMatchObject({ status: 400, body: { code: "bad_request" } });
 });

@@ -10,12 +10,35 @@ const callerOf = async (headers: Record<string, string>, body: object = {}): Pro
 };
 
 const operations: readonly [string, string][] = [
-  ["POST", "/browser_pools"], ["GET", "/browser_pools"], ["GET", "/browser_pools/x"], ["PATCH", "/browser_pools/x"], ["DELETE", "/browser_pools/x"],
-  ["POST", "/browser_pools/x/acquire"], ["POST", "/browser_pools/x/release"], ["POST", "/browser_pools/x/flush"], ["GET", "/browser_pools/x/browsers"],
-  ["POST", "/browsers"], ["GET", "/browsers"], ["GET", "/browsers/x"], ["PATCH", "/browsers/x"], ["DELETE", "/browsers/x"], ["GET", "/auth/context"],
-  ["GET", "/projects"], ["POST", "/org/projects"], ["GET", "/org/projects/x/limits"],
+  ["POST", "/browser_pools"],
+  ["GET", "/browser_pools"],
+  ["GET", "/browser_pools/x"],
+  ["PATCH", "/browser_pools/x"],
+  ["DELETE", "/browser_pools/x"],
+  ["POST", "/browser_pools/x/acquire"],
+  ["POST", "/browser_pools/x/release"],
+  ["POST", "/browser_pools/x/flush"],
+  ["GET", "/browser_pools/x/browsers"],
+  ["POST", "/browsers"],
+  ["GET", "/browsers"],
+  ["GET", "/browsers/x"],
+  ["PATCH", "/browsers/x"],
+  ["DELETE", "/browsers/x"],
+  ["GET", "/auth/context"],
+  ["GET", "/projects"],
+  ["POST", "/org/projects"],
+  ["GET", "/org/projects/x/limits"],
 ];
-const wrongKeys = ["", "Bearer", "Bearer ", `Basic ${key}`, `Bearer ${key}x`, `Bearer ${key.slice(1)}`, `Bearer ${key} ${key}`, key];
+const wrongKeys = [
+  "",
+  "Bearer",
+  "Bearer ",
+  `Basic ${key}`,
+  `Bearer ${key}x`,
+  `Bearer ${key.slice(1)}`,
+  `Bearer ${key} ${key}`,
+  key,
+];
 
 test.each(operations)("%s %s needs the key", async (method, path) => {
   for (const authorization of wrongKeys) {
@@ -27,9 +50,12 @@ test.each(operations)("%s %s needs the key", async (method, path) => {
   expect(server().operations.calls).toEqual([]);
 });
 
-test.each(["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"])("%s needs no key on a loopback address", async (path) => {
-  expect((await send(`${server().url}${path}`, { headers: { authorization: "" } })).status).toBe(200);
-});
+test.each(["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"])(
+  "%s needs no key on a loopback address",
+  async (path) => {
+    expect((await send(`${server().url}${path}`, { headers: { authorization: "" } })).status).toBe(200);
+  },
+);
 
 test("/metrics needs the key where others can connect", async () => {
   const open = await startServer({ host: "0.0.0.0" });
@@ -42,16 +68,27 @@ test("/metrics needs the key where others can connect", async () => {
 });
 
 test("the one project is default; any other is not found", async () => {
-  expect((await send(`${server().url}/browsers`, { headers: { "x-kernel-project-id": "default" } })).status).toBe(200);
-  expect(await send(`${server().url}/browsers`, { headers: { "x-kernel-project-id": "proj_1" } })).toMatchObject({ status: 404, body: { code: "project_not_found" } });
+  expect(
+    (await send(`${server().url}/browsers`, { headers: { "x-kernel-project-id": "default" } })).status,
+  ).toBe(200);
+  expect(
+    await send(`${server().url}/browsers`, { headers: { "x-kernel-project-id": "proj_1" } }),
+  ).toMatchObject({ status: 404, body: { code: "project_not_found" } });
 });
 
-test.each(["/projects", "/org/projects", "/projects/x", "/org/projects/x/limits"])("%s says that projects are disabled, whatever is sent", async (path) => {
-  for (const method of ["GET", "POST", "PATCH", "PUT", "DELETE"]) {
-    const sent = method === "GET" ? {} : { text: "{nonsense", headers: { "content-type": "application/json" } };
-    expect(await send(`${server().url}${path}`, { method, ...sent })).toMatchObject({ status: 404, body: { code: "projects_disabled" } });
-  }
-});
+test.each(["/projects", "/org/projects", "/projects/x", "/org/projects/x/limits"])(
+  "%s says that projects are disabled, whatever is sent",
+  async (path) => {
+    for (const method of ["GET", "POST", "PATCH", "PUT", "DELETE"]) {
+      const sent =
+        method === "GET" ? {} : { text: "{nonsense", headers: { "content-type": "application/json" } };
+      expect(await send(`${server().url}${path}`, { method, ...sent })).toMatchObject({
+        status: 404,
+        body: { code: "projects_disabled" },
+      });
+    }
+  },
+);
 
 test("the context of the root key has all four parts, nulls explicit", async () => {
   expect((await send(`${server().url}/auth/context`)).body).toEqual({
@@ -64,8 +101,15 @@ test("the context of the root key has all four parts, nulls explicit", async () 
 
 test("a sane request id is answered back and any other replaced; the operation's is always ours", async () => {
   const ours = /^[0-9a-z]{24}$/;
-  for (const [given, answered] of [["trace-1/2", /^trace-1\/2$/], ["a b", ours], ["x".repeat(129), ours]] as const) {
-    const got = await send(`${server().url}/browser_pools/herd/acquire`, { method: "POST", headers: { "x-request-id": given } });
+  for (const [given, answered] of [
+    ["trace-1/2", /^trace-1\/2$/],
+    ["a b", ours],
+    ["x".repeat(129), ours],
+  ] as const) {
+    const got = await send(`${server().url}/browser_pools/herd/acquire`, {
+      method: "POST",
+      headers: { "x-request-id": given },
+    });
     expect(got.headers.get("x-request-id")).toMatch(answered);
     expect(server().operations.calls.at(-1)?.args[2]).toMatchObject({ request: expect.stringMatching(ours) });
   }
@@ -73,9 +117,13 @@ test("a sane request id is answered back and any other replaced; the operation's
 
 test("the operation learns the idempotency key, the attempt and the lease", async () => {
   const lease = "a".repeat(24);
-  expect(await callerOf({ "idempotency-key": "order-1", "x-stainless-retry-count": "2", "x-remuda-lease-id": lease })).toMatchObject({
-    idempotencyKey: "order-1", retryCount: 2, lease,
-  });
+  expect(
+    await callerOf({
+      "idempotency-key": "order-1",
+      "x-stainless-retry-count": "2",
+      "x-remuda-lease-id": lease,
+    }),
+  ).toMatchObject({ idempotencyKey: "order-1", retryCount: 2, lease });
   const plain = await callerOf({});
   expect(plain).toMatchObject({ retryCount: 0 });
   expect("idempotencyKey" in plain || "lease" in plain).toBe(false);
@@ -84,7 +132,10 @@ test("the operation learns the idempotency key, the attempt and the lease", asyn
 
 test("a release may name its lease in the body", async () => {
   const lease_id = "b".repeat(24);
-  await send(`${server().url}/browser_pools/herd/release`, { method: "POST", body: { session_id: "x", lease_id } });
+  await send(`${server().url}/browser_pools/herd/release`, {
+    method: "POST",
+    body: { session_id: "x", lease_id },
+  });
   expect(server().operations.calls.at(-1)?.args[2]).toMatchObject({ lease: lease_id });
 });
 
@@ -95,7 +146,9 @@ test("gone aborts when the connection closes before the reply, and not when the 
     return signals.length === 1 ? aborted(caller.gone) : { kind: "timed-out" };
   }) as never);
   const socket = connect(server().port, "127.0.0.1");
-  socket.write(`POST /browser_pools/herd/acquire HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-length: 0\r\n\r\n`);
+  socket.write(
+    `POST /browser_pools/herd/acquire HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-length: 0\r\n\r\n`,
+  );
   await expect.poll(() => signals.length).toBe(1);
   expect(signals[0]?.aborted).toBe(false);
   socket.destroy();
@@ -106,4 +159,6 @@ test("gone aborts when the connection closes before the reply, and not when the 
 });
 
 const aborted = (signal: AbortSignal): Promise<{ kind: "timed-out" }> =>
-  new Promise((resolve) => signal.addEventListener("abort", () => resolve({ kind: "timed-out" }), { once: true }));
+  new Promise((resolve) =>
+    signal.addEventListener("abort", () => resolve({ kind: "timed-out" }), { once: true }),
+  );

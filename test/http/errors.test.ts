@@ -22,33 +22,61 @@ test("docs/errors.md lists exactly the codes of the table (node scripts/bootstra
 
 test("an operation declares each status under which it may refuse, and says which codes have it", () => {
   const { response } = operations.acquireBrowser;
-  expect(Object.keys(response)).toEqual(["200", "204", "400", "401", "403", "404", "409", "429", "500", "503"]);
-  expect(response[429]).toMatchObject({ description: `\`too_many_waiters\`: ${errors.too_many_waiters.message}` });
+  expect(Object.keys(response)).toEqual([
+    "200",
+    "204",
+    "400",
+    "401",
+    "403",
+    "404",
+    "409",
+    "429",
+    "500",
+    "503",
+  ]);
+  expect(response[429]).toMatchObject({
+    description: `\`too_many_waiters\`: ${errors.too_many_waiters.message}`,
+  });
 });
 
 test("each code is declared by an operation, or is the router's or the gateway's own", () => {
-  const declared = Object.values(operations).map(({ response }) => JSON.stringify(response)).join();
+  const declared = Object.values(operations)
+    .map(({ response }) => JSON.stringify(response))
+    .join();
   expect(codes.filter((code) => !declared.includes(`\`${code}\``))).toEqual([
-    "not_found", "route_not_found", "projects_disabled", "method_not_allowed", "pool_deleted", "misdirected", "too_many_clients", "bidi_not_built",
+    "not_found",
+    "route_not_found",
+    "projects_disabled",
+    "method_not_allowed",
+    "pool_deleted",
+    "misdirected",
+    "too_many_clients",
+    "bidi_not_built",
   ]);
 });
 
-test.each(codes)("a refusal as %s has the table's status, the flat body, a request id, and tells clients whether to come again", async (code) => {
-  server().operations.answer("pools.acquire", refusal(code));
-  const { status, retry, message } = errors[code];
-  const got = await acquire();
-  expect(got.status).toBe(status);
-  expect(got.body).toEqual({ code, message });
-  expect(got.headers.get("content-type")).toBe("application/json; charset=utf-8");
-  expect(got.headers.get("x-request-id")).toMatch(/^[0-9a-z]{24}$/);
-  const isRepeated = status === 409 || status === 429 || status >= 500;
-  expect(got.headers.get("x-should-retry")).toBe(isRepeated && !retry ? "false" : null);
-  expect(got.headers.get("retry-after")).toBe([429, 503, 529].includes(status) ? "1" : null);
-});
+test.each(codes)(
+  "a refusal as %s has the table's status, the flat body, a request id, and tells clients whether to come again",
+  async (code) => {
+    server().operations.answer("pools.acquire", refusal(code));
+    const { status, retry, message } = errors[code];
+    const got = await acquire();
+    expect(got.status).toBe(status);
+    expect(got.body).toEqual({ code, message });
+    expect(got.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(got.headers.get("x-request-id")).toMatch(/^[0-9a-z]{24}$/);
+    const isRepeated = status === 409 || status === 429 || status >= 500;
+    expect(got.headers.get("x-should-retry")).toBe(isRepeated && !retry ? "false" : null);
+    expect(got.headers.get("retry-after")).toBe([429, 503, 529].includes(status) ? "1" : null);
+  },
+);
 
 test("a refusal's own words, details and time to come again are passed on", async () => {
   const details = [{ code: "invalid_input", message: "name: is in use" }];
-  server().operations.answer("pools.acquire", refusal("too_many_waiters", { message: "1000 are waiting", details, retryAfterSeconds: 2.2 }));
+  server().operations.answer(
+    "pools.acquire",
+    refusal("too_many_waiters", { message: "1000 are waiting", details, retryAfterSeconds: 2.2 }),
+  );
   const got = await acquire();
   expect(got.body).toEqual({ code: "too_many_waiters", message: "1000 are waiting", details });
   expect(got.headers.get("retry-after")).toBe("3");
@@ -57,7 +85,9 @@ test("a refusal's own words, details and time to come again are passed on", asyn
 test("a coded error that is thrown is answered as its code and noted", async () => {
   server().operations.answer("pools.acquire", new RemudaError("store_unavailable"));
   expect(await acquire()).toMatchObject({ status: 503, body: { code: "store_unavailable" } });
-  expect(server().lines).toContainEqual(expect.objectContaining({ level: "warn", message: "request refused" }));
+  expect(server().lines).toContainEqual(
+    expect.objectContaining({ level: "warn", message: "request refused" }),
+  );
 });
 
 test("an unexpected error is answered without a word of it, and logged with the request's id", async () => {
@@ -66,19 +96,39 @@ test("an unexpected error is answered without a word of it, and logged with the 
   const got = await acquire();
   expect(got.status).toBe(500);
   expect(got.body).toEqual({ code: "internal", message: errors.internal.message });
-  const fields = { error, code: "internal", method: "POST", path: "/browser_pools/herd/acquire", request: got.headers.get("x-request-id") };
+  const fields = {
+    error,
+    code: "internal",
+    method: "POST",
+    path: "/browser_pools/herd/acquire",
+    request: got.headers.get("x-request-id"),
+  };
   expect(server().lines).toContainEqual({ level: "error", message: "request failed", fields });
 });
 
 test("an error with a status of its own does not choose the answer where it is ours", async () => {
-  server().operations.answer("pools.acquire", Object.assign(new Error("secret"), { statusCode: 302, code: "FST_ERR_CTP_INVALID_MEDIA_TYPEX" }));
+  server().operations.answer(
+    "pools.acquire",
+    Object.assign(new Error("secret"), { statusCode: 302, code: "FST_ERR_CTP_INVALID_MEDIA_TYPEX" }),
+  );
   expect(await acquire()).toMatchObject({ status: 500, body: { code: "internal" } });
 });
 
 test("a path that is not there and a method a path does not take are told apart", async () => {
-  expect(await send(`${server().url}/browserz?token=x`)).toMatchObject({ status: 404, body: { code: "route_not_found" } });
-  expect(await send(`${server().url}/browsers/x/computer/click_mouse`, { method: "POST", body: {} })).toMatchObject({ status: 404, body: { code: "route_not_found" } });
+  expect(await send(`${server().url}/browserz?token=x`)).toMatchObject({
+    status: 404,
+    body: { code: "route_not_found" },
+  });
+  expect(
+    await send(`${server().url}/browsers/x/computer/click_mouse`, { method: "POST", body: {} }),
+  ).toMatchObject({ status: 404, body: { code: "route_not_found" } });
   const got = await send(`${server().url}/browser_pools/herd`, { method: "PUT", body: {} });
-  expect(got).toMatchObject({ status: 404, body: { code: "method_not_allowed", message: "This path takes DELETE, GET, HEAD, PATCH" } });
-  expect(await send(`${server().url}/browser_pools/`)).toMatchObject({ status: 404, body: { code: "pool_not_found" } });
+  expect(got).toMatchObject({
+    status: 404,
+    body: { code: "method_not_allowed", message: "This path takes DELETE, GET, HEAD, PATCH" },
+  });
+  expect(await send(`${server().url}/browser_pools/`)).toMatchObject({
+    status: 404,
+    body: { code: "pool_not_found" },
+  });
 });

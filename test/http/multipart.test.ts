@@ -8,7 +8,13 @@ import { Random } from "../simulation/random.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { boundary, multipartBody, multipartType, type SentPart } from "../support/http/multipart-body.js";
 
-const limits: MultipartLimits = { maxParts: 5, maxFieldBytes: 100, maxFileBytes: 1_000_000, stallMs: 20_000, limitMs: 300_000 };
+const limits: MultipartLimits = {
+  maxParts: 5,
+  maxFieldBytes: 100,
+  maxFileBytes: 1_000_000,
+  stallMs: 20_000,
+  limitMs: 300_000,
+};
 
 interface Seen {
   readonly parts: string[];
@@ -46,19 +52,27 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
-  await expect.poll(() => new Promise((resolve) => server.getConnections((_, count) => resolve(count)))).toBe(0);
+  await expect
+    .poll(() => new Promise((resolve) => server.getConnections((_, count) => resolve(count))))
+    .toBe(0);
   [clock, seen, ended, read] = [new DrivenClock(), { parts: [] }, 0, readAll];
 });
 afterAll(() => void server.close());
 read = readAll;
 
 /** A request of which `text` has been sent, and that promises `length` bytes. */
-function open(text: Buffer, length = text.length, type = multipartType): { socket: Socket; got: () => string } {
+function open(
+  text: Buffer,
+  length = text.length,
+  type = multipartType,
+): { socket: Socket; got: () => string } {
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
   sockets.push(socket);
   let got = "";
   socket.on("data", (chunk) => (got += chunk.toString())).on("error", () => {});
-  socket.write(`POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`);
+  socket.write(
+    `POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`,
+  );
   socket.write(text);
   return { socket, got: () => got };
 }
@@ -67,11 +81,22 @@ async function outcomeOf(text: Buffer, length?: number, type?: string): Promise<
   await expect.poll(() => seen.outcome).toBeDefined();
   return seen.outcome;
 }
-const file = (name: string, content: string | Buffer): SentPart => ({ name, content, filename: `${name}.zip`, type: "application/octet-stream" });
+const file = (name: string, content: string | Buffer): SentPart => ({
+  name,
+  content,
+  filename: `${name}.zip`,
+  type: "application/octet-stream",
+});
 const field = (name: string, content: string): SentPart => ({ name, content });
 
 test("fields and files come in the order they are sent in, however the bytes are cut", async () => {
-  const body = multipartBody([field("a", "1"), file("b", "bytes\r\n--of-b"), field("c", "ü"), file("d", ""), { name: "e", content: "{}", filename: "blob", type: "application/json" }]);
+  const body = multipartBody([
+    field("a", "1"),
+    file("b", "bytes\r\n--of-b"),
+    field("c", "ü"),
+    file("d", ""),
+    { name: "e", content: "{}", filename: "blob", type: "application/json" },
+  ]);
   for (const size of [1, 7, body.length]) {
     seen = { parts: [] };
     const { socket } = open(Buffer.alloc(0), body.length);
@@ -92,13 +117,48 @@ test("a connection goes on with its next request after a body was read", async (
 test.each([
   ["no multipart", Buffer.from("{}"), "application/json", "The body must be sent as multipart/form-data"],
   ["no boundary", multipartBody([]), "multipart/form-data", "Content-Type: has no boundary that can be used"],
-  ["a boundary too long", multipartBody([]), `multipart/form-data; boundary=${"x".repeat(300)}`, "Content-Type: has no boundary that can be used"],
-  ["another boundary", multipartBody([field("a", "1")]), "multipart/form-data; boundary=other", "body: is not well-formed multipart/form-data: its closing boundary is missing"],
-  ["an empty body", Buffer.alloc(0), multipartType, "body: is not well-formed multipart/form-data: its closing boundary is missing"],
-  ["a body cut in a file", multipartBody([file("a", "x".repeat(500))]).subarray(0, 300), multipartType, "body: is not well-formed multipart/form-data: its closing boundary is missing"],
-  ["a body cut in a header", multipartBody([file("a", "x")]).subarray(0, boundary.length + 12), multipartType, "body: is not well-formed multipart/form-data: its closing boundary is missing"],
-  ["a long field", multipartBody([field("a", "x".repeat(101))]), multipartType, "a: must have at most 100 bytes"],
-  ["many parts", multipartBody(Array.from({ length: 6 }, (_, at) => field(`f${at}`, "x"))), multipartType, "body: must have at most 5 parts"],
+  [
+    "a boundary too long",
+    multipartBody([]),
+    `multipart/form-data; boundary=${"x".repeat(300)}`,
+    "Content-Type: has no boundary that can be used",
+  ],
+  [
+    "another boundary",
+    multipartBody([field("a", "1")]),
+    "multipart/form-data; boundary=other",
+    "body: is not well-formed multipart/form-data: its closing boundary is missing",
+  ],
+  [
+    "an empty body",
+    Buffer.alloc(0),
+    multipartType,
+    "body: is not well-formed multipart/form-data: its closing boundary is missing",
+  ],
+  [
+    "a body cut in a file",
+    multipartBody([file("a", "x".repeat(500))]).subarray(0, 300),
+    multipartType,
+    "body: is not well-formed multipart/form-data: its closing boundary is missing",
+  ],
+  [
+    "a body cut in a header",
+    multipartBody([file("a", "x")]).subarray(0, boundary.length + 12),
+    multipartType,
+    "body: is not well-formed multipart/form-data: its closing boundary is missing",
+  ],
+  [
+    "a long field",
+    multipartBody([field("a", "x".repeat(101))]),
+    multipartType,
+    "a: must have at most 100 bytes",
+  ],
+  [
+    "many parts",
+    multipartBody(Array.from({ length: 6 }, (_, at) => field(`f${at}`, "x"))),
+    multipartType,
+    "body: must have at most 5 parts",
+  ],
 ])("%s is told in plain words", async (...[, body, type, message]) => {
   expect(await outcomeOf(body, body.length, type)).toBe(message);
 });
@@ -106,12 +166,18 @@ test.each([
 test("a file of the most bytes is taken, one of a byte more is not, and what follows a file that was left is still read", async () => {
   expect(await outcomeOf(multipartBody([file("a", Buffer.alloc(1_000_000))]))).toBe("whole");
   seen = { parts: [] };
-  expect(await outcomeOf(multipartBody([file("a", Buffer.alloc(1_000_001))]))).toBe("a: must have at most 1000000 bytes");
+  expect(await outcomeOf(multipartBody([file("a", Buffer.alloc(1_000_001))]))).toBe(
+    "a: must have at most 1000000 bytes",
+  );
   seen = { parts: [] };
   read = async (parts, into) => {
     for await (const part of parts) into.parts.push(part.name);
   };
-  expect(await outcomeOf(multipartBody([file("a", Buffer.alloc(900_000)), file("b", Buffer.alloc(1_000_001)), field("c", "1")]))).toBe("whole");
+  expect(
+    await outcomeOf(
+      multipartBody([file("a", Buffer.alloc(900_000)), file("b", Buffer.alloc(1_000_001)), field("c", "1")]),
+    ),
+  ).toBe("whole");
   expect(seen.parts).toEqual(["a", "b", "c"]);
 });
 
@@ -119,7 +185,11 @@ test("who wants no more is rid of the rest, which is still read so that the repl
   read = async (parts) => {
     for await (const part of parts) throw new Error(`not ${part.name}`);
   };
-  const body = multipartBody([field("a", "1"), file("b", Buffer.alloc(900_000)), file("c", Buffer.alloc(900_000))]);
+  const body = multipartBody([
+    field("a", "1"),
+    file("b", Buffer.alloc(900_000)),
+    file("c", Buffer.alloc(900_000)),
+  ]);
   const { socket, got } = open(body.subarray(0, 600_000), body.length);
   await expect.poll(got).toContain("not a");
   socket.write(body.subarray(600_000));
@@ -200,12 +270,27 @@ test("what nobody wants is read only within the limits", async () => {
 function spoiled(body: Buffer, random: Random): Buffer {
   const at = random.below(body.length);
   const to = Math.min(body.length, at + random.between(1, 40));
-  const odd = [`\r\n--${boundary}`, `--${boundary}--`, "\r\n\r\n", "\r\n", "content-disposition: form-data", "\u0000", "--", '"', "\u00ff".repeat(200), "x: y\r\n".repeat(30)];
+  const odd = [
+    `\r\n--${boundary}`,
+    `--${boundary}--`,
+    "\r\n\r\n",
+    "\r\n",
+    "content-disposition: form-data",
+    "\u0000",
+    "--",
+    '"',
+    "\u00ff".repeat(200),
+    "x: y\r\n".repeat(30),
+  ];
   const ways: readonly (() => Buffer[])[] = [
     () => [body.subarray(0, at), body.subarray(to)],
     () => [body.subarray(0, to), body.subarray(at)],
     () => [body.subarray(0, at), Buffer.from(random.pick(odd) ?? ""), body.subarray(at)],
-    () => [body.subarray(0, at), Buffer.from(Array.from({ length: to - at }, () => random.below(256))), body.subarray(to)],
+    () => [
+      body.subarray(0, at),
+      Buffer.from(Array.from({ length: to - at }, () => random.below(256))),
+      body.subarray(to),
+    ],
   ];
   return Buffer.concat(random.pick(ways)?.() ?? [body]);
 }
@@ -213,14 +298,24 @@ function spoiled(body: Buffer, random: Random): Buffer {
 test("whatever a body is, it is read whole or refused, and nothing hangs", async () => {
   const seed = Number(process.hrtime.bigint() % 1_000_000n);
   const random = new Random(seed);
-  const sound = multipartBody([field("a", "1"), file("b", "bytes".repeat(50)), field("c", "2"), file("d", Buffer.alloc(300))]);
+  const sound = multipartBody([
+    field("a", "1"),
+    file("b", "bytes".repeat(50)),
+    field("c", "2"),
+    file("d", Buffer.alloc(300)),
+  ]);
   for (let round = 0; round < 300; round += 1) {
-    const body = Array.from({ length: random.between(1, 3) }).reduce<Buffer>((now) => spoiled(now, random), sound);
+    const body = Array.from({ length: random.between(1, 3) }).reduce<Buffer>(
+      (now) => spoiled(now, random),
+      sound,
+    );
     seen = { parts: [] };
     const half = random.below(body.length);
     const { socket } = open(body.subarray(0, half), body.length);
     socket.write(body.subarray(half));
-    await expect.poll(() => seen.outcome, { message: `seed ${seed}, round ${round}`, interval: 2 }).toBeDefined();
+    await expect
+      .poll(() => seen.outcome, { message: `seed ${seed}, round ${round}`, interval: 2 })
+      .toBeDefined();
     socket.destroy();
   }
 });

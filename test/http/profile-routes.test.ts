@@ -15,19 +15,35 @@ const ask = (path: string, sent: Sent = {}) => send(`${server().url}${path}`, se
 const called = () => server().operations.calls.map(({ operation, args }) => [operation, ...args]);
 const kernel = () => new Kernel({ apiKey: key, baseURL: server().url, maxRetries: 0 });
 const shown = {
-  id: profile.id, name: "me", created_at: "2023-11-14T22:13:20.000Z", updated_at: "2023-11-14T22:13:21.000Z", last_used_at: "2023-11-14T22:13:22.000Z",
+  id: profile.id,
+  name: "me",
+  created_at: "2023-11-14T22:13:20.000Z",
+  updated_at: "2023-11-14T22:13:21.000Z",
+  last_used_at: "2023-11-14T22:13:22.000Z",
 };
-const downloads = (bytes: Readable | undefined): void => server().operations.answer("profiles.download", { kind: "done", value: bytes && { bytes } });
+const downloads = (bytes: Readable | undefined): void =>
+  server().operations.answer("profiles.download", { kind: "done", value: bytes && { bytes } });
 
 test("a profile shows exactly its fields; what it has not is left out", async () => {
   expect((await ask("/profiles/me")).body).toEqual(shown);
-  server().operations.answer("profiles.get", { kind: "done", value: { id: profile.id, createdAt: profile.createdAt } });
-  expect((await ask(`/profiles/${profile.id}`)).body).toEqual({ id: profile.id, created_at: shown.created_at });
-  expect(called()).toEqual([["profiles.get", "me"], ["profiles.get", profile.id]]);
+  server().operations.answer("profiles.get", {
+    kind: "done",
+    value: { id: profile.id, createdAt: profile.createdAt },
+  });
+  expect((await ask(`/profiles/${profile.id}`)).body).toEqual({
+    id: profile.id,
+    created_at: shown.created_at,
+  });
+  expect(called()).toEqual([
+    ["profiles.get", "me"],
+    ["profiles.get", profile.id],
+  ]);
 });
 
 test.each([
-  ["no body", {}], ["an empty one", { text: "", headers: { "content-type": "application/json" } }], ["an empty object", { body: {} }],
+  ["no body", {}],
+  ["an empty one", { text: "", headers: { "content-type": "application/json" } }],
+  ["an empty object", { body: {} }],
 ] as const)("one is created with %s", async (_what, sent) => {
   expect(await ask("/profiles", { method: "POST", ...sent })).toMatchObject({ status: 201, body: shown });
   expect(called()).toEqual([["profiles.create", {}]]);
@@ -36,31 +52,58 @@ test.each([
 test("a name is as a pool's, wherever it is given", async () => {
   const message = "name: must be 1 to 255 letters, digits, dots, underscores or hyphens";
   for (const name of ["", "a b", "é", "x".repeat(256), "a/b"]) {
-    for (const [method, path] of [["POST", "/profiles"], ["PATCH", "/profiles/me"]]) {
-      expect(await ask(path ?? "", { method: method ?? "", body: { name } })).toMatchObject({ status: 400, body: { code: "bad_request", details: [{ code: "invalid_input", message }] } });
+    for (const [method, path] of [
+      ["POST", "/profiles"],
+      ["PATCH", "/profiles/me"],
+    ]) {
+      expect(await ask(path ?? "", { method: method ?? "", body: { name } })).toMatchObject({
+        status: 400,
+        body: { code: "bad_request", details: [{ code: "invalid_input", message }] },
+      });
     }
   }
-  expect((await ask("/profiles/me", { method: "PATCH" })).body.details).toEqual([{ code: "invalid_input", message: "name: is required" }]);
+  expect((await ask("/profiles/me", { method: "PATCH" })).body.details).toEqual([
+    { code: "invalid_input", message: "name: is required" },
+  ]);
   expect(called()).toEqual([]);
   await ask("/profiles", { method: "POST", body: { name: "x".repeat(255) } });
   await ask("/profiles/me", { method: "PATCH", body: { name: "A.b_c-9" } });
-  expect(called()).toEqual([["profiles.create", { name: "x".repeat(255) }], ["profiles.rename", "me", "A.b_c-9"]]);
+  expect(called()).toEqual([
+    ["profiles.create", { name: "x".repeat(255) }],
+    ["profiles.rename", "me", "A.b_c-9"],
+  ]);
 });
 
 test("lists are pages with the four headers, and pass on what is searched for", async () => {
   server().operations.answer("profiles.list", { items: [profile], hasMore: true, nextOffset: 6 });
   const got = await ask("/profiles?limit=1&offset=5&name=M%C3%A9&query=m");
   expect(got.body).toEqual([shown]);
-  expect(["x-has-more", "x-next-offset", "x-limit", "x-offset"].map((name) => got.headers.get(name))).toEqual(["true", "6", "1", "5"]);
+  expect(["x-has-more", "x-next-offset", "x-limit", "x-offset"].map((name) => got.headers.get(name))).toEqual(
+    ["true", "6", "1", "5"],
+  );
   await ask("/profiles");
-  expect(called()).toEqual([["profiles.list", { limit: 1, offset: 5, name: "Mé", query: "m" }], ["profiles.list", { limit: 20, offset: 0 }]]);
+  expect(called()).toEqual([
+    ["profiles.list", { limit: 1, offset: 5, name: "Mé", query: "m" }],
+    ["profiles.list", { limit: 20, offset: 0 }],
+  ]);
 });
 
 test("what can be neither an id nor a name names nothing and reaches no operation", async () => {
   for (const ref of ["%00", "a%2Fb", "%7Bx%7D", "a%20b", "x".repeat(256)]) {
-    for (const [method, path] of [["GET", ""], ["PATCH", ""], ["DELETE", ""], ["GET", "/download"]]) {
-      const got = await ask(`/profiles/${ref}${path}`, { method: method ?? "", ...(method === "PATCH" && { body: { name: "x" } }) });
-      expect(got, `${method} ${ref}${path}`).toMatchObject({ status: 404, body: { code: "profile_not_found" } });
+    for (const [method, path] of [
+      ["GET", ""],
+      ["PATCH", ""],
+      ["DELETE", ""],
+      ["GET", "/download"],
+    ]) {
+      const got = await ask(`/profiles/${ref}${path}`, {
+        method: method ?? "",
+        ...(method === "PATCH" && { body: { name: "x" } }),
+      });
+      expect(got, `${method} ${ref}${path}`).toMatchObject({
+        status: 404,
+        body: { code: "profile_not_found" },
+      });
     }
   }
   expect(called()).toEqual([]);
@@ -70,31 +113,56 @@ test("one is deleted with 204, or why not is told", async () => {
   const got = await ask("/profiles/me", { method: "DELETE" });
   expect([got.status, got.text, got.headers.get("content-type")]).toEqual([204, "", null]);
   const details = [{ code: "resource_in_use", message: "pool herd (p)" }];
-  server().operations.answer("profiles.remove", refusal("resource_in_use", { message: "Pools use this profile", details }));
-  expect(await ask("/profiles/me", { method: "DELETE" })).toMatchObject({ status: 400, body: { code: "resource_in_use", message: "Pools use this profile", details } });
+  server().operations.answer(
+    "profiles.remove",
+    refusal("resource_in_use", { message: "Pools use this profile", details }),
+  );
+  expect(await ask("/profiles/me", { method: "DELETE" })).toMatchObject({
+    status: 400,
+    body: { code: "resource_in_use", message: "Pools use this profile", details },
+  });
 });
 
 test("a download is bytes as they are; only format=tar asks for another form", async () => {
   const bytes = Buffer.from([0, 255, 10, 13, 0x28, 0xb5, 0x2f, 0xfd]);
-  for (const [query, form] of [["", "zstd"], ["?format=tar.zst", "zstd"], ["?format=tar", "tar"]]) {
+  for (const [query, form] of [
+    ["", "zstd"],
+    ["?format=tar.zst", "zstd"],
+    ["?format=tar", "tar"],
+  ]) {
     server().operations.calls.length = 0;
     downloads(Readable.from([bytes.subarray(0, 3), bytes.subarray(3)]));
-    const reply = await fetch(`${server().url}/profiles/me/download${query}`, { headers: { authorization: `Bearer ${key}` } });
+    const reply = await fetch(`${server().url}/profiles/me/download${query}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
     expect([reply.status, reply.headers.get("content-type")]).toEqual([200, "application/octet-stream"]);
     expect(Buffer.from(await reply.arrayBuffer())).toEqual(bytes);
     expect(called()).toEqual([["profiles.download", "me", form]]);
   }
-  for (const query of ["format=zip", "format=", "format=tar&format=tar"]) expect((await ask(`/profiles/me/download?${query}`)).status).toBe(400);
+  for (const query of ["format=zip", "format=", "format=tar&format=tar"])
+    expect((await ask(`/profiles/me/download?${query}`)).status).toBe(400);
 });
 
 test("as long as nothing was saved the answer is 202, empty and of no type", async () => {
   downloads(undefined);
   const got = await ask("/profiles/me/download");
-  expect([got.status, got.text, got.headers.get("content-type"), got.headers.get("content-length")]).toEqual([202, "", null, "0"]);
+  expect([got.status, got.text, got.headers.get("content-type"), got.headers.get("content-length")]).toEqual([
+    202,
+    "",
+    null,
+    "0",
+  ]);
 });
 
 test("a download is not begun for a HEAD", async () => {
-  expect((await fetch(`${server().url}/profiles/me/download`, { method: "HEAD", headers: { authorization: `Bearer ${key}` } })).status).toBe(404);
+  expect(
+    (
+      await fetch(`${server().url}/profiles/me/download`, {
+        method: "HEAD",
+        headers: { authorization: `Bearer ${key}` },
+      })
+    ).status,
+  ).toBe(404);
   expect(called()).toEqual([]);
 });
 
@@ -102,7 +170,13 @@ test("a state of another key is refused as such, whether opening it or reading i
   const unreadable = new RemudaError("secret_unreadable");
   server().operations.answer("profiles.download", unreadable);
   const opened = await ask("/profiles/me/download");
-  downloads(new Readable({ read() { this.destroy(unreadable); } }));
+  downloads(
+    new Readable({
+      read() {
+        this.destroy(unreadable);
+      },
+    }),
+  );
   for (const got of [opened, await ask("/profiles/me/download")]) {
     expect(got).toMatchObject({ status: 422, body: { code: "secret_unreadable" } });
     expect(got.headers.get("content-type")).toBe("application/json; charset=utf-8");
@@ -115,16 +189,26 @@ test("a download that fails on its way is cut, never ended as if it were whole",
     throw new Error("damaged");
   }
   downloads(Readable.from(broken()));
-  const reply = await fetch(`${server().url}/profiles/me/download`, { headers: { authorization: `Bearer ${key}` } });
+  const reply = await fetch(`${server().url}/profiles/me/download`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
   expect(reply.status).toBe(200);
   await expect(reply.arrayBuffer()).rejects.toThrow();
   expect((await ask("/profiles")).status).toBe(200);
 });
 
-const endless = (): Readable => new Readable({ read() { setImmediate(() => this.push(Buffer.alloc(64 * 1024))); } });
+const endless = (): Readable =>
+  new Readable({
+    read() {
+      setImmediate(() => this.push(Buffer.alloc(64 * 1024)));
+    },
+  });
 const begin = (path: string, url = server().url): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    httpGet(`${url}${path}`, { headers: { authorization: `Bearer ${key}` }, agent: false }, resolve).on("error", reject);
+    httpGet(`${url}${path}`, { headers: { authorization: `Bearer ${key}` }, agent: false }, resolve).on(
+      "error",
+      reject,
+    );
   });
 
 test("a client that goes away in the middle has its stream closed", async () => {
@@ -140,13 +224,20 @@ test("a client that went away before its state was opened has it closed at once"
   const bytes = endless();
   let answer: (value: unknown) => void = () => {};
   const isAsked = new Promise<void>((asked) => {
-    server().operations.answer("profiles.download", () => new Promise((resolve) => {
-      answer = resolve;
-      asked();
-    }));
+    server().operations.answer(
+      "profiles.download",
+      () =>
+        new Promise((resolve) => {
+          answer = resolve;
+          asked();
+        }),
+    );
   });
   const gone = new AbortController();
-  const reply = fetch(`${server().url}/profiles/me/download`, { headers: { authorization: `Bearer ${key}` }, signal: gone.signal }).catch(() => "gone");
+  const reply = fetch(`${server().url}/profiles/me/download`, {
+    headers: { authorization: `Bearer ${key}` },
+    signal: gone.signal,
+  }).catch(() => "gone");
   await isAsked;
   gone.abort();
   expect(await reply).toBe("gone");
@@ -169,16 +260,26 @@ test("a daemon that stops waits for a download no longer than for any reply, and
 
 test("a client that does not read holds back what is read for it", async () => {
   let pushed = 0;
-  const bytes = new Readable({ read() { pushed += 64 * 1024; this.push(Buffer.alloc(64 * 1024)); } });
+  const bytes = new Readable({
+    read() {
+      pushed += 64 * 1024;
+      this.push(Buffer.alloc(64 * 1024));
+    },
+  });
   downloads(bytes);
   const reply = await begin("/profiles/me/download");
   reply.pause();
   let before = -1;
-  await expect.poll(() => {
-    const isStill = before === pushed;
-    before = pushed;
-    return isStill;
-  }, { interval: 200, timeout: 10_000 }).toBe(true);
+  await expect
+    .poll(
+      () => {
+        const isStill = before === pushed;
+        before = pushed;
+        return isStill;
+      },
+      { interval: 200, timeout: 10_000 },
+    )
+    .toBe(true);
   expect(pushed).toBeLessThan(32 * 1024 * 1024);
   reply.destroy();
   await expect.poll(() => bytes.destroyed).toBe(true);
@@ -194,16 +295,23 @@ test("whether it is read to its end or left, no file stays open", async () => {
   const file = join(folder, "archive");
   await writeFile(file, Buffer.alloc(8 * 1024 * 1024));
   const opened = async (): Promise<number> => {
-    const links = (await readdir("/proc/self/fd")).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ""));
+    const links = (await readdir("/proc/self/fd")).map((fd) =>
+      readlink(`/proc/self/fd/${fd}`).catch(() => ""),
+    );
     return (await Promise.all(links)).filter((target) => target === file).length;
   };
-  server().operations.answer("profiles.download", () => ({ kind: "done", value: { bytes: createReadStream(file) } }));
+  server().operations.answer("profiles.download", () => ({
+    kind: "done",
+    value: { bytes: createReadStream(file) },
+  }));
   for (let round = 0; round < 5; round += 1) {
     const reply = await begin("/profiles/me/download");
     await new Promise((resolve) => reply.once("data", resolve));
     reply.destroy();
   }
-  const whole = await fetch(`${server().url}/profiles/me/download`, { headers: { authorization: `Bearer ${key}` } });
+  const whole = await fetch(`${server().url}/profiles/me/download`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
   expect((await whole.arrayBuffer()).byteLength).toBe(8 * 1024 * 1024);
   await expect.poll(opened).toBe(0);
 });
@@ -222,11 +330,21 @@ test("the unmodified official client reaches every operation", async () => {
   expect([empty.status, await empty.text()]).toEqual([202, ""]);
   expect(await client.profiles.delete("me")).toBeNull();
   expect(called()).toEqual([
-    ["profiles.create", {}], ["profiles.create", { name: "me" }], ["profiles.get", "me"], ["profiles.rename", "me", "you"],
-    ["profiles.list", { limit: 20, offset: 0, name: "me", query: "m" }], ["profiles.download", "me", "zstd"], ["profiles.download", "me", "tar"], ["profiles.remove", "me"],
+    ["profiles.create", {}],
+    ["profiles.create", { name: "me" }],
+    ["profiles.get", "me"],
+    ["profiles.rename", "me", "you"],
+    ["profiles.list", { limit: 20, offset: 0, name: "me", query: "m" }],
+    ["profiles.download", "me", "zstd"],
+    ["profiles.download", "me", "tar"],
+    ["profiles.remove", "me"],
   ]);
   server().operations.answer("profiles.create", refusal("name_taken"));
-  expect(await client.profiles.create({ name: "me" }).catch((error: unknown) => error)).toBeInstanceOf(ConflictError);
+  expect(await client.profiles.create({ name: "me" }).catch((error: unknown) => error)).toBeInstanceOf(
+    ConflictError,
+  );
   server().operations.answer("profiles.get", refusal("profile_not_found"));
-  expect(await client.profiles.retrieve("none").catch((error: unknown) => error)).toBeInstanceOf(NotFoundError);
+  expect(await client.profiles.retrieve("none").catch((error: unknown) => error)).toBeInstanceOf(
+    NotFoundError,
+  );
 });

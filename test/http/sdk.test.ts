@@ -1,5 +1,11 @@
 import Kernel, {
-  AuthenticationError, BadRequestError, ConflictError, InternalServerError, NotFoundError, PermissionDeniedError, RateLimitError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  InternalServerError,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError,
 } from "@onkernel/sdk";
 import { expect, test } from "vitest";
 import { refusal } from "../../src/base/errors.js";
@@ -16,7 +22,9 @@ test("the unmodified official client reaches every operation", async () => {
   expect(await kernel.browserPools.create({ size: 2 })).toMatchObject({ id: pool.id, available_count: 2 });
   expect(await kernel.browserPools.retrieve("herd")).toMatchObject({ name: "herd" });
   expect(await kernel.browserPools.update("herd", { size: 3 })).toMatchObject({ name: "herd" });
-  expect(await kernel.browserPools.acquire("herd", { acquire_timeout_seconds: 1 })).toMatchObject({ session_id: id });
+  expect(await kernel.browserPools.acquire("herd", { acquire_timeout_seconds: 1 })).toMatchObject({
+    session_id: id,
+  });
   await kernel.browserPools.release("herd", { session_id: id });
   await kernel.browserPools.flush("herd");
   await kernel.browserPools.delete("herd");
@@ -26,13 +34,26 @@ test("the unmodified official client reaches every operation", async () => {
   expect(await kernel.browsers.update(id, { tags: {} })).toMatchObject({ session_id: id });
   await kernel.browsers.deleteByID(id);
   expect(operations()).toEqual([
-    "pools.create", "pools.get", "pools.update", "pools.acquire", "pools.release", "pools.flush", "pools.remove", "pools.remove",
-    "sessions.create", "sessions.get", "sessions.update", "sessions.remove",
+    "pools.create",
+    "pools.get",
+    "pools.update",
+    "pools.acquire",
+    "pools.release",
+    "pools.flush",
+    "pools.remove",
+    "pools.remove",
+    "sessions.create",
+    "sessions.get",
+    "sessions.update",
+    "sessions.remove",
   ]);
 });
 
 test("it walks through all pages of a list", async () => {
-  const pages = [{ items: [pool, pool], hasMore: true, nextOffset: 2 }, { items: [pool], hasMore: false, nextOffset: 3 }];
+  const pages = [
+    { items: [pool, pool], hasMore: true, nextOffset: 2 },
+    { items: [pool], hasMore: false, nextOffset: 3 },
+  ];
   server().operations.answer("pools.list", ((query: { offset: number }) => pages[query.offset / 2]) as never);
   const names: (string | undefined)[] = [];
   for await (const item of client().browserPools.list({ limit: 2 })) names.push(item.name);
@@ -51,9 +72,15 @@ test("it gives null for a wait that has ended", async () => {
 
 test("it maps refusals to its classes and repeats only those that may pass", async () => {
   const answers = [
-    ["bad_request", BadRequestError, 1], ["pool_not_found", NotFoundError, 1], ["name_taken", ConflictError, 1],
-    ["limit_exceeded", PermissionDeniedError, 1], ["conflict", ConflictError, 2], ["too_many_waiters", RateLimitError, 2],
-    ["launch_failed", InternalServerError, 2], ["capacity_exhausted", InternalServerError, 2], ["bidi_not_built", InternalServerError, 1],
+    ["bad_request", BadRequestError, 1],
+    ["pool_not_found", NotFoundError, 1],
+    ["name_taken", ConflictError, 1],
+    ["limit_exceeded", PermissionDeniedError, 1],
+    ["conflict", ConflictError, 2],
+    ["too_many_waiters", RateLimitError, 2],
+    ["launch_failed", InternalServerError, 2],
+    ["capacity_exhausted", InternalServerError, 2],
+    ["bidi_not_built", InternalServerError, 1],
   ] as const;
   const once = new Kernel({ apiKey: key, baseURL: server().url, maxRetries: 1 });
   for (const [code, type, times] of answers) {

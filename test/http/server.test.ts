@@ -38,21 +38,37 @@ function wire(server: TestServer, text: string): Wire {
   return { socket, text: () => got, isClosed: () => closed };
 }
 const bodyOf = (text: string): unknown => JSON.parse(text.slice(text.indexOf("\r\n\r\n")));
-const upgradeText = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n`;
+const upgradeText = (path: string): string =>
+  `GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n`;
 const acquireText = `POST /browser_pools/herd/acquire HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-length: 0\r\n\r\n`;
 
 /** Acquires wait until told otherwise. */
 function holdAcquires(server: TestServer): { release: () => void; waiting: () => number } {
   const waiting: (() => void)[] = [];
-  server.operations.answer("pools.acquire", () => new Promise((resolve) => waiting.push(() => resolve({ kind: "timed-out" }))));
+  server.operations.answer(
+    "pools.acquire",
+    () => new Promise((resolve) => waiting.push(() => resolve({ kind: "timed-out" }))),
+  );
   return { release: () => waiting.forEach((done) => done()), waiting: () => waiting.length };
 }
 
 test.each([
   ["not HTTP", "hello\r\n\r\n", "The request is not well-formed HTTP"],
-  ["headers too large", `GET / HTTP/1.1\r\nhost: localhost\r\na: ${"x".repeat(20_000)}\r\n\r\n`, "The request's headers are larger than is accepted"],
-  ["two lengths", "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", "The request is not well-formed HTTP"],
-  ["an unknown expectation", "POST /browsers HTTP/1.1\r\nhost: localhost\r\nexpect: miracles\r\n\r\n", "The Expect header asks for what is not known"],
+  [
+    "headers too large",
+    `GET / HTTP/1.1\r\nhost: localhost\r\na: ${"x".repeat(20_000)}\r\n\r\n`,
+    "The request's headers are larger than is accepted",
+  ],
+  [
+    "two lengths",
+    "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+    "The request is not well-formed HTTP",
+  ],
+  [
+    "an unknown expectation",
+    "POST /browsers HTTP/1.1\r\nhost: localhost\r\nexpect: miracles\r\n\r\n",
+    "The Expect header asks for what is not known",
+  ],
   ["no host", "GET /healthz HTTP/1.1\r\n\r\n", "The Host header is missing"],
 ])("%s is answered 400 with the flat body, and the connection closed", async (_what, text, message) => {
   const server = await start();
@@ -109,9 +125,20 @@ test("a browser's own URLs and every upgrade go to the front first; what it leav
   for (const path of ["/browsers/x/cdp", "/browsers/x/cdp/json/version/", "/browsers/x/cdp?token=t"]) {
     expect((await send(`${server.url}${path}`)).text).toBe("from the front");
   }
-  expect(await send(`${server.url}/browsers/x/webdriver`)).toMatchObject({ status: 404, body: { code: "route_not_found" } });
-  for (const path of ["/browsers/x/cdpx", "/browsers/x", "/browser_pools/x/cdp"]) await send(`${server.url}${path}`);
-  expect(seen).toEqual(["/browsers/x/cdp", "/browsers/x/cdp/json/version/", "/browsers/x/cdp?token=t", "/browsers/x/webdriver"].map((path) => `request ${path}`));
+  expect(await send(`${server.url}/browsers/x/webdriver`)).toMatchObject({
+    status: 404,
+    body: { code: "route_not_found" },
+  });
+  for (const path of ["/browsers/x/cdpx", "/browsers/x", "/browser_pools/x/cdp"])
+    await send(`${server.url}${path}`);
+  expect(seen).toEqual(
+    [
+      "/browsers/x/cdp",
+      "/browsers/x/cdp/json/version/",
+      "/browsers/x/cdp?token=t",
+      "/browsers/x/webdriver",
+    ].map((path) => `request ${path}`),
+  );
   const taken = wire(server, upgradeText("/browsers/x/cdp?token=t"));
   await expect.poll(taken.text).toMatch(/^HTTP\/1\.1 101/);
   const left = wire(server, upgradeText("/nowhere"));
@@ -160,7 +187,9 @@ test("close cuts what does not end within the limit, upgraded connections includ
   await expect.poll(held.waiting).toBe(1);
   await server.close();
   await expect.poll(() => waiting.isClosed() && upgraded.isClosed()).toBe(true);
-  expect(server.lines).toContainEqual(expect.objectContaining({ level: "warn", message: "replies in flight were cut" }));
+  expect(server.lines).toContainEqual(
+    expect.objectContaining({ level: "warn", message: "replies in flight were cut" }),
+  );
 });
 
 test("while draining requests are answered and their connections closed", async () => {
@@ -181,10 +210,19 @@ test("a port that is taken is an error, and nothing is left behind", async () =>
 
 test("readiness and health: one says whether to send requests here, the other that the process answers", async () => {
   const state: { reason?: string; hasStore: boolean } = { hasStore: true };
-  const server = await start({}, { readiness: { unready: () => state.reason, hasStore: () => state.hasStore } });
-  expect(await send(`${server.url}/readyz`)).toMatchObject({ status: 200, body: { status: "ready", store: "connected" } });
+  const server = await start(
+    {},
+    { readiness: { unready: () => state.reason, hasStore: () => state.hasStore } },
+  );
+  expect(await send(`${server.url}/readyz`)).toMatchObject({
+    status: 200,
+    body: { status: "ready", store: "connected" },
+  });
   state.hasStore = false;
-  expect(await send(`${server.url}/readyz`)).toMatchObject({ status: 200, body: { status: "ready", store: "lost" } });
+  expect(await send(`${server.url}/readyz`)).toMatchObject({
+    status: 200,
+    body: { status: "ready", store: "lost" },
+  });
   state.reason = "The store has not been reached yet";
   const got = await send(`${server.url}/readyz`);
   expect(got).toMatchObject({ status: 503, body: { code: "unavailable", message: state.reason } });
@@ -197,6 +235,10 @@ test("a request is logged without its query, and only where it is asked for", as
   const [loud, quiet] = [await start({ logsRequests: true }), await start({ logsRequests: false })];
   for (const server of [loud, quiet]) await send(`${server.url}/browsers?query=private`);
   await expect.poll(() => loud.lines).toHaveLength(1);
-  expect(loud.lines[0]).toMatchObject({ level: "debug", message: "request answered", fields: { method: "GET", path: "/browsers", status: 200, tookMs: expect.any(Number) } });
+  expect(loud.lines[0]).toMatchObject({
+    level: "debug",
+    message: "request answered",
+    fields: { method: "GET", path: "/browsers", status: 200, tookMs: expect.any(Number) },
+  });
   expect(quiet.lines).toEqual([]);
 });

@@ -34,7 +34,13 @@ function open({ port }: TestServer, ...sent: readonly (string | Buffer)[]): Wire
 }
 
 const body = multipartBody([
-  { name: "extensions.name", content: "one" }, { name: "extensions.zip_file", content: Buffer.alloc(100_000), filename: "a.zip", type: "application/octet-stream" },
+  { name: "extensions.name", content: "one" },
+  {
+    name: "extensions.zip_file",
+    content: Buffer.alloc(100_000),
+    filename: "a.zip",
+    type: "application/octet-stream",
+  },
 ]);
 const head = (path: string, type: string, length: number): string =>
   `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`;

@@ -28,10 +28,13 @@ function held(): { grant: () => void; asked: () => boolean } {
   return { grant: () => resolve(), asked: () => isAsked };
 }
 
-test.each(["/browser_pools/herd/acquire", "/browsers"])("a grant of POST %s is delivered once its reply was flushed", async (path) => {
-  expect((await send(`${server().url}${path}`, { method: "POST", body: {} })).status).toBe(200);
-  await expect.poll(() => server().operations.settled).toEqual(["delivered"]);
-});
+test.each(["/browser_pools/herd/acquire", "/browsers"])(
+  "a grant of POST %s is delivered once its reply was flushed",
+  async (path) => {
+    expect((await send(`${server().url}${path}`, { method: "POST", body: {} })).status).toBe(200);
+    await expect.poll(() => server().operations.settled).toEqual(["delivered"]);
+  },
+);
 
 test("a grant on a connection that is closed after its reply is delivered", async () => {
   const socket = open();
@@ -51,16 +54,20 @@ test("a grant whose caller has gone while it waited is lost", async () => {
   await expect.poll(() => server().operations.settled).toEqual(["lost"]);
 });
 
-test.each(["destroy", "resetAndDestroy"] as const)("a grant whose caller goes (%s) before the reply, unheard of until after it, is lost", async (how) => {
-  const { grant, asked } = held();
-  const socket = open();
-  socket.write(acquireText());
-  await expect.poll(asked).toBe(true);
-  // Client and server share the event loop: the reply is written in this turn, the close is read in the next.
-  socket[how]();
-  grant();
-  await expect.poll(() => server().operations.settled).toEqual(["lost"]);
-});
+test.each(["destroy", "resetAndDestroy"] as const)(
+  "a grant whose caller goes (%s) before the reply, unheard of until after it, is lost",
+  async (how) => {
+    const { grant, asked } = held();
+    const socket = open();
+    socket.write(acquireText());
+    await expect.poll(asked).toBe(true);
+    // Client and server share the event loop: the reply is written in this turn, the close is read in the
+    // next.
+    socket[how]();
+    grant();
+    await expect.poll(() => server().operations.settled).toEqual(["lost"]);
+  },
+);
 
 test("a grant whose caller resets the connection at that moment is settled once", async () => {
   for (let round = 0; round < 20; round += 1) {
@@ -79,7 +86,11 @@ test("a grant whose caller resets the connection at that moment is settled once"
 test("a grant is lost where an error had to be answered instead of it", async () => {
   const { lease: _lease, ...browser } = session.browser;
   const settled: string[] = [];
-  server().operations.answer("pools.acquire", { kind: "granted", session: { ...session, browser }, settle: (outcome: string) => settled.push(outcome) });
+  server().operations.answer("pools.acquire", {
+    kind: "granted",
+    session: { ...session, browser },
+    settle: (outcome: string) => settled.push(outcome),
+  });
   expect((await send(`${server().url}/browser_pools/herd/acquire`, { method: "POST" })).status).toBe(500);
   await expect.poll(() => settled).toEqual(["lost"]);
 });

@@ -129,7 +129,10 @@ test("a granted wait whose caller has gone gives the browser back", async () => 
   await outcome.answer.catch(() => {});
   control.broken.clear();
   await beat();
-  const answered = await outcome.answer.then((answer) => answer, () => undefined);
+  const answered = await outcome.answer.then(
+    (answer) => answer,
+    () => undefined,
+  );
   if (answered?.kind === "granted") answered.settle("lost");
   await until("the browser's return", async () => (await idle(pool)) === 1);
 });
@@ -156,11 +159,18 @@ test("a stopping control answers its waiters at once", async () => {
 test("a pool that is deleted answers its waiters at once, and an unknown one is not found whatever name is asked for", async () => {
   const pool = await filled();
   await pool.lend({ name: "taken" });
-  await control.bed.projects.reserveName({ kind: "session", name: "taken", owner: "other", partition: pool.partition });
+  await control.bed.projects.reserveName({
+    kind: "session",
+    name: "taken",
+    owner: "other",
+    partition: pool.partition,
+  });
   const outcome = await waiting(pool);
   await control.bed.poolStore.deletePool(pool.partition, { force: true, request: callerOf().request });
   expect(await outcome.answer).toMatchObject({ kind: "refused", code: "pool_not_found" });
-  expect(await control.acquire("0123456789abcdef01234567", { name: "taken" }, callerOf())).toMatchObject({ code: "pool_not_found" });
+  expect(await control.acquire("0123456789abcdef01234567", { name: "taken" }, callerOf())).toMatchObject({
+    code: "pool_not_found",
+  });
 });
 
 test("no wait is longer than one request may wait, and by default it is the time in which the pool fills", async () => {
@@ -180,7 +190,14 @@ test("no wait is longer than one request may wait, and by default it is the time
 
 async function onNode(maxBrowsers = 10): Promise<void> {
   await control.bed.nodes.beat({
-    id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 2 ** 40, maxBrowsers, isDraining: false, canLaunch: true, engines: ["chromium"],
+    id: nodeA,
+    host: "127.0.0.1",
+    port: 1,
+    memoryBytes: 2 ** 40,
+    maxBrowsers,
+    isDraining: false,
+    canLaunch: true,
+    engines: ["chromium"],
   });
 }
 const headless = { headless: true } as const;
@@ -203,7 +220,9 @@ test("a name that waits for the retry under its key is nobody else's meanwhile",
   const { browser, claim } = await job();
   await control.clock.advance(50_000);
   expect(await first).toMatchObject({ code: "launch_failed" });
-  expect(await control.createSession({ ...headless, name: "mine" }, callerOf())).toMatchObject({ code: "name_taken" });
+  expect(await control.createSession({ ...headless, name: "mine" }, callerOf())).toMatchObject({
+    code: "name_taken",
+  });
   const retry = control.createSession({ ...headless, name: "mine" }, callerOf({ idempotencyKey: "once" }));
   await until("the retry's place", () => control.messages.some(({ kind }) => kind === "superseded"));
   await control.bed.reports.launched(browser, claim, "{}");
@@ -217,19 +236,26 @@ test("a launch that fails says what Chromium said, and frees the name", async ()
   const outcome = control.createSession({ ...headless, name: "mine" }, callerOf());
   const { browser, claim } = await job();
   await control.bed.reports.launchFailed(browser, claim, "no usable sandbox");
-  expect(await outcome).toMatchObject({ code: "launch_failed", details: [{ message: "node-a: no usable sandbox" }] });
+  expect(await outcome).toMatchObject({
+    code: "launch_failed",
+    details: [{ message: "node-a: no usable sandbox" }],
+  });
   expect(await nameHolder("mine")).toBeUndefined();
 });
 
 test("no room is 529's code, and reserves nothing", async () => {
-  expect(await control.createSession({ ...headless, name: "mine" }, callerOf())).toMatchObject({ code: "capacity_exhausted" });
+  expect(await control.createSession({ ...headless, name: "mine" }, callerOf())).toMatchObject({
+    code: "capacity_exhausted",
+  });
   expect(await nameHolder("mine")).toBeUndefined();
 });
 
 test("a browser on demand whose creation was answered with a fault is taken back", async () => {
   await onNode();
   control.broken.add("createSession!");
-  await expect(control.createSession({ ...headless, name: "mine" }, callerOf())).rejects.toThrow("has not answered");
+  await expect(control.createSession({ ...headless, name: "mine" }, callerOf())).rejects.toThrow(
+    "has not answered",
+  );
   control.broken.clear();
   await until("the name's return", async () => (await nameHolder("mine")) === undefined);
   const [browser] = (await control.bed.poolStore.browsers(onDemandPartition)).browsers;
@@ -244,9 +270,13 @@ test("a retry under its key gets its browser also where no room is left for anot
   const { browser, claim } = await job();
   await control.bed.reports.launched(browser, claim, "{}");
   const lent = grantOf(await first);
-  expect(await control.createSession({ ...headless }, callerOf({ idempotencyKey: "other" }))).toMatchObject({ code: "capacity_exhausted" });
+  expect(await control.createSession({ ...headless }, callerOf({ idempotencyKey: "other" }))).toMatchObject({
+    code: "capacity_exhausted",
+  });
   const again = grantOf(await control.createSession({ ...headless }, callerOf({ idempotencyKey: "once" })));
   expect(again.session.browser.lease?.id).toBe(lent.session.browser.lease?.id);
-  expect(await control.createSession({ ...headless, stealth: true }, callerOf({ idempotencyKey: "once" }))).toMatchObject({ code: "idempotency_mismatch" });
+  expect(
+    await control.createSession({ ...headless, stealth: true }, callerOf({ idempotencyKey: "once" })),
+  ).toMatchObject({ code: "idempotency_mismatch" });
   expect(await control.bed.nodes.occupancy(nodeA)).toMatchObject({ browsers: 1 });
 });

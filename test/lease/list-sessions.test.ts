@@ -29,13 +29,19 @@ async function pages(query: Partial<SessionListQuery>): Promise<readonly { name:
   for (let offset = 0, hasMore = true; hasMore;) {
     const page = await control.listSessions({ limit: 5, status: "all", ...query, offset });
     expect(page.nextOffset - offset).toBe(page.items.length);
-    all.push(...page.items.map((item) => (item.kind === "session"
-      ? { name: item.session.browser.lease?.name ?? "", at: item.session.browser.createdAt } : { name: item.tombstone.name ?? "", at: item.tombstone.deletedAt })));
+    all.push(
+      ...page.items.map((item) =>
+        item.kind === "session"
+          ? { name: item.session.browser.lease?.name ?? "", at: item.session.browser.createdAt }
+          : { name: item.tombstone.name ?? "", at: item.tombstone.deletedAt },
+      ),
+    );
     ({ hasMore, nextOffset: offset } = page);
   }
   return all;
 }
-const isFalling = (rows: readonly { at: number }[]): boolean => rows.every(({ at }, place) => place === 0 || at <= (rows[place - 1]?.at ?? 0));
+const isFalling = (rows: readonly { at: number }[]): boolean =>
+  rows.every(({ at }, place) => place === 0 || at <= (rows[place - 1]?.at ?? 0));
 
 test("pages over several pools show every session once, the youngest first, and then those that are over, the last ended first", async () => {
   const over = names.filter((_, place) => place % 4 === 0);
@@ -43,10 +49,19 @@ test("pages over several pools show every session once, the youngest first, and 
   const living = names.filter((name) => !over.includes(name));
   const all = await pages({});
   expect(all.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
-  expect(all.slice(0, living.length).map(({ name }) => name).toSorted()).toEqual(living.toSorted());
+  expect(
+    all
+      .slice(0, living.length)
+      .map(({ name }) => name)
+      .toSorted(),
+  ).toEqual(living.toSorted());
   expect([isFalling(all.slice(0, living.length)), isFalling(all.slice(living.length))]).toEqual([true, true]);
-  expect((await pages({ status: "active" })).map(({ name }) => name)).toEqual(all.slice(0, living.length).map(({ name }) => name));
-  expect((await pages({ status: "deleted" })).map(({ name }) => name)).toEqual(all.slice(living.length).map(({ name }) => name));
+  expect((await pages({ status: "active" })).map(({ name }) => name)).toEqual(
+    all.slice(0, living.length).map(({ name }) => name),
+  );
+  expect((await pages({ status: "deleted" })).map(({ name }) => name)).toEqual(
+    all.slice(living.length).map(({ name }) => name),
+  );
 });
 
 test("a search finds all there are, in the same order, over both", async () => {
@@ -54,9 +69,15 @@ test("a search finds all there are, in the same order, over both", async () => {
   expect(found.toSorted()).toEqual(names.filter((name) => name.endsWith("3")).toSorted());
   const all = (await pages({})).map(({ name }) => name);
   expect(found).toEqual(all.filter((name) => name.endsWith("3")));
-  expect((await pages({ query: "SESSION-1-" })).map(({ name }) => name)).toEqual(all.filter((name) => name.includes("-1-")));
+  expect((await pages({ query: "SESSION-1-" })).map(({ name }) => name)).toEqual(
+    all.filter((name) => name.includes("-1-")),
+  );
 });
 
 test("a page after the last is empty and says that there is no more", async () => {
-  expect(await control.listSessions({ limit: 5, offset: 500, status: "all" })).toEqual({ items: [], hasMore: false, nextOffset: 500 });
+  expect(await control.listSessions({ limit: 5, offset: 500, status: "all" })).toEqual({
+    items: [],
+    hasMore: false,
+    nextOffset: 500,
+  });
 });

@@ -19,14 +19,30 @@ let login: ProfileId;
 beforeEach(async () => {
   control = await openControlBed(`profiles${(count += 1)}`);
   login = await aProfile(control.bed, "login");
-  await control.bed.nodes.beat({ id: nodeA, host: "h", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 20, isDraining: false, canLaunch: true, engines: ["chromium"] });
+  await control.bed.nodes.beat({
+    id: nodeA,
+    host: "h",
+    port: 1,
+    memoryBytes: 2 ** 40,
+    maxBrowsers: 20,
+    isDraining: false,
+    canLaunch: true,
+    engines: ["chromium"],
+  });
 });
 afterEach(() => control.close());
 
 async function launchAll(pool: PoolBed): Promise<void> {
   const { poolStore, nodes, reports } = control.bed;
-  await makeFill({ poolStore, nodes, jobs: { add: async () => {} }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } })(pool.partition);
-  for (const browser of await pool.browsers()) if (browser.state === "launching") await reports.launched(browser.id, claimOf(browser), "{}");
+  await makeFill({
+    poolStore,
+    nodes,
+    jobs: { add: async () => {} },
+    random: () => 0,
+    recycle: { maxAgeMs: null, jitterRatio: 0 },
+  })(pool.partition);
+  for (const browser of await pool.browsers())
+    if (browser.state === "launching") await reports.launched(browser.id, claimOf(browser), "{}");
 }
 
 /** A pool that the project knows, filled as the daemon fills it. */
@@ -67,17 +83,27 @@ async function gone(id: BrowserId): Promise<void> {
   const browser = await recordOf(id);
   if (browser) await control.bed.reports.gone(id, claimOf(browser));
 }
-const patch = (ref: string, body: SessionPatch, over: Parameters<typeof callerOf>[0] = {}) => control.updateSession(ref, body, callerOf(over));
+const patch = (ref: string, body: SessionPatch, over: Parameters<typeof callerOf>[0] = {}) =>
+  control.updateSession(ref, body, callerOf(over));
 
-test.each([[undefined, false], [false, false], [true, true]])("a session with a profile shows it as it is now; save_changes %s saves: %s", async (saveChanges, saves) => {
-  const { browser, profile, launch } = await session({ profile: { name: "login", ...(saveChanges !== undefined && { save_changes: saveChanges }) } });
-  expect(launch.profile_id).toBe(login);
-  expect(profile).toMatchObject({ id: login, save: saves, facts: { id: login, name: "login" } });
-  await control.bed.profiles.rename(login, "account");
-  expect((await shown(browser.id)).profile).toMatchObject({ save: saves, facts: { name: "account" } });
-  await control.bed.profiles.remove(login);
-  expect((await shown(browser.id)).profile).toEqual({ id: login, save: saves });
-});
+test.each([
+  [undefined, false],
+  [false, false],
+  [true, true],
+])(
+  "a session with a profile shows it as it is now; save_changes %s saves: %s",
+  async (saveChanges, saves) => {
+    const { browser, profile, launch } = await session({
+      profile: { name: "login", ...(saveChanges !== undefined && { save_changes: saveChanges }) },
+    });
+    expect(launch.profile_id).toBe(login);
+    expect(profile).toMatchObject({ id: login, save: saves, facts: { id: login, name: "login" } });
+    await control.bed.profiles.rename(login, "account");
+    expect((await shown(browser.id)).profile).toMatchObject({ save: saves, facts: { name: "account" } });
+    await control.bed.profiles.remove(login);
+    expect((await shown(browser.id)).profile).toEqual({ id: login, save: saves });
+  },
+);
 
 test("a pool's browsers show its profile and never save it; a session without one shows none", async () => {
   const pool = await filled({ profile: { name: "login" }, profile_id: login });
@@ -91,8 +117,10 @@ test("lists find sessions by their profile's name now and by its id, however it 
   const attached = await lend(await filled());
   await session({ profile: { id: await aProfile(control.bed, "other") } });
   expect(await patch(attached.browser.id, { profile: { name: "login" } })).toMatchObject({ kind: "done" });
-  const found = async (query: string) => (await control.listSessions({ limit: 20, offset: 0, status: "all", query })).items
-    .map((item) => (item.kind === "session" ? item.session.browser.id : item.tombstone.id)).toSorted();
+  const found = async (query: string) =>
+    (await control.listSessions({ limit: 20, offset: 0, status: "all", query })).items
+      .map((item) => (item.kind === "session" ? item.session.browser.id : item.tombstone.id))
+      .toSorted();
   const all = [launched, pooled, attached].map(({ browser }) => browser.id).toSorted();
   expect(await found(login)).toEqual(all);
   expect(await found("LOG")).toEqual(all);
@@ -107,8 +135,14 @@ test("a PATCH attaches a profile where none is loaded: its node is asked, then t
   const { browser } = await lend(pool);
   const during: unknown[] = [];
   control.whileNodeWorks(async ({ id }) => during.push((await recordOf(id))?.lease));
-  expect(await patch(browser.id, { profile: { name: "login", save_changes: true }, name: "mine" })).toMatchObject({
-    kind: "done", value: { profile: { id: login, save: true, facts: { name: "login" } }, browser: { lease: { name: "mine" } } },
+  expect(
+    await patch(browser.id, { profile: { name: "login", save_changes: true }, name: "mine" }),
+  ).toMatchObject({
+    kind: "done",
+    value: {
+      profile: { id: login, save: true, facts: { name: "login" } },
+      browser: { lease: { name: "mine" } },
+    },
   });
   expect(control.asked).toEqual([{ kind: "change", profile: { id: login, save: true } }]);
   expect(during).toMatchObject([{ altered: true, touched: true }]);
@@ -123,54 +157,92 @@ test("a PATCH attaches a profile where none is loaded: its node is asked, then t
 
 test("profile, viewport and network are one question, all or nothing; the start page comes last, which a restart would take back", async () => {
   const { browser } = await lend(await filled());
-  await patch(browser.id, { start_url: "https://a.example/", viewport: { width: 5, height: 5 }, profile: { id: login }, network: { allowed_hosts: ["a.example"] } });
-  expect(control.asked).toMatchObject([{ kind: "change", profile: { save: false }, viewport: { width: 5 }, network: {} }, { kind: "network" }, { kind: "navigate" }]);
+  await patch(browser.id, {
+    start_url: "https://a.example/",
+    viewport: { width: 5, height: 5 },
+    profile: { id: login },
+    network: { allowed_hosts: ["a.example"] },
+  });
+  expect(control.asked).toMatchObject([
+    { kind: "change", profile: { save: false }, viewport: { width: 5 }, network: {} },
+    { kind: "network" },
+    { kind: "navigate" },
+  ]);
 });
 
 test.each([
   ["launched from one", async () => await session({ profile: { name: "login" } })],
-  ["leased from a pool with one", async () => await lend(await filled({ profile: { name: "login" }, profile_id: login }))],
-  ["given one before", async () => {
-    const given = await lend(await filled());
-    await patch(given.browser.id, { profile: { name: "login" } });
-    return given;
-  }],
-])("where the browser was %s, another or the same is a conflict that no retry cures, and nothing changes", async (_, make) => {
-  const { browser } = await make();
-  const other = await aProfile(control.bed, "other");
-  const [before, asked] = [await recordOf(browser.id), control.asked.length];
-  for (const profile of [{ id: other }, { name: "login" }, { name: "login", save_changes: true }]) {
-    expect(await patch(browser.id, { profile, name: "two" })).toMatchObject({ kind: "refused", code: "profile_loaded" });
-  }
-  expect([await recordOf(browser.id), control.asked.length]).toEqual([before, asked]);
-  expect(await control.bed.projects.findName("session", "two")).toBeUndefined();
-});
+  [
+    "leased from a pool with one",
+    async () => await lend(await filled({ profile: { name: "login" }, profile_id: login })),
+  ],
+  [
+    "given one before",
+    async () => {
+      const given = await lend(await filled());
+      await patch(given.browser.id, { profile: { name: "login" } });
+      return given;
+    },
+  ],
+])(
+  "where the browser was %s, another or the same is a conflict that no retry cures, and nothing changes",
+  async (_, make) => {
+    const { browser } = await make();
+    const other = await aProfile(control.bed, "other");
+    const [before, asked] = [await recordOf(browser.id), control.asked.length];
+    for (const profile of [{ id: other }, { name: "login" }, { name: "login", save_changes: true }]) {
+      expect(await patch(browser.id, { profile, name: "two" })).toMatchObject({
+        kind: "refused",
+        code: "profile_loaded",
+      });
+    }
+    expect([await recordOf(browser.id), control.asked.length]).toEqual([before, asked]);
+    expect(await control.bed.projects.findName("session", "two")).toBeUndefined();
+  },
+);
 
 test("the official client's own retry of a PATCH that was made is no conflict, and asks nothing again", async () => {
   const { browser } = await lend(await filled());
   await patch(browser.id, { profile: { name: "login" } });
-  expect(await patch(browser.id, { profile: { id: login } }, { retryCount: 1 })).toMatchObject({ kind: "done", value: { profile: { id: login } } });
-  expect(await patch(browser.id, { profile: { id: login, save_changes: true } }, { retryCount: 1 })).toMatchObject({ code: "profile_loaded" });
+  expect(await patch(browser.id, { profile: { id: login } }, { retryCount: 1 })).toMatchObject({
+    kind: "done",
+    value: { profile: { id: login } },
+  });
+  expect(
+    await patch(browser.id, { profile: { id: login, save_changes: true } }, { retryCount: 1 }),
+  ).toMatchObject({ code: "profile_loaded" });
   expect(control.asked).toHaveLength(1);
 });
 
-test.each([["failed", "launch_failed", "The archive is damaged"], ["silent", "node_silent", undefined]] as const)(
-  "a profile its node does not attach (%s) is not shown, the rest of the PATCH not made, and nobody else gets the browser", async (answer, code, text) => {
+test.each([
+  ["failed", "launch_failed", "The archive is damaged"],
+  ["silent", "node_silent", undefined],
+] as const)(
+  "a profile its node does not attach (%s) is not shown, the rest of the PATCH not made, and nobody else gets the browser",
+  async (answer, code, text) => {
     const pool = await filled();
     const { browser } = await lend(pool);
     control.answerOfNode(answer, text);
-    expect(await patch(browser.id, { profile: { name: "login" }, name: "two" })).toMatchObject({ kind: "refused", code, ...(text && { message: text }) });
+    expect(await patch(browser.id, { profile: { name: "login" }, name: "two" })).toMatchObject({
+      kind: "refused",
+      code,
+      ...(text && { message: text }),
+    });
     const now = await shown(browser.id);
     expect([now.profile, now.browser.lease?.name]).toEqual([undefined, undefined]);
     expect(await control.bed.projects.findName("session", "two")).toBeUndefined();
     await control.release(pool.id, { session_id: browser.id }, callerOf());
     expect(await recordOf(browser.id)).toMatchObject({ state: "retiring", why: "altered" });
-  });
+  },
+);
 
 test("a session that ends while its node attaches a profile is gone", async () => {
   const { browser } = await lend(await filled());
   control.whileNodeWorks(({ id }) => control.remove(id, callerOf()));
-  expect(await patch(browser.id, { profile: { name: "login" } })).toMatchObject({ kind: "refused", code: "browser_not_found" });
+  expect(await patch(browser.id, { profile: { name: "login" } })).toMatchObject({
+    kind: "refused",
+    code: "browser_not_found",
+  });
 });
 
 const saving = { profile: { name: "login", save_changes: true } };
@@ -182,7 +254,8 @@ async function passes(id: BrowserId): Promise<void> {
   }
 }
 /** Whether it has settled by now. */
-const isSettled = async (work: Promise<unknown>): Promise<boolean> => (await Promise.race([work.then(() => true), new Promise((resolve) => setImmediate(resolve))])) === true;
+const isSettled = async (work: Promise<unknown>): Promise<boolean> =>
+  (await Promise.race([work.then(() => true), new Promise((resolve) => setImmediate(resolve))])) === true;
 
 test("the DELETE of a session that saves answers when its browser is gone, and at the latest after the limit", async () => {
   for (const end of ["gone", "limit"] as const) {
@@ -201,7 +274,10 @@ test("the DELETE of a session that saves answers when its browser is gone, and a
   }
 });
 
-test.each([["without a profile", {}], ["that does not save", { profile: { name: "login" } }]])("the DELETE of a session %s waits for nothing", async (_, body) => {
+test.each([
+  ["without a profile", {}],
+  ["that does not save", { profile: { name: "login" } }],
+])("the DELETE of a session %s waits for nothing", async (_, body) => {
   const { browser } = await session(body);
   expect(await control.remove(browser.id, callerOf())).toMatchObject({ kind: "done" });
   expect((await recordOf(browser.id))?.state).toBe("retiring");
@@ -227,13 +303,22 @@ test("a caller who goes while its session saves loses nothing; the client's own 
 });
 
 const states = async (pool: PoolBed) => (await pool.browsers()).map(({ state }) => state).toSorted();
-const from = (refresh: boolean) => ({ size: 2, profile: { name: "login" }, profile_id: login, refresh_on_profile_update: refresh });
+const from = (refresh: boolean) => ({
+  size: 2,
+  profile: { name: "login" },
+  profile_id: login,
+  refresh_on_profile_update: refresh,
+});
 
 test("a save flushes the idle browsers of pools that ask for it and start from this profile, and of no others", async () => {
   const other = await aProfile(control.bed, "other");
   const asking = await filled(from(true));
   const held = await lend(asking);
-  const others = [await filled(from(false)), await filled({ ...from(true), profile_id: other }), await filled({ size: 2, refresh_on_profile_update: true })];
+  const others = [
+    await filled(from(false)),
+    await filled({ ...from(true), profile_id: other }),
+    await filled({ size: 2, refresh_on_profile_update: true }),
+  ];
   await asking.age(5);
   await save(control.bed, login);
   const { poolStore, projects, profiles } = control.bed;
@@ -258,35 +343,64 @@ test("what was claimed after the save stays, however often it is told; a profile
   expect(before).toHaveLength(2);
   await refresh(login);
   await makeRefreshPartition(control.bed)(pool.partition);
-  expect((await pool.browsers()).map(({ id, state }) => [id, state]).toSorted()).toEqual(before.map((id) => [id, "idle"]));
+  expect((await pool.browsers()).map(({ id, state }) => [id, state]).toSorted()).toEqual(
+    before.map((id) => [id, "idle"]),
+  );
 });
 
 test("browsers from before the pool followed a profile stay in service, until that is saved again", async () => {
   const [bare, deaf] = [await filled({ size: 2 }), await filled(from(false))];
   for (const pool of [bare, deaf]) await pool.age(5);
   await save(control.bed, login);
-  expect(await control.updatePool(bare.id, { profile: { name: "login" } }, callerOf())).toMatchObject({ kind: "done", value: { config: { refresh_on_profile_update: true } } });
-  expect(await control.updatePool(deaf.id, { refresh_on_profile_update: true }, callerOf())).toMatchObject({ kind: "done" });
+  expect(await control.updatePool(bare.id, { profile: { name: "login" } }, callerOf())).toMatchObject({
+    kind: "done",
+    value: { config: { refresh_on_profile_update: true } },
+  });
+  expect(await control.updatePool(deaf.id, { refresh_on_profile_update: true }, callerOf())).toMatchObject({
+    kind: "done",
+  });
   const tick = makeRefreshPartition(control.bed);
   for (const pool of [bare, deaf]) await tick(pool.partition);
-  expect([await states(bare), await states(deaf)]).toEqual([["idle", "idle"], ["idle", "idle"]]);
+  expect([await states(bare), await states(deaf)]).toEqual([
+    ["idle", "idle"],
+    ["idle", "idle"],
+  ]);
   await save(control.bed, login);
   for (const pool of [bare, deaf]) await tick(pool.partition);
-  expect([await states(bare), await states(deaf)]).toEqual([["retiring", "retiring"], ["retiring", "retiring"]]);
+  expect([await states(bare), await states(deaf)]).toEqual([
+    ["retiring", "retiring"],
+    ["retiring", "retiring"],
+  ]);
 });
 
 test("a save whose word was lost is found by the recycle tick, also for what was launching meanwhile, and for a pool of an earlier release", async () => {
-  const [asking, silent, old] = [await filled(from(true)), await filled(from(false)), await filled(from(true))];
+  const [asking, silent, old] = [
+    await filled(from(true)),
+    await filled(from(false)),
+    await filled(from(true)),
+  ];
   await Promise.all([asking.update({ size: 3 }), control.bed.redis.hdel(old.key("pool"), "follows")]);
   const [late] = await asking.claim(1);
   for (const pool of [asking, silent, old]) await pool.age(5);
   await save(control.bed, login);
   const maintenance = makeMaintenance({
-    ...control.bed, jobs: { add: async (more) => void control.bed.jobs.push(...more) }, clock: systemClock, log: silentLog, fill: async () => {}, refresh: makeRefreshPartition(control.bed),
-    queues: { drop: async () => {}, keep: async () => {} }, maxLeases: null, listensMs: async () => 0, lostAfterMs: { node: 1, control: 1 },
+    ...control.bed,
+    jobs: { add: async (more) => void control.bed.jobs.push(...more) },
+    clock: systemClock,
+    log: silentLog,
+    fill: async () => {},
+    refresh: makeRefreshPartition(control.bed),
+    queues: { drop: async () => {}, keep: async () => {} },
+    maxLeases: null,
+    listensMs: async () => 0,
+    lostAfterMs: { node: 1, control: 1 },
   });
   await maintenance.recycle();
-  expect([await states(asking), await states(silent), await states(old)]).toEqual([["launching", "retiring", "retiring"], ["idle", "idle"], ["retiring", "retiring"]]);
+  expect([await states(asking), await states(silent), await states(old)]).toEqual([
+    ["launching", "retiring", "retiring"],
+    ["idle", "idle"],
+    ["retiring", "retiring"],
+  ]);
   if (late) await control.bed.reports.launched(late.id, claimOf(late), "{}");
   expect(await states(asking)).toEqual(["idle", "retiring", "retiring"]);
   await maintenance.recycle();

@@ -63,7 +63,12 @@ test("one whose name was taken meanwhile is answered at once, so that it asks ag
   await pool.lend();
   const { answer } = await waiting(pool, { name: "mine" });
   await taken(pool);
-  await control.bed.projects.reserveName({ kind: "session", name: "mine", owner: newRequestId(), partition: pool.partition });
+  await control.bed.projects.reserveName({
+    kind: "session",
+    name: "mine",
+    owner: newRequestId(),
+    partition: pool.partition,
+  });
   let outcome: unknown;
   void answer.then((given) => (outcome = given));
   await passing("its answer", () => outcome !== undefined);
@@ -103,7 +108,16 @@ test("one whose caller goes as it is put back keeps no place and no browser", as
 });
 
 test("a caller for whom a browser was to be launched is told to ask again", async () => {
-  await control.bed.nodes.beat({ id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: ["chromium"] });
+  await control.bed.nodes.beat({
+    id: nodeA,
+    host: "127.0.0.1",
+    port: 1,
+    memoryBytes: 2 ** 40,
+    maxBrowsers: 10,
+    isDraining: false,
+    canLaunch: true,
+    engines: ["chromium"],
+  });
   const answer = control.createSession({ headless: true }, callerOf());
   const { waiterRecords: texts } = partitionKeys(control.bed.project, onDemandPartition);
   await until("its launch", async () => (await control.bed.redis.hlen(texts)) === 1);

@@ -20,7 +20,14 @@ let whileReceiving: () => Promise<unknown> = async () => {};
 let whileKeeping: () => Promise<unknown> = async () => {};
 beforeEach(async () => {
   control = await openControlBed(`session-extensions${(count += 1)}`);
-  [journal, faults, answer, asked, whileReceiving, whileKeeping] = [[], {}, { kind: "done" }, [], async () => {}, async () => {}];
+  [journal, faults, answer, asked, whileReceiving, whileKeeping] = [
+    [],
+    {},
+    { kind: "done" },
+    [],
+    async () => {},
+    async () => {},
+  ];
 });
 afterEach(() => control.close());
 
@@ -29,18 +36,29 @@ async function held(over: Partial<PoolSpec> = {}): Promise<{ pool: PoolBed; lent
   return { pool, lent: await pool.lend() };
 }
 
-const sent = (...names: string[]): SentExtension[] => names.map((name) => ({ name, path: `/staging/${name}`, digest: name.repeat(64).slice(0, 64) as Digest }));
-const receive = (items: readonly SentExtension[]): ReceiveExtensions => async () => {
-  journal.push("received");
-  await whileReceiving();
-  return done({ items, discard: async () => void journal.push("discarded") });
-};
+const sent = (...names: string[]): SentExtension[] =>
+  names.map((name) => ({ name, path: `/staging/${name}`, digest: name.repeat(64).slice(0, 64) as Digest }));
+const receive =
+  (items: readonly SentExtension[]): ReceiveExtensions =>
+  async () => {
+    journal.push("received");
+    await whileReceiving();
+    return done({ items, discard: async () => void journal.push("discarded") });
+  };
 
-function add(ref: string, items: readonly SentExtension[] | ReceiveExtensions, caller = callerOf()): Promise<Done<null> | Refusal> {
+function add(
+  ref: string,
+  items: readonly SentExtension[] | ReceiveExtensions,
+  caller = callerOf(),
+): Promise<Done<null> | Refusal> {
   const { bed } = control;
   const configs = new SessionReader(bed.poolStore, { proxies: bed.proxies, profiles: bed.profiles });
   const run = makeAddExtensions({
-    poolStore: bed.poolStore, projects: bed.projects, configs, clock: control.clock, answerLimitMs: 55_000,
+    poolStore: bed.poolStore,
+    projects: bed.projects,
+    configs,
+    clock: control.clock,
+    answerLimitMs: 55_000,
     async faultsOf(path) {
       journal.push(`checked ${path}`);
       return faults[path] ?? [];
@@ -61,25 +79,51 @@ function add(ref: string, items: readonly SentExtension[] | ReceiveExtensions, c
 test("all archives are checked before any is kept, all are kept before the node is asked, and the files go in the end", async () => {
   const { lent } = await held();
   expect(await add(lent.id, sent("a", "b"))).toEqual({ kind: "done", value: null });
-  expect(journal).toEqual(["received", "checked /staging/a", "checked /staging/b", "kept /staging/a a", "kept /staging/b b", "asked", "discarded"]);
-  const items = [{ name: "a", digest: "a".repeat(64) }, { name: "b", digest: "b".repeat(64) }];
-  expect(asked).toEqual([{ browser: lent.id, lease: lent.lease, what: { kind: "extensions", items }, limitMs: 55_000 }]);
+  expect(journal).toEqual([
+    "received",
+    "checked /staging/a",
+    "checked /staging/b",
+    "kept /staging/a a",
+    "kept /staging/b b",
+    "asked",
+    "discarded",
+  ]);
+  const items = [
+    { name: "a", digest: "a".repeat(64) },
+    { name: "b", digest: "b".repeat(64) },
+  ];
+  expect(asked).toEqual([
+    { browser: lent.id, lease: lent.lease, what: { kind: "extensions", items }, limitMs: 55_000 },
+  ]);
 });
 
 test("one archive that no browser could load keeps all of them out, and every fault of every one is told", async () => {
   const { lent } = await held();
   faults = { "/staging/b": ["manifest.json: is missing", "x: is a link"], "/staging/c": ["is not a zip"] };
   expect(await add(lent.id, sent("a", "b", "c"))).toMatchObject({
-    code: "bad_request", details: [{ message: "b: manifest.json: is missing" }, { message: "b: x: is a link" }, { message: "c: is not a zip" }],
+    code: "bad_request",
+    details: [
+      { message: "b: manifest.json: is missing" },
+      { message: "b: x: is a link" },
+      { message: "c: is not a zip" },
+    ],
   });
-  expect(journal).toEqual(["received", "checked /staging/a", "checked /staging/b", "checked /staging/c", "discarded"]);
+  expect(journal).toEqual([
+    "received",
+    "checked /staging/a",
+    "checked /staging/b",
+    "checked /staging/c",
+    "discarded",
+  ]);
 });
 
 test("nothing is read for a session that is not there, is held by another lease, or can have no extensions", async () => {
   const { lent } = await held();
   const shell = await held({ engine: "headless-shell" });
   expect(await add("nobody", sent("a"))).toMatchObject({ code: "browser_not_found" });
-  expect(await add(lent.id, sent("a"), callerOf({ lease: newLeaseId() }))).toMatchObject({ code: "lease_superseded" });
+  expect(await add(lent.id, sent("a"), callerOf({ lease: newLeaseId() }))).toMatchObject({
+    code: "lease_superseded",
+  });
   expect(await add(shell.lent.id, sent("a"))).toMatchObject({ code: "not_supported" });
   expect(journal).toEqual([]);
   expect(await add(lent.id, sent("a"), callerOf({ lease: lent.lease }))).toMatchObject({ kind: "done" });
@@ -115,14 +159,22 @@ test("a caller who goes before the node is asked has changed nothing", async () 
 
 test("what was refused on arrival is passed on, and nothing more is done", async () => {
   const { lent } = await held();
-  expect(await add(lent.id, async () => refusal("bad_request", { message: "no" }))).toEqual(refusal("bad_request", { message: "no" }));
+  expect(await add(lent.id, async () => refusal("bad_request", { message: "no" }))).toEqual(
+    refusal("bad_request", { message: "no" }),
+  );
   await expect(add(lent.id, async () => Promise.reject(new Error("cut")))).rejects.toThrow("cut");
   expect(journal).toEqual([]);
 });
 
 test.each<[NodeReply, object]>([
-  [{ kind: "failed", text: "a: Chromium says no", code: "bad_request" }, { code: "bad_request", message: "a: Chromium says no" }],
-  [{ kind: "failed", text: "it broke" }, { code: "extension_failed", message: "it broke" }],
+  [
+    { kind: "failed", text: "a: Chromium says no", code: "bad_request" },
+    { code: "bad_request", message: "a: Chromium says no" },
+  ],
+  [
+    { kind: "failed", text: "it broke" },
+    { code: "extension_failed", message: "it broke" },
+  ],
   [{ kind: "failed" }, { code: "extension_failed" }],
   [{ kind: "silent" }, { code: "node_silent" }],
 ])("the node's answer %j is passed on", async (given, expected) => {
@@ -134,7 +186,10 @@ test.each<[NodeReply, object]>([
 
 test("with those of its launch a browser has at most twenty", async () => {
   const { lent } = await held({ extension_ids: Array.from({ length: 18 }, newExtensionId) });
-  expect(await add(lent.id, sent("a", "b", "c"))).toMatchObject({ code: "bad_request", details: [{ message: "extensions: the browser would have 21 of them, and may have 20" }] });
+  expect(await add(lent.id, sent("a", "b", "c"))).toMatchObject({
+    code: "bad_request",
+    details: [{ message: "extensions: the browser would have 21 of them, and may have 20" }],
+  });
   expect([asked, journal.at(-1)]).toEqual([[], "discarded"]);
   expect(await add(lent.id, sent("a", "b"))).toMatchObject({ kind: "done" });
 });
@@ -145,10 +200,11 @@ test("what checking and keeping takes is the node's no more, and has a limit of 
   expect(await add(lent.id, sent("a", "b"))).toMatchObject({ kind: "done" });
   expect(asked).toEqual([expect.objectContaining({ limitMs: 35_000 })]);
   let release = (): void => {};
-  whileKeeping = () => new Promise<void>((resolve) => {
-    release = resolve;
-    void control.clock.advance(27_500);
-  });
+  whileKeeping = () =>
+    new Promise<void>((resolve) => {
+      release = resolve;
+      void control.clock.advance(27_500);
+    });
   expect(await add(lent.id, sent("a"))).toMatchObject({ code: "extension_failed" });
   expect([asked.length, journal.at(-1)]).toEqual([1, "discarded"]);
   release();

@@ -10,12 +10,20 @@ const profile = "0".repeat(24) as ProfileId;
 const never = async (): Promise<never> => {
   throw new Error("is not asked for");
 };
-const room = (signal: AbortSignal) => ({ directories: directoriesOf("/nowhere", newBrowserId(onDemandPartition)), uid: null, signal });
+const room = (signal: AbortSignal) => ({
+  directories: directoriesOf("/nowhere", newBrowserId(onDemandPartition)),
+  uid: null,
+  signal,
+});
 
 function furnishingFrom(over: Pick<BrowserAssetPorts, "archives" | "unpackProfile">): BrowserAssets {
   return new BrowserAssets({
-    extensions: { find: never, noteUse: never }, profiles: { find: async () => ({ id: profile, createdAt: 0 }) as never, noteUse: async () => {} },
-    cache: { take: never }, unpackExtension: never, log: silentLog, ...over,
+    extensions: { find: never, noteUse: never },
+    profiles: { find: async () => ({ id: profile, createdAt: 0 }) as never, noteUse: async () => {} },
+    cache: { take: never },
+    unpackExtension: never,
+    log: silentLog,
+    ...over,
   });
 }
 
@@ -26,13 +34,17 @@ test("a launch that is given up while a profile's archive is opened lets go of t
     given.abort(new Error("given up"));
     return tar;
   };
-  await expect(furnishingFrom({ archives: { open }, unpackProfile: never }).profile(profile, room(given.signal))).rejects.toThrow("given up");
+  await expect(
+    furnishingFrom({ archives: { open }, unpackProfile: never }).profile(profile, room(given.signal)),
+  ).rejects.toThrow("given up");
   expect(tar.destroyed).toBe(true);
 });
 
 test("an archive that cannot be unpacked is let go of", async () => {
   const tar = new Readable({ read() {} });
   const assets = furnishingFrom({ archives: { open: async () => tar }, unpackProfile: never });
-  await expect(assets.profile(profile, room(new AbortController().signal))).rejects.toThrow("is not asked for");
+  await expect(assets.profile(profile, room(new AbortController().signal))).rejects.toThrow(
+    "is not asked for",
+  );
   expect(tar.destroyed).toBe(true);
 });

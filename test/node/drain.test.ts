@@ -21,7 +21,15 @@ test("a drain goes on while Redis cannot be reached, and ends when the last leas
   if (!browser) throw new Error("nothing was claimed");
   await node.launch(browser);
   const held = await pool.lend();
-  const drain = new Drain({ node: nodeA, poolStore, projects: bed.projects, nodes: bed.nodes, slots, clock, log: silentLog });
+  const drain = new Drain({
+    node: nodeA,
+    poolStore,
+    projects: bed.projects,
+    nodes: bed.nodes,
+    slots,
+    clock,
+    log: silentLog,
+  });
   node.broken.add("recycle").add("browsersOf");
   let isOver = false;
   const waiting = drain.wait(600_000, new AbortController().signal).then(() => (isOver = true));

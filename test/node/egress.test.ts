@@ -29,18 +29,28 @@ async function one(over: Parameters<typeof PoolBed.create>[1] = {}) {
   const slot = node.slots.find(browser.id);
   return { pool, browser, slot };
 }
-async function leased(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<{ pool: PoolBed; slot: Slot; held: Held }> {
+async function leased(
+  over: Parameters<typeof PoolBed.create>[1] = {},
+): Promise<{ pool: PoolBed; slot: Slot; held: Held }> {
   const { pool, slot } = await one(over);
   if (!slot) throw new Error("nothing was launched");
   return { pool, slot, held: await pool.lend() };
 }
 const ask = (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string; proxy?: string }) =>
-  node.bed.poolStore.touch(pool.partition, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
+  node.bed.poolStore.touch(pool.partition, {
+    browser: id,
+    lease,
+    change: { set: {}, clear: [], touched: true, network },
+    request: request(),
+  });
 
 /** What a request through the browser's way out comes to: `200`, or which rule denies it. */
 async function reach(slot: Slot): Promise<unknown> {
   const asked = { url: site.origin, method: "GET", headers: {}, timeoutMs: 5000 };
-  return await slot.curl(asked, new AbortController().signal).then(({ status }) => status, (error: unknown) => (error instanceof CurlFailure ? error.by : error));
+  return await slot.curl(asked, new AbortController().signal).then(
+    ({ status }) => status,
+    (error: unknown) => (error instanceof CurlFailure ? error.by : error),
+  );
 }
 
 /** A first change, to a list without the site, is in the record and in force once the node has looked. */
@@ -53,9 +63,17 @@ async function changedAtNextLook({ pool, slot, held }: Awaited<ReturnType<typeof
 test("every browser has a way out of its own, which goes with it: at its retirement, its crash and the node's stop", async () => {
   const { pool, slot } = await one();
   expect(proxyPorts.size).toBe(1);
-  expect(JSON.parse((await pool.record(slot?.id as never)).isolation ?? "{}")).toMatchObject({ network: "proxy", attested: expect.stringMatching(/^\d{4}-/) });
+  expect(JSON.parse((await pool.record(slot?.id as never)).isolation ?? "{}")).toMatchObject({
+    network: "proxy",
+    attested: expect.stringMatching(/^\d{4}-/),
+  });
   await node.bed.poolStore.flush(pool.partition, request());
-  await node.slots.retire({ kind: "retire", node: "n" as never, browser: slot?.id as never, claim: claimOf(await pool.record(slot?.id as never)) });
+  await node.slots.retire({
+    kind: "retire",
+    node: "n" as never,
+    browser: slot?.id as never,
+    claim: claimOf(await pool.record(slot?.id as never)),
+  });
   expect(proxyPorts.size).toBe(0);
   const crashing = await one();
   for (const { pid } of node.launched) if (isLiving(pid)) process.kill(pid, "SIGKILL");
@@ -93,7 +111,10 @@ test("a browser whose barrier cannot be proved is never idle", async () => {
 test("a browser whose proxy is gone is not launched, and the pool says why", async () => {
   const { pool, slot } = await one({ proxy_id: "p".repeat(24) });
   expect(slot).toBeUndefined();
-  expect((await pool.found()).fill).toMatchObject({ reason: "launch_failing", last_error: expect.stringContaining("there is no proxy") });
+  expect((await pool.found()).fill).toMatchObject({
+    reason: "launch_failing",
+    last_error: expect.stringContaining("there is no proxy"),
+  });
 });
 
 test("a change that no message tells of is put in force at the next look", async () => {
@@ -120,7 +141,8 @@ test("a change to one browser asks nothing about others, whose changes are in fo
     node.slots.find(held.id)?.activity.begin(held.lease);
     await ask(pool, held, { allowedHosts: '["a.example"]' });
   }
-  const isInForce = async ({ id }: Held): Promise<boolean> => (await pool.record(id)).lease?.network !== undefined;
+  const isInForce = async ({ id }: Held): Promise<boolean> =>
+    (await pool.record(id)).lease?.network !== undefined;
   await node.clock.advance(1000);
   await until("both in force", async () => (await isInForce(first)) && (await isInForce(second)));
   const read: string[] = [];
@@ -132,7 +154,10 @@ test("a change to one browser asks nothing about others, whose changes are in fo
   };
   await ask(pool, second, { allowedHosts: '["b.example"]' });
   await node.clock.advance(1000);
-  await until("the change in force", async () => (await findBrowser(second.id))?.browser.lease?.network?.allowedHosts === '["b.example"]');
+  await until(
+    "the change in force",
+    async () => (await findBrowser(second.id))?.browser.lease?.network?.allowedHosts === '["b.example"]',
+  );
   expect(new Set(read)).toEqual(new Set([second.id]));
 });
 
@@ -160,7 +185,11 @@ test("a change whose content came with the question is put in force without Redi
   await ask(pool, held, { allowedHosts: '["a.example"]' });
   for (const call of ["findBrowser", "applied", "networkChanges"]) node.broken.add(call);
   const changed = (revision: number, allowedHosts: string) =>
-    node.networkSync.sync(slot, revision, { lease: held.lease, change: { revision, allowedHosts }, isWanted: () => true });
+    node.networkSync.sync(slot, revision, {
+      lease: held.lease,
+      change: { revision, allowedHosts },
+      isWanted: () => true,
+    });
   expect(await changed(2, '["a.example"]')).toBe(true);
   expect(await reach(slot)).toBe("allowed_hosts");
   // It came late, or after a failover whose clock is behind: only the record could tell.
@@ -175,7 +204,11 @@ test("a change under the number of one that a failover has taken from Redis is n
   const { slot, held } = await leased();
   node.broken.add("findBrowser");
   const changed = (allowedHosts: string) =>
-    node.networkSync.sync(slot, 7, { lease: held.lease, change: { revision: 7, allowedHosts }, isWanted: () => true });
+    node.networkSync.sync(slot, 7, {
+      lease: held.lease,
+      change: { revision: 7, allowedHosts },
+      isWanted: () => true,
+    });
   expect(await changed("null")).toBe(true);
   expect(await reach(slot)).toBe(200);
   expect(await changed('["a.example"]')).toBe(true);
@@ -185,7 +218,13 @@ test("a change under the number of one that a failover has taken from Redis is n
 test("nor is one whose lease is over by then", async () => {
   const { slot, held } = await leased();
   node.broken.add("findBrowser");
-  expect(await node.networkSync.sync(slot, 1, { lease: held.lease, change: { revision: 1, allowedHosts: '["a.example"]' }, isWanted: () => false })).toBe(false);
+  expect(
+    await node.networkSync.sync(slot, 1, {
+      lease: held.lease,
+      change: { revision: 1, allowedHosts: '["a.example"]' },
+      isWanted: () => false,
+    }),
+  ).toBe(false);
   node.broken.clear();
   await node.clock.advance(1000);
   await until("the way out", async () => (await reach(slot)) === 200);

@@ -16,7 +16,9 @@ beforeEach(async () => {
 afterEach(() => node.close());
 
 /** A pool of one, its browser running here and lent. */
-async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<{ pool: PoolBed; held: Held; slot: Slot }> {
+async function lent(
+  over: Parameters<typeof PoolBed.create>[1] = {},
+): Promise<{ pool: PoolBed; held: Held; slot: Slot }> {
   const pool = await PoolBed.create(node.bed, { size: 1, ...over });
   const [browser] = await pool.claim(1);
   if (!browser) throw new Error("nothing was claimed");
@@ -27,29 +29,44 @@ async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<{ 
   return { pool, held, slot };
 }
 
-const item = async (name: string, fake?: FakeExtension): Promise<UploadedExtension> =>
-  ({ name, digest: await node.makings.keep({ ...(fake && { fake }), files: { "own.txt": name } }) });
+const item = async (name: string, fake?: FakeExtension): Promise<UploadedExtension> => ({
+  name,
+  digest: await node.makings.keep({ ...(fake && { fake }), files: { "own.txt": name } }),
+});
 const items = (total: number): Promise<UploadedExtension[]> =>
   Promise.all(Array.from({ length: total }, (_, index) => item(`e${index}`)));
 const namesOf = ({ chromium }: Slot): string[] => chromium.extensions.map(({ name }) => name);
 const filesOf = ({ chromium }: Slot): string[] => readdirSync(chromium.directories.extensions);
 
 test("a launch loads the extensions of its configuration in their order, before the browser is idle, and notes their use", async () => {
-  const ids = [await node.makings.addExtension("second"), await node.makings.addExtension("first"), await node.makings.addExtension(undefined)];
+  const ids = [
+    await node.makings.addExtension("second"),
+    await node.makings.addExtension("first"),
+    await node.makings.addExtension(undefined),
+  ];
   const { slot } = await lent({ extension_ids: ids });
   expect(namesOf(slot)).toEqual(["second", "first", ids[2]]);
-  await until("its use", async () => (await node.makings.extensions.find(ids[0] ?? ("" as never)))?.lastUsedAt !== undefined);
+  await until(
+    "its use",
+    async () => (await node.makings.extensions.find(ids[0] ?? ("" as never)))?.lastUsedAt !== undefined,
+  );
 });
 
 test("a launch whose extension is gone, or that Chromium refuses, fails with the reason and hands nothing out", async () => {
   const gone = await node.makings.addExtension("gone");
   await node.makings.extensions.remove(gone);
   const refused = await node.makings.addExtension("bad", { fake: "refused" });
-  for (const [id, text] of [[gone, "does not exist any more"], [refused, "the fake refuses it"]] as const) {
+  for (const [id, text] of [
+    [gone, "does not exist any more"],
+    [refused, "the fake refuses it"],
+  ] as const) {
     const pool = await PoolBed.create(node.bed, { size: 1, extension_ids: [id] });
     const [browser] = await pool.claim(1);
     if (browser) await node.launch(browser);
-    expect((await pool.found()).fill).toMatchObject({ reason: "launch_failing", last_error: expect.stringContaining(text) });
+    expect((await pool.found()).fill).toMatchObject({
+      reason: "launch_failing",
+      last_error: expect.stringContaining(text),
+    });
     expect(await pool.counts()).toMatchObject({ idle: 0, launching: 0 });
   }
   expect(node.slots.count).toBe(0);
@@ -67,7 +84,11 @@ test("uploads are loaded beside those of the launch, and a repeat of the same is
 test.each([1, 5, 20])("of %i uploads the last is refused: the browser has none of them", async (total) => {
   const { held, slot, pool } = await lent();
   const given = [...(await items(total - 1)), await item("last", "refused")];
-  expect(await node.uploads.add(slot, held.lease, given)).toMatchObject({ isDone: false, code: "bad_request", text: expect.stringMatching(/last: .*the fake refuses it/) });
+  expect(await node.uploads.add(slot, held.lease, given)).toMatchObject({
+    isDone: false,
+    code: "bad_request",
+    text: expect.stringMatching(/last: .*the fake refuses it/),
+  });
   expect([namesOf(slot), filesOf(slot)]).toEqual([[], []]);
   expect(await pool.state(held.id)).toBe("leased");
   // The names are free again.
@@ -76,21 +97,35 @@ test.each([1, 5, 20])("of %i uploads the last is refused: the browser has none o
 
 test("the twenty-first, a name that is there and one given twice are refused, and nothing has changed", async () => {
   const { held, slot } = await lent({ extension_ids: [await node.makings.addExtension("launched")] });
-  expect(await node.uploads.add(slot, held.lease, await items(20))).toMatchObject({ isDone: false, code: "bad_request" });
-  expect(await node.uploads.add(slot, held.lease, [await item("launched")])).toMatchObject({ code: "bad_request", text: expect.stringContaining("launched") });
-  expect(await node.uploads.add(slot, held.lease, [await item("twice"), await item("twice")])).toMatchObject({ code: "bad_request" });
+  expect(await node.uploads.add(slot, held.lease, await items(20))).toMatchObject({
+    isDone: false,
+    code: "bad_request",
+  });
+  expect(await node.uploads.add(slot, held.lease, [await item("launched")])).toMatchObject({
+    code: "bad_request",
+    text: expect.stringContaining("launched"),
+  });
+  expect(await node.uploads.add(slot, held.lease, [await item("twice"), await item("twice")])).toMatchObject({
+    code: "bad_request",
+  });
   expect([namesOf(slot), filesOf(slot).length]).toEqual([["launched"], 1]);
 });
 
 test("two uploads at once: one after the other, so that the second sees the first's names", async () => {
   const { held, slot } = await lent();
   const [one, other] = [await item("same"), await node.makings.keep({ files: { "another.txt": "" } })];
-  const outcomes = await Promise.all([node.uploads.add(slot, held.lease, [one]), node.uploads.add(slot, held.lease, [{ name: "same", digest: other }])]);
+  const outcomes = await Promise.all([
+    node.uploads.add(slot, held.lease, [one]),
+    node.uploads.add(slot, held.lease, [{ name: "same", digest: other }]),
+  ]);
   expect(outcomes.map(({ isDone }) => isDone)).toEqual([true, false]);
 });
 
 test("a browser that was given one is retired at release where the pool resets state, and stays where it does not", async () => {
-  for (const [reset, state] of [["state", "retiring"], ["none", "resetting"]] as const) {
+  for (const [reset, state] of [
+    ["state", "retiring"],
+    ["none", "resetting"],
+  ] as const) {
     const { pool, held, slot } = await lent({ reset_on_release: reset });
     await node.uploads.add(slot, held.lease, [await item("kept")]);
     await pool.release(held);
@@ -101,7 +136,9 @@ test("a browser that was given one is retired at release where the pool resets s
 test("an archive that is not there changes nothing", async () => {
   const { held, slot } = await lent();
   const missing = { name: "missing", digest: "0".repeat(64) as UploadedExtension["digest"] };
-  expect(await node.uploads.add(slot, held.lease, [await item("there"), missing])).toMatchObject({ isDone: false });
+  expect(await node.uploads.add(slot, held.lease, [await item("there"), missing])).toMatchObject({
+    isDone: false,
+  });
   expect([namesOf(slot), filesOf(slot)]).toEqual([[], []]);
 });
 
@@ -136,7 +173,9 @@ test("one with which it does not start: it is started as it was", async () => {
   const { held, slot, pool } = await lent();
   await node.uploads.add(slot, held.lease, [await item("early")]);
   const { pid } = slot.chromium;
-  expect(await node.uploads.add(slot, held.lease, [await item("good"), await item("deadly", "deadly")])).toMatchObject({ isDone: false });
+  expect(
+    await node.uploads.add(slot, held.lease, [await item("good"), await item("deadly", "deadly")]),
+  ).toMatchObject({ isDone: false });
   expect([namesOf(slot), filesOf(slot).length, await pool.state(held.id)]).toEqual([["early"], 1, "leased"]);
   expect(slot.chromium.pid).not.toBe(pid);
   await slot.chromium.probe(1000);
@@ -171,26 +210,51 @@ test("the fence waits for a restart, and the browser is then free", async () => 
   await until("the restart", () => slot.restarting !== undefined);
   await pool.release(held);
   const { claim } = await pool.record(held.id);
-  node.leaseCommands.hear({ kind: "fence", browser: held.id, lease: held.lease, claim: claim as never, mode: "none" });
+  node.leaseCommands.hear({
+    kind: "fence",
+    browser: held.id,
+    lease: held.lease,
+    claim: claim as never,
+    mode: "none",
+  });
   await until("it is idle", async () => (await pool.state(held.id)) === "idle");
   expect(slot.restarting).toBeUndefined();
   expect((await adding).isDone).toBe(true);
   await slot.chromium.probe(1000);
 });
 
-test.each(["leaving", "starting"])("a browser retired while it is %s for a restart ends at once, and leaves nothing", async (stage) => {
-  const { pool, held, slot } = await lent();
-  const { directories } = slot.chromium;
-  const late = await item("late", "late");
-  await node.fake.turn({ delayMs: 10_000 });
-  const adding = node.uploads.add(slot, held.lease, [late]);
-  await until(stage, () => (stage === "leaving" ? slot.restarting !== undefined : slot.keptWorkspace));
-  await node.bed.poolStore.release(pool.partition, { browser: held.id, lease: held.lease, reuse: false, why: "released", isRetry: false, request: "r".repeat(24) as never });
-  const { claim } = await pool.record(held.id);
-  await node.slots.retire({ kind: "retire", node: "node-a" as never, browser: held.id, claim: claim as never });
-  expect((await adding).isDone).toBe(false);
-  expect([await pool.state(held.id), node.slots.count, existsSync(directories.root)]).toEqual(["gone", 0, false]);
-});
+test.each(["leaving", "starting"])(
+  "a browser retired while it is %s for a restart ends at once, and leaves nothing",
+  async (stage) => {
+    const { pool, held, slot } = await lent();
+    const { directories } = slot.chromium;
+    const late = await item("late", "late");
+    await node.fake.turn({ delayMs: 10_000 });
+    const adding = node.uploads.add(slot, held.lease, [late]);
+    await until(stage, () => (stage === "leaving" ? slot.restarting !== undefined : slot.keptWorkspace));
+    await node.bed.poolStore.release(pool.partition, {
+      browser: held.id,
+      lease: held.lease,
+      reuse: false,
+      why: "released",
+      isRetry: false,
+      request: "r".repeat(24) as never,
+    });
+    const { claim } = await pool.record(held.id);
+    await node.slots.retire({
+      kind: "retire",
+      node: "node-a" as never,
+      browser: held.id,
+      claim: claim as never,
+    });
+    expect((await adding).isDone).toBe(false);
+    expect([await pool.state(held.id), node.slots.count, existsSync(directories.root)]).toEqual([
+      "gone",
+      0,
+      false,
+    ]);
+  },
+);
 
 test("a browser that is killed as it is given one is over, and nothing of it is left", async () => {
   const { pool, held, slot } = await lent();

@@ -6,8 +6,12 @@ import { DrivenClock } from "../support/driven-clock.js";
 function healthOn(clock: DrivenClock) {
   const told: (number | "wake")[] = [];
   const health = new LaunchHealth({
-    clock, log: silentLog, backoff: { initialMs: 1000, maxMs: 3000 }, changed: () => {},
-    rest: async (ms) => void told.push(ms), wake: async () => void told.push("wake"),
+    clock,
+    log: silentLog,
+    backoff: { initialMs: 1000, maxMs: 3000 },
+    changed: () => {},
+    rest: async (ms) => void told.push(ms),
+    wake: async () => void told.push("wake"),
   });
   return { health, told };
 }

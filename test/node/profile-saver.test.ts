@@ -3,7 +3,14 @@ import { chown, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newBrowserId, newLeaseId, onDemandPartition, type BrowserId, type LeaseId, type ProfileId } from "../../src/base/ids.js";
+import {
+  newBrowserId,
+  newLeaseId,
+  onDemandPartition,
+  type BrowserId,
+  type LeaseId,
+  type ProfileId,
+} from "../../src/base/ids.js";
 import { processTreeOf } from "../../src/browser/resources/processes.js";
 import type { LaunchTemplate } from "../../src/spec/launch-template.js";
 import type { Slot } from "../../src/node/slot.js";
@@ -30,11 +37,26 @@ interface Session {
 async function session(profile: ProfileId | undefined, over: Partial<LaunchTemplate> = {}): Promise<Session> {
   const id = newBrowserId(onDemandPartition);
   const lease = newLeaseId();
-  const { size: _, fill_rate_per_minute: __, timeout_seconds: ___, reset_on_release: ____, ...launch } = poolConfig();
-  const template: LaunchTemplate = { ...launch, ...(profile && { profile_id: profile, profile: { id: profile, save_changes: true } }), ...over };
+  const {
+    size: _,
+    fill_rate_per_minute: __,
+    timeout_seconds: ___,
+    reset_on_release: ____,
+    ...launch
+  } = poolConfig();
+  const template: LaunchTemplate = {
+    ...launch,
+    ...(profile && { profile_id: profile, profile: { id: profile, save_changes: true } }),
+    ...over,
+  };
   const reply = await node.bed.poolStore.createSession(onDemandPartition, {
-    candidate: { id, node: nodeA, facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }) },
-    waiter: { id: request(), lease, control: controlA, connection: request(), timeoutSeconds: 60 }, template,
+    candidate: {
+      id,
+      node: nodeA,
+      facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }),
+    },
+    waiter: { id: request(), lease, control: controlA, connection: request(), timeoutSeconds: 60 },
+    template,
   });
   if (reply.kind !== "claimed") throw new Error(`not claimed: ${reply.kind}`);
   await node.launch(reply.browser);
@@ -44,7 +66,14 @@ async function session(profile: ProfileId | undefined, over: Partial<LaunchTempl
 }
 
 /** Stands for what Chromium would have written. */
-async function write({ slot: { chromium: { directories, isolation } } }: Session, content: string): Promise<void> {
+async function write(
+  {
+    slot: {
+      chromium: { directories, isolation },
+    },
+  }: Session,
+  content: string,
+): Promise<void> {
   const path = join(directories.profile, "Local State");
   await writeFile(path, content);
   if (isolation.uid !== null) await chown(path, isolation.uid, isolation.uid);
@@ -55,38 +84,58 @@ const kept = async (profile: ProfileId): Promise<string | undefined> => {
 };
 
 async function remove({ id, lease }: Session): Promise<() => Promise<void>> {
-  await node.bed.poolStore.release(onDemandPartition, { browser: id, reuse: false, why: "deleted", isRetry: false, request: request(), lease });
+  await node.bed.poolStore.release(onDemandPartition, {
+    browser: id,
+    reuse: false,
+    why: "deleted",
+    isRetry: false,
+    request: request(),
+    lease,
+  });
   const record = (await node.bed.poolStore.findBrowser(id))?.browser;
   if (!record) throw new Error("no record");
   return () => node.slots.retire({ kind: "retire", node: nodeA, browser: id, claim: claimOf(record) });
 }
-const stateOf = async (id: BrowserId): Promise<string> => (await node.bed.poolStore.findBrowser(id))?.browser.state ?? "gone";
+const stateOf = async (id: BrowserId): Promise<string> =>
+  (await node.bed.poolStore.findBrowser(id))?.browser.state ?? "gone";
 
 test("the end of a session that was to save makes its state the profile's, says so, and leaves nothing", async () => {
   const profile = await node.makings.addProfile();
   const saving = await session(profile);
   const { root } = saving.slot.chromium.directories;
   await write(saving, "what was done");
-  await (await remove(saving))();
+  await (
+    await remove(saving)
+  )();
   expect(await kept(profile)).toContain("what was done");
-  expect([node.saves, await stateOf(saving.id), existsSync(root)]).toEqual([{ outcomes: ["saved"], told: [profile] }, "gone", false]);
+  expect([node.saves, await stateOf(saving.id), existsSync(root)]).toEqual([
+    { outcomes: ["saved"], told: [profile] },
+    "gone",
+    false,
+  ]);
 });
 
 test("the next one starts from it", async () => {
   const profile = await node.makings.addProfile();
   const first = await session(profile);
   await write(first, "what was done");
-  await (await remove(first))();
+  await (
+    await remove(first)
+  )();
   const next = await session(profile);
   expect(next.slot.profile).toEqual({ id: profile, isSaved: true });
-  await (await remove(next))();
+  await (
+    await remove(next)
+  )();
   expect(await kept(profile)).toContain("what was done");
 });
 
 test("one without save_changes, and one that crashed, save nothing", async () => {
   const profile = await node.makings.addProfile();
   const reading = await session(profile, { profile: { id: profile } });
-  await (await remove(reading))();
+  await (
+    await remove(reading)
+  )();
   const crashing = await session(profile);
   process.kill(crashing.slot.chromium.pid, "SIGKILL");
   await until("its end", async () => (await stateOf(crashing.id)) === "gone");
@@ -95,40 +144,68 @@ test("one without save_changes, and one that crashed, save nothing", async () =>
 
 test("a browser of a pool never saves, but the profile a holder has attached to it to be saved", async () => {
   const [configured, attached] = [await node.makings.addProfile(), await node.makings.addProfile()];
-  for (const [config, isAttached] of [[{ profile_id: configured, profile: { id: configured, save_changes: true } }, false], [{}, true]] as const) {
+  for (const [config, isAttached] of [
+    [{ profile_id: configured, profile: { id: configured, save_changes: true } }, false],
+    [{}, true],
+  ] as const) {
     const pool = await PoolBed.create(node.bed, { size: 1, ...config });
     const [browser] = await pool.claim(1);
     if (!browser) throw new Error("nothing was claimed");
     await node.launch(browser);
     const held = await pool.lend();
     const slot = node.slots.find(held.id);
-    if (slot && isAttached) expect(await node.changeSession.change(slot, held.lease, { profile: { id: attached, save: true } })).toEqual({ isDone: true });
+    if (slot && isAttached)
+      expect(
+        await node.changeSession.change(slot, held.lease, { profile: { id: attached, save: true } }),
+      ).toEqual({ isDone: true });
     await pool.release(held, { reuse: false });
-    await node.slots.retire({ kind: "retire", node: nodeA, browser: held.id, claim: claimOf(await pool.record(held.id)) });
+    await node.slots.retire({
+      kind: "retire",
+      node: nodeA,
+      browser: held.id,
+      claim: claimOf(await pool.record(held.id)),
+    });
   }
-  expect([await kept(configured), node.saves.outcomes, node.saves.told]).toEqual([undefined, ["saved"], [attached]]);
+  expect([await kept(configured), node.saves.outcomes, node.saves.told]).toEqual([
+    undefined,
+    ["saved"],
+    [attached],
+  ]);
 });
 
 test("a profile deleted meanwhile is not brought back", async () => {
   const profile = await node.makings.addProfile();
   const saving = await session(profile);
   await node.makings.profiles.remove(profile);
-  await (await remove(saving))();
-  expect([node.saves, await node.makings.profiles.find(profile)]).toEqual([{ outcomes: ["missing"], told: [] }, undefined]);
+  await (
+    await remove(saving)
+  )();
+  expect([node.saves, await node.makings.profiles.find(profile)]).toEqual([
+    { outcomes: ["missing"], told: [] },
+    undefined,
+  ]);
 });
 
 test("a save that fails leaves the profile as it was, and nothing of the browser", async () => {
   const profile = await node.makings.addProfile();
   const first = await session(profile);
   await write(first, "the first state");
-  await (await remove(first))();
+  await (
+    await remove(first)
+  )();
   const second = await session(profile);
   const { root } = second.slot.chromium.directories;
   await write(second, "the second state");
   node.broken.add("save");
-  await (await remove(second))();
+  await (
+    await remove(second)
+  )();
   expect(await kept(profile)).toContain("the first state");
-  expect([node.saves.outcomes, await stateOf(second.id), existsSync(root)]).toEqual([["saved", "failed"], "gone", false]);
+  expect([node.saves.outcomes, await stateOf(second.id), existsSync(root)]).toEqual([
+    ["saved", "failed"],
+    "gone",
+    false,
+  ]);
 });
 
 test("a Chromium that does not come to its own end is not saved", async () => {
@@ -137,8 +214,14 @@ test("a Chromium that does not come to its own end is not saved", async () => {
   const profile = await node.makings.addProfile();
   await node.fake.turn({ ignore: ["Browser.close"] });
   const saving = await session(profile);
-  await (await remove(saving))();
-  expect([node.saves.outcomes, await kept(profile), await stateOf(saving.id)]).toEqual([["broken"], undefined, "gone"]);
+  await (
+    await remove(saving)
+  )();
+  expect([node.saves.outcomes, await kept(profile), await stateOf(saving.id)]).toEqual([
+    ["broken"],
+    undefined,
+    "gone",
+  ]);
 });
 
 test("a retire job that comes again while the first one saves joins it, and says under its own claim that the browser is gone", async () => {
@@ -155,10 +238,16 @@ test("a retire job that comes again while the first one saves joins it, and says
   await node.bed.poolStore.reap(onDemandPartition);
   const again = (await node.bed.poolStore.findBrowser(saving.id))?.browser;
   expect([again?.state, again?.claim === before]).toEqual(["retiring", false]);
-  const second = again?.claim ? node.slots.retire({ kind: "retire", node: nodeA, browser: saving.id, claim: again.claim }) : undefined;
+  const second = again?.claim
+    ? node.slots.retire({ kind: "retire", node: nodeA, browser: saving.id, claim: again.claim })
+    : undefined;
   process.kill(paused, "SIGCONT");
   await Promise.all([working, second]);
-  expect([node.saves.outcomes, await stateOf(saving.id), await kept(profile)]).toEqual([["saved"], "gone", expect.stringContaining("saved once")]);
+  expect([node.saves.outcomes, await stateOf(saving.id), await kept(profile)]).toEqual([
+    ["saved"],
+    "gone",
+    expect.stringContaining("saved once"),
+  ]);
 });
 
 test("the stop of the node saves as well", async () => {
@@ -166,7 +255,10 @@ test("the stop of the node saves as well", async () => {
   const saving = await session(profile);
   await write(saving, "until the stop");
   await node.slots.close();
-  expect([node.saves.outcomes, await kept(profile)]).toEqual([["saved"], expect.stringContaining("until the stop")]);
+  expect([node.saves.outcomes, await kept(profile)]).toEqual([
+    ["saved"],
+    expect.stringContaining("until the stop"),
+  ]);
 });
 
 test("two that save one profile at once leave one whole state", async () => {
@@ -184,5 +276,8 @@ test("a launch whose profile cannot be opened fails, and hands nothing out", asy
   const pool = await PoolBed.create(node.bed, { size: 1, profile_id: "0".repeat(24) as ProfileId });
   const [browser] = await pool.claim(1);
   if (browser) await node.launch(browser);
-  expect((await pool.found()).fill).toMatchObject({ reason: "launch_failing", last_error: expect.stringContaining("does not exist any more") });
+  expect((await pool.found()).fill).toMatchObject({
+    reason: "launch_failing",
+    last_error: expect.stringContaining("does not exist any more"),
+  });
 });

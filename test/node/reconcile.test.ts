@@ -39,30 +39,40 @@ async function snapshot(): Promise<() => Promise<void>> {
 
 const visitor = (cuts: string[]) => ({ cut: async (why: string) => void cuts.push(why) });
 /** A client of a lease, as the gateway seats it. */
-async function comes(slot: Slot, lease: Parameters<Slot["activity"]["enter"]>[0], cuts: string[] = []): Promise<boolean> {
+async function comes(
+  slot: Slot,
+  lease: Parameters<Slot["activity"]["enter"]>[0],
+  cuts: string[] = [],
+): Promise<boolean> {
   const visit = slot.activity.enter(lease, visitor(cuts));
   const { kind } = await node.bed.reports.connect(slot.id, lease);
   if (kind !== "connected" || !(await node.handover.begin(slot, lease))) return false;
   return visit?.confirm() ?? false;
 }
 
-test.each(["idle", "leased", "resetting"] as const)("a record that is %s and has no browser here is ended, and its pool replaces it", async (state) => {
-  const pool = await PoolBed.create(node.bed, { size: 1 });
-  await node.bed.projects.addPool(pool.id);
-  const [id] = await pool.launch(1, { node: nodeA });
-  if (!id) throw new Error("nothing was launched");
-  const held = state === "idle" ? undefined : await pool.lend();
-  if (held && state === "resetting") {
-    await pool.connect(held);
-    await pool.release(held);
-  }
-  expect(await pool.state(id)).toBe(state);
-  await node.clock.advance(5000);
-  await until("its end", async () => (await pool.state(id)) === "gone");
-  // It is moved once the record is gone.
-  if (state === "leased") expect(await until("its tombstone", () => node.bed.projects.findTombstone(id))).toMatchObject({ reason: "missing" });
-  expect(await pool.claim(1)).toHaveLength(1);
-});
+test.each(["idle", "leased", "resetting"] as const)(
+  "a record that is %s and has no browser here is ended, and its pool replaces it",
+  async (state) => {
+    const pool = await PoolBed.create(node.bed, { size: 1 });
+    await node.bed.projects.addPool(pool.id);
+    const [id] = await pool.launch(1, { node: nodeA });
+    if (!id) throw new Error("nothing was launched");
+    const held = state === "idle" ? undefined : await pool.lend();
+    if (held && state === "resetting") {
+      await pool.connect(held);
+      await pool.release(held);
+    }
+    expect(await pool.state(id)).toBe(state);
+    await node.clock.advance(5000);
+    await until("its end", async () => (await pool.state(id)) === "gone");
+    // It is moved once the record is gone.
+    if (state === "leased")
+      expect(await until("its tombstone", () => node.bed.projects.findTombstone(id))).toMatchObject({
+        reason: "missing",
+      });
+    expect(await pool.claim(1)).toHaveLength(1);
+  },
+);
 
 test("a client that comes for a browser which is not here has its record ended at once", async () => {
   const pool = await PoolBed.create(node.bed, { size: 1 });
@@ -101,18 +111,24 @@ test("a lease that a failover has forgotten is cut when the next one begins, and
   expect(await pool.state(held.id)).toBe("leased");
 });
 
-test.each(["state", "relaunch"] as const)("where the pool resets by %s, what a forgotten lease has used is nobody else's", async (reset_on_release) => {
-  const { pool, slot } = await one({ reset_on_release });
-  const restore = await snapshot();
-  const forgotten = await pool.lend();
-  await comes(slot, forgotten.lease);
-  await restore();
-  const held = await pool.lend();
-  expect(await comes(slot, held.lease)).toBe(false);
-  expect(await pool.state(held.id)).toBe("gone");
-  expect(await node.bed.projects.findTombstone(held.id)).toMatchObject({ reason: "not_clean", lease: held.lease });
-  expect(node.launched.filter(({ pid }) => isLiving(pid))).toEqual([]);
-});
+test.each(["state", "relaunch"] as const)(
+  "where the pool resets by %s, what a forgotten lease has used is nobody else's",
+  async (reset_on_release) => {
+    const { pool, slot } = await one({ reset_on_release });
+    const restore = await snapshot();
+    const forgotten = await pool.lend();
+    await comes(slot, forgotten.lease);
+    await restore();
+    const held = await pool.lend();
+    expect(await comes(slot, held.lease)).toBe(false);
+    expect(await pool.state(held.id)).toBe("gone");
+    expect(await node.bed.projects.findTombstone(held.id)).toMatchObject({
+      reason: "not_clean",
+      lease: held.lease,
+    });
+    expect(node.launched.filter(({ pid }) => isLiving(pid))).toEqual([]);
+  },
+);
 
 test("what cannot be settled while Redis is away is settled before the next holder's first client", async () => {
   const { pool, slot } = await one({ reset_on_release: "relaunch" });
@@ -196,12 +212,18 @@ test("a browser that could not be ended is tried again", async () => {
 test("a browser of a node that was taken for lost takes room there until it has ended", async () => {
   const { pool, slot } = await one();
   const { nodes, poolStore } = node.bed;
-  await poolStore.clearNode(pool.partition, { node: nodeA, why: "node_lost", which: "lost", request: request() });
+  await poolStore.clearNode(pool.partition, {
+    node: nodeA,
+    why: "node_lost",
+    which: "lost",
+    request: request(),
+  });
   await nodes.forget(nodeA);
   const { chromium } = slot;
   const kill = chromium.kill.bind(chromium);
   let isStuck = true;
-  chromium.kill = async () => (isStuck ? Promise.reject(new Error("its directories are busy")) : await kill());
+  chromium.kill = async () =>
+    isStuck ? Promise.reject(new Error("its directories are busy")) : await kill();
   await node.clock.advance(60_000);
   await until("its room", async () => (await nodes.occupancy(nodeA)).browsers === 1);
   expect(node.slots.find(slot.id)).toBe(slot);

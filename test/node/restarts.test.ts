@@ -47,7 +47,13 @@ async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<Le
   const slot = node.slots.find(held.id);
   if (!slot) throw new Error(`no slot: ${JSON.stringify((await pool.found()).fill)}`);
   const port = await openGateway(pool);
-  return { pool, held, slot, url: (rest = "") => `ws://127.0.0.1:${port}/browsers/${held.id}/cdp${rest}?token=${tokenOf(bedSecret, held.id, held.lease)}` };
+  return {
+    pool,
+    held,
+    slot,
+    url: (rest = "") =>
+      `ws://127.0.0.1:${port}/browsers/${held.id}/cdp${rest}?token=${tokenOf(bedSecret, held.id, held.lease)}`,
+  };
 }
 
 async function openGateway(pool: PoolBed): Promise<number> {
@@ -56,17 +62,28 @@ async function openGateway(pool: PoolBed): Promise<number> {
   const { port } = server.address() as AddressInfo;
   const gateway = new Gateway({
     ports: {
-      findBrowser: (browser) => node.slots.find(browser), findAddress: async () => undefined, findEnd: async () => undefined,
+      findBrowser: (browser) => node.slots.find(browser),
+      findAddress: async () => undefined,
+      findEnd: async () => undefined,
       connect: async ({ browser, lease }) => {
         const { kind } = await pool.bed.reports.connect(browser, lease);
         return kind === "connected" ? { kind } : { kind: "gone", reason: "released" };
       },
       metrics: { clientOpened() {}, clientClosed() {}, received() {}, sent() {}, refused() {} },
     },
-    clock: systemClock, log: silentLog, secret: bedSecret, publicUrl: `http://127.0.0.1:${port}`, gate: defaultGate, limits: defaultGatewayLimits, judgeScript: await builtJudge(),
+    clock: systemClock,
+    log: silentLog,
+    secret: bedSecret,
+    publicUrl: `http://127.0.0.1:${port}`,
+    gate: defaultGate,
+    limits: defaultGatewayLimits,
+    judgeScript: await builtJudge(),
   });
   server.on("upgrade", (request, socket, head) => gateway.upgrade(request, socket, head));
-  server.on("request", (request, response) => void (gateway.request(request, response) || response.writeHead(404).end()));
+  server.on(
+    "request",
+    (request, response) => void (gateway.request(request, response) || response.writeHead(404).end()),
+  );
   closing.push(async () => {
     await gateway.close();
     server.closeAllConnections();
@@ -78,54 +95,81 @@ async function openGateway(pool: PoolBed): Promise<number> {
 async function titleOf(client: RawCdp, url: string): Promise<unknown> {
   const page = await client.attach();
   await client.send("Page.navigate", { url }, page);
-  return await until(`the title of ${url}`, async () =>
-    (await client.evaluate("location.href !== 'about:blank' && document.readyState === 'complete' && document.title", page)) || undefined);
+  return await until(
+    `the title of ${url}`,
+    async () =>
+      (await client.evaluate(
+        "location.href !== 'about:blank' && document.readyState === 'complete' && document.title",
+        page,
+      )) || undefined,
+  );
 }
 
 const upload = async ({ slot, held }: Lent, name: string, word: string) =>
   node.uploads.add(slot, held.lease, [{ name, digest: await node.makings.keep(titling(word)) }]);
 const attach = async ({ slot, held }: Lent, isSaved = false) => {
   const id = await node.makings.addProfile();
-  return { id, outcome: await node.changeSession.change(slot, held.lease, { profile: { id, save: isSaved } }) };
+  return {
+    id,
+    outcome: await node.changeSession.change(slot, held.lease, { profile: { id, save: isSaved } }),
+  };
 };
 
-test.each([true, false])("headless %s: an upload drops no client and acts on the next page", async (headless) => {
-  const lease = await lent({ headless });
-  const [one, other] = await Promise.all([connectRaw(lease.url()), connectRaw(lease.url())]);
-  expect(await titleOf(one, site.origin)).toBe("site");
-  expect(await upload(lease, "titling", "from the extension")).toEqual({ isDone: true });
-  expect(await titleOf(other, `${site.origin}/next`)).toBe("from the extension");
-  expect([one.socket.readyState, other.socket.readyState]).toEqual([1, 1]);
-  await Promise.all([one.close(), other.close()]);
-});
+test.each([true, false])(
+  "headless %s: an upload drops no client and acts on the next page",
+  async (headless) => {
+    const lease = await lent({ headless });
+    const [one, other] = await Promise.all([connectRaw(lease.url()), connectRaw(lease.url())]);
+    expect(await titleOf(one, site.origin)).toBe("site");
+    expect(await upload(lease, "titling", "from the extension")).toEqual({ isDone: true });
+    expect(await titleOf(other, `${site.origin}/next`)).toBe("from the extension");
+    expect([one.socket.readyState, other.socket.readyState]).toEqual([1, 1]);
+    await Promise.all([one.close(), other.close()]);
+  },
+);
 
-test.each([true, false])("headless %s: a restart tells clients why; the URL, the extensions and the viewport are there after it", async (headless) => {
-  const lease = await lent({ headless, extension_ids: [await node.makings.addExtension("launched", titling("launched"))] });
-  await upload(lease, "idle", "uploaded");
-  const client = await connectRaw(lease.url());
-  expect(["launched", "uploaded"]).toContain(await titleOf(client, site.origin));
-  node.leaseCommands.hear({ kind: "ask", question: "q" as never, control: "c" as never, browser: lease.held.id, lease: lease.held.lease, what: { kind: "change", viewport: { width: 700, height: 500 } } });
-  const sizeOf = async (from: RawCdp): Promise<string> => String(await from.evaluate("[innerWidth, innerHeight].join()", await from.attach()));
-  const size = await until("the viewport", async () => {
-    const found = await sizeOf(client);
-    return found.startsWith("700,") && found;
-  });
-  const { outcome } = await attach(lease);
-  expect(outcome).toEqual({ isDone: true });
-  expect(await client.closed).toEqual({ code: 1012, reason: "the browser restarts with a profile" });
-  const again = await connectRaw(lease.url());
-  expect(await sizeOf(again)).toBe(size);
-  expect(["launched", "uploaded"]).toContain(await titleOf(again, `${site.origin}/after`));
-  expect(lease.slot.chromium.extensions.map(({ name }) => name)).toEqual(["launched", "idle"]);
-  await again.close();
-});
+test.each([true, false])(
+  "headless %s: a restart tells clients why; the URL, the extensions and the viewport are there after it",
+  async (headless) => {
+    const lease = await lent({
+      headless,
+      extension_ids: [await node.makings.addExtension("launched", titling("launched"))],
+    });
+    await upload(lease, "idle", "uploaded");
+    const client = await connectRaw(lease.url());
+    expect(["launched", "uploaded"]).toContain(await titleOf(client, site.origin));
+    node.leaseCommands.hear({
+      kind: "ask",
+      question: "q" as never,
+      control: "c" as never,
+      browser: lease.held.id,
+      lease: lease.held.lease,
+      what: { kind: "change", viewport: { width: 700, height: 500 } },
+    });
+    const sizeOf = async (from: RawCdp): Promise<string> =>
+      String(await from.evaluate("[innerWidth, innerHeight].join()", await from.attach()));
+    const size = await until("the viewport", async () => {
+      const found = await sizeOf(client);
+      return found.startsWith("700,") && found;
+    });
+    const { outcome } = await attach(lease);
+    expect(outcome).toEqual({ isDone: true });
+    expect(await client.closed).toEqual({ code: 1012, reason: "the browser restarts with a profile" });
+    const again = await connectRaw(lease.url());
+    expect(await sizeOf(again)).toBe(size);
+    expect(["launched", "uploaded"]).toContain(await titleOf(again, `${site.origin}/after`));
+    expect(lease.slot.chromium.extensions.map(({ name }) => name)).toEqual(["launched", "idle"]);
+    await again.close();
+  },
+);
 
 test("who comes during a restart waits for it, and goes on with the new Chromium", async () => {
   const lease = await lent({ headless: true });
   const attaching = attach(lease);
   await until("the restart", () => lease.slot.restarting !== undefined);
   const [clients, list] = await Promise.all([
-    Promise.all(Array.from({ length: 5 }, () => connectRaw(lease.url()))), getJson(lease.url("/json/list").replace("ws:", "http:")),
+    Promise.all(Array.from({ length: 5 }, () => connectRaw(lease.url()))),
+    getJson(lease.url("/json/list").replace("ws:", "http:")),
   ]);
   expect((await attaching).outcome).toEqual({ isDone: true });
   expect(list.status).toBe(200);
@@ -158,7 +202,9 @@ test("a profile goes into a browser once, and a repeat is done already", async (
   const lease = await lent({ headless: true });
   const { id } = await attach(lease);
   const { pid } = lease.slot.chromium;
-  expect(await node.changeSession.change(lease.slot, lease.held.lease, { profile: { id, save: false } })).toEqual({ isDone: true });
+  expect(
+    await node.changeSession.change(lease.slot, lease.held.lease, { profile: { id, save: false } }),
+  ).toEqual({ isDone: true });
   expect((await attach(lease)).outcome).toMatchObject({ code: "profile_loaded" });
   expect(lease.slot.chromium.pid).toBe(pid);
 });
@@ -169,7 +215,9 @@ test("a profile that is gone: the browser goes on with the state it had", async 
   await titleOf(client, site.origin);
   const page = await client.attach();
   await client.evaluate("document.cookie = 'kept=yes; max-age=3600'", page);
-  const outcome = await node.changeSession.change(lease.slot, lease.held.lease, { profile: { id: "0".repeat(24) as never, save: true } });
+  const outcome = await node.changeSession.change(lease.slot, lease.held.lease, {
+    profile: { id: "0".repeat(24) as never, save: true },
+  });
   expect(outcome).toMatchObject({ isDone: false, text: expect.stringContaining("does not exist any more") });
   expect(lease.slot.profile).toBeUndefined();
   const again = await connectRaw(lease.url());
@@ -181,13 +229,20 @@ test("a profile that is gone: the browser goes on with the state it had", async 
 test("a change that cannot be whole leaves the viewport and the network as they were", async () => {
   const lease = await lent({ headless: true });
   const client = await connectRaw(lease.url());
-  const size = async (from: RawCdp): Promise<string> => String(await from.evaluate("[innerWidth, innerHeight].join()", await from.attach()));
+  const size = async (from: RawCdp): Promise<string> =>
+    String(await from.evaluate("[innerWidth, innerHeight].join()", await from.attach()));
   const before = await size(client);
   const viewport = { width: 640, height: 400 };
-  const change = (wanted: Parameters<typeof node.changeSession.change>[2]) => node.changeSession.change(lease.slot, lease.held.lease, wanted);
-  expect(await change({ viewport, network: { proxy: `{"id":"${"p".repeat(24)}"}` } })).toMatchObject({ isDone: false, code: "conflict" });
+  const change = (wanted: Parameters<typeof node.changeSession.change>[2]) =>
+    node.changeSession.change(lease.slot, lease.held.lease, wanted);
+  expect(await change({ viewport, network: { proxy: `{"id":"${"p".repeat(24)}"}` } })).toMatchObject({
+    isDone: false,
+    code: "conflict",
+  });
   expect(await size(client)).toBe(before);
-  expect(await change({ viewport, profile: { id: "0".repeat(24) as never, save: false } })).toMatchObject({ isDone: false });
+  expect(await change({ viewport, profile: { id: "0".repeat(24) as never, save: false } })).toMatchObject({
+    isDone: false,
+  });
   await client.closed;
   const again = await connectRaw(lease.url());
   expect(await size(again)).toBe(before);
@@ -206,7 +261,14 @@ test("a page that is asked for during a restart is dropped where its lease ends 
   };
   const attaching = attach(lease);
   await until("the restart", () => slot.restarting !== undefined);
-  node.leaseCommands.hear({ kind: "ask", question: "q" as never, control: "c" as never, browser: held.id, lease: held.lease, what: { kind: "navigate", url: `${site.origin}/late` } });
+  node.leaseCommands.hear({
+    kind: "ask",
+    question: "q" as never,
+    control: "c" as never,
+    browser: held.id,
+    lease: held.lease,
+    what: { kind: "navigate", url: `${site.origin}/late` },
+  });
   await until("the question", () => slot.started?.lease === held.lease);
   const cut = slot.activity.cutLease(held.lease, "released");
   await Promise.all([attaching, cut]);

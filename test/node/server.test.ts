@@ -9,11 +9,23 @@ import { makeLogBook } from "../support/http/http-server.js";
 const key = "the_key_of_this_suite";
 const upgraded: string[] = [];
 type Server = Awaited<ReturnType<typeof listenAsNodeServer>>;
-const listen = (host: string, checked = host): Promise<Server> => listenAsNodeServer({ host, port: 0, requestTimeoutMs: 5000 }, {
-  direct: { request: () => false }, gateway: { request: () => false, upgrade: (asked, socket) => void (upgraded.push(asked.headers.host ?? ""), socket.destroy()) },
-  log: makeLogBook().log, unready: () => undefined, hasStore: () => true, metrics: { contentType: "text/plain", text: async () => "remuda_nodes 1\n" },
-  key: new Secret(key), hosts: makeHostCheck({ host: checked, urls: ["http://node.example.com"] }),
-});
+const listen = (host: string, checked = host): Promise<Server> =>
+  listenAsNodeServer(
+    { host, port: 0, requestTimeoutMs: 5000 },
+    {
+      direct: { request: () => false },
+      gateway: {
+        request: () => false,
+        upgrade: (asked, socket) => void (upgraded.push(asked.headers.host ?? ""), socket.destroy()),
+      },
+      log: makeLogBook().log,
+      unready: () => undefined,
+      hasStore: () => true,
+      metrics: { contentType: "text/plain", text: async () => "remuda_nodes 1\n" },
+      key: new Secret(key),
+      hosts: makeHostCheck({ host: checked, urls: ["http://node.example.com"] }),
+    },
+  );
 
 let local: Server;
 let open: Server;
@@ -22,11 +34,18 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([local.close(), open.close()]));
 
-async function get(server: Server, path: string, headers: Record<string, string>): Promise<number | undefined> {
+async function get(
+  server: Server,
+  path: string,
+  headers: Record<string, string>,
+): Promise<number | undefined> {
   const asking = request({ host: "127.0.0.1", port: server.port, path, headers, agent: false }).end();
   const [reply] = await once(asking, "response");
   reply.resume();
-  expect(reply.headers).toMatchObject({ "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" });
+  expect(reply.headers).toMatchObject({
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+  });
   return reply.statusCode;
 }
 
@@ -41,9 +60,16 @@ test("the metrics of a node can be read with the key wherever it listens, and wi
 });
 
 test("a node on loopback is not reached by a name that was made to resolve to it", async () => {
-  for (const path of ["/metrics", "/healthz", "/readyz", "/browsers/b/cdp/json"]) expect(await get(local, path, { host: "evil.test", authorization: `Bearer ${key}` })).toBe(421);
+  for (const path of ["/metrics", "/healthz", "/readyz", "/browsers/b/cdp/json"])
+    expect(await get(local, path, { host: "evil.test", authorization: `Bearer ${key}` })).toBe(421);
   expect(await get(open, "/healthz", { host: "evil.test" })).toBe(200);
-  const headers = { host: "evil.test", connection: "Upgrade", upgrade: "websocket", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", "sec-websocket-version": "13" };
+  const headers = {
+    host: "evil.test",
+    connection: "Upgrade",
+    upgrade: "websocket",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "sec-websocket-version": "13",
+  };
   expect(await get(local, "/browsers/b/cdp?token=t", headers)).toBe(421);
   expect(upgraded).toEqual([]);
 });

@@ -10,7 +10,8 @@ function book(): PoolTrafficMeter & { lines: string[] } {
   const lines: string[] = [];
   return {
     lines,
-    asked: (...line) => void lines.push(`asked ${line.join(" ")}`), denied: (...line) => void lines.push(`denied ${line.join(" ")}`),
+    asked: (...line) => void lines.push(`asked ${line.join(" ")}`),
+    denied: (...line) => void lines.push(`denied ${line.join(" ")}`),
     passed: (...line) => void lines.push(`passed ${line.join(" ")}`),
   };
 }
@@ -25,7 +26,13 @@ test("what browsers of one pool ask is told together, once, with its reasons", a
   counters.request(newBrowserId(other), "upstream");
   const meter = book();
   await counters.tell(async (partition) => (partition === one ? "one" : "other"), meter);
-  expect(meter.lines.toSorted()).toEqual(["asked one denied 2", "asked one direct 2", "asked other upstream 1", "denied one private 2", "passed one sent 20"]);
+  expect(meter.lines.toSorted()).toEqual([
+    "asked one denied 2",
+    "asked one direct 2",
+    "asked other upstream 1",
+    "denied one private 2",
+    "passed one sent 20",
+  ]);
   await counters.tell(async () => "again", meter);
   expect(meter.lines).toHaveLength(5);
 });
@@ -44,13 +51,21 @@ test("what has no label now is told the next time, with what came since", async 
 
 /** A count that a test moves on. */
 function counting(): { now: TrafficUsage; add(requests: number): void } {
-  const counts = { now: { requests: 2, denied: 2, bytesSent: 0, bytesReceived: 0 }, add: (requests: number) => void (counts.now = { ...counts.now, requests: counts.now.requests + requests }) };
+  const counts = {
+    now: { requests: 2, denied: 2, bytesSent: 0, bytesReceived: 0 },
+    add: (requests: number) =>
+      void (counts.now = { ...counts.now, requests: counts.now.requests + requests }),
+  };
   return counts;
 }
-const requestsOf = (leaseUsage: LeaseUsageCount, lease: LeaseId): number | undefined => leaseUsage.untold(lease)?.usage.requests;
+const requestsOf = (leaseUsage: LeaseUsageCount, lease: LeaseId): number | undefined =>
+  leaseUsage.untold(lease)?.usage.requests;
 
 test("a lease of a pool's browser counts from when it is heard of, a session on demand from its launch", () => {
-  for (const [fromNow, expected] of [[false, 1], [true, 6]] as const) {
+  for (const [fromNow, expected] of [
+    [false, 1],
+    [true, 6],
+  ] as const) {
     const counts = counting();
     const leaseUsage = new LeaseUsageCount(() => counts.now, fromNow);
     counts.add(5);
@@ -69,7 +84,11 @@ test("only what is new is told, only of the present lease, and the next one begi
   leaseUsage.begin(first);
   expect(requestsOf(leaseUsage, first)).toBeUndefined();
   counts.add(3);
-  expect([requestsOf(leaseUsage, second), requestsOf(leaseUsage, first), requestsOf(leaseUsage, first)]).toEqual([undefined, 3, undefined]);
+  expect([
+    requestsOf(leaseUsage, second),
+    requestsOf(leaseUsage, first),
+    requestsOf(leaseUsage, first),
+  ]).toEqual([undefined, 3, undefined]);
   counts.add(1);
   leaseUsage.begin(second);
   counts.add(2);

@@ -10,7 +10,10 @@ import { compileSources } from "../support/compiled.js";
 
 function book(level: LogLevel = "debug") {
   const lines: Record<string, unknown>[] = [];
-  const log = makeLog({ level, fields: { role: "all" } }, { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) });
+  const log = makeLog(
+    { level, fields: { role: "all" } },
+    { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
+  );
   return { log, lines };
 }
 
@@ -18,7 +21,15 @@ test("a line carries its level as a word, its instant, the fields of the process
   const { log, lines } = book();
   log.child({ pool: "herd" }).info({ waitedMs: 2 }, "lease granted");
   expect(lines).toEqual([
-    { level: "info", time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/), pid: process.pid, role: "all", pool: "herd", waitedMs: 2, msg: "lease granted" },
+    {
+      level: "info",
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+      pid: process.pid,
+      role: "all",
+      pool: "herd",
+      waitedMs: 2,
+      msg: "lease granted",
+    },
   ]);
 });
 
@@ -34,17 +45,37 @@ test("what is below the level is not written", () => {
 test("secrets are hidden, by their type and by the names of their fields", () => {
   const { log, lines } = book();
   const headers = { authorization: "Bearer rk_1", cookie: "a=b" };
-  log.info({ secret: "x1", any: new Secret("x2"), token: "x3", headers, proxy: { password: "x4" }, cdp_ws_url: "ws://x5" }, "said");
+  log.info(
+    {
+      secret: "x1",
+      any: new Secret("x2"),
+      token: "x3",
+      headers,
+      proxy: { password: "x4" },
+      cdp_ws_url: "ws://x5",
+    },
+    "said",
+  );
   expect(JSON.stringify(lines)).not.toMatch(/x[1-5]|rk_1|a=b/);
-  expect(lines[0]).toMatchObject({ any: "[secret]", headers: { authorization: "[secret]" }, proxy: { password: "[secret]" } });
+  expect(lines[0]).toMatchObject({
+    any: "[secret]",
+    headers: { authorization: "[secret]" },
+    proxy: { password: "[secret]" },
+  });
 });
 
 test("of an error its kind, text, code, stack and causes are said, and nothing else that hangs on it", () => {
   const { log, lines } = book();
-  const cause = Object.assign(new Error("WRONGPASS"), { code: "EAUTH", command: { name: "auth", args: ["hunter2"] } });
+  const cause = Object.assign(new Error("WRONGPASS"), {
+    code: "EAUTH",
+    command: { name: "auth", args: ["hunter2"] },
+  });
   log.error({ error: new AggregateError([cause], "both failed", { cause }) }, "request failed");
   expect(lines[0]?.["error"]).toMatchObject({
-    type: "AggregateError", message: "both failed", cause: { type: "Error", message: "WRONGPASS", code: "EAUTH" }, errors: [{ message: "WRONGPASS" }],
+    type: "AggregateError",
+    message: "both failed",
+    cause: { type: "Error", message: "WRONGPASS", code: "EAUTH" },
+    errors: [{ message: "WRONGPASS" }],
   });
   expect(JSON.stringify(lines)).not.toContain("hunter2");
 });
@@ -72,12 +103,23 @@ const programOf = (options: object, code: string): string => `
   ${code}`;
 
 /** Runs `code` with a log in a process of its own, whose output is read at once. */
-const runProgram = (options: object, code: string): { stdout: string; stderr: string; status: number | null } =>
-  spawnSync(process.execPath, ["--input-type=module", "-e", programOf(options, code)], { encoding: "utf8", timeout: 20_000 });
+const runProgram = (
+  options: object,
+  code: string,
+): { stdout: string; stderr: string; status: number | null } =>
+  spawnSync(process.execPath, ["--input-type=module", "-e", programOf(options, code)], {
+    encoding: "utf8",
+    timeout: 20_000,
+  });
 
 /** The same where its output is read only when the test does. */
-function startProgram(code: string): { child: ChildProcessByStdio<null, Readable, Readable>; ended: Promise<number | null> } {
-  const child = spawn(process.execPath, ["--input-type=module", "-e", programOf({}, code)], { stdio: ["ignore", "pipe", "pipe"] });
+function startProgram(code: string): {
+  child: ChildProcessByStdio<null, Readable, Readable>;
+  ended: Promise<number | null>;
+} {
+  const child = spawn(process.execPath, ["--input-type=module", "-e", programOf({}, code)], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   onTestFinished(() => void child.kill("SIGKILL"));
   return { child, ended: once(child, "exit").then(([status]: (number | null)[]) => status ?? null) };
 }
@@ -90,7 +132,10 @@ const flood = `
   const tookMs = performance.now() - before;`;
 
 test("the last line before the end of the process is not lost", () => {
-  const { stdout, status } = runProgram({ bufferBytes: 2 ** 20 }, 'for (let i = 0; i < 2000; i += 1) log.info({ i }, "counted");\nawait close(5000);\nprocess.exit(3);');
+  const { stdout, status } = runProgram(
+    { bufferBytes: 2 ** 20 },
+    'for (let i = 0; i < 2000; i += 1) log.info({ i }, "counted");\nawait close(5000);\nprocess.exit(3);',
+  );
   expect(status).toBe(3);
   expect(stdout.trimEnd().split("\n").at(-1)).toContain('"i":1999');
 });
@@ -112,19 +157,28 @@ test("a pipe that nobody reads holds up neither the process nor its end, and cos
 });
 
 test("a reader who comes late is told how many lines it has missed", async () => {
-  const { child, ended } = startProgram(`${flood} process.stderr.write("said"); while (droppedLines.buffer_full === 0 || !globalThis.isTold) { await turns(1); globalThis.isTold = true; }
+  const { child, ended } =
+    startProgram(`${flood} process.stderr.write("said"); while (droppedLines.buffer_full === 0 || !globalThis.isTold) { await turns(1); globalThis.isTold = true; }
     await close(5000); process.exit(0);`);
   await once(child.stderr, "data");
   let read = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (read += text));
   expect(await ended).toBe(0);
-  const lines = read.trimEnd().split("\n").map((line) => JSON.parse(line) as { msg: string; dropped?: number });
+  const lines = read
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { msg: string; dropped?: number });
   const said = lines.filter(({ msg }) => msg === "said").length;
-  expect(lines.at(-1)).toMatchObject({ level: "warn", msg: "log lines dropped: they were not read fast enough", dropped: 20_000 - said });
+  expect(lines.at(-1)).toMatchObject({
+    level: "warn",
+    msg: "log lines dropped: they were not read fast enough",
+    dropped: 20_000 - said,
+  });
 });
 
 test("a reader who has gone is no reason to end, and its lines are counted", async () => {
-  const { child, ended } = startProgram(`process.stderr.write("ready"); await new Promise((resolve) => setTimeout(resolve, 200)); ${flood}
+  const { child, ended } =
+    startProgram(`process.stderr.write("ready"); await new Promise((resolve) => setTimeout(resolve, 200)); ${flood}
     await close(5000);
     process.stderr.write(JSON.stringify(droppedLines));
     process.exit(4);`);
@@ -133,18 +187,37 @@ test("a reader who has gone is no reason to end, and its lines are counted", asy
   await once(child.stderr, "data");
   child.stdout.destroy();
   expect(await ended).toBe(4);
-  expect((JSON.parse(told.slice("ready".length)) as Record<string, number>)["output_closed"]).toBeGreaterThan(15_000);
+  expect((JSON.parse(told.slice("ready".length)) as Record<string, number>)["output_closed"]).toBeGreaterThan(
+    15_000,
+  );
 });
 
 test("of one message about one browser only so many lines are written a second, and the others are told in one", () => {
-  const { stdout } = runProgram({ maxLinesPerSecond: 5 }, `
+  const { stdout } = runProgram(
+    { maxLinesPerSecond: 5 },
+    `
     for (let i = 0; i < 300; i += 1) { log.info({ browser: "a", i }, "crashed"); log.warn({ browser: "b" }, "crashed"); log.error({}, "failed"); }
-    log.info({ browser: "a" }, "another"); await close(1000); process.exit(0);`);
-  const lines = stdout.trimEnd().split("\n").map((line) => JSON.parse(line) as { msg: string; browser?: string; suppressed?: number; message?: string });
-  const many = (msg: string, browser?: string): number => lines.filter((line) => line.msg === msg && line.browser === browser).length;
-  expect([many("crashed", "a"), many("crashed", "b"), many("failed"), many("another", "a")]).toEqual([5, 5, 5, 1]);
-  expect(lines.filter(({ suppressed }) => suppressed).map(({ message, browser, suppressed }) => [message, browser, suppressed])).toEqual([
-    ["crashed", "a", 295], ["crashed", "b", 295], ["failed", undefined, 295],
+    log.info({ browser: "a" }, "another"); await close(1000); process.exit(0);`,
+  );
+  const lines = stdout
+    .trimEnd()
+    .split("\n")
+    .map(
+      (line) => JSON.parse(line) as { msg: string; browser?: string; suppressed?: number; message?: string },
+    );
+  const many = (msg: string, browser?: string): number =>
+    lines.filter((line) => line.msg === msg && line.browser === browser).length;
+  expect([many("crashed", "a"), many("crashed", "b"), many("failed"), many("another", "a")]).toEqual([
+    5, 5, 5, 1,
+  ]);
+  expect(
+    lines
+      .filter(({ suppressed }) => suppressed)
+      .map(({ message, browser, suppressed }) => [message, browser, suppressed]),
+  ).toEqual([
+    ["crashed", "a", 295],
+    ["crashed", "b", 295],
+    ["failed", undefined, 295],
   ]);
 });
 
@@ -161,7 +234,12 @@ test("what an outsider says makes no line of its own, moves no cursor and has an
 });
 
 test("as text a line says when, how grave, what, and its fields; an error follows with its causes", () => {
-  const { stdout } = runProgram({ format: "text" }, 'log.warn({ pool: "herd", n: 2, why: "two words", error: new Error("outer", { cause: new Error("inner") }) }, "launch failed"); await close(1000); process.exit(0);');
-  expect(stdout).toMatch(/^\d\d:\d\d:\d\d\.\d{3} warn  launch failed pool=herd n=2 why="two words"\n  Error: outer\n/);
+  const { stdout } = runProgram(
+    { format: "text" },
+    'log.warn({ pool: "herd", n: 2, why: "two words", error: new Error("outer", { cause: new Error("inner") }) }, "launch failed"); await close(1000); process.exit(0);',
+  );
+  expect(stdout).toMatch(
+    /^\d\d:\d\d:\d\d\.\d{3} warn  launch failed pool=herd n=2 why="two words"\n  Error: outer\n/,
+  );
   expect(stdout).toMatch(/caused by\n  Error: inner/);
 });

@@ -7,7 +7,12 @@ const { log } = makeLogBook();
 const reading = (pool: string): PoolGauge => ({ pool, states: { idle: 2, leased: 1 }, waiting: 4 });
 
 function metricsOf(pools: () => Promise<readonly PoolGauge[]>, nodes: readonly NodeGauge[] = []): Metrics {
-  return new Metrics({ clock: systemClock, log, reachStore: async () => {}, readings: { pools, nodes: async () => nodes } });
+  return new Metrics({
+    clock: systemClock,
+    log,
+    reachStore: async () => {},
+    readings: { pools, nodes: async () => nodes },
+  });
 }
 
 test("a scrape shows what the store holds now, and what this process has counted", async () => {
@@ -23,19 +28,27 @@ test("a scrape shows what the store holds now, and what this process has counted
   metrics.refused("gone");
   const text = await metrics.text();
   for (const line of [
-    'remuda_pool_browsers{pool="herd",state="idle"} 2', 'remuda_pool_waiters{pool="herd"} 4', 'remuda_nodes{state="ready"} 3',
+    'remuda_pool_browsers{pool="herd",state="idle"} 2',
+    'remuda_pool_waiters{pool="herd"} 4',
+    'remuda_nodes{state="ready"} 3',
     'remuda_acquire_wait_seconds_bucket{le="0.002",pool="herd",outcome="granted"} 1',
     'remuda_acquire_wait_seconds_bucket{le="0.001",pool="herd",outcome="granted"} 0',
-    'remuda_launches_total{pool="herd"} 1', 'remuda_launch_failures_total{pool="herd",reason="time_limit"} 1',
-    'remuda_leases_ended_total{pool="(on demand)",reason="released"} 1', "remuda_gateway_connections 1",
-    'remuda_gateway_bytes_total{direction="to_client"} 10', 'remuda_gateway_refusals_total{reason="gone"} 1', "remuda_store_up 1",
-  ]) expect(text).toContain(`${line}\n`);
+    'remuda_launches_total{pool="herd"} 1',
+    'remuda_launch_failures_total{pool="herd",reason="time_limit"} 1',
+    'remuda_leases_ended_total{pool="(on demand)",reason="released"} 1',
+    "remuda_gateway_connections 1",
+    'remuda_gateway_bytes_total{direction="to_client"} 10',
+    'remuda_gateway_refusals_total{reason="gone"} 1',
+    "remuda_store_up 1",
+  ])
+    expect(text).toContain(`${line}\n`);
   expect(text).toMatch(/process_resident_memory_bytes \d{7,}\n/);
 });
 
 test("a scrape tells how late the event loop was since the last one", async () => {
   const metrics = metricsOf(async () => []);
-  const longest = async (): Promise<number> => Number(/remuda_event_loop_delay_seconds\{quantile="1"\} (\S+)/.exec(await metrics.text())?.[1]);
+  const longest = async (): Promise<number> =>
+    Number(/remuda_event_loop_delay_seconds\{quantile="1"\} (\S+)/.exec(await metrics.text())?.[1]);
   await pause(systemClock, 30);
   for (const endsAt = performance.now() + 300; performance.now() < endsAt;);
   await pause(systemClock, 30);
@@ -84,7 +97,11 @@ test("a reason that is a text and not a word makes no series of its own", async 
 
 test("a node, which reads nothing from the store, says whether it is there", async () => {
   let isThere = true;
-  const metrics = new Metrics({ clock: systemClock, log, reachStore: () => (isThere ? Promise.resolve() : Promise.reject(new Error("no Redis"))) });
+  const metrics = new Metrics({
+    clock: systemClock,
+    log,
+    reachStore: () => (isThere ? Promise.resolve() : Promise.reject(new Error("no Redis"))),
+  });
   metrics.launched("herd");
   expect(await metrics.text()).toContain("remuda_store_up 1\n");
   isThere = false;

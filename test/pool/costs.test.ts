@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ExtensionId, newBrowserId, newLeaseId, type NodeId, onDemandPartition, type ProfileId } from "../../src/base/ids.js";
+import {
+  type ExtensionId,
+  newBrowserId,
+  newLeaseId,
+  type NodeId,
+  onDemandPartition,
+  type ProfileId,
+} from "../../src/base/ids.js";
 import { makeFill } from "../../src/pool/fill.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import { refuseInUse } from "../../src/registry/in-use.js";
@@ -29,14 +36,30 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => control.close());
 
-const facts: NodeFacts = { id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 1000, isDraining: false, canLaunch: true, engines: ["chromium"] };
+const facts: NodeFacts = {
+  id: nodeA,
+  host: "127.0.0.1",
+  port: 1,
+  memoryBytes: 2 ** 40,
+  maxBrowsers: 1000,
+  isDraining: false,
+  canLaunch: true,
+  engines: ["chromium"],
+};
 
 const cost = (work: () => Promise<unknown>): Promise<Cost> => costOf(control.bed.redis, work);
-const cheap = { bytes: expect.toSatisfy((bytes: number) => bytes < smallBytes), reads: expect.toSatisfy((reads: number) => reads < 30) };
+const cheap = {
+  bytes: expect.toSatisfy((bytes: number) => bytes < smallBytes),
+  reads: expect.toSatisfy((reads: number) => reads < 30),
+};
 
 test("an acquire with a start page reads what it answers with, however many browsers are stale", async () => {
-  expect(await cost(() => control.acquire(pool.id, { start_url: "https://a.example/" }, callerOf()))).toMatchObject({ ...cheap, wholeReads: 0 });
-  expect(await control.acquire(pool.id, { start_url: "https://elsewhere.test/" }, callerOf())).toMatchObject({ code: "bad_request" });
+  expect(
+    await cost(() => control.acquire(pool.id, { start_url: "https://a.example/" }, callerOf())),
+  ).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await control.acquire(pool.id, { start_url: "https://elsewhere.test/" }, callerOf())).toMatchObject({
+    code: "bad_request",
+  });
 });
 
 test("a GET of the pool counts its stale browsers without reading them", async () => {
@@ -50,15 +73,29 @@ test("a fill, a reap and a recycling read no browser that they leave as it is", 
   expect(await cost(() => poolStore.spread(pool.partition))).toMatchObject({ ...cheap, wholeReads: 0 });
   // Of waiters, of whom there are none.
   expect(await cost(() => poolStore.reap(pool.partition))).toMatchObject({ ...cheap, wholeReads: 1 });
-  expect(await cost(() => poolStore.recycle(pool.partition, { maxLeases: 5, request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
-  expect(await cost(() => poolStore.clearNode(pool.partition, { node: nodeB, why: "drained", which: "all", request: request() }))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(
+    await cost(() => poolStore.recycle(pool.partition, { maxLeases: 5, request: request() })),
+  ).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(
+    await cost(() =>
+      poolStore.clearNode(pool.partition, { node: nodeB, why: "drained", which: "all", request: request() }),
+    ),
+  ).toMatchObject({ ...cheap, wholeReads: 0 });
 });
 
 test("a fill that finds no room reads no configuration again and again", async () => {
   const { poolStore, nodes } = control.bed;
-  const browser_policy = { URLBlocklist: Array.from({ length: 5000 }, (_, place) => `host-${place}.example`) };
+  const browser_policy = {
+    URLBlocklist: Array.from({ length: 5000 }, (_, place) => `host-${place}.example`),
+  };
   const other = await PoolBed.create(control.bed, { size: 5, browser_policy });
-  const fill = makeFill({ poolStore, nodes, jobs: { add: async () => {} }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } });
+  const fill = makeFill({
+    poolStore,
+    nodes,
+    jobs: { add: async () => {} },
+    random: () => 0,
+    recycle: { maxAgeMs: null, jitterRatio: 0 },
+  });
   await fill(other.partition);
   expect(await cost(() => fill(other.partition))).toMatchObject(cheap);
   expect(await other.counts()).toMatchObject({ launching: 0 });
@@ -76,7 +113,10 @@ test("what a save has flushed is not looked through again, but for browsers that
   const idle = async (): Promise<number> => (await other.counts()).idle;
   expect(await poolStore.flush(other.partition, request(), savedAt)).toBe("flushed");
   expect(await idle()).toBe(98);
-  expect(await cost(() => poolStore.flush(other.partition, request(), savedAt))).toMatchObject({ ...cheap, wholeReads: 0 });
+  expect(await cost(() => poolStore.flush(other.partition, request(), savedAt))).toMatchObject({
+    ...cheap,
+    wholeReads: 0,
+  });
   await flush();
   expect(await idle()).toBe(0);
   await other.connect(held);
@@ -103,9 +143,14 @@ test("metrics and a page of sessions read no more than they show", async () => {
   const { bed } = control;
   for (let leased = (await pool.counts()).leased; leased < size; leased += 1) await pool.lend();
   expect(await cost(() => gaugesOf(bed).pools())).toMatchObject({ ...cheap, wholeReads: 1 });
-  const page = (): ReturnType<ControlBed["listSessions"]> => control.listSessions({ limit: 3, offset: 200, status: "active" });
+  const page = (): ReturnType<ControlBed["listSessions"]> =>
+    control.listSessions({ limit: 3, offset: 200, status: "active" });
   expect(await cost(page)).toMatchObject({ ...cheap, wholeReads: 0 });
-  expect(await page()).toMatchObject({ items: [{ kind: "session" }, { kind: "session" }, { kind: "session" }], hasMore: true, nextOffset: 203 });
+  expect(await page()).toMatchObject({
+    items: [{ kind: "session" }, { kind: "session" }, { kind: "session" }],
+    hasMore: true,
+    nextOffset: 203,
+  });
 });
 
 test("a look at rooms and names does not ask for each by itself", async () => {
@@ -118,7 +163,12 @@ test("a look at rooms and names does not ask for each by itself", async () => {
     const { lease } = await named.lend({ name });
     await bed.projects.reserveName({ kind: "session", name, owner: lease, partition: named.partition });
   }
-  await bed.projects.reserveName({ kind: "session", name: "nobody's", owner: newLeaseId(), partition: named.partition });
+  await bed.projects.reserveName({
+    kind: "session",
+    name: "nobody's",
+    owner: newLeaseId(),
+    partition: named.partition,
+  });
   await age(bed.redis, "remuda:*", 10_000_000);
   expect((await cost(() => bed.nodes.sweepRooms(facts.id))).roundTrips).toBeLessThan(10);
   expect((await bed.nodes.occupancy(facts.id)).browsers).toBe(60);
@@ -129,19 +179,40 @@ test("a look at rooms and names does not ask for each by itself", async () => {
 
 test("whether a pool names something is found out without reading configurations, but for what an earlier release has written", async () => {
   const { poolStore, projects, redis } = control.bed;
-  const browser_policy = { URLBlocklist: Array.from({ length: 5000 }, (_, place) => `host-${place}.example`) };
-  const beds = await Promise.all(Array.from({ length: 20 }, (_, at) =>
-    PoolBed.create(control.bed, { size: 1, browser_policy, ...(at === 7 && { extension_ids: ["used" as ExtensionId], profile_id: "worn" as ProfileId, proxy_id: "way" }) })));
+  const browser_policy = {
+    URLBlocklist: Array.from({ length: 5000 }, (_, place) => `host-${place}.example`),
+  };
+  const beds = await Promise.all(
+    Array.from({ length: 20 }, (_, at) =>
+      PoolBed.create(control.bed, {
+        size: 1,
+        browser_policy,
+        ...(at === 7 && {
+          extension_ids: ["used" as ExtensionId],
+          profile_id: "worn" as ProfileId,
+          proxy_id: "way",
+        }),
+      }),
+    ),
+  );
   for (const { id } of beds) {
     await projects.addPool(id);
     await projects.openPool(id);
   }
   const refused = (id: string) => refuseInUse({ poolStore, projects }, "Pools use this", id);
   expect(await cost(() => refused("nothing"))).toMatchObject(cheap);
-  for (const id of ["used", "worn", "way"]) expect(await refused(id)).toMatchObject({ code: "resource_in_use", details: [{ message: expect.stringContaining(beds[7]?.id ?? "") }] });
+  for (const id of ["used", "worn", "way"])
+    expect(await refused(id)).toMatchObject({
+      code: "resource_in_use",
+      details: [{ message: expect.stringContaining(beds[7]?.id ?? "") }],
+    });
   const [first] = beds;
   if (!first) throw new Error("there is no pool");
-  await redis.hset(first.key("pool"), "config", JSON.stringify({ ...poolConfig(), extension_ids: ["later"] }));
+  await redis.hset(
+    first.key("pool"),
+    "config",
+    JSON.stringify({ ...poolConfig(), extension_ids: ["later"] }),
+  );
   await redis.hincrby(first.key("pool"), "revision", 1);
   expect(await refused("later")).toMatchObject({ details: [{ message: expect.stringContaining(first.id) }] });
 });
@@ -178,15 +249,42 @@ test("a waiting acquire that names no time reads what decides how long it waits"
 test("a look-up of a session that nobody knows reads no tombstone, a page of them no more than it shows", async () => {
   const { store, project } = control.bed;
   const now = Date.now();
-  const records = Array.from({ length: tombstones }, (_, place) => JSON.stringify({
-    id: newBrowserId(onDemandPartition), lease: newLeaseId(), deletedAt: now - place, createdAt: now - 1000, reason: "released", headless: true,
-    stealth: false, kiosk_mode: false, memory: "1GiB", timeoutSeconds: 60, name: `session-${place}`,
-  }));
-  await store.run("store-tombstones", (part) => projectKey(project, part as ProjectPart), { records: JSON.stringify(records), most: tombstones, keepMs: 86_400_000 });
-  expect(await cost(() => control.getSession("nobody", { includeDeleted: true }))).toMatchObject({ ...cheap, wholeReads: 0 });
-  expect(await cost(() => control.remove("nobody", callerOf({ retryCount: 1 })))).toMatchObject({ ...cheap, wholeReads: 0 });
-  expect(await control.getSession("session-7", { includeDeleted: true })).toMatchObject({ value: { tombstone: { name: "session-7" } } });
-  const page = (): ReturnType<ControlBed["listSessions"]> => control.listSessions({ limit: 2, offset: 500, status: "deleted" });
+  const records = Array.from({ length: tombstones }, (_, place) =>
+    JSON.stringify({
+      id: newBrowserId(onDemandPartition),
+      lease: newLeaseId(),
+      deletedAt: now - place,
+      createdAt: now - 1000,
+      reason: "released",
+      headless: true,
+      stealth: false,
+      kiosk_mode: false,
+      memory: "1GiB",
+      timeoutSeconds: 60,
+      name: `session-${place}`,
+    }),
+  );
+  await store.run("store-tombstones", (part) => projectKey(project, part as ProjectPart), {
+    records: JSON.stringify(records),
+    most: tombstones,
+    keepMs: 86_400_000,
+  });
+  expect(await cost(() => control.getSession("nobody", { includeDeleted: true }))).toMatchObject({
+    ...cheap,
+    wholeReads: 0,
+  });
+  expect(await cost(() => control.remove("nobody", callerOf({ retryCount: 1 })))).toMatchObject({
+    ...cheap,
+    wholeReads: 0,
+  });
+  expect(await control.getSession("session-7", { includeDeleted: true })).toMatchObject({
+    value: { tombstone: { name: "session-7" } },
+  });
+  const page = (): ReturnType<ControlBed["listSessions"]> =>
+    control.listSessions({ limit: 2, offset: 500, status: "deleted" });
   expect(await cost(page)).toMatchObject({ ...cheap, wholeReads: 0 });
-  expect((await page()).items).toMatchObject([{ tombstone: { name: "session-500" } }, { tombstone: { name: "session-501" } }]);
+  expect((await page()).items).toMatchObject([
+    { tombstone: { name: "session-500" } },
+    { tombstone: { name: "session-501" } },
+  ]);
 });

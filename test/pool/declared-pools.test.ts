@@ -10,15 +10,31 @@ import { silentLog } from "../support/browser/chromium-host.js";
 import { pool } from "../support/http/recorded-operations.js";
 import { patternsOf } from "../../src/base/net/hosts.js";
 
-const defaults = { fillRatePerMinute: 25, maxFillRatePerMinute: null, engine: "chromium" as const, privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
+const defaults = {
+  fillRatePerMinute: 25,
+  maxFillRatePerMinute: null,
+  engine: "chromium" as const,
+  privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]),
+};
 
 const extension = "e".repeat(24) as ExtensionId;
 const profile = "f".repeat(24) as ProfileId;
 /** Registries of one each: a proxy named out, an extension named blocker, a profile named login. */
 const refs: References = {
-  proxies: { resolve: async ({ id, name }) => (name === "out" || id === "p1" ? { kind: "found", id: "p1" as ProxyId, name: "out" } : { kind: "unknown" }) },
-  extensions: { find: async (id) => (id === extension ? { id } : undefined), findNamed: async (name) => (name === "blocker" ? extension : undefined) },
-  profiles: { find: async (id) => (id === profile ? { id, createdAt: 0 } : undefined), findNamed: async (name) => (name === "login" ? profile : undefined) },
+  proxies: {
+    resolve: async ({ id, name }) =>
+      name === "out" || id === "p1"
+        ? { kind: "found", id: "p1" as ProxyId, name: "out" }
+        : { kind: "unknown" },
+  },
+  extensions: {
+    find: async (id) => (id === extension ? { id } : undefined),
+    findNamed: async (name) => (name === "blocker" ? extension : undefined),
+  },
+  profiles: {
+    find: async (id) => (id === profile ? { id, createdAt: 0 } : undefined),
+    findNamed: async (name) => (name === "login" ? profile : undefined),
+  },
 };
 
 async function configOf(body: PoolCreate) {
@@ -38,8 +54,16 @@ async function differences(declared: PoolCreate, present: PoolCreate): Promise<u
 }
 
 const full: PoolCreate = {
-  name: "herd", size: 2, region: "us-east", headless: true, viewport: { width: 800, height: 600 }, chrome_policy: { HomepageLocation: "x" },
-  network: { allowed_hosts: [" A.example"] }, telemetry: { enabled: true }, start_url: "", extensions: [],
+  name: "herd",
+  size: 2,
+  region: "us-east",
+  headless: true,
+  viewport: { width: 800, height: 600 },
+  chrome_policy: { HomepageLocation: "x" },
+  network: { allowed_hosts: [" A.example"] },
+  telemetry: { enabled: true },
+  start_url: "",
+  extensions: [],
 };
 
 test("a declared pool that is as declared is nothing to speak of", async () => {
@@ -48,51 +72,125 @@ test("a declared pool that is as declared is nothing to speak of", async () => {
 });
 
 test("a proxy that is declared by its name is the one that is kept by its id", async () => {
-  const routed = (proxy: object): PoolCreate => ({ name: "herd", size: 2, network: { proxy_routes: [{ hosts: ["a.example"], proxy }] } });
+  const routed = (proxy: object): PoolCreate => ({
+    name: "herd",
+    size: 2,
+    network: { proxy_routes: [{ hosts: ["a.example"], proxy }] },
+  });
   expect(await differences(routed({ name: "out" }), routed({ id: "p1" }))).toEqual([]);
-  expect(await differences(routed({ name: "gone" }), routed({ id: "p1" }))).toEqual([{ pool: "herd", fields: ["network"] }]);
+  expect(await differences(routed({ name: "gone" }), routed({ id: "p1" }))).toEqual([
+    { pool: "herd", fields: ["network"] },
+  ]);
 });
 
 test("an extension or a profile is the same by its name and by its id; another, or none, is a difference", async () => {
-  const one: PoolCreate = { name: "herd", size: 2, extensions: [{ name: "blocker" }], profile: { name: "login" } };
-  const same: PoolCreate = { name: "herd", size: 2, extensions: [{ id: extension }], profile: { id: profile, save_changes: true } };
+  const one: PoolCreate = {
+    name: "herd",
+    size: 2,
+    extensions: [{ name: "blocker" }],
+    profile: { name: "login" },
+  };
+  const same: PoolCreate = {
+    name: "herd",
+    size: 2,
+    extensions: [{ id: extension }],
+    profile: { id: profile, save_changes: true },
+  };
   expect(await differences(same, one)).toEqual([]);
-  expect(await differences({ ...one, extensions: [] }, one)).toEqual([{ pool: "herd", fields: ["extensions"] }]);
-  expect(await differences({ ...one, profile: { id: "" } }, one)).toEqual([{ pool: "herd", fields: ["refresh_on_profile_update", "profile"] }]);
-  expect(await differences(one, { name: "herd", size: 2 })).toEqual([{ pool: "herd", fields: ["extensions", "profile", "refresh_on_profile_update"] }]);
+  expect(await differences({ ...one, extensions: [] }, one)).toEqual([
+    { pool: "herd", fields: ["extensions"] },
+  ]);
+  expect(await differences({ ...one, profile: { id: "" } }, one)).toEqual([
+    { pool: "herd", fields: ["refresh_on_profile_update", "profile"] },
+  ]);
+  expect(await differences(one, { name: "herd", size: 2 })).toEqual([
+    { pool: "herd", fields: ["extensions", "profile", "refresh_on_profile_update"] },
+  ]);
 });
 
 test("a declared pool that names what is not registered is not created, and says what is missing", async () => {
   const logged: unknown[] = [];
-  const pools = { get: async () => refusal("pool_not_found") } as Pick<PoolOperations, "get"> as PoolOperations;
+  const pools = { get: async () => refusal("pool_not_found") } as Pick<
+    PoolOperations,
+    "get"
+  > as PoolOperations;
   const log = { ...silentLog, error: (fields: object) => void logged.push(fields) };
-  const declared: PoolCreate = { name: "herd", size: 2, extensions: [{ name: "blocker" }, { name: "gone" }], profile: { id: "nobody" } };
+  const declared: PoolCreate = {
+    name: "herd",
+    size: 2,
+    extensions: [{ name: "blocker" }, { name: "gone" }],
+    profile: { id: "nobody" },
+  };
   await declarePools([declared], { pools, ...refs, log, defaults, request: newRequestId });
-  expect(logged).toEqual([{
-    pool: "herd", missing: ['extensions[1]: there is no extension named "gone"', 'profile: there is no profile with the id "nobody"'],
-  }]);
+  expect(logged).toEqual([
+    {
+      pool: "herd",
+      missing: [
+        'extensions[1]: there is no extension named "gone"',
+        'profile: there is no profile with the id "nobody"',
+      ],
+    },
+  ]);
 });
 
 test("the fields that differ are named, their values not", async () => {
-  expect(await differences({ ...full, size: 3, viewport: { width: 801, height: 600 } }, full)).toEqual([{ pool: "herd", fields: ["viewport", "size"] }]);
+  expect(await differences({ ...full, size: 3, viewport: { width: 801, height: 600 } }, full)).toEqual([
+    { pool: "herd", fields: ["viewport", "size"] },
+  ]);
 });
 
 test("one for which there is no room is told in the log, and the daemon goes on", async () => {
   const logged: unknown[] = [];
-  const pools = { get: async () => refusal("pool_not_found"), create: async () => refusal("limit_exceeded") } as Partial<PoolOperations> as PoolOperations;
+  const pools = {
+    get: async () => refusal("pool_not_found"),
+    create: async () => refusal("limit_exceeded"),
+  } as Partial<PoolOperations> as PoolOperations;
   const log = { ...silentLog, error: (fields: object) => void logged.push(fields) };
   await declarePools([{ name: "herd", size: 1 }], { pools, ...refs, log, defaults, request: newRequestId });
   expect(logged).toEqual([{ pool: "herd", why: "limit_exceeded" }]);
 });
 
-const deciding = { defaults: { ...defaults, maxFillRatePerMinute: 100 }, region: "us-east", maxPoolSize: 10, maxPools: 2, pooledSessions: 15 };
+const deciding = {
+  defaults: { ...defaults, maxFillRatePerMinute: 100 },
+  region: "us-east",
+  maxPoolSize: 10,
+  maxPools: 2,
+  pooledSessions: 15,
+};
 test.each<[string, readonly unknown[], readonly RegExp[]]>([
-  ["a body that is none", [{ name: "herd" }, { name: "b", size: 1, unknown: 1 }, 7], [/^pools\[0\].*size/, /^pools\[1\].*unknown|^pools\[1\].*additional/, /^pools\[2\]: /]],
+  [
+    "a body that is none",
+    [{ name: "herd" }, { name: "b", size: 1, unknown: 1 }, 7],
+    [/^pools\[0\].*size/, /^pools\[1\].*unknown|^pools\[1\].*additional/, /^pools\[2\]: /],
+  ],
   ["no name", [{ size: 1 }], [/^pools\[0\]\.name: has to be given/]],
-  ["two of one name", [{ name: "a", size: 1 }, { name: "a", size: 1 }], [/^pools: two have the name "a"/]],
-  ["limits", [{ name: "a", size: 11 }, { name: "b", size: 5 }, { name: "c", size: 1 }], [/^pools\[0\]\.size: .*max_pool_size/, /^pools: .*17.*pooled_sessions is 15/, /^pools: there are 3/]],
-  ["another region", [{ name: "a", size: 1, region: "eu-west" }], [/^pools\[0\]\.region: this deployment is in us-east/]],
-  ["what the API would refuse", [{ name: "a", size: 1, fill_rate_per_minute: 101, start_url: "nowhere" }], [/^pools\[0\]\..*start_url|^pools\[0\]\.fill_rate/, /^pools\[0\]\./]],
+  [
+    "two of one name",
+    [
+      { name: "a", size: 1 },
+      { name: "a", size: 1 },
+    ],
+    [/^pools: two have the name "a"/],
+  ],
+  [
+    "limits",
+    [
+      { name: "a", size: 11 },
+      { name: "b", size: 5 },
+      { name: "c", size: 1 },
+    ],
+    [/^pools\[0\]\.size: .*max_pool_size/, /^pools: .*17.*pooled_sessions is 15/, /^pools: there are 3/],
+  ],
+  [
+    "another region",
+    [{ name: "a", size: 1, region: "eu-west" }],
+    [/^pools\[0\]\.region: this deployment is in us-east/],
+  ],
+  [
+    "what the API would refuse",
+    [{ name: "a", size: 1, fill_rate_per_minute: 101, start_url: "nowhere" }],
+    [/^pools\[0\]\..*start_url|^pools\[0\]\.fill_rate/, /^pools\[0\]\./],
+  ],
 ])("faults of declared pools: %s", (_, declared, faults) => {
   const found = declaredPoolFaults(declared, deciding);
   for (const fault of faults) expect(found).toContainEqual(expect.stringMatching(fault));
@@ -100,5 +198,17 @@ test.each<[string, readonly unknown[], readonly RegExp[]]>([
 });
 
 test("a declared pool that refers to what only registries know has no fault of its own", () => {
-  expect(declaredPoolFaults([{ ...full, extensions: [{ name: "blocker" }], profile: { name: "login" }, refresh_on_profile_update: true }], deciding)).toEqual([]);
+  expect(
+    declaredPoolFaults(
+      [
+        {
+          ...full,
+          extensions: [{ name: "blocker" }],
+          profile: { name: "login" },
+          refresh_on_profile_update: true,
+        },
+      ],
+      deciding,
+    ),
+  ).toEqual([]);
 });

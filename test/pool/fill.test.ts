@@ -10,7 +10,16 @@ let bed: StoreBed;
 beforeEach(async () => {
   server = await startRedis();
   bed = await openStoreBed(server, { project: "fill" });
-  await bed.nodes.beat({ id: nodeA, host: "h", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: ["chromium"] });
+  await bed.nodes.beat({
+    id: nodeA,
+    host: "h",
+    port: 1,
+    memoryBytes: 2 ** 40,
+    maxBrowsers: 10,
+    isDraining: false,
+    canLaunch: true,
+    engines: ["chromium"],
+  });
 });
 afterEach(async () => {
   await bed.close();
@@ -18,7 +27,13 @@ afterEach(async () => {
 });
 
 const fillWith = (poolStore: PoolStore) =>
-  makeFill({ poolStore, nodes: bed.nodes, jobs: { add: async (jobs) => void bed.jobs.push(...jobs) }, random: () => 0, recycle: { maxAgeMs: null, jitterRatio: 0 } });
+  makeFill({
+    poolStore,
+    nodes: bed.nodes,
+    jobs: { add: async (jobs) => void bed.jobs.push(...jobs) },
+    random: () => 0,
+    recycle: { maxAgeMs: null, jitterRatio: 0 },
+  });
 
 test("a fill launches what the pool lacks, with a job and room for each", async () => {
   const pool = await PoolBed.create(bed, { size: 3 });
@@ -32,11 +47,14 @@ test("a pool that is changed while its browsers are placed is filled by the next
   const pool = await PoolBed.create(bed, { size: 1 });
   let isChanged = false;
   const poolStore = new Proxy<PoolStore>(bed.poolStore, {
-    get: (target, name) => name !== "spread" || isChanged ? Reflect.get(target, name).bind(target) : async (...given: Parameters<PoolStore["spread"]>) => {
-      isChanged = true;
-      await pool.update({ headless: false, memory: "8GiB" }, { isNewLaunch: true });
-      return await target.spread(...given);
-    },
+    get: (target, name) =>
+      name !== "spread" || isChanged
+        ? Reflect.get(target, name).bind(target)
+        : async (...given: Parameters<PoolStore["spread"]>) => {
+            isChanged = true;
+            await pool.update({ headless: false, memory: "8GiB" }, { isNewLaunch: true });
+            return await target.spread(...given);
+          },
   });
   await fillWith(poolStore)(pool.partition);
   expect(await pool.counts()).toMatchObject({ launching: 0 });
@@ -49,7 +67,8 @@ test("a pool that is changed while its browsers are placed is filled by the next
 test("however many ask for a fill while one is under way, one more follows it, and a failure keeps nobody from the next", async () => {
   const ends: ((error?: Error) => void)[] = [];
   const faults: unknown[] = [];
-  const fill = (): Promise<void> => new Promise((resolve, reject) => void ends.push((error) => (error ? reject(error) : resolve())));
+  const fill = (): Promise<void> =>
+    new Promise((resolve, reject) => void ends.push((error) => (error ? reject(error) : resolve())));
   const kick = makeFillSoon(fill, (_, error) => faults.push(error));
   const { partition } = await PoolBed.create(bed, { size: 1 });
   const { partition: other } = await PoolBed.create(bed, { size: 1 });
@@ -62,15 +81,24 @@ test("however many ask for a fill while one is under way, one more follows it, a
   await expect.poll(() => ends.length).toBe(3);
   expect(faults).toEqual([failure]);
   ends[2]?.();
-  await expect.poll(() => {
-    kick(partition);
-    return ends.length;
-  }).toBeGreaterThan(3);
+  await expect
+    .poll(() => {
+      kick(partition);
+      return ends.length;
+    })
+    .toBeGreaterThan(3);
 });
 
-test.each([["none", true], ["state", true], ["relaunch", false]] as const)("a node hears whether a browser of a pool with %s may have a second holder", async (reset_on_release, mayReset) => {
-  const pool = await PoolBed.create(bed, { size: 1, reset_on_release });
-  const [browser] = await pool.claim(1);
-  if (!browser) throw new Error("nothing was claimed");
-  expect(await bed.reports.beginLaunch(browser.id, claimOf(browser))).toMatchObject({ mayReset });
-});
+test.each([
+  ["none", true],
+  ["state", true],
+  ["relaunch", false],
+] as const)(
+  "a node hears whether a browser of a pool with %s may have a second holder",
+  async (reset_on_release, mayReset) => {
+    const pool = await PoolBed.create(bed, { size: 1, reset_on_release });
+    const [browser] = await pool.claim(1);
+    if (!browser) throw new Error("nothing was claimed");
+    expect(await bed.reports.beginLaunch(browser.id, claimOf(browser))).toMatchObject({ mayReset });
+  },
+);

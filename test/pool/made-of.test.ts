@@ -17,34 +17,64 @@ function poolOf(outcome: { kind: string }): Pool {
   if (outcome.kind !== "done") throw new Error(JSON.stringify(outcome));
   return (outcome as { kind: "done"; value: Pool }).value;
 }
-const create = async (over: Partial<PoolCreate>): Promise<Pool> => poolOf(await control.createPool({ size: 2, headless: true, ...over }, callerOf()));
-const patched = async (pool: Pool, patch: PoolPatch): Promise<Pool> => poolOf(await control.updatePool(pool.id, patch, callerOf()));
+const create = async (over: Partial<PoolCreate>): Promise<Pool> =>
+  poolOf(await control.createPool({ size: 2, headless: true, ...over }, callerOf()));
+const patched = async (pool: Pool, patch: PoolPatch): Promise<Pool> =>
+  poolOf(await control.updatePool(pool.id, patch, callerOf()));
 
 test("a pool names extensions and a profile by their ids, in load order, and echoes how they were called", async () => {
-  const [one, two, login] = [await anExtension(control.bed, "one"), await anExtension(control.bed), await aProfile(control.bed, "login")];
-  const { spec } = await create({ extensions: [{ id: two }, { name: "one" }], profile: { name: "login", save_changes: true } });
+  const [one, two, login] = [
+    await anExtension(control.bed, "one"),
+    await anExtension(control.bed),
+    await aProfile(control.bed, "login"),
+  ];
+  const { spec } = await create({
+    extensions: [{ id: two }, { name: "one" }],
+    profile: { name: "login", save_changes: true },
+  });
   expect(spec).toMatchObject({
-    extensions: [{ id: two }, { name: "one" }], extension_ids: [two, one], profile: { name: "login" }, profile_id: login, refresh_on_profile_update: true,
+    extensions: [{ id: two }, { name: "one" }],
+    extension_ids: [two, one],
+    profile: { name: "login" },
+    profile_id: login,
+    refresh_on_profile_update: true,
   });
   expect(spec.profile).not.toHaveProperty("save_changes");
 });
 
 test.each([
-  ["an extension that is not there", { extensions: [{ name: "nobody" }] }, 'extensions[0]: there is no extension named "nobody"'],
-  ["a profile that is not there", { profile: { id: "0".repeat(24) } }, `profile: there is no profile with the id "${"0".repeat(24)}"`],
+  [
+    "an extension that is not there",
+    { extensions: [{ name: "nobody" }] },
+    'extensions[0]: there is no extension named "nobody"',
+  ],
+  [
+    "a profile that is not there",
+    { profile: { id: "0".repeat(24) } },
+    `profile: there is no profile with the id "${"0".repeat(24)}"`,
+  ],
   ["an empty profile", { profile: {} }, "profile: must have exactly one of id and name"],
   ["a nameless extension", { extensions: [{}] }, "extensions: must have exactly one of id and name"],
-  ["the same extension twice", { extensions: [{ name: "one" }, { name: "one" }] }, "extensions[1]: is the same extension as extensions[0]"],
-] as const)("%s is refused at creation, at a change and for a session, and changes nothing", async (_, made, message) => {
-  await anExtension(control.bed, "one");
-  const body = structuredClone(made) as PoolPatch;
-  const refused = { kind: "refused", code: "bad_request", details: [{ code: "invalid_input", message }] };
-  expect(await control.createPool({ size: 2, ...body }, callerOf())).toMatchObject(refused);
-  expect(await control.createSession({ ...body } as Parameters<typeof control.createSession>[0], callerOf())).toMatchObject(refused);
-  const pool = await create({ name: "herd" });
-  expect(await control.updatePool("herd", { ...body, size: 5 }, callerOf())).toMatchObject(refused);
-  expect(poolOf(await control.getPool("herd"))).toEqual(pool);
-});
+  [
+    "the same extension twice",
+    { extensions: [{ name: "one" }, { name: "one" }] },
+    "extensions[1]: is the same extension as extensions[0]",
+  ],
+] as const)(
+  "%s is refused at creation, at a change and for a session, and changes nothing",
+  async (_, made, message) => {
+    await anExtension(control.bed, "one");
+    const body = structuredClone(made) as PoolPatch;
+    const refused = { kind: "refused", code: "bad_request", details: [{ code: "invalid_input", message }] };
+    expect(await control.createPool({ size: 2, ...body }, callerOf())).toMatchObject(refused);
+    expect(
+      await control.createSession({ ...body } as Parameters<typeof control.createSession>[0], callerOf()),
+    ).toMatchObject(refused);
+    const pool = await create({ name: "herd" });
+    expect(await control.updatePool("herd", { ...body, size: 5 }, callerOf())).toMatchObject(refused);
+    expect(poolOf(await control.getPool("herd"))).toEqual(pool);
+  },
+);
 
 test("the same references called otherwise are no new launch; others are, and so is another order", async () => {
   const [one, two] = [await anExtension(control.bed, "one"), await anExtension(control.bed, "two")];
@@ -57,7 +87,8 @@ test("the same references called otherwise are no new launch; others are, and so
   expect(turned.generation).toBe(first.generation + 1);
   const bare = await patched(first, { extensions: [], profile: { name: "" } });
   expect(bare.generation).toBe(first.generation + 2);
-  for (const field of ["extensions", "extension_ids", "profile", "profile_id"]) expect(bare.spec).not.toHaveProperty(field);
+  for (const field of ["extensions", "extension_ids", "profile", "profile_id"])
+    expect(bare.spec).not.toHaveProperty(field);
   expect(bare.spec.refresh_on_profile_update).toBe(false);
 });
 
@@ -68,7 +99,11 @@ test("a name that means another thing by now is a new launch when it is sent aga
   const other = await aProfile(control.bed, "login");
   expect((await patched(pool, { size: 3 })).spec.profile_id).toBe(login);
   const again = await patched(pool, { profile: { name: "login" } });
-  expect([again.spec.profile_id, again.spec.refresh_on_profile_update, again.generation]).toEqual([other, true, pool.generation + 1]);
+  expect([again.spec.profile_id, again.spec.refresh_on_profile_update, again.generation]).toEqual([
+    other,
+    true,
+    pool.generation + 1,
+  ]);
 });
 
 test("twenty extensions may be named; the browser is launched from their ids", async () => {
@@ -83,7 +118,12 @@ test("a pool of an earlier release, whose references were never resolved, gets t
   const pool = await create({ size: 1 });
   const config = { ...poolConfig({ size: 1 }), extensions: [{ name: "one" }] };
   await control.bed.poolStore.updatePool(partitionOf(pool.id), {
-    revision: pool.revision, write: writeOf(config, ["extensions"]), isNewLaunch: true, isNewNetwork: false, discard: false, request: callerOf().request,
+    revision: pool.revision,
+    write: writeOf(config, ["extensions"]),
+    isNewLaunch: true,
+    isNewNetwork: false,
+    discard: false,
+    request: callerOf().request,
   });
   expect(poolOf(await control.getPool(pool.id)).fill).toMatchObject({ reason: "not_supported" });
   const changed = await patched(pool, { timeout_seconds: 99 });
@@ -93,14 +133,26 @@ test("a pool of an earlier release, whose references were never resolved, gets t
 
 test("headless-shell has no extensions: it is refused where it is asked for, and not chosen otherwise", async () => {
   await anExtension(control.bed, "one");
-  expect(await control.createPool({ size: 1, headless: true, engine: "headless-shell", extensions: [{ name: "one" }] }, callerOf())).toMatchObject({
-    kind: "refused", details: [{ message: "extensions: the engine headless-shell has none" }],
+  expect(
+    await control.createPool(
+      { size: 1, headless: true, engine: "headless-shell", extensions: [{ name: "one" }] },
+      callerOf(),
+    ),
+  ).toMatchObject({
+    kind: "refused",
+    details: [{ message: "extensions: the engine headless-shell has none" }],
   });
   expect((await create({ extensions: [{ name: "one" }] })).spec.engine).toBe("chromium");
 });
 
 test("what is not an id of ours is looked for nowhere", async () => {
-  expect(await control.createPool({ size: 1, extensions: [{ id: "one" }, { id: newExtensionId() }] }, callerOf())).toMatchObject({
-    kind: "refused", details: [{ message: expect.stringContaining("extensions[0]") }, { message: expect.stringContaining("extensions[1]") }],
+  expect(
+    await control.createPool({ size: 1, extensions: [{ id: "one" }, { id: newExtensionId() }] }, callerOf()),
+  ).toMatchObject({
+    kind: "refused",
+    details: [
+      { message: expect.stringContaining("extensions[0]") },
+      { message: expect.stringContaining("extensions[1]") },
+    ],
   });
 });

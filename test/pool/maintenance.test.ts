@@ -24,12 +24,32 @@ afterEach(async () => {
   await server.stop();
 });
 
-const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof makeMaintenance> => makeMaintenance({
-  poolStore: bed.poolStore, projects: failing(bed.projects, broken), nodes: bed.nodes, jobs: { add: async () => {} }, clock: systemClock, log: silentLog,
-  fill: async () => {}, refresh: async () => {}, queues: { drop: async (node) => void dropped.push(node), keep: async () => {} },
-  maxLeases: null, listensMs: async () => 60_000, lostAfterMs: { node: 15_000, control: 5000 }, ...over,
+const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof makeMaintenance> =>
+  makeMaintenance({
+    poolStore: bed.poolStore,
+    projects: failing(bed.projects, broken),
+    nodes: bed.nodes,
+    jobs: { add: async () => {} },
+    clock: systemClock,
+    log: silentLog,
+    fill: async () => {},
+    refresh: async () => {},
+    queues: { drop: async (node) => void dropped.push(node), keep: async () => {} },
+    maxLeases: null,
+    listensMs: async () => 60_000,
+    lostAfterMs: { node: 15_000, control: 5000 },
+    ...over,
+  });
+const factsOf = (id: NodeId) => ({
+  id,
+  host: "h",
+  port: 1,
+  memoryBytes: 2 ** 40,
+  maxBrowsers: 10,
+  isDraining: false,
+  canLaunch: true,
+  engines: ["chromium"],
 });
-const factsOf = (id: NodeId) => ({ id, host: "h", port: 1, memoryBytes: 2 ** 40, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: ["chromium"] });
 
 async function openPool(size: number): Promise<PoolBed> {
   const pool = await PoolBed.create(bed, { size });
@@ -75,15 +95,18 @@ test("a node that has started anew meanwhile keeps what it has from then on", as
   const order = (await bed.projects.partitions()).slice(1);
   const last = pools.find(({ partition }) => partition === order.at(-1)) as PoolBed;
   const poolStore = new Proxy(bed.poolStore, {
-    get: (target, name) => name !== "clearNode" ? Reflect.get(target, name).bind(target) : async (...given: Parameters<typeof bed.poolStore.clearNode>) => {
-      const found = await target.clearNode(...given);
-      if (given[0] !== order[0]) return found;
-      // It clears up after itself, and is filled again.
-      await bed.nodes.forget(nodeA);
-      await bed.nodes.beat(factsOf(nodeA));
-      await last.launch(1);
-      return found;
-    },
+    get: (target, name) =>
+      name !== "clearNode"
+        ? Reflect.get(target, name).bind(target)
+        : async (...given: Parameters<typeof bed.poolStore.clearNode>) => {
+            const found = await target.clearNode(...given);
+            if (given[0] !== order[0]) return found;
+            // It clears up after itself, and is filled again.
+            await bed.nodes.forget(nodeA);
+            await bed.nodes.beat(factsOf(nodeA));
+            await last.launch(1);
+            return found;
+          },
   });
   await upkeepWith({ poolStore }).reap();
   expect(await last.counts()).toMatchObject({ idle: 1 });
@@ -92,7 +115,12 @@ test("a node that has started anew meanwhile keeps what it has from then on", as
 test("a control that dies while it drops a lost node's queue leaves the rest to the next look", async () => {
   await bed.nodes.beat(factsOf(nodeB));
   await silenceBeats();
-  const dies = { drop: async (): Promise<void> => { throw new Error("killed"); }, keep: async () => {} };
+  const dies = {
+    drop: async (): Promise<void> => {
+      throw new Error("killed");
+    },
+    keep: async () => {},
+  };
   await upkeepWith({ queues: dies }).reap();
   // Its node goes on with a queue that may be paused, but counts as living only when that is gone.
   expect(await bed.nodes.beat(factsOf(nodeB))).toEqual({ kind: "lost" });
@@ -106,17 +134,23 @@ test("a walk that takes too long goes on where it stopped", async () => {
   const visited = new Set<string>();
   let now = 0;
   const clock = { ...systemClock, monotonic: () => now };
-  const maintenance = upkeepWith({ clock, fill: async (partition) => {
-    visited.add(partition);
-    now += 100;
-  } });
+  const maintenance = upkeepWith({
+    clock,
+    fill: async (partition) => {
+      visited.add(partition);
+      now += 100;
+    },
+  });
   await maintenance.fill();
   expect(visited.size).toBeLessThan(120);
   for (let ticks = 0; ticks < 3; ticks += 1) await maintenance.fill();
   expect(visited.size).toBe(151);
 });
 
-test.each([["with browsers left", 2], ["with none", 0]])("a delete whose control dies on the way leaves no name and no entry (%s)", async (_, size) => {
+test.each([
+  ["with browsers left", 2],
+  ["with none", 0],
+])("a delete whose control dies on the way leaves no name and no entry (%s)", async (_, size) => {
   const pool = await PoolBed.create(bed, { size: 2, name: "herd" });
   await bed.projects.addPool(pool.id);
   await bed.projects.reserveName({ kind: "pool", name: "herd", owner: pool.id, partition: pool.partition });

@@ -14,7 +14,8 @@ afterEach(() => control.close());
 
 const body = { size: 3, headless: true };
 const keyed = () => callerOf({ idempotencyKey: "once" });
-const sizes = (): Promise<Record<string, string>> => control.bed.redis.hgetall(projectKey(control.bed.project, "sizes"));
+const sizes = (): Promise<Record<string, string>> =>
+  control.bed.redis.hgetall(projectKey(control.bed.project, "sizes"));
 const sizeOf = async (id: PoolId) => (await sizes())[id]?.split(" ")[0];
 const holderOf = async (name: string) => (await control.bed.projects.findName("pool", name))?.owner;
 
@@ -22,16 +23,33 @@ function poolOf(outcome: { kind: string }): Pool {
   if (outcome.kind !== "done") throw new Error(JSON.stringify(outcome));
   return (outcome as { kind: "done"; value: Pool }).value;
 }
-const create = async (over = {}): Promise<Pool> => poolOf(await control.createPool({ ...body, ...over }, callerOf()));
+const create = async (over = {}): Promise<Pool> =>
+  poolOf(await control.createPool({ ...body, ...over }, callerOf()));
 
 test("a create that is repeated under its key makes one pool; another body is refused", async () => {
   const first = poolOf(await control.createPool(body, keyed()));
   expect(poolOf(await control.createPool(body, keyed())).id).toBe(first.id);
-  expect(await control.createPool({ ...body, size: 4 }, keyed())).toMatchObject({ code: "idempotency_mismatch" });
+  expect(await control.createPool({ ...body, size: 4 }, keyed())).toMatchObject({
+    code: "idempotency_mismatch",
+  });
   expect(await control.bed.projects.pools()).toEqual([first.id]);
 });
 
-test.each(["remember!", "addPool", "addPool!", "reserveName", "reserveName!", "reserveSize", "reserveSize!", "createPool", "createPool!", "openPool", "openPool!", "settleKey", "settleKey!"])("a create in which %s fails is gone on with by its retry", async (call) => {
+test.each([
+  "remember!",
+  "addPool",
+  "addPool!",
+  "reserveName",
+  "reserveName!",
+  "reserveSize",
+  "reserveSize!",
+  "createPool",
+  "createPool!",
+  "openPool",
+  "openPool!",
+  "settleKey",
+  "settleKey!",
+])("a create in which %s fails is gone on with by its retry", async (call) => {
   control.broken.add(call);
   await expect(control.createPool({ ...body, name: "herd" }, keyed())).rejects.toThrow("Redis");
   control.broken.clear();
@@ -93,7 +111,11 @@ test("a key whose pool was deleted makes no other one", async () => {
 });
 
 test.each([
-  ["a wrong expectation", { expected_network: { private_hosts: [] }, size: 9, name: "other" }, "stale_network"],
+  [
+    "a wrong expectation",
+    { expected_network: { private_hosts: [] }, size: 9, name: "other" },
+    "stale_network",
+  ],
   ["a size beyond the limit", { size: 21, name: "other" }, "limit_exceeded"],
   ["a taken name", { size: 4, name: "taken" }, "name_taken"],
   ["a body at fault", { size: 4, name: "other", refresh_on_profile_update: true }, "bad_request"],
@@ -102,7 +124,11 @@ test.each([
   await create({ name: "taken", size: 1 });
   expect(await control.updatePool("herd", patch, callerOf())).toMatchObject({ code });
   expect(poolOf(await control.getPool(pool.id))).toEqual(pool);
-  expect([await sizeOf(pool.id), await holderOf("other"), await holderOf("herd")]).toEqual(["3", undefined, pool.id]);
+  expect([await sizeOf(pool.id), await holderOf("other"), await holderOf("herd")]).toEqual([
+    "3",
+    undefined,
+    pool.id,
+  ]);
 });
 
 test("a pool that is deleted while it is changed leaves neither name nor size", async () => {
@@ -113,14 +139,20 @@ test("a pool that is deleted while it is changed leaves neither name nor size", 
     await control.removePool(pool.id, { force: true });
     return reserved;
   };
-  expect(await control.updatePool(pool.id, { size: 9, name: "other" }, callerOf())).toMatchObject({ code: "pool_not_found" });
+  expect(await control.updatePool(pool.id, { size: 9, name: "other" }, callerOf())).toMatchObject({
+    code: "pool_not_found",
+  });
   expect(await sizes()).toEqual({});
   expect([await holderOf("other"), await holderOf("herd")]).toEqual([undefined, undefined]);
 });
 
 test("two changes at once are both made, and the size that is reserved is the one that stands", async () => {
   const pool = await create();
-  await Promise.all([control.updatePool(pool.id, { size: 5 }, callerOf()), control.updatePool(pool.id, { stealth: true }, callerOf()), control.updatePool(pool.id, { size: 7 }, callerOf())]);
+  await Promise.all([
+    control.updatePool(pool.id, { size: 5 }, callerOf()),
+    control.updatePool(pool.id, { stealth: true }, callerOf()),
+    control.updatePool(pool.id, { size: 7 }, callerOf()),
+  ]);
   const { spec } = poolOf(await control.getPool(pool.id));
   expect(spec.stealth).toBe(true);
   expect([5, 7]).toContain(spec.size);
@@ -139,5 +171,5 @@ test("the name of a deleted pool is free at the reply", async () => {
   const pool = await create({ name: "herd" });
   expect(await control.removePool("herd", { force: false })).toMatchObject({ kind: "done" });
   expect((await create({ name: "herd" })).id).not.toBe(pool.id);
-  expect((await control.bed.poolStore.findPool(partitionOf(pool.id)))).toBeUndefined();
+  expect(await control.bed.poolStore.findPool(partitionOf(pool.id))).toBeUndefined();
 });

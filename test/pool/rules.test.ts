@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { newBrowserId, newLeaseId, newRequestId, type NodeId, onDemandPartition } from "../../src/base/ids.js";
+import {
+  newBrowserId,
+  newLeaseId,
+  newRequestId,
+  type NodeId,
+  onDemandPartition,
+} from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { idempotencyKeyOf } from "../../src/pool/idempotency.js";
 import { pageOf } from "../../src/spec/paging.js";
@@ -13,8 +19,19 @@ import { DrivenClock } from "../support/driven-clock.js";
 
 describe("placement", () => {
   const node = (id: string, bytes: number, memoryBytes = 100) => ({
-    held: { bytes, browsers: 0 }, refusedBytes: Infinity,
-    facts: { id: id as NodeId, host: "h", port: 1, memoryBytes, maxBrowsers: 9, isDraining: false, isLate: false, canLaunch: true, engines: [] },
+    held: { bytes, browsers: 0 },
+    refusedBytes: Infinity,
+    facts: {
+      id: id as NodeId,
+      host: "h",
+      port: 1,
+      memoryBytes,
+      maxBrowsers: 9,
+      isDraining: false,
+      isLate: false,
+      canLaunch: true,
+      engines: [],
+    },
   });
   test.each([
     ["the pool's fewest browsers", [node("a", 0), node("b", 90)], { a: 1 }, ["b", "a"]],
@@ -36,22 +53,36 @@ describe("tokens", () => {
     expect(tokenOf(new Secret("a secret"), browser, lease)).toBe(token);
   });
   test.each([
-    ["another browser", secret, newBrowserId(onDemandPartition), token], ["another secret", new Secret("another"), browser, token],
-    ["another lease", secret, browser, token.replace(lease, newLeaseId())], ["nothing", secret, browser, ""], ["no signature", secret, browser, lease],
-    ["an empty signature", secret, browser, `${lease}.`], ["a longer one", secret, browser, `${token}x`], ["a part too many", secret, browser, `${token}.x`],
+    ["another browser", secret, newBrowserId(onDemandPartition), token],
+    ["another secret", new Secret("another"), browser, token],
+    ["another lease", secret, browser, token.replace(lease, newLeaseId())],
+    ["nothing", secret, browser, ""],
+    ["no signature", secret, browser, lease],
+    ["an empty signature", secret, browser, `${lease}.`],
+    ["a longer one", secret, browser, `${token}x`],
+    ["a part too many", secret, browser, `${token}.x`],
     ["another letter", secret, browser, token.slice(0, -1) + (token.endsWith("A") ? "B" : "A")],
-  ] as const)("are none with %s", (...[, theirs, id, text]) => expect(leaseOfToken(theirs, id, text)).toBeUndefined());
+  ] as const)("are none with %s", (...[, theirs, id, text]) =>
+    expect(leaseOfToken(theirs, id, text)).toBeUndefined(),
+  );
 });
 
 describe("idempotency keys", () => {
-  const of = (key: string, body: unknown, scope = "s") => idempotencyKeyOf(callerOf({ idempotencyKey: key }), scope, body);
-  test("without a key nothing is remembered", () => expect(idempotencyKeyOf(callerOf(), "s", {})).toBeUndefined());
+  const of = (key: string, body: unknown, scope = "s") =>
+    idempotencyKeyOf(callerOf({ idempotencyKey: key }), scope, body);
+  test("without a key nothing is remembered", () =>
+    expect(idempotencyKeyOf(callerOf(), "s", {})).toBeUndefined());
   test("the same body has the same digest in any order, at any depth", () => {
     expect(of("k", { a: 1, b: { c: [1, 2], d: 2 } })).toEqual(of("k", { b: { d: 2, c: [1, 2] }, a: 1 }));
   });
   test.each([
-    [{ a: 1 }, { a: 2 }], [{ a: [1, 2] }, { a: [2, 1] }], [{}, { a: null }], [{ a: "1" }, { a: 1 }],
-  ])("%j and %j are different bodies", (one, other) => expect(of("k", one)?.body).not.toBe(of("k", other)?.body));
+    [{ a: 1 }, { a: 2 }],
+    [{ a: [1, 2] }, { a: [2, 1] }],
+    [{}, { a: null }],
+    [{ a: "1" }, { a: 1 }],
+  ])("%j and %j are different bodies", (one, other) =>
+    expect(of("k", one)?.body).not.toBe(of("k", other)?.body),
+  );
   test("keys of other scopes are other keys, and neither key nor scope can be read", () => {
     expect(of("k", {}, "one")?.key).not.toBe(of("k", {}, "two")?.key);
     expect(JSON.stringify(of("my-secret-key", {}))).not.toContain("my-secret-key");
@@ -59,13 +90,26 @@ describe("idempotency keys", () => {
 });
 
 test.each([
-  [0, 2, { items: [1, 2], hasMore: true, nextOffset: 2 }], [2, 2, { items: [3, 4], hasMore: true, nextOffset: 4 }], [4, 2, { items: [5], hasMore: false, nextOffset: 5 }],
-  [3, 2, { items: [4, 5], hasMore: false, nextOffset: 5 }], [9, 2, { items: [], hasMore: false, nextOffset: 9 }], [0, 100, { items: [1, 2, 3, 4, 5], hasMore: false, nextOffset: 5 }],
-])("the page of five at %i with a limit of %i", (offset, limit, page) => expect(pageOf([1, 2, 3, 4, 5], { offset, limit })).toEqual(page));
+  [0, 2, { items: [1, 2], hasMore: true, nextOffset: 2 }],
+  [2, 2, { items: [3, 4], hasMore: true, nextOffset: 4 }],
+  [4, 2, { items: [5], hasMore: false, nextOffset: 5 }],
+  [3, 2, { items: [4, 5], hasMore: false, nextOffset: 5 }],
+  [9, 2, { items: [], hasMore: false, nextOffset: 9 }],
+  [0, 100, { items: [1, 2, 3, 4, 5], hasMore: false, nextOffset: 5 }],
+])("the page of five at %i with a limit of %i", (offset, limit, page) =>
+  expect(pageOf([1, 2, 3, 4, 5], { offset, limit })).toEqual(page),
+);
 
 test.each([
-  [10, 25, 3], [10, 0, 0], [1, 25, 1], [4, 100, 4], [2, 6000, 120], [3, 0.5, 1],
-])("a pool of %i at %d %% per minute may launch %i at once", (size, rate, burst) => expect(maxBurstOf({ size, fill_rate_per_minute: rate })).toBe(burst));
+  [10, 25, 3],
+  [10, 0, 0],
+  [1, 25, 1],
+  [4, 100, 4],
+  [2, 6000, 120],
+  [3, 0.5, 1],
+])("a pool of %i at %d %% per minute may launch %i at once", (size, rate, burst) =>
+  expect(maxBurstOf({ size, fill_rate_per_minute: rate })).toBe(burst),
+);
 
 test("a pool lacks what no state of its browsers makes up for", () => {
   const counts = { launching: 1, idle: 1, leased: 2, resetting: 1, stale: 4, waiting: 9 };
@@ -75,7 +119,9 @@ test("a pool lacks what no state of its browsers makes up for", () => {
 describe("acquires are counted", () => {
   const seen: unknown[] = [];
   const clock = new DrivenClock();
-  const meter = { acquired: (ref: string, outcome: string, waitedMs: number) => void seen.push([ref, outcome, waitedMs]) };
+  const meter = {
+    acquired: (ref: string, outcome: string, waitedMs: number) => void seen.push([ref, outcome, waitedMs]),
+  };
   const gone = AbortSignal.abort();
   test.each([
     ["a wait without a browser", { kind: "timed-out" }, {}, [["herd", "timed_out", 5]]],
@@ -85,10 +131,13 @@ describe("acquires are counted", () => {
     ["no body that was refused before its pool was looked for", refusal("bad_request"), {}, []],
   ] as const)("%s", async (...[, outcome, over, expected]) => {
     seen.length = 0;
-    const acquire = meterAcquire(async () => {
-      await clock.advance(5);
-      return outcome;
-    }, { clock, meter });
+    const acquire = meterAcquire(
+      async () => {
+        await clock.advance(5);
+        return outcome;
+      },
+      { clock, meter },
+    );
     await acquire("herd", {}, { ...callerOf({ request: newRequestId() }), ...over });
     expect(seen).toEqual(expected);
   });

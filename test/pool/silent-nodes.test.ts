@@ -9,15 +9,29 @@ onBoth("silent nodes", ({ bed }) => {
   test("however many clients could not be sent on to a node, it is asked once, and once more for those who came meanwhile", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const address = { host: "a.example", port: 9000 };
-    await bed().nodes.beat({ id: nodeA, ...address, memoryBytes: 2 ** 30, maxBrowsers: 10, isDraining: false, canLaunch: true, engines: [] });
+    await bed().nodes.beat({
+      id: nodeA,
+      ...address,
+      memoryBytes: 2 ** 30,
+      maxBrowsers: 10,
+      isDraining: false,
+      canLaunch: true,
+      engines: [],
+    });
     const asked: ((isThere: boolean) => void)[] = [];
     let hasAsked = (): void => {};
     const silentNodes = new SilentNodes({
-      ...bed(), projects: { partitions: () => Promise.resolve([pool.partition]) }, clock: systemClock, log: silentLog, keptMs: 60_000, lookEveryMs: 60_000,
-      answers: () => new Promise((resolve) => {
-        asked.push(resolve);
-        hasAsked();
-      }),
+      ...bed(),
+      projects: { partitions: () => Promise.resolve([pool.partition]) },
+      clock: systemClock,
+      log: silentLog,
+      keptMs: 60_000,
+      lookEveryMs: 60_000,
+      answers: () =>
+        new Promise((resolve) => {
+          asked.push(resolve);
+          hasAsked();
+        }),
     });
     const nextAsk = (): Promise<void> => new Promise((resolve) => (hasAsked = resolve));
     const first = nextAsk();

@@ -4,7 +4,9 @@ import { blockedPermissions, manifestCases, textOf } from "../support/archive/ma
 
 const faultsOf = (text: string, files: readonly string[] = []): readonly string[] => {
   const read = parseManifest(text);
-  return read.kind === "faulty" ? [read.fault] : manifestFaults(read.manifest, new Set(["manifest.json", ...files]), { blockedPermissions });
+  return read.kind === "faulty"
+    ? [read.fault]
+    : manifestFaults(read.manifest, new Set(["manifest.json", ...files]), { blockedPermissions });
 };
 
 test.each(manifestCases.map((one) => [one.what, one] as const))("%s", (_, one) => {
@@ -14,8 +16,17 @@ test.each(manifestCases.map((one) => [one.what, one] as const))("%s", (_, one) =
 });
 
 test("every fault is told", () => {
-  const faults = faultsOf(JSON.stringify({ manifest_version: 2, permissions: ["proxy", "dns"], icons: { 16: "i.png" } }));
-  expect(faults.map((fault) => fault.split(":")[1]?.trim())).toEqual(["manifest_version", "name", "version", "permissions", "permissions", "icons.16"]);
+  const faults = faultsOf(
+    JSON.stringify({ manifest_version: 2, permissions: ["proxy", "dns"], icons: { 16: "i.png" } }),
+  );
+  expect(faults.map((fault) => fault.split(":")[1]?.trim())).toEqual([
+    "manifest_version",
+    "name",
+    "version",
+    "permissions",
+    "permissions",
+    "icons.16",
+  ]);
 });
 
 test("what looks like a comment within a text is none, and a text may hold a quotation mark", () => {
@@ -24,18 +35,29 @@ test("what looks like a comment within a text is none, and a text may hold a quo
 });
 
 test("a text that is all quotation marks or comments is read in little time", () => {
-  for (const text of ['"'.repeat(500_000), "/*".repeat(500_000), `${'"\\'.repeat(300_000)}`, "//".repeat(500_000)]) expect(parseManifest(text).kind).toBe("faulty");
+  for (const text of [
+    '"'.repeat(500_000),
+    "/*".repeat(500_000),
+    `${'"\\'.repeat(300_000)}`,
+    "//".repeat(500_000),
+  ])
+    expect(parseManifest(text).kind).toBe("faulty");
 });
 
 // Of chrome/browser/resources/pdf/manifest.json.
-const viewerKey = "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDN6hM0rsDYGbzQPQfOygqlRtQgKUXMfnSjhIBL7LnReAVBEd7ZmKtyN2qmSasMl4HZpMhVe2rPWVVwBDl6iyNE/Kok6E6v6V3vCLGsOpQAuuNVye/3QxzIldzG/jQAdWZiyXReRVapOhZtLjGfywCvlWq7Sl/e3sbc0vWybSDI2QIDAQAB";
+const viewerKey =
+  "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDN6hM0rsDYGbzQPQfOygqlRtQgKUXMfnSjhIBL7LnReAVBEd7ZmKtyN2qmSasMl4HZpMhVe2rPWVVwBDl6iyNE/Kok6E6v6V3vCLGsOpQAuuNVye/3QxzIldzG/jQAdWZiyXReRVapOhZtLjGfywCvlWq7Sl/e3sbc0vWybSDI2QIDAQAB";
 
 test.each([
   ["bare", viewerKey],
-  ["as a PEM", `-----BEGIN PUBLIC KEY-----\n${viewerKey.replace(/.{64}/g, "$&\r\n")}\n-----END PUBLIC KEY-----\n`],
+  [
+    "as a PEM",
+    `-----BEGIN PUBLIC KEY-----\n${viewerKey.replace(/.{64}/g, "$&\r\n")}\n-----END PUBLIC KEY-----\n`,
+  ],
   ["as a PEM with text around", `-----BEGIN K EY-----KE\nY-----${viewerKey}-----END`],
 ])("the key of Chromium's PDF viewer, %s, is refused, and another is not", (_, key) => {
-  const faults = (of: string): readonly string[] => faultsOf(JSON.stringify({ manifest_version: 3, name: "x", version: "1", key: of }));
+  const faults = (of: string): readonly string[] =>
+    faultsOf(JSON.stringify({ manifest_version: 3, name: "x", version: "1", key: of }));
   expect(faults(key).join()).toContain("key: is of an extension that is part of Chromium");
   expect(faults(key.replace("DN6h", "DN6i"))).toEqual([]);
 });

@@ -18,20 +18,42 @@ afterAll(async () => {
 });
 
 const seal = new Seal(new Secret("the key of this suite"));
-const record = { protocol: "socks5", host: "proxy.example", port: 1080, username: "me", hasPassword: true, hasCaBundle: false, bypassHosts: ["*.a.example:8080", "10.0.0.1"] } as const;
+const record = {
+  protocol: "socks5",
+  host: "proxy.example",
+  port: 1080,
+  username: "me",
+  hasPassword: true,
+  hasCaBundle: false,
+  bypassHosts: ["*.a.example:8080", "10.0.0.1"],
+} as const;
 const open = (id: ProxyId, by = seal) => openUpstream({ store: bed.proxies, seal: by }, id);
 
 async function keep(sealedFor?: ProxyId): Promise<ProxyId> {
   const id = newProxyId();
-  await bed.proxies.create({ id, record, sealed: seal.close(JSON.stringify({ password: "hunter2" }), sealedFor ?? id), most: 100 });
+  await bed.proxies.create({
+    id,
+    record,
+    sealed: seal.close(JSON.stringify({ password: "hunter2" }), sealedFor ?? id),
+    most: 100,
+  });
   return id;
 }
 
 test("a proxy opens with its secrets and patterns, and its password does not print itself", async () => {
   const id = await keep();
   const upstream = await open(id);
-  expect(upstream).toMatchObject({ id, protocol: "socks5", host: "proxy.example", port: 1080, username: "me" });
-  expect(upstream?.bypass).toEqual([{ kind: "name", name: "a.example", isWild: true, port: 8080 }, { kind: "address", address: "10.0.0.1" }]);
+  expect(upstream).toMatchObject({
+    id,
+    protocol: "socks5",
+    host: "proxy.example",
+    port: 1080,
+    username: "me",
+  });
+  expect(upstream?.bypass).toEqual([
+    { kind: "name", name: "a.example", isWild: true, port: 8080 },
+    { kind: "address", address: "10.0.0.1" },
+  ]);
   expect(upstream?.password?.reveal()).toBe("hunter2");
   expect(JSON.stringify(upstream)).not.toContain("hunter2");
 });
@@ -49,7 +71,11 @@ test("another key, and secrets of another proxy, are clear errors that tell no s
   const [id, swapped] = [await keep(), await keep(newProxyId())];
   const wrongKey = open(id, new Seal(new Secret("some other deployment's key")));
   await expect(wrongKey).rejects.toMatchObject({
-    code: "secret_unreadable", message: `The secrets of proxy ${id} were sealed with another encryption key (REMUDA_ENCRYPTION_KEY); create the proxy anew`,
+    code: "secret_unreadable",
+    message: `The secrets of proxy ${id} were sealed with another encryption key (REMUDA_ENCRYPTION_KEY); create the proxy anew`,
   });
-  await expect(open(swapped)).rejects.toMatchObject({ code: "secret_unreadable", message: `The secrets of proxy ${swapped} are damaged; create the proxy anew` });
+  await expect(open(swapped)).rejects.toMatchObject({
+    code: "secret_unreadable",
+    message: `The secrets of proxy ${swapped} are damaged; create the proxy anew`,
+  });
 });

@@ -11,10 +11,19 @@ import { PoolBed } from "../support/store/pool-bed.js";
 const archive = { digest: "a".repeat(64) as Digest, sizeBytes: 7 };
 
 onBoth("the registry of profiles", ({ bed }) => {
-  const textStates: SavedStates = { open: async (id) => Readable.from([`tar of ${id}`]), openCompressed: async (id) => Readable.from([`zstd of ${id}`]) };
-  const open = (over: { store?: ProfileStore; states?: Partial<SavedStates>; maxProfiles?: number } = {}): ProfileOperations =>
+  const textStates: SavedStates = {
+    open: async (id) => Readable.from([`tar of ${id}`]),
+    openCompressed: async (id) => Readable.from([`zstd of ${id}`]),
+  };
+  const open = (
+    over: { store?: ProfileStore; states?: Partial<SavedStates>; maxProfiles?: number } = {},
+  ): ProfileOperations =>
     makeProfileOperations({
-      store: over.store ?? bed().profiles, poolStore: bed().poolStore, projects: bed().projects, maxProfiles: over.maxProfiles ?? 100, states: { ...textStates, ...over.states },
+      store: over.store ?? bed().profiles,
+      poolStore: bed().poolStore,
+      projects: bed().projects,
+      maxProfiles: over.maxProfiles ?? 100,
+      states: { ...textStates, ...over.states },
     });
   const made = async (name?: string): Promise<ProfileId> => {
     const got = await open().create(name === undefined ? {} : { name });
@@ -22,7 +31,9 @@ onBoth("the registry of profiles", ({ bed }) => {
     return got.value.id;
   };
   const refused = (code: string) => expect.objectContaining({ kind: "refused", code });
-  const textOf = async (got: Awaited<ReturnType<ProfileOperations["download"]>>): Promise<string | undefined> =>
+  const textOf = async (
+    got: Awaited<ReturnType<ProfileOperations["download"]>>,
+  ): Promise<string | undefined> =>
     got.kind === "done" && got.value ? (await got.value.bytes.toArray()).map(String).join("") : undefined;
 
   test("one is read by its id and by its name, and an id goes before a name", async () => {
@@ -42,7 +53,10 @@ onBoth("the registry of profiles", ({ bed }) => {
     expect(await open().rename(other, "me")).toEqual(refused("name_taken"));
     expect(await open().rename("none", "x")).toEqual(refused("profile_not_found"));
     const { items } = await open().list({ limit: 10, offset: 0 });
-    expect(items.map(({ id, name }) => [id, name])).toEqual([[other, "other"], [me, "me"]]);
+    expect(items.map(({ id, name }) => [id, name])).toEqual([
+      [other, "other"],
+      [me, "me"],
+    ]);
     expect(await open().rename("me", "Me")).toMatchObject({ kind: "done", value: { id: me, name: "Me" } });
     expect(await open().get("me")).toEqual(refused("profile_not_found"));
   });
@@ -91,7 +105,11 @@ onBoth("the registry of profiles", ({ bed }) => {
 
   test("one that pools use is not deleted, and they are named", async () => {
     const [id, free] = [await made("me"), await made("free")];
-    const pools = [await PoolBed.create(bed(), { name: "herd", profile_id: id }), await PoolBed.create(bed(), { profile_id: id }), await PoolBed.create(bed(), { name: "other" })];
+    const pools = [
+      await PoolBed.create(bed(), { name: "herd", profile_id: id }),
+      await PoolBed.create(bed(), { profile_id: id }),
+      await PoolBed.create(bed(), { name: "other" }),
+    ];
     for (const pool of pools) {
       await bed().projects.addPool(pool.id);
       await bed().projects.openPool(pool.id);
@@ -121,7 +139,9 @@ onBoth("the registry of profiles", ({ bed }) => {
     const openCompressed = async (asked: ProfileId): Promise<undefined> => {
       await bed().profiles.remove(asked);
     };
-    expect(await open({ states: { openCompressed } }).download("me", "zstd")).toEqual(refused("profile_not_found"));
+    expect(await open({ states: { openCompressed } }).download("me", "zstd")).toEqual(
+      refused("profile_not_found"),
+    );
   });
 
   test("a state that does not open with this deployment's key is a broken promise", async () => {
@@ -130,19 +150,27 @@ onBoth("the registry of profiles", ({ bed }) => {
     const unreadable = async () => {
       throw new RemudaError("secret_unreadable");
     };
-    await expect(open({ states: { open: unreadable } }).download(id, "tar")).rejects.toMatchObject({ code: "secret_unreadable" });
+    await expect(open({ states: { open: unreadable } }).download(id, "tar")).rejects.toMatchObject({
+      code: "secret_unreadable",
+    });
   });
 
   test("of two that delete it at once both have it deleted", async () => {
     const id = await made("me");
-    expect(await Promise.all([open().remove(id), open().remove("me")])).toEqual([{ kind: "done", value: null }, { kind: "done", value: null }]);
+    expect(await Promise.all([open().remove(id), open().remove("me")])).toEqual([
+      { kind: "done", value: null },
+      { kind: "done", value: null },
+    ]);
     expect(await bed().redis.keys("*profile*")).toEqual([]);
   });
 
   test("a name is made anew while its holder is renamed or deleted: it means one profile throughout", async () => {
     for (let round = 0; round < 5; round += 1) {
       const id = await made("me");
-      const [, next] = await Promise.all([round % 2 === 0 ? open().remove(id) : open().rename(id, `old${round}`), open().create({ name: "me" })]);
+      const [, next] = await Promise.all([
+        round % 2 === 0 ? open().remove(id) : open().rename(id, `old${round}`),
+        open().create({ name: "me" }),
+      ]);
       const named = await open().get("me");
       if (next.kind === "done") expect(named).toMatchObject({ value: { id: next.value.id } });
       else expect(named).toEqual(refused("profile_not_found"));

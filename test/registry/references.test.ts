@@ -9,7 +9,11 @@ const refs: References = {
   proxies: { resolve: async () => ({ kind: "unknown" }) },
   extensions: {
     find: async (id) => ([one, two].includes(id) ? { id } : undefined),
-    findNamed: async (name) => new Map([["one", one], ["two", two]]).get(name),
+    findNamed: async (name) =>
+      new Map([
+        ["one", one],
+        ["two", two],
+      ]).get(name),
   },
   profiles: {
     find: async (id) => {
@@ -26,13 +30,24 @@ const resolve = async (body: Parameters<typeof resolveReferences>[1]) => {
 
 test("extensions are resolved in their order, a profile beside them, and what was sent stays as it was", async () => {
   const body = { extensions: [{ name: "two" }, { id: one }], profile: { name: "login" } };
-  expect(await resolve(body)).toEqual({ resolved: { ...body, extension_ids: [two, one], profile_id: login }, faults: [] });
-  for (const empty of [{}, { profile: { id: "" } }, { profile: { name: "" } }]) expect(await resolve(empty)).toEqual({ resolved: empty, faults: [] });
-  expect(await resolve({ extensions: [] })).toEqual({ resolved: { extensions: [], extension_ids: [] }, faults: [] });
+  expect(await resolve(body)).toEqual({
+    resolved: { ...body, extension_ids: [two, one], profile_id: login },
+    faults: [],
+  });
+  for (const empty of [{}, { profile: { id: "" } }, { profile: { name: "" } }])
+    expect(await resolve(empty)).toEqual({ resolved: empty, faults: [] });
+  expect(await resolve({ extensions: [] })).toEqual({
+    resolved: { extensions: [], extension_ids: [] },
+    faults: [],
+  });
 });
 
 test("each reference that means nothing has a fault that names the field and what it asked for", async () => {
-  const body = { extensions: [{ name: "one" }, { name: "nobody" }, { id: "4".repeat(24) }, { id: "one" }], profile: { name: "nobody" }, proxy_id: "p9" };
+  const body = {
+    extensions: [{ name: "one" }, { name: "nobody" }, { id: "4".repeat(24) }, { id: "one" }],
+    profile: { name: "nobody" },
+    proxy_id: "p9",
+  };
   expect((await resolve(body)).faults).toEqual([
     "proxy_id: there is no such proxy",
     'extensions[1]: there is no extension named "nobody"',
@@ -43,8 +58,11 @@ test("each reference that means nothing has a fault that names the field and wha
 });
 
 test("an extension that is named twice is at fault, also where the second calls it otherwise", async () => {
-  expect((await resolve({ extensions: [{ name: "one" }, { name: "two" }, { id: one }, { name: "two" }] })).faults).toEqual([
-    "extensions[2]: is the same extension as extensions[0]", "extensions[3]: is the same extension as extensions[1]",
+  expect(
+    (await resolve({ extensions: [{ name: "one" }, { name: "two" }, { id: one }, { name: "two" }] })).faults,
+  ).toEqual([
+    "extensions[2]: is the same extension as extensions[0]",
+    "extensions[3]: is the same extension as extensions[1]",
   ]);
 });
 
@@ -53,6 +71,8 @@ test("what has not exactly one of id and name is left to be refused for its form
   expect(await resolve(body)).toEqual({ resolved: { ...body, extension_ids: [] }, faults: [] });
   expect(await resolve({ profile: { id: login, name: "login" } })).toMatchObject({ faults: [] });
   asked.length = 0;
-  expect((await resolve({ profile: { id: "*:secret" } })).faults).toEqual(['profile: there is no profile with the id "*:secret"']);
+  expect((await resolve({ profile: { id: "*:secret" } })).faults).toEqual([
+    'profile: there is no profile with the id "*:secret"',
+  ]);
   expect(asked).toEqual([]);
 });

@@ -24,7 +24,11 @@ test("of the ticks that killed controls were about nothing is left where another
   const redis = server.client();
   const left = new Set<string>();
   for (let killed = 0; killed < controls; killed += 1) {
-    const child = spawn(process.execPath, [join(import.meta.dirname, "../support/store/control-of-ticks.mjs"), compiled.directory, server.url], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(
+      process.execPath,
+      [join(import.meta.dirname, "../support/store/control-of-ticks.mjs"), compiled.directory, server.url],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
     await once(child.stdout, "data");
     child.kill("SIGKILL");
     await once(child, "exit");
@@ -32,16 +36,30 @@ test("of the ticks that killed controls were about nothing is left where another
   }
   // A later one may have taken up what an earlier one was about.
   expect(left.size).toBeGreaterThan(1);
-  const connection = connectForQueues({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 2000 }, silentLog);
+  const connection = connectForQueues(
+    { url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 2000 },
+    silentLog,
+  );
   let ran = 0;
   const record = { ran: async () => void (ran += 1), ageMs: async () => 0 };
-  const ticks = await startTicks({ connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs: 2000 }, [{ name: "fill", periodMs: 200, run: async () => {} }], { clock: systemClock, record });
+  const ticks = await startTicks(
+    { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs: 2000 },
+    [{ name: "fill", periodMs: 200, run: async () => {} }],
+    { clock: systemClock, record },
+  );
   const keysOf = (id: string): string => `${queuePrefix}:schedule:${id}`;
-  await until("nothing left", async () => (await redis.exists(...[...left].flatMap((id) => [keysOf(id), `${keysOf(id)}:lock`]))) === 0, limitMs);
+  await until(
+    "nothing left",
+    async () => (await redis.exists(...[...left].flatMap((id) => [keysOf(id), `${keysOf(id)}:lock`]))) === 0,
+    limitMs,
+  );
   const before = ran;
   await until("further ticks", () => ran > before + 2);
   // The next one, and one that may be under way.
-  expect((await redis.keys(`${queuePrefix}:schedule:repeat:fill:*`)).filter((key) => !key.endsWith(":lock")).length).toBeLessThanOrEqual(2);
+  expect(
+    (await redis.keys(`${queuePrefix}:schedule:repeat:fill:*`)).filter((key) => !key.endsWith(":lock"))
+      .length,
+  ).toBeLessThanOrEqual(2);
   await ticks.close();
   connection.disconnect();
   redis.disconnect();

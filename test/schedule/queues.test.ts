@@ -17,10 +17,21 @@ beforeEach(async () => {
 });
 afterEach(() => server.stop());
 
-const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandPartition), claim: claim as ClaimId });
+const job = (claim: string): Job => ({
+  kind: "retire",
+  node: nodeA,
+  browser: newBrowserId(onDemandPartition),
+  claim: claim as ClaimId,
+});
 const open = (url: string) => {
-  const connection = connectForQueues({ url, isCluster: false, connectTimeoutMs: 500, commandTimeoutMs: 500 }, silentLog);
-  return { connection, options: { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs: 200 } };
+  const connection = connectForQueues(
+    { url, isCluster: false, connectTimeoutMs: 500, commandTimeoutMs: 500 },
+    silentLog,
+  );
+  return {
+    connection,
+    options: { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs: 200 },
+  };
 };
 
 test("adding a job ends within its limit where Redis cannot be reached", async () => {

@@ -18,7 +18,8 @@ interface Parts {
   };
   "checks.mjs": { countTests(report: object, code: number): { passed: number; failed: number } };
 }
-const part = <Name extends keyof Parts>(name: Name): Promise<Parts[Name]> => import(join(root, "scripts/bootstrap", name));
+const part = <Name extends keyof Parts>(name: Name): Promise<Parts[Name]> =>
+  import(join(root, "scripts/bootstrap", name));
 const { hasPackages } = await part("packages.mjs");
 const { build, digestOf } = await part("build.mjs");
 const { commandFor, needsOfConfig, tools } = await part("system.mjs");
@@ -34,10 +35,14 @@ const write = (path: string, content: string | object): void => {
   mkdirSync(join(directory, path, ".."), { recursive: true });
   writeFileSync(join(directory, path), typeof content === "string" ? content : JSON.stringify(content));
 };
-const bootstrap = (at: string, ...args: string[]): Promise<{ code: number; stderr: string; stdout: string }> =>
+const bootstrap = (
+  at: string,
+  ...args: string[]
+): Promise<{ code: number; stderr: string; stdout: string }> =>
   new Promise((resolve) => {
     execFile(process.execPath, [join(at, "scripts/bootstrap.mjs"), ...args], (error, stdout, stderr) =>
-      resolve({ code: typeof error?.code === "number" ? error.code : 0, stderr, stdout }));
+      resolve({ code: typeof error?.code === "number" ? error.code : 0, stderr, stdout }),
+    );
   });
 
 describe("commands", () => {
@@ -53,8 +58,21 @@ describe("commands", () => {
   });
   // exec: npm passes a signal to its shell, and a shell between us would end and leave us running.
   test("each is a script of package.json", () => {
-    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };
-    for (const name of ["start", "test", "check", "dev", "bench", "prove:egress", "prove:isolation", "prove:faults", "simulate"]) expect(scripts[name]).toBe(`exec node scripts/bootstrap.mjs ${name}`);
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+      scripts: Record<string, string>;
+    };
+    for (const name of [
+      "start",
+      "test",
+      "check",
+      "dev",
+      "bench",
+      "prove:egress",
+      "prove:isolation",
+      "prove:faults",
+      "simulate",
+    ])
+      expect(scripts[name]).toBe(`exec node scripts/bootstrap.mjs ${name}`);
   });
 });
 
@@ -68,17 +86,23 @@ describe("npm packages", () => {
 
   test("nothing installed is not enough", () => expect(locks(a)).toBe(false));
   test("exactly what the lock wants is", () => expect(locks(a, a)).toBe(true));
-  test("another version is not", () => expect(locks(a, { "node_modules/a": { integrity: "2" } })).toBe(false));
-  test("one that is gone from the lock is not", () => expect(locks(a, { ...a, "node_modules/b": {} })).toBe(false));
+  test("another version is not", () =>
+    expect(locks(a, { "node_modules/a": { integrity: "2" } })).toBe(false));
+  test("one that is gone from the lock is not", () =>
+    expect(locks(a, { ...a, "node_modules/b": {} })).toBe(false));
   test("an optional one for another platform may be absent, any other may not", () => {
     expect(locks({ ...a, "node_modules/b": { optional: true } }, a)).toBe(true);
     expect(locks({ ...a, "node_modules/b": {} }, a)).toBe(false);
   });
   test("this checkout's lock names every package for every platform", () => {
     type Entry = { integrity?: string; resolved?: string; optionalDependencies?: Record<string, string> };
-    const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as { packages: Record<string, Entry> };
+    const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
+      packages: Record<string, Entry>;
+    };
     const names = new Set(Object.keys(packages).map((path) => path.split("node_modules/").at(-1)));
-    const absent = Object.values(packages).flatMap((entry) => Object.keys(entry.optionalDependencies ?? {}).filter((name) => !names.has(name)));
+    const absent = Object.values(packages).flatMap((entry) =>
+      Object.keys(entry.optionalDependencies ?? {}).filter((name) => !names.has(name)),
+    );
     expect(absent).toEqual([]);
     expect(Object.values(packages).filter((entry) => entry.resolved !== undefined)).toEqual([]);
   });
@@ -87,7 +111,8 @@ describe("npm packages", () => {
 describe("build", () => {
   const target = { project: "tsconfig.build.json", folders: ["src"] };
   beforeEach(() => {
-    for (const file of ["tsconfig.json", "tsconfig.build.json", "package-lock.json", "src/a.ts"]) write(file, "{}");
+    for (const file of ["tsconfig.json", "tsconfig.build.json", "package-lock.json", "src/a.ts"])
+      write(file, "{}");
   });
   test("is due when a source is changed, added or removed", () => {
     const digests = [digestOf(directory, target)];
@@ -138,23 +163,40 @@ describe("system packages", () => {
   });
   test("the command to type is exact", () => {
     const missing = ["chromium", "redis", "display"];
-    expect(commandFor("debian", missing)).toBe("sudo apt-get update && sudo apt-get install --no-install-recommends chromium redis-server xvfb");
-    expect(commandFor("fedora", missing)).toBe("sudo dnf install chromium /usr/bin/redis-server /usr/bin/Xvfb");
+    expect(commandFor("debian", missing)).toBe(
+      "sudo apt-get update && sudo apt-get install --no-install-recommends chromium redis-server xvfb",
+    );
+    expect(commandFor("fedora", missing)).toBe(
+      "sudo dnf install chromium /usr/bin/redis-server /usr/bin/Xvfb",
+    );
     expect(commandFor("mac", missing)).toBe("brew install --cask google-chrome && brew install redis");
     expect(commandFor("ubuntu", ["redis"])).toBe("sudo apt-get update && sudo apt-get install redis-server");
   });
   test("Chromium is looked for where the daemon looks for it", () => {
-    const places = (text: string): string[] => [...text.matchAll(/"(\/[^"]+)"/g)].map((match) => match[1] ?? "");
-    const table = /const places[^=]*= \{(.*?)\n\};/s.exec(readFileSync(join(root, "src/browser/executable.ts"), "utf8"))?.[1] ?? "";
+    const places = (text: string): string[] =>
+      [...text.matchAll(/"(\/[^"]+)"/g)].map((match) => match[1] ?? "");
+    const table =
+      /const places[^=]*= \{(.*?)\n\};/s.exec(
+        readFileSync(join(root, "src/browser/executable.ts"), "utf8"),
+      )?.[1] ?? "";
     expect([...tools.chromium.places, ...tools.shell.places]).toEqual(places(table));
   });
 });
 
 describe("the closing line", () => {
-  const report = (passed: number, failed: number, files: object[] = []) => ({ numPassedTests: passed, numFailedTests: failed, testResults: files });
-  test("counts what passed and failed", () => expect(countTests(report(3, 1), 1)).toEqual({ passed: 3, failed: 1 }));
-  test("counts a file that could not be loaded", () => {
-    expect(countTests(report(3, 0, [{ status: "failed", assertionResults: [] }]), 1)).toEqual({ passed: 3, failed: 1 });
+  const report = (passed: number, failed: number, files: object[] = []) => ({
+    numPassedTests: passed,
+    numFailedTests: failed,
+    testResults: files,
   });
-  test("counts a run that failed outside of any test", () => expect(countTests(report(3, 0), 1)).toEqual({ passed: 3, failed: 1 }));
+  test("counts what passed and failed", () =>
+    expect(countTests(report(3, 1), 1)).toEqual({ passed: 3, failed: 1 }));
+  test("counts a file that could not be loaded", () => {
+    expect(countTests(report(3, 0, [{ status: "failed", assertionResults: [] }]), 1)).toEqual({
+      passed: 3,
+      failed: 1,
+    });
+  });
+  test("counts a run that failed outside of any test", () =>
+    expect(countTests(report(3, 0), 1)).toEqual({ passed: 3, failed: 1 }));
 });

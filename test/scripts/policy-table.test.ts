@@ -12,18 +12,29 @@ interface Part {
   readPolicyTypes(executable: string): Promise<Read>;
   sourceOf(read: Read): string;
 }
-const load = <Type>(name: string): Promise<Type> => import(join(root, "scripts/bootstrap", name)) as Promise<Type>;
+const load = <Type>(name: string): Promise<Type> =>
+  import(join(root, "scripts/bootstrap", name)) as Promise<Type>;
 const { readPolicyTypes, sourceOf } = await load<Part>("policy-table.mjs");
 const { tools } = await load<{ tools: { chromium: { places: string[] } } }>("system.mjs");
 
-const kept = { majorVersion: tableVersion, types: Object.fromEntries(Object.entries(policyNames).flatMap(([kind, names]) => names.map((name) => [name, kind]))) };
+const kept = {
+  majorVersion: tableVersion,
+  types: Object.fromEntries(
+    Object.entries(policyNames).flatMap(([kind, names]) => names.map((name) => [name, kind])),
+  ),
+};
 
 test("the table is what the installed Chromium says of itself, where it is of the table's version", async () => {
   const executable = tools.chromium.places.find((place) => existsSync(place)) ?? "";
   const { majorVersion, types } = await readPolicyTypes(executable);
   expect(Object.keys(types).length).toBeGreaterThan(500);
   // Told by chrome://policy alone.
-  expect(types).toMatchObject({ HomepageLocation: "string", RestoreOnStartup: "integer", SafeBrowsingEnabled: "boolean", RestoreOnStartupURLs: "list" });
+  expect(types).toMatchObject({
+    HomepageLocation: "string",
+    RestoreOnStartup: "integer",
+    SafeBrowsingEnabled: "boolean",
+    RestoreOnStartupURLs: "list",
+  });
   if (majorVersion === tableVersion) expect(types).toEqual(kept.types);
 }, 90_000);
 
@@ -32,6 +43,10 @@ test("the source is written from the table as it stands", () => {
 });
 
 test("a name that could not stand in a source is refused", () => {
-  expect(() => sourceOf({ majorVersion: 1, types: { "a`b": "boolean" } })).toThrow(/names a policy or type that is none/);
-  expect(() => sourceOf({ majorVersion: 1, types: { A: "number" } })).toThrow(/names a policy or type that is none/);
+  expect(() => sourceOf({ majorVersion: 1, types: { "a`b": "boolean" } })).toThrow(
+    /names a policy or type that is none/,
+  );
+  expect(() => sourceOf({ majorVersion: 1, types: { A: "number" } })).toThrow(
+    /names a policy or type that is none/,
+  );
 });

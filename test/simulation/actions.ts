@@ -12,8 +12,10 @@ type Act = (world: World) => Promise<void> | void;
 
 const anyCaller = (world: World, phase: "waiting" | "granted"): Parameters<typeof controls.flushReply>[1] =>
   world.random.pick(world.callers.filter((caller) => caller.phase === phase && !caller.control.isStopped));
-const anyControl = (world: World): Parameters<typeof controls.undo>[1] => world.random.pick(world.controls.filter(({ isStopped }) => !isStopped));
-const anyPartition = (world: World): Parameters<typeof upkeep.planFill>[1] => world.random.pick(world.partitions());
+const anyControl = (world: World): Parameters<typeof controls.undo>[1] =>
+  world.random.pick(world.controls.filter(({ isStopped }) => !isStopped));
+const anyPartition = (world: World): Parameters<typeof upkeep.planFill>[1] =>
+  world.random.pick(world.partitions());
 
 /** What may happen, and how often for every other thing. */
 const actions: readonly (readonly [number, Act])[] = [
@@ -69,7 +71,10 @@ const total = actions.reduce((sum, [weight]) => sum + weight, 0);
 
 /** What makes leases, and sockets of theirs. */
 const lending: readonly Act[] = [
-  controls.askAnything, (world) => controls.flushReply(world, anyCaller(world, "granted"), false), holders.connect, holders.openSocket,
+  controls.askAnything,
+  (world) => controls.flushReply(world, anyCaller(world, "granted"), false),
+  holders.connect,
+  holders.openSocket,
 ];
 
 export function anyAction(world: World): Act {

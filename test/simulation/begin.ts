@@ -10,7 +10,10 @@ import type { World } from "./world.js";
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 
 /** What the node's own code asks of a slot (node/lease-handover.ts), and the sockets that are simulated. */
-export interface Slot extends Pick<RealSlot, "id" | "activity" | "unknownLease" | "uploads" | "inTurn" | "restoreViewport"> {
+export interface Slot extends Pick<
+  RealSlot,
+  "id" | "activity" | "unknownLease" | "uploads" | "inTurn" | "restoreViewport"
+> {
   readonly sockets: Map<LeaseId, Visit>;
   readonly config: object;
   lastActiveAt: number;
@@ -18,10 +21,22 @@ export interface Slot extends Pick<RealSlot, "id" | "activity" | "unknownLease" 
 
 /** The slot of a browser that is simulated: who uses it is noted by the node's own code. */
 export function newSlot(world: World, browser: BrowserId): Slot {
-  const clock = { now: () => world.now, monotonic: () => world.now, after: () => () => {}, every: () => () => {} };
+  const clock = {
+    now: () => world.now,
+    monotonic: () => world.now,
+    after: () => () => {},
+    every: () => () => {},
+  };
   return {
-    id: browser, sockets: new Map(), activity: new Activity(clock), lastActiveAt: world.now, unknownLease: undefined,
-    uploads: [], config: {}, inTurn: (work) => work(), restoreViewport: async () => {},
+    id: browser,
+    sockets: new Map(),
+    activity: new Activity(clock),
+    lastActiveAt: world.now,
+    unknownLease: undefined,
+    uploads: [],
+    config: {},
+    inTurn: (work) => work(),
+    restoreViewport: async () => {},
   };
 }
 
@@ -38,13 +53,20 @@ function successionOf(world: World, node: FakeNode): LeaseHandover {
     if (claim) await world.bed.reports.gone(slot.id, claim);
   };
   return new LeaseHandover({
-    slots: { endUnder: end, retireNow: (slot) => end(slot) }, poolStore: world.bed.poolStore, reports: world.bed.reports, log: silent,
+    slots: { endUnder: end, retireNow: (slot) => end(slot) },
+    poolStore: world.bed.poolStore,
+    reports: world.bed.reports,
+    log: silent,
     networkSync: { restore: async () => {}, sync: async () => true },
   });
 }
 
 /** False where the lease is over, or the browser is. */
-export async function begin(world: World, { node, slot }: { node: FakeNode; slot: Slot }, lease: LeaseId): Promise<boolean> {
+export async function begin(
+  world: World,
+  { node, slot }: { node: FakeNode; slot: Slot },
+  lease: LeaseId,
+): Promise<boolean> {
   world.cause = { kind: "end", browser: slot.id };
   return await successionOf(world, node).begin(slot as unknown as RealSlot, lease);
 }

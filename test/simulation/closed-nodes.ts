@@ -7,7 +7,10 @@ interface Closed {
   drainsUntil?: number;
 }
 
-/** Which nodes each pool has been told to lend nothing of, as far as it is certain. Copied with what Redis knows. */
+/**
+ * Which nodes each pool has been told to lend nothing of, as far as it is certain. Copied with what Redis
+ * knows.
+ */
 export class ClosedNodes {
   readonly #partitions = new Map<Partition, Map<NodeId, Closed>>();
 
@@ -35,7 +38,8 @@ export class ClosedNodes {
 
   copy(): ClosedNodes {
     const copy = new ClosedNodes();
-    for (const [partition, nodes] of this.#partitions) copy.#partitions.set(partition, new Map([...nodes].map(([id, closed]) => [id, { ...closed }])));
+    for (const [partition, nodes] of this.#partitions)
+      copy.#partitions.set(partition, new Map([...nodes].map(([id, closed]) => [id, { ...closed }])));
     return copy;
   }
 

@@ -9,7 +9,8 @@ const silentMs = 15_000;
 /** For so long idle browsers of a draining node wait for their replacements (node/drain.ts). */
 const handOverMs = 30_000;
 
-const poolPartitions = (world: World): readonly Partition[] => world.partitions().filter((partition) => partition !== onDemandPartition);
+const poolPartitions = (world: World): readonly Partition[] =>
+  world.partitions().filter((partition) => partition !== onDemandPartition);
 
 /** A control finds that a node does not answer; it may die before it has told every pool. */
 export async function silence(world: World): Promise<void> {
@@ -18,7 +19,9 @@ export async function silence(world: World): Promise<void> {
   world.note(`${node.id} is silent`);
   for (const partition of poolPartitions(world)) {
     if (world.fails(0.1)) continue;
-    const hasAny = [...world.shadow.browsers.values()].some((browser) => browser.partition === partition && browser.node === node.id);
+    const hasAny = [...world.shadow.browsers.values()].some(
+      (browser) => browser.partition === partition && browser.node === node.id,
+    );
     const until = world.now + silentMs;
     await world.bed.poolStore.silenceNode(partition, node.id, silentMs);
     // A pool of which nothing is there, or that is deleted, is told nothing.
@@ -42,7 +45,7 @@ export async function hear(world: World, partition: Partition, { id }: FakeNode)
 export async function drain(world: World): Promise<void> {
   const node = world.random.pick(world.nodes.filter((one) => !one.drain && !one.isFrozen));
   const goOn = world.nodes.filter((one) => !one.drain);
-  if (!node || goOn.length < 2 && world.random.chance(0.7)) return;
+  if (!node || (goOn.length < 2 && world.random.chance(0.7))) return;
   node.drain = { since: world.now, until: world.now + world.random.between(20_000, 200_000) };
   world.note(`${node.id} drains until ${node.drain.until}`);
   await world.beat();
@@ -65,8 +68,16 @@ export async function lookAfterDrain(world: World, node: FakeNode | undefined): 
   if (isEmpty || world.now >= until) await finishDrain(world, node);
 }
 
-async function mark(world: World, partition: Partition, { node, leftMs }: { node: FakeNode; leftMs: number }): Promise<void> {
-  await world.bed.poolStore.recycle(partition, { maxLeases: null, drains: { node: node.id, ms: leftMs }, request: newRequestId() });
+async function mark(
+  world: World,
+  partition: Partition,
+  { node, leftMs }: { node: FakeNode; leftMs: number },
+): Promise<void> {
+  await world.bed.poolStore.recycle(partition, {
+    maxLeases: null,
+    drains: { node: node.id, ms: leftMs },
+    request: newRequestId(),
+  });
   await world.look();
   // What the script has counted from is not earlier than what it is looked at now.
   if (partition === world.pool?.partition) world.closed.drain(partition, node.id, world.now + leftMs);
@@ -74,7 +85,13 @@ async function mark(world: World, partition: Partition, { node, leftMs }: { node
 
 async function clear(world: World, { id }: FakeNode, which: "idle" | "all" | "lost"): Promise<void> {
   world.cause = { kind: "clear", node: id };
-  for (const partition of world.partitions()) await world.bed.poolStore.clearNode(partition, { node: id, why: "drained", which, request: newRequestId() });
+  for (const partition of world.partitions())
+    await world.bed.poolStore.clearNode(partition, {
+      node: id,
+      why: "drained",
+      which,
+      request: newRequestId(),
+    });
 }
 
 /** Its records are ended, then its browsers, then it is forgotten; another takes its place. */
@@ -90,16 +107,36 @@ async function finishDrain(world: World, node: FakeNode): Promise<void> {
   await startNode(world);
 }
 
-/** Nothing is lent on a node that does not answer; on one that drains only where nothing else exists, and the lease can live its time. */
-export function judgeLending(world: World, { partition, id, browser, grantedAt }: ShadowLease, before: number): void {
+/**
+ * Nothing is lent on a node that does not answer; on one that drains only where nothing else exists, and the
+ * lease can live its time.
+ */
+export function judgeLending(
+  world: World,
+  { partition, id, browser, grantedAt }: ShadowLease,
+  before: number,
+): void {
   if (partition === onDemandPartition) return;
   const node = world.shadow.browsers.get(browser)?.node;
   if (!node) return;
   const { silentUntil, drainsUntil } = world.closed.of(partition, node);
-  hold(silentUntil === undefined || silentUntil <= grantedAt, () => `${id} went to ${browser} on ${node}, which does not answer`);
+  hold(
+    silentUntil === undefined || silentUntil <= grantedAt,
+    () => `${id} went to ${browser} on ${node}, which does not answer`,
+  );
   if (drainsUntil === undefined) return;
-  const elsewhere = [...world.shadow.browsers.values()].find((other) => other.partition === partition && world.closed.of(partition, other.node).drainsUntil === undefined);
-  hold(elsewhere === undefined, () => `${id} went to ${browser} on ${node}, which drains, though ${elsewhere?.id} is on ${elsewhere?.node}`);
+  const elsewhere = [...world.shadow.browsers.values()].find(
+    (other) =>
+      other.partition === partition && world.closed.of(partition, other.node).drainsUntil === undefined,
+  );
+  hold(
+    elsewhere === undefined,
+    () =>
+      `${id} went to ${browser} on ${node}, which drains, though ${elsewhere?.id} is on ${elsewhere?.node}`,
+  );
   const timeoutMs = (world.pool?.spec.timeout_seconds ?? 0) * 1000;
-  hold(drainsUntil - before >= timeoutMs, () => `${id} went to ${browser} on ${node}, whose drain ends before its time`);
+  hold(
+    drainsUntil - before >= timeoutMs,
+    () => `${id} went to ${browser} on ${node}, whose drain ends before its time`,
+  );
 }

@@ -1,4 +1,11 @@
-import { type ControlId, findBrowserId, type LeaseId, onDemandPartition, type PoolId, type RequestId } from "../../src/base/ids.js";
+import {
+  type ControlId,
+  findBrowserId,
+  type LeaseId,
+  onDemandPartition,
+  type PoolId,
+  type RequestId,
+} from "../../src/base/ids.js";
 import type { Browser } from "../../src/pool/browser.js";
 import type { IdempotencyKey, Waiter } from "../../src/pool/ports/pool-store.js";
 import type { AcquireReply, CreateReply } from "../../src/pool/ports/store-replies.js";
@@ -8,7 +15,15 @@ import { type Ask, type Caller, type Control, isHeard } from "./model.js";
 import type { World } from "./world.js";
 
 export function startControl(world: World): Control {
-  const control: Control = { id: world.random.id(12) as ControlId, isAlive: true, isPaused: false, isStopped: false, unheardUntil: 0, delivered: [], lost: [] };
+  const control: Control = {
+    id: world.random.id(12) as ControlId,
+    isAlive: true,
+    isPaused: false,
+    isStopped: false,
+    unheardUntil: 0,
+    delivered: [],
+    lost: [],
+  };
   world.controls.push(control);
   world.ids.add(control.id);
   return control;
@@ -38,10 +53,18 @@ export async function askAnything(world: World): Promise<void> {
   const control = random.pick(world.controls.filter(({ isStopped }) => !isStopped));
   const partition = random.chance(0.1) ? onDemandPartition : world.pool?.partition;
   if (!control || !partition) return;
-  const retried = random.chance(0.4) ? random.pick(world.asks.filter((one) => one.waiter.key).slice(-(random.chance(0.7) ? 4 : 40))) : undefined;
+  const retried = random.chance(0.4)
+    ? random.pick(world.asks.filter((one) => one.waiter.key).slice(-(random.chance(0.7) ? 4 : 40)))
+    : undefined;
   const connection = world.request();
   const base = retried?.waiter ?? freshWaiter(world, connection);
-  const waiter: Waiter = { ...base, id: connection, lease: random.id(24) as LeaseId, control: control.id, connection };
+  const waiter: Waiter = {
+    ...base,
+    id: connection,
+    lease: random.id(24) as LeaseId,
+    control: control.id,
+    connection,
+  };
   const body = retried && random.chance(0.95) ? retried.body : random.id(6);
   const one: Ask = retried ?? { waiter, partition, body, requests: 0 };
   one.requests += 1;
@@ -67,13 +90,21 @@ interface Asking {
   readonly control: Control;
 }
 
-/** As lease/acquire.ts and lease/create-session.ts do: the name first, the script, and the name back where it is not needed. */
+/**
+ * As lease/acquire.ts and lease/create-session.ts do: the name first, the script, and the name back where it
+ * is not needed.
+ */
 async function request(world: World, asking: Asking): Promise<void> {
   const { bed } = world;
-  const { waiter, ask: { partition } } = asking;
+  const {
+    waiter,
+    ask: { partition },
+  } = asking;
   const { name } = waiter;
   const keyed = waiter.key === undefined ? undefined : { key: waiter.key, body: asking.body };
-  const isOurs = name === undefined || (await bed.projects.reserveName({ kind: "session", name, owner: waiter.lease, partition }));
+  const isOurs =
+    name === undefined ||
+    (await bed.projects.reserveName({ kind: "session", name, owner: waiter.lease, partition }));
   if (!isOurs) {
     const held = await bed.projects.findName("session", name);
     const earlier = keyed && (await bed.poolStore.findKeyed(partition, keyed.key));
@@ -81,15 +112,24 @@ async function request(world: World, asking: Asking): Promise<void> {
   }
   const call = await prepare(world, asking, keyed);
   const reply = await world.repeatably(call, (one) => one.kind);
-  world.isRefused = reply.kind === "mismatch" || reply.kind === "over" || reply.kind === "missing" || reply.kind === "unsupported";
+  world.isRefused =
+    reply.kind === "mismatch" ||
+    reply.kind === "over" ||
+    reply.kind === "missing" ||
+    reply.kind === "unsupported";
   const lease = seat(world, asking, reply);
   if (lease) world.speakers.set(lease, asking.control);
-  if (isOurs && name !== undefined && lease !== waiter.lease) await bed.projects.freeName({ kind: "session", name, owner: waiter.lease });
+  if (isOurs && name !== undefined && lease !== waiter.lease)
+    await bed.projects.freeName({ kind: "session", name, owner: waiter.lease });
 }
 
 type Call = () => Promise<AcquireReply | CreateReply>;
 
-async function prepare(world: World, { waiter, control, ask: { partition } }: Asking, keyed: IdempotencyKey | undefined): Promise<Call> {
+async function prepare(
+  world: World,
+  { waiter, control, ask: { partition } }: Asking,
+  keyed: IdempotencyKey | undefined,
+): Promise<Call> {
   const { bed, random, pool } = world;
   if (partition === onDemandPartition) return await prepareSession(world, waiter, { keyed });
   const id = pool?.partition === partition ? pool.id : ((partition + random.id(12)) as PoolId);
@@ -98,19 +138,31 @@ async function prepare(world: World, { waiter, control, ask: { partition } }: As
   return () => bed.poolStore.acquire(partition, { pool: id, waiter, mayWait, ...(keyed ? { keyed } : {}) });
 }
 
-async function prepareSession(world: World, waiter: Waiter, { keyed, isAgain = false }: { keyed?: IdempotencyKey | undefined; isAgain?: boolean }): Promise<Call> {
+async function prepareSession(
+  world: World,
+  waiter: Waiter,
+  { keyed, isAgain = false }: { keyed?: IdempotencyKey | undefined; isAgain?: boolean },
+): Promise<Call> {
   const { bed, random } = world;
   const id = findBrowserId(onDemandPartition + random.id(12));
   const node = random.pick(world.nodes.filter((one) => !one.drain && isHeard(one)));
-  if (!id || !node || !(await bed.nodes.reserveRoom(world.factsOf(node), { id, bytes: 1 }))) return () => Promise.resolve({ kind: "full" });
+  if (!id || !node || !(await bed.nodes.reserveRoom(world.factsOf(node), { id, bytes: 1 })))
+    return () => Promise.resolve({ kind: "full" });
   world.nodeOf.set(id, node.id);
   const candidate = { id, node: node.id, facts: JSON.stringify({ headless: true }) };
   world.note(`create ${id} on ${node.id} for ${waiter.connection}`);
-  const ask = { candidate, waiter, template: writeOf(poolConfig()).launchConfig, ...(keyed ? { keyed } : {}), ...(isAgain ? { again: world.request() } : {}) };
+  const ask = {
+    candidate,
+    waiter,
+    template: writeOf(poolConfig()).launchConfig,
+    ...(keyed ? { keyed } : {}),
+    ...(isAgain ? { again: world.request() } : {}),
+  };
   return async () => {
     const reply = await bed.poolStore.createSession(onDemandPartition, ask);
     if (reply.kind !== "claimed") await bed.nodes.freeRoom(node.id, id);
-    else if (reply.browser.claim) bed.jobs.push({ kind: "launch", node: node.id, browser: id, claim: reply.browser.claim });
+    else if (reply.browser.claim)
+      bed.jobs.push({ kind: "launch", node: node.id, browser: id, claim: reply.browser.claim });
     return reply;
   };
 }
@@ -119,14 +171,22 @@ async function prepareSession(world: World, waiter: Waiter, { keyed, isAgain = f
 export async function launchAgain(world: World, caller: Caller): Promise<void> {
   const { waiter: id, lease, connection } = caller;
   if (world.random.chance(0.3)) return await withdraw(world, caller, false);
-  const call = await prepareSession(world, { ...caller.ask.waiter, id, lease, connection, control: caller.control.id }, { isAgain: true });
+  const call = await prepareSession(
+    world,
+    { ...caller.ask.waiter, id, lease, connection, control: caller.control.id },
+    { isAgain: true },
+  );
   const { kind } = await world.repeatably(call, (reply) => reply.kind);
   world.note(`${connection} has it launched again: ${kind}`);
   if (kind !== "claimed") await withdraw(world, caller, false);
 }
 
 /** The lease the caller has, or will have. */
-function seat(world: World, { ask: one, waiter, control }: Asking, reply: AcquireReply | CreateReply): LeaseId | undefined {
+function seat(
+  world: World,
+  { ask: one, waiter, control }: Asking,
+  reply: AcquireReply | CreateReply,
+): LeaseId | undefined {
   const place = { connection: waiter.connection, control, partition: one.partition, ask: one };
   if (reply.kind === "granted") {
     const lease = reply.browser.lease?.id;
@@ -139,7 +199,13 @@ function seat(world: World, { ask: one, waiter, control }: Asking, reply: Acquir
   }
   if (reply.kind !== "waiting" && reply.kind !== "claimed") return undefined;
   const { waiter: id, lease } = reply;
-  world.callers.push({ ...place, waiter: id, lease, phase: "waiting", ...(reply.kind === "waiting" && { stored: reply.stored }) });
+  world.callers.push({
+    ...place,
+    waiter: id,
+    lease,
+    phase: "waiting",
+    ...(reply.kind === "waiting" && { stored: reply.stored }),
+  });
   return lease;
 }
 
@@ -155,7 +221,12 @@ export function flushReply(world: World, caller: Caller | undefined, isLost: boo
   const held = world.shadow.leases.get(lease);
   if (isLost || !held) return;
   if (!world.holders.some((holder) => holder.lease === lease)) {
-    world.holders.push({ lease, browser: held.browser, partition, ...(caller.ask.waiter.name ? { name: caller.ask.waiter.name } : {}) });
+    world.holders.push({
+      lease,
+      browser: held.browser,
+      partition,
+      ...(caller.ask.waiter.name ? { name: caller.ask.waiter.name } : {}),
+    });
   }
 }
 
@@ -165,7 +236,8 @@ export async function confirm(world: World, control: Control | undefined): Promi
     const leases = all.filter((one) => one.partition === partition).map((one) => one.lease);
     world.note(`confirm ${leases.join(" ")}`);
     await world.bed.poolStore.confirm(partition, leases);
-    for (const held of leases.flatMap((lease) => world.shadow.leases.get(lease) ?? [])) held.isConfirmed = true;
+    for (const held of leases.flatMap((lease) => world.shadow.leases.get(lease) ?? []))
+      held.isConfirmed = true;
   }
 }
 
@@ -174,10 +246,13 @@ export async function undo(world: World, control: Control | undefined): Promise<
   if (!lost) return;
   world.cause = { kind: "undo", lease: lost.lease };
   const id = world.request();
-  const reply = await world.repeatably(() => world.bed.poolStore.undo(lost.partition, lost.lease, id), (kind) => {
-    world.isRefused = kind === "over" || kind === "opened";
-    return kind;
-  });
+  const reply = await world.repeatably(
+    () => world.bed.poolStore.undo(lost.partition, lost.lease, id),
+    (kind) => {
+      world.isRefused = kind === "over" || kind === "opened";
+      return kind;
+    },
+  );
   world.note(`undo ${lost.lease}: ${reply}`);
   const held = world.shadow.leases.get(lost.lease);
   if (reply === "kept" && held) held.isDoubtful = true;

@@ -23,7 +23,9 @@ export interface Snapshot {
   readonly aged: number;
 }
 
-/** The replica hears nothing any more, or takes the primary's place: what was acknowledged in between is lost. */
+/**
+ * The replica hears nothing any more, or takes the primary's place: what was acknowledged in between is lost.
+ */
 export async function detachOrFailOver(world: World): Promise<void> {
   if (world.snapshot) await failOver(world, world.snapshot);
   else await detach(world);
@@ -35,22 +37,35 @@ async function detach(world: World): Promise<void> {
   await effects.idle();
   world.note("the replica is detached");
   world.snapshot = {
-    replica: await detachReplica(redis, "*"), jobs: [...jobs], speakers: new Map(world.speakers), aged: world.aged, shadow: world.shadow.copy(), pool: world.pool && { ...world.pool }, closed: world.closed.copy(),
+    replica: await detachReplica(redis, "*"),
+    jobs: [...jobs],
+    speakers: new Map(world.speakers),
+    aged: world.aged,
+    shadow: world.shadow.copy(),
+    pool: world.pool && { ...world.pool },
+    closed: world.closed.copy(),
     watches: world.watches().map((watch) => [watch, watch.at()]),
   };
 }
 
-async function failOver(world: World, { replica, shadow, watches, pool, closed, jobs, speakers, aged }: Snapshot): Promise<void> {
+async function failOver(
+  world: World,
+  { replica, shadow, watches, pool, closed, jobs, speakers, aged }: Snapshot,
+): Promise<void> {
   const { redis, effects } = world.bed;
   await effects.idle();
   world.note("the replica takes over");
   world.snapshot = undefined;
   await replica.takeOver();
   await ageKeys(redis, replica.keys, world.aged - aged);
-  for (const lease of world.shadow.known()) if (!shadow.leases.has(lease) && !shadow.over.has(lease)) world.lost.add(lease);
+  for (const lease of world.shadow.known())
+    if (!shadow.leases.has(lease) && !shadow.over.has(lease)) world.lost.add(lease);
   // Of leases that it still knows it may have forgotten the clients.
   const slots = world.nodes.flatMap((node) => [...node.slots.values()]);
-  const clients = [...slots.flatMap(({ sockets }) => [...sockets.keys()]), ...world.openings.map(({ lease }) => lease)];
+  const clients = [
+    ...slots.flatMap(({ sockets }) => [...sockets.keys()]),
+    ...world.openings.map(({ lease }) => lease),
+  ];
   for (const lease of clients) world.lost.add(lease);
   world.shadow.restore(shadow);
   world.watchAgain(watches);
@@ -62,14 +77,20 @@ async function failOver(world: World, { replica, shadow, watches, pool, closed, 
   await world.beat();
 }
 
-/** What was under way, and is safe only by what Redis knew: reservations, what a node had just read, the time within which a lease was over. */
+/**
+ * What was under way, and is safe only by what Redis knew: reservations, what a node had just read, the time
+ * within which a lease was over.
+ */
 function forget(world: World): void {
   world.plans = [];
   world.expiries = [];
   world.releases = world.releases.filter(({ isNamed }) => isNamed);
 }
 
-/** For a while Redis takes no writes: what would need one is refused as the store's trouble, and nothing changes. */
+/**
+ * For a while Redis takes no writes: what would need one is refused as the store's trouble, and nothing
+ * changes.
+ */
 export async function demote(world: World): Promise<void> {
   const { redis, project, poolStore, reports } = world.bed;
   const [holder, pool] = [world.random.pick(world.holders), world.pool];
@@ -79,24 +100,61 @@ export async function demote(world: World): Promise<void> {
   const before = await picturesOf(redis, project, world.partitions());
   const { lease, browser, partition } = holder;
   const id = request();
-  const waiter = { id, lease: world.random.id(24) as typeof lease, control: world.controls[0]?.id ?? ("none" as never), connection: id };
+  const waiter = {
+    id,
+    lease: world.random.id(24) as typeof lease,
+    control: world.controls[0]?.id ?? ("none" as never),
+    connection: id,
+  };
   const operator = world.at.server.client();
   await operator.replicaof("127.0.0.1", 1);
   const asked = [
     () => poolStore.acquire(pool.partition, { pool: pool.id, waiter, mayWait: true }),
-    () => poolStore.release(partition, { browser, lease, reuse: true, why: "released", isRetry: false, request: id }),
-    () => poolStore.touch(partition, { browser, lease, change: { set: {}, clear: [], touched: true }, request: id }),
-    () => reports.connect(browser, lease), () => poolStore.flush(pool.partition, id), () => poolStore.reap(pool.partition),
+    () =>
+      poolStore.release(partition, {
+        browser,
+        lease,
+        reuse: true,
+        why: "released",
+        isRetry: false,
+        request: id,
+      }),
+    () =>
+      poolStore.touch(partition, {
+        browser,
+        lease,
+        change: { set: {}, clear: [], touched: true },
+        request: id,
+      }),
+    () => reports.connect(browser, lease),
+    () => poolStore.flush(pool.partition, id),
+    () => poolStore.reap(pool.partition),
   ];
   for (const ask of asked) {
     // What needs no write is answered.
-    const fault = await ask().then(() => undefined, (error: unknown) => error as { readonly code?: string });
-    hold(fault === undefined || fault.code === "store_unavailable", () => `a demoted Redis was told as ${String(fault)}`);
+    const fault = await ask().then(
+      () => undefined,
+      (error: unknown) => error as { readonly code?: string },
+    );
+    hold(
+      fault === undefined || fault.code === "store_unavailable",
+      () => `a demoted Redis was told as ${String(fault)}`,
+    );
   }
   await operator.replicaof("NO", "ONE");
   operator.disconnect();
   // Who was told that it takes no writes has let go of it.
-  await until("the connection", async () => await redis.ping().then(() => true, () => false));
+  await until(
+    "the connection",
+    async () =>
+      await redis.ping().then(
+        () => true,
+        () => false,
+      ),
+  );
   const after = await picturesOf(redis, project, world.partitions());
-  hold([...after].every(([key, picture]) => before.get(key) === picture), () => "a demoted Redis was changed");
+  hold(
+    [...after].every(([key, picture]) => before.get(key) === picture),
+    () => "a demoted Redis was changed",
+  );
 }

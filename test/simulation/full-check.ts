@@ -16,45 +16,80 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
   const { redis, project } = world.bed;
   const key = (part: PartitionPart): string => partitionKey(project, partition, part);
   const [texts, leases, waiting, sets, configs, pool] = await Promise.all([
-    redis.hvals(key("browsers")), redis.hgetall(key("leases")), redis.hkeys(key("waiterRecords")),
-    Promise.all([...browserStates, "provisional", "waitQueue"].map((part) => redis.zrange(key(part as PartitionPart), "0", "-1"))),
-    redis.hkeys(key("templates")), redis.hmget(key("pool"), "state", "networkGeneration", "kind"),
+    redis.hvals(key("browsers")),
+    redis.hgetall(key("leases")),
+    redis.hkeys(key("waiterRecords")),
+    Promise.all(
+      [...browserStates, "provisional", "waitQueue"].map((part) =>
+        redis.zrange(key(part as PartitionPart), "0", "-1"),
+      ),
+    ),
+    redis.hkeys(key("templates")),
+    redis.hmget(key("pool"), "state", "networkGeneration", "kind"),
   ]);
   const worn = await redis.smembers(key("replaceable"));
   const browsers = new Map(texts.map((text) => [parseBrowser(text).id, parseBrowser(text)]));
   const [state, network, kind] = pool;
   for (const browser of browsers.values()) {
     const holding = browserStates.filter((_, index) => sets[index]?.includes(browser.id));
-    hold(holding.length === 1 && holding[0] === browser.state, () => `${browser.id} is ${browser.state} and stands in ${holding.join()}`);
+    hold(
+      holding.length === 1 && holding[0] === browser.state,
+      () => `${browser.id} is ${browser.state} and stands in ${holding.join()}`,
+    );
     checkRecord(browser, leases);
-    hold(browser.state === "retiring" || configs.includes(browser.config), () => `the configuration of ${browser.id} is gone`);
-    if (browser.state === "idle") hold(browser.networkGeneration === Number(network), () => `${browser.id} is idle under an older network`);
+    hold(
+      browser.state === "retiring" || configs.includes(browser.config),
+      () => `the configuration of ${browser.id} is gone`,
+    );
+    if (browser.state === "idle")
+      hold(
+        browser.networkGeneration === Number(network),
+        () => `${browser.id} is idle under an older network`,
+      );
     hold(kind !== "on-demand" || browser.state !== "idle", () => `${browser.id} is idle on demand`);
   }
   await checkIndex(world.bed, partition, [...browsers.values()]);
   const [provisional = [], waiters = []] = sets.slice(-2);
   for (const [lease, id] of Object.entries(leases)) {
-    hold(browsers.get(id as BrowserId)?.lease?.id === lease, () => `${lease} is noted for ${id}, which does not say so`);
+    hold(
+      browsers.get(id as BrowserId)?.lease?.id === lease,
+      () => `${lease} is noted for ${id}, which does not say so`,
+    );
   }
   for (const lease of provisional) hold(lease in leases, () => `${lease} is provisional and over`);
-  for (const id of worn) hold(browsers.has(id as BrowserId) && browsers.get(id as BrowserId)?.state !== "retiring", () => `${id} is worn and over`);
-  if (kind === "pool") hold(waiters.every((id) => waiting.includes(id)), () => "somebody in the queue is not remembered");
+  for (const id of worn)
+    hold(
+      browsers.has(id as BrowserId) && browsers.get(id as BrowserId)?.state !== "retiring",
+      () => `${id} is worn and over`,
+    );
+  if (kind === "pool")
+    hold(
+      waiters.every((id) => waiting.includes(id)),
+      () => "somebody in the queue is not remembered",
+    );
   if (kind === "pool" && state !== "open") hold(waiters.length === 0, () => "a deleted pool has waiters");
   const shadows = [...world.shadow.leases.values()].filter((lease) => lease.partition === partition);
-  for (const lease of shadows) hold(leases[lease.id] === lease.browser, () => `${lease.id} was granted and is not noted`);
+  for (const lease of shadows)
+    hold(leases[lease.id] === lease.browser, () => `${lease.id} was granted and is not noted`);
 }
 
 function checkRecord(browser: Browser, leases: Record<string, string>): void {
   const { id, state, lease, claim } = browser;
-  hold((lease !== undefined) === (state === "leased"), () => `${id} is ${state}${lease ? " with" : " without"} a lease`);
+  hold(
+    (lease !== undefined) === (state === "leased"),
+    () => `${id} is ${state}${lease ? " with" : " without"} a lease`,
+  );
   if (lease) hold(leases[lease.id] === id, () => `${id} holds ${lease.id}, which is not noted`);
-  if (["launching", "resetting", "retiring"].includes(state)) hold(claim !== undefined, () => `${id} is ${state} without a claim`);
+  if (["launching", "resetting", "retiring"].includes(state))
+    hold(claim !== undefined, () => `${id} is ${state} without a claim`);
 }
 
 /** Whatever lives on a node has a place there. */
 async function checkRooms(world: World): Promise<void> {
   const { redis, poolStore } = world.bed;
-  const records = (await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
+  const records = (
+    await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))
+  ).flatMap(({ browsers }) => browsers);
   for (const { id } of world.nodes) {
     const places = await redis.hkeys(nodeKey(id, "room"));
     const homeless = records.find((browser) => browser.node === id && !places.includes(browser.id));

@@ -23,7 +23,8 @@ export async function release(world: World): Promise<void> {
   const holder = random.pick(world.holders);
   if (!holder) return;
   drop(world, holder);
-  // A request that names no lease means whoever holds the session when it comes: only a holder may send it first.
+  // A request that names no lease means whoever holds the session when it comes: only a holder may send it
+  // first.
   const isNamed = !liveOf(world, holder) || random.chance(0.6);
   const first: Release = { holder, isNamed, isRetry: false, since: world.now };
   if (random.chance(0.2)) return void world.releases.push({ ...first, isRetry: true });
@@ -45,13 +46,27 @@ async function send(world: World, { holder, isNamed, isRetry }: Release): Promis
   world.cause = { kind: "release", lease };
   const request = world.request();
   const reuse = world.random.chance(0.93);
-  const ask = { browser, reuse, why: reuse ? "released" : "deleted", isRetry, request, ...(isNamed ? { lease } : {}) } as const;
-  const reply = await world.repeatably(() => world.bed.poolStore.release(partition, ask), (kind) => {
-    world.isRefused = kind !== "released";
-    return kind;
-  });
+  const ask = {
+    browser,
+    reuse,
+    why: reuse ? "released" : "deleted",
+    isRetry,
+    request,
+    ...(isNamed ? { lease } : {}),
+  } as const;
+  const reply = await world.repeatably(
+    () => world.bed.poolStore.release(partition, ask),
+    (kind) => {
+      world.isRefused = kind !== "released";
+      return kind;
+    },
+  );
   world.note(`release ${lease} of ${browser}${isNamed ? " named" : ""}${isRetry ? " retry" : ""}: ${reply}`);
-  if (isNamed || !isRetry) hold((reply === "released") === wasHeld, () => `the release of ${wasHeld ? "a live" : "an old"} lease answered ${reply}`);
+  if (isNamed || !isRetry)
+    hold(
+      (reply === "released") === wasHeld,
+      () => `the release of ${wasHeld ? "a live" : "an old"} lease answered ${reply}`,
+    );
 }
 
 /** PATCH of a session. */
@@ -63,27 +78,44 @@ export async function touch(world: World): Promise<void> {
   const { lease, browser, partition } = holder;
   if (!(await bed.projects.reserveName({ kind: "session", name, owner: lease, partition }))) return;
   const kind = random.chance(0.2) ? "altered" : "viewport";
-  const change = { set: { name, ...(random.chance(0.3) ? { [kind]: "{}" } : {}) }, clear: [], touched: random.chance(0.3) };
+  const change = {
+    set: { name, ...(random.chance(0.3) ? { [kind]: "{}" } : {}) },
+    clear: [],
+    touched: random.chance(0.3),
+  };
   const request = world.request();
-  const reply = await world.repeatably(() => bed.poolStore.touch(partition, { browser, lease, change, request }), (one) => {
-    world.isRefused = one.kind !== "touched";
-    return one.kind;
-  });
+  const reply = await world.repeatably(
+    () => bed.poolStore.touch(partition, { browser, lease, change, request }),
+    (one) => {
+      world.isRefused = one.kind !== "touched";
+      return one.kind;
+    },
+  );
   world.note(`touch ${lease}: ${reply.kind}`);
-  hold((reply.kind === "touched") === (liveOf(world, holder) !== undefined), () => `a touch of ${lease} answered ${reply.kind}`);
+  hold(
+    (reply.kind === "touched") === (liveOf(world, holder) !== undefined),
+    () => `a touch of ${lease} answered ${reply.kind}`,
+  );
   if (reply.kind !== "touched") await bed.projects.freeName({ kind: "session", name, owner: lease });
 }
 
 /** A client opens the URL: registered first, then its socket, between which much may happen. */
 export async function connect(world: World): Promise<void> {
-  const doubtful = world.holders.filter(({ lease }) => world.expiries.some((expiry) => expiry.lease === lease));
-  const holder = world.random.pick(doubtful.length > 0 && world.random.chance(0.3) ? doubtful : world.holders);
+  const doubtful = world.holders.filter(({ lease }) =>
+    world.expiries.some((expiry) => expiry.lease === lease),
+  );
+  const holder = world.random.pick(
+    doubtful.length > 0 && world.random.chance(0.3) ? doubtful : world.holders,
+  );
   const held = holder && world.slotOf(holder.browser);
   if (!holder || !held || held.node.isFrozen) return;
   const reply = await world.bed.reports.connect(holder.browser, holder.lease);
   world.note(`connect ${holder.lease}: ${reply.kind}`);
   const lease = liveOf(world, holder);
-  hold((reply.kind === "connected") === (lease !== undefined), () => `a client of ${holder.lease} was ${reply.kind}`);
+  hold(
+    (reply.kind === "connected") === (lease !== undefined),
+    () => `a client of ${holder.lease} was ${reply.kind}`,
+  );
   if (!lease) return;
   lease.isOpened = true;
   if (!(await begin(world, held, holder.lease))) return;

@@ -11,10 +11,17 @@ const stepsBetweenChecks = 250;
 const stepsBetweenRests = 2000;
 
 /** Each world has its own, which fails over and is demoted. */
-export const startServers = (): Promise<readonly TestRedis[]> => Promise.all(Array.from({ length: worlds }, () => startRedis()));
+export const startServers = (): Promise<readonly TestRedis[]> =>
+  Promise.all(Array.from({ length: worlds }, () => startRedis()));
 
-/** Lets worlds live side by side for so many steps in all; gives how many it was. The first that breaks ends the others. */
-export async function simulate(servers: readonly TestRedis[], { seed, steps }: { seed: number; steps: number }): Promise<number> {
+/**
+ * Lets worlds live side by side for so many steps in all; gives how many it was. The first that breaks ends
+ * the others.
+ */
+export async function simulate(
+  servers: readonly TestRedis[],
+  { seed, steps }: { seed: number; steps: number },
+): Promise<number> {
   const stop = new AbortController();
   const lives = servers.map((server, index) => live(server, { seed, index, steps: steps / worlds }, stop));
   // The others come to their end first, so that nobody is left without a Redis.
@@ -39,7 +46,10 @@ async function live(server: TestRedis, { seed, index, steps }: Life, stop: Abort
     return world.steps;
   } catch (error) {
     stop.abort();
-    const story = [`seed ${seed}, world ${index}, step ${world.steps}; the last steps:`, ...world.history].join("\n");
+    const story = [
+      `seed ${seed}, world ${index}, step ${world.steps}; the last steps:`,
+      ...world.history,
+    ].join("\n");
     throw new Error(`${error instanceof Error ? error.message : String(error)}\n${story}`, { cause: error });
   } finally {
     await world.close();

@@ -8,10 +8,19 @@ const usage = `npm run simulate -- [options]
   --from N    the first seed (any)
   --steps N   steps of each (30000)`;
 
-/** The simulation of `npm test` for as long as one likes: seed after seed, until one breaks. Gives the exit code. */
+/**
+ * The simulation of `npm test` for as long as one likes: seed after seed, until one breaks. Gives the exit
+ * code.
+ */
 async function main(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
-    args: [...args], options: { seeds: { type: "string" }, from: { type: "string" }, steps: { type: "string" }, help: { type: "boolean" } },
+    args: [...args],
+    options: {
+      seeds: { type: "string" },
+      from: { type: "string" },
+      steps: { type: "string" },
+      help: { type: "boolean" },
+    },
   });
   if (values.help) {
     console.log(usage);
@@ -19,7 +28,8 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const from = Number(values.from ?? randomInt(1_000_000_000));
   const end = from + Number(values.seeds ?? Infinity);
-  for (let seed = from; seed < end; seed += 1) if (!(await isSound(seed, Number(values.steps ?? 30_000)))) return 1;
+  for (let seed = from; seed < end; seed += 1)
+    if (!(await isSound(seed, Number(values.steps ?? 30_000)))) return 1;
   return 0;
 }
 

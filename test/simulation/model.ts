@@ -1,4 +1,13 @@
-import type { BrowserId, ClaimId, ControlId, Partition, LeaseId, NodeId, PoolId, RequestId } from "../../src/base/ids.js";
+import type {
+  BrowserId,
+  ClaimId,
+  ControlId,
+  Partition,
+  LeaseId,
+  NodeId,
+  PoolId,
+  RequestId,
+} from "../../src/base/ids.js";
 import type { PoolSpec } from "../../src/spec/launch-template.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
 import type { Slot } from "./begin.js";

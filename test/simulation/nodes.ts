@@ -1,4 +1,11 @@
-import { type BrowserId, type ClaimId, partitionOf, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
+import {
+  type BrowserId,
+  type ClaimId,
+  partitionOf,
+  type LeaseId,
+  newRequestId,
+  type NodeId,
+} from "../../src/base/ids.js";
 import type { Job } from "../../src/pool/ports/pool-store.js";
 import type { ControlMessage, NodeMessage } from "../../src/pool/ports/messages.js";
 import type { Browser } from "../../src/pool/browser.js";
@@ -8,12 +15,25 @@ import { hold } from "./shadow.js";
 import { type FakeNode, isHeard } from "./model.js";
 import type { World } from "./world.js";
 
-/** What is left to do for a job or message, step by step as a node does it, so that anything may come in between. */
+/**
+ * What is left to do for a job or message, step by step as a node does it, so that anything may come in
+ * between.
+ */
 
 export async function startNode(world: World): Promise<FakeNode> {
   const id = `node-${world.random.id(6)}` as NodeId;
   const node: FakeNode = {
-    id, run: world.random.id(6), isAlive: true, isFrozen: false, isNamed: false, isSick: false, failures: 0, drain: undefined, maxBrowsers: world.isAtRest ? 100 : 6, slots: new Map(), launching: new Map(),
+    id,
+    run: world.random.id(6),
+    isAlive: true,
+    isFrozen: false,
+    isNamed: false,
+    isSick: false,
+    failures: 0,
+    drain: undefined,
+    maxBrowsers: world.isAtRest ? 100 : 6,
+    slots: new Map(),
+    launching: new Map(),
   };
   world.nodes.push(node);
   world.ids.add(node.id);
@@ -47,7 +67,12 @@ export async function startAnew(world: World, node: FakeNode): Promise<void> {
   bed.jobs.splice(0, bed.jobs.length, ...bed.jobs.filter((job) => job.node !== node.id));
   world.cause = { kind: "clear", node: node.id };
   for (const partition of world.partitions()) {
-    await bed.poolStore.clearNode(partition, { node: node.id, why: "node_lost", which: "lost", request: newRequestId() });
+    await bed.poolStore.clearNode(partition, {
+      node: node.id,
+      why: "node_lost",
+      which: "lost",
+      request: newRequestId(),
+    });
     world.closed.clear(partition, node.id);
   }
   await bed.nodes.forget(node.id);
@@ -55,7 +80,8 @@ export async function startAnew(world: World, node: FakeNode): Promise<void> {
   await bed.nodes.beat(world.factsOf(node));
 }
 
-const heardNode = (world: World, id: NodeId): FakeNode | undefined => world.nodes.filter(isHeard).find((node) => node.id === id);
+const heardNode = (world: World, id: NodeId): FakeNode | undefined =>
+  world.nodes.filter(isHeard).find((node) => node.id === id);
 
 /** Runs one job of the queues: lost, run twice, run late and out of order. */
 export async function runJob(world: World): Promise<void> {
@@ -74,9 +100,11 @@ export async function carryOut(world: World, job: Job): Promise<void> {
   const record = (await world.bed.poolStore.findBrowser(job.browser))?.browser;
   if (record?.claim !== job.claim) return;
   world.note(`job ${job.kind} ${job.browser} ${job.claim}`);
-  if (job.kind === "launch" && record.state === "launching" && !node.slots.has(job.browser)) node.launching.set(job.browser, job.claim);
+  if (job.kind === "launch" && record.state === "launching" && !node.slots.has(job.browser))
+    node.launching.set(job.browser, job.claim);
   const slot = node.slots.get(job.browser);
-  if (job.kind === "launch" && record.state === "launching" && slot) await sayLaunched(world, { node, slot }, job.claim);
+  if (job.kind === "launch" && record.state === "launching" && slot)
+    await sayLaunched(world, { node, slot }, job.claim);
   if (job.kind === "retire" && record.state === "retiring") await retire(world, node, job);
   if (job.kind === "reset" && record.state === "resetting") await reset(world, node, record);
 }
@@ -111,10 +139,16 @@ export async function finishLaunch(world: World): Promise<void> {
 }
 
 /** As node/launch-health.ts has it besides. */
-async function failLaunch(world: World, node: FakeNode, { browser, claim }: { browser: BrowserId; claim: ClaimId }): Promise<void> {
+async function failLaunch(
+  world: World,
+  node: FakeNode,
+  { browser, claim }: { browser: BrowserId; claim: ClaimId },
+): Promise<void> {
   node.failures += 1;
   await world.bed.nodes.rest(node.id, Math.min(3000, 200 * 2 ** (node.failures - 1)));
-  world.note(`launch of ${browser} failed: ${await world.bed.reports.launchFailed(browser, claim, "no display")}`);
+  world.note(
+    `launch of ${browser} failed: ${await world.bed.reports.launchFailed(browser, claim, "no display")}`,
+  );
 }
 
 /** A Chromium dies; what its node says of it may be lost with the connection to Redis. */
@@ -122,12 +156,17 @@ export async function crash(world: World): Promise<void> {
   const node = world.random.pick(world.nodes.filter(({ slots }) => slots.size > 0));
   const browser = world.random.pick([...(node?.slots.keys() ?? [])]);
   if (!node || !browser) return;
-  if (!node.isFrozen && !world.random.chance(0.2)) return await endHere(world, node, { browser, why: "crashed" });
+  if (!node.isFrozen && !world.random.chance(0.2))
+    return await endHere(world, node, { browser, why: "crashed" });
   world.note(`${browser} crashed unheard`);
   node.slots.delete(browser);
 }
 
-async function endHere(world: World, node: FakeNode, { browser, why }: { browser: BrowserId; why: "crashed" | "not_clean" | "missing" }): Promise<void> {
+async function endHere(
+  world: World,
+  node: FakeNode,
+  { browser, why }: { browser: BrowserId; why: "crashed" | "not_clean" | "missing" },
+): Promise<void> {
   world.cause = { kind: "end", browser };
   node.slots.delete(browser);
   const told = await world.bed.reports.end(browser, why, "it is over");
@@ -144,7 +183,9 @@ export async function keep(world: World, node: FakeNode | undefined): Promise<vo
     for (const browser of browsers.filter((one) => one.node === node.id)) records.set(browser.id, browser);
   }
   for (const id of node.slots.keys()) if (!records.has(id)) node.slots.delete(id);
-  const widow = [...records.values()].find(({ id, state }) => ["idle", "leased", "resetting"].includes(state) && !node.slots.has(id));
+  const widow = [...records.values()].find(
+    ({ id, state }) => ["idle", "leased", "resetting"].includes(state) && !node.slots.has(id),
+  );
   if (widow) return await endHere(world, node, { browser: widow.id, why: "missing" });
   for (const [id, slot] of node.slots) {
     const record = records.get(id);
@@ -153,7 +194,11 @@ export async function keep(world: World, node: FakeNode | undefined): Promise<vo
 }
 
 /** As node/reconciler.ts does. True where it was a step. */
-async function keepSlot(world: World, at: { node: FakeNode; slot: Slot }, { id, state, lease, claim }: Browser): Promise<boolean> {
+async function keepSlot(
+  world: World,
+  at: { node: FakeNode; slot: Slot },
+  { id, state, lease, claim }: Browser,
+): Promise<boolean> {
   const { node, slot } = at;
   const { activity } = slot;
   if (state === "leased" && lease && activity.isOver(lease.id)) {
@@ -171,8 +216,13 @@ async function keepSlot(world: World, at: { node: FakeNode; slot: Slot }, { id, 
 }
 
 /** It was launched under an earlier claim, and Redis has forgotten that. */
-async function sayLaunched(world: World, { node, slot }: { node: FakeNode; slot: Slot }, claim: ClaimId): Promise<void> {
-  if (slot.activity.lease || slot.activity.rivalsOf(undefined).length > 0) return await endHere(world, node, { browser: slot.id, why: "not_clean" });
+async function sayLaunched(
+  world: World,
+  { node, slot }: { node: FakeNode; slot: Slot },
+  claim: ClaimId,
+): Promise<void> {
+  if (slot.activity.lease || slot.activity.rivalsOf(undefined).length > 0)
+    return await endHere(world, node, { browser: slot.id, why: "not_clean" });
   world.note(`launched ${slot.id} again: ${await world.bed.reports.launched(slot.id, claim, "{}")}`);
 }
 
@@ -195,7 +245,8 @@ export async function findInactiveAt(world: World, node: FakeNode, browser: Brow
   world.expiries.push({ browser, lease: lease.id, registrations: lease.registrations });
 }
 
-const isOpening = (world: World, lease: LeaseId): boolean => world.openings.some((opening) => opening.lease === lease);
+const isOpening = (world: World, lease: LeaseId): boolean =>
+  world.openings.some((opening) => opening.lease === lease);
 
 export async function expire(world: World): Promise<void> {
   const ask = world.random.take(world.expiries);
@@ -209,7 +260,8 @@ export async function expire(world: World): Promise<void> {
   world.isRefused = !isExpired;
   const grantedAt = world.shadow.leases.get(ask.lease)?.grantedAt ?? 0;
   if (isExpired) hold(world.now - grantedAt >= 9000, () => `${ask.lease} expired early`);
-  if (isExpired) hold(!isOpening(world, ask.lease), () => `${ask.lease} expired while a client was on its way in`);
+  if (isExpired)
+    hold(!isOpening(world, ask.lease), () => `${ask.lease} expired while a client was on its way in`);
 }
 
 /** Delivers a message between roles, or ignores it. */
@@ -222,8 +274,17 @@ export async function deliver(world: World): Promise<void> {
   if (isForStopped(world, heard.channel)) return void world.inbox.push(heard);
   if (world.fails(0.2)) return;
   if (heard.message.kind === "fence") world.heard = [...world.heard.slice(-20), heard];
-  if (heard.channel.startsWith("remuda:node:")) return await toNode(world, heard.channel.slice("remuda:node:".length), heard.message as unknown as NodeMessage);
-  await toControl(world, heard.channel.slice("remuda:control:".length), heard.message as unknown as ControlMessage);
+  if (heard.channel.startsWith("remuda:node:"))
+    return await toNode(
+      world,
+      heard.channel.slice("remuda:node:".length),
+      heard.message as unknown as NodeMessage,
+    );
+  await toControl(
+    world,
+    heard.channel.slice("remuda:control:".length),
+    heard.message as unknown as ControlMessage,
+  );
 }
 
 /** What comes for it waits in its socket. */
@@ -251,7 +312,11 @@ async function toControl(world: World, id: string, message: ControlMessage): Pro
 }
 
 /** As lease/grants.ts has it: a place that nobody holds any more, which a failover has brought back. */
-function unwanted(world: World, to: string, { connection, browser }: Extract<ControlMessage, { kind: "granted" }>): void {
+function unwanted(
+  world: World,
+  to: string,
+  { connection, browser }: Extract<ControlMessage, { kind: "granted" }>,
+): void {
   const { id, lease } = JSON.parse(browser) as Browser;
   const control = world.controls.find((one) => one.id === to);
   if (!control?.isAlive || !lease || world.told.get(lease.id) === id) return;

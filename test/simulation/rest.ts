@@ -14,7 +14,10 @@ import type { World } from "./world.js";
 /** Rounds of ticks, each of them more than any deadline of a claim: after these nothing may be under way. */
 const rounds = 16;
 
-/** Nobody asks for anything any more, nothing is lost: everything must come to rest within its limits, with nothing left behind. */
+/**
+ * Nobody asks for anything any more, nothing is lost: everything must come to rest within its limits, with
+ * nothing left behind.
+ */
 export async function rest(world: World): Promise<void> {
   world.isAtRest = true;
   world.snapshot = undefined;
@@ -28,7 +31,8 @@ export async function rest(world: World): Promise<void> {
   await world.pass(100);
   for (const control of world.controls) await step(world, () => lookForLost(world, control));
   await settleCallers(world);
-  for (const partition of world.partitions()) for (const node of world.nodes) await step(world, () => hear(world, partition, node));
+  for (const partition of world.partitions())
+    for (const node of world.nodes) await step(world, () => hear(world, partition, node));
   for (const partition of world.partitions()) await withdrawForgotten(world, partition);
   for (let round = 0; round < rounds; round += 1) {
     await world.pass(round === 0 ? 130_000 : 16_000);
@@ -58,20 +62,32 @@ async function settleCallers(world: World): Promise<void> {
   while (world.openings.length > 0) world.openings.pop();
 }
 
-/** Places that a failover has brought back stand until a browser is free, and is given back: at rest none may be free for long. */
+/**
+ * Places that a failover has brought back stand until a browser is free, and is given back: at rest none may
+ * be free for long.
+ */
 async function withdrawForgotten(world: World, partition: Partition): Promise<void> {
   const { redis, project, poolStore } = world.bed;
-  const standing = (await redis.hvals(partitionKey(project, partition, "waiterRecords"))).map((text) => JSON.parse(text) as Waiter);
-  const forgotten = standing.filter(({ id }) => !world.callers.some((caller) => caller.phase === "waiting" && caller.waiter === id));
+  const standing = (await redis.hvals(partitionKey(project, partition, "waiterRecords"))).map(
+    (text) => JSON.parse(text) as Waiter,
+  );
+  const forgotten = standing.filter(
+    ({ id }) => !world.callers.some((caller) => caller.phase === "waiting" && caller.waiter === id),
+  );
   for (const { id: waiter, connection, lease } of forgotten) {
-    await step(world, async () => world.note(`${waiter} stands for nobody: ${(await poolStore.withdraw(partition, { waiter, connection, lease })).kind}`));
+    await step(world, async () =>
+      world.note(
+        `${waiter} stands for nobody: ${(await poolStore.withdraw(partition, { waiter, connection, lease })).kind}`,
+      ),
+    );
   }
 }
 
 async function tick(world: World): Promise<void> {
   const { bed } = world;
   while ((await bed.nodes.lost()).length > 0) await step(world, () => reapNode(world));
-  for (const node of world.nodes.filter((one) => one.drain)) await step(world, () => lookAfterDrain(world, node));
+  for (const node of world.nodes.filter((one) => one.drain))
+    await step(world, () => lookAfterDrain(world, node));
   await fill(world);
   for (const partition of world.partitions()) await step(world, () => reapPartition(world, partition));
   await step(world, () => deliver(world));
@@ -80,10 +96,12 @@ async function tick(world: World): Promise<void> {
     const one = job;
     await step(world, () => carryOut(world, one));
   }
-  while (world.nodes.some(({ launching }) => launching.size > 0)) await step(world, () => finishLaunch(world));
+  while (world.nodes.some(({ launching }) => launching.size > 0))
+    await step(world, () => finishLaunch(world));
   // What one node has failed at is given to another at the next tick.
   await fill(world);
-  for (const node of world.nodes) for (const browser of node.slots.keys()) await findAbandoned(world, node, browser);
+  for (const node of world.nodes)
+    for (const browser of node.slots.keys()) await findAbandoned(world, node, browser);
   while (world.expiries.length > 0) await step(world, () => expire(world));
   for (const node of world.nodes) {
     for (let i = 0; i < 3; i += 1) await step(world, () => keep(world, node));
@@ -112,24 +130,39 @@ async function checkRest(world: World): Promise<void> {
 
 async function checkPartitionAtRest(world: World, partition: Partition): Promise<void> {
   const { browsers } = await world.bed.poolStore.browsers(partition);
-  for (const { id, state } of browsers) hold(state === "idle" || state === "leased", () => `at rest ${id} is ${state}`);
+  for (const { id, state } of browsers)
+    hold(state === "idle" || state === "leased", () => `at rest ${id} is ${state}`);
   if (partition === onDemandPartition) return;
   hold(partition === world.pool?.partition, () => `the deleted pool ${partition} is still there`);
   const found = await world.bed.poolStore.findPool(partition);
   const { size, fill_rate_per_minute: rate } = world.pool.spec;
   const { idle = 0, leased = 0, waiting = 0 } = found?.counts ?? {};
   hold(waiting === 0, () => `at rest ${waiting} wait`);
-  if (rate > 0) hold(idle + leased >= size, () => `at rest ${idle} idle and ${leased} leased are not ${size}: ${JSON.stringify(found?.fill)}`);
+  if (rate > 0)
+    hold(
+      idle + leased >= size,
+      () => `at rest ${idle} idle and ${leased} leased are not ${size}: ${JSON.stringify(found?.fill)}`,
+    );
 }
 
-/** An acquire whose caller has gone keeps no browser: every lease is someone's, or was opened or confirmed and waits for its expiry. */
+/**
+ * An acquire whose caller has gone keeps no browser: every lease is someone's, or was opened or confirmed and
+ * waits for its expiry.
+ */
 async function checkLeases(world: World): Promise<void> {
   for (const lease of world.shadow.leases.values()) {
     const isHeld = world.holders.some((holder) => holder.lease === lease.id);
-    hold(isHeld || lease.isOpened || lease.isConfirmed, () => `nobody has ${lease.id}, and it was not taken back`);
+    hold(
+      isHeld || lease.isOpened || lease.isConfirmed,
+      () => `nobody has ${lease.id}, and it was not taken back`,
+    );
   }
   for (const partition of world.partitions()) {
-    const provisional = await world.bed.redis.zrange(partitionKey(world.bed.project, partition, "provisional"), "0", "-1");
+    const provisional = await world.bed.redis.zrange(
+      partitionKey(world.bed.project, partition, "provisional"),
+      "0",
+      "-1",
+    );
     hold(provisional.length === 0, () => `at rest ${provisional.join()} are provisional`);
   }
 }
@@ -137,22 +170,40 @@ async function checkLeases(world: World): Promise<void> {
 async function checkNames(world: World): Promise<void> {
   const { redis, project, poolStore } = world.bed;
   const names = (await redis.hkeys(projectKey(project, "names"))).toSorted();
-  const records = (await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
+  const records = (
+    await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))
+  ).flatMap(({ browsers }) => browsers);
   const borne = records.flatMap(({ lease }) => (lease?.name ? [`session:${lease.name}`] : []));
   if (world.pool) borne.push(`pool:${world.pool.name}`);
   hold(new Set(borne).size === borne.length, () => `a name is borne twice: ${borne.join()}`);
-  hold(names.join() === borne.toSorted().join(), () => `names ${names.join()} are reserved, ${borne.join()} are borne`);
+  hold(
+    names.join() === borne.toSorted().join(),
+    () => `names ${names.join()} are reserved, ${borne.join()} are borne`,
+  );
 }
 
 async function checkPlaces(world: World): Promise<void> {
   const { redis, poolStore } = world.bed;
-  const records = (await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))).flatMap(({ browsers }) => browsers);
+  const records = (
+    await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))
+  ).flatMap(({ browsers }) => browsers);
   for (const { id, slots } of world.nodes) {
-    const here = records.filter((browser) => browser.node === id).map((browser) => browser.id).toSorted().join();
-    hold((await redis.hkeys(nodeKey(id, "room"))).toSorted().join() === here, () => `the room of ${id} is not what is there`);
-    hold([...slots.keys()].toSorted().join() === here, () => `the slots of ${id} are not what is there: ${[...slots.keys()].join()} and ${here}`);
+    const here = records
+      .filter((browser) => browser.node === id)
+      .map((browser) => browser.id)
+      .toSorted()
+      .join();
+    hold(
+      (await redis.hkeys(nodeKey(id, "room"))).toSorted().join() === here,
+      () => `the room of ${id} is not what is there`,
+    );
+    hold(
+      [...slots.keys()].toSorted().join() === here,
+      () => `the slots of ${id} are not what is there: ${[...slots.keys()].join()} and ${here}`,
+    );
   }
-  for (const { id } of world.deadNodes) hold((await redis.exists(nodeKey(id, "room"))) === 0, () => `the dead node ${id} still has a room`);
+  for (const { id } of world.deadNodes)
+    hold((await redis.exists(nodeKey(id, "room"))) === 0, () => `the dead node ${id} still has a room`);
 }
 
 /** Of what is over nothing is left but tombstones, answers, and what idempotency keys were given. */
@@ -161,11 +212,20 @@ async function checkLeftovers(world: World): Promise<void> {
   const live = world.partitions();
   const keys = await redis.keys("remuda:*");
   const known = (key: string): boolean =>
-    live.some((partition) => key.includes(`{${partition}}`)) || /:answer:|:idempotency:|\{project-|\{nodes\}/.test(key) || world.nodes.some(({ id }) => key.includes(`{node-${id}}`));
+    live.some((partition) => key.includes(`{${partition}}`)) ||
+    /:answer:|:idempotency:|\{project-|\{nodes\}/.test(key) ||
+    world.nodes.some(({ id }) => key.includes(`{node-${id}}`));
   const left = keys.filter((key) => !known(key));
   hold(left.length === 0, () => `left behind: ${left.join(" ")}`);
-  for (const partition of live) hold((await redis.exists(partitionKey(project, partition, "pendingTombstones"))) === 0, () => `${partition} has unburied tombstones`);
+  for (const partition of live)
+    hold(
+      (await redis.exists(partitionKey(project, partition, "pendingTombstones"))) === 0,
+      () => `${partition} has unburied tombstones`,
+    );
   const pools = await redis.hkeys(projectKey(project, "pools"));
   hold(pools.join() === (world.pool?.id ?? ""), () => `pools ${pools.join()} are noted`);
-  hold((await projects.tombstones(0, 1000)).every(({ id }) => !world.shadow.browsers.has(id)), () => "a live browser has a tombstone");
+  hold(
+    (await projects.tombstones(0, 1000)).every(({ id }) => !world.shadow.browsers.has(id)),
+    () => "a live browser has a tombstone",
+  );
 }

@@ -94,7 +94,8 @@ export class Shadow {
   }
 
   counts(partition: Partition): Counts {
-    const counts = this.#counts.get(partition) ?? (Object.fromEntries(browserStates.map((state) => [state, 0])) as Counts);
+    const counts =
+      this.#counts.get(partition) ?? (Object.fromEntries(browserStates.map((state) => [state, 0])) as Counts);
     this.#counts.set(partition, counts);
     return counts;
   }
@@ -112,14 +113,22 @@ export class Shadow {
   apply(partition: Partition, move: Move, at: number): void {
     const counts = this.counts(partition);
     const before = this.browsers.get(move.browser);
-    hold((before?.state ?? "none") === move.from, () => `${move.browser} moved from ${move.from} but was ${before?.state ?? "none"}`);
+    hold(
+      (before?.state ?? "none") === move.from,
+      () => `${move.browser} moved from ${move.from} but was ${before?.state ?? "none"}`,
+    );
     if (move.from === "leased") this.#end(move);
     if (before) counts[before.state] -= 1;
     if (move.to === "gone") return void this.browsers.delete(move.browser);
     const to = move.to as BrowserState;
     hold(!before || browserMoves[before.state].includes(to), () => `${move.from} to ${to} is no move`);
     counts[to] += 1;
-    const browser: ShadowBrowser = before ?? { id: move.browser, partition, node: this.ports.nodeOf(move.browser), state: to };
+    const browser: ShadowBrowser = before ?? {
+      id: move.browser,
+      partition,
+      node: this.ports.nodeOf(move.browser),
+      state: to,
+    };
     browser.state = to;
     this.browsers.set(browser.id, browser);
     if (to === "leased") this.#grant(browser, move, at);
@@ -130,7 +139,15 @@ export class Shadow {
     hold(id.length > 0, () => `${browser.id} was leased to nobody`);
     hold(!this.leases.has(id) && !this.over.has(id), () => `the lease ${id} was granted twice`);
     hold(browser.lease === undefined, () => `${browser.id} is held by ${browser.lease} and ${id}`);
-    const lease = { id, browser: browser.id, partition: browser.partition, grantedAt: at, isOpened: false, isConfirmed: false, isDoubtful: false };
+    const lease = {
+      id,
+      browser: browser.id,
+      partition: browser.partition,
+      grantedAt: at,
+      isOpened: false,
+      isConfirmed: false,
+      isDoubtful: false,
+    };
     browser.lease = id;
     this.leases.set(id, lease);
     this.ports.onGrant(lease);
@@ -141,7 +158,10 @@ export class Shadow {
     const lease = browser?.lease && this.leases.get(browser.lease);
     if (!browser || !lease) return broken(`${move.browser} was leased without a lease`);
     hold(lease.id === move.lease, () => `the end of ${lease.id} was reported as that of ${move.lease}`);
-    hold(this.ports.mayEnd(lease, move.why), () => `the lease ${lease.id} of ${browser.id} was ended: ${move.why}`);
+    hold(
+      this.ports.mayEnd(lease, move.why),
+      () => `the lease ${lease.id} of ${browser.id} was ended: ${move.why}`,
+    );
     this.leases.delete(lease.id);
     this.over.add(lease.id);
     delete browser.lease;

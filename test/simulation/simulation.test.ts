@@ -11,6 +11,12 @@ afterAll(async () => {
   await Promise.all(servers.map((redis) => redis.stop()));
 });
 
-test(`${simulationSteps} random steps keep what may never happen from happening (seed ${simulationSeed})`, { timeout: 600_000 }, async () => {
-  expect(await simulate(servers, { seed: simulationSeed, steps: simulationSteps })).toBeGreaterThanOrEqual(simulationSteps);
-});
+test(
+  `${simulationSteps} random steps keep what may never happen from happening (seed ${simulationSeed})`,
+  { timeout: 600_000 },
+  async () => {
+    expect(await simulate(servers, { seed: simulationSeed, steps: simulationSteps })).toBeGreaterThanOrEqual(
+      simulationSteps,
+    );
+  },
+);

@@ -18,28 +18,55 @@ export async function stopOrContinue(world: World): Promise<void> {
   await lookForLost(world, control);
 }
 
-/** As lease/grants.ts does at each beat: callers who were taken for gone while their control stood still get their places back. */
+/**
+ * As lease/grants.ts does at each beat: callers who were taken for gone while their control stood still get
+ * their places back.
+ */
 export async function lookForLost(world: World, control: Control | undefined): Promise<void> {
   if (!control || control.isStopped) return;
   const waiting = world.callers.filter((caller) => caller.control === control && caller.phase === "waiting");
-  for (const [partition, callers] of groupBy(waiting, (caller) => caller.partition)) await lookAt(world, partition, callers);
+  for (const [partition, callers] of groupBy(waiting, (caller) => caller.partition))
+    await lookAt(world, partition, callers);
 }
 
 async function lookAt(world: World, partition: Partition, callers: readonly Caller[]): Promise<void> {
   const { poolStore } = world.bed;
-  const standing = new Set(await poolStore.standingAmong(partition, callers.map(({ waiter }) => waiter)));
+  const standing = new Set(
+    await poolStore.standingAmong(
+      partition,
+      callers.map(({ waiter }) => waiter),
+    ),
+  );
   const others = callers.filter(({ waiter }) => !standing.has(waiter));
   if (others.length === 0) return;
-  const held = new Set(await poolStore.heldAmong(partition, others.map(({ lease }) => lease)));
+  const held = new Set(
+    await poolStore.heldAmong(
+      partition,
+      others.map(({ lease }) => lease),
+    ),
+  );
   for (const caller of others.filter(({ lease }) => held.has(lease))) await lookAfter(world, caller);
-  for (const caller of others.filter(({ lease }) => !held.has(lease))) await putBack(world, partition, caller);
+  for (const caller of others.filter(({ lease }) => !held.has(lease)))
+    await putBack(world, partition, caller);
 }
 
 async function putBack(world: World, partition: Partition, caller: Caller): Promise<void> {
   const { poolStore, projects } = world.bed;
-  const { stored, lease, waiter, ask: { waiter: { name } } } = caller;
-  const isNamed = name === undefined || (await projects.reserveName({ kind: "session", name, owner: lease, partition })) !== undefined;
-  const [word] = stored !== undefined && isNamed && partition !== onDemandPartition ? await poolStore.rejoin(partition, [stored]) : [];
+  const {
+    stored,
+    lease,
+    waiter,
+    ask: {
+      waiter: { name },
+    },
+  } = caller;
+  const isNamed =
+    name === undefined ||
+    (await projects.reserveName({ kind: "session", name, owner: lease, partition })) !== undefined;
+  const [word] =
+    stored !== undefined && isNamed && partition !== onDemandPartition
+      ? await poolStore.rejoin(partition, [stored])
+      : [];
   world.note(`${waiter} had lost its place: ${word ?? "it has to ask again"}`);
   if (word !== "waiting" && word !== "held") caller.phase = "over";
 }
@@ -47,7 +74,7 @@ async function putBack(world: World, partition: Partition, caller: Caller): Prom
 /** A connection that is dead without a word, and new ones do not come about; or it lives again. */
 export async function freezeOrThaw(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
-  if (!node || !node.isFrozen && world.nodes.filter(isHeard).length < 2) return;
+  if (!node || (!node.isFrozen && world.nodes.filter(isHeard).length < 2)) return;
   if (node.isFrozen) return await thaw(world, node);
   world.note(`${node.id} does not reach Redis`);
   node.isFrozen = true;
@@ -60,7 +87,10 @@ export async function thaw(world: World, node: FakeNode): Promise<void> {
   world.note(`${node.id} reaches Redis again: ${kind}`);
 }
 
-/** A second daemon under a node's id, as by a shared configuration file: it is told whose id that is while that one lives. */
+/**
+ * A second daemon under a node's id, as by a shared configuration file: it is told whose id that is while
+ * that one lives.
+ */
 export async function clash(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   if (!node) return;
@@ -68,7 +98,8 @@ export async function clash(world: World): Promise<void> {
   const beaten = await world.bed.nodes.beat(facts);
   world.note(`another daemon is called ${node.id}: ${beaten.kind}`);
   await world.look();
-  if (isHeard(node) && node.isNamed && world.now - world.beatenAt < heardForMs) hold(beaten.kind !== "beaten", () => `${node.id} lives, and another has taken its name`);
+  if (isHeard(node) && node.isNamed && world.now - world.beatenAt < heardForMs)
+    hold(beaten.kind !== "beaten", () => `${node.id} lives, and another has taken its name`);
   // It has waited until the other was not heard of any more.
   if (beaten.kind === "beaten") await startAnew(world, node);
 }
@@ -76,7 +107,7 @@ export async function clash(world: World): Promise<void> {
 /** Chromium cannot be launched there any more, or can again. */
 export function sickenOrHeal(world: World): void {
   const node = world.random.pick(world.nodes);
-  if (!node || !node.isSick && world.nodes.filter(({ isSick }) => !isSick).length < 2) return;
+  if (!node || (!node.isSick && world.nodes.filter(({ isSick }) => !isSick).length < 2)) return;
   node.isSick = !node.isSick;
   world.note(`${node.id} ${node.isSick ? "fails launches" : "is well"}`);
 }

@@ -1,4 +1,10 @@
-import { type BrowserId, type Partition, partitionOf, newRequestId, type PoolId } from "../../src/base/ids.js";
+import {
+  type BrowserId,
+  type Partition,
+  partitionOf,
+  newRequestId,
+  type PoolId,
+} from "../../src/base/ids.js";
 import type { PoolSpec } from "../../src/spec/launch-template.js";
 import type { Browser } from "../../src/pool/browser.js";
 import { NodeCapacities, Placement } from "../../src/pool/placement.js";
@@ -15,7 +21,10 @@ export async function createPool(world: World): Promise<void> {
   const { bed, random } = world;
   const id = random.id(24) as PoolId;
   const spec = poolConfig({
-    size: random.between(2, 8), name: "pool", fill_rate_per_minute: random.pick([6000, 300, 100]) ?? 6000, timeout_seconds: random.between(10, 60),
+    size: random.between(2, 8),
+    name: "pool",
+    fill_rate_per_minute: random.pick([6000, 300, 100]) ?? 6000,
+    timeout_seconds: random.between(10, 60),
     reset_on_release: random.pick(["none", "none", "none", "state", "relaunch"] as const) ?? "none",
   });
   const pool: PoolModel = { id, partition: partitionOf(id), name: "pool", spec, revision: 1 };
@@ -23,11 +32,16 @@ export async function createPool(world: World): Promise<void> {
   world.watch(pool.partition);
   world.note(`create pool ${id} of ${spec.size}, ${spec.reset_on_release}`);
   await bed.projects.addPool(id);
-  const isNamed = (await bed.projects.reserveName({ kind: "pool", name: "pool", owner: id, partition: pool.partition })) !== undefined;
+  const isNamed =
+    (await bed.projects.reserveName({ kind: "pool", name: "pool", owner: id, partition: pool.partition })) !==
+    undefined;
   hold(isNamed, () => "a deleted pool's name was not free");
   await bed.projects.reserveSize(id, spec.size, anyNumber);
   const request = newRequestId();
-  await world.repeatably(() => bed.poolStore.createPool(pool.partition, { id, write: writeOf(spec), request }), () => "created");
+  await world.repeatably(
+    () => bed.poolStore.createPool(pool.partition, { id, write: writeOf(spec), request }),
+    () => "created",
+  );
   await bed.projects.openPool(id);
 }
 
@@ -37,10 +51,13 @@ export async function deletePool(world: World): Promise<void> {
   const force = random.chance(0.5);
   world.cause = { kind: "delete", partition: pool.partition };
   const request = newRequestId();
-  const reply = await world.repeatably(() => bed.poolStore.deletePool(pool.partition, { force, request }), (kind) => {
-    world.isRefused = kind !== "deleted";
-    return kind;
-  });
+  const reply = await world.repeatably(
+    () => bed.poolStore.deletePool(pool.partition, { force, request }),
+    (kind) => {
+      world.isRefused = kind !== "deleted";
+      return kind;
+    },
+  );
   world.note(`delete pool${force ? " by force" : ""}: ${reply}`);
   if (reply !== "deleted") return hold(!force, () => `a deletion by force was answered ${reply}`);
   await bed.projects.dropPool(pool.id);
@@ -58,19 +75,29 @@ export async function updatePool(world: World): Promise<void> {
     ...pool.spec,
     ...(random.chance(0.5) ? { size: random.between(1, 8) } : {}),
     ...(random.chance(0.1) ? { fill_rate_per_minute: random.pick([6000, 300, 100, 0]) ?? 6000 } : {}),
-    ...(random.chance(0.1) ? { reset_on_release: random.pick(["none", "state", "relaunch"] as const) ?? "none" } : {}),
+    ...(random.chance(0.1)
+      ? { reset_on_release: random.pick(["none", "state", "relaunch"] as const) ?? "none" }
+      : {}),
     ...(isNewNetwork ? { network: { allowed_hosts: [`${random.id(4)}.example.com`] } } : {}),
     ...(isNewLaunch ? { stealth: !pool.spec.stealth } : {}),
   };
   const revision = random.chance(0.1) ? pool.revision - 1 : pool.revision;
   const request = newRequestId();
   const ask = { revision, write: writeOf(spec), isNewLaunch, isNewNetwork, discard, request };
-  const reply = await world.repeatably(() => bed.poolStore.updatePool(pool.partition, ask), (kind) => {
-    world.isRefused = kind !== "updated";
-    return kind;
-  });
-  world.note(`update to ${spec.size}${isNewNetwork ? " network" : ""}${isNewLaunch ? " launch" : ""}${discard ? " discard" : ""}: ${reply}`);
-  hold((reply === "updated") === (revision === pool.revision), () => `an update over ${revision} of ${pool.revision} was ${reply}`);
+  const reply = await world.repeatably(
+    () => bed.poolStore.updatePool(pool.partition, ask),
+    (kind) => {
+      world.isRefused = kind !== "updated";
+      return kind;
+    },
+  );
+  world.note(
+    `update to ${spec.size}${isNewNetwork ? " network" : ""}${isNewLaunch ? " launch" : ""}${discard ? " discard" : ""}: ${reply}`,
+  );
+  hold(
+    (reply === "updated") === (revision === pool.revision),
+    () => `an update over ${revision} of ${pool.revision} was ${reply}`,
+  );
   if (reply !== "updated") return;
   pool.spec = spec;
   pool.revision = (await bed.poolStore.findPool(pool.partition))?.revision ?? 0;
@@ -80,17 +107,26 @@ export async function flush(world: World): Promise<void> {
   const { pool } = world;
   if (!pool) return;
   const request = newRequestId();
-  await world.repeatably(() => world.bed.poolStore.flush(pool.partition, request), (kind) => kind);
+  await world.repeatably(
+    () => world.bed.poolStore.flush(pool.partition, request),
+    (kind) => kind,
+  );
   world.note("flush");
 }
 
-/** As pool/fill.ts does: room first, then the claim, and the room back where nothing was claimed. Ticks may overlap. */
+/**
+ * As pool/fill.ts does: room first, then the claim, and the room back where nothing was claimed. Ticks may
+ * overlap.
+ */
 export async function planFill(world: World, partition: Partition | undefined): Promise<void> {
   if (!partition) return;
   const { bed } = world;
   const wanted = await bed.poolStore.wanted(partition, 100);
   if (wanted.count === 0) return;
-  const [capacities, { ofNode: ofPool }] = [await NodeCapacities.read(bed.nodes), await bed.poolStore.spread(partition)];
+  const [capacities, { ofNode: ofPool }] = [
+    await NodeCapacities.read(bed.nodes),
+    await bed.poolStore.spread(partition),
+  ];
   const placement = new Placement(capacities, { engine: "chromium", ofPool, ...wanted });
   const candidates: LaunchCandidate[] = [];
   for (let i = 0; i < wanted.count; i += 1) {
@@ -106,22 +142,36 @@ export async function claimPlanned(world: World): Promise<void> {
   if (!plan) return;
   const { partition, candidates } = plan;
   const request = newRequestId();
-  const claimed = await world.repeatably(() => bed.poolStore.claimLaunches(partition, { candidates, request }), (all) => String(all.length));
+  const claimed = await world.repeatably(
+    () => bed.poolStore.claimLaunches(partition, { candidates, request }),
+    (all) => String(all.length),
+  );
   world.note(`fill claims ${claimed.length} of ${candidates.length}`);
-  for (const { id, node } of candidates) if (!claimed.some((browser) => browser.id === id)) await bed.nodes.freeRoom(node, id);
+  for (const { id, node } of candidates)
+    if (!claimed.some((browser) => browser.id === id)) await bed.nodes.freeRoom(node, id);
   if (!world.fails(0.05)) bed.jobs.push(...claimed.flatMap(launchJob));
 }
 
-const launchJob = ({ id: browser, node, claim }: Browser): { kind: "launch"; browser: BrowserId; node: typeof node; claim: NonNullable<typeof claim> }[] =>
+const launchJob = ({
+  id: browser,
+  node,
+  claim,
+}: Browser): { kind: "launch"; browser: BrowserId; node: typeof node; claim: NonNullable<typeof claim> }[] =>
   claim ? [{ kind: "launch", browser, node, claim }] : [];
 
-async function place(world: World, partition: Partition, placement: Placement): Promise<LaunchCandidate | undefined> {
+async function place(
+  world: World,
+  partition: Partition,
+  placement: Placement,
+): Promise<LaunchCandidate | undefined> {
   const { random } = world;
   const id = (partition + random.id(12)) as BrowserId;
   const node = await placement.reserve(id, 1);
   if (!node) return undefined;
   world.nodeOf.set(id, node);
-  const recycleAt = random.chance(0.2) ? { recycleAt: world.now - world.aged + random.between(0, 100_000) } : {};
+  const recycleAt = random.chance(0.2)
+    ? { recycleAt: world.now - world.aged + random.between(0, 100_000) }
+    : {};
   return { id, node, facts: JSON.stringify({ headless: true, poolId: world.pool?.id }), ...recycleAt };
 }
 
@@ -142,7 +192,12 @@ export async function reapNode(world: World): Promise<void> {
   world.cause = { kind: "clear", node };
   let found = 0;
   for (const partition of world.partitions()) {
-    found += await bed.poolStore.clearNode(partition, { node, why: "node_lost", which: "lost", request: newRequestId() });
+    found += await bed.poolStore.clearNode(partition, {
+      node,
+      why: "node_lost",
+      which: "lost",
+      request: newRequestId(),
+    });
     world.closed.clear(partition, node);
   }
   world.note(`node ${node} was lost with ${found}`);
@@ -166,6 +221,9 @@ export async function recycle(world: World): Promise<void> {
   const { pool, random } = world;
   if (!pool) return;
   const request = newRequestId();
-  const marked = await world.repeatably(() => world.bed.poolStore.recycle(pool.partition, { maxLeases: random.between(4, 12), request }), String);
+  const marked = await world.repeatably(
+    () => world.bed.poolStore.recycle(pool.partition, { maxLeases: random.between(4, 12), request }),
+    String,
+  );
   world.note(`recycle marks ${marked}`);
 }

@@ -6,7 +6,16 @@ import type { ProjectId } from "../../src/base/ids.js";
 import { pictureOf } from "../support/browser/picture.js";
 import { hold, type Move, type Shadow } from "./shadow.js";
 
-const parts: readonly PartitionPart[] = ["events", "pool", ...browserStates, "browsers", "leases", "replaceable", "waitQueue", "waiterRecords"];
+const parts: readonly PartitionPart[] = [
+  "events",
+  "pool",
+  ...browserStates,
+  "browsers",
+  "leases",
+  "replaceable",
+  "waitQueue",
+  "waiterRecords",
+];
 const script = `
 local counts = {}
 for i = 3, 12 do
@@ -31,7 +40,11 @@ export class Watch {
   #last = "-";
   #sha = "";
 
-  constructor(private readonly bed: { redis: Redis; project: ProjectId }, readonly partition: Partition, private readonly shadow: Shadow) {}
+  constructor(
+    private readonly bed: { redis: Redis; project: ProjectId },
+    readonly partition: Partition,
+    private readonly shadow: Shadow,
+  ) {}
 
   /** How far it has read. */
   at(): string {
@@ -46,9 +59,12 @@ export class Watch {
     const { redis, project } = this.bed;
     this.#sha ||= String(await redis.script("LOAD", script));
     const keys = parts.map((part) => partitionKey(project, this.partition, part));
-    const [entries, counts, pool, at] = (await redis.evalsha(this.#sha, keys.length, ...keys, this.#last)) as [
-      [string, string[]][], number[], string[], number,
-    ];
+    const [entries, counts, pool, at] = (await redis.evalsha(
+      this.#sha,
+      keys.length,
+      ...keys,
+      this.#last,
+    )) as [[string, string[]][], number[], string[], number];
     const moves = entries.map(([, fields]) => moveOf(fields));
     for (const move of moves) this.shadow.apply(this.partition, move, at + aged);
     const last = entries.at(-1)?.[0];
@@ -60,34 +76,70 @@ export class Watch {
   }
 
   #hold(counts: readonly number[], pool: readonly string[], moves: readonly Move[]): void {
-    const [launching = 0, idle = 0, leased = 0, resetting = 0, retiring = 0, browsers = 0, leases = 0, worn = 0, waiters = 0, waiting = 0] = counts;
+    const [
+      launching = 0,
+      idle = 0,
+      leased = 0,
+      resetting = 0,
+      retiring = 0,
+      browsers = 0,
+      leases = 0,
+      worn = 0,
+      waiters = 0,
+      waiting = 0,
+    ] = counts;
     const [kind, state, size, credit, tokens] = pool;
-    hold(browsers === launching + idle + leased + resetting + retiring, () => `${browsers} records, but the sets hold ${counts.slice(0, 5).join("+")}`);
+    hold(
+      browsers === launching + idle + leased + resetting + retiring,
+      () => `${browsers} records, but the sets hold ${counts.slice(0, 5).join("+")}`,
+    );
     hold(leases === leased, () => `${leases} leases, ${leased} leased`);
     for (const [index, name] of browserStates.entries()) {
-      hold(counts[index] === this.shadow.counts(this.partition)[name], () => `${name}: ${counts[index]} in Redis, ${this.shadow.counts(this.partition)[name]} by the moves`);
+      hold(
+        counts[index] === this.shadow.counts(this.partition)[name],
+        () => `${name}: ${counts[index]} in Redis, ${this.shadow.counts(this.partition)[name]} by the moves`,
+      );
     }
     if (kind !== "pool") return;
     // Those of a control that was taken for dead are remembered outside of the queue for a while.
     hold(waiters <= waiting, () => `${waiters} in the queue, ${waiting} remembered`);
     hold(Number(credit) >= 0 && Number(tokens) > -1e-6, () => `credit ${credit}, tokens ${tokens}`);
-    if (state !== "open") return hold(launching + idle + leased + resetting === 0, () => "a deleted pool has browsers");
+    if (state !== "open")
+      return hold(launching + idle + leased + resetting === 0, () => "a deleted pool has browsers");
     const live = launching + idle + leased + resetting;
-    hold(live <= Number(size) + worn || idle + launching === 0, () => `${live} live, size ${size}, ${worn} worn, ${idle} idle, ${launching} launching`);
-    if (moves.some((move) => move.to === "launching")) hold(live <= Number(size) + worn, () => `a claim made ${live} of ${size}, ${worn} worn`);
+    hold(
+      live <= Number(size) + worn || idle + launching === 0,
+      () => `${live} live, size ${size}, ${worn} worn, ${idle} idle, ${launching} launching`,
+    );
+    if (moves.some((move) => move.to === "launching"))
+      hold(live <= Number(size) + worn, () => `a claim made ${live} of ${size}, ${worn} worn`);
   }
 }
 
 function moveOf(fields: readonly string[]): Move {
   const field = (name: string): string => fields[fields.indexOf(name) + 1] ?? "";
-  return { browser: field("browser") as Move["browser"], lease: field("lease"), from: field("from"), to: field("to"), why: field("why") };
+  return {
+    browser: field("browser") as Move["browser"],
+    lease: field("lease"),
+    from: field("from"),
+    to: field("to"),
+    why: field("why"),
+  };
 }
 
 /** A control's beat is no change, and moves are looked at by themselves. */
 const unseen: readonly PartitionPart[] = ["controls", "events"];
 
 /** All that a refused request may not change, as texts. */
-export async function picturesOf(redis: Redis, project: ProjectId, partitions: readonly Partition[]): Promise<ReadonlyMap<string, string>> {
-  const keys = partitions.flatMap((partition) => partitionParts.filter((part) => !unseen.includes(part)).map((part) => partitionKey(project, partition, part)));
+export async function picturesOf(
+  redis: Redis,
+  project: ProjectId,
+  partitions: readonly Partition[],
+): Promise<ReadonlyMap<string, string>> {
+  const keys = partitions.flatMap((partition) =>
+    partitionParts
+      .filter((part) => !unseen.includes(part))
+      .map((part) => partitionKey(project, partition, part)),
+  );
   return new Map(await Promise.all(keys.map(async (key) => [key, await pictureOf(redis, key)] as const)));
 }

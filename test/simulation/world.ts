@@ -1,6 +1,22 @@
-import { type BrowserId, type Partition, type LeaseId, type NodeId, onDemandPartition, type RequestId } from "../../src/base/ids.js";
+import {
+  type BrowserId,
+  type Partition,
+  type LeaseId,
+  type NodeId,
+  onDemandPartition,
+  type RequestId,
+} from "../../src/base/ids.js";
 import type { LaunchCandidate } from "../../src/pool/ports/pool-store.js";
-import { partitionKey, partitionParts, idempotencyKey, nodesKey, projectKey, projectParts, nodeKey, nodeParts } from "../../src/store/redis/keys.js";
+import {
+  partitionKey,
+  partitionParts,
+  idempotencyKey,
+  nodesKey,
+  projectKey,
+  projectParts,
+  nodeKey,
+  nodeParts,
+} from "../../src/store/redis/keys.js";
 import { ageKeys } from "../support/store/age.js";
 import type { Heard } from "../support/egress/listener.js";
 import { openEar } from "../support/egress/listener.js";
@@ -65,7 +81,11 @@ export class World {
   /** Gone, but not for every control. */
   #former: readonly Partition[] = [];
 
-  private constructor(readonly bed: StoreBed, readonly at: { readonly ear: Awaited<ReturnType<typeof openEar>>; readonly server: TestRedis }, seed: number) {
+  private constructor(
+    readonly bed: StoreBed,
+    readonly at: { readonly ear: Awaited<ReturnType<typeof openEar>>; readonly server: TestRedis },
+    seed: number,
+  ) {
     this.random = new Random(seed);
     this.shadow = new Shadow({
       nodeOf: (browser) => this.nodeOf.get(browser) ?? ("" as NodeId),
@@ -78,7 +98,11 @@ export class World {
   static async open(server: TestRedis, seed: number, database: number): Promise<World> {
     const holder: { world?: World } = {};
     const bed = await openStoreBed(server, {
-      project: `world${database}`, database, limits: { maxWaiters: 6, backoffInitialMs: 200, backoffMaxMs: 3000, earlyDeathMs: 5000 }, commandTimeoutMs: 120_000, isEffectLost: () => holder.world?.isEffectLost ?? false,
+      project: `world${database}`,
+      database,
+      limits: { maxWaiters: 6, backoffInitialMs: 200, backoffMaxMs: 3000, earlyDeathMs: 5000 },
+      commandTimeoutMs: 120_000,
+      isEffectLost: () => holder.world?.isEffectLost ?? false,
     });
     const ear = await openEar(server, (channel) => holder.world?.isMine(channel) ?? false);
     const world = new World(bed, { ear, server }, seed);
@@ -136,7 +160,9 @@ export class World {
     // Also on a machine that has little time for this.
     if (this.now - this.beatenAt > beatPeriodMs) await this.beat();
     const partitions = this.partitions();
-    const before = this.random.chance(0.03) ? await picturesOf(this.bed.redis, this.bed.project, partitions) : undefined;
+    const before = this.random.chance(0.03)
+      ? await picturesOf(this.bed.redis, this.bed.project, partitions)
+      : undefined;
     await act();
     // What found nothing to act on is no step.
     if (!this.hasActed) return;
@@ -151,9 +177,12 @@ export class World {
   }
 
   async look(): Promise<number> {
-    const seen = await Promise.all([...this.#watches.values()].map(async (watch) => ({ watch, ...(await watch.look(this.aged)) })));
+    const seen = await Promise.all(
+      [...this.#watches.values()].map(async (watch) => ({ watch, ...(await watch.look(this.aged)) })),
+    );
     for (const { watch, isThere } of seen) {
-      if (!isThere && watch.partition !== onDemandPartition && watch.partition !== this.pool?.partition) this.#forget(watch.partition);
+      if (!isThere && watch.partition !== onDemandPartition && watch.partition !== this.pool?.partition)
+        this.#forget(watch.partition);
     }
     this.now = Math.max(this.now, ...seen.map(({ at }) => at));
     return seen.reduce((sum, { moves }) => sum + moves.length, 0);
@@ -183,17 +212,37 @@ export class World {
 
   async beat(): Promise<void> {
     this.beatenAt = this.now;
-    const controls = this.controls.filter((control) => control.isAlive && !control.isPaused && !control.isStopped);
+    const controls = this.controls.filter(
+      (control) => control.isAlive && !control.isPaused && !control.isStopped,
+    );
     await Promise.all([
-      ...controls.flatMap((control) => [...this.partitions(), ...this.#former].map((partition) => this.bed.poolStore.beat(partition, control.id))),
-      ...this.nodes.filter(({ isFrozen }) => !isFrozen).map(async (node) => void (node.isNamed = (await this.bed.nodes.beat(this.factsOf(node))).kind === "beaten")),
+      ...controls.flatMap((control) =>
+        [...this.partitions(), ...this.#former].map((partition) =>
+          this.bed.poolStore.beat(partition, control.id),
+        ),
+      ),
+      ...this.nodes
+        .filter(({ isFrozen }) => !isFrozen)
+        .map(
+          async (node) =>
+            void (node.isNamed = (await this.bed.nodes.beat(this.factsOf(node))).kind === "beaten"),
+        ),
     ]);
   }
 
   factsOf(node: FakeNode): Parameters<StoreBed["nodes"]["beat"]>[0] {
     const { id, run, maxBrowsers, failures } = node;
     return {
-      id, run, origin: run, host: "127.0.0.1", port: 1, memoryBytes: 2 ** 40, maxBrowsers, isDraining: node.drain !== undefined, canLaunch: true, engines: ["chromium"],
+      id,
+      run,
+      origin: run,
+      host: "127.0.0.1",
+      port: 1,
+      memoryBytes: 2 ** 40,
+      maxBrowsers,
+      isDraining: node.drain !== undefined,
+      canLaunch: true,
+      engines: ["chromium"],
       ...(failures > 0 && { failing: { failures, error: "no display" } }),
     };
   }
@@ -207,7 +256,9 @@ export class World {
 
   /** Whoever reserves claims within seconds. */
   dropPlans(node: NodeId): void {
-    this.plans = this.plans.filter(({ candidates }) => candidates.every((candidate) => candidate.node !== node));
+    this.plans = this.plans.filter(({ candidates }) =>
+      candidates.every((candidate) => candidate.node !== node),
+    );
   }
 
   /** The node of a browser, if it lives and holds it. */
@@ -227,40 +278,72 @@ export class World {
 
   #keys(): readonly string[] {
     const { project } = this.bed;
-    const keys = this.asks.flatMap(({ waiter, partition }) => (waiter.key ? [idempotencyKey(project, partition, waiter.key)] : []));
+    const keys = this.asks.flatMap(({ waiter, partition }) =>
+      waiter.key ? [idempotencyKey(project, partition, waiter.key)] : [],
+    );
     return [
-      ...this.partitions().flatMap((partition) => partitionParts.map((part) => partitionKey(project, partition, part))),
-      ...projectParts.map((part) => projectKey(project, part)), nodesKey("beats"), ...new Set(keys),
-      ...[...this.nodes, ...this.deadNodes].flatMap((node) => nodeParts.map((part) => nodeKey(node.id, part))),
+      ...this.partitions().flatMap((partition) =>
+        partitionParts.map((part) => partitionKey(project, partition, part)),
+      ),
+      ...projectParts.map((part) => projectKey(project, part)),
+      nodesKey("beats"),
+      ...new Set(keys),
+      ...[...this.nodes, ...this.deadNodes].flatMap((node) =>
+        nodeParts.map((part) => nodeKey(node.id, part)),
+      ),
     ];
   }
 
-  /** No socket of an old lease reaches a new holder: one that Redis has forgotten goes before the holder's own comes (`openSocket`). */
+  /**
+   * No socket of an old lease reaches a new holder: one that Redis has forgotten goes before the holder's own
+   * comes (`openSocket`).
+   */
   #judgeGrant(lease: ShadowLease): void {
-    const sockets = [...(this.slotOf(lease.browser)?.slot.sockets.keys() ?? [])].filter((other) => !this.lost.has(other));
-    hold(sockets.length === 0, () => `${lease.browser} went to ${lease.id} with sockets of ${sockets.join()}`);
+    const sockets = [...(this.slotOf(lease.browser)?.slot.sockets.keys() ?? [])].filter(
+      (other) => !this.lost.has(other),
+    );
+    hold(
+      sockets.length === 0,
+      () => `${lease.browser} went to ${lease.id} with sockets of ${sockets.join()}`,
+    );
     judgeLending(this, lease, this.now);
   }
 
   #mayEnd(lease: ShadowLease, why: string): boolean {
     const { cause } = this;
     switch (cause.kind) {
-      case "none": return false;
-      case "release": return cause.lease === lease.id;
-      case "undo": return cause.lease === lease.id && !lease.isOpened && !lease.isConfirmed;
-      case "expire": return cause.lease === lease.id && (this.slotOf(lease.browser)?.slot.sockets.size ?? 0) === 0;
-      case "end": return cause.browser === lease.browser;
-      case "clear": return cause.node === this.nodeOf.get(lease.browser);
-      case "delete": return cause.partition === lease.partition && why === "pool_deleted";
-      case "reap": return !lease.isOpened && !lease.isConfirmed && (lease.isDoubtful || !this.isClaimed(lease));
+      case "none":
+        return false;
+      case "release":
+        return cause.lease === lease.id;
+      case "undo":
+        return cause.lease === lease.id && !lease.isOpened && !lease.isConfirmed;
+      case "expire":
+        return cause.lease === lease.id && (this.slotOf(lease.browser)?.slot.sockets.size ?? 0) === 0;
+      case "end":
+        return cause.browser === lease.browser;
+      case "clear":
+        return cause.node === this.nodeOf.get(lease.browser);
+      case "delete":
+        return cause.partition === lease.partition && why === "pool_deleted";
+      case "reap":
+        return !lease.isOpened && !lease.isConfirmed && (lease.isDoubtful || !this.isClaimed(lease));
     }
   }
 
-  /** Whether the control that spoke for a lease last was heard of ever since the grant, and has still to say how its reply fared. */
+  /**
+   * Whether the control that spoke for a lease last was heard of ever since the grant, and has still to say
+   * how its reply fared.
+   */
   isClaimed({ id, grantedAt }: ShadowLease): boolean {
     const control = this.speakers.get(id);
-    if (!control?.isAlive || control.isPaused || control.isStopped || control.unheardUntil >= grantedAt) return false;
-    return control.delivered.some(({ lease }) => lease === id)
-      || this.callers.some((caller) => caller.lease === id && caller.control === control && caller.phase !== "over");
+    if (!control?.isAlive || control.isPaused || control.isStopped || control.unheardUntil >= grantedAt)
+      return false;
+    return (
+      control.delivered.some(({ lease }) => lease === id) ||
+      this.callers.some(
+        (caller) => caller.lease === id && caller.control === control && caller.phase !== "over",
+      )
+    );
   }
 }

@@ -70,8 +70,15 @@ onBoth("acquire", ({ bed, server }) => {
       const [id] = await pool.launch(1);
       const granted = (await ear.heard()).find(({ message }) => message.kind === "granted");
       ear.close();
-      expect(granted).toMatchObject({ channel: `remuda:control:${controlA}`, message: { waiter: waiter.id, connection: waiter.connection } });
-      expect(JSON.parse(String(granted?.message["browser"]))).toMatchObject({ id, state: "leased", lease: { id: waiter.lease } });
+      expect(granted).toMatchObject({
+        channel: `remuda:control:${controlA}`,
+        message: { waiter: waiter.id, connection: waiter.connection },
+      });
+      expect(JSON.parse(String(granted?.message["browser"]))).toMatchObject({
+        id,
+        state: "leased",
+        lease: { id: waiter.lease },
+      });
     });
 
     test("no waiter of a control without a beat is offered a browser; with the beat the place is what it was", async () => {
@@ -90,7 +97,13 @@ onBoth("acquire", ({ bed, server }) => {
     test("a waiter who withdraws is passed over, and the browser becomes idle", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const { waiter } = await pool.ask();
-      expect(await bed().poolStore.withdraw(pool.partition, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease })).toEqual({ kind: "withdrawn" });
+      expect(
+        await bed().poolStore.withdraw(pool.partition, {
+          waiter: waiter.id,
+          connection: waiter.connection,
+          lease: waiter.lease,
+        }),
+      ).toEqual({ kind: "withdrawn" });
       await pool.launch(1);
       expect(await pool.counts()).toMatchObject({ idle: 1, waiting: 0 });
     });
@@ -99,14 +112,23 @@ onBoth("acquire", ({ bed, server }) => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const { waiter } = await pool.ask();
       const [id] = await pool.launch(1);
-      const reply = await bed().poolStore.withdraw(pool.partition, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
+      const reply = await bed().poolStore.withdraw(pool.partition, {
+        waiter: waiter.id,
+        connection: waiter.connection,
+        lease: waiter.lease,
+      });
       expect(reply).toMatchObject({ kind: "granted", browser: { id } });
     });
 
     test("waiters of a lost control are forgotten by the reap tick, names given back", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       const { waiter } = await pool.ask({ name: "mine" });
-      await bed().projects.reserveName({ kind: "session", name: "mine", owner: waiter.lease, partition: pool.partition });
+      await bed().projects.reserveName({
+        kind: "session",
+        name: "mine",
+        owner: waiter.lease,
+        partition: pool.partition,
+      });
       await pool.age(6000);
       await bed().poolStore.reap(pool.partition);
       expect(await pool.counts()).toMatchObject({ waiting: 0 });
@@ -127,7 +149,11 @@ onBoth("acquire", ({ bed, server }) => {
       const other = { ...pool, id: `${pool.partition}zzzzzzzzzzzz` };
       const waiter = (await pool.ask({ mayWait: false })).waiter;
       const before = await pool.dump();
-      const asked = await bed().poolStore.acquire(pool.partition, { pool: other.id as typeof pool.id, waiter: { ...waiter, connection: request() }, mayWait: true });
+      const asked = await bed().poolStore.acquire(pool.partition, {
+        pool: other.id as typeof pool.id,
+        waiter: { ...waiter, connection: request() },
+        mayWait: true,
+      });
       expect(asked).toEqual({ kind: "missing" });
       expect(await pool.dump()).toEqual(before);
       await bed().poolStore.deletePool(pool.partition, { force: false, request: request() });
@@ -172,17 +198,22 @@ onBoth("acquire", ({ bed, server }) => {
     const heard = await ear.heard();
     ear.close();
     expect(heard).toContainEqual({
-      channel: "remuda:node:node-a", message: { kind: "start", browser: held.id, lease: held.lease, url: "https://example.com/" },
+      channel: "remuda:node:node-a",
+      message: { kind: "start", browser: held.id, lease: held.lease, url: "https://example.com/" },
     });
   });
 });
 
-onBoth("a full queue", ({ bed }) => {
-  test("full: the queue holds as many as it may", async () => {
-    const pool = await PoolBed.create(bed(), { size: 1 });
-    expect((await pool.ask()).reply.kind).toBe("waiting");
-    expect((await pool.ask()).reply.kind).toBe("waiting");
-    expect((await pool.ask()).reply).toEqual({ kind: "full" });
-    expect(await pool.counts()).toMatchObject({ waiting: 2 });
-  });
-}, { maxWaiters: 2 });
+onBoth(
+  "a full queue",
+  ({ bed }) => {
+    test("full: the queue holds as many as it may", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      expect((await pool.ask()).reply.kind).toBe("waiting");
+      expect((await pool.ask()).reply.kind).toBe("waiting");
+      expect((await pool.ask()).reply).toEqual({ kind: "full" });
+      expect(await pool.counts()).toMatchObject({ waiting: 2 });
+    });
+  },
+  { maxWaiters: 2 },
+);

@@ -4,8 +4,14 @@ import { type Held, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { request } from "../support/store/store-bed.js";
 
 onBoth("closed nodes", ({ bed }) => {
-  const drain = (pool: PoolBed, ms = 600_000): Promise<number> => bed().poolStore.recycle(pool.partition, { maxLeases: null, drains: { node: nodeA, ms }, request: request() });
-  const silence = (pool: PoolBed, ms: number): Promise<void> => bed().poolStore.silenceNode(pool.partition, nodeA, ms);
+  const drain = (pool: PoolBed, ms = 600_000): Promise<number> =>
+    bed().poolStore.recycle(pool.partition, {
+      maxLeases: null,
+      drains: { node: nodeA, ms },
+      request: request(),
+    });
+  const silence = (pool: PoolBed, ms: number): Promise<void> =>
+    bed().poolStore.silenceNode(pool.partition, nodeA, ms);
   /** One browser on each of two nodes, in a pool of two; that of the second is lent. */
   const spread = async (): Promise<{ pool: PoolBed; elsewhere: Held }> => {
     const pool = await PoolBed.create(bed(), { size: 2 });
@@ -36,7 +42,10 @@ onBoth("closed nodes", ({ bed }) => {
       await pool.ask();
       for (const held of [first, second]) await pool.release(held);
       expect(await pool.counts()).toMatchObject({ idle: 0, leased: 1, waiting: 1 });
-      expect(await pool.record(first.id)).toMatchObject({ state: "retiring", why: expect.stringMatching(/drained|recycled/) });
+      expect(await pool.record(first.id)).toMatchObject({
+        state: "retiring",
+        why: expect.stringMatching(/drained|recycled/),
+      });
       expect(await pool.launch(2, { node: nodeB })).toHaveLength(1);
       expect(await pool.counts()).toMatchObject({ leased: 2, waiting: 0 });
     });
@@ -47,7 +56,10 @@ onBoth("closed nodes", ({ bed }) => {
       const [late] = await pool.claim(1);
       await drain(pool);
       await bed().reports.launched(late?.id ?? ("" as never), late?.claim ?? ("" as never), "{}");
-      expect(await pool.record(late?.id ?? ("" as never))).toMatchObject({ state: "retiring", why: "drained" });
+      expect(await pool.record(late?.id ?? ("" as never))).toMatchObject({
+        state: "retiring",
+        why: "drained",
+      });
       expect(await pool.claim(1, { node: nodeB })).toMatchObject([{ paid: "credit" }]);
     });
 
@@ -62,7 +74,12 @@ onBoth("closed nodes", ({ bed }) => {
     test("lends again when it has started anew", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       await drain(pool, 1000);
-      await bed().poolStore.clearNode(pool.partition, { node: nodeA, why: "drained", which: "lost", request: request() });
+      await bed().poolStore.clearNode(pool.partition, {
+        node: nodeA,
+        why: "drained",
+        which: "lost",
+        request: request(),
+      });
       await pool.launch(1);
       expect((await pool.ask()).reply.kind).toBe("granted");
     });
@@ -139,10 +156,19 @@ onBoth("closed nodes", ({ bed }) => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       await pool.update({ size: 2 });
       const [other] = await pool.launch(1, { node: nodeB });
-      for (const node of [nodeA, nodeB]) await bed().poolStore.recycle(pool.partition, { maxLeases: null, drains: { node, ms: 600_000 }, request: request() });
+      for (const node of [nodeA, nodeB])
+        await bed().poolStore.recycle(pool.partition, {
+          maxLeases: null,
+          drains: { node, ms: 600_000 },
+          request: request(),
+        });
       await silence(pool, 15_000);
       await drain(pool);
-      await bed().poolStore.recycle(pool.partition, { maxLeases: null, drains: { node: nodeB, ms: 600_000 }, request: request() });
+      await bed().poolStore.recycle(pool.partition, {
+        maxLeases: null,
+        drains: { node: nodeB, ms: 600_000 },
+        request: request(),
+      });
       expect((await pool.lend()).id).toBe(other);
       expect((await pool.ask()).reply.kind).toBe("waiting");
     });
@@ -158,7 +184,10 @@ onBoth("closed nodes", ({ bed }) => {
       await silence(pool, 15_000);
       expect(await bed().poolStore.recycle(pool.partition, { maxLeases: 1, request: request() })).toBe(2);
       expect((await pool.ask()).reply.kind).toBe("granted");
-      expect(await Promise.all([there, elsewhere].map((id) => pool.state(id ?? ("" as never))))).toEqual(["idle", "leased"]);
+      expect(await Promise.all([there, elsewhere].map((id) => pool.state(id ?? ("" as never))))).toEqual([
+        "idle",
+        "leased",
+      ]);
     });
 
     test("one of which the pool has nothing changes nothing", async () => {

@@ -7,7 +7,12 @@ import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/s
 
 onBoth("ends", ({ bed, server }) => {
   const clearNode = (pool: PoolBed, which: "idle" | "all" | "lost", node = nodeA): Promise<number> =>
-    bed().poolStore.clearNode(pool.partition, { node, why: which === "lost" ? "node_lost" : "drained", which, request: request() });
+    bed().poolStore.clearNode(pool.partition, {
+      node,
+      why: which === "lost" ? "node_lost" : "drained",
+      which,
+      request: request(),
+    });
 
   describe("a browser that is over", () => {
     test("takes its lease with it, once", async () => {
@@ -17,7 +22,11 @@ onBoth("ends", ({ bed, server }) => {
       expect(first).toMatchObject({ kind: "retiring" });
       expect(await bed().reports.end(held.id, "unhealthy", "")).toEqual({ ...first, kind: "already" });
       expect(bed().ended).toHaveLength(1);
-      expect(await pool.record(held.id)).toMatchObject({ state: "retiring", why: "crashed", lastError: "SIGSEGV" });
+      expect(await pool.record(held.id)).toMatchObject({
+        state: "retiring",
+        why: "crashed",
+        lastError: "SIGSEGV",
+      });
     });
 
     test("is gone when its node says so under the present claim; its room is given back", async () => {
@@ -106,7 +115,8 @@ onBoth("ends", ({ bed, server }) => {
   });
 
   describe("delete-pool", () => {
-    const remove = (pool: PoolBed, force: boolean): Promise<string> => bed().poolStore.deletePool(pool.partition, { force, request: request() });
+    const remove = (pool: PoolBed, force: boolean): Promise<string> =>
+      bed().poolStore.deletePool(pool.partition, { force, request: request() });
 
     test("while leased, without force: refused, and nothing changes", async () => {
       const pool = await PoolBed.filled(bed(), { size: 2 });
@@ -120,14 +130,30 @@ onBoth("ends", ({ bed, server }) => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       const held = await pool.lend({ name: "held" });
       const { waiter } = await pool.ask({ name: "waiting" });
-      await bed().projects.reserveName({ kind: "session", name: "held", owner: held.lease, partition: pool.partition });
-      await bed().projects.reserveName({ kind: "session", name: "waiting", owner: waiter.lease, partition: pool.partition });
+      await bed().projects.reserveName({
+        kind: "session",
+        name: "held",
+        owner: held.lease,
+        partition: pool.partition,
+      });
+      await bed().projects.reserveName({
+        kind: "session",
+        name: "waiting",
+        owner: waiter.lease,
+        partition: pool.partition,
+      });
       const ear = await openEar(server());
       expect(await remove(pool, true)).toBe("deleted");
       const heard = await ear.heard();
       ear.close();
-      expect(heard).toContainEqual({ channel: `remuda:control:${controlA}`, message: { kind: "deleted", waiter: waiter.id, connection: waiter.connection } });
-      expect(heard).toContainEqual({ channel: "remuda:node:node-a", message: { kind: "cut", browser: held.id, lease: held.lease, why: "pool_deleted" } });
+      expect(heard).toContainEqual({
+        channel: `remuda:control:${controlA}`,
+        message: { kind: "deleted", waiter: waiter.id, connection: waiter.connection },
+      });
+      expect(heard).toContainEqual({
+        channel: "remuda:node:node-a",
+        message: { kind: "cut", browser: held.id, lease: held.lease, why: "pool_deleted" },
+      });
       expect(await bed().projects.findName("session", "held")).toBeUndefined();
       expect(await bed().projects.findName("session", "waiting")).toBeUndefined();
       expect(await bed().poolStore.findPool(pool.partition)).toBeUndefined();
@@ -178,15 +204,32 @@ onBoth("ends", ({ bed, server }) => {
   test("an on-demand session: claimed, granted to its caller, ended, nothing left", async () => {
     const id = request();
     const waiter = { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60 };
-    const created = await bed().poolStore.createSession(onDemandPartition, { candidate: candidateOn(onDemandPartition, nodeA), waiter, template: writeOf(poolConfig()).launchConfig });
+    const created = await bed().poolStore.createSession(onDemandPartition, {
+      candidate: candidateOn(onDemandPartition, nodeA),
+      waiter,
+      template: writeOf(poolConfig()).launchConfig,
+    });
     if (created.kind !== "claimed") throw new Error(created.kind);
     const { browser } = created;
     const ear = await openEar(server());
     await bed().reports.launched(browser.id, claimOf(browser), "{}");
-    expect(await ear.heard()).toContainEqual(expect.objectContaining({ channel: `remuda:control:${controlA}` }));
+    expect(await ear.heard()).toContainEqual(
+      expect.objectContaining({ channel: `remuda:control:${controlA}` }),
+    );
     ear.close();
-    expect((await bed().poolStore.findBrowser(browser.id))?.browser).toMatchObject({ state: "leased", lease: { id: waiter.lease, timeoutSeconds: 60 } });
-    expect(await bed().poolStore.release(onDemandPartition, { browser: browser.id, reuse: true, why: "released", isRetry: false, request: request() })).toBe("released");
+    expect((await bed().poolStore.findBrowser(browser.id))?.browser).toMatchObject({
+      state: "leased",
+      lease: { id: waiter.lease, timeoutSeconds: 60 },
+    });
+    expect(
+      await bed().poolStore.release(onDemandPartition, {
+        browser: browser.id,
+        reuse: true,
+        why: "released",
+        isRetry: false,
+        request: request(),
+      }),
+    ).toBe("released");
     const found = await bed().poolStore.findBrowser(browser.id);
     if (!found) throw new Error("it is gone");
     expect(found.browser.state).toBe("retiring");
@@ -201,6 +244,9 @@ onBoth("ends", ({ bed, server }) => {
     expect(await bed().reports.launched(id, "1" as never, "{}")).toBe("stale");
     expect(await bed().reports.freed(id, "1" as never)).toBe("stale");
     expect(await bed().reports.end(id, "crashed", "")).toEqual({ kind: "unknown" });
-    expect(await bed().poolStore.reap(newPoolId().slice(0, 12) as never)).toEqual({ launch: [], isOpen: false });
+    expect(await bed().poolStore.reap(newPoolId().slice(0, 12) as never)).toEqual({
+      launch: [],
+      isOpen: false,
+    });
   });
 });

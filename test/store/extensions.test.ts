@@ -4,12 +4,21 @@ import { RedisExtensionStore } from "../../src/store/extension-store.js";
 import { onBoth } from "../support/store/on-both.js";
 
 const digest = "a".repeat(64) as Digest;
-const times = <Value>(count: number, make: (at: number) => Value): Value[] => Array.from({ length: count }, (_, at) => make(at));
+const times = <Value>(count: number, make: (at: number) => Value): Value[] =>
+  Array.from({ length: count }, (_, at) => make(at));
 
 onBoth("extensions", ({ bed }) => {
   const keep = async (name?: string): Promise<ExtensionId> => {
     const id = newExtensionId();
-    expect(await bed().extensions.create({ id, digest, sizeBytes: 7, most: 1000, ...(name === undefined ? {} : { name }) })).toBe("created");
+    expect(
+      await bed().extensions.create({
+        id,
+        digest,
+        sizeBytes: 7,
+        most: 1000,
+        ...(name === undefined ? {} : { name }),
+      }),
+    ).toBe("created");
     return id;
   };
   const nowOf = async (): Promise<number> => {
@@ -25,15 +34,23 @@ onBoth("extensions", ({ bed }) => {
     expect(found?.createdAt).toBeGreaterThanOrEqual(before);
     expect(found?.createdAt).toBeLessThanOrEqual(await nowOf());
     expect(await bed().extensions.findNamed("ads")).toBe(id);
-    for (const other of ["Ads", "", "__proto__", id]) expect(await bed().extensions.findNamed(other)).toBeUndefined();
+    for (const other of ["Ads", "", "__proto__", id])
+      expect(await bed().extensions.findNamed(other)).toBeUndefined();
     const nameless = await keep();
-    expect(await bed().extensions.find(nameless)).toEqual({ id: nameless, digest, sizeBytes: 7, createdAt: expect.any(Number) });
+    expect(await bed().extensions.find(nameless)).toEqual({
+      id: nameless,
+      digest,
+      sizeBytes: 7,
+      createdAt: expect.any(Number),
+    });
     expect(await bed().extensions.find(newExtensionId())).toBeUndefined();
   });
 
   test("of several creates with one name a single one is made", async () => {
     const ids = times(6, newExtensionId);
-    const made = await Promise.all(ids.map((id) => bed().extensions.create({ id, name: "ads", digest, sizeBytes: 7, most: 10 })));
+    const made = await Promise.all(
+      ids.map((id) => bed().extensions.create({ id, name: "ads", digest, sizeBytes: 7, most: 10 })),
+    );
     expect(made.toSorted()).toEqual(["created", ...times(5, () => "taken")]);
     const winner = ids[made.indexOf("created")];
     expect(await bed().extensions.findNamed("ads")).toBe(winner);
@@ -43,20 +60,32 @@ onBoth("extensions", ({ bed }) => {
   test("a create that is repeated changes nothing", async () => {
     const id = newExtensionId();
     const ask = { id, name: "ads", digest, sizeBytes: 7, most: 1 };
-    expect(await Promise.all(times(3, () => bed().extensions.create(ask)))).toEqual(["created", "created", "created"]);
+    expect(await Promise.all(times(3, () => bed().extensions.create(ask)))).toEqual([
+      "created",
+      "created",
+      "created",
+    ]);
     await bed().extensions.noteUse(id);
     const before = await bed().extensions.find(id);
-    expect(await bed().extensions.create({ ...ask, digest: "b".repeat(64) as Digest, sizeBytes: 8 })).toBe("created");
+    expect(await bed().extensions.create({ ...ask, digest: "b".repeat(64) as Digest, sizeBytes: 8 })).toBe(
+      "created",
+    );
     expect(await bed().extensions.find(id)).toEqual(before);
   });
 
   test("no more are made than there may be, and one that is removed makes room", async () => {
     const ids = times(5, newExtensionId);
-    const made = await Promise.all(ids.map((id) => bed().extensions.create({ id, digest, sizeBytes: 7, most: 3 })));
+    const made = await Promise.all(
+      ids.map((id) => bed().extensions.create({ id, digest, sizeBytes: 7, most: 3 })),
+    );
     expect(made.toSorted()).toEqual(["created", "created", "created", "many", "many"]);
     await bed().extensions.remove(ids[made.indexOf("created")] ?? newExtensionId());
-    expect(await bed().extensions.create({ id: newExtensionId(), digest, sizeBytes: 7, most: 3 })).toBe("created");
-    expect(await bed().extensions.create({ id: newExtensionId(), digest, sizeBytes: 7, most: 0 })).toBe("many");
+    expect(await bed().extensions.create({ id: newExtensionId(), digest, sizeBytes: 7, most: 3 })).toBe(
+      "created",
+    );
+    expect(await bed().extensions.create({ id: newExtensionId(), digest, sizeBytes: 7, most: 0 })).toBe(
+      "many",
+    );
   });
 
   test("all are listed, newest first", async () => {
@@ -87,7 +116,13 @@ onBoth("extensions", ({ bed }) => {
   test("projects do not see each other's", async () => {
     const id = await keep("ads");
     const others = new RedisExtensionStore(bed().store, "another" as ProjectId);
-    expect([await others.find(id), await others.findNamed("ads"), await others.all()]).toEqual([undefined, undefined, []]);
-    expect(await others.create({ id: newExtensionId(), name: "ads", digest, sizeBytes: 7, most: 10 })).toBe("created");
+    expect([await others.find(id), await others.findNamed("ads"), await others.all()]).toEqual([
+      undefined,
+      undefined,
+      [],
+    ]);
+    expect(await others.create({ id: newExtensionId(), name: "ads", digest, sizeBytes: 7, most: 10 })).toBe(
+      "created",
+    );
   });
 });

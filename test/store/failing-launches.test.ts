@@ -35,11 +35,19 @@ onBoth("failing launches", ({ bed }) => {
   test("are tried elsewhere at once; on the node they failed on, with one at a time", async () => {
     const pool = await PoolBed.create(bed(), { size: 6 });
     await failOnce(pool);
-    expect(await bed().poolStore.wanted(pool.partition, 100)).toMatchObject({ count: 6, resting: [nodeA], trying: [] });
+    expect(await bed().poolStore.wanted(pool.partition, 100)).toMatchObject({
+      count: 6,
+      resting: [nodeA],
+      trying: [],
+    });
     expect(await pool.claim(1)).toHaveLength(0);
     expect(await pool.launch(2, { node: nodeB })).toHaveLength(2);
     await pool.age(1100);
-    expect(await bed().poolStore.wanted(pool.partition, 100)).toMatchObject({ count: 4, resting: [], trying: [nodeA] });
+    expect(await bed().poolStore.wanted(pool.partition, 100)).toMatchObject({
+      count: 4,
+      resting: [],
+      trying: [nodeA],
+    });
     const [trial, ...more] = await pool.claim(3);
     expect(more).toEqual([]);
     expect(await pool.claim(1)).toHaveLength(0);
@@ -49,7 +57,11 @@ onBoth("failing launches", ({ bed }) => {
     expect(await pool.claim(1)).toHaveLength(0);
     await pool.age(1000);
     await pool.launch(1);
-    expect(await bed().poolStore.wanted(pool.partition, 100)).toMatchObject({ count: 3, resting: [], trying: [] });
+    expect(await bed().poolStore.wanted(pool.partition, 100)).toMatchObject({
+      count: 3,
+      resting: [],
+      trying: [],
+    });
   });
 
   test("on one node after the other put the pool off all of them", async () => {

@@ -10,7 +10,8 @@ const fail = (pool: PoolBed, browser: Browser | undefined, text = "no display"):
   if (!browser) throw new Error("nothing was claimed");
   return pool.bed.reports.launchFailed(browser.id, claimOf(browser), text);
 };
-const wanted = async (pool: PoolBed): Promise<number> => (await pool.bed.poolStore.wanted(pool.partition, 100)).count;
+const wanted = async (pool: PoolBed): Promise<number> =>
+  (await pool.bed.poolStore.wanted(pool.partition, 100)).count;
 
 onBoth("fill", ({ bed }) => {
   describe("tokens", () => {
@@ -113,7 +114,10 @@ onBoth("fill", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 2 });
       const [browser] = await pool.claim(1);
       await fail(pool, browser, "cannot open display");
-      expect((await pool.found()).fill).toEqual({ reason: "launch_failing", last_error: "node-a: cannot open display" });
+      expect((await pool.found()).fill).toEqual({
+        reason: "launch_failing",
+        last_error: "node-a: cannot open display",
+      });
       await pool.age(2000);
       await pool.launch(2);
       expect((await pool.found()).fill).toBeUndefined();
@@ -137,7 +141,9 @@ onBoth("fill", ({ bed }) => {
       if (!browser) throw new Error("nothing was claimed");
       expect(await bed().reports.launched(browser.id, claimOf(browser), "{}")).toBe("stale");
       expect(await bed().reports.launchFailed(browser.id, claimOf(browser), "late")).toBe("stale");
-      expect(await bed().reports.launched(browser.id, claimOf(await pool.record(browser.id)), '{"uid":1}')).toBe("launched");
+      expect(
+        await bed().reports.launched(browser.id, claimOf(await pool.record(browser.id)), '{"uid":1}'),
+      ).toBe("launched");
       expect(await pool.record(browser.id)).toMatchObject({ state: "idle", isolation: '{"uid":1}' });
     });
 
@@ -154,8 +160,15 @@ onBoth("fill", ({ bed }) => {
   });
 
   describe("recycling", () => {
-    const recycle = (pool: PoolBed, over: { maxLeases?: number; node?: typeof nodeB } = {}): Promise<number> =>
-      bed().poolStore.recycle(pool.partition, { maxLeases: over.maxLeases ?? null, request: request(), ...(over.node ? { drains: { node: over.node, ms: 60_000 } } : {}) });
+    const recycle = (
+      pool: PoolBed,
+      over: { maxLeases?: number; node?: typeof nodeB } = {},
+    ): Promise<number> =>
+      bed().poolStore.recycle(pool.partition, {
+        maxLeases: over.maxLeases ?? null,
+        request: request(),
+        ...(over.node ? { drains: { node: over.node, ms: 60_000 } } : {}),
+      });
 
     test("warms the replacement first, on credit; then the worn one goes", async () => {
       const pool = await PoolBed.create(bed(), { size: 2, fill_rate_per_minute: 100 });
@@ -219,7 +232,11 @@ onBoth("fill", ({ bed }) => {
       await pool.launch(5, { node: nodeB });
       expect(await pool.counts()).toMatchObject({ idle: 3, leased: 1 });
       await pool.release(held);
-      expect((await pool.browsers()).filter((browser) => browser.state !== "retiring").map((browser) => browser.node)).toEqual([nodeB, nodeB, nodeB]);
+      expect(
+        (await pool.browsers())
+          .filter((browser) => browser.state !== "retiring")
+          .map((browser) => browser.node),
+      ).toEqual([nodeB, nodeB, nodeB]);
     });
   });
 
@@ -230,7 +247,9 @@ onBoth("fill", ({ bed }) => {
       if (!lost || !begun) throw new Error("nothing was claimed");
       const { launchPickupMs, launchClaimMs } = defaultLimits;
       await pool.age(launchPickupMs - 1000);
-      expect(await bed().reports.beginLaunch(begun.id, claimOf(begun))).toMatchObject({ browser: { id: begun.id, state: "launching" } });
+      expect(await bed().reports.beginLaunch(begun.id, claimOf(begun))).toMatchObject({
+        browser: { id: begun.id, state: "launching" },
+      });
       await pool.age(2000);
       const reaped = await bed().poolStore.reap(pool.partition);
       expect(reaped.launch.map(({ id }) => id)).toEqual([lost.id]);

@@ -35,12 +35,21 @@ onBoth("a lease", ({ bed }) => {
     expect(await bed().poolStore.findLeaseEnd(crashed.id, crashed.lease)).toBe("crashed");
     await pool.release(first);
     const second = await pool.lend();
-    expect([await find(first.id, first.lease), await find(second.id, second.lease)]).toEqual(["released", undefined]);
+    expect([await find(first.id, first.lease), await find(second.id, second.lease)]).toEqual([
+      "released",
+      undefined,
+    ]);
     await pool.release(second);
     await bed().poolStore.flush(pool.partition, request());
-    expect([await find(first.id, first.lease), await find(second.id, second.lease)]).toEqual(["released", "released"]);
+    expect([await find(first.id, first.lease), await find(second.id, second.lease)]).toEqual([
+      "released",
+      "released",
+    ]);
     await pool.clear();
-    expect([await find(crashed.id, crashed.lease), await find(crashed.id, newLeaseId())]).toEqual(["crashed", "released"]);
+    expect([await find(crashed.id, crashed.lease), await find(crashed.id, newLeaseId())]).toEqual([
+      "crashed",
+      "released",
+    ]);
   });
 
   test("a tombstone that was not moved yet tells it", async () => {
@@ -52,11 +61,18 @@ onBoth("a lease", ({ bed }) => {
     await pool.release(held, { reuse: false, why: "deleted" });
     await pool.clear();
     projects.moveTombstones = move;
-    expect([await projects.findTombstone(held.id), await findLeaseEnd(bed())(held.id, held.lease)]).toEqual([undefined, "deleted"]);
+    expect([await projects.findTombstone(held.id), await findLeaseEnd(bed())(held.id, held.lease)]).toEqual([
+      undefined,
+      "deleted",
+    ]);
   });
 
   describe("expire", () => {
-    const expire = async (pool: PoolBed, held: { id: never; lease: never } | Awaited<ReturnType<PoolBed["lend"]>>, registrations: number): Promise<boolean> =>
+    const expire = async (
+      pool: PoolBed,
+      held: { id: never; lease: never } | Awaited<ReturnType<PoolBed["lend"]>>,
+      registrations: number,
+    ): Promise<boolean> =>
       await pool.bed.reports.expire({ browser: held.id, lease: held.lease, registrations });
 
     test("ends a lease that was inactive for its time: the browser is destroyed and replaced at the fill rate", async () => {
@@ -156,9 +172,19 @@ onBoth("a lease", ({ bed }) => {
     test("changes what is said of the lease and gives the old name back", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       const held = await pool.lend({ name: "old" });
-      await bed().projects.reserveName({ kind: "session", name: "old", owner: held.lease, partition: pool.partition });
+      await bed().projects.reserveName({
+        kind: "session",
+        name: "old",
+        owner: held.lease,
+        partition: pool.partition,
+      });
       const id = request();
-      const ask = { browser: held.id, lease: held.lease, change: { set: { name: "new" }, clear: ["tags"], touched: false }, request: id };
+      const ask = {
+        browser: held.id,
+        lease: held.lease,
+        change: { set: { name: "new" }, clear: ["tags"], touched: false },
+        request: id,
+      };
       const touched = await bed().poolStore.touch(pool.partition, ask);
       expect(touched).toMatchObject({ kind: "touched", browser: { lease: { name: "new", id: held.lease } } });
       expect(await bed().projects.findName("session", "old")).toBeUndefined();
@@ -173,20 +199,38 @@ onBoth("a lease", ({ bed }) => {
       await pool.release(old);
       const change = { set: { name: "new" }, clear: [], touched: true };
       const before = await pool.dump();
-      expect(await bed().poolStore.touch(pool.partition, { browser: old.id, change, request: request() })).toEqual({ kind: "unknown" });
+      expect(
+        await bed().poolStore.touch(pool.partition, { browser: old.id, change, request: request() }),
+      ).toEqual({ kind: "unknown" });
       expect(await pool.dump()).toEqual(before);
       await pool.lend();
-      expect(await bed().poolStore.touch(pool.partition, { browser: old.id, lease: old.lease, change, request: request() })).toEqual({ kind: "superseded" });
+      expect(
+        await bed().poolStore.touch(pool.partition, {
+          browser: old.id,
+          lease: old.lease,
+          change,
+          request: request(),
+        }),
+      ).toEqual({ kind: "superseded" });
     });
   });
 
   test("a session that is over leaves a tombstone, one that returns to its pool none", async () => {
     const pool = await PoolBed.filled(bed(), { size: 2, name: "pool" });
-    const [kept, over] = [await pool.lend({ name: "kept" }), await pool.lend({ name: "over", tags: '{"a":"b"}' })];
+    const [kept, over] = [
+      await pool.lend({ name: "kept" }),
+      await pool.lend({ name: "over", tags: '{"a":"b"}' }),
+    ];
     await pool.release(kept);
     await pool.release(over, { reuse: false });
     expect(await bed().projects.findTombstone(over.id)).toMatchObject({
-      id: over.id, lease: over.lease, reason: "released", name: "over", tags: '{"a":"b"}', timeoutSeconds: 60, memory: "1GiB",
+      id: over.id,
+      lease: over.lease,
+      reason: "released",
+      name: "over",
+      tags: '{"a":"b"}',
+      timeoutSeconds: 60,
+      memory: "1GiB",
     });
     expect(await bed().projects.tombstones(0, 10)).toHaveLength(1);
   });

@@ -25,7 +25,12 @@ async function acquireBy(bed: StoreBed, names: PoolNameCache, ref: string): Prom
     if (!pool) continue;
     const id = request();
     const waiter = { id, lease: newLeaseId(), control: controlA, connection: id };
-    const reply = await bed.poolStore.acquire(pool.partition, { pool: pool.id, waiter, mayWait: false, ...(pool.name === undefined ? {} : { name: pool.name }) });
+    const reply = await bed.poolStore.acquire(pool.partition, {
+      pool: pool.id,
+      waiter,
+      mayWait: false,
+      ...(pool.name === undefined ? {} : { name: pool.name }),
+    });
     if (reply.kind === "granted") return pool.id;
   }
   return undefined;
@@ -68,7 +73,9 @@ onBoth("names of pools", ({ bed }) => {
       await pool.release(each);
     }
     const claims = await Promise.all(held.map(async ({ id }) => claimOf(await pool.record(id))));
-    const [one, two, three] = held.map(({ id }, place) => bed().reports.freed(id, place === 1 ? ("0" as never) : (claims[place] ?? ("" as never))));
+    const [one, two, three] = held.map(({ id }, place) =>
+      bed().reports.freed(id, place === 1 ? ("0" as never) : (claims[place] ?? ("" as never))),
+    );
     expect(await Promise.all([one, two, three])).toEqual(["freed", "stale", "freed"]);
     expect(await pool.counts()).toMatchObject({ idle: 2, resetting: 1 });
   });

@@ -4,11 +4,21 @@ import { type Held, PoolBed } from "../support/store/pool-bed.js";
 import { claimOf, request } from "../support/store/store-bed.js";
 
 onBoth("a lease's network", ({ bed }) => {
-  const ask = async (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string; proxy?: string }) =>
-    await bed().poolStore.touch(pool.partition, { browser: id, lease, change: { set: {}, clear: [], touched: true, network }, request: request() });
+  const ask = async (
+    pool: PoolBed,
+    { id, lease }: Held,
+    network: { allowedHosts?: string; proxy?: string },
+  ) =>
+    await bed().poolStore.touch(pool.partition, {
+      browser: id,
+      lease,
+      change: { set: {}, clear: [], touched: true, network },
+      request: request(),
+    });
   const leaseOf = async (pool: PoolBed, { id }: Held) => (await pool.record(id)).lease;
   /** What was asked for last; later ones are greater. */
-  const wanted = async (pool: PoolBed, held: Held): Promise<number> => (await leaseOf(pool, held))?.networkWanted?.revision ?? 0;
+  const wanted = async (pool: PoolBed, held: Held): Promise<number> =>
+    (await leaseOf(pool, held))?.networkWanted?.revision ?? 0;
   const applied = (held: Held, revision: number, outcome: "applied" | "refused" = "applied") =>
     bed().reports.applied({ browser: held.id, lease: held.lease, revision, outcome });
 
@@ -31,7 +41,14 @@ onBoth("a lease's network", ({ bed }) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
     const changes = () => bed().poolStore.networkChanges(pool.partition);
-    const snapshot = async () => Object.fromEntries(await Promise.all((await bed().redis.keys("*")).map(async (key) => [key, (await bed().redis.dumpBuffer(key)) as Buffer] as const)));
+    const snapshot = async () =>
+      Object.fromEntries(
+        await Promise.all(
+          (await bed().redis.keys("*")).map(
+            async (key) => [key, (await bed().redis.dumpBuffer(key)) as Buffer] as const,
+          ),
+        ),
+      );
     // The former primary's clock is an hour ahead.
     const [key = ""] = await bed().redis.keys("*:pool");
     await bed().redis.hset(key, "networkChanges", Date.now() + 3_600_000);
@@ -54,7 +71,9 @@ onBoth("a lease's network", ({ bed }) => {
     expect(second).toBeGreaterThan(first);
     expect(await applied(held, first)).toBe("stale");
     expect(await applied(held, second)).toBe("applied");
-    expect(await leaseOf(pool, held)).toMatchObject({ network: { revision: second, allowedHosts: "null", proxy: '{"id":"p"}' } });
+    expect(await leaseOf(pool, held)).toMatchObject({
+      network: { revision: second, allowedHosts: "null", proxy: '{"id":"p"}' },
+    });
   });
 
   test("that its node refuses leaves what was in force", async () => {
@@ -101,21 +120,32 @@ onBoth("a lease's network", ({ bed }) => {
       for (const held of [told, untold]) await pool.release(held, { reuse: false });
       expect(await bed().projects.findTombstone(told.id)).toMatchObject({ usage });
       const last = { ...usage, requests: 9 };
-      for (const { id, lease } of [told, untold]) await bed().reports.gone(id, claimOf(await pool.record(id)), { lease, usage: last });
-      for (const { id } of [told, untold]) expect(await bed().projects.findTombstone(id)).toMatchObject({ usage: last });
+      for (const { id, lease } of [told, untold])
+        await bed().reports.gone(id, claimOf(await pool.record(id)), { lease, usage: last });
+      for (const { id } of [told, untold])
+        expect(await bed().projects.findTombstone(id)).toMatchObject({ usage: last });
       expect(await pool.state(told.id)).toBe("gone");
     });
 
     test("leaves a tombstone within its kilobyte, whatever the lease was called", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1, name: "p".repeat(255) });
-      const tags = JSON.stringify(Object.fromEntries(Array.from({ length: 4 }, (_, at) => [`"${at}"`, "v".repeat(80)])));
+      const tags = JSON.stringify(
+        Object.fromEntries(Array.from({ length: 4 }, (_, at) => [`"${at}"`, "v".repeat(80)])),
+      );
       const held = await pool.lend({ name: "n".repeat(255), tags });
       const profile = JSON.stringify({ id: "f".repeat(24), save: true });
-      await bed().poolStore.touch(pool.partition, { browser: held.id, change: { set: { profile }, clear: [], touched: true }, request: request() });
+      await bed().poolStore.touch(pool.partition, {
+        browser: held.id,
+        change: { set: { profile }, clear: [], touched: true },
+        request: request(),
+      });
       await bed().reports.used(held.id, { lease: held.lease, usage });
       await pool.release(held, { reuse: false });
       const most = Object.fromEntries(Object.keys(usage).map((kind) => [kind, 2 ** 50])) as typeof usage;
-      await bed().reports.gone(held.id, claimOf(await pool.record(held.id)), { lease: held.lease, usage: most });
+      await bed().reports.gone(held.id, claimOf(await pool.record(held.id)), {
+        lease: held.lease,
+        usage: most,
+      });
       const text = await bed().redis.hget(`remuda:{project-${bed().project}}:tombstones`, held.id);
       expect(Buffer.byteLength(text ?? "")).toBeLessThanOrEqual(1024);
       for (const kept of ["n".repeat(255), "f".repeat(24)]) expect(text).toContain(kept);

@@ -7,7 +7,8 @@ import { PoolBed } from "../support/store/pool-bed.js";
 import { claimOf } from "../support/store/store-bed.js";
 
 onBoth("after a failover that lost the last writes no number is given twice", ({ bed }) => {
-  const detach = (pool: PoolBed): Promise<Detached> => detachReplica(bed().redis, `remuda:*{${pool.partition}}:*`);
+  const detach = (pool: PoolBed): Promise<Detached> =>
+    detachReplica(bed().redis, `remuda:*{${pool.partition}}:*`);
 
   test("claims: what is said under one that was lost is no word about the later one's", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
@@ -31,13 +32,21 @@ onBoth("after a failover that lost the last writes no number is given twice", ({
     await replica.takeOver();
     const [again] = await pool.claim(1);
     expect(again?.claim).not.toBe(lost?.claim);
-    expect(await bed().reports.launched(again?.id ?? ("" as never), lost?.claim ?? ("" as ClaimId), "{}")).toBe("stale");
+    expect(
+      await bed().reports.launched(again?.id ?? ("" as never), lost?.claim ?? ("" as ClaimId), "{}"),
+    ).toBe("stale");
   });
 
   test("launch configurations: what was kept of a lost one is not taken for another's", async () => {
     const pool = await PoolBed.create(bed(), { size: 1 });
     const configs = new LaunchTemplates(bed().poolStore);
-    const read = async (): Promise<boolean | undefined> => (await configs.find(pool.partition, (await bed().poolStore.findTerms(pool.partition))?.launchConfig ?? ""))?.stealth;
+    const read = async (): Promise<boolean | undefined> =>
+      (
+        await configs.find(
+          pool.partition,
+          (await bed().poolStore.findTerms(pool.partition))?.launchConfig ?? "",
+        )
+      )?.stealth;
     const replica = await detach(pool);
     await pool.update({ stealth: true }, { isNewLaunch: true });
     expect(await read()).toBe(true);
@@ -46,7 +55,9 @@ onBoth("after a failover that lost the last writes no number is given twice", ({
     await pool.update({ stealth: false, kiosk_mode: true }, { isNewLaunch: true });
     expect(await read()).toBe(false);
     const [browser] = await pool.claim(1);
-    expect(await bed().poolStore.findLaunchConfig(pool.partition, browser?.config ?? "")).toMatchObject({ kiosk_mode: true });
+    expect(await bed().poolStore.findLaunchConfig(pool.partition, browser?.config ?? "")).toMatchObject({
+      kiosk_mode: true,
+    });
   });
 
   test("registrations: a lease that was found inactive before is kept where a client has come since", async () => {

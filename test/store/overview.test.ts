@@ -8,8 +8,10 @@ import { claimOf, request } from "../support/store/store-bed.js";
 const indexParts = ["nodeIndex", "generationIndex", "ageIndex", "leaseCountIndex", "nodeStamps"] as const;
 
 onBoth("the index of browsers", ({ bed }) => {
-  const check = async (pool: PoolBed): Promise<void> => checkIndex(bed(), pool.partition, await pool.browsers());
-  const idsOn = async (pool: PoolBed, node: NodeId): Promise<string[]> => (await bed().poolStore.browsersOf(pool.partition, node)).browsers.map(({ id }) => id).toSorted();
+  const check = async (pool: PoolBed): Promise<void> =>
+    checkIndex(bed(), pool.partition, await pool.browsers());
+  const idsOn = async (pool: PoolBed, node: NodeId): Promise<string[]> =>
+    (await bed().poolStore.browsersOf(pool.partition, node)).browsers.map(({ id }) => id).toSorted();
   const mixed = async (): Promise<PoolBed> => {
     const pool = await PoolBed.create(bed(), { size: 6 });
     await pool.launch(2, { node: nodeA, recycleAt: 1 });
@@ -17,7 +19,8 @@ onBoth("the index of browsers", ({ bed }) => {
     return pool;
   };
   /** As a release left it that knew of no index. */
-  const forgetIndex = (pool: PoolBed): Promise<unknown> => bed().redis.del(...indexParts.map((part) => pool.key(part)));
+  const forgetIndex = (pool: PoolBed): Promise<unknown> =>
+    bed().redis.del(...indexParts.map((part) => pool.key(part)));
 
   test("follows every browser from its claim to its end", async () => {
     const pool = await mixed();
@@ -37,7 +40,12 @@ onBoth("the index of browsers", ({ bed }) => {
     await check(pool);
     await pool.clear();
     await check(pool);
-    await bed().poolStore.clearNode(pool.partition, { node: nodeB, why: "node_lost", which: "lost", request: request() });
+    await bed().poolStore.clearNode(pool.partition, {
+      node: nodeB,
+      why: "node_lost",
+      which: "lost",
+      request: request(),
+    });
     await check(pool);
     expect(await idsOn(pool, nodeB)).toEqual([]);
   });
@@ -46,22 +54,39 @@ onBoth("the index of browsers", ({ bed }) => {
     const pool = await PoolBed.create(bed(), { size: 4 });
     const one = await pool.launch(2, { node: "node" as NodeId });
     const other = await pool.launch(2, { node: "node-1" as NodeId });
-    expect([await idsOn(pool, "node" as NodeId), await idsOn(pool, "node-1" as NodeId)]).toEqual([one.toSorted(), other.toSorted()]);
-    expect(Object.fromEntries((await bed().poolStore.spread(pool.partition)).ofNode)).toEqual({ node: 2, "node-1": 2 });
+    expect([await idsOn(pool, "node" as NodeId), await idsOn(pool, "node-1" as NodeId)]).toEqual([
+      one.toSorted(),
+      other.toSorted(),
+    ]);
+    expect(Object.fromEntries((await bed().poolStore.spread(pool.partition)).ofNode)).toEqual({
+      node: 2,
+      "node-1": 2,
+    });
   });
 
   test("tells a node in which homes it has browsers", async () => {
     const [pool, other] = [await mixed(), await PoolBed.create(bed(), { size: 1 })];
     await other.launch(1, { node: nodeB });
-    const partitionsOf = (node: NodeId): Promise<readonly string[]> => bed().poolStore.partitionsOf(node, [pool.partition, other.partition]);
-    expect([await partitionsOf(nodeA), await partitionsOf(nodeB), await partitionsOf("node-c" as NodeId)]).toEqual([[pool.partition], [pool.partition, other.partition], []]);
-    await bed().poolStore.clearNode(pool.partition, { node: nodeB, why: "node_lost", which: "lost", request: request() });
+    const partitionsOf = (node: NodeId): Promise<readonly string[]> =>
+      bed().poolStore.partitionsOf(node, [pool.partition, other.partition]);
+    expect([
+      await partitionsOf(nodeA),
+      await partitionsOf(nodeB),
+      await partitionsOf("node-c" as NodeId),
+    ]).toEqual([[pool.partition], [pool.partition, other.partition], []]);
+    await bed().poolStore.clearNode(pool.partition, {
+      node: nodeB,
+      why: "node_lost",
+      which: "lost",
+      request: request(),
+    });
     expect(await partitionsOf(nodeB)).toEqual([other.partition]);
   });
 
   test("a node's browsers are read again when one of them has changed, come or gone, and only then", async () => {
     const pool = await mixed();
-    const read = async (): Promise<readonly object[]> => (await bed().poolStore.browsersOf(pool.partition, nodeA)).browsers;
+    const read = async (): Promise<readonly object[]> =>
+      (await bed().poolStore.browsersOf(pool.partition, nodeA)).browsers;
     const first = await read();
     expect(await read()).toBe(first);
     await bed().poolStore.flush(pool.partition, request());
@@ -88,10 +113,23 @@ onBoth("the index of browsers", ({ bed }) => {
     await check(pool);
     expect(await pool.counts()).toMatchObject({ stale: 5 });
     await forgetIndex(pool);
-    expect(await bed().poolStore.clearNode(pool.partition, { node: nodeA, why: "node_lost", which: "lost", request: request() })).toBe(2);
+    expect(
+      await bed().poolStore.clearNode(pool.partition, {
+        node: nodeA,
+        why: "node_lost",
+        which: "lost",
+        request: request(),
+      }),
+    ).toBe(2);
     await check(pool);
     await forgetIndex(pool);
-    expect(await bed().poolStore.recycle(pool.partition, { maxLeases: null, drains: { node: nodeB, ms: 60_000 }, request: request() })).toBe(3);
+    expect(
+      await bed().poolStore.recycle(pool.partition, {
+        maxLeases: null,
+        drains: { node: nodeB, ms: 60_000 },
+        request: request(),
+      }),
+    ).toBe(3);
     await check(pool);
   });
 
@@ -100,7 +138,21 @@ onBoth("the index of browsers", ({ bed }) => {
     const [first, second] = await pool.browsers();
     if (!first || !second) throw new Error("there are no browsers");
     const added = { ...first, id: `${pool.partition}addedbyother` };
-    const move = (): Promise<unknown> => bed().redis.xadd(pool.key("events"), "*", "browser", first.id, "lease", "", "from", "none", "to", "launching", "why", "fill");
+    const move = (): Promise<unknown> =>
+      bed().redis.xadd(
+        pool.key("events"),
+        "*",
+        "browser",
+        first.id,
+        "lease",
+        "",
+        "from",
+        "none",
+        "to",
+        "launching",
+        "why",
+        "fill",
+      );
     await bed().redis.hset(pool.key("browsers"), added.id, JSON.stringify(added));
     await move();
     // As every fill does that launches: a node that knows its browsers asks for their stamp alone.
@@ -111,7 +163,9 @@ onBoth("the index of browsers", ({ bed }) => {
     await move();
     await bed().poolStore.spread(pool.partition);
     expect(await idsOn(pool, second.node)).not.toContain(second.id);
-    expect((await bed().poolStore.browsersOf(pool.partition, first.node)).browsers).toContainEqual(expect.objectContaining({ id: first.id, state: "leased" }));
+    expect((await bed().poolStore.browsersOf(pool.partition, first.node)).browsers).toContainEqual(
+      expect.objectContaining({ id: first.id, state: "leased" }),
+    );
     await check(pool);
   });
 
@@ -129,7 +183,9 @@ onBoth("the index of browsers", ({ bed }) => {
     await pool.age(1000);
     for (let i = 0; i < 3; i += 1) await pool.lend();
     const all = await pool.browsers();
-    const youngest = all.toSorted((one, other) => other.createdAt - one.createdAt || (one.id < other.id ? 1 : -1)).map(({ id, createdAt }) => ({ id, createdAt }));
+    const youngest = all
+      .toSorted((one, other) => other.createdAt - one.createdAt || (one.id < other.id ? 1 : -1))
+      .map(({ id, createdAt }) => ({ id, createdAt }));
     expect(await bed().poolStore.leased(pool.partition, 0, 2)).toEqual(youngest.slice(0, 2));
     expect(await bed().poolStore.leased(pool.partition, 2, 2)).toEqual(youngest.slice(2));
   });

@@ -4,11 +4,14 @@ import { RedisProfileStore } from "../../src/store/profile-store.js";
 import { onBoth } from "../support/store/on-both.js";
 
 const digestOf = (letter: string): Digest => letter.repeat(64) as Digest;
-const times = <Value>(count: number, make: (at: number) => Value): Value[] => Array.from({ length: count }, (_, at) => make(at));
+const times = <Value>(count: number, make: (at: number) => Value): Value[] =>
+  Array.from({ length: count }, (_, at) => make(at));
 
 onBoth("profiles", ({ bed }) => {
   const keep = async (name?: string, id = newProfileId()): Promise<ProfileId> => {
-    expect(await bed().profiles.create({ id, most: 1000, ...(name === undefined ? {} : { name }) })).toBe("created");
+    expect(await bed().profiles.create({ id, most: 1000, ...(name === undefined ? {} : { name }) })).toBe(
+      "created",
+    );
     return id;
   };
   const nowOf = async (): Promise<number> => {
@@ -24,7 +27,8 @@ onBoth("profiles", ({ bed }) => {
     expect(found?.createdAt).toBeGreaterThanOrEqual(before);
     expect(found?.createdAt).toBeLessThanOrEqual(await nowOf());
     expect(await bed().profiles.findNamed("me")).toBe(id);
-    for (const other of ["Me", "", "__proto__", id]) expect(await bed().profiles.findNamed(other)).toBeUndefined();
+    for (const other of ["Me", "", "__proto__", id])
+      expect(await bed().profiles.findNamed(other)).toBeUndefined();
     const nameless = await keep();
     expect(await bed().profiles.find(nameless)).toEqual({ id: nameless, createdAt: expect.any(Number) });
     expect(await bed().profiles.find(newProfileId())).toBeUndefined();
@@ -62,13 +66,19 @@ onBoth("profiles", ({ bed }) => {
 
   test("all are listed newest first, and their names; pages together are all of them", async () => {
     const ids: ProfileId[] = [];
-    for (let count = 0; count < 7; count += 1) ids.unshift(await keep(count % 2 === 0 ? undefined : `name${count}`));
+    for (let count = 0; count < 7; count += 1)
+      ids.unshift(await keep(count % 2 === 0 ? undefined : `name${count}`));
     const all = await bed().profiles.all();
     expect(all.map(({ id }) => id)).toEqual(ids);
     expect(await bed().profiles.index()).toEqual(all.map(({ createdAt: _createdAt, ...called }) => called));
     const pages = await Promise.all([0, 3, 6, 9].map((offset) => bed().profiles.page({ limit: 3, offset })));
     expect(pages.map(({ items }) => items)).toEqual([all.slice(0, 3), all.slice(3, 6), all.slice(6), []]);
-    expect(pages.map(({ hasMore, nextOffset }) => [hasMore, nextOffset])).toEqual([[true, 3], [true, 6], [false, 7], [false, 9]]);
+    expect(pages.map(({ hasMore, nextOffset }) => [hasMore, nextOffset])).toEqual([
+      [true, 3],
+      [true, 6],
+      [false, 7],
+      [false, 9],
+    ]);
     expect((await bed().profiles.page({ limit: 100, offset: Number.MAX_SAFE_INTEGER })).items).toEqual([]);
   });
 
@@ -86,7 +96,10 @@ onBoth("profiles", ({ bed }) => {
     expect(await bed().profiles.rename(id, "new")).toBe("changed");
     expect(await bed().profiles.find(id)).toMatchObject({ name: "new", updatedAt: expect.any(Number) });
     expect((await bed().profiles.find(id))?.updatedAt).toBeGreaterThanOrEqual(before);
-    expect([await bed().profiles.findNamed("new"), await bed().profiles.findNamed("old")]).toEqual([id, undefined]);
+    expect([await bed().profiles.findNamed("new"), await bed().profiles.findNamed("old")]).toEqual([
+      id,
+      undefined,
+    ]);
     const next = await keep("old");
     expect(await bed().profiles.rename(next, "new")).toBe("taken");
     expect(await bed().profiles.find(next)).toEqual({ id: next, name: "old", createdAt: expect.any(Number) });
@@ -102,13 +115,18 @@ onBoth("profiles", ({ bed }) => {
     const changed = await Promise.all(ids.map((id) => bed().profiles.rename(id, "me")));
     expect(changed.toSorted()).toEqual(["changed", ...times(4, () => "taken")]);
     const winner = changed.indexOf("changed");
-    expect(await Promise.all(times(5, (at) => bed().profiles.findNamed(`own${at}`)))).toEqual(ids.map((id, at) => (at === winner ? undefined : id)));
+    expect(await Promise.all(times(5, (at) => bed().profiles.findNamed(`own${at}`)))).toEqual(
+      ids.map((id, at) => (at === winner ? undefined : id)),
+    );
     expect(await bed().profiles.findNamed("me")).toBe(ids[winner]);
   });
 
   test("two that exchange their names cannot both have one", async () => {
     const [one, other] = [await keep("a"), await keep("b")];
-    expect(await Promise.all([bed().profiles.rename(one, "b"), bed().profiles.rename(other, "a")])).toEqual(["taken", "taken"]);
+    expect(await Promise.all([bed().profiles.rename(one, "b"), bed().profiles.rename(other, "a")])).toEqual([
+      "taken",
+      "taken",
+    ]);
     expect([await bed().profiles.findNamed("a"), await bed().profiles.findNamed("b")]).toEqual([one, other]);
   });
 
@@ -118,18 +136,28 @@ onBoth("profiles", ({ bed }) => {
     expect(await bed().profiles.commit(id, { digest: digestOf("a"), sizeBytes: 7 })).toBe("committed");
     const saved = await bed().profiles.find(id);
     expect(saved).toEqual({
-      id, name: "me", createdAt: expect.any(Number), updatedAt: saved?.archive?.savedAt, archive: { digest: digestOf("a"), sizeBytes: 7, savedAt: expect.any(Number) },
+      id,
+      name: "me",
+      createdAt: expect.any(Number),
+      updatedAt: saved?.archive?.savedAt,
+      archive: { digest: digestOf("a"), sizeBytes: 7, savedAt: expect.any(Number) },
     });
     expect(saved?.archive?.savedAt).toBeGreaterThanOrEqual(before);
     expect(saved?.archive?.savedAt).toBeLessThanOrEqual(await nowOf());
     await bed().profiles.commit(id, { digest: digestOf("b"), sizeBytes: 2 ** 40 });
-    expect((await bed().profiles.find(id))?.archive).toMatchObject({ digest: digestOf("b"), sizeBytes: 2 ** 40 });
+    expect((await bed().profiles.find(id))?.archive).toMatchObject({
+      digest: digestOf("b"),
+      sizeBytes: 2 ** 40,
+    });
   });
 
   test("of several saves at once exactly one is what is kept, digest and size of the same", async () => {
     const id = await keep();
     for (let round = 0; round < 20; round += 1) {
-      const saves = ["a", "b", "c"].map((letter, at) => ({ digest: digestOf(letter), sizeBytes: 100 * round + at }));
+      const saves = ["a", "b", "c"].map((letter, at) => ({
+        digest: digestOf(letter),
+        sizeBytes: 100 * round + at,
+      }));
       await Promise.all(saves.map((save) => bed().profiles.commit(id, save)));
       const { savedAt: _savedAt, ...kept } = (await bed().profiles.find(id))?.archive ?? {};
       expect(saves).toContainEqual(kept);
@@ -138,8 +166,14 @@ onBoth("profiles", ({ bed }) => {
 
   test("a save and a rename at once are both there", async () => {
     const id = await keep("old");
-    await Promise.all([bed().profiles.commit(id, { digest: digestOf("a"), sizeBytes: 7 }), bed().profiles.rename(id, "new")]);
-    expect(await bed().profiles.find(id)).toMatchObject({ name: "new", archive: { digest: digestOf("a"), sizeBytes: 7 } });
+    await Promise.all([
+      bed().profiles.commit(id, { digest: digestOf("a"), sizeBytes: 7 }),
+      bed().profiles.rename(id, "new"),
+    ]);
+    expect(await bed().profiles.find(id)).toMatchObject({
+      name: "new",
+      archive: { digest: digestOf("a"), sizeBytes: 7 },
+    });
   });
 
   test("a use is noted, and is no update", async () => {
@@ -169,7 +203,10 @@ onBoth("profiles", ({ bed }) => {
       const id = await keep("me");
       const save = () => bed().profiles.commit(id, { digest: digestOf("a"), sizeBytes: 7 });
       const remove = () => bed().profiles.remove(id);
-      const [committed, removed] = round % 2 === 0 ? await Promise.all([save(), remove()]) : (await Promise.all([remove(), save()])).toReversed();
+      const [committed, removed] =
+        round % 2 === 0
+          ? await Promise.all([save(), remove()])
+          : (await Promise.all([remove(), save()])).toReversed();
       expect([committed, removed]).toEqual([round % 2 === 0 ? "committed" : "missing", "removed"]);
       expect(await bed().redis.keys("*profile*")).toEqual([]);
     }

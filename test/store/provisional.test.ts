@@ -4,7 +4,8 @@ import { controlB, PoolBed } from "../support/store/pool-bed.js";
 import { request } from "../support/store/store-bed.js";
 
 onBoth("a provisional grant", ({ bed }) => {
-  const undo = (pool: PoolBed, lease: Parameters<typeof pool.bed.poolStore.undo>[1]): Promise<string> => bed().poolStore.undo(pool.partition, lease, request());
+  const undo = (pool: PoolBed, lease: Parameters<typeof pool.bed.poolStore.undo>[1]): Promise<string> =>
+    bed().poolStore.undo(pool.partition, lease, request());
   const reapAfter = async (pool: PoolBed, ms: number, isAlive: boolean): Promise<void> => {
     await pool.age(ms);
     if (isAlive) await pool.beat();

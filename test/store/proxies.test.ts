@@ -3,7 +3,14 @@ import { newProxyId, type ProjectId, type ProxyId } from "../../src/base/ids.js"
 import { RedisProxyStore } from "../../src/store/proxy-store.js";
 import { onBoth } from "../support/store/on-both.js";
 
-const record = { protocol: "http", host: "proxy.example", port: 3128, hasPassword: true, hasCaBundle: false, bypassHosts: ["a.example"] } as const;
+const record = {
+  protocol: "http",
+  host: "proxy.example",
+  port: 3128,
+  hasPassword: true,
+  hasCaBundle: false,
+  bypassHosts: ["a.example"],
+} as const;
 
 onBoth("proxies", ({ bed }) => {
   const keep = async (over: { name?: string; sealed?: string; most?: number } = {}): Promise<ProxyId> => {
@@ -49,14 +56,21 @@ onBoth("proxies", ({ bed }) => {
     const { items, nextOffset } = await proxies.page({ limit: 2, offset: 0 });
     Reflect.deleteProperty(proxies, "find");
     expect(items.map(({ id }) => id)).toEqual([ids[0]]);
-    expect((await proxies.page({ limit: 2, offset: nextOffset })).items.map(({ id }) => id)).toEqual(ids.slice(2));
+    expect((await proxies.page({ limit: 2, offset: nextOffset })).items.map(({ id }) => id)).toEqual(
+      ids.slice(2),
+    );
   });
 
   test("pages are newest first, and together they are all of them", async () => {
     const ids: ProxyId[] = [];
     for (let count = 0; count < 7; count += 1) ids.unshift(await keep());
     const pages = await Promise.all([0, 3, 6, 9].map((offset) => bed().proxies.page({ limit: 3, offset })));
-    expect(pages.map(({ items }) => items.map(({ id }) => id))).toEqual([ids.slice(0, 3), ids.slice(3, 6), ids.slice(6), []]);
+    expect(pages.map(({ items }) => items.map(({ id }) => id))).toEqual([
+      ids.slice(0, 3),
+      ids.slice(3, 6),
+      ids.slice(6),
+      [],
+    ]);
     expect(pages.map(({ hasMore }) => hasMore)).toEqual([true, true, false, false]);
     expect(pages.map(({ nextOffset }) => nextOffset)).toEqual([3, 6, 7, 9]);
     expect((await bed().proxies.page({ limit: 100, offset: Number.MAX_SAFE_INTEGER })).items).toEqual([]);
@@ -73,7 +87,14 @@ onBoth("proxies", ({ bed }) => {
     expect(await bed().proxies.resolve({ name: "out" })).toEqual({ kind: "found", id: other, name: "out" });
     const unnamed = await keep();
     expect(await bed().proxies.resolve({ id: unnamed })).toEqual({ kind: "found", id: unnamed });
-    for (const selector of [{ id: one }, { id: "out" }, { id: "{x}" }, { name: "Out" }, { name: other }, { name: "__proto__" }]) {
+    for (const selector of [
+      { id: one },
+      { id: "out" },
+      { id: "{x}" },
+      { name: "Out" },
+      { name: other },
+      { name: "__proto__" },
+    ]) {
       expect(await bed().proxies.resolve(selector)).toEqual({ kind: "unknown" });
     }
   });
@@ -81,13 +102,18 @@ onBoth("proxies", ({ bed }) => {
   test("a check is stamped with the store's time and replaced whole by the next", async () => {
     const id = await keep();
     const [seconds] = await bed().redis.time();
-    expect(await bed().proxies.noteCheck(id, { status: "available", ipAddress: "203.0.113.7" })).toBe("changed");
+    expect(await bed().proxies.noteCheck(id, { status: "available", ipAddress: "203.0.113.7" })).toBe(
+      "changed",
+    );
     const { checked } = (await bed().proxies.find(id)) ?? {};
     expect(checked).toEqual({ status: "available", ipAddress: "203.0.113.7", at: expect.any(Number) });
     expect(checked?.at).toBeGreaterThanOrEqual(Number(seconds) * 1000);
     expect(checked?.at).toBeLessThan(Number(seconds) * 1000 + 60_000);
     await bed().proxies.noteCheck(id, { status: "unavailable" });
-    expect((await bed().proxies.find(id))?.checked).toEqual({ status: "unavailable", at: expect.any(Number) });
+    expect((await bed().proxies.find(id))?.checked).toEqual({
+      status: "unavailable",
+      at: expect.any(Number),
+    });
   });
 
   test("one that is removed leaves nothing, and what comes late for it brings nothing back", async () => {

@@ -14,7 +14,8 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     await pool.age(10_000);
     await bed().poolStore.reap(pool.partition);
   };
-  const rejoin = (pool: PoolBed, ...replies: readonly AcquireReply[]) => bed().poolStore.rejoin(pool.partition, replies.map(storedOf));
+  const rejoin = (pool: PoolBed, ...replies: readonly AcquireReply[]) =>
+    bed().poolStore.rejoin(pool.partition, replies.map(storedOf));
 
   test("comes back at its rank: before those who came after it, and behind those who came before", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
@@ -52,7 +53,9 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     await pool.age(6000);
     await bed().poolStore.reap(pool.partition);
     await pool.ask({ key: "l" });
-    expect(await bed().poolStore.standingAmong(pool.partition, [kept.waiter.id, replaced.waiter.id])).toEqual([replaced.waiter.id]);
+    expect(await bed().poolStore.standingAmong(pool.partition, [kept.waiter.id, replaced.waiter.id])).toEqual(
+      [replaced.waiter.id],
+    );
     expect(await rejoin(pool, kept.reply, replaced.reply)).toEqual(["waiting", "superseded"]);
     await pool.release(held);
     expect((await pool.record(held.id)).lease?.id).toBe(kept.waiter.lease);

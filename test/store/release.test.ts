@@ -21,7 +21,8 @@ onBoth("release", ({ bed, server }) => {
     await pool.release(held);
     const { claim } = await pool.record(held.id);
     expect(await ear.heard()).toContainEqual({
-      channel: "remuda:node:node-a", message: { kind: "fence", browser: held.id, lease: held.lease, claim, mode: "none" },
+      channel: "remuda:node:node-a",
+      message: { kind: "fence", browser: held.id, lease: held.lease, claim, mode: "none" },
     });
     ear.close();
     expect(bed().jobs).toEqual([]);
@@ -93,7 +94,11 @@ onBoth("release", ({ bed, server }) => {
     test("a browser that a PATCH touched is fenced although no client came", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       const held = await pool.lend();
-      await bed().poolStore.touch(pool.partition, { browser: held.id, change: { set: { viewport: "{}" }, clear: [], touched: true }, request: request() });
+      await bed().poolStore.touch(pool.partition, {
+        browser: held.id,
+        change: { set: { viewport: "{}" }, clear: [], touched: true },
+        request: request(),
+      });
       await pool.release(held);
       expect(await pool.state(held.id)).toBe("resetting");
     });
@@ -101,23 +106,37 @@ onBoth("release", ({ bed, server }) => {
     test("a browser that its holder altered is retired in every mode", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       const held = await pool.lend();
-      await bed().poolStore.touch(pool.partition, { browser: held.id, change: { set: {}, clear: [], touched: true, altered: true }, request: request() });
+      await bed().poolStore.touch(pool.partition, {
+        browser: held.id,
+        change: { set: {}, clear: [], touched: true, altered: true },
+        request: request(),
+      });
       await pool.release(held);
       expect(await pool.record(held.id)).toMatchObject({ state: "retiring", why: "altered" });
     });
 
-    test.each([["state", "retiring"], ["none", "resetting"]] as const)("a browser that was given an extension, in a pool that resets %s, is %s, for its next holder too", async (reset, state) => {
-      const pool = await PoolBed.filled(bed(), { size: 1, reset_on_release: "none" });
-      const held = await pool.lend();
-      await bed().poolStore.touch(pool.partition, { browser: held.id, change: { set: {}, clear: [], touched: true, uploaded: true }, request: request() });
-      await pool.release(held);
-      await pool.freed(held.id);
-      await pool.update({ reset_on_release: reset });
-      const next = await pool.lend();
-      await pool.connect(next);
-      await pool.release(next);
-      expect(await pool.state(held.id)).toBe(state);
-    });
+    test.each([
+      ["state", "retiring"],
+      ["none", "resetting"],
+    ] as const)(
+      "a browser that was given an extension, in a pool that resets %s, is %s, for its next holder too",
+      async (reset, state) => {
+        const pool = await PoolBed.filled(bed(), { size: 1, reset_on_release: "none" });
+        const held = await pool.lend();
+        await bed().poolStore.touch(pool.partition, {
+          browser: held.id,
+          change: { set: {}, clear: [], touched: true, uploaded: true },
+          request: request(),
+        });
+        await pool.release(held);
+        await pool.freed(held.id);
+        await pool.update({ reset_on_release: reset });
+        const next = await pool.lend();
+        await pool.connect(next);
+        await pool.release(next);
+        expect(await pool.state(held.id)).toBe(state);
+      },
+    );
   });
 
   describe("which lease is meant", () => {
@@ -193,7 +212,12 @@ onBoth("release", ({ bed, server }) => {
   test("the lease's name is given back with it", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend({ name: "mine" });
-    await bed().projects.reserveName({ kind: "session", name: "mine", owner: held.lease, partition: pool.partition });
+    await bed().projects.reserveName({
+      kind: "session",
+      name: "mine",
+      owner: held.lease,
+      partition: pool.partition,
+    });
     await pool.release(held);
     expect(await bed().projects.findName("session", "mine")).toBeUndefined();
   });
@@ -202,7 +226,9 @@ onBoth("release", ({ bed, server }) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
     await pool.release(held);
-    const events = (await bed().redis.xrange(pool.key("events"), "-", "+")).slice(-2).map(([, fields]) => fields.join(" "));
+    const events = (await bed().redis.xrange(pool.key("events"), "-", "+"))
+      .slice(-2)
+      .map(([, fields]) => fields.join(" "));
     expect(events).toEqual([
       `browser ${held.id} lease ${held.lease} from idle to leased why granted`,
       `browser ${held.id} lease ${held.lease} from leased to idle why released`,

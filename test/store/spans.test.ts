@@ -11,7 +11,15 @@ import { defaultLimits } from "../support/store/store-limits.js";
 
 const gib = 1024 ** 3;
 const factsOf = (id: NodeId, over: Partial<NodeFacts> = {}): NodeFacts => ({
-  id, host: "127.0.0.1", port: 1, memoryBytes: 4 * gib, maxBrowsers: 3, isDraining: false, canLaunch: true, engines: ["chromium"], ...over,
+  id,
+  host: "127.0.0.1",
+  port: 1,
+  memoryBytes: 4 * gib,
+  maxBrowsers: 3,
+  isDraining: false,
+  canLaunch: true,
+  engines: ["chromium"],
+  ...over,
 });
 
 async function cycles(pool: PoolBed, count: number): Promise<void> {
@@ -40,15 +48,21 @@ onBoth("what spans homes", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 2, name: "pool" });
       await pool.launch(1);
       const { projects } = bed();
-      const reserve = (kind: "pool" | "session", name: string, owner: string): Promise<unknown> => projects.reserveName({ kind, name, owner, partition: pool.partition });
+      const reserve = (kind: "pool" | "session", name: string, owner: string): Promise<unknown> =>
+        projects.reserveName({ kind, name, owner, partition: pool.partition });
       const held = await pool.lend({ name: "held" });
       const { waiter } = await pool.ask({ name: "waiting" });
       await Promise.all([
-        reserve("pool", "pool", pool.id), reserve("pool", "former", pool.id), reserve("pool", "nobody", newPoolId()),
-        reserve("session", "held", held.lease), reserve("session", "former", held.lease), reserve("session", "waiting", waiter.lease),
+        reserve("pool", "pool", pool.id),
+        reserve("pool", "former", pool.id),
+        reserve("pool", "nobody", newPoolId()),
+        reserve("session", "held", held.lease),
+        reserve("session", "former", held.lease),
+        reserve("session", "waiting", waiter.lease),
         reserve("session", "nobody", newLeaseId()),
       ]);
-      const names = async (): Promise<readonly string[]> => (await bed().redis.hkeys(`remuda:{project-${bed().project}}:names`)).toSorted();
+      const names = async (): Promise<readonly string[]> =>
+        (await bed().redis.hkeys(`remuda:{project-${bed().project}}:names`)).toSorted();
       await projects.sweepNames();
       expect(await names()).toHaveLength(7);
       await later(121_000);
@@ -58,7 +72,10 @@ onBoth("what spans homes", ({ bed }) => {
   });
 
   describe("sizes", () => {
-    const upTo = (pooledSessions: number | null, maxPools = 1000): ProjectBounds => ({ pooledSessions, maxPools });
+    const upTo = (pooledSessions: number | null, maxPools = 1000): ProjectBounds => ({
+      pooledSessions,
+      maxPools,
+    });
 
     test("the sum stays within the limit; shrinking always may", async () => {
       const { projects } = bed();
@@ -100,7 +117,11 @@ onBoth("what spans homes", ({ bed }) => {
       await projects.addPool(made);
       await projects.addPool(unmade);
       const pool = await PoolBed.create(bed());
-      await poolStore.createPool(partitionOf(made), { id: made, write: writeOf(pool.spec), request: request() });
+      await poolStore.createPool(partitionOf(made), {
+        id: made,
+        write: writeOf(pool.spec),
+        request: request(),
+      });
       await projects.sweepPools();
       expect(await projects.pools()).toEqual([]);
       expect(await projects.partitions()).toHaveLength(3);
@@ -148,7 +169,11 @@ onBoth("what spans homes", ({ bed }) => {
 
   test("events of all pools together are no more than they may be, of each at least a hundred", async () => {
     const { redis, project, projects, store } = bed();
-    const pools = [await PoolBed.filled(bed(), { size: 1 }), await PoolBed.filled(bed(), { size: 1 }), await PoolBed.filled(bed(), { size: 1 })];
+    const pools = [
+      await PoolBed.filled(bed(), { size: 1 }),
+      await PoolBed.filled(bed(), { size: 1 }),
+      await PoolBed.filled(bed(), { size: 1 }),
+    ];
     const lengths = (): Promise<number[]> => Promise.all(pools.map((pool) => redis.xlen(pool.key("events"))));
     for (const { id } of pools) {
       await projects.addPool(id);
@@ -167,13 +192,19 @@ onBoth("what spans homes", ({ bed }) => {
     test("by memory and by number; an empty node admits one of any class; a repeat is the same place", async () => {
       const { nodes } = bed();
       const partition = partitionOf(newPoolId());
-      const [one, two, three, four] = [newBrowserId(partition), newBrowserId(partition), newBrowserId(partition), newBrowserId(partition)];
+      const [one, two, three, four] = [
+        newBrowserId(partition),
+        newBrowserId(partition),
+        newBrowserId(partition),
+        newBrowserId(partition),
+      ];
       expect(await nodes.reserveRoom(factsOf(nodeA), { id: one, bytes: 16 * gib })).toBe(true);
       expect(await nodes.reserveRoom(factsOf(nodeA), { id: one, bytes: 16 * gib })).toBe(true);
       expect(await nodes.reserveRoom(factsOf(nodeA), { id: two, bytes: gib })).toBe(false);
       await nodes.freeRoom(nodeA, one);
       await nodes.freeRoom(nodeA, one);
-      for (const id of [two, three, four]) expect(await nodes.reserveRoom(factsOf(nodeA), { id: id, bytes: gib })).toBe(true);
+      for (const id of [two, three, four])
+        expect(await nodes.reserveRoom(factsOf(nodeA), { id: id, bytes: gib })).toBe(true);
       expect(await nodes.reserveRoom(factsOf(nodeA), { id: one, bytes: gib })).toBe(false);
       expect(await nodes.occupancy(nodeA)).toEqual({ browsers: 3, bytes: 3 * gib });
     });
@@ -195,7 +226,8 @@ onBoth("what spans homes", ({ bed }) => {
   describe("nodes", () => {
     test("one that fails launches has no room while it rests, and then for one at a time", async () => {
       const { nodes } = bed();
-      const ask = (isTrial = true): Promise<boolean> => nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(partitionOf(newPoolId())), bytes: 1, isTrial });
+      const ask = (isTrial = true): Promise<boolean> =>
+        nodes.reserveRoom(factsOf(nodeA), { id: newBrowserId(partitionOf(newPoolId())), bytes: 1, isTrial });
       await nodes.rest(nodeA, 5000);
       expect(await ask()).toBe(false);
       expect(await ask(false)).toBe(true);
@@ -241,7 +273,10 @@ onBoth("what spans homes", ({ bed }) => {
   test("remember: the same answer for the same body, a mismatch for another, nothing once forgotten", async () => {
     const { projects } = bed();
     expect(await projects.remember({ key: "k", body: "b" }, "value")).toEqual({ kind: "new" });
-    expect(await projects.remember({ key: "k", body: "b" }, "other")).toEqual({ kind: "same", value: "value" });
+    expect(await projects.remember({ key: "k", body: "b" }, "other")).toEqual({
+      kind: "same",
+      value: "value",
+    });
     expect(await projects.remember({ key: "k", body: "c" }, "other")).toEqual({ kind: "mismatch" });
     await projects.forgetKey({ key: "k", body: "b" });
     expect(await projects.remember({ key: "k", body: "c" }, "other")).toEqual({ kind: "new" });

@@ -11,7 +11,8 @@ const hourMs = 3_600_000;
 /** As after a failover to a machine whose clock is behind: what was stored by the other lies ahead. */
 onBoth("a clock that goes back by an hour", ({ bed }) => {
   const back = (): Promise<void> => age(bed().redis, "remuda:*", -hourMs);
-  const reap = async (pool: PoolBed): Promise<number> => (await bed().poolStore.reap(pool.partition)).launch.length;
+  const reap = async (pool: PoolBed): Promise<number> =>
+    (await bed().poolStore.reap(pool.partition)).launch.length;
   /** So much time after the next tick there is another one. */
   const reapAfter = async (pool: PoolBed, ms: number): Promise<number> => {
     await back();
@@ -39,7 +40,11 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     const held = await pool.lend();
     await pool.ask({ control: controlB });
     const { waiter } = await pool.ask({ control: controlB, key: "key" });
-    await bed().poolStore.withdraw(pool.partition, { waiter: waiter.id, connection: waiter.connection, lease: waiter.lease });
+    await bed().poolStore.withdraw(pool.partition, {
+      waiter: waiter.id,
+      connection: waiter.connection,
+      lease: waiter.lease,
+    });
     await reapAfter(pool, 31_000);
     expect(await pool.state(held.id)).toBe("idle");
     expect(await pool.counts()).toMatchObject({ waiting: 0 });
@@ -53,7 +58,11 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     const pool = await PoolBed.create(bed(), { size: 1 });
     for (const node of ["node-a", "node-b"] as NodeId[]) {
       const [browser] = await pool.claim(1, { node });
-      await bed().reports.launchFailed(browser?.id ?? ("" as never), browser?.claim ?? ("" as never), "no display");
+      await bed().reports.launchFailed(
+        browser?.id ?? ("" as never),
+        browser?.claim ?? ("" as never),
+        "no display",
+      );
     }
     expect(await pool.claim(1)).toEqual([]);
     await reapAfter(pool, 61_000);
@@ -72,8 +81,12 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     const before = await pool.lend();
     await back();
     const after = await pool.lend();
-    expect(await bed().reports.expire({ browser: before.id, lease: before.lease, registrations: 0 })).toBe(true);
-    expect(await bed().reports.expire({ browser: after.id, lease: after.lease, registrations: 0 })).toBe(false);
+    expect(await bed().reports.expire({ browser: before.id, lease: before.lease, registrations: 0 })).toBe(
+      true,
+    );
+    expect(await bed().reports.expire({ browser: after.id, lease: after.lease, registrations: 0 })).toBe(
+      false,
+    );
   });
 
   test("keeps no browser in service that was launched before its profile was saved", async () => {
@@ -105,10 +118,21 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
   });
 
   test("keeps no place and no name for what never came to be", async () => {
-    const facts = { id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 10, maxBrowsers: 1, isDraining: false, canLaunch: true, engines: [] };
+    const facts = {
+      id: nodeA,
+      host: "127.0.0.1",
+      port: 1,
+      memoryBytes: 10,
+      maxBrowsers: 1,
+      isDraining: false,
+      canLaunch: true,
+      engines: [],
+    };
     const pool = await PoolBed.create(bed(), { size: 1 });
-    const place = (): Promise<boolean> => bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.partition), bytes: 1 });
-    const name = (owner: string): Promise<unknown> => bed().projects.reserveName({ kind: "session", name: "name", owner, partition: pool.partition });
+    const place = (): Promise<boolean> =>
+      bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.partition), bytes: 1 });
+    const name = (owner: string): Promise<unknown> =>
+      bed().projects.reserveName({ kind: "session", name: "name", owner, partition: pool.partition });
     expect([await place(), await name("one")]).toEqual([true, expect.anything()]);
     await back();
     await bed().nodes.sweepRooms(nodeA);
@@ -117,17 +141,39 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
   });
 
   test("rests no node that fails launches longer than any rest", async () => {
-    const facts = { id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 10, maxBrowsers: 1, isDraining: false, canLaunch: true, engines: [] };
+    const facts = {
+      id: nodeA,
+      host: "127.0.0.1",
+      port: 1,
+      memoryBytes: 10,
+      maxBrowsers: 1,
+      isDraining: false,
+      canLaunch: true,
+      engines: [],
+    };
     const pool = await PoolBed.create(bed(), { size: 1 });
     await bed().nodes.rest(nodeA, 60_000);
-    expect(await bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.partition), bytes: 1, isTrial: true })).toBe(false);
+    expect(
+      await bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.partition), bytes: 1, isTrial: true }),
+    ).toBe(false);
     await back();
-    expect(await bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.partition), bytes: 1, isTrial: true })).toBe(true);
+    expect(
+      await bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.partition), bytes: 1, isTrial: true }),
+    ).toBe(true);
   });
 
   test("finds a node that has died lost, once somebody has listened for long enough, and ticks that have ceased", async () => {
     const ticks = new RedisTickStore(bed().store);
-    await bed().nodes.beat({ id: nodeA, host: "127.0.0.1", port: 1, memoryBytes: 10, maxBrowsers: 1, isDraining: false, canLaunch: true, engines: [] });
+    await bed().nodes.beat({
+      id: nodeA,
+      host: "127.0.0.1",
+      port: 1,
+      memoryBytes: 10,
+      maxBrowsers: 1,
+      isDraining: false,
+      canLaunch: true,
+      engines: [],
+    });
     await ticks.steadyMs(10_000);
     await ticks.ran("reap");
     await back();

@@ -23,7 +23,9 @@ onBoth("update-pool", ({ bed }) => {
     await pool.update({ stealth: true }, { isNewLaunch: true, discard: true, request: id });
     const before = await pool.dump();
     pool.revision = 1;
-    expect(await pool.update({ stealth: true }, { isNewLaunch: true, discard: true, request: id })).toBe("updated");
+    expect(await pool.update({ stealth: true }, { isNewLaunch: true, discard: true, request: id })).toBe(
+      "updated",
+    );
     expect(await pool.dump()).toEqual(before);
   });
 
@@ -42,7 +44,12 @@ onBoth("update-pool", ({ bed }) => {
       const [longest, fresh] = await pool.launch(2);
       const [launching] = await pool.claim(1);
       await pool.update({ size: 3 });
-      expect(await states(pool, [launching?.id, stale, longest, fresh])).toEqual(["retiring", "idle", "idle", "idle"]);
+      expect(await states(pool, [launching?.id, stale, longest, fresh])).toEqual([
+        "retiring",
+        "idle",
+        "idle",
+        "idle",
+      ]);
       await pool.update({ size: 2 });
       expect(await states(pool, [stale, longest, fresh])).toEqual(["retiring", "idle", "idle"]);
       await pool.update({ size: 1 });
@@ -55,7 +62,12 @@ onBoth("update-pool", ({ bed }) => {
       await pool.update({ size: 1 });
       expect(await pool.counts()).toMatchObject({ leased: 3 });
       for (const one of held) await pool.release(one);
-      expect(await states(pool, held.map((one) => one.id))).toEqual(["retiring", "retiring", "idle"]);
+      expect(
+        await states(
+          pool,
+          held.map((one) => one.id),
+        ),
+      ).toEqual(["retiring", "retiring", "idle"]);
       expect((await pool.record(held[0]?.id ?? ("" as never))).why).toBe("above_size");
     });
 
@@ -88,8 +100,15 @@ onBoth("update-pool", ({ bed }) => {
       const [launching] = await pool.claim(1);
       await pool.update({ stealth: true }, { isNewLaunch: true, discard: true });
       expect(await pool.counts()).toMatchObject({ idle: 0, launching: 0, leased: 1, stale: 1 });
-      expect(await bed().reports.launched(launching?.id ?? ("" as never), claimOf(launching ?? held.browser), "{}").catch(() => "stale")).toBe("stale");
-      expect(await pool.claim(3)).toMatchObject([{ paid: "credit", generation: 2 }, { paid: "credit", generation: 2 }]);
+      expect(
+        await bed()
+          .reports.launched(launching?.id ?? ("" as never), claimOf(launching ?? held.browser), "{}")
+          .catch(() => "stale"),
+      ).toBe("stale");
+      expect(await pool.claim(3)).toMatchObject([
+        { paid: "credit", generation: 2 },
+        { paid: "credit", generation: 2 },
+      ]);
       await pool.release(held);
       expect(await pool.record(held.id)).toMatchObject({ state: "idle", generation: 1 });
     });
@@ -117,14 +136,19 @@ onBoth("update-pool", ({ bed }) => {
       expect(await pool.counts()).toMatchObject({ idle: 0, leased: 0, launching: 0 });
       expect(await pool.field("credit")).toBe(3);
       const [fresh] = await pool.launch(3);
-      expect(await pool.record(fresh ?? ("" as never))).toMatchObject({ networkGeneration: 2, generation: 2 });
+      expect(await pool.record(fresh ?? ("" as never))).toMatchObject({
+        networkGeneration: 2,
+        generation: 2,
+      });
     });
 
     test("is part of what is launched from then on, also where nothing else changed", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       await pool.update({ network: { allowed_hosts: ["example.com"] } }, { isNewNetwork: true });
       const [browser] = await pool.claim(1);
-      expect(await bed().poolStore.findLaunchConfig(pool.partition, browser?.config ?? "")).toMatchObject({ network: { allowed_hosts: ["example.com"] } });
+      expect(await bed().poolStore.findLaunchConfig(pool.partition, browser?.config ?? "")).toMatchObject({
+        network: { allowed_hosts: ["example.com"] },
+      });
     });
 
     test("a waiter is not handed a browser launched under the older one", async () => {
@@ -142,7 +166,9 @@ onBoth("update-pool", ({ bed }) => {
     await pool.update({ stealth: true }, { isNewLaunch: true });
     await bed().poolStore.reap(pool.partition);
     const held = await pool.lend();
-    expect(await bed().poolStore.findLaunchConfig(pool.partition, held.browser.config)).toMatchObject({ stealth: false });
+    expect(await bed().poolStore.findLaunchConfig(pool.partition, held.browser.config)).toMatchObject({
+      stealth: false,
+    });
     await pool.release(held, { reuse: false });
     await pool.clear();
     await bed().poolStore.reap(pool.partition);

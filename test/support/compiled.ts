@@ -8,7 +8,9 @@ const root = join(import.meta.dirname, "../..");
 const helper = "src/egress/namespace/helper.mjs";
 
 /** The sources as JavaScript in a directory of their own, for tests that need them in another process. */
-export async function compileSources(project = "tsconfig.build.json"): Promise<{ directory: string; remove: () => Promise<void> }> {
+export async function compileSources(
+  project = "tsconfig.build.json",
+): Promise<{ directory: string; remove: () => Promise<void> }> {
   const directory = await mkdtemp(join(tmpdir(), "remuda-test-compiled-"));
   await symlink(join(root, "node_modules"), join(directory, "node_modules"));
   const tsc = join(root, "node_modules/typescript/bin/tsc");

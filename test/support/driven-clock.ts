@@ -26,7 +26,10 @@ export class DrivenClock implements Clock {
     return () => cancel();
   }
 
-  /** Time goes by and nothing runs, as while a process stands still: what has fallen due meanwhile runs afterwards. */
+  /**
+   * Time goes by and nothing runs, as while a process stands still: what has fallen due meanwhile runs
+   * afterwards.
+   */
   stand(byMs: Millis): void {
     this.#now += byMs;
     for (const timer of this.#timers) timer.at = Math.max(timer.at, this.#now);

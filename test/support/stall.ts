@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
 
-/** Time on a processor of the thread that the event loop runs in, which a busy machine does not make longer. */
-const usedMs = (): number => Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
+/**
+ * Time on a processor of the thread that the event loop runs in, which a busy machine does not make longer.
+ */
+const usedMs = (): number =>
+  Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
 
 /** How long the event loop, which is the gateway's too, stood still at most while the work was done. */
 export async function longestStallMs(work: () => Promise<unknown>): Promise<number> {
@@ -18,9 +21,13 @@ export async function longestStallMs(work: () => Promise<unknown>): Promise<numb
   return longest;
 }
 
-/** The least of a few: garbage collection, or a machine whose processors others use as well, may fall into one. */
+/**
+ * The least of a few: garbage collection, or a machine whose processors others use as well, may fall into
+ * one.
+ */
 export async function usualStallMs(work: () => Promise<unknown>, bearableMs: number): Promise<number> {
   let least = await longestStallMs(work);
-  for (let more = 0; more < 4 && least >= bearableMs; more += 1) least = Math.min(least, await longestStallMs(work));
+  for (let more = 0; more < 4 && least >= bearableMs; more += 1)
+    least = Math.min(least, await longestStallMs(work));
   return least;
 }

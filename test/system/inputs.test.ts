@@ -11,8 +11,21 @@ afterAll(() => daemon.stop());
 
 /** All that the API shows, without what passes with time. */
 async function everything(): Promise<unknown> {
-  const shown = await Promise.all(["/browser_pools?limit=100", "/browsers?status=all&limit=100", "/browser_pools/herd", "/browser_pools/herd/browsers", "/profiles?limit=100"].map((path) => daemon.call(`GET ${path}`)));
-  return JSON.parse(JSON.stringify(shown.map(({ body }) => body), (name, value: unknown) => (["uptime_ms", "age_ms"].includes(name) ? 0 : value)));
+  const shown = await Promise.all(
+    [
+      "/browser_pools?limit=100",
+      "/browsers?status=all&limit=100",
+      "/browser_pools/herd",
+      "/browser_pools/herd/browsers",
+      "/profiles?limit=100",
+    ].map((path) => daemon.call(`GET ${path}`)),
+  );
+  return JSON.parse(
+    JSON.stringify(
+      shown.map(({ body }) => body),
+      (name, value: unknown) => (["uptime_ms", "age_ms"].includes(name) ? 0 : value),
+    ),
+  );
 }
 
 test("every field of every operation in every wrong kind is answered 400, nothing answers 500, and nothing changes", async () => {
@@ -27,7 +40,11 @@ test("every field of every operation in every wrong kind is answered 400, nothin
   let next = 0;
   const worker = async (): Promise<void> => {
     for (let input = inputs[next++]; input; input = inputs[next++]) {
-      const got = await send(`${daemon.url}${input.url}`, { method: input.method, headers: input.headers, ...(input.text !== undefined && { text: input.text }) });
+      const got = await send(`${daemon.url}${input.url}`, {
+        method: input.method,
+        headers: input.headers,
+        ...(input.text !== undefined && { text: input.text }),
+      });
       const fault = findFault(input, got);
       if (fault !== undefined) faults.push(fault);
     }
@@ -46,8 +63,20 @@ test("what is well-formed but refused changes nothing either", async () => {
     ["POST /browser_pools", { name: "herd", size: 1 }, {}, 409, "name_taken"],
     ["POST /browser_pools", { name: "far", size: 1, region: "eu-west" }, {}, 400, "not_supported"],
     ["POST /browser_pools", { name: "huge", size: 100_000 }, {}, 400, "bad_request"],
-    ["POST /browser_pools", { name: "odd", size: 1, headless: false, memory: "1GiB" }, {}, 400, "bad_request"],
-    ["PATCH /browser_pools/herd", { expected_network: { private_hosts: [] }, size: 9 }, {}, 409, "stale_network"],
+    [
+      "POST /browser_pools",
+      { name: "odd", size: 1, headless: false, memory: "1GiB" },
+      {},
+      400,
+      "bad_request",
+    ],
+    [
+      "PATCH /browser_pools/herd",
+      { expected_network: { private_hosts: [] }, size: 9 },
+      {},
+      409,
+      "stale_network",
+    ],
     ["PATCH /browser_pools/herd", { profile: {} }, {}, 400, "bad_request"],
     ["PATCH /browser_pools/herd", { network: { allowed_hosts: [] } }, {}, 400, "bad_request"],
     ["PATCH /browser_pools/herd", { start_url: "file:///etc/passwd" }, {}, 400, "bad_request"],
@@ -56,7 +85,13 @@ test("what is well-formed but refused changes nothing either", async () => {
     ["POST /browser_pools/herd/acquire", { name: "mine" }, {}, 409, "name_taken"],
     ["POST /browser_pools/herd/acquire", { profile: { name: "p" } }, {}, 400, "not_supported"],
     ["POST /browser_pools/herd/acquire", { start_url: "chrome://settings" }, {}, 400, "bad_request"],
-    ["POST /browser_pools/herd/release", { session_id: lease.session_id, lease_id: "a".repeat(24) }, {}, 409, "lease_superseded"],
+    [
+      "POST /browser_pools/herd/release",
+      { session_id: lease.session_id, lease_id: "a".repeat(24) },
+      {},
+      409,
+      "lease_superseded",
+    ],
     ["POST /browser_pools/herd/release", { session_id: lease.session_id }, other, 409, "lease_superseded"],
     ["POST /browser_pools/herd/release", { session_id: "no such session" }, {}, 404, "browser_not_found"],
     ["POST /browser_pools/none/release", { session_id: lease.session_id }, {}, 404, "pool_not_found"],
@@ -77,7 +112,12 @@ test("what is well-formed but refused changes nothing either", async () => {
   ];
   for (const [operation, body, headers, status, code] of refused) {
     const got = await daemon.call(operation, body, headers);
-    expect({ operation, body, status: got.status, code: got.body?.code }).toEqual({ operation, body, status, code });
+    expect({ operation, body, status: got.status, code: got.body?.code }).toEqual({
+      operation,
+      body,
+      status,
+      code,
+    });
     if (status === 409) expect(got.headers.get("x-should-retry"), operation).toBe("false");
     expect(got.headers.get("x-request-id")).toBeTruthy();
   }

@@ -18,16 +18,24 @@ afterAll(async () => {
 });
 
 const acquire = async (pool: string, body: object = {}): Promise<Lease> =>
-  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 30, ...body })).body as Lease;
+  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 30, ...body }))
+    .body as Lease;
 const release = async (pool: string, lease: Lease, body: object = {}): Promise<number> =>
-  (await daemon.call(`POST /browser_pools/${pool}/release`, { session_id: lease.session_id, ...body })).status;
-const statusOf = async (session: string): Promise<number> => (await daemon.call(`GET /browsers/${session}`)).status;
-const jsonUrl = (lease: Lease, path = "/json/version"): string => lease.cdp_ws_url.replace(/^ws/, "http").replace("/cdp?", `/cdp${path}?`);
+  (await daemon.call(`POST /browser_pools/${pool}/release`, { session_id: lease.session_id, ...body }))
+    .status;
+const statusOf = async (session: string): Promise<number> =>
+  (await daemon.call(`GET /browsers/${session}`)).status;
+const jsonUrl = (lease: Lease, path = "/json/version"): string =>
+  lease.cdp_ws_url.replace(/^ws/, "http").replace("/cdp?", `/cdp${path}?`);
 
 async function open(client: RawCdp, url: string): Promise<string> {
   const page = await client.attach();
   await client.send("Page.navigate", { url }, page);
-  await until(`${url} loaded`, async () => (await client.evaluate("location.href + document.readyState", page)) === `${new URL(url).href}complete`);
+  await until(
+    `${url} loaded`,
+    async () =>
+      (await client.evaluate("location.href + document.readyState", page)) === `${new URL(url).href}complete`,
+  );
   return page;
 }
 
@@ -48,7 +56,10 @@ test("a released lease is fenced: its sockets are cut, its URL answers 410, and 
     expect((await getJson(jsonUrl(next, path))).status).toBe(200);
   }
   const foreign = `${old.lease_id.slice(0, -2)}zz`;
-  expect([await release("fence", old, { lease_id: old.lease_id }), await release("fence", old, { lease_id: foreign })]).toEqual([204, 409]);
+  expect([
+    await release("fence", old, { lease_id: old.lease_id }),
+    await release("fence", old, { lease_id: foreign }),
+  ]).toEqual([204, 409]);
   expect(await client.evaluate("6 * 7", await client.attach())).toBe(42);
   await client.close();
 });
@@ -58,61 +69,101 @@ test("a URL without the lease's token opens nothing", async () => {
   const [mine, theirs] = [await acquire("token"), await acquire("token")];
   const tokenOf = (lease: Lease): string => new URL(lease.cdp_ws_url).searchParams.get("token") ?? "";
   const forged = [
-    mine.cdp_ws_url.split("?")[0] ?? "", mine.cdp_ws_url.replace(tokenOf(mine), tokenOf(theirs)),
-    mine.cdp_ws_url.slice(0, -1), mine.cdp_ws_url.replace(mine.lease_id, theirs.lease_id), mine.cdp_ws_url.replace(mine.session_id, theirs.session_id),
+    mine.cdp_ws_url.split("?")[0] ?? "",
+    mine.cdp_ws_url.replace(tokenOf(mine), tokenOf(theirs)),
+    mine.cdp_ws_url.slice(0, -1),
+    mine.cdp_ws_url.replace(mine.lease_id, theirs.lease_id),
+    mine.cdp_ws_url.replace(mine.session_id, theirs.session_id),
   ];
-  for (const url of forged) expect(await refusedUpgrade(url)).toMatchObject({ status: 401, body: { code: "unauthorized" } });
-  expect(await refusedUpgrade(mine.cdp_ws_url.replace("/cdp?", "/webdriver/session?"))).toMatchObject({ status: 501, body: { code: "bidi_not_built" } });
+  for (const url of forged)
+    expect(await refusedUpgrade(url)).toMatchObject({ status: 401, body: { code: "unauthorized" } });
+  expect(await refusedUpgrade(mine.cdp_ws_url.replace("/cdp?", "/webdriver/session?"))).toMatchObject({
+    status: 501,
+    body: { code: "bidi_not_built" },
+  });
 });
 
 test("a lease that nobody opened is free again at its release, and releasing twice is releasing", async () => {
   await daemon.makePool({ name: "unopened" });
   const lease = await acquire("unopened");
   expect(await release("unopened", lease)).toBe(204);
-  expect((await daemon.call("GET /browser_pools/unopened")).body).toMatchObject({ available_count: 1, resetting_count: 0, acquired_count: 0 });
-  expect([await release("unopened", lease), await release("unopened", lease, { lease_id: lease.lease_id })]).toEqual([204, 204]);
+  expect((await daemon.call("GET /browser_pools/unopened")).body).toMatchObject({
+    available_count: 1,
+    resetting_count: 0,
+    acquired_count: 0,
+  });
+  expect([
+    await release("unopened", lease),
+    await release("unopened", lease, { lease_id: lease.lease_id }),
+  ]).toEqual([204, 204]);
 });
 
 const reuses = [
-  { reset: "none", reuse: true, isSame: true, kept: "kept" }, { reset: "state", reuse: true, isSame: true, kept: null },
-  { reset: "relaunch", reuse: true, isSame: false, kept: null }, { reset: "none", reuse: false, isSame: false, kept: null },
+  { reset: "none", reuse: true, isSame: true, kept: "kept" },
+  { reset: "state", reuse: true, isSame: true, kept: null },
+  { reset: "relaunch", reuse: true, isSame: false, kept: null },
+  { reset: "none", reuse: false, isSame: false, kept: null },
 ];
-test.each(reuses)("with reset_on_release $reset and reuse $reuse the next holder finds what it says", async ({ reset, reuse, isSame, kept }) => {
-  const name = `reuse-${reset}-${reuse}`;
-  await daemon.makePool({ name, reset_on_release: reset });
-  const lease = await acquire(name, { name: `${name}-lease`, tags: { team: "a" } });
-  const client = await connectRaw(lease.cdp_ws_url);
-  const page = await open(client, site.origin);
-  await client.evaluate("localStorage.left = 'kept'; document.cookie = 'left=kept'", page);
-  await client.send("Target.createTarget", { url: "about:blank" });
-  expect(await release(name, lease, { reuse })).toBe(204);
-  const next = await acquire(name);
-  expect(next.session_id === lease.session_id).toBe(isSame);
-  expect(next).not.toHaveProperty("name");
-  expect(next).not.toHaveProperty("tags");
-  const after = await connectRaw(next.cdp_ws_url);
-  const { result } = await after.send("Target.getTargets");
-  const pages = (result?.targetInfos as { type: string }[] | undefined)?.filter(({ type }) => type === "page");
-  expect(pages).toHaveLength(kept === null ? 1 : 2);
-  const found = await open(after, site.origin);
-  expect(await after.evaluate("localStorage.left ?? null", found)).toBe(kept);
-  expect(await after.evaluate("document.cookie", found)).toBe(kept === null ? "" : "left=kept");
-  await after.close();
-  await daemon.poolWhen(name, (pool) => pool.available_count + pool.acquired_count === 1);
-});
+test.each(reuses)(
+  "with reset_on_release $reset and reuse $reuse the next holder finds what it says",
+  async ({ reset, reuse, isSame, kept }) => {
+    const name = `reuse-${reset}-${reuse}`;
+    await daemon.makePool({ name, reset_on_release: reset });
+    const lease = await acquire(name, { name: `${name}-lease`, tags: { team: "a" } });
+    const client = await connectRaw(lease.cdp_ws_url);
+    const page = await open(client, site.origin);
+    await client.evaluate("localStorage.left = 'kept'; document.cookie = 'left=kept'", page);
+    await client.send("Target.createTarget", { url: "about:blank" });
+    expect(await release(name, lease, { reuse })).toBe(204);
+    const next = await acquire(name);
+    expect(next.session_id === lease.session_id).toBe(isSame);
+    expect(next).not.toHaveProperty("name");
+    expect(next).not.toHaveProperty("tags");
+    const after = await connectRaw(next.cdp_ws_url);
+    const { result } = await after.send("Target.getTargets");
+    const pages = (result?.targetInfos as { type: string }[] | undefined)?.filter(
+      ({ type }) => type === "page",
+    );
+    expect(pages).toHaveLength(kept === null ? 1 : 2);
+    const found = await open(after, site.origin);
+    expect(await after.evaluate("localStorage.left ?? null", found)).toBe(kept);
+    expect(await after.evaluate("document.cookie", found)).toBe(kept === null ? "" : "left=kept");
+    await after.close();
+    await daemon.poolWhen(name, (pool) => pool.available_count + pool.acquired_count === 1);
+  },
+);
 
 test("name, tags, viewport and page of a lease are changed, and only for that lease", async () => {
   await daemon.makePool({ name: "patch", viewport: { width: 1000, height: 700 } });
   const lease = await acquire("patch", { name: "before", tags: { a: "1" } });
   const headers = { "x-remuda-lease-id": lease.lease_id };
-  const changed = await daemon.call("PATCH /browsers/before", { name: "after", tags: { b: "2" }, viewport: { width: 640, height: 480 }, start_url: `${site.origin}/page` }, headers);
-  expect(changed).toMatchObject({ status: 200, body: { name: "after", tags: { b: "2" }, viewport: { width: 640, height: 480 }, start_url: `${site.origin}/page` } });
+  const changed = await daemon.call(
+    "PATCH /browsers/before",
+    {
+      name: "after",
+      tags: { b: "2" },
+      viewport: { width: 640, height: 480 },
+      start_url: `${site.origin}/page`,
+    },
+    headers,
+  );
+  expect(changed).toMatchObject({
+    status: 200,
+    body: {
+      name: "after",
+      tags: { b: "2" },
+      viewport: { width: 640, height: 480 },
+      start_url: `${site.origin}/page`,
+    },
+  });
   expect([await statusOf("before"), await statusOf("after")]).toEqual([404, 200]);
   const client = await connectRaw(lease.cdp_ws_url);
   const page = await client.attach();
   await until("the page opened", async () => (await client.evaluate("location.pathname", page)) === "/page");
   expect(await client.evaluate("[innerWidth, innerHeight].join()", page)).toBe("640,480");
-  expect(await daemon.call("PATCH /browsers/after", { tags: {}, name: "" }, headers)).toMatchObject({ status: 200 });
+  expect(await daemon.call("PATCH /browsers/after", { tags: {}, name: "" }, headers)).toMatchObject({
+    status: 200,
+  });
   expect((await daemon.call(`GET /browsers/${lease.session_id}`)).body).not.toHaveProperty("name");
   await release("patch", lease);
   const next = await acquire("patch");
@@ -139,7 +190,8 @@ test("an acquire's start page is on its way before the first client is let in, a
 test("an idle browser of a pool is no session; a leased one is, until it is deleted", async () => {
   await daemon.makePool({ name: "visible" });
   const idle = (await daemon.browsersOf("visible"))[0]?.session_id ?? "";
-  for (const operation of ["GET", "DELETE"]) expect((await daemon.call(`${operation} /browsers/${idle}`)).status).toBe(404);
+  for (const operation of ["GET", "DELETE"])
+    expect((await daemon.call(`${operation} /browsers/${idle}`)).status).toBe(404);
   expect((await daemon.call(`PATCH /browsers/${idle}`, { name: "mine" })).status).toBe(404);
   const lease = await acquire("visible", { name: "seen" });
   expect(lease.session_id).toBe(idle);
@@ -149,9 +201,22 @@ test("an idle browser of a pool is no session; a leased one is, until it is dele
   expect((await daemon.call("DELETE /browsers/seen")).status).toBe(204);
   await client.closed;
   expect(await statusOf(idle)).toBe(404);
-  expect(await refusedUpgrade(lease.cdp_ws_url)).toMatchObject({ status: 410, body: { message: expect.stringContaining("deleted") } });
-  expect((await daemon.call(`GET /browsers/${idle}?include_deleted=true`)).body).toMatchObject({ session_id: idle, name: "seen", reason: "deleted", usage_status: "ready", pool: { name: "visible" } });
-  expect(((await daemon.call("GET /browsers?status=deleted&query=visible")).body as Lease[]).map(({ session_id }) => session_id)).toEqual([idle]);
+  expect(await refusedUpgrade(lease.cdp_ws_url)).toMatchObject({
+    status: 410,
+    body: { message: expect.stringContaining("deleted") },
+  });
+  expect((await daemon.call(`GET /browsers/${idle}?include_deleted=true`)).body).toMatchObject({
+    session_id: idle,
+    name: "seen",
+    reason: "deleted",
+    usage_status: "ready",
+    pool: { name: "visible" },
+  });
+  expect(
+    ((await daemon.call("GET /browsers?status=deleted&query=visible")).body as Lease[]).map(
+      ({ session_id }) => session_id,
+    ),
+  ).toEqual([idle]);
   await daemon.poolWhen("visible", (pool) => pool.available_count === 1);
 });
 
@@ -193,7 +258,9 @@ test("a lease ends when it was inactive for its time: never early, never while a
   expect(leftEnd - (await leftAt)).toBeGreaterThan(9900);
   expect(await statusOf(used.session_id)).toBe(200);
   expect((await holder.send("Browser.getVersion")).result).toBeDefined();
-  expect((await daemon.call(`GET /browsers/${unused.session_id}?include_deleted=true`)).body).toMatchObject({ reason: "expired" });
+  expect((await daemon.call(`GET /browsers/${unused.session_id}?include_deleted=true`)).body).toMatchObject({
+    reason: "expired",
+  });
   await holder.close();
   await daemon.poolWhen("expire", (pool) => pool.available_count === 2 && pool.acquired_count === 1);
 });

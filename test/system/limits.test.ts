@@ -15,7 +15,9 @@ const maxScratchFiles = 5000;
 let site: Server;
 let origin: string;
 beforeAll(async () => {
-  site = createServer((_, response) => response.setHeader("content-type", "text/html").end("<!doctype html><title>site</title>")).listen(0, "127.0.0.1");
+  site = createServer((_, response) =>
+    response.setHeader("content-type", "text/html").end("<!doctype html><title>site</title>"),
+  ).listen(0, "127.0.0.1");
   await once(site, "listening");
   // Storage is for secure origins, and localhost is one.
   origin = `http://localhost:${(site.address() as AddressInfo).port}/`;
@@ -38,24 +40,39 @@ async function startTenant(daemon: Daemon): Promise<Tenant> {
   const client = await connectRaw(lease.cdp_ws_url);
   const page = await client.attach();
   await client.send("Page.navigate", { url: origin }, page);
-  await until("the site", () => client.evaluate("document.title === 'site' && document.readyState === 'complete'", page));
+  await until("the site", () =>
+    client.evaluate("document.title === 'site' && document.readyState === 'complete'", page),
+  );
   return { lease, client, page };
 }
 
 /** While the offender does as it likes, its neighbour answers, and its own end says why. */
-async function expectRetired(daemon: Daemon, offend: (offender: Tenant) => Promise<void>, reason: string): Promise<void> {
+async function expectRetired(
+  daemon: Daemon,
+  offend: (offender: Tenant) => Promise<void>,
+  reason: string,
+): Promise<void> {
   const [offender, neighbour] = [await startTenant(daemon), await startTenant(daemon)];
   offend(offender).catch(() => {});
   const { session_id: id } = offender.lease;
-  const over = await until("the offender's end", async () => {
-    expect(await neighbour.client.evaluate("1 + 1", neighbour.page)).toBe(2);
-    const { body } = await daemon.call(`GET /browsers/${id}?include_deleted=true`);
-    return body.deleted_at && body;
-  }, 60_000);
+  const over = await until(
+    "the offender's end",
+    async () => {
+      expect(await neighbour.client.evaluate("1 + 1", neighbour.page)).toBe(2);
+      const { body } = await daemon.call(`GET /browsers/${id}?include_deleted=true`);
+      return body.deleted_at && body;
+    },
+    60_000,
+  );
   expect(over).toMatchObject({ reason });
   await offender.client.closed;
-  expect(await refusedUpgrade(offender.lease.cdp_ws_url)).toMatchObject({ status: 410, body: { code: "browser_gone", message: expect.stringContaining(reason) } });
-  expect((await daemon.call("GET /metrics")).text).toMatch(new RegExp(`remuda_limit_retirements_total{limit="${reason}"} [1-9]`));
+  expect(await refusedUpgrade(offender.lease.cdp_ws_url)).toMatchObject({
+    status: 410,
+    body: { code: "browser_gone", message: expect.stringContaining(reason) },
+  });
+  expect((await daemon.call("GET /metrics")).text).toMatch(
+    new RegExp(`remuda_limit_retirements_total{limit="${reason}"} [1-9]`),
+  );
   expect(await neighbour.client.evaluate("1 + 1", neighbour.page)).toBe(2);
   await neighbour.client.close();
   await daemon.call(`DELETE /browsers/${neighbour.lease.session_id}`);
@@ -63,12 +80,18 @@ async function expectRetired(daemon: Daemon, offend: (offender: Tenant) => Promi
 
 /** A process is refused more than its class; two that are not are too much together. */
 const hogMemory = async ({ client, page }: Tenant): Promise<void> => {
-  const take = "globalThis.held = []; try { for (let at = 0; at < 44; at += 1) held.push(new Uint8Array(2 ** 24).fill(1)); } catch {} held.length";
-  const { result } = await client.send("Target.createTarget", { url: origin.replace("localhost", "127.0.0.1") });
+  const take =
+    "globalThis.held = []; try { for (let at = 0; at < 44; at += 1) held.push(new Uint8Array(2 ** 24).fill(1)); } catch {} held.length";
+  const { result } = await client.send("Target.createTarget", {
+    url: origin.replace("localhost", "127.0.0.1"),
+  });
   const other = await client.attach(result?.["targetId"] as string);
   await Promise.all([client.evaluate(take, page), client.evaluate(take, other)]);
 };
-const evaluating = (expression: string) => async ({ client, page }: Tenant): Promise<void> => void await client.evaluate(expression, page);
+const evaluating =
+  (expression: string) =>
+  async ({ client, page }: Tenant): Promise<void> =>
+    void (await client.evaluate(expression, page));
 const fillCache = evaluating(`(async () => {
   const cache = await caches.open("filled");
   for (let at = 0; at < 100; at += 1) await cache.put("/filled/" + at, new Response(new Uint8Array(2 ** 20).map(() => Math.random() * 256)));
@@ -83,10 +106,17 @@ const makeFiles = evaluating(`(async () => {
 describe("where nothing of the kernel holds browsers, the watch retires the one that has too much", () => {
   let daemon: Daemon;
   beforeAll(async () => {
-    daemon = await startDaemon({ file: {
-      node: { cgroups: false, scratch_mounts: false, memory_watch_period_ms: 200, storage_watch_period_seconds: 1 },
-      browser: { max_scratch_bytes: maxScratchBytes, max_scratch_files: maxScratchFiles },
-    } });
+    daemon = await startDaemon({
+      file: {
+        node: {
+          cgroups: false,
+          scratch_mounts: false,
+          memory_watch_period_ms: 200,
+          storage_watch_period_seconds: 1,
+        },
+        browser: { max_scratch_bytes: maxScratchBytes, max_scratch_files: maxScratchFiles },
+      },
+    });
   });
   afterAll(() => daemon.stop());
 
@@ -95,13 +125,19 @@ describe("where nothing of the kernel holds browsers, the watch retires the one 
   test("of files", () => expectRetired(daemon, makeFiles, "storage_exceeded"));
 });
 
-test.runIf(process.getuid?.() === 0)("the private Redis has the daemon's share of the processors, and gives it back at the end", async () => {
-  const cpuGroupOf = async (pid: number): Promise<string | undefined> => /^(?:\d+:(?:[^:]*,)?cpu(?:,[^:]*)?|0:):(.*)$/m.exec(await readFile(`/proc/${pid}/cgroup`, "latin1"))?.[1];
-  const before = await cpuGroupOf(process.pid);
-  const daemon = await startDaemon();
-  const during = await cpuGroupOf(process.pid);
-  expect(during).toContain("remuda-daemon-");
-  expect(await cpuGroupOf(redisPidIn(daemon.log))).toBe(during);
-  await daemon.stop();
-  expect(await cpuGroupOf(process.pid)).toBe(before);
-});
+test.runIf(process.getuid?.() === 0)(
+  "the private Redis has the daemon's share of the processors, and gives it back at the end",
+  async () => {
+    const cpuGroupOf = async (pid: number): Promise<string | undefined> =>
+      /^(?:\d+:(?:[^:]*,)?cpu(?:,[^:]*)?|0:):(.*)$/m.exec(
+        await readFile(`/proc/${pid}/cgroup`, "latin1"),
+      )?.[1];
+    const before = await cpuGroupOf(process.pid);
+    const daemon = await startDaemon();
+    const during = await cpuGroupOf(process.pid);
+    expect(during).toContain("remuda-daemon-");
+    expect(await cpuGroupOf(redisPidIn(daemon.log))).toBe(during);
+    await daemon.stop();
+    expect(await cpuGroupOf(process.pid)).toBe(before);
+  },
+);

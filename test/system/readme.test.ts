@@ -13,9 +13,11 @@ test("the script of the README runs as it is printed, and gives its browser back
   const [, printed = ""] = /^```js\n(.*?)^```/ms.exec(readme) ?? [];
   const script = printed.replaceAll("http://127.0.0.1:4700", daemon.url);
   expect(script).not.toBe(printed);
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script], {
-    cwd: root, env: { PATH: process.env["PATH"], REMUDA_API_KEY: daemon.apiKey }, timeout: 60_000,
-  });
+  const { stdout, stderr } = await promisify(execFile)(
+    process.execPath,
+    ["--input-type=module", "--eval", script],
+    { cwd: root, env: { PATH: process.env["PATH"], REMUDA_API_KEY: daemon.apiKey }, timeout: 60_000 },
+  );
   expect([stdout, stderr]).toEqual(["Hello from Remuda\n", ""]);
   expect((await daemon.poolWhen("default", (pool) => pool.available_count === 1)).acquired_count).toBe(0);
   await daemon.stop();

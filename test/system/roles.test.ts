@@ -1,7 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import type { Lease, PoolBrowser } from "../support/daemon/daemon.js";
-import { type CompiledDaemon, compileDaemon, type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
+import {
+  type CompiledDaemon,
+  compileDaemon,
+  type DaemonProcess,
+  spawnDaemon,
+} from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { getJson, refusedUpgrade } from "../support/gateway/gateway-bed.js";
 import { send } from "../support/http/http-server.js";
@@ -27,7 +32,10 @@ afterEach(async () => {
 });
 
 async function start(role: "control" | "node", file: Record<string, unknown> = {}): Promise<DaemonProcess> {
-  const daemon = await spawnDaemon(compiled, new DaemonPlace({ role, redisUrl: redis.url, file: { drain: { limit_seconds: 0 }, ...file } }));
+  const daemon = await spawnDaemon(
+    compiled,
+    new DaemonPlace({ role, redisUrl: redis.url, file: { drain: { limit_seconds: 0 }, ...file } }),
+  );
   running.push(daemon);
   return daemon;
 }
@@ -40,7 +48,10 @@ async function killed(daemon: DaemonProcess): Promise<void> {
 }
 
 async function acquire(control: DaemonProcess, pool: string, body: object = {}): Promise<Lease> {
-  const got = await control.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 30, ...body });
+  const got = await control.call(`POST /browser_pools/${pool}/acquire`, {
+    acquire_timeout_seconds: 30,
+    ...body,
+  });
   if (got.status !== 200) throw new Error(`not acquired: ${got.status} ${got.text}`);
   return got.body as Lease;
 }
@@ -54,9 +65,14 @@ test("a control lends a browser of a node, which is driven through either of the
   const lease = await acquire(control, "herd");
   expect(new URL(lease.cdp_ws_url).host).toBe(new URL(control.url).host);
   const relayed = await connectRaw(lease.cdp_ws_url);
-  const direct = await connectRaw(lease.cdp_ws_url.replace(new URL(control.url).host, new URL(node.url).host));
-  for (const client of [relayed, direct]) expect(await client.evaluate("6 * 7", await client.attach())).toBe(42);
-  const discovery = await getJson(lease.cdp_ws_url.replace(/^ws/, "http").replace("/cdp?", "/cdp/json/version?"));
+  const direct = await connectRaw(
+    lease.cdp_ws_url.replace(new URL(control.url).host, new URL(node.url).host),
+  );
+  for (const client of [relayed, direct])
+    expect(await client.evaluate("6 * 7", await client.attach())).toBe(42);
+  const discovery = await getJson(
+    lease.cdp_ws_url.replace(/^ws/, "http").replace("/cdp?", "/cdp/json/version?"),
+  );
   expect(discovery.status).toBe(200);
   // Through the API of the control, and over the browser's URL at either: the node's own way out answers.
   const denied = { status: 400, body: { code: "egress_denied" } };
@@ -64,11 +80,18 @@ test("a control lends a browser of a node, which is driven through either of the
   expect(await control.call(`POST /browsers/${lease.session_id}/curl`, asked)).toMatchObject(denied);
   for (const { url } of [control, node]) {
     const own = lease.cdp_ws_url.replace(/^ws:\/\/[^/]+/, url).replace("/cdp?", "/curl?");
-    expect(await send(own, { method: "POST", body: asked, headers: { authorization: "" } })).toMatchObject(denied);
+    expect(await send(own, { method: "POST", body: asked, headers: { authorization: "" } })).toMatchObject(
+      denied,
+    );
   }
-  expect((await control.call("POST /browser_pools/herd/release", { session_id: lease.session_id })).status).toBe(204);
+  expect(
+    (await control.call("POST /browser_pools/herd/release", { session_id: lease.session_id })).status,
+  ).toBe(204);
   expect([(await relayed.closed).code, (await direct.closed).code]).toEqual([4410, 4410]);
-  expect(await refusedUpgrade(lease.cdp_ws_url)).toMatchObject({ status: 410, body: { code: "browser_gone" } });
+  expect(await refusedUpgrade(lease.cdp_ws_url)).toMatchObject({
+    status: 410,
+    body: { code: "browser_gone" },
+  });
   expect((await acquire(control, "herd")).session_id).toBe(lease.session_id);
 });
 
@@ -82,14 +105,32 @@ test("a node that dies ends its leases only, and its browsers are replaced on an
   const clients = await Promise.all([lost, kept].map((lease) => connectRaw(lease?.cdp_ws_url ?? "")));
   await killed(first);
   await clients[0]?.closed;
-  await until("the lease over", async () => (await control.call(`GET /browsers/${lost?.session_id}`)).status === 404, 20_000);
-  expect(await refusedUpgrade(lost?.cdp_ws_url ?? "")).toMatchObject({ status: 410, body: { code: "browser_gone" } });
+  await until(
+    "the lease over",
+    async () => (await control.call(`GET /browsers/${lost?.session_id}`)).status === 404,
+    20_000,
+  );
+  expect(await refusedUpgrade(lost?.cdp_ws_url ?? "")).toMatchObject({
+    status: 410,
+    body: { code: "browser_gone" },
+  });
   await control.poolWhen("herd", (pool) => pool.available_count === 1 && pool.acquired_count === 1);
   expect(nodesOf(await control.browsersOf("herd"))).toEqual(["b", "b"]);
   expect((await clients[1]?.send("Browser.getVersion"))?.result).toBeDefined();
-  expect(await control.call(`GET /browsers/${kept?.session_id}`)).toMatchObject({ status: 200, body: { lease_id: kept?.lease_id } });
-  await until("no key of the lost one", async () => (await keysAbout(redis.url, [lost?.session_id ?? ""])).length === 0, 20_000);
-  await until("no key of its node", async () => (await keysAbout(redis.url, ["node-a"])).length === 0, 20_000);
+  expect(await control.call(`GET /browsers/${kept?.session_id}`)).toMatchObject({
+    status: 200,
+    body: { lease_id: kept?.lease_id },
+  });
+  await until(
+    "no key of the lost one",
+    async () => (await keysAbout(redis.url, [lost?.session_id ?? ""])).length === 0,
+    20_000,
+  );
+  await until(
+    "no key of its node",
+    async () => (await keysAbout(redis.url, ["node-a"])).length === 0,
+    20_000,
+  );
   expect(second.log).not.toContain("browser crashed");
   // What the killed one has left is cleared by its next start.
   const again = await spawnDaemon(compiled, first.place);
@@ -109,7 +150,9 @@ test("waiters of a control that died are passed over; those of another are serve
   expect(await lost).toBe("lost");
   const client = await connectRaw(held.cdp_ws_url.replace(new URL(dying.url).host, new URL(living.url).host));
   await living.poolWhen("herd", (pool) => pool.waiting_count === 1);
-  expect((await living.call("POST /browser_pools/herd/release", { session_id: held.session_id })).status).toBe(204);
+  expect(
+    (await living.call("POST /browser_pools/herd/release", { session_id: held.session_id })).status,
+  ).toBe(204);
   expect((await served).session_id).toBe(held.session_id);
   expect((await client.closed).code).toBe(4410);
   dying.place.remove();
@@ -123,10 +166,14 @@ test("a node that is told to stop lets its leases end, warms replacements elsewh
   await startNode("b");
   going.signal("SIGTERM");
   await control.poolWhen("herd", (pool) => pool.available_count === 1 && pool.acquired_count === 1);
-  await until("the idle one replaced", async () => {
-    const browsers = await control.browsersOf("herd");
-    return browsers.every(({ node, state }) => node === "b" || state === "leased");
-  }, 20_000);
+  await until(
+    "the idle one replaced",
+    async () => {
+      const browsers = await control.browsersOf("herd");
+      return browsers.every(({ node, state }) => node === "b" || state === "leased");
+    },
+    20_000,
+  );
   const next = await acquire(control, "herd");
   expect(await nodeOf(control, "herd", next)).toBe("b");
   expect((await client.send("Browser.getVersion")).result).toBeDefined();
@@ -151,6 +198,8 @@ test("a drain ends the leases that outlast its limit", async () => {
   expect(await going.ended()).toEqual({ code: 0, signal: null });
   running = running.filter((daemon) => daemon !== going);
   expect((await control.call(`GET /browsers/${held.session_id}`)).status).toBe(404);
-  expect((await control.call(`GET /browsers/${held.session_id}?include_deleted=true`)).body).toMatchObject({ reason: "drained" });
+  expect((await control.call(`GET /browsers/${held.session_id}?include_deleted=true`)).body).toMatchObject({
+    reason: "drained",
+  });
   going.place.remove();
 });

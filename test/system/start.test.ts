@@ -19,9 +19,13 @@ test("a first start draws its keys, fills the declared pools and says how to go 
   await until("the banner", () => first.log.includes("Remuda is ready"));
   expect(first.log).toContain(`${first.url}/browser_pools/herd/acquire`);
   expect(first.log).toContain(join(place.dataDir, "api-key"));
-  for (const name of ["api-key", "cluster-secret", "encryption-key"]) expect((statSync(join(place.dataDir, name)).mode & 0o777).toString(8)).toBe("600");
+  for (const name of ["api-key", "cluster-secret", "encryption-key"])
+    expect((statSync(join(place.dataDir, name)).mode & 0o777).toString(8)).toBe("600");
   expect(first.apiKey).toMatch(/^rk_[\w-]{43}$/);
-  expect((await send(`${first.url}/browser_pools`, { headers: { authorization: "Bearer rk_of_somebody_else" } })).status).toBe(401);
+  expect(
+    (await send(`${first.url}/browser_pools`, { headers: { authorization: "Bearer rk_of_somebody_else" } }))
+      .status,
+  ).toBe(401);
   expect((await first.call("PATCH /browser_pools/herd", { size: 2, timeout_seconds: 77 })).status).toBe(200);
   const { id } = await first.poolWhen("herd", (pool) => pool.available_count === 2);
   expect(await first.end("SIGTERM")).toEqual({ code: 0, signal: null });

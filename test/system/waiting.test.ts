@@ -10,10 +10,16 @@ let fake: FakeChromium;
 let redis: TestRedis;
 let one: Daemon;
 let other: Daemon;
-const file = (): object => ({ ...standIn(fake), acquire: { control_beat_period_ms: 200, control_lost_after_ms: 2000, keyed_grace_seconds: 4 } });
+const file = (): object => ({
+  ...standIn(fake),
+  acquire: { control_beat_period_ms: 200, control_lost_after_ms: 2000, keyed_grace_seconds: 4 },
+});
 beforeAll(async () => {
   [fake, redis] = await Promise.all([makeFakeChromium(), startRedis()]);
-  [one, other] = [await startDaemon({ redisUrl: redis.url, file: { ...file() } }), await startDaemon({ redisUrl: redis.url, file: { ...file() } })];
+  [one, other] = [
+    await startDaemon({ redisUrl: redis.url, file: { ...file() } }),
+    await startDaemon({ redisUrl: redis.url, file: { ...file() } }),
+  ];
 });
 afterAll(async () => {
   await other.stop();
@@ -27,26 +33,43 @@ interface Asking {
 }
 
 /** An acquire whose caller can go. */
-function ask(daemon: DaemonClient, pool: string, options: { body?: object; headers?: Record<string, string> } = {}): Asking {
+function ask(
+  daemon: DaemonClient,
+  pool: string,
+  options: { body?: object; headers?: Record<string, string> } = {},
+): Asking {
   const going = new AbortController();
   const body = JSON.stringify({ acquire_timeout_seconds: 20, ...options.body });
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json", ...options.headers };
-  const got = fetch(`${daemon.url}/browser_pools/${pool}/acquire`, { method: "POST", body, headers, signal: going.signal }).then(
+  const got = fetch(`${daemon.url}/browser_pools/${pool}/acquire`, {
+    method: "POST",
+    body,
+    headers,
+    signal: going.signal,
+  }).then(
     async (reply) => {
       const text = await reply.text();
-      return { status: reply.status, headers: reply.headers, text, body: text === "" ? undefined : JSON.parse(text) };
+      return {
+        status: reply.status,
+        headers: reply.headers,
+        text,
+        body: text === "" ? undefined : JSON.parse(text),
+      };
     },
     () => "gone" as const,
   );
   return { got, leave: () => going.abort() };
 }
-const waiting = (pool: string, count: number): Promise<unknown> => one.poolWhen(pool, ({ waiting_count }) => waiting_count === count);
+const waiting = (pool: string, count: number): Promise<unknown> =>
+  one.poolWhen(pool, ({ waiting_count }) => waiting_count === count);
 const leaseOf = async ({ got }: Asking): Promise<Lease> => {
   const reply = await got;
-  if (reply === "gone" || reply.status !== 200) throw new Error(`not granted: ${reply === "gone" ? reply : reply.text}`);
+  if (reply === "gone" || reply.status !== 200)
+    throw new Error(`not granted: ${reply === "gone" ? reply : reply.text}`);
   return reply.body as Lease;
 };
-const release = (pool: string, { session_id }: Lease): Promise<Got> => one.call(`POST /browser_pools/${pool}/release`, { session_id });
+const release = (pool: string, { session_id }: Lease): Promise<Got> =>
+  one.call(`POST /browser_pools/${pool}/release`, { session_id });
 
 /** The places in line, as Redis holds them. */
 async function placesOf(pool: string): Promise<string[]> {
@@ -101,7 +124,10 @@ test("a caller that goes at the very moment of its grant keeps nothing", async (
     held = await leaseOf(ask(one, "moment"));
   }
   await release("moment", held);
-  await one.poolWhen("moment", ({ available_count, acquired_count }) => available_count === 1 && acquired_count === 0);
+  await one.poolWhen(
+    "moment",
+    ({ available_count, acquired_count }) => available_count === 1 && acquired_count === 0,
+  );
 });
 
 test("a wait ends with 204 and leave to ask again: at once, after its time, after the pool's fill time, after the longest wait", async () => {
@@ -111,15 +137,31 @@ test("a wait ends with 204 and leave to ask again: at once, after its time, afte
     const { status, headers } = await one.call("POST /browser_pools/times/acquire", body);
     return [status, Math.round((performance.now() - from) / 1000), headers.get("retry-after")];
   };
-  expect(await Promise.all([timed({ acquire_timeout_seconds: 0 }), timed({ acquire_timeout_seconds: 2 }), timed({})]))
-    .toEqual([[204, 0, "0"], [204, 2, "0"], [204, 1, "0"]]);
+  expect(
+    await Promise.all([
+      timed({ acquire_timeout_seconds: 0 }),
+      timed({ acquire_timeout_seconds: 2 }),
+      timed({}),
+    ]),
+  ).toEqual([
+    [204, 0, "0"],
+    [204, 2, "0"],
+    [204, 1, "0"],
+  ]);
   await waiting("times", 0);
 });
 
 test("one request waits at most as long as the daemon lets it, whatever it asks for", async () => {
   const brief = await startDaemon({ file: { ...file(), acquire: { max_wait_seconds: 1 } } });
-  await brief.call("POST /browser_pools", { name: "empty", size: 1, fill_rate_per_minute: 0, headless: true });
-  expect((await brief.call("POST /browser_pools/empty/acquire", { acquire_timeout_seconds: 3600 })).status).toBe(204);
+  await brief.call("POST /browser_pools", {
+    name: "empty",
+    size: 1,
+    fill_rate_per_minute: 0,
+    headless: true,
+  });
+  expect(
+    (await brief.call("POST /browser_pools/empty/acquire", { acquire_timeout_seconds: 3600 })).status,
+  ).toBe(204);
   await brief.stop();
 });
 
@@ -131,11 +173,17 @@ test("under an idempotency key a retry takes over the place of its first attempt
   const second = ask(other, "again", { headers });
   expect(await first.got).toMatchObject({ status: 204 });
   await waiting("again", 1);
-  expect((await ask(one, "again", { headers, body: { tags: { other: "body" } } }).got)).toMatchObject({ status: 400, body: { code: "idempotency_mismatch" } });
+  expect(await ask(one, "again", { headers, body: { tags: { other: "body" } } }).got).toMatchObject({
+    status: 400,
+    body: { code: "idempotency_mismatch" },
+  });
   await release("again", held);
   const lease = await leaseOf(second);
   // Each daemon hands out its own address; the token is the same.
-  expect(await leaseOf(ask(one, "again", { headers }))).toMatchObject({ session_id: lease.session_id, lease_id: lease.lease_id });
+  expect(await leaseOf(ask(one, "again", { headers }))).toMatchObject({
+    session_id: lease.session_id,
+    lease_id: lease.lease_id,
+  });
   expect((await leaseOf(ask(other, "again", { headers }))).cdp_ws_url).toBe(lease.cdp_ws_url);
   expect((await one.call("GET /browser_pools/again")).body).toMatchObject({ acquired_count: 1 });
   await release("again", lease);
@@ -154,15 +202,23 @@ test("a waiter with a key that has lost its connection keeps its rank for a whil
   const last = ask(one, "rank");
   await waiting("rank", 3);
   lost.leave();
-  await until("its connection missed", async () => (await placesOf("rank")).some((place) => place.includes("detachedAt")));
+  await until("its connection missed", async () =>
+    (await placesOf("rank")).some((place) => place.includes("detachedAt")),
+  );
   await release("rank", held);
   const passed = await leaseOf(next);
   const back = ask(other, "rank", { headers });
-  await until("it back in its place", async () => !(await placesOf("rank")).some((place) => place.includes("detachedAt")));
+  await until(
+    "it back in its place",
+    async () => !(await placesOf("rank")).some((place) => place.includes("detachedAt")),
+  );
   await release("rank", passed);
   await release("rank", await leaseOf(back));
   await release("rank", await leaseOf(last));
-  await one.poolWhen("rank", ({ available_count, waiting_count }) => available_count === 1 && waiting_count === 0);
+  await one.poolWhen(
+    "rank",
+    ({ available_count, waiting_count }) => available_count === 1 && waiting_count === 0,
+  );
 });
 
 test("a waiter with a key that never comes back leaves the queue", async () => {
@@ -178,9 +234,14 @@ test("a lease's name is taken from the moment its acquire waits, and free again 
   const body = { name: "rider", acquire_timeout_seconds: 2 };
   const first = ask(one, "named", { body });
   await waiting("named", 1);
-  expect(await ask(other, "named", { body }).got).toMatchObject({ status: 409, body: { code: "name_taken" } });
+  expect(await ask(other, "named", { body }).got).toMatchObject({
+    status: 409,
+    body: { code: "name_taken" },
+  });
   expect(await first.got).toMatchObject({ status: 204 });
-  expect(await ask(other, "named", { body: { ...body, acquire_timeout_seconds: 0 } }).got).toMatchObject({ status: 204 });
+  expect(await ask(other, "named", { body: { ...body, acquire_timeout_seconds: 0 } }).got).toMatchObject({
+    status: 204,
+  });
 });
 
 test("waiters of a pool that is deleted are told at once", async () => {
@@ -188,7 +249,8 @@ test("waiters of a pool that is deleted are told at once", async () => {
   const asked = [ask(one, "doomed"), ask(other, "doomed")];
   await waiting("doomed", 2);
   expect((await other.call("DELETE /browser_pools/doomed", { force: true })).status).toBe(204);
-  for (const { got } of asked) expect(await got).toMatchObject({ status: 404, body: { code: "pool_not_found" } });
+  for (const { got } of asked)
+    expect(await got).toMatchObject({ status: 404, body: { code: "pool_not_found" } });
 });
 
 test("a daemon that stops answers its waiters at once", async () => {

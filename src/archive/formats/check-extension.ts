@@ -1,5 +1,10 @@
 import { rm, writeFile } from "node:fs/promises";
-import { type ManifestRules, demandsPolicy, manifestFaults, parseManifest } from "../../registry/extensions/manifest.js";
+import {
+  type ManifestRules,
+  demandsPolicy,
+  manifestFaults,
+  parseManifest,
+} from "../../registry/extensions/manifest.js";
 import { extensionFiles } from "./extension-files.js";
 import { shownFaults } from "./shown-faults.js";
 import { packedFaultOf, findPacked } from "./packed-extension.js";
@@ -14,8 +19,14 @@ export type CheckedExtension =
 /** Chromium's largest is of a few KiB; locales are files of their own. */
 const maxManifestBytes = 2 ** 20;
 
-/** Reads an archive whole, every byte of it, and says whether a browser could load what is in it. Nothing is left beside it. */
-export async function checkExtension(path: string, limits: ZipLimits & ManifestRules): Promise<CheckedExtension> {
+/**
+ * Reads an archive whole, every byte of it, and says whether a browser could load what is in it. Nothing is
+ * left beside it.
+ */
+export async function checkExtension(
+  path: string,
+  limits: ZipLimits & ManifestRules,
+): Promise<CheckedExtension> {
   try {
     return await withZip(path, limits, (zip) => checkFiles(path, zip, limits));
   } catch (error) {
@@ -24,11 +35,16 @@ export async function checkExtension(path: string, limits: ZipLimits & ManifestR
   }
 }
 
-async function checkFiles(path: string, zip: Zip, rules: ZipLimits & ManifestRules): Promise<CheckedExtension> {
+async function checkFiles(
+  path: string,
+  zip: Zip,
+  rules: ZipLimits & ManifestRules,
+): Promise<CheckedExtension> {
   const found = extensionFiles(zip.entries);
   if (found.kind === "faulty") return found;
   const own = found.files.get("manifest.json");
-  if (own && own.sizeBytes > maxManifestBytes) return { kind: "faulty", faults: [`manifest.json: is larger than ${maxManifestBytes} bytes`] };
+  if (own && own.sizeBytes > maxManifestBytes)
+    return { kind: "faulty", faults: [`manifest.json: is larger than ${maxManifestBytes} bytes`] };
   const text = await readAll(zip, own);
   const read = parseManifest(text);
   if (read.kind === "faulty") return { kind: "faulty", faults: shownFaults([read.fault]) };
@@ -37,12 +53,17 @@ async function checkFiles(path: string, zip: Zip, rules: ZipLimits & ManifestRul
   if (faults.length > 0) return { kind: "faulty", faults: shownFaults(faults) };
   const packed = findPacked(read.manifest, files);
   const entry = packed === undefined ? undefined : found.files.get(packed);
-  if (packed !== undefined && entry) await checkBeside(`${path}.packed`, { name: packed, content: zip.read(entry) }, rules);
+  if (packed !== undefined && entry)
+    await checkBeside(`${path}.packed`, { name: packed, content: zip.read(entry) }, rules);
   return { kind: "sound", demandsPolicy: demandsPolicy(read.manifest, files) };
 }
 
 /** The packed extension lies in a file of its own for as long as it is looked at. */
-async function checkBeside(path: string, { name, content }: { readonly name: string; readonly content: AsyncIterable<Buffer> }, rules: ZipLimits & ManifestRules): Promise<void> {
+async function checkBeside(
+  path: string,
+  { name, content }: { readonly name: string; readonly content: AsyncIterable<Buffer> },
+  rules: ZipLimits & ManifestRules,
+): Promise<void> {
   try {
     await writeFile(path, content, { flag: "wx", mode: 0o600 });
     await packedFaultOf(name, path, rules);
@@ -51,7 +72,10 @@ async function checkBeside(path: string, { name, content }: { readonly name: str
   }
 }
 
-/** The text of one file; all others are read too, for an archive that is damaged is found now and not at a launch. */
+/**
+ * The text of one file; all others are read too, for an archive that is damaged is found now and not at a
+ * launch.
+ */
 async function readAll(zip: Zip, wanted: ZipEntry | undefined): Promise<string> {
   const chunks: Buffer[] = [];
   for (const entry of zip.entries) {

@@ -11,13 +11,18 @@ export const crxHeadBytes = 1024 * 1024;
 const faulty = (fault: string): Crx => ({ kind: "faulty", fault });
 const zipMagic = 0x04034b50;
 
-/** Reads the head of a packed extension, versions 2 and 3. The signatures are not verified: what it came through is trusted. */
+/**
+ * Reads the head of a packed extension, versions 2 and 3. The signatures are not verified: what it came
+ * through is trusted.
+ */
 export function readCrx(head: Buffer): Crx {
-  if (head.length < 16 || head.toString("latin1", 0, 4) !== "Cr24") return faulty("is not a packed extension");
+  if (head.length < 16 || head.toString("latin1", 0, 4) !== "Cr24")
+    return faulty("is not a packed extension");
   const version = head.readUInt32LE(4);
   const parts = version === 3 ? partsOf3(head) : version === 2 ? partsOf2(head) : undefined;
   if (!parts) return faulty(`is packed in version ${version}, or its header is damaged`);
-  if (parts.zipStart + 4 > head.length || head.readUInt32LE(parts.zipStart) !== zipMagic) return faulty("has no zip archive after its header");
+  if (parts.zipStart + 4 > head.length || head.readUInt32LE(parts.zipStart) !== zipMagic)
+    return faulty("has no zip archive after its header");
   return { kind: "crx", ...parts };
 }
 
@@ -31,7 +36,10 @@ function partsOf2(head: Buffer): Parts | undefined {
   const keyEnd = 16 + head.readUInt32LE(8);
   const zipStart = keyEnd + head.readUInt32LE(12);
   if (keyEnd === 16 || zipStart > head.length) return undefined;
-  return { zipStart, extension: lettersOf(createHash("sha256").update(head.subarray(16, keyEnd)).digest().subarray(0, 16)) };
+  return {
+    zipStart,
+    extension: lettersOf(createHash("sha256").update(head.subarray(16, keyEnd)).digest().subarray(0, 16)),
+  };
 }
 
 /** Magic, version, length of a CrxFileHeader, that, zip (Chromium, components/crx_file/crx3.proto). */
@@ -64,22 +72,28 @@ export function findSigned(head: Buffer): SignedCrx | undefined {
   if (!header || !id) return undefined;
   for (const proof of fieldsOf(message).filter(({ field }) => proofFields.includes(field))) {
     const [key, signature] = [findBytes(proof.bytes, 1), findBytes(proof.bytes, 2)];
-    if (key && signature && createHash("sha256").update(key).digest().subarray(0, 16).equals(id)) return { key, signature, header };
+    if (key && signature && createHash("sha256").update(key).digest().subarray(0, 16).equals(id))
+      return { key, signature, header };
   }
   return undefined;
 }
 
 /** Sixteen letters would do for hexadecimal digits: Chromium takes a to p. */
 const lettersOf = (bytes: Buffer): string =>
-  bytes.toString("hex").replaceAll(/./g, (digit) => String.fromCharCode("a".charCodeAt(0) + Number.parseInt(digit, 16)));
+  bytes
+    .toString("hex")
+    .replaceAll(/./g, (digit) => String.fromCharCode("a".charCodeAt(0) + Number.parseInt(digit, 16)));
 
-/** The first field of that number in a protocol buffer of nothing but byte fields; undefined where it is none. */
-const findBytes = (message: Buffer, wanted: number): Buffer | undefined => fieldsOf(message).find(({ field }) => field === wanted)?.bytes;
+/**
+ * The first field of that number in a protocol buffer of nothing but byte fields; undefined where it is none.
+ */
+const findBytes = (message: Buffer, wanted: number): Buffer | undefined =>
+  fieldsOf(message).find(({ field }) => field === wanted)?.bytes;
 
 /** All up to the first that is no byte field. */
 function fieldsOf(message: Buffer): readonly { readonly field: number; readonly bytes: Buffer }[] {
   const found: { field: number; bytes: Buffer }[] = [];
-  for (let at = 0; at < message.length; ) {
+  for (let at = 0; at < message.length;) {
     const tag = readNumber(message, at);
     const length = tag && readNumber(message, tag.end);
     if (!length || tag.value % 8 !== 2 || length.end + length.value > message.length) break;
@@ -90,7 +104,10 @@ function fieldsOf(message: Buffer): readonly { readonly field: number; readonly 
 }
 
 /** Of seven bits a byte, the least first, 32 bits at most. */
-function readNumber(message: Buffer, start: number): { readonly value: number; readonly end: number } | undefined {
+function readNumber(
+  message: Buffer,
+  start: number,
+): { readonly value: number; readonly end: number } | undefined {
   let value = 0;
   for (let at = start; at < Math.min(start + 5, message.length); at += 1) {
     const byte = message[at] ?? 0;

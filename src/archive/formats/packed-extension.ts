@@ -1,7 +1,13 @@
 import { createPublicKey, createVerify } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { demandsPolicy, type Manifest, manifestFaults, type ManifestRules, parseManifest } from "../../registry/extensions/manifest.js";
+import {
+  demandsPolicy,
+  type Manifest,
+  manifestFaults,
+  type ManifestRules,
+  parseManifest,
+} from "../../registry/extensions/manifest.js";
 import { namesFiles } from "../../registry/extensions/narrow-manifest.js";
 import { crxHeadBytes, findSigned, readCrx, type SignedCrx } from "./crx.js";
 import { BadArchive, type Zip, type ZipLimits, withZip } from "./zip.js";
@@ -9,35 +15,48 @@ import { BadArchive, type Zip, type ZipLimits, withZip } from "./zip.js";
 const maxManifestBytes = 2 ** 20;
 const isPacked = (name: string): boolean => !name.includes("/") && name.endsWith(".crx");
 
-/** The packed form that policy installs in place of what lies beside it; undefined where there is none. Throws `BadArchive` where it is not clear which. */
+/**
+ * The packed form that policy installs in place of what lies beside it; undefined where there is none. Throws
+ * `BadArchive` where it is not clear which.
+ */
 export function findPacked(manifest: Manifest, files: ReadonlySet<string>): string | undefined {
   const packed = [...files].filter(isPacked);
   if (!demandsPolicy(manifest, files) || packed.length === 0) return undefined;
-  if (packed.length > 1) throw new BadArchive([`has ${packed.length} packed extensions, and policy installs one`]);
+  if (packed.length > 1)
+    throw new BadArchive([`has ${packed.length} packed extensions, and policy installs one`]);
   return packed[0];
 }
 
 /**
- * Throws `BadArchive` unless the packed extension is signed by the key that it is named for, and its own files and manifest hold what
- * is asked of others. It cannot be narrowed, for that breaks its signature, and with another key it would be another extension.
- * What it says of all addresses stays: Chromium gives what policy installs no access to files (measured, 156).
+ * Throws `BadArchive` unless the packed extension is signed by the key that it is named for, and its own
+ * files and manifest hold what is asked of others. It cannot be narrowed, for that breaks its signature, and
+ * with another key it would be another extension. What it says of all addresses stays: Chromium gives what
+ * policy installs no access to files (measured, 156).
  */
 export async function checkPacked(path: string, limits: ZipLimits & ManifestRules): Promise<void> {
   const begins = await verifiedStart(path);
   const manifest = await withZip(path, { ...limits, begins }, (zip) => readManifest(zip, limits));
-  if (namesFiles(manifest)) throw new BadArchive(["manifest.json: names files of the host, and that cannot be taken out of a packed extension"]);
+  if (namesFiles(manifest))
+    throw new BadArchive([
+      "manifest.json: names files of the host, and that cannot be taken out of a packed extension",
+    ]);
 }
 
 async function readManifest(zip: Zip, rules: ManifestRules): Promise<Manifest> {
   const chunks: Buffer[] = [];
   for (const entry of zip.entries) {
     const isManifest = entry.name === "manifest.json";
-    if (isManifest && entry.sizeBytes > maxManifestBytes) throw new BadArchive([`manifest.json: is larger than ${maxManifestBytes} bytes`]);
+    if (isManifest && entry.sizeBytes > maxManifestBytes)
+      throw new BadArchive([`manifest.json: is larger than ${maxManifestBytes} bytes`]);
     for await (const chunk of zip.read(entry)) chunks.push(...(isManifest ? [chunk] : []));
   }
   const read = parseManifest(Buffer.concat(chunks).toString());
   if (read.kind === "faulty") throw new BadArchive([read.fault]);
-  const files = new Set(zip.entries.filter(({ isDirectory, name }) => !isDirectory && !name.startsWith("_metadata/")).map(({ name }) => name));
+  const files = new Set(
+    zip.entries
+      .filter(({ isDirectory, name }) => !isDirectory && !name.startsWith("_metadata/"))
+      .map(({ name }) => name),
+  );
   const faults = manifestFaults(read.manifest, files, rules);
   if (faults.length > 0) throw new BadArchive(faults);
   return read.manifest;
@@ -52,7 +71,8 @@ async function verifiedStart(path: string): Promise<number> {
     if (crx.kind === "faulty") throw new BadArchive([crx.fault]);
     const signed = findSigned(head);
     if (!signed) throw new BadArchive(["is not signed by the key that its id names"]);
-    if (!(await isSigned(path, signed, crx.zipStart))) throw new BadArchive(["has a signature that does not fit"]);
+    if (!(await isSigned(path, signed, crx.zipStart)))
+      throw new BadArchive(["has a signature that does not fit"]);
     return crx.zipStart;
   } finally {
     await file.close();
@@ -65,7 +85,11 @@ async function headOf(file: FileHandle): Promise<Buffer> {
 }
 
 /** Chromium, components/crx_file: the text, the length of the signed header, that, and the zip. */
-async function isSigned(path: string, { key, signature, header }: SignedCrx, zipStart: number): Promise<boolean> {
+async function isSigned(
+  path: string,
+  { key, signature, header }: SignedCrx,
+  zipStart: number,
+): Promise<boolean> {
   const length = Buffer.alloc(4);
   length.writeUInt32LE(header.length);
   const verifying = createVerify("sha256").update("CRX3 SignedData\0").update(length).update(header);
@@ -78,10 +102,16 @@ async function isSigned(path: string, { key, signature, header }: SignedCrx, zip
 }
 
 /** Of what is unpacked already or still to be; the file is at `path`. */
-export async function packedFaultOf(name: string, path: string, limits: ZipLimits & ManifestRules): Promise<void> {
+export async function packedFaultOf(
+  name: string,
+  path: string,
+  limits: ZipLimits & ManifestRules,
+): Promise<void> {
   try {
     await checkPacked(path, limits);
   } catch (error) {
-    throw error instanceof BadArchive ? new BadArchive(error.faults.map((fault) => `${name}: ${fault}`)) : error;
+    throw error instanceof BadArchive
+      ? new BadArchive(error.faults.map((fault) => `${name}: ${fault}`))
+      : error;
   }
 }

@@ -1,8 +1,13 @@
 const maxFaults = 20;
 const maxLength = 300;
 
-/** As many faults as a person reads, none longer than a line or two: what they quote comes from whoever sent the archive. */
+/**
+ * As many faults as a person reads, none longer than a line or two: what they quote comes from whoever sent
+ * the archive.
+ */
 export function shownFaults(faults: readonly string[]): readonly string[] {
-  const told = faults.slice(0, maxFaults).map((fault) => (fault.length > maxLength ? `${fault.slice(0, maxLength)}…` : fault));
+  const told = faults
+    .slice(0, maxFaults)
+    .map((fault) => (fault.length > maxLength ? `${fault.slice(0, maxLength)}…` : fault));
   return faults.length > maxFaults ? [...told, `${faults.length - maxFaults} more faults`] : told;
 }

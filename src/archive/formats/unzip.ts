@@ -13,8 +13,9 @@ export interface UnpackRules extends ZipLimits {
 }
 
 /**
- * Unpacks an extension's archive into `into`, which must not be there yet; its parent must. The folder that holds all files, where
- * there is one, is left away, and the manifest names no files of the host. Files are 0644, directories 0755. Throws `BadArchive`, or what the disk throws; then nothing is left.
+ * Unpacks an extension's archive into `into`, which must not be there yet; its parent must. The folder that
+ * holds all files, where there is one, is left away, and the manifest names no files of the host. Files are
+ * 0644, directories 0755. Throws `BadArchive`, or what the disk throws; then nothing is left.
  */
 export async function unpackExtension(path: string, into: string, limits: UnpackRules): Promise<void> {
   await withZip(path, limits, async (zip) => {
@@ -27,7 +28,8 @@ export async function unpackExtension(path: string, into: string, limits: Unpack
       if (manifest && limits.seesHostFiles === true) refuseReach(manifest);
       const packed = manifest && findPacked(manifest, new Set(found.files.keys()));
       // What policy keeps from extensions it keeps from packed ones as well.
-      if (packed !== undefined) await packedFaultOf(packed, join(into, packed), { ...limits, blockedPermissions: [] });
+      if (packed !== undefined)
+        await packedFaultOf(packed, join(into, packed), { ...limits, blockedPermissions: [] });
     } catch (error) {
       await rm(into, { recursive: true, force: true });
       throw error;
@@ -39,7 +41,11 @@ export async function unpackExtension(path: string, into: string, limits: Unpack
 function refuseReach(manifest: Manifest): void {
   const reach = findFileReach(narrowManifest(manifest) ?? manifest);
   if (reach.length === 0) return;
-  throw new BadArchive(reach.map((each) => `manifest.json: ${each}, and browsers of this node see the host's files (docs/isolation.md)`));
+  throw new BadArchive(
+    reach.map(
+      (each) => `manifest.json: ${each}, and browsers of this node see the host's files (docs/isolation.md)`,
+    ),
+  );
 }
 
 /** What it said before. One that cannot be read is left for Chromium to refuse. */
@@ -57,7 +63,9 @@ async function writeAll(zip: Zip, files: ReadonlyMap<string, ZipEntry>, into: st
   const all = [...files];
   for (let at = 0; at < all.length; at += atOnce) {
     // All of them have ended before a failure is told: nothing is written behind the back of who cleans up.
-    const written = await Promise.allSettled(all.slice(at, at + atOnce).map(([name, entry]) => writeFile(join(into, name), zip.read(entry))));
+    const written = await Promise.allSettled(
+      all.slice(at, at + atOnce).map(([name, entry]) => writeFile(join(into, name), zip.read(entry))),
+    );
     const failed = written.find((one) => one.status === "rejected");
     if (failed) throw failed.reason;
   }
@@ -67,9 +75,15 @@ async function writeAll(zip: Zip, files: ReadonlyMap<string, ZipEntry>, into: st
 const atOnce = 8;
 
 const parentsOf = (name: string): string[] =>
-  name.split("/").slice(0, -1).map((_part, index, parts) => parts.slice(0, index + 1).join("/"));
+  name
+    .split("/")
+    .slice(0, -1)
+    .map((_part, index, parts) => parts.slice(0, index + 1).join("/"));
 
-/** Fails where anything is there, a link included: whatever is made below is our own. Modes are set apart from the process's mask. */
+/**
+ * Fails where anything is there, a link included: whatever is made below is our own. Modes are set apart from
+ * the process's mask.
+ */
 async function makeDirectory(path: string): Promise<void> {
   await mkdir(path);
   await chmod(path, 0o755);

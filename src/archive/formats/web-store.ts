@@ -21,37 +21,62 @@ type Zip = Awaited<ReturnType<ExtensionOperations["fromStore"]>>;
 
 /** The store gives what this version can load; the manifests we accept are those of 156. */
 const productVersion = "156.0.0.0";
-/** What Chromium asks the store with, beside the extension (components/update_client; arch of the machine it runs on). */
+/**
+ * What Chromium asks the store with, beside the extension (components/update_client; arch of the machine it
+ * runs on).
+ */
 const platforms = {
   linux: { os: "linux", arch: "x64", os_arch: "x86_64" },
   mac: { os: "mac", arch: "arm64", os_arch: "arm64" },
   win: { os: "win", arch: "x64", os_arch: "x86_64" },
 } as const;
 
-/** GET /extensions/from_chrome_store: downloads whole, looks at it, and gives the zip in it. What is on disk meanwhile goes with the stream. */
-export const makeFromStore = (options: StoreOptions): ExtensionOperations["fromStore"] => async (ask) => {
-  const extension = findStoreId(ask.url);
-  if (!extension) return badUrl;
-  const aborter = new AbortController();
-  const cancel = options.clock.after(options.limitMs, () => aborter.abort(new Error(`took longer than ${options.limitMs} ms`)));
-  try {
-    const got = await download(options, { extension, os: ask.os }, AbortSignal.any([ask.signal, aborter.signal]));
-    return got.kind === "refused" ? got : await unwrap(got.value, extension);
-  } catch (error) {
-    if (ask.signal.aborted) return refusal("unavailable");
-    if (error instanceof TooLarge) return badRequest(`The extension is larger than ${error.maxBytes} bytes`);
-    if (isOfTheDisk(error)) throw error;
-    return refusal("destination_failed", { message: aborter.signal.aborted ? "The web store did not answer in time" : "The web store could not be reached, or broke off" });
-  } finally {
-    cancel();
-  }
-};
+/**
+ * GET /extensions/from_chrome_store: downloads whole, looks at it, and gives the zip in it. What is on disk
+ * meanwhile goes with the stream.
+ */
+export const makeFromStore =
+  (options: StoreOptions): ExtensionOperations["fromStore"] =>
+  async (ask) => {
+    const extension = findStoreId(ask.url);
+    if (!extension) return badUrl;
+    const aborter = new AbortController();
+    const cancel = options.clock.after(options.limitMs, () =>
+      aborter.abort(new Error(`took longer than ${options.limitMs} ms`)),
+    );
+    try {
+      const got = await download(
+        options,
+        { extension, os: ask.os },
+        AbortSignal.any([ask.signal, aborter.signal]),
+      );
+      return got.kind === "refused" ? got : await unwrap(got.value, extension);
+    } catch (error) {
+      if (ask.signal.aborted) return refusal("unavailable");
+      if (error instanceof TooLarge)
+        return badRequest(`The extension is larger than ${error.maxBytes} bytes`);
+      if (isOfTheDisk(error)) throw error;
+      return refusal("destination_failed", {
+        message: aborter.signal.aborted
+          ? "The web store did not answer in time"
+          : "The web store could not be reached, or broke off",
+      });
+    } finally {
+      cancel();
+    }
+  };
 
 const badRequest = (message: string): Refusal => refusal("bad_request", { message });
 const badUrl = refusal("bad_request", {
-  details: [{ code: "invalid_input", message: "url: must be the address of an extension in the Chrome Web Store, or an extension's id" }],
+  details: [
+    {
+      code: "invalid_input",
+      message: "url: must be the address of an extension in the Chrome Web Store, or an extension's id",
+    },
+  ],
 });
-const isOfTheDisk = (error: unknown): boolean => error instanceof Error && "syscall" in error && "path" in error;
+const isOfTheDisk = (error: unknown): boolean =>
+  error instanceof Error && "syscall" in error && "path" in error;
 
 const storeHosts = new Set(["chromewebstore.google.com", "chrome.google.com"]);
 const isId = (text: string): boolean => /^[a-p]{32}$/.test(text);
@@ -70,13 +95,23 @@ export function findStoreId(text: string): string | undefined {
 
 function addressOf({ url }: StoreOptions, { extension, os }: { extension: string; os: Ask["os"] }): string {
   const query = new URLSearchParams({
-    response: "redirect", ...platforms[os], prod: "chromiumcrx", prodchannel: "", prodversion: productVersion, lang: "en-US",
-    acceptformat: "crx2,crx3", x: `id=${extension}&installsource=ondemand&uc`,
+    response: "redirect",
+    ...platforms[os],
+    prod: "chromiumcrx",
+    prodchannel: "",
+    prodversion: productVersion,
+    lang: "en-US",
+    acceptformat: "crx2,crx3",
+    x: `id=${extension}&installsource=ondemand&uc`,
   });
   return `${url}${url.includes("?") ? "&" : "?"}${query.toString()}`;
 }
 
-async function download(options: StoreOptions, asked: { extension: string; os: Ask["os"] }, signal: AbortSignal): Promise<Done<StagedArchive> | Refusal> {
+async function download(
+  options: StoreOptions,
+  asked: { extension: string; os: Ask["os"] },
+  signal: AbortSignal,
+): Promise<Done<StagedArchive> | Refusal> {
   const reply = await fetch(addressOf(options, asked), { signal, redirect: "follow" });
   if (reply.status !== 200 || !reply.body) {
     await reply.body?.cancel();
@@ -88,14 +123,18 @@ async function download(options: StoreOptions, asked: { extension: string; os: A
 
 function whyNot(status: number): Refusal {
   const isUnknown = status === 204 || status === 404;
-  if (isUnknown) return badRequest("The web store has no such extension, or none that this Chromium can load on this system");
+  if (isUnknown)
+    return badRequest(
+      "The web store has no such extension, or none that this Chromium can load on this system",
+    );
   return refusal("destination_failed", { message: `The web store answered ${status}` });
 }
 
 async function unwrap(staged: StagedArchive, asked: string): Promise<Zip> {
   try {
     const crx = readCrx(await headOf(staged.path));
-    const fault = crx.kind === "faulty" ? crx.fault : crx.extension === asked ? undefined : "is another extension";
+    const fault =
+      crx.kind === "faulty" ? crx.fault : crx.extension === asked ? undefined : "is another extension";
     if (crx.kind === "faulty" || fault !== undefined) {
       await staged.discard();
       return refusal("destination_failed", { message: `What the web store sent ${fault}` });

@@ -29,11 +29,20 @@ export function entryFaults(entry: EntryInfo): readonly string[] {
     [name.includes("\\"), "has a backslash in its name; names are parted by /"],
     [name.startsWith("/") || /^[a-zA-Z]:/.test(name), "has an absolute name"],
     [parts.includes(".."), "leads out of the archive"],
-    [!name.startsWith("/") && parts.some((part) => part === "" || part === "."), "has an empty part or . in its name"],
-    [Buffer.byteLength(name) > maxNameBytes || parts.some((part) => Buffer.byteLength(part) > maxPartBytes), "has too long a name"],
+    [
+      !name.startsWith("/") && parts.some((part) => part === "" || part === "."),
+      "has an empty part or . in its name",
+    ],
+    [
+      Buffer.byteLength(name) > maxNameBytes || parts.some((part) => Buffer.byteLength(part) > maxPartBytes),
+      "has too long a name",
+    ],
     [parts.length > maxDepth, `is nested deeper than ${maxDepth} directories`],
     [type !== 0 && type !== regularFile && type !== directory, "is a link or a special file"],
-    [isDirectory(entry) && (sizeBytes > 0 || type === regularFile), "is a directory by its name and a file by its content"],
+    [
+      isDirectory(entry) && (sizeBytes > 0 || type === regularFile),
+      "is a directory by its name and a file by its content",
+    ],
     [!isDirectory(entry) && type === directory, "is a file by its name and a directory by its mode"],
   ];
   return checks.flatMap(([isSo, what]) => (isSo ? [what] : []));
@@ -51,11 +60,18 @@ export function findCollisions(entries: readonly EntryInfo[]): readonly string[]
     const found = seen.get(name);
     return found !== undefined && !isDirectory(found);
   };
-  return [...twice, ...entries.map(({ name }) => name).filter((name) => parentsOf(folded(name)).some(isFile))];
+  return [
+    ...twice,
+    ...entries.map(({ name }) => name).filter((name) => parentsOf(folded(name)).some(isFile)),
+  ];
 }
 
 const parentsOf = (name: string): string[] =>
-  name.split("/").slice(0, -1).map((_part, index, parts) => parts.slice(0, index + 1).join("/"));
+  name
+    .split("/")
+    .slice(0, -1)
+    .map((_part, index, parts) => parts.slice(0, index + 1).join("/"));
 
 /** What shows in a message of a name that may hold anything. */
-export const shownName = (name: string): string => JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name);
+export const shownName = (name: string): string =>
+  JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name);

@@ -6,18 +6,26 @@ import yauzl from "yauzl";
 const chunkBytes = 64 * 1024;
 
 /**
- * Reads a file for yauzl from where the archive begins, within its bounds whatever the archive says: an offset beyond what a number can hold would make the
- * library's own reader throw where nobody can catch it.
+ * Reads a file for yauzl from where the archive begins, within its bounds whatever the archive says: an
+ * offset beyond what a number can hold would make the library's own reader throw where nobody can catch it.
  */
 export class ZipReader extends yauzl.RandomAccessReader {
-  constructor(private readonly file: FileHandle, private readonly sizeBytes: number, private readonly begins = 0) {
+  constructor(
+    private readonly file: FileHandle,
+    private readonly sizeBytes: number,
+    private readonly begins = 0,
+  ) {
     super();
   }
 
-  override read(...[buffer, offset, length, position, callback]: Parameters<yauzl.RandomAccessReader["read"]>): void {
-    if (!this.#isWithin(position, position + length)) return void setImmediate(callback, new Error("unexpected end of the file"));
+  override read(
+    ...[buffer, offset, length, position, callback]: Parameters<yauzl.RandomAccessReader["read"]>
+  ): void {
+    if (!this.#isWithin(position, position + length))
+      return void setImmediate(callback, new Error("unexpected end of the file"));
     read(this.file.fd, buffer, offset, length, this.begins + position, (error, bytesRead) =>
-      callback(error ?? (bytesRead === length ? null : new Error("unexpected end of the file"))));
+      callback(error ?? (bytesRead === length ? null : new Error("unexpected end of the file"))),
+    );
   }
 
   override _readStreamForRange(start: number, end: number): Readable {
@@ -25,8 +33,10 @@ export class ZipReader extends yauzl.RandomAccessReader {
   }
 
   async *#chunks(start: number, end: number): AsyncGenerator<Buffer> {
-    for (let at = start; at < end; ) {
-      const { buffer, bytesRead } = await this.file.read(Buffer.allocUnsafe(Math.min(chunkBytes, end - at)), { position: this.begins + at });
+    for (let at = start; at < end;) {
+      const { buffer, bytesRead } = await this.file.read(Buffer.allocUnsafe(Math.min(chunkBytes, end - at)), {
+        position: this.begins + at,
+      });
       if (bytesRead === 0) return;
       yield buffer.subarray(0, bytesRead);
       at += bytesRead;

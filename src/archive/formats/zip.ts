@@ -45,7 +45,11 @@ interface Beginning {
 }
 
 /** Throws `BadArchive` unless all that the archive says of its entries is harmless and within the limits. */
-export async function withZip<Result>(path: string, limits: ZipLimits & Beginning, work: (zip: Zip) => Promise<Result>): Promise<Result> {
+export async function withZip<Result>(
+  path: string,
+  limits: ZipLimits & Beginning,
+  work: (zip: Zip) => Promise<Result>,
+): Promise<Result> {
   const file = await open(path, "r");
   try {
     return await work(await openZip(file, limits));
@@ -57,7 +61,12 @@ export async function withZip<Result>(path: string, limits: ZipLimits & Beginnin
 async function openZip(file: FileHandle, limits: ZipLimits & Beginning): Promise<Zip> {
   const { begins = 0 } = limits;
   const size = (await file.stat()).size - begins;
-  const opened = await blamed(yauzl.fromRandomAccessReaderPromise(new ZipReader(file, size, begins), size, { autoClose: false, decodeStrings: false }));
+  const opened = await blamed(
+    yauzl.fromRandomAccessReaderPromise(new ZipReader(file, size, begins), size, {
+      autoClose: false,
+      decodeStrings: false,
+    }),
+  );
   // What comes beside the answer to a call has nobody to tell: the file is closed by whoever opened it.
   opened.on("error", () => {});
   const entries = await blamed(listEntries(opened, limits));
@@ -92,7 +101,9 @@ class OwnEntry implements ZipEntry {
 
 /** Many packers write UTF-8 and do not say so. */
 const nameOf = ({ fileNameRaw, generalPurposeBitFlag, extraFields }: yauzl.Entry): string =>
-  isUtf8(fileNameRaw) ? fileNameRaw.toString() : yauzl.getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, true);
+  isUtf8(fileNameRaw)
+    ? fileNameRaw.toString()
+    : yauzl.getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, true);
 
 async function listEntries(zip: yauzl.ZipFile, { maxFiles }: ZipLimits): Promise<readonly OwnEntry[]> {
   const entries: OwnEntry[] = [];
@@ -105,23 +116,38 @@ async function listEntries(zip: yauzl.ZipFile, { maxFiles }: ZipLimits): Promise
 
 function checkEntries(entries: readonly OwnEntry[], limits: ZipLimits & { archiveBytes: number }): void {
   const faults = [
-    ...sizeFaults(entries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0), limits),
-    ...entries.flatMap((entry) => [...entryFaults(entry), ...packingFaults(entry.raw)].map((what) => `${shownName(entry.name)} ${what}`)),
+    ...sizeFaults(
+      entries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      limits,
+    ),
+    ...entries.flatMap((entry) =>
+      [...entryFaults(entry), ...packingFaults(entry.raw)].map((what) => `${shownName(entry.name)} ${what}`),
+    ),
   ];
   const collisions = faults.length > 0 ? [] : findCollisions(entries);
-  faults.push(...collisions.map((name) => `${shownName(name)} has the name of another, or needs a directory where a file is`));
+  faults.push(
+    ...collisions.map(
+      (name) => `${shownName(name)} has the name of another, or needs a directory where a file is`,
+    ),
+  );
   if (faults.length > 0) throw new BadArchive(shownFaults(faults));
 }
 
-function sizeFaults(unpackedBytes: number, { maxUnpackedBytes, archiveBytes }: ZipLimits & { archiveBytes: number }): readonly string[] {
-  if (unpackedBytes > maxUnpackedBytes) return [`unpacks to ${unpackedBytes} bytes, at most ${maxUnpackedBytes} are allowed`];
+function sizeFaults(
+  unpackedBytes: number,
+  { maxUnpackedBytes, archiveBytes }: ZipLimits & { archiveBytes: number },
+): readonly string[] {
+  if (unpackedBytes > maxUnpackedBytes)
+    return [`unpacks to ${unpackedBytes} bytes, at most ${maxUnpackedBytes} are allowed`];
   const isBomb = unpackedBytes > Math.max(freeBytes, archiveBytes * maxRatio);
   return isBomb ? [`unpacks to more than ${maxRatio} times its size`] : [];
 }
 
 function packingFaults(raw: yauzl.Entry): readonly string[] {
   if (raw.isEncrypted()) return ["is encrypted"];
-  return raw.canDecodeFileData() ? [] : [`is packed by method ${raw.compressionMethod}; only deflate and plain files can be read`];
+  return raw.canDecodeFileData()
+    ? []
+    : [`is packed by method ${raw.compressionMethod}; only deflate and plain files can be read`];
 }
 
 /** Smaller files are read at once: a stream for each takes milliseconds. */
@@ -131,10 +157,13 @@ async function* readEntry({ zip, file, begins }: Opened, { raw, name }: OwnEntry
   let sum = 0;
   const local = await blamed(zip.readLocalFileHeaderPromise(raw));
   // Another reader would unpack it under that name.
-  if (!local.fileName.equals(raw.fileNameRaw)) throw new BadArchive([`${shownName(name)} is called otherwise in the archive's body`]);
+  if (!local.fileName.equals(raw.fileNameRaw))
+    throw new BadArchive([`${shownName(name)} is called otherwise in the archive's body`]);
   const isSmall = raw.compressedSize <= streamedBytes && raw.uncompressedSize <= streamedBytes;
   // The library ends a stream at the first byte beyond what was declared.
-  const chunks = isSmall ? [await blamed(readWhole(file, raw, begins + local.fileDataStart))] : await blamed(zip.openReadStreamPromise(raw));
+  const chunks = isSmall
+    ? [await blamed(readWhole(file, raw, begins + local.fileDataStart))]
+    : await blamed(zip.openReadStreamPromise(raw));
   try {
     for await (const chunk of chunks) {
       sum = crc32(chunk, sum);
@@ -148,11 +177,19 @@ async function* readEntry({ zip, file, begins }: Opened, { raw, name }: OwnEntry
 
 const inflate = promisify<Buffer, { maxOutputLength: number }, Buffer>(inflateRaw);
 
-async function readWhole(file: FileHandle, { compressedSize, uncompressedSize, compressionMethod }: yauzl.Entry, start: number): Promise<Buffer> {
+async function readWhole(
+  file: FileHandle,
+  { compressedSize, uncompressedSize, compressionMethod }: yauzl.Entry,
+  start: number,
+): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(compressedSize), { position: start });
   if (bytesRead < compressedSize) throw new Error("unexpected end of the file");
-  const bytes = compressionMethod === 0 ? buffer : await inflate(buffer, { maxOutputLength: uncompressedSize + 1 }).catch(tooLong);
-  if (bytes.length !== uncompressedSize) throw new Error(`a file unpacks to other than the ${uncompressedSize} bytes that are said`);
+  const bytes =
+    compressionMethod === 0
+      ? buffer
+      : await inflate(buffer, { maxOutputLength: uncompressedSize + 1 }).catch(tooLong);
+  if (bytes.length !== uncompressedSize)
+    throw new Error(`a file unpacks to other than the ${uncompressedSize} bytes that are said`);
   return bytes;
 }
 

@@ -12,7 +12,9 @@ type BuiltIn = (bytes: Buffer, done: (error: Error | null, result: Buffer) => vo
 /** Node.js has zstd from 22.15 on; its types here are those of 20. */
 const builtIn = (name: string): BuiltIn | undefined => {
   const found: unknown = Reflect.get(zlib, name);
-  return typeof found === "function" ? (bytes, done) => void Reflect.apply(found, zlib, [bytes, done]) : undefined;
+  return typeof found === "function"
+    ? (bytes, done) => void Reflect.apply(found, zlib, [bytes, done])
+    : undefined;
 };
 
 async function load(): Promise<ZstdCodec> {

@@ -6,7 +6,10 @@ export class NotZstd extends Error {
   }
 }
 
-/** A frame's content (RFC 8878 leaves it open): small, so that one is held at a time, large enough to compress well. */
+/**
+ * A frame's content (RFC 8878 leaves it open): small, so that one is held at a time, large enough to compress
+ * well.
+ */
 export const contentBytes = 2 ** 20;
 /** What cannot be compressed becomes a little longer. */
 const mostBytes = contentBytes + 2 ** 16;
@@ -31,7 +34,7 @@ export class ZstdFrames {
 
   /** The frames that end in these bytes. */
   *push(bytes: Buffer): Generator<Buffer, void> {
-    for (let from = 0; from < bytes.length; ) {
+    for (let from = 0; from < bytes.length;) {
       const taken = bytes.copy(this.#held, this.#length, from);
       if (taken === 0) throw new NotZstd("a frame is too large");
       from += taken;

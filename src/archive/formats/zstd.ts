@@ -5,7 +5,9 @@ import { contentBytes, NotZstd, ZstdFrames } from "./zstd-frames.js";
 /** Frames in the making at once: one is compressed while the next is read. */
 const width = 2;
 
-/** One zstd frame after the other, each of a mebibyte, which `zstd -d` and `tar --zstd` read as one archive. */
+/**
+ * One zstd frame after the other, each of a mebibyte, which `zstd -d` and `tar --zstd` read as one archive.
+ */
 export const compress: StreamStep = async function* (source) {
   const codec = await zstdCodec();
   yield* mapInOrder(inChunks(source, contentBytes), (piece) => codec.compress(piece), width);

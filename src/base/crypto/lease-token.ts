@@ -9,7 +9,9 @@ import type { Secret } from "./secret.js";
 export const tokenOf = (secret: Secret, browser: BrowserId, lease: LeaseId): string =>
   `${lease}.${signature(secret, browser, lease)}`;
 
-/** The lease a token was made for, or `undefined` where it was not made by us for this browser. Constant time. */
+/**
+ * The lease a token was made for, or `undefined` where it was not made by us for this browser. Constant time.
+ */
 export function leaseOfToken(secret: Secret, browser: BrowserId, token: string): LeaseId | undefined {
   const [leaseText = "", given = "", ...rest] = token.split(".");
   const lease = findLeaseId(leaseText);

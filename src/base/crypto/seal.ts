@@ -6,12 +6,18 @@ const cipher = "aes-256-gcm";
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** A sealed text that was opened; `wrong-key`: it was sealed with another key; `damaged`: it is not whole, or was sealed for another owner. */
-export type Unsealed = { readonly kind: "opened"; readonly text: Secret } | { readonly kind: "wrong-key" | "damaged" };
+/**
+ * A sealed text that was opened; `wrong-key`: it was sealed with another key; `damaged`: it is not whole, or
+ * was sealed for another owner.
+ */
+export type Unsealed =
+  | { readonly kind: "opened"; readonly text: Secret }
+  | { readonly kind: "wrong-key" | "damaged" };
 
 /**
- * Authenticated encryption of what is kept at rest: AES-256-GCM under a key drawn from the deployment's own (HKDF-SHA256, RFC 5869,
- * which stretches nothing: that key has to be random). A sealed text is `v1.<key id>.<nonce, ciphertext and tag in base64url>`.
+ * Authenticated encryption of what is kept at rest: AES-256-GCM under a key drawn from the deployment's own
+ * (HKDF-SHA256, RFC 5869, which stretches nothing: that key has to be random). A sealed text is `v1.<key
+ * id>.<nonce, ciphertext and tag in base64url>`.
  */
 export class Seal {
   readonly #key: Buffer;
@@ -37,8 +43,11 @@ export class Seal {
     if (keyId !== this.#keyId) return { kind: "wrong-key" };
     const bytes = Buffer.from(text, "base64url");
     if (bytes.length < nonceBytes + tagBytes) return { kind: "damaged" };
-    const opening = createDecipheriv(cipher, this.#key, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes })
-      .setAAD(Buffer.from(owner)).setAuthTag(bytes.subarray(-tagBytes));
+    const opening = createDecipheriv(cipher, this.#key, bytes.subarray(0, nonceBytes), {
+      authTagLength: tagBytes,
+    })
+      .setAAD(Buffer.from(owner))
+      .setAuthTag(bytes.subarray(-tagBytes));
     try {
       const opened = Buffer.concat([opening.update(bytes.subarray(nonceBytes, -tagBytes)), opening.final()]);
       return { kind: "opened", text: new Secret(opened.toString("utf8")) };

@@ -14,7 +14,11 @@ export const sign = (secret: Secret, text: string, now: Millis): string => {
   return `${at}.${macOf(secret, at, text).toString("base64url")}`;
 };
 
-export function isSigned(secret: Secret, said: { readonly text: string; readonly signature: string }, now: Millis): boolean {
+export function isSigned(
+  secret: Secret,
+  said: { readonly text: string; readonly signature: string },
+  now: Millis,
+): boolean {
   const [at = "", given = ""] = said.signature.split(".");
   if (!/^\d{1,16}$/.test(at) || Math.abs(now - Number(at)) > validMs) return false;
   const [expected, actual] = [macOf(secret, at, said.text), Buffer.from(given, "base64url")];

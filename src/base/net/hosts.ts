@@ -2,14 +2,20 @@ import { isIP, isIPv4, isIPv6 } from "node:net";
 
 /** One entry of allowed_hosts, private_hosts or proxy_routes.hosts. */
 export type HostPattern =
-  /** `name`: ASCII (IDNA), lower case, no trailing dot. `isWild`: `*.example.com`, its subdomains and not example.com itself. */
+  /**
+   * `name`: ASCII (IDNA), lower case, no trailing dot. `isWild`: `*.example.com`, its subdomains and not
+   * example.com itself.
+   */
   | { readonly kind: "name"; readonly name: string; readonly isWild: boolean; readonly port?: number }
   /** `address`: canonical text (IPv6 compressed, lower case, no brackets; IPv4-mapped IPv6 as IPv4). */
   | { readonly kind: "address"; readonly address: string; readonly port?: number }
   /** CIDR; private_hosts only. */
   | { readonly kind: "range"; readonly address: string; readonly prefix: number };
 
-/** `text`: the normal form that is stored. `message` is to be read after the entry: "… must not have a scheme". */
+/**
+ * `text`: the normal form that is stored. `message` is to be read after the entry: "… must not have a
+ * scheme".
+ */
 export type ParsedPattern =
   | { readonly kind: "pattern"; readonly pattern: HostPattern; readonly text: string }
   | { readonly kind: "fault"; readonly message: string };
@@ -37,8 +43,14 @@ const malformed: readonly (readonly [form: RegExp, message: string])[] = [
   [/^(?!\*\.).*\*|\*.*\*/, "may have a * only as its whole first label, as in *.example.com"],
 ];
 
-/** `host`, `*.host`, an address, each with an optional `:port` (IPv6 then in brackets); with `withRanges` also `address/prefix`. */
-export function parseHostPattern(given: string, { withRanges }: { readonly withRanges: boolean }): ParsedPattern {
+/**
+ * `host`, `*.host`, an address, each with an optional `:port` (IPv6 then in brackets); with `withRanges` also
+ * `address/prefix`.
+ */
+export function parseHostPattern(
+  given: string,
+  { withRanges }: { readonly withRanges: boolean },
+): ParsedPattern {
   const text = given.trim();
   const [, before, prefix] = /^([^/]*)\/(\d+)$/.exec(text) ?? [];
   const base = before === undefined ? undefined : findAddress(before);
@@ -49,15 +61,21 @@ export function parseHostPattern(given: string, { withRanges }: { readonly withR
   const { host, portText } = splitPort(text);
   if (portText === undefined) return parseBare(host);
   const isPort = /^[1-9]\d{0,4}$/.test(portText) && Number(portText) <= 65_535;
-  return isPort ? parseBare(host, Number(portText)) : faulty("must have a port from 1 to 65535 after its colon");
+  return isPort
+    ? parseBare(host, Number(portText))
+    : faulty("must have a port from 1 to 65535 after its colon");
 }
 
-/** Patterns of entries that were parsed before: one that cannot be parsed now must not silently be left out of a list that restricts. */
-export const patternsOf = (texts: readonly string[]): readonly HostPattern[] => texts.map((text) => {
-  const parsed = parseHostPattern(text, { withRanges: true });
-  if (parsed.kind === "fault") throw new Error(`${text} ${parsed.message}`);
-  return parsed.pattern;
-});
+/**
+ * Patterns of entries that were parsed before: one that cannot be parsed now must not silently be left out of
+ * a list that restricts.
+ */
+export const patternsOf = (texts: readonly string[]): readonly HostPattern[] =>
+  texts.map((text) => {
+    const parsed = parseHostPattern(text, { withRanges: true });
+    if (parsed.kind === "fault") throw new Error(`${text} ${parsed.message}`);
+    return parsed.pattern;
+  });
 
 /** What has two colons and no brackets is an IPv6 address without a port. */
 function splitPort(text: string): { readonly host: string; readonly portText?: string } {
@@ -74,13 +92,22 @@ function parseBare(text: string, port?: number): ParsedPattern {
   const suffix = port === undefined ? "" : `:${port}`;
   const ofPort = port === undefined ? {} : { port };
   if (read.kind === "name") {
-    return { kind: "pattern", pattern: { kind: "name", name: read.host, isWild, ...ofPort }, text: `${isWild ? "*." : ""}${read.host}${suffix}` };
+    return {
+      kind: "pattern",
+      pattern: { kind: "name", name: read.host, isWild, ...ofPort },
+      text: `${isWild ? "*." : ""}${read.host}${suffix}`,
+    };
   }
   if (isWild) return faulty(starBeforeAddress);
-  // Requests may write 127.1 or 0177.0.0.1; a list is read by people, of whom some would take 010.0.0.1 for 10.0.0.1.
+  // Requests may write 127.1 or 0177.0.0.1; a list is read by people, of whom some would take 010.0.0.1 for
+  // 10.0.0.1.
   if (!findAddress(bare)) return faulty(`is read by browsers as the address ${read.host}: write that`);
   const shown = suffix && isIPv6(read.host) ? `[${read.host}]` : read.host;
-  return { kind: "pattern", pattern: { kind: "address", address: read.host, ...ofPort }, text: shown + suffix };
+  return {
+    kind: "pattern",
+    pattern: { kind: "address", address: read.host, ...ofPort },
+    text: shown + suffix,
+  };
 }
 
 /** `prefix` of an IPv4-mapped base counts the 96 bits before the IPv4 address. */
@@ -98,17 +125,23 @@ interface Address {
 
 /** Standard notation only: four decimal numbers without leading zeros, or IPv6 with or without brackets. */
 function findAddress(text: string): Address | undefined {
-  const written = isIPv4(text.replace(/\.$/, "")) ? text.replace(/\.$/, "") : text.replace(/^\[(.*:.*)\]$/, "$1");
+  const written = isIPv4(text.replace(/\.$/, ""))
+    ? text.replace(/\.$/, "")
+    : text.replace(/^\[(.*:.*)\]$/, "$1");
   const read = isIP(written) === 0 ? undefined : parseHost(written);
   return read && { written, address: read.host };
 }
 
-/** What every reader reads alike, and most of what browsers send: nothing to parse, which costs ten times as much. */
-const plainName = /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+/**
+ * What every reader reads alike, and most of what browsers send: nothing to parse, which costs ten times as
+ * much.
+ */
+const plainName =
+  /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * A host as a request names it, read as browsers do (WHATWG URL): decimal, octal and hexadecimal IPv4 become an address,
- * other scripts ASCII. undefined: not a host. Escapes and IPv6 zones are none.
+ * A host as a request names it, read as browsers do (WHATWG URL): decimal, octal and hexadecimal IPv4 become
+ * an address, other scripts ASCII. undefined: not a host. Escapes and IPv6 zones are none.
  */
 export function parseHost(text: string): ParsedHost | undefined {
   if (isIPv4(text)) return { kind: "address", host: text };
@@ -122,7 +155,8 @@ function readHost(text: string): ParsedHost | (ParsedPattern & { readonly kind: 
   const fault = (message: string) => ({ kind: "fault", message }) as const;
   const authority = isIPv6(text) ? `[${text}]` : text;
   const isBracketed = /^\[.*\]$/.test(authority);
-  if ((!isBracketed && authority.includes(":")) || !URL.canParse(`http://${authority}`)) return fault("is neither a host name nor an address");
+  if ((!isBracketed && authority.includes(":")) || !URL.canParse(`http://${authority}`))
+    return fault("is neither a host name nor an address");
   const { hostname } = new URL(`http://${authority}`);
   if (isBracketed) return { kind: "address", host: unmapped(hostname.slice(1, -1)) };
   if (isIPv4(hostname)) return { kind: "address", host: hostname };
@@ -130,7 +164,8 @@ function readHost(text: string): ParsedHost | (ParsedPattern & { readonly kind: 
   if (name.length > 253) return fault("must have at most 253 characters (in ASCII)");
   const labels = name.split(".");
   if (labels.includes("")) return fault("must not have an empty label");
-  if (labels.some(({ length }) => length > 63)) return fault("must have at most 63 characters (in ASCII) in each label");
+  if (labels.some(({ length }) => length > 63))
+    return fault("must have at most 63 characters (in ASCII) in each label");
   if (!/^[a-z0-9._-]+$/.test(name)) return fault("is neither a host name nor an address");
   return { kind: "name", host: name };
 }
@@ -139,11 +174,17 @@ function readHost(text: string): ParsedHost | (ParsedPattern & { readonly kind: 
 function unmapped(address: string): string {
   const [, high, low] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(address) ?? [];
   if (high === undefined || low === undefined) return address;
-  return [high, low].map((group) => Number.parseInt(group, 16)).flatMap((group) => [group >> 8, group & 255]).join(".");
+  return [high, low]
+    .map((group) => Number.parseInt(group, 16))
+    .flatMap((group) => [group >> 8, group & 255])
+    .join(".");
 }
 
 /** `host` as `parseHost` gives it. A pattern without a port fits every port, and no name fits an address. */
-export function matchesHost(pattern: HostPattern, { host, port }: { readonly host: string; readonly port: number }): boolean {
+export function matchesHost(
+  pattern: HostPattern,
+  { host, port }: { readonly host: string; readonly port: number },
+): boolean {
   if (pattern.kind === "range") return isWithin(pattern, host);
   if (pattern.port !== undefined && pattern.port !== port) return false;
   if (pattern.kind === "address") return pattern.address === host;
@@ -159,15 +200,24 @@ function isWithin(range: HostPattern & { readonly kind: "range" }, host: string)
   return isIP(host) !== 0 && contains(host);
 }
 
-/** Tells whether one of `ranges` holds an address, both canonical. Unlike those of BlockList (node:net), IPv6 ranges hold no IPv4. */
-export function makeRanges(ranges: readonly { readonly address: string; readonly prefix: number }[]): (address: string) => boolean {
+/**
+ * Tells whether one of `ranges` holds an address, both canonical. Unlike those of BlockList (node:net), IPv6
+ * ranges hold no IPv4.
+ */
+export function makeRanges(
+  ranges: readonly { readonly address: string; readonly prefix: number }[],
+): (address: string) => boolean {
   const all = ranges.map(({ address, prefix }) => ({ groups: groupsOf(address), prefix }));
   return (address) => {
     const groups = groupsOf(address);
-    return all.some((range) => range.groups.length === groups.length && range.groups.every((group, index) => {
-      const bits = Math.min(16, Math.max(0, range.prefix - 16 * index));
-      return (group ^ (groups[index] ?? 0)) >> (16 - bits) === 0;
-    }));
+    return all.some(
+      (range) =>
+        range.groups.length === groups.length &&
+        range.groups.every((group, index) => {
+          const bits = Math.min(16, Math.max(0, range.prefix - 16 * index));
+          return (group ^ (groups[index] ?? 0)) >> (16 - bits) === 0;
+        }),
+    );
   };
 }
 
@@ -177,6 +227,8 @@ function groupsOf(address: string): readonly number[] {
     const [a = 0, b = 0, c = 0, d = 0] = address.split(".").map(Number);
     return [(a << 8) | b, (c << 8) | d];
   }
-  const [left = [], right = []] = address.split("::").map((part) => (part === "" ? [] : part.split(":").map((group) => Number.parseInt(group, 16))));
+  const [left = [], right = []] = address
+    .split("::")
+    .map((part) => (part === "" ? [] : part.split(":").map((group) => Number.parseInt(group, 16))));
   return [...left, ...Array.from({ length: 8 - left.length - right.length }, () => 0), ...right];
 }

@@ -4,10 +4,16 @@ import { parseHost } from "./hosts.js";
 /** What reaches an IPv4 address through NAT64 (RFC 6052). */
 export const nat64 = (address: string): string => parseHost(`64:ff9b::${address}`)?.host ?? address;
 
-/** Where instances get credentials from their cloud: never opened by a range or a name, only by being named exactly. */
+/**
+ * Where instances get credentials from their cloud: never opened by a range or a name, only by being named
+ * exactly.
+ */
 const metadata = [
   "169.254.169.254", // AWS, Google, Azure, DigitalOcean, Oracle, OpenStack
-  "169.254.170.2", "169.254.170.23", "fd00:ec2::254", "fd00:ec2::23", // AWS: container roles, EKS pod identity, IMDS over IPv6
+  "169.254.170.2",
+  "169.254.170.23",
+  "fd00:ec2::254",
+  "fd00:ec2::23", // AWS: container roles, EKS pod identity, IMDS over IPv6
   "fd20:ce::254", // Google, IPv6-only instances
   "100.100.100.200", // Alibaba
   "168.63.129.16", // Azure's wire server, a public address

@@ -12,7 +12,10 @@ type Reply<M extends Method> = Awaited<ReturnType<typeof session.send<M>>>;
 /** Chromium's own refusal of a command. */
 export class CdpRefused extends Error {
   /** `reason` is its words. */
-  constructor(readonly method: string, readonly reason: string) {
+  constructor(
+    readonly method: string,
+    readonly reason: string,
+  ) {
     super(`${method}: ${reason}`);
     this.name = "CdpRefused";
   }
@@ -42,8 +45,9 @@ const defaultLimitMs = 10_000;
 const longestReplyBytes = 32 * 1024 * 1024;
 
 /**
- * Our own CDP client on the browser's pipe. Clients of the gateway share the pipe: their ids are higher than ours and
- * their events belong to sessions of theirs, so their frames are told apart by a glance and never parsed here.
+ * Our own CDP client on the browser's pipe. Clients of the gateway share the pipe: their ids are higher than
+ * ours and their events belong to sessions of theirs, so their frames are told apart by a glance and never
+ * parsed here.
  */
 export class Cdp {
   readonly #pending = new Map<number, Pending>();
@@ -51,13 +55,20 @@ export class Cdp {
   #lastId = 0;
   #isClosed = false;
 
-  constructor(private readonly pipe: Pipe, private readonly clock: Clock) {
+  constructor(
+    private readonly pipe: Pipe,
+    private readonly clock: Clock,
+  ) {
     pipe.onFrame((frame) => this.#take(frame));
     pipe.onClosed(() => this.#close());
   }
 
   /** Throws `CdpRefused`, `PipeClosed`, or `TimeLimitReached` after `limitMs` (10 s). */
-  send<M extends Method>(method: M, params: Given<M>, to: { session?: string; limitMs?: Millis } = {}): Promise<Reply<M>> {
+  send<M extends Method>(
+    method: M,
+    params: Given<M>,
+    to: { session?: string; limitMs?: Millis } = {},
+  ): Promise<Reply<M>> {
     if (this.#isClosed) return Promise.reject(new PipeClosed());
     const id = this.#nextId();
     const reply = new Promise((resolve, reject) => this.#pending.set(id, { method, resolve, reject }));
@@ -67,7 +78,10 @@ export class Cdp {
     return within(this.clock, limit, reply as Promise<Reply<M>>).finally(() => this.#pending.delete(id));
   }
 
-  /** Hears an event of the given session, or of the browser's root session; one listener for each. The result stops it. */
+  /**
+   * Hears an event of the given session, or of the browser's root session; one listener for each. The result
+   * stops it.
+   */
   on<Params>(event: string, listener: (params: Params) => void, from?: string): () => void {
     const key = keyOf(event, from);
     this.#listeners.set(key, listener as (params: unknown) => void);

@@ -15,7 +15,8 @@ const keptParts = 4;
 export type FrameBudget = (cut: () => void) => Account;
 
 /** By itself. */
-const countAlone: FrameBudget = (cut) => new Budget({ browserBytes: longestFrameBytes, daemonBytes: longestFrameBytes }).open("", cut);
+const countAlone: FrameBudget = (cut) =>
+  new Budget({ browserBytes: longestFrameBytes, daemonBytes: longestFrameBytes }).open("", cut);
 
 /** Gathers the parts of one message; of one that is given up only its beginning and its end. */
 export class FrameAssembler {
@@ -39,7 +40,11 @@ export class FrameAssembler {
     if (this.#parts.length === 0) return last;
     this.add(last);
     const isLong = this.#bytes > longBytes;
-    const frame = this.#head ? givenUp(this.#head, this.#lastPart()) : isLong ? this.#long() : Buffer.concat(this.#parts);
+    const frame = this.#head
+      ? givenUp(this.#head, this.#lastPart())
+      : isLong
+        ? this.#long()
+        : Buffer.concat(this.#parts);
     this.clear();
     return frame;
   }
@@ -54,7 +59,8 @@ export class FrameAssembler {
   #put(part: Buffer): void {
     const last = this.#parts.at(-1);
     this.#bytes += part.length;
-    if (last === undefined || (last.length >= leastBytes && last.length + part.length > partBytes)) this.#parts.push(part);
+    if (last === undefined || (last.length >= leastBytes && last.length + part.length > partBytes))
+      this.#parts.push(part);
     else this.#parts[this.#parts.length - 1] = Buffer.concat([last, part]);
   }
 

@@ -1,13 +1,15 @@
 /**
- * One message, without its NUL. A long one is in parts, since putting it together would take everybody's time; the first has
- * its head, the last its tail.
+ * One message, without its NUL. A long one is in parts, since putting it together would take everybody's
+ * time; the first has its head, the last its tail.
  */
 export type Frame = Buffer | readonly Buffer[];
 
 const nothing = Buffer.alloc(0);
-export const frameHeadOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : frame[0] ?? nothing);
-export const frameTailOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : frame.at(-1) ?? nothing);
-export const bytesOf = (frame: Frame): number => (Buffer.isBuffer(frame) ? frame.length : frame.reduce((bytes, part) => bytes + part.length, 0));
+export const frameHeadOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : (frame[0] ?? nothing));
+export const frameTailOf = (frame: Frame): Buffer =>
+  Buffer.isBuffer(frame) ? frame : (frame.at(-1) ?? nothing);
+export const bytesOf = (frame: Frame): number =>
+  Buffer.isBuffer(frame) ? frame.length : frame.reduce((bytes, part) => bytes + part.length, 0);
 /** For a reader who needs all of it. */
 export const wholeOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : Buffer.concat(frame));
 
@@ -28,8 +30,9 @@ const methodHead = /^\{"method":"([A-Za-z0-9.]+)"/;
 const sessionTail = /,"sessionId":"([0-9A-Za-z-]{1,40})"\}$/;
 
 /**
- * Reads id or method from the head and the session from the tail. Chromium writes `id` or `method` first and the
- * top-level `sessionId` last; a `sessionId` inside `params` or `result` ends in `}}` and is not mistaken for it.
+ * Reads id or method from the head and the session from the tail. Chromium writes `id` or `method` first and
+ * the top-level `sessionId` last; a `sessionId` inside `params` or `result` ends in `}}` and is not mistaken
+ * for it.
  */
 export function summarize(frame: Frame): FrameSummary {
   const head = frameHeadOf(frame).toString("latin1", 0, headBytes);

@@ -11,8 +11,8 @@ interface TargetInfo {
 }
 
 /**
- * The pages of the default context, the one clients find open. When the last of them goes (a script's `window.close()`,
- * a tab closed by hand), a blank one is opened, so that the next client finds a page.
+ * The pages of the default context, the one clients find open. When the last of them goes (a script's
+ * `window.close()`, a tab closed by hand), a blank one is opened, so that the next client finds a page.
  */
 export class Pages {
   readonly #open = new Set<string>();
@@ -25,9 +25,15 @@ export class Pages {
     this.#arrived = resolve;
   });
 
-  constructor(private readonly cdp: Cdp, private readonly spec: LaunchSpec, private readonly log: Log) {
+  constructor(
+    private readonly cdp: Cdp,
+    private readonly spec: LaunchSpec,
+    private readonly log: Log,
+  ) {
     cdp.on<{ targetInfo: TargetInfo }>("Target.targetCreated", ({ targetInfo }) => this.#created(targetInfo));
-    cdp.on<{ targetInfo: TargetInfo }>("Target.targetInfoChanged", ({ targetInfo }) => this.#changed(targetInfo));
+    cdp.on<{ targetInfo: TargetInfo }>("Target.targetInfoChanged", ({ targetInfo }) =>
+      this.#changed(targetInfo),
+    );
     cdp.on<{ targetId: string }>("Target.targetDestroyed", ({ targetId }) => this.#destroyed(targetId));
   }
 
@@ -64,7 +70,9 @@ export class Pages {
 
   #destroyed(page: string): void {
     if (!this.#open.delete(page) || this.#open.size > 0 || !this.#isKept) return;
-    this.#openBlank().catch((error: unknown) => this.log.warn({ error: textOf(error) }, "blank page not opened"));
+    this.#openBlank().catch((error: unknown) =>
+      this.log.warn({ error: textOf(error) }, "blank page not opened"),
+    );
   }
 
   async #openBlank(): Promise<void> {

@@ -10,7 +10,9 @@ export interface Pipe {
   send(text: string): void;
   /** One message in parts. */
   sendParts(parts: readonly (string | Uint8Array)[]): void;
-  /** Every message, once all of it is there. Its bytes belong to all listeners. The result stops listening. */
+  /**
+   * Every message, once all of it is there. Its bytes belong to all listeners. The result stops listening.
+   */
   onFrame(listener: (frame: Frame) => void): () => void;
   onClosed(listener: () => void): () => void;
   /** What was sent and Chromium has not yet read. */
@@ -74,7 +76,8 @@ function makeSplitter({ turn, counting, ...reader }: Splitting): Splitter {
     finish() {
       const left = Buffer.concat(waiting);
       waiting = [];
-      for (let from = 0, end = left.indexOf(0); end !== -1; from = end + 1, end = left.indexOf(0, from)) takeFrame(left.subarray(from, end));
+      for (let from = 0, end = left.indexOf(0); end !== -1; from = end + 1, end = left.indexOf(0, from))
+        takeFrame(left.subarray(from, end));
       gathered.clear();
     },
   };
@@ -106,13 +109,20 @@ export interface PipeParts {
   readonly counting?: FrameBudget;
 }
 
-export function openPipe(input: Writable, output: Readable, { turn = turns.open(), counting }: PipeParts = {}): Pipe {
+export function openPipe(
+  input: Writable,
+  output: Readable,
+  { turn = turns.open(), counting }: PipeParts = {},
+): Pipe {
   const frames = new Set<(frame: Frame) => void>();
   const closings = new Set<() => void>();
   let isClosed = false;
   const holds = makeHolds(output);
   const splitter = makeSplitter({
-    turn, counting, wait: () => holds.hold(), proceed: () => holds.resume(),
+    turn,
+    counting,
+    wait: () => holds.hold(),
+    proceed: () => holds.resume(),
     take(frame) {
       for (const listener of frames) listener(frame);
     },

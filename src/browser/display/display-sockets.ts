@@ -7,11 +7,17 @@ const sharedDirectory = "/tmp/.X11-unix";
 
 export const sharedSocket = (number: number): string => join(sharedDirectory, `X${number}`);
 
-/** Removes the socket files of X servers that were killed. One that still answers is left: a uid may have been given again. */
+/**
+ * Removes the socket files of X servers that were killed. One that still answers is left: a uid may have been
+ * given again.
+ */
 export async function sweepSharedSockets(isOurs: (uid: number) => boolean): Promise<void> {
   const paths = (await readdir(sharedDirectory).catch(() => [])).map((name) => join(sharedDirectory, name));
   for (const path of paths) {
-    const owner = await stat(path).then(({ uid }) => uid, () => undefined);
+    const owner = await stat(path).then(
+      ({ uid }) => uid,
+      () => undefined,
+    );
     if (owner !== undefined && isOurs(owner) && !(await isAnswered(path))) await rm(path, { force: true });
   }
 }

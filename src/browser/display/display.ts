@@ -37,7 +37,9 @@ export interface Display {
 
 export class DisplayTooSmall extends Error {
   constructor(wanted: Size, largest: Size) {
-    super(`a display of ${wanted.width} × ${wanted.height} is more than ${largest.width} × ${largest.height}, which this one can become`);
+    super(
+      `a display of ${wanted.width} × ${wanted.height} is more than ${largest.width} × ${largest.height}, which this one can become`,
+    );
     this.name = "DisplayTooSmall";
   }
 }
@@ -45,28 +47,35 @@ export class DisplayTooSmall extends Error {
 const resizeLimitMs = 2_000;
 
 /**
- * Clients of X (libxcb 1.15) ask for an abstract socket of the display's number before they look into a directory, and a
- * browser that shares the machine's network sees those of other X servers: number 0 may be a desktop's.
+ * Clients of X (libxcb 1.15) ask for an abstract socket of the display's number before they look into a
+ * directory, and a browser that shares the machine's network sees those of other X servers: number 0 may be a
+ * desktop's.
  */
 const unlikelyNumbers = [10_000, 60_000] as const;
 
 /**
- * What any display can become. Xvfb takes the memory of its largest screen at once, 4 bytes a pixel and no more: 14 MiB
- * here, 8 for a screen of 1920 × 1080 (measured, 21.1).
+ * What any display can become. Xvfb takes the memory of its largest screen at once, 4 bytes a pixel and no
+ * more: 14 MiB here, 8 for a screen of 1920 × 1080 (measured, 21.1).
  */
 const roomy: Size = { width: 2560, height: 1440 };
-const largestOf = ({ width, height }: Size): Size => ({ width: Math.max(width, roomy.width), height: Math.max(height, roomy.height) });
+const largestOf = ({ width, height }: Size): Size => ({
+  width: Math.max(width, roomy.width),
+  height: Math.max(height, roomy.height),
+});
 
 /**
- * Starts an Xvfb that admits only who has its cookie. In a private root its socket is in the browser's own directory and its
- * number one that hardly another X server has; otherwise it chooses a free number itself. Rejects when it ends instead.
+ * Starts an Xvfb that admits only who has its cookie. In a private root its socket is in the browser's own
+ * directory and its number one that hardly another X server has; otherwise it chooses a free number itself.
+ * Rejects when it ends instead.
  */
 export async function startDisplay(spec: DisplaySpec, clock: Clock, halt: AbortSignal): Promise<Display> {
   const cookie = randomBytes(16);
   await writeAuthority(spec, cookie);
   const child = spawnXvfb(spec);
   const lines = lastLinesOf(child.stderr as Readable);
-  const ended = new Promise<void>((resolve) => void child.once("exit", () => resolve()).once("error", () => resolve()));
+  const ended = new Promise<void>(
+    (resolve) => void child.once("exit", () => resolve()).once("error", () => resolve()),
+  );
   let socket: string | undefined;
   const stop = (): Promise<void> => stopXvfb(child, { socket, clock, ended });
   try {
@@ -76,7 +85,12 @@ export async function startDisplay(spec: DisplaySpec, clock: Clock, halt: AbortS
     socket = isPrivate ? undefined : path;
     const resize = makeResize(path, { cookie, clock, largest: largestOf(spec.size) });
     await resize(spec.size);
-    return { pid: child.pid ?? 0, environment: { DISPLAY: `:${number}`, XAUTHORITY: spec.inside.directories.authority }, resize, stop };
+    return {
+      pid: child.pid ?? 0,
+      environment: { DISPLAY: `:${number}`, XAUTHORITY: spec.inside.directories.authority },
+      resize,
+      stop,
+    };
   } catch (error) {
     await stop();
     throw new Error(`Xvfb did not start: ${lines().join("; ")}`, { cause: error });
@@ -89,7 +103,18 @@ function spawnXvfb({ xvfb, walls, inside, prefix, size }: DisplaySpec): ChildPro
   const { directories } = inside;
   const number = hasPrivateRoot(walls.rung) ? [`:${randomInt(...unlikelyNumbers)}`] : [];
   // -noreset: without it the server starts over whenever its last client leaves.
-  const command = [xvfb, ...number, "-displayfd", "3", ...screen, "-auth", directories.authority, "-nolisten", "tcp", "-noreset"];
+  const command = [
+    xvfb,
+    ...number,
+    "-displayfd",
+    "3",
+    ...screen,
+    "-auth",
+    directories.authority,
+    "-nolisten",
+    "tcp",
+    "-noreset",
+  ];
   return startWalled(walls, [...prefix, ...walls.display(inside, command)], {
     stdio: ["ignore", "ignore", "pipe", "pipe"],
     detached: true,
@@ -97,7 +122,8 @@ function spawnXvfb({ xvfb, walls, inside, prefix, size }: DisplaySpec): ChildPro
   });
 }
 
-const makeResize = (socket: string, { cookie, clock, largest }: { cookie: Buffer; clock: Clock; largest: Size }) =>
+const makeResize =
+  (socket: string, { cookie, clock, largest }: { cookie: Buffer; clock: Clock; largest: Size }) =>
   async (size: Size): Promise<void> => {
     if (size.width > largest.width || size.height > largest.height) throw new DisplayTooSmall(size, largest);
     const limit = { what: "resizing the display", limitMs: resizeLimitMs };
@@ -119,8 +145,9 @@ async function numberFrom(child: ChildProcess, ended: Promise<void>, halt: Abort
 }
 
 /**
- * An Xauthority file for any display (family 0xffff, no address, no number), so that it can be written before Xvfb has
- * chosen its number. The format is five fields, each but the first with a length before it (libXau, Xauth(7)).
+ * An Xauthority file for any display (family 0xffff, no address, no number), so that it can be written before
+ * Xvfb has chosen its number. The format is five fields, each but the first with a length before it (libXau,
+ * Xauth(7)).
  */
 async function writeAuthority({ inside: { directories, uid } }: DisplaySpec, cookie: Buffer): Promise<void> {
   const fields = [Buffer.alloc(0), Buffer.alloc(0), Buffer.from("MIT-MAGIC-COOKIE-1"), cookie];

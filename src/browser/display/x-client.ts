@@ -1,7 +1,10 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** A client of an X server that knows just enough of the core protocol (X11R7 protocol, chapters 1, 8 and appendix B). */
+/**
+ * A client of an X server that knows just enough of the core protocol (X11R7 protocol, chapters 1, 8 and
+ * appendix B).
+ */
 export interface XClient {
   readonly root: number;
   /** Sends a request and waits for its reply. Throws on an X error, and when the server goes. */
@@ -19,7 +22,8 @@ export const cards = (bytes: 2 | 4, ...values: readonly number[]): Buffer => {
 };
 
 /** Fills up to a multiple of four bytes. */
-export const padded = (text: Buffer): Buffer => Buffer.concat([text, Buffer.alloc((4 - (text.length % 4)) % 4)]);
+export const padded = (text: Buffer): Buffer =>
+  Buffer.concat([text, Buffer.alloc((4 - (text.length % 4)) % 4)]);
 
 /** A request: opcode, a byte that depends on it, and its length in units of four bytes. */
 export function request(opcode: number, detail: number, ...parts: readonly Buffer[]): Buffer {
@@ -30,7 +34,10 @@ export function request(opcode: number, detail: number, ...parts: readonly Buffe
 const authorisation = Buffer.from("MIT-MAGIC-COOKIE-1");
 const setupHead = 8;
 const messageBytes = 32;
-/** Far more than any answer to our questions; the server runs beside a browser and is trusted no more than that. */
+/**
+ * Far more than any answer to our questions; the server runs beside a browser and is trusted no more than
+ * that.
+ */
 const mostBytes = 2 ** 16;
 
 export async function openXClient(path: string, cookie: Buffer): Promise<XClient> {
@@ -39,7 +46,12 @@ export async function openXClient(path: string, cookie: Buffer): Promise<XClient
   // A socket that fails later fails the read that waits for it.
   socket.on("error", () => {});
   const read = makeReader(socket);
-  const hello = [Buffer.from("l\0"), cards(2, 11, 0, authorisation.length, cookie.length, 0), padded(authorisation), padded(cookie)];
+  const hello = [
+    Buffer.from("l\0"),
+    cards(2, 11, 0, authorisation.length, cookie.length, 0),
+    padded(authorisation),
+    padded(cookie),
+  ];
   socket.write(Buffer.concat(hello));
   const setup = await read(setupHead, (head) => setupHead + 4 * head.readUInt16LE(6));
   if (setup[0] !== 1) throw new Error("the X server does not let us in");
@@ -62,7 +74,10 @@ function rootIn(setup: Buffer): number {
 
 async function replyFrom(read: Reader): Promise<Buffer> {
   for (;;) {
-    const message = await read(messageBytes, (head) => messageBytes + (head[0] === 1 ? 4 * head.readUInt32LE(4) : 0));
+    const message = await read(
+      messageBytes,
+      (head) => messageBytes + (head[0] === 1 ? 4 * head.readUInt32LE(4) : 0),
+    );
     if (message[0] === 0) throw new Error(`X error ${message[1]}`);
     // Whatever else comes is an event.
     if (message[0] === 1) return message;

@@ -19,30 +19,59 @@ export class BrowserExtensions {
   #loaded: readonly Loaded[] = [];
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** `withoutFiles`: ids of which the browser knew at its start that they have no access to files. Each counts once, since uninstalling forgets it. */
-  constructor(private readonly cdp: Cdp, private readonly clock: Clock, private readonly withoutFiles: Set<string>) {}
+  /**
+   * `withoutFiles`: ids of which the browser knew at its start that they have no access to files. Each counts
+   * once, since uninstalling forgets it.
+   */
+  constructor(
+    private readonly cdp: Cdp,
+    private readonly clock: Clock,
+    private readonly withoutFiles: Set<string>,
+  ) {}
 
   /** In load order. */
   get loaded(): readonly ExtensionDirectory[] {
     return this.#loaded.map(({ name, path }) => ({ name, path }));
   }
 
-  /** Those of a launch: waits half of the limit for those that Chromium installs by policy, and loads the others. */
-  async start(wanted: readonly LaunchExtensions[], { profile, limitMs }: { profile: string; limitMs: Millis }): Promise<Loading> {
+  /**
+   * Those of a launch: waits half of the limit for those that Chromium installs by policy, and loads the
+   * others.
+   */
+  async start(
+    wanted: readonly LaunchExtensions[],
+    { profile, limitMs }: { profile: string; limitMs: Millis },
+  ): Promise<Loading> {
     const { cdp, clock } = this;
     for (const { name, forced } of wanted) {
-      const isThere = forced === undefined || (await isInstalled(forced, { cdp, clock, profile, limitMs: limitMs / 2 }));
-      if (!isThere) return { kind: "refused", name, message: "it was not installed by policy; its .crx may be broken, or ask for what is blocked" };
+      const isThere =
+        forced === undefined || (await isInstalled(forced, { cdp, clock, profile, limitMs: limitMs / 2 }));
+      if (!isThere)
+        return {
+          kind: "refused",
+          name,
+          message: "it was not installed by policy; its .crx may be broken, or ask for what is blocked",
+        };
     }
-    const loading = await this.#load(wanted.filter(({ forced }) => forced === undefined), limitMs);
-    const idOf = ({ path, forced }: LaunchExtensions): string => forced?.id ?? this.#loaded.find((each) => each.path === path)?.id ?? "";
-    if (loading.kind === "loaded") this.#loaded = wanted.map((each) => ({ name: each.name, path: each.path, id: idOf(each) }));
+    const loading = await this.#load(
+      wanted.filter(({ forced }) => forced === undefined),
+      limitMs,
+    );
+    const idOf = ({ path, forced }: LaunchExtensions): string =>
+      forced?.id ?? this.#loaded.find((each) => each.path === path)?.id ?? "";
+    if (loading.kind === "loaded")
+      this.#loaded = wanted.map((each) => ({ name: each.name, path: each.path, id: idOf(each) }));
     return loading;
   }
 
   /** Loads all of them, for all contexts, or none; one call after the other. */
   load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
-    const loading = this.#turn.then(async () => (await this.#findTwin(extensions)) ?? (await whyNotLive(extensions)) ?? (await this.#load(extensions, limitMs)));
+    const loading = this.#turn.then(
+      async () =>
+        (await this.#findTwin(extensions)) ??
+        (await whyNotLive(extensions)) ??
+        (await this.#load(extensions, limitMs)),
+    );
     this.#turn = loading.catch(() => {});
     return loading;
   }
@@ -58,7 +87,9 @@ export class BrowserExtensions {
     const deadline = this.clock.monotonic() + limitMs;
     const [first] = extensions;
     if (first === undefined) return { kind: "loaded" };
-    const before = await installedIn(this.cdp, { limitMs }).catch((error: unknown) => failureOf(error, first.name));
+    const before = await installedIn(this.cdp, { limitMs }).catch((error: unknown) =>
+      failureOf(error, first.name),
+    );
     if ("kind" in before) return before;
     const added = await this.#loadAll(extensions, before, deadline);
     if ("kind" in added) return await this.#undo(added, before);
@@ -66,24 +97,40 @@ export class BrowserExtensions {
     return { kind: "loaded" };
   }
 
-  async #loadAll(extensions: readonly ExtensionDirectory[], before: Installed, deadline: Millis): Promise<readonly Loaded[] | Failure> {
+  async #loadAll(
+    extensions: readonly ExtensionDirectory[],
+    before: Installed,
+    deadline: Millis,
+  ): Promise<readonly Loaded[] | Failure> {
     const added: Loaded[] = [];
     const leftMs = (): Millis => Math.max(1, deadline - this.clock.monotonic());
     for (const extension of extensions) {
       const id = await findUnpackedId(extension);
-      if (id === undefined) return { kind: "refused", name: extension.name, message: "The key in its manifest cannot be read" };
+      if (id === undefined)
+        return { kind: "refused", name: extension.name, message: "The key in its manifest cannot be read" };
       // By the key in its manifest it would take the place of the other one.
       const other = before.get(id)?.path ?? added.find((each) => each.id === id)?.path ?? extension.path;
-      if (other !== extension.path) return { kind: "refused", name: extension.name, message: "Another extension of this browser has the same key" };
-      const failure = await this.#loadOne({ ...extension, id }, before, leftMs()).catch((error: unknown) => failureOf(error, extension.name));
+      if (other !== extension.path)
+        return {
+          kind: "refused",
+          name: extension.name,
+          message: "Another extension of this browser has the same key",
+        };
+      const failure = await this.#loadOne({ ...extension, id }, before, leftMs()).catch((error: unknown) =>
+        failureOf(error, extension.name),
+      );
       if (failure) return failure;
       added.push({ ...extension, id });
     }
-    const now = await installedIn(this.cdp, { limitMs: leftMs() }).catch((error: unknown) => failureOf(error, added.at(-1)?.name ?? ""));
+    const now = await installedIn(this.cdp, { limitMs: leftMs() }).catch((error: unknown) =>
+      failureOf(error, added.at(-1)?.name ?? ""),
+    );
     if ("kind" in now) return now;
     // Chromium gives an id to extensions that it does not run, too.
     const idle = added.find(({ id }) => now.get(id)?.isEnabled !== true);
-    return idle ? { kind: "needs-restart", why: `Chromium does not enable the extension ${idle.name}` } : added;
+    return idle
+      ? { kind: "needs-restart", why: `Chromium does not enable the extension ${idle.name}` }
+      : added;
   }
 
   /** Of two with one key, Chromium would put the second in the place of the first. */
@@ -91,29 +138,56 @@ export class BrowserExtensions {
     const ids = new Set(this.#loaded.map(({ id }) => id));
     for (const extension of extensions) {
       const id = await findUnpackedId(extension);
-      if (id !== undefined && ids.has(id)) return { kind: "refused", name: extension.name, message: "Another extension of this browser has the same key" };
+      if (id !== undefined && ids.has(id))
+        return {
+          kind: "refused",
+          name: extension.name,
+          message: "Another extension of this browser has the same key",
+        };
       ids.add(id ?? "");
     }
     return undefined;
   }
 
   /** One that the browser has from its last start is not started twice. */
-  async #loadOne({ path, id, name }: Loaded, before: Installed, limitMs: Millis): Promise<Failure | undefined> {
+  async #loadOne(
+    { path, id, name }: Loaded,
+    before: Installed,
+    limitMs: Millis,
+  ): Promise<Failure | undefined> {
     if (before.get(id)?.isEnabled === true) return undefined;
     await makeRulesDirectory(path);
-    if (!this.withoutFiles.delete(id)) return { kind: "needs-restart", why: `Chromium has to know before that the extension ${name} reads no files` };
-    const loaded = await this.cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true }, { limitMs });
+    if (!this.withoutFiles.delete(id))
+      return {
+        kind: "needs-restart",
+        why: `Chromium has to know before that the extension ${name} reads no files`,
+      };
+    const loaded = await this.cdp.send(
+      "Extensions.loadUnpacked",
+      { path, enableInIncognito: true },
+      { limitMs },
+    );
     if (loaded.id === id) return undefined;
-    return { kind: "refused", name, message: `Chromium calls it ${loaded.id} instead of ${id}, and would let it read files` };
+    return {
+      kind: "refused",
+      name,
+      message: `Chromium calls it ${loaded.id} instead of ${id}, and would let it read files`,
+    };
   }
 
   async #undo(failure: Failure, before: Installed): Promise<Failure> {
-    const isUndone = await restoreInstalled(this.cdp, this.clock, before).then(() => true, (error: unknown) => {
-      if (error instanceof PipeClosed) throw error;
-      return false;
-    });
+    const isUndone = await restoreInstalled(this.cdp, this.clock, before).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof PipeClosed) throw error;
+        return false;
+      },
+    );
     if (isUndone) return failure;
-    return { kind: "needs-restart", why: `${reasonOf(failure)}, and what was loaded before it could not be taken back` };
+    return {
+      kind: "needs-restart",
+      why: `${reasonOf(failure)}, and what was loaded before it could not be taken back`,
+    };
   }
 }
 
@@ -121,19 +195,28 @@ export class BrowserExtensions {
 async function whyNotLive(extensions: readonly ExtensionDirectory[]): Promise<Failure | undefined> {
   try {
     const demanding = (await withForced(extensions)).find(({ forced }) => forced);
-    return demanding && { kind: "needs-restart", why: `the extension ${demanding.name} has to be installed by policy` };
+    return (
+      demanding && {
+        kind: "needs-restart",
+        why: `the extension ${demanding.name} has to be installed by policy`,
+      }
+    );
   } catch (error) {
-    if (error instanceof NotInstallable) return { kind: "refused", name: error.extension, message: error.message };
+    if (error instanceof NotInstallable)
+      return { kind: "refused", name: error.extension, message: error.message };
     throw error;
   }
 }
 
 /** In words, for people. */
 export const reasonOf = (failure: Failure): string =>
-  failure.kind === "refused" ? `Chromium refuses the extension ${failure.name}: ${failure.message}` : failure.why;
+  failure.kind === "refused"
+    ? `Chromium refuses the extension ${failure.name}: ${failure.message}`
+    : failure.why;
 
 function failureOf(error: unknown, name: string): Failure {
   if (error instanceof CdpRefused) return { kind: "refused", name, message: error.reason };
-  if (error instanceof TimeLimitReached) return { kind: "needs-restart", why: `Chromium did not load the extension ${name} in time` };
+  if (error instanceof TimeLimitReached)
+    return { kind: "needs-restart", why: `Chromium did not load the extension ${name} in time` };
   throw error;
 }

@@ -10,22 +10,33 @@ import type { Workspace } from "../workspace.js";
 /** More than a browser may have, for one whose loading failed is not used again before a restart. */
 const uploadRooms = 64;
 
-/** Where extensions are put that a running browser is given. Their names are known at its start, and with them their ids. */
+/**
+ * Where extensions are put that a running browser is given. Their names are known at its start, and with them
+ * their ids.
+ */
 export const uploadDirectories = ({ extensions }: Pick<Directories, "extensions">): readonly string[] =>
   Array.from({ length: uploadRooms }, (_, at) => join(extensions, `uploaded-${at}`));
 
 const mostManifestBytes = 2 ** 20;
 
-/** Chromium's id of an unpacked extension: by the key of its manifest or else by its path. Undefined where the key is no base64. */
-export async function findUnpackedId({ path }: Pick<ExtensionDirectory, "path">): Promise<string | undefined> {
-  const key = keyIn(await findForeignText(join(path, "manifest.json"), mostManifestBytes) ?? "");
+/**
+ * Chromium's id of an unpacked extension: by the key of its manifest or else by its path. Undefined where the
+ * key is no base64.
+ */
+export async function findUnpackedId({
+  path,
+}: Pick<ExtensionDirectory, "path">): Promise<string | undefined> {
+  const key = keyIn((await findForeignText(join(path, "manifest.json"), mostManifestBytes)) ?? "");
   if (key === undefined) return await idOfPath(path);
   return typeof key === "string" && isBase64.test(key) ? idOf(Buffer.from(key, "base64")) : undefined;
 }
 
 const isBase64 = /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** Of a manifest that cannot be read Chromium itself says what is wrong. What it reads and this does not, names its key otherwise. */
+/**
+ * Of a manifest that cannot be read Chromium itself says what is wrong. What it reads and this does not,
+ * names its key otherwise.
+ */
 function keyIn(text: string): unknown {
   try {
     return (JSON.parse(text.replace(/^\uFEFF/, "")) as { readonly key?: unknown }).key;
@@ -36,50 +47,84 @@ function keyIn(text: string): unknown {
 
 const letters = "abcdefghijklmnop";
 const idOf = (bytes: Buffer | string): string =>
-  createHash("sha256").update(bytes).digest("hex").slice(0, 32).replaceAll(/./g, (digit) => letters[Number.parseInt(digit, 16)] ?? "");
+  createHash("sha256")
+    .update(bytes)
+    .digest("hex")
+    .slice(0, 32)
+    .replaceAll(/./g, (digit) => letters[Number.parseInt(digit, 16)] ?? "");
 
 /** Chromium resolves links. */
 const idOfPath = async (path: string): Promise<string> => idOf(await realpath(path));
 
-/** None of them is there yet when a browser starts, and when it starts again they are directories of ours: no links. */
+/**
+ * None of them is there yet when a browser starts, and when it starts again they are directories of ours: no
+ * links.
+ */
 async function roomIdsOf(directories: Pick<Directories, "extensions">): Promise<string[]> {
   const extensions = await realpath(directories.extensions);
   return uploadDirectories({ extensions }).map(idOf);
 }
 
 /**
- * Chromium lets an unpacked extension read all files that it may read itself, whatever its manifest says, unless its settings say
- * otherwise before it is loaded; uninstalling forgets that (measured, 156). Says so for those of a launch and for those that may
- * come, and for all that the profile knows, and gives their ids. Nothing of the browser may run.
+ * Chromium lets an unpacked extension read all files that it may read itself, whatever its manifest says,
+ * unless its settings say otherwise before it is loaded; uninstalling forgets that (measured, 156). Says so
+ * for those of a launch and for those that may come, and for all that the profile knows, and gives their ids.
+ * Nothing of the browser may run.
  */
-export async function closeFiles({ directories, uid }: Pick<Workspace, "directories" | "uid">, extensions: readonly LaunchExtensions[]): Promise<Set<string>> {
+export async function closeFiles(
+  { directories, uid }: Pick<Workspace, "directories" | "uid">,
+  extensions: readonly LaunchExtensions[],
+): Promise<Set<string>> {
   const rooms = await roomIdsOf(directories);
-  const unpacked = await Promise.all(extensions.filter(({ forced }) => forced === undefined).map(findUnpackedId));
+  const unpacked = await Promise.all(
+    extensions.filter(({ forced }) => forced === undefined).map(findUnpackedId),
+  );
   const ids = new Set([...rooms, ...unpacked.filter((id) => id !== undefined)]);
   const inner = join(directories.profile, "Default");
-  if (!(await lstat(inner).then((found) => found.isDirectory(), () => false))) await makeOwned(inner, uid);
-  await Promise.all(["Preferences", "Secure Preferences"].map((name) => closeIn(join(inner, name), { uid, ids: name === "Preferences" ? ids : [] })));
+  if (
+    !(await lstat(inner).then(
+      (found) => found.isDirectory(),
+      () => false,
+    ))
+  )
+    await makeOwned(inner, uid);
+  await Promise.all(
+    ["Preferences", "Secure Preferences"].map((name) =>
+      closeIn(join(inner, name), { uid, ids: name === "Preferences" ? ids : [] }),
+    ),
+  );
   return ids;
 }
 
 type Values = Record<string, unknown>;
-const valuesOf = (value: unknown): Values => (typeof value === "object" && value !== null && !Array.isArray(value) ? value as Values : {});
+const valuesOf = (value: unknown): Values =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Values) : {};
 
 /** Far more than Chromium's own. One that cannot be read is Chromium's to replace, and ours is as good. */
 const mostPreferencesBytes = 2 ** 25;
 
-async function closeIn(path: string, { uid, ids }: { readonly uid: number | null; readonly ids: Iterable<string> }): Promise<void> {
+async function closeIn(
+  path: string,
+  { uid, ids }: { readonly uid: number | null; readonly ids: Iterable<string> },
+): Promise<void> {
   const wanted = [...ids];
   const text = await findForeignText(path, mostPreferencesBytes);
   if (text === undefined && wanted.length === 0) return;
   const all = parsed(text);
   const extensions = valuesOf(all["extensions"]);
   const settings = valuesOf(extensions["settings"]);
-  const known = Object.entries(settings).map(([id, said]) => [id, { ...valuesOf(said), newAllowFileAccess: false }] as const);
-  // More than this of one that was loaded before, and Chromium forgets all of it at its start (measured, 156).
+  const known = Object.entries(settings).map(
+    ([id, said]) => [id, { ...valuesOf(said), newAllowFileAccess: false }] as const,
+  );
+  // More than this of one that was loaded before, and Chromium forgets all of it at its start (measured,
+  // 156).
   const closed = [...known, ...wanted.map((id) => [id, { newAllowFileAccess: false }] as const)];
   const beside = `${path}.closed`;
-  await putForeignFile(beside, JSON.stringify({ ...all, extensions: { ...extensions, settings: Object.fromEntries(closed) } }), uid);
+  await putForeignFile(
+    beside,
+    JSON.stringify({ ...all, extensions: { ...extensions, settings: Object.fromEntries(closed) } }),
+    uid,
+  );
   await rename(beside, path);
 }
 

@@ -4,7 +4,10 @@ import { join } from "node:path";
 import type { ExtensionDirectory } from "../chromium.js";
 import { findForeignText } from "../foreign-file.js";
 
-/** An extension that Chromium has to install by policy, from the packed one in its directory, for it to be allowed to stop requests. */
+/**
+ * An extension that Chromium has to install by policy, from the packed one in its directory, for it to be
+ * allowed to stop requests.
+ */
 export interface ForcedExtension {
   /** Of its packed form: the key decides, not the path. */
   readonly id: string;
@@ -15,7 +18,10 @@ export interface ForcedExtension {
 
 /** Says, in words for people, why an extension that demands policy cannot be installed. */
 export class NotInstallable extends Error {
-  constructor(readonly extension: string, readonly reason: string) {
+  constructor(
+    readonly extension: string,
+    readonly reason: string,
+  ) {
     super(`the extension ${extension} demands to be installed by policy, and ${reason}`);
   }
 }
@@ -24,14 +30,19 @@ export class NotInstallable extends Error {
 export type LaunchExtensions = ExtensionDirectory & { readonly forced?: ForcedExtension };
 
 /** Throws `NotInstallable`. */
-export async function withForced(extensions: readonly ExtensionDirectory[]): Promise<readonly LaunchExtensions[]> {
-  const wanted: readonly LaunchExtensions[] = await Promise.all(extensions.map(async (extension) => {
-    const forced = await findForced(extension);
-    return forced ? { ...extension, forced } : extension;
-  }));
+export async function withForced(
+  extensions: readonly ExtensionDirectory[],
+): Promise<readonly LaunchExtensions[]> {
+  const wanted: readonly LaunchExtensions[] = await Promise.all(
+    extensions.map(async (extension) => {
+      const forced = await findForced(extension);
+      return forced ? { ...extension, forced } : extension;
+    }),
+  );
   const ids = new Set<string>();
   for (const { name, forced } of wanted) {
-    if (forced && ids.has(forced.id)) throw new NotInstallable(name, "another extension of this browser has the same key");
+    if (forced && ids.has(forced.id))
+      throw new NotInstallable(name, "another extension of this browser has the same key");
     if (forced) ids.add(forced.id);
   }
   return wanted;
@@ -46,8 +57,9 @@ interface Manifest {
 const requestPermissions = new Set<unknown>(["webRequest", "webRequestBlocking"]);
 
 /**
- * What policy the unpacked extension needs: undefined where it needs none. It needs one when it asks to watch or stop requests
- * and brings what a policy installs from, an update.xml and a .crx (wire-facts.md 7). Throws `NotInstallable`.
+ * What policy the unpacked extension needs: undefined where it needs none. It needs one when it asks to watch
+ * or stop requests and brings what a policy installs from, an update.xml and a .crx (wire-facts.md 7). Throws
+ * `NotInstallable`.
  */
 export async function findForced({ name, path }: ExtensionDirectory): Promise<ForcedExtension | undefined> {
   const files: readonly string[] = await readdir(path).catch(() => []);
@@ -82,7 +94,8 @@ async function readManifest(path: string): Promise<Manifest> {
 async function versionOf(path: string, manifest: Manifest): Promise<string> {
   const text = await readShort(join(path, "update.xml"));
   const version = /<updatecheck\b[^<>]*\sversion\s*=\s*["']([^"']*)["']/.exec(text)?.[1] ?? manifest.version;
-  if (typeof version !== "string" || !/^\d+(?:\.\d+){0,3}$/.test(version)) throw new Unreadable("neither its update.xml nor its manifest names a version");
+  if (typeof version !== "string" || !/^\d+(?:\.\d+){0,3}$/.test(version))
+    throw new Unreadable("neither its update.xml nor its manifest names a version");
   return version;
 }
 
@@ -93,7 +106,10 @@ const readShort = async (path: string): Promise<string> => (await findForeignTex
 
 /** Far more than the keys and signatures of any. */
 const mostHeaderBytes = 2 ** 20;
-/** "Cr24", the version of the format, and the length of the header that follows (chromium: components/crx_file). */
+/**
+ * "Cr24", the version of the format, and the length of the header that follows (chromium:
+ * components/crx_file).
+ */
 const preludeBytes = 12;
 const signedDataField = 10_000;
 const idField = 1;
@@ -105,7 +121,10 @@ async function idOf(crx: string): Promise<string> {
     if (!(await file.stat()).isFile()) throw new Unreadable("its .crx is no file");
     const prelude = await readExactly(file, preludeBytes, 0);
     const length = prelude.readUInt32LE(8);
-    const isSound = prelude.toString("latin1", 0, 4) === "Cr24" && prelude.readUInt32LE(4) === 3 && length <= mostHeaderBytes;
+    const isSound =
+      prelude.toString("latin1", 0, 4) === "Cr24" &&
+      prelude.readUInt32LE(4) === 3 &&
+      length <= mostHeaderBytes;
     if (!isSound) throw new Unreadable("its .crx is none of version 3");
     const header = await readExactly(file, length, preludeBytes);
     const id = findField(findField(header, signedDataField), idField);
@@ -116,7 +135,11 @@ async function idOf(crx: string): Promise<string> {
   }
 }
 
-async function readExactly(file: Awaited<ReturnType<typeof open>>, length: number, position: number): Promise<Buffer> {
+async function readExactly(
+  file: Awaited<ReturnType<typeof open>>,
+  length: number,
+  position: number,
+): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position);
   if (bytesRead < length) throw new Unreadable("its .crx is cut short");
   return buffer;

@@ -14,13 +14,17 @@ interface Within {
 }
 
 /**
- * Whether Chromium installs the extension within the limit. It tells of none that policy installs, and lets nobody attach to
- * one: a page of its own ends the session that opens it (measured, 156). What shows is the start of its worker, which comes
- * with each installing; of one without a worker, its files in the profile.
+ * Whether Chromium installs the extension within the limit. It tells of none that policy installs, and lets
+ * nobody attach to one: a page of its own ends the session that opens it (measured, 156). What shows is the
+ * start of its worker, which comes with each installing; of one without a worker, its files in the profile.
  */
-export async function isInstalled(forced: ForcedExtension, { cdp, clock, profile, limitMs }: Within): Promise<boolean> {
+export async function isInstalled(
+  forced: ForcedExtension,
+  { cdp, clock, profile, limitMs }: Within,
+): Promise<boolean> {
   const deadline = clock.monotonic() + limitMs;
-  const shows = (): Promise<boolean> => (forced.hasWorker ? hasStarted(cdp, forced) : hasFiles(profile, forced));
+  const shows = (): Promise<boolean> =>
+    forced.hasWorker ? hasStarted(cdp, forced) : hasFiles(profile, forced);
   while (!(await shows())) {
     if (clock.monotonic() > deadline) return false;
     await pause(clock, pauseMs);
@@ -30,8 +34,13 @@ export async function isInstalled(forced: ForcedExtension, { cdp, clock, profile
 
 async function hasStarted(cdp: Cdp, { id }: ForcedExtension): Promise<boolean> {
   const { targetInfos } = await cdp.send("Target.getTargets", {});
-  return targetInfos.some(({ type, url }) => type === "service_worker" && url.startsWith(`chrome-extension://${id}/`));
+  return targetInfos.some(
+    ({ type, url }) => type === "service_worker" && url.startsWith(`chrome-extension://${id}/`),
+  );
 }
 
 const hasFiles = (profile: string, { id }: ForcedExtension): Promise<boolean> =>
-  access(join(profile, "Default", "Extensions", id)).then(() => true, () => false);
+  access(join(profile, "Default", "Extensions", id)).then(
+    () => true,
+    () => false,
+  );

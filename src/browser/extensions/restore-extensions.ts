@@ -14,19 +14,26 @@ export async function installedIn(cdp: Cdp, within: { limitMs?: Millis } = {}): 
 
 const limitMs: Millis = 15_000;
 const pauseMs: Millis = 10;
-/** The worker of an uninstalled extension may still be starting, and goes on until it is closed too (measured, 156). */
+/**
+ * The worker of an uninstalled extension may still be starting, and goes on until it is closed too (measured,
+ * 156).
+ */
 const quietMs: Millis = 150;
 
 /**
- * Brings a browser's extensions back to those it had: uninstalls what came since, closes its workers and pages, and loads
- * again what was replaced. Throws `TimeLimitReached` where that does not come to rest within 15 s.
+ * Brings a browser's extensions back to those it had: uninstalls what came since, closes its workers and
+ * pages, and loads again what was replaced. Throws `TimeLimitReached` where that does not come to rest within
+ * 15 s.
  */
 export async function restoreInstalled(cdp: Cdp, clock: Clock, before: Installed): Promise<void> {
   const deadline = clock.monotonic() + limitMs;
   const strangers = new Set<string>();
   for (let quietSince = clock.monotonic(); clock.monotonic() - quietSince < quietMs;) {
     if (clock.monotonic() > deadline) throw new TimeLimitReached("taking extensions back", limitMs);
-    const changes = await Promise.all([restoreExtensions({ cdp, clock, before }, strangers), closeTargets(cdp, strangers)]);
+    const changes = await Promise.all([
+      restoreExtensions({ cdp, clock, before }, strangers),
+      closeTargets(cdp, strangers),
+    ]);
     if (changes.some((count) => count > 0)) quietSince = clock.monotonic();
     await pause(clock, pauseMs);
   }
@@ -55,12 +62,12 @@ const workerLimitMs: Millis = 4_000;
 const mostManifestBytes = 2 ** 20;
 
 /**
- * Uninstalls one whose worker, if it has any, runs by then. A worker that is still starting would leave a target behind
- * that stays in every list, cannot be closed and is nowhere else (measured, 156).
+ * Uninstalls one whose worker, if it has any, runs by then. A worker that is still starting would leave a
+ * target behind that stays in every list, cannot be closed and is nowhere else (measured, 156).
  */
 async function uninstall(cdp: Cdp, clock: Clock, { id, path }: { id: string; path: string }): Promise<void> {
   // The path is what the browser says.
-  const manifest = await findForeignText(join(path, "manifest.json"), mostManifestBytes) ?? "";
+  const manifest = (await findForeignText(join(path, "manifest.json"), mostManifestBytes)) ?? "";
   const deadline = clock.monotonic() + workerLimitMs;
   let isReady = !manifest.includes('"service_worker"');
   while (!isReady && clock.monotonic() < deadline) {
@@ -72,10 +79,15 @@ async function uninstall(cdp: Cdp, clock: Clock, { id, path }: { id: string; pat
 
 async function hasRunningWorker(cdp: Cdp, id: string): Promise<boolean> {
   const { targetInfos } = await cdp.send("Target.getTargets", {});
-  const worker = targetInfos.find(({ type, url }) => type === "service_worker" && url.startsWith(`chrome-extension://${id}/`));
+  const worker = targetInfos.find(
+    ({ type, url }) => type === "service_worker" && url.startsWith(`chrome-extension://${id}/`),
+  );
   if (worker === undefined) return false;
   try {
-    const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: worker.targetId, flatten: true });
+    const { sessionId: session } = await cdp.send("Target.attachToTarget", {
+      targetId: worker.targetId,
+      flatten: true,
+    });
     await cdp.send("Runtime.evaluate", { expression: "0" }, { session, limitMs: workerLimitMs });
     await cdp.send("Target.detachFromTarget", { sessionId: session });
     return true;
@@ -87,8 +99,12 @@ async function hasRunningWorker(cdp: Cdp, id: string): Promise<boolean> {
 
 async function closeTargets(cdp: Cdp, strangers: ReadonlySet<string>): Promise<number> {
   const { targetInfos } = await cdp.send("Target.getTargets", {});
-  const theirs = targetInfos.filter(({ url }) => [...strangers].some((id) => url.startsWith(`chrome-extension://${id}/`)));
-  await Promise.all(theirs.map(({ targetId }) => cdp.send("Target.closeTarget", { targetId }).catch(ignoreRefusal)));
+  const theirs = targetInfos.filter(({ url }) =>
+    [...strangers].some((id) => url.startsWith(`chrome-extension://${id}/`)),
+  );
+  await Promise.all(
+    theirs.map(({ targetId }) => cdp.send("Target.closeTarget", { targetId }).catch(ignoreRefusal)),
+  );
   return theirs.length;
 }
 

@@ -42,11 +42,19 @@ const mostComplaint = 300;
 export async function climb(settings: LadderSettings, log: Log): Promise<Ladder> {
   const facts = await findFacts(settings);
   const refused: string[] = [];
-  const ways = rungsFrom(settings.required).flatMap((rung) => formsOf(rung, settings.uid).map((form) => ({ rung, form })));
+  const ways = rungsFrom(settings.required).flatMap((rung) =>
+    formsOf(rung, settings.uid).map((form) => ({ rung, form })),
+  );
   for (const { rung, form } of ways) {
-    const parts: WallParts = { ...facts, rung, sandbox: rung.hasSandbox ? "namespace" : "none", ...(form && { form }) };
+    const parts: WallParts = {
+      ...facts,
+      rung,
+      sandbox: rung.hasSandbox ? "namespace" : "none",
+      ...(form && { form }),
+    };
     const failure = await tryRung(parts, settings);
-    if (failure === undefined) return { kind: "holds", walls: makeWalls(await settled(parts, settings)), refused };
+    if (failure === undefined)
+      return { kind: "holds", walls: makeWalls(await settled(parts, settings)), refused };
     refused.push(`${rung.name}: ${failure}`);
     log.info({ rung: rung.name, why: failure }, "isolation refused");
   }
@@ -64,11 +72,19 @@ async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "run
   const { executables, programs, readable, scratch, tools, xvfb, policies } = settings;
   const places = await Promise.all(executables.map(directoryOf));
   const [system, xkbcomp, shell] = await Promise.all([
-    findSystemFiles([...new Set([...places, ...readable])]), findTool("xkbcomp"), realpath("/bin/sh").catch(() => undefined),
+    findSystemFiles([...new Set([...places, ...readable])]),
+    findTool("xkbcomp"),
+    realpath("/bin/sh").catch(() => undefined),
   ]);
   return {
-    system, tools, policies, programs, filter: await makeFilter(scratch),
-    ...(xvfb !== undefined && xkbcomp !== undefined && shell !== undefined && { displayPrograms: { xvfb, xkbcomp, shell } }),
+    system,
+    tools,
+    policies,
+    programs,
+    filter: await makeFilter(scratch),
+    ...(xvfb !== undefined &&
+      xkbcomp !== undefined &&
+      shell !== undefined && { displayPrograms: { xvfb, xkbcomp, shell } }),
     etcOf: (uid) => etcDirectory(scratch, uid),
   };
 }
@@ -92,7 +108,11 @@ async function tryRung(parts: WallParts, settings: LadderSettings): Promise<stri
   }
 }
 
-async function tryIn(directories: Directories, parts: WallParts, { scratch, uid }: LadderSettings): Promise<string | undefined> {
+async function tryIn(
+  directories: Directories,
+  parts: WallParts,
+  { scratch, uid }: LadderSettings,
+): Promise<string | undefined> {
   const own = uid ?? process.getuid?.() ?? 0;
   const walls = makeWalls({ ...parts, programs: [...parts.programs, ...trialPrograms] });
   const inside = { directories, uid, hasPolicies: true, hasDisplay: false };
@@ -100,7 +120,10 @@ async function tryIn(directories: Directories, parts: WallParts, { scratch, uid 
     await makeDirectories(directories, uid);
     await mkdir(join(directories.root, "policy"), { recursive: true });
     await makeEtc(etcDirectory(scratch, own), own);
-    return await complaintOf(walls, walls.browser(inside, parts.rung.hasSandbox ? sandboxTrial : ["/usr/bin/true"]));
+    return await complaintOf(
+      walls,
+      walls.browser(inside, parts.rung.hasSandbox ? sandboxTrial : ["/usr/bin/true"]),
+    );
   } catch (error) {
     return (error as Error).message;
   }
@@ -109,7 +132,10 @@ async function tryIn(directories: Directories, parts: WallParts, { scratch, uid 
 /** Undefined where it ends well. */
 async function complaintOf(walls: Walls, command: readonly string[]): Promise<string | undefined> {
   const child = startWalled(walls, command, {
-    stdio: ["ignore", "ignore", "pipe"], timeout: trialLimitMs, killSignal: "SIGKILL", env: { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" },
+    stdio: ["ignore", "ignore", "pipe"],
+    timeout: trialLimitMs,
+    killSignal: "SIGKILL",
+    env: { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" },
   });
   let complaint = "";
   child.stderr?.setEncoding("utf8").on("data", (text: string) => (complaint += text));

@@ -28,16 +28,30 @@ export interface PrivateRoot {
   readonly resolvesNames: boolean;
 }
 
-/** Of `/dev/shm` and `/tmp` each; Chromium 156 keeps shared memory in memfd files, which only a memory cap bounds. */
+/**
+ * Of `/dev/shm` and `/tmp` each; Chromium 156 keeps shared memory in memfd files, which only a memory cap
+ * bounds.
+ */
 const scratchBytes = 64 * 2 ** 20;
 
 /** Rights that setpriv(1) needs to give up all the others. */
-const rightsToGiveUpRights = ["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"].flatMap((right) => ["--cap-add", right]);
+const rightsToGiveUpRights = ["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"].flatMap((right) => [
+  "--cap-add",
+  right,
+]);
 
 const namespaces = [
-  "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "browser", "--unshare-cgroup-try",
+  "--unshare-pid",
+  "--unshare-ipc",
+  "--unshare-uts",
+  "--hostname",
+  "browser",
+  "--unshare-cgroup-try",
   // The process namespace ends with the daemon's thread, and everything in it, whatever its processes do.
-  "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+  "--die-with-parent",
+  "--new-session",
+  "--cap-drop",
+  "ALL",
 ];
 
 function userNamespace({ form, mappedUid, closesUserNamespaces }: PrivateRoot): string[] {
@@ -51,15 +65,33 @@ const scratch = (path: string): string[] => ["--size", `${scratchBytes}`, "--per
 /** Mounted before what lies below them, and closed to writing by `closing` after all mounts are made. */
 const base = (proc: PrivateRoot["proc"]): string[] => [
   ...(proc === "own" ? ["--proc", "/proc"] : ["--bind", "/proc", "/proc"]),
-  "--dev", "/dev", ...scratch("/dev/shm"), ...scratch("/tmp"),
+  "--dev",
+  "/dev",
+  ...scratch("/dev/shm"),
+  ...scratch("/tmp"),
 ];
-// A remount does not reach the mounts below: without a line of its own /dev would be writable, without a limit.
+// A remount does not reach the mounts below: without a line of its own /dev would be writable, without a
+// limit.
 const closing = ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"];
 
-const ownDirectories = ({ profile, downloads, temporary, extensions, uploads, cache, configuration, data, keys }: Directories): string[] => [
+const ownDirectories = ({
+  profile,
+  downloads,
+  temporary,
+  extensions,
+  uploads,
+  cache,
+  configuration,
+  data,
+  keys,
+}: Directories): string[] => [
   ...passable([profile]),
   // Chromium writes the index of an extension's rules beside its files, which are the daemon's.
-  ...[profile, downloads, temporary, extensions, cache, configuration, data, keys].flatMap((path) => ["--bind", path, path]),
+  ...[profile, downloads, temporary, extensions, cache, configuration, data, keys].flatMap((path) => [
+    "--bind",
+    path,
+    path,
+  ]),
   ...shown([uploads]),
 ];
 
@@ -68,14 +100,23 @@ const displaySockets = "/tmp/.X11-unix";
 
 /** The options of bwrap(1), to be followed by the command. */
 export function privateRoot(wanted: PrivateRoot): string[] {
-  const { form, proc, system, etc, directories, programs, policies, filter, hasDisplay, resolvesNames } = wanted;
+  const { form, proc, system, etc, directories, programs, policies, filter, hasDisplay, resolvesNames } =
+    wanted;
   const display = [...shown([directories.authority]), "--ro-bind", directories.display, displaySockets];
   return [
-    ...userNamespace(wanted), ...namespaces, ...filterOptions(filter), ...(form === "root" ? rightsToGiveUpRights : []),
-    ...base(proc), ...system, ...etcOptions(etc),
+    ...userNamespace(wanted),
+    ...namespaces,
+    ...filterOptions(filter),
+    ...(form === "root" ? rightsToGiveUpRights : []),
+    ...base(proc),
+    ...system,
+    ...etcOptions(etc),
     ...(resolvesNames ? ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"] : []),
-    ...(policies === undefined ? [] : [...passable([policies]), "--ro-bind", join(directories.root, "policy"), policies]),
-    ...shown(programs), ...ownDirectories(directories),
+    ...(policies === undefined
+      ? []
+      : [...passable([policies]), "--ro-bind", join(directories.root, "policy"), policies]),
+    ...shown(programs),
+    ...ownDirectories(directories),
     ...(hasDisplay ? display : []),
     ...closing,
   ];
@@ -88,18 +129,34 @@ export interface DisplayPrograms {
   readonly shell: string;
 }
 
-/** As `privateRoot`, for the X server of one browser: every one is display 0, in a root of its own, without a network. */
+/**
+ * As `privateRoot`, for the X server of one browser: every one is display 0, in a root of its own, without a
+ * network.
+ */
 export function displayRoot(wanted: PrivateRoot, { xvfb, xkbcomp, shell }: DisplayPrograms): string[] {
   const { form, proc, system, etc, directories, programs, filter } = wanted;
   return [
-    ...userNamespace({ ...wanted, closesUserNamespaces: false }), ...namespaces, ...filterOptions(filter), "--unshare-net",
+    ...userNamespace({ ...wanted, closesUserNamespaces: false }),
+    ...namespaces,
+    ...filterOptions(filter),
+    "--unshare-net",
     ...(form === "root" ? rightsToGiveUpRights : []),
-    ...base(proc), ...system, ...etcOptions(etc),
-    ...shown([...programs, xvfb, xkbcomp]), "--ro-bind", shell, "/usr/bin/sh",
+    ...base(proc),
+    ...system,
+    ...etcOptions(etc),
+    ...shown([...programs, xvfb, xkbcomp]),
+    "--ro-bind",
+    shell,
+    "/usr/bin/sh",
     ...(system.includes("/bin") ? [] : ["--symlink", "usr/bin", "/bin"]),
-    ...passable(["/var/lib/xkb"]), "--tmpfs", "/var/lib/xkb",
+    ...passable(["/var/lib/xkb"]),
+    "--tmpfs",
+    "/var/lib/xkb",
     ...passable([directories.authority]),
-    "--bind", directories.display, displaySockets, ...shown([directories.authority]),
+    "--bind",
+    directories.display,
+    displaySockets,
+    ...shown([directories.authority]),
     ...closing,
   ];
 }

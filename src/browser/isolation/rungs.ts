@@ -7,7 +7,9 @@ export interface Rung {
   readonly name: RungName;
   /** Absent where the browser has no private root. */
   readonly forms?: readonly Form[];
-  /** A `/proc` of its own process namespace, or the container's, in which it sees that others run and no more. */
+  /**
+   * A `/proc` of its own process namespace, or the container's, in which it sees that others run and no more.
+   */
   readonly proc?: "own" | "container";
   /** Chromium's own sandbox stays on. `none` alone takes what the machine grants. */
   readonly hasSandbox: boolean;
@@ -15,34 +17,49 @@ export interface Rung {
 }
 
 /**
- * What walls browsers in, the strongest first. A starting daemon proves them in this order, each with the very options of
- * bwrap(1) that browsers get, and takes the first that holds; below `node.require_isolation` it launches nothing.
- * docs/isolation.md explains them.
+ * What walls browsers in, the strongest first. A starting daemon proves them in this order, each with the
+ * very options of bwrap(1) that browsers get, and takes the first that holds; below `node.require_isolation`
+ * it launches nothing. docs/isolation.md explains them.
  */
 export const rungs = [
   {
-    name: "root-mounts", forms: ["root"], proc: "own", hasSandbox: true,
+    name: "root-mounts",
+    forms: ["root"],
+    proc: "own",
+    hasSandbox: true,
     meaning: "a private root whose mounts the daemon makes as root; a uid of its own",
   },
   {
-    name: "user-namespace", forms: ["user-namespace"], proc: "own", hasSandbox: true,
+    name: "user-namespace",
+    forms: ["user-namespace"],
+    proc: "own",
+    hasSandbox: true,
     meaning: "a private root made in a user namespace",
   },
   {
-    name: "shared-proc", forms: ["user-namespace"], proc: "container", hasSandbox: true,
-    meaning: "as user-namespace, where the container masks /proc: names and command lines of other processes show",
+    name: "shared-proc",
+    forms: ["user-namespace"],
+    proc: "container",
+    hasSandbox: true,
+    meaning:
+      "as user-namespace, where the container masks /proc: names and command lines of other processes show",
   },
   {
-    name: "no-sandbox", forms: ["root", "user-namespace"], proc: "own", hasSandbox: false,
+    name: "no-sandbox",
+    forms: ["root", "user-namespace"],
+    proc: "own",
+    hasSandbox: false,
     meaning: "a private root without Chromium's own sandbox, which the kernel refuses",
   },
   {
-    name: "none", hasSandbox: false,
+    name: "none",
+    hasSandbox: false,
     meaning: "no private root: browsers see the host's files. For one tenant only",
   },
 ] as const satisfies readonly Rung[];
 
 /** Those that may be used where `required` is the weakest allowed, the strongest first. */
-export const rungsFrom = (required: RungName): readonly Rung[] => rungs.slice(0, rungNames.indexOf(required) + 1);
+export const rungsFrom = (required: RungName): readonly Rung[] =>
+  rungs.slice(0, rungNames.indexOf(required) + 1);
 
 export const hasPrivateRoot = (name: RungName): boolean => name !== "none";

@@ -11,17 +11,29 @@ const checkLimitMs = 5_000;
 export const trialPrograms = ["/usr/bin/unshare", "/usr/bin/true"];
 
 /**
- * Asks the kernel for what Chromium's zygote asks for: a user namespace, and within it a process and a network namespace.
- * Ubuntu's AppArmor restriction, for one, grants the first and refuses the others.
+ * Asks the kernel for what Chromium's zygote asks for: a user namespace, and within it a process and a
+ * network namespace. Ubuntu's AppArmor restriction, for one, grants the first and refuses the others.
  */
-export const sandboxTrial = ["/usr/bin/unshare", "--user", "--map-root-user", "--pid", "--net", "--fork", "/usr/bin/true"];
+export const sandboxTrial = [
+  "/usr/bin/unshare",
+  "--user",
+  "--map-root-user",
+  "--pid",
+  "--net",
+  "--fork",
+  "/usr/bin/true",
+];
 
 /** Which of them a process of `uid` (null: our own uid) is granted where it has no private root. */
 export async function findSandbox(executable: string | undefined, uid: number | null): Promise<Sandbox> {
   // macOS has a sandbox of its own that needs no privilege; there is nothing to check.
   if (process.platform !== "linux") return "namespace";
   const identity = uid === null ? [] : ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups"];
-  const trial = await runProgram("/usr/bin/setpriv", ["--no-new-privs", ...identity, "--", ...sandboxTrial], checkLimitMs);
+  const trial = await runProgram(
+    "/usr/bin/setpriv",
+    ["--no-new-privs", ...identity, "--", ...sandboxTrial],
+    checkLimitMs,
+  );
   if (trial.succeeded) return "namespace";
   return executable !== undefined && (await hasSetuidHelper(executable)) ? "setuid" : "none";
 }

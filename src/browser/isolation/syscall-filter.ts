@@ -15,12 +15,21 @@ const denied = 0x00050000 | 38;
 const x32Bit = 0x40000000;
 
 /**
- * add_key(2), request_key(2) and keyctl(2). Kernel keys are of no namespace: a browser would read those of the session that
- * the daemon was started in, and leave its own for the next of its uid.
+ * add_key(2), request_key(2) and keyctl(2). Kernel keys are of no namespace: a browser would read those of
+ * the session that the daemon was started in, and leave its own for the next of its uid.
  */
-const closedCalls: Readonly<Record<Arch, readonly number[]>> = { x64: [248, 249, 250], ia32: [286, 287, 288], arm64: [217, 218, 219], arm: [309, 310, 311] };
+const closedCalls: Readonly<Record<Arch, readonly number[]>> = {
+  x64: [248, 249, 250],
+  ia32: [286, 287, 288],
+  arm64: [217, 218, 219],
+  arm: [309, 310, 311],
+};
 
-const instruction = (code: number, value: number, [then, otherwise]: readonly [number, number] = [0, 0]): Buffer => {
+const instruction = (
+  code: number,
+  value: number,
+  [then, otherwise]: readonly [number, number] = [0, 0],
+): Buffer => {
   const bytes = Buffer.alloc(8);
   bytes.writeUInt16LE(code, 0);
   bytes.writeUInt8(then, 2);
@@ -31,20 +40,30 @@ const instruction = (code: number, value: number, [then, otherwise]: readonly [n
 
 /** For processes of one architecture; passed over by the others. */
 function partFor(arch: Arch): Buffer {
-  const tests = [...(arch === "x64" ? [[hasBit, x32Bit] as const] : []), ...closedCalls[arch].map((call) => [isEqual, call] as const)];
+  const tests = [
+    ...(arch === "x64" ? [[hasBit, x32Bit] as const] : []),
+    ...closedCalls[arch].map((call) => [isEqual, call] as const),
+  ];
   const body = [
     instruction(load, atNumber),
     // Each jumps to the last instruction.
     ...tests.map(([code, value], at) => instruction(code, value, [tests.length - at, 0])),
-    instruction(give, allowed), instruction(give, denied),
+    instruction(give, allowed),
+    instruction(give, denied),
   ];
   return Buffer.concat([instruction(isEqual, archOf[arch], [0, body.length]), ...body]);
 }
 
-/** A program of the kernel's packet filter, as `--seccomp` of bwrap(1) reads it. It needs a little-endian machine, as Chromium does. */
-const filter = (): Buffer => Buffer.concat([
-  instruction(load, atArch), ...(["x64", "ia32", "arm64", "arm"] as const).map(partFor), instruction(give, allowed),
-]);
+/**
+ * A program of the kernel's packet filter, as `--seccomp` of bwrap(1) reads it. It needs a little-endian
+ * machine, as Chromium does.
+ */
+const filter = (): Buffer =>
+  Buffer.concat([
+    instruction(load, atArch),
+    ...(["x64", "ia32", "arm64", "arm"] as const).map(partFor),
+    instruction(give, allowed),
+  ]);
 
 /** Writes the filter where all walls of a daemon find it; gives its path. */
 export async function makeFilter(scratch: string): Promise<string> {
@@ -56,14 +75,19 @@ export async function makeFilter(scratch: string): Promise<string> {
 
 /** The descriptor that bwrap reads the filter from, and then closes. */
 const descriptor = 5;
-export const filterOptions = (path: string | undefined): string[] => (path === undefined ? [] : ["--seccomp", `${descriptor}`]);
+export const filterOptions = (path: string | undefined): string[] =>
+  path === undefined ? [] : ["--seccomp", `${descriptor}`];
 
 interface Starting extends SpawnOptions {
   readonly stdio: Extract<StdioOptions, readonly unknown[]>;
 }
 
 /** Starts a command line of walls that have a filter, or none. */
-export function startWalled({ filter: path }: { readonly filter?: string }, [program = "", ...args]: readonly string[], options: Starting): ChildProcess {
+export function startWalled(
+  { filter: path }: { readonly filter?: string },
+  [program = "", ...args]: readonly string[],
+  options: Starting,
+): ChildProcess {
   if (path === undefined) return spawn(program, args, options);
   const opened = openSync(path, "r");
   try {

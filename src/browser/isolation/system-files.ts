@@ -2,21 +2,36 @@ import { lstat, mkdir, readdir, readlink, realpath, rename, rm, writeFile } from
 import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 
-/** What Chromium loads or reads of a Debian or Fedora system. Programs, /usr/local and the daemon itself are not among it. */
+/**
+ * What Chromium loads or reads of a Debian or Fedora system. Programs, /usr/local and the daemon itself are
+ * not among it.
+ */
 const readable = [
-  "/usr/lib", "/usr/lib64", "/usr/lib32",
-  ...["fonts", "fontconfig", "zoneinfo", "ca-certificates", "X11", "mime", "glib-2.0", "icons"].map((name) => `/usr/share/${name}`),
-  "/usr/local/share/fonts", "/var/cache/fontconfig",
-  "/etc/fonts", "/etc/ssl", "/etc/pki", "/etc/ld.so.cache",
+  "/usr/lib",
+  "/usr/lib64",
+  "/usr/lib32",
+  ...["fonts", "fontconfig", "zoneinfo", "ca-certificates", "X11", "mime", "glib-2.0", "icons"].map(
+    (name) => `/usr/share/${name}`,
+  ),
+  "/usr/local/share/fonts",
+  "/var/cache/fontconfig",
+  "/etc/fonts",
+  "/etc/ssl",
+  "/etc/pki",
+  "/etc/ld.so.cache",
 ];
 
 /** On a merged /usr these are links, otherwise directories with the libraries themselves. */
 const libraries = ["/lib", "/lib64", "/lib32"];
 
 /** Paths of the host shown read-only, at the same path. */
-export const shown = (paths: readonly string[]): string[] => paths.flatMap((path) => ["--ro-bind", path, path]);
+export const shown = (paths: readonly string[]): string[] =>
+  paths.flatMap((path) => ["--ro-bind", path, path]);
 
-/** Every directory above the paths; otherwise bwrap makes those that are missing for its own uid alone, where it is root. */
+/**
+ * Every directory above the paths; otherwise bwrap makes those that are missing for its own uid alone, where
+ * it is root.
+ */
 export function passable(paths: readonly string[]): string[] {
   const above = new Set(paths.flatMap(ancestorsOf));
   return [...above].flatMap((path) => ["--perms", "0755", "--dir", path]);
@@ -28,8 +43,8 @@ const ancestorsOf = (path: string): string[] => {
 };
 
 /**
- * The part of every private root that is the same for all browsers of a host: the system's files, and each `extra` path.
- * What is not there is left out. Given as options for bwrap(1).
+ * The part of every private root that is the same for all browsers of a host: the system's files, and each
+ * `extra` path. What is not there is left out. Given as options for bwrap(1).
  */
 export async function findSystemFiles(extra: readonly string[]): Promise<readonly string[]> {
   const paths = await Promise.all([...readable, ...libraries].map(optionsFor));
@@ -37,7 +52,12 @@ export async function findSystemFiles(extra: readonly string[]): Promise<readonl
   const inUsr = (path: string): boolean => path.startsWith("/usr/lib/") || path.startsWith("/usr/lib64/");
   const others = await Promise.all(extra.filter((path) => !inUsr(path)).map(optionsFor));
   const above = passable([...readable, ...extra, "/usr/bin/any"]);
-  return [...above, ...paths.flat(), ...(zone === undefined ? [] : ["--symlink", zone, "/etc/localtime"]), ...others.flat()];
+  return [
+    ...above,
+    ...paths.flat(),
+    ...(zone === undefined ? [] : ["--symlink", zone, "/etc/localtime"]),
+    ...others.flat(),
+  ];
 }
 
 async function optionsFor(path: string): Promise<string[]> {
@@ -66,7 +86,10 @@ function etcFiles(uid: number): Record<(typeof etcNames)[number], string> {
 
 /** Makes them below `directory` where they are not there yet; every browser of that uid may use them. */
 export async function makeEtc(directory: string, uid: number): Promise<void> {
-  const isThere = await readdir(directory).then(() => true, () => false);
+  const isThere = await readdir(directory).then(
+    () => true,
+    () => false,
+  );
   if (isThere) return;
   const draft = `${directory}-${randomBytes(4).toString("hex")}`;
   await mkdir(draft, { recursive: true, mode: 0o755 });

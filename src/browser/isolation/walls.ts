@@ -57,22 +57,28 @@ export interface WallParts {
 }
 
 /**
- * Each program of a command line becomes the next one by exec, so that the first process stays the one that was spawned.
- * Namespaces that the daemon holds are entered first, since only it can open their paths. Throws where a network namespace
- * is asked for and cannot be entered: a browser must not run outside it.
+ * Each program of a command line becomes the next one by exec, so that the first process stays the one that
+ * was spawned. Namespaces that the daemon holds are entered first, since only it can open their paths. Throws
+ * where a network namespace is asked for and cannot be entered: a browser must not run outside it.
  */
 export function makeWalls(parts: WallParts): Walls {
   const { rung, sandbox, tools } = parts;
   return {
-    rung: rung.name, sandbox, ...(parts.form !== undefined && parts.filter !== undefined && { filter: parts.filter }),
+    rung: rung.name,
+    sandbox,
+    ...(parts.form !== undefined && parts.filter !== undefined && { filter: parts.filter }),
     browser: (inside, command) => [...entering(tools, inside.egress), ...walledIn(parts, inside, command)],
     display: (inside, command) => displayOf(parts, inside, command),
   };
 }
 
-function entering({ nsenter }: IsolationTools, { namespace, userNamespace }: NonNullable<WalledIn["egress"]> = {}): string[] {
+function entering(
+  { nsenter }: IsolationTools,
+  { namespace, userNamespace }: NonNullable<WalledIn["egress"]> = {},
+): string[] {
   if (namespace === undefined) return [];
-  if (nsenter === undefined) throw new Error("nsenter is not installed, and a network namespace cannot be entered without it");
+  if (nsenter === undefined)
+    throw new Error("nsenter is not installed, and a network namespace cannot be entered without it");
   const user = userNamespace === undefined ? [] : [`--user=${userNamespace}`, "--preserve-credentials"];
   return [nsenter, ...user, `--net=${namespace}`, "--"];
 }
@@ -89,20 +95,33 @@ function displayOf(parts: WallParts, inside: WalledIn, command: readonly string[
   return [...entrance(parts, inside, displayRoot(root, parts.displayPrograms)), ...command];
 }
 
-function rootOf({ form, rung, system, programs, policies, filter, etcOf, tools }: WallParts, inside: WalledIn): PrivateRoot | undefined {
+function rootOf(
+  { form, rung, system, programs, policies, filter, etcOf, tools }: WallParts,
+  inside: WalledIn,
+): PrivateRoot | undefined {
   if (form === undefined) return undefined;
   const { uid, egress, directories, hasDisplay } = inside;
   const own = uid ?? process.getuid?.() ?? 0;
   const givesUpRights = form === "root" && tools.setpriv !== undefined;
   return {
-    form, proc: rung.proc ?? "own", closesUserNamespaces: !rung.hasSandbox && form === "user-namespace",
-    system, programs: givesUpRights ? [tools.setpriv, ...programs] : programs, etc: etcOf(own), directories, hasDisplay, resolvesNames: egress === undefined,
+    form,
+    proc: rung.proc ?? "own",
+    closesUserNamespaces: !rung.hasSandbox && form === "user-namespace",
+    system,
+    programs: givesUpRights ? [tools.setpriv, ...programs] : programs,
+    etc: etcOf(own),
+    directories,
+    hasDisplay,
+    resolvesNames: egress === undefined,
     ...(egress?.userNamespace !== undefined && { mappedUid: own }),
-    ...(inside.hasPolicies && { policies }), ...(filter !== undefined && { filter }),
+    ...(inside.hasPolicies && { policies }),
+    ...(filter !== undefined && { filter }),
   };
 }
 
-/** What comes before the command: where root makes the mounts the uid is given up inside, elsewhere before. */
+/**
+ * What comes before the command: where root makes the mounts the uid is given up inside, elsewhere before.
+ */
 function entrance({ tools, form }: WallParts, { uid }: WalledIn, options: readonly string[]): string[] {
   const { bwrap, setpriv } = tools;
   if (bwrap === undefined) throw new Error("bwrap (bubblewrap) is not installed");
@@ -116,11 +135,16 @@ function entrance({ tools, form }: WallParts, { uid }: WalledIn, options: readon
 const asUser = (uid: number): string[] => ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups"];
 
 /**
- * Without a private root. The kernel forgets the parent-death signal when the uid changes (prctl(2)), so that comes last.
- * Chromium's setuid sandbox alone needs that a process may gain rights.
+ * Without a private root. The kernel forgets the parent-death signal when the uid changes (prctl(2)), so that
+ * comes last. Chromium's setuid sandbox alone needs that a process may gain rights.
  */
-function openly({ tools: { setpriv }, sandbox }: WallParts, { uid }: WalledIn, command: readonly string[]): string[] {
-  if (setpriv === undefined && uid !== null) throw new Error("setpriv (util-linux) is not installed, and a browser must not run as root");
+function openly(
+  { tools: { setpriv }, sandbox }: WallParts,
+  { uid }: WalledIn,
+  command: readonly string[],
+): string[] {
+  if (setpriv === undefined && uid !== null)
+    throw new Error("setpriv (util-linux) is not installed, and a browser must not run as root");
   if (setpriv === undefined) return [...command];
   const identity = uid === null ? [] : [setpriv, ...asUser(uid), "--bounding-set=-all", "--"];
   const rights = sandbox === "setuid" ? [] : ["--no-new-privs"];

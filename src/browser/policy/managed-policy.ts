@@ -17,35 +17,65 @@ const defaultPolicy: ManagedPolicy = {
 };
 
 /**
- * `debugger` commands pass no gate, and its Target.setRemoteLocations has the browser dial any address itself, past the
- * proxy (measured, 156). A native host is a program outside the browser. The others change proxy, WebRTC or look up names.
+ * `debugger` commands pass no gate, and its Target.setRemoteLocations has the browser dial any address
+ * itself, past the proxy (measured, 156). A native host is a program outside the browser. The others change
+ * proxy, WebRTC or look up names.
  */
-export const blockedPermissions: readonly string[] = ["proxy", "privacy", "debugger", "nativeMessaging", "dns"];
+export const blockedPermissions: readonly string[] = [
+  "proxy",
+  "privacy",
+  "debugger",
+  "nativeMessaging",
+  "dns",
+];
 
 const ofAllExtensions: ManagedPolicy = {
-  // An app has `chrome.sockets`, TCP and UDP without the proxy, and still loads on Linux; blocking a permission of that name
-  // changes nothing (measured, 156).
+  // An app has `chrome.sockets`, TCP and UDP without the proxy, and still loads on Linux; blocking a
+  // permission of that name changes nothing (measured, 156).
   allowed_types: ["extension", "theme"],
   blocked_permissions: blockedPermissions,
 };
 
 /**
- * What no caller changes: src/spec/policies/managed-policies.ts refuses each of these names. What closes the host's files and Chromium's own pages comes first.
- * Nothing here may touch remote debugging: `RemoteDebuggingAllowed` false leaves no CDP at all, and a browser that
- * survives the end of its pipe (chromium.md, What does NOT work, 7 and 8).
+ * What no caller changes: src/spec/policies/managed-policies.ts refuses each of these names. What closes the
+ * host's files and Chromium's own pages comes first. Nothing here may touch remote debugging:
+ * `RemoteDebuggingAllowed` false leaves no CDP at all, and a browser that survives the end of its pipe
+ * (chromium.md, What does NOT work, 7 and 8).
  */
 const pinnedPolicy: ManagedPolicy = {
-  // All that is not allowed: programs of the host start by other schemes, `mailto:` without being asked (measured, 156). What is
-  // named stands for pages of Chromium's own, which "*" leaves open; behind `view-source:` the inner address is judged.
-  URLBlocklist: ["*", "file://*", "chrome://*", "chrome-untrusted://*", "chrome-search://*", "chrome-native://*", "devtools://*"],
-  URLAllowlist: ["http://*", "https://*", "about:*", "data:*", "blob:*", "filesystem:*", "javascript:*", "view-source:*", "chrome-extension://*"],
+  // All that is not allowed: programs of the host start by other schemes, `mailto:` without being asked
+  // (measured, 156). What is named stands for pages of Chromium's own, which "*" leaves open; behind
+  // `view-source:` the inner address is judged.
+  URLBlocklist: [
+    "*",
+    "file://*",
+    "chrome://*",
+    "chrome-untrusted://*",
+    "chrome-search://*",
+    "chrome-native://*",
+    "devtools://*",
+  ],
+  URLAllowlist: [
+    "http://*",
+    "https://*",
+    "about:*",
+    "data:*",
+    "blob:*",
+    "filesystem:*",
+    "javascript:*",
+    "view-source:*",
+    "chrome-extension://*",
+  ],
   // Its dialogs show files of the host. Clients intercept file choosers before them.
   AllowFileSelectionDialogs: false,
-  // chrome://policy/test replaces the policies of a running browser, so a CDP client could undo the lines above.
+  // chrome://policy/test replaces the policies of a running browser, so a CDP client could undo the lines
+  // above.
   PolicyTestPageEnabled: false,
-  // Without it --keep-alive-for-test does not hold a headful browser reliably: 5 of 60 exited (measured, 156).
+  // Without it --keep-alive-for-test does not hold a headful browser reliably: 5 of 60 exited (measured,
+  // 156).
   BackgroundModeEnabled: true,
-  // Our own switches would make headful Chromium show a bar that takes 56 pixels from the page (measured, 156).
+  // Our own switches would make headful Chromium show a bar that takes 56 pixels from the page (measured,
+  // 156).
   CommandLineFlagSecurityWarningsEnabled: false,
   // What follows closes ways round the proxy, for a browser without one too (chromium.md 5).
   WebRtcIPHandling: "disable_non_proxied_udp",
@@ -56,7 +86,10 @@ const pinnedPolicy: ManagedPolicy = {
   EnableMediaRouter: false,
 };
 
-/** Holds a browser to its proxy whatever an extension asks for; only this beats `chrome.proxy` (chromium.md 5). */
+/**
+ * Holds a browser to its proxy whatever an extension asks for; only this beats `chrome.proxy` (chromium.md
+ * 5).
+ */
 const proxyPolicy = (proxyUrl: string): ManagedPolicy => ({
   ProxySettings: { ProxyMode: "fixed_servers", ProxyServer: proxyUrl, ProxyBypassList: "<-loopback>" },
 });
@@ -70,11 +103,20 @@ export interface ForcedEntry {
 
 /** An entry of its own takes the place of what is said of all, the permissions included (measured, 156). */
 const forcedSettings = ({ id, updateUrl }: ForcedEntry): readonly [string, ManagedPolicy] => [
-  id, { installation_mode: "force_installed", update_url: updateUrl, override_update_url: true, blocked_permissions: blockedPermissions },
+  id,
+  {
+    installation_mode: "force_installed",
+    update_url: updateUrl,
+    override_update_url: true,
+    blocked_permissions: blockedPermissions,
+  },
 ];
 
 /** Of a browser: our defaults, over them the caller's, and over both what is pinned. */
-export const managedPolicy = ({ policy, egress }: Pick<LaunchSpec, "policy" | "egress">, forced: readonly ForcedEntry[] = []): ManagedPolicy => ({
+export const managedPolicy = (
+  { policy, egress }: Pick<LaunchSpec, "policy" | "egress">,
+  forced: readonly ForcedEntry[] = [],
+): ManagedPolicy => ({
   ...defaultPolicy,
   ...policy,
   ...pinnedPolicy,

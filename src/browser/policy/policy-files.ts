@@ -5,7 +5,10 @@ import type { LaunchSpec } from "../chromium.js";
 import type { ForcedExtension } from "../extensions/forced-extensions.js";
 import { type ForcedEntry, managedPolicy } from "./managed-policy.js";
 
-/** The machine's own policy files, by their path below Chromium's policy directory, which every browser gets besides ours. */
+/**
+ * The machine's own policy files, by their path below Chromium's policy directory, which every browser gets
+ * besides ours.
+ */
 export type MachinePolicies = ReadonlyMap<string, string>;
 
 /** Where a build of Chromium looks for its configuration. */
@@ -18,8 +21,12 @@ const kinds = ["managed", "recommended"];
 export async function findMachinePolicies(configuration: string): Promise<MachinePolicies> {
   const top = join(configuration, "policies");
   const names = (await Promise.all(kinds.map((kind) => filesIn(top, kind)))).flat();
-  const texts = await Promise.all(names.map((name) => readFile(join(top, name), "utf8").catch(() => undefined)));
-  return new Map(names.flatMap((name, at): [string, string][] => (texts[at] === undefined ? [] : [[name, texts[at]]])));
+  const texts = await Promise.all(
+    names.map((name) => readFile(join(top, name), "utf8").catch(() => undefined)),
+  );
+  return new Map(
+    names.flatMap((name, at): [string, string][] => (texts[at] === undefined ? [] : [[name, texts[at]]])),
+  );
 }
 
 async function filesIn(top: string, kind: string): Promise<string[]> {
@@ -46,38 +53,55 @@ interface PolicyPlaces {
   readonly machine: MachinePolicies;
 }
 
-/** Writes the policies of one browser. The files are the daemon's, and its private root shows them read-only. */
-export async function putPolicy({ root, shownAt, machine }: PolicyPlaces, wanted: PolicyWanted): Promise<void> {
+/**
+ * Writes the policies of one browser. The files are the daemon's, and its private root shows them read-only.
+ */
+export async function putPolicy(
+  { root, shownAt, machine }: PolicyPlaces,
+  wanted: PolicyWanted,
+): Promise<void> {
   const directory = join(root, "policy");
   await mkdir(join(directory, "managed"), { recursive: true, mode: 0o755 });
-  const entries = await writeUpdates({ directory: join(directory, updates), shownAt: join(shownAt, updates) }, wanted.forced ?? []);
+  const entries = await writeUpdates(
+    { directory: join(directory, updates), shownAt: join(shownAt, updates) },
+    wanted.forced ?? [],
+  );
   await writeFile(join(directory, fileName), JSON.stringify(managedPolicy(wanted, entries)), { mode: 0o644 });
   if (machine.size === 0) return;
   await mkdir(join(directory, "recommended"), { recursive: true, mode: 0o755 });
-  await Promise.all([...machine].map(([name, text]) => writeFile(join(directory, name), text, { mode: 0o644 })));
+  await Promise.all(
+    [...machine].map(([name, text]) => writeFile(join(directory, name), text, { mode: 0o644 })),
+  );
 }
 
 /**
- * Without a private root no policy reaches a browser. What we pin is held by other means then, but nothing takes the place
- * of a caller's policy: throws where one was asked for.
+ * Without a private root no policy reaches a browser. What we pin is held by other means then, but nothing
+ * takes the place of a caller's policy: throws where one was asked for.
  */
 export function refusePolicy({ policy = {}, forced = [] }: PolicyWanted): void {
   const isAsked = Object.keys(policy).length > 0;
   if (!isAsked && forced.length === 0) return;
   const what = isAsked ? "browser_policy was asked for" : "an extension has to be installed by policy";
-  throw new Error(`no policy can be given to a browser without a private root, and ${what}: see docs/isolation.md`);
+  throw new Error(
+    `no policy can be given to a browser without a private root, and ${what}: see docs/isolation.md`,
+  );
 }
 
 /** From these files Chromium installs packed extensions: no network is asked (measured with Chromium 156). */
-async function writeUpdates(at: { directory: string; shownAt: string }, forced: readonly ForcedExtension[]): Promise<readonly ForcedEntry[]> {
+async function writeUpdates(
+  at: { directory: string; shownAt: string },
+  forced: readonly ForcedExtension[],
+): Promise<readonly ForcedEntry[]> {
   if (forced.length > 0) await mkdir(at.directory, { recursive: true, mode: 0o755 });
-  return await Promise.all(forced.map(async ({ id, crx, version }) => {
-    const name = `${id}.xml`;
-    const check = `<updatecheck codebase="${escaped(pathToFileURL(crx).href)}" version="${version}"/>`;
-    const text = `<gupdate xmlns="http://www.google.com/update2/response" protocol="2.0"><app appid="${id}">${check}</app></gupdate>`;
-    await writeFile(join(at.directory, name), text, { mode: 0o644 });
-    return { id, updateUrl: pathToFileURL(join(at.shownAt, name)).href };
-  }));
+  return await Promise.all(
+    forced.map(async ({ id, crx, version }) => {
+      const name = `${id}.xml`;
+      const check = `<updatecheck codebase="${escaped(pathToFileURL(crx).href)}" version="${version}"/>`;
+      const text = `<gupdate xmlns="http://www.google.com/update2/response" protocol="2.0"><app appid="${id}">${check}</app></gupdate>`;
+      await writeFile(join(at.directory, name), text, { mode: 0o644 });
+      return { id, updateUrl: pathToFileURL(join(at.shownAt, name)).href };
+    }),
+  );
 }
 
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);

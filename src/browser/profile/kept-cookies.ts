@@ -9,14 +9,18 @@ import type { Workspace } from "../workspace.js";
 type Cookie = Given<"Storage.setCookies">["cookies"][number];
 
 /**
- * All cookies, as they were when the browser was asked to exit. Those without an end, which many logins are, Chromium forgets at
- * its exit; the others it writes down every 30 s and at its exit, and on a busy machine its process ends before that is done
- * (seen with 156). They lie in the user-data directory from its end on, so that they are where the other cookies are, and go
- * wherever those go.
+ * All cookies, as they were when the browser was asked to exit. Those without an end, which many logins are,
+ * Chromium forgets at its exit; the others it writes down every 30 s and at its exit, and on a busy machine
+ * its process ends before that is done (seen with 156). They lie in the user-data directory from its end on,
+ * so that they are where the other cookies are, and go wherever those go.
  */
-const fileIn = ({ directories }: Workspace): string => join(directories.profile, "remuda-session-cookies.json");
+const fileIn = ({ directories }: Workspace): string =>
+  join(directories.profile, "remuda-session-cookies.json");
 
-/** Chromium keeps 3300 cookies of at most 4096 bytes (net/cookies/cookie_monster.h), and these take some text more. */
+/**
+ * Chromium keeps 3300 cookies of at most 4096 bytes (net/cookies/cookie_monster.h), and these take some text
+ * more.
+ */
 const mostBytes = 2 ** 25;
 
 export async function cookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Cookie[]> {
@@ -32,7 +36,10 @@ export async function keepCookies(workspace: Workspace, cookies: readonly Cookie
   await putForeignFile(path, JSON.stringify(cookies), workspace.uid);
 }
 
-/** Gives the browser that has started there those that it lacks. The file stays as it is: were this start to fail, the next one needs it. */
+/**
+ * Gives the browser that has started there those that it lacks. The file stays as it is: were this start to
+ * fail, the next one needs it.
+ */
 export async function giveCookies(workspace: Workspace, cdp: Cdp): Promise<void> {
   const kept = await findCookies(fileIn(workspace));
   if (kept.length === 0) return;
@@ -47,7 +54,8 @@ export async function giveCookies(workspace: Workspace, cdp: Cdp): Promise<void>
 }
 
 /** What tells one cookie from another (RFC 6265, 5.3, and the partition it is in). */
-const nameOf = ({ name, domain, path, partitionKey }: Cookie): string => JSON.stringify([name, domain, path, partitionKey]);
+const nameOf = ({ name, domain, path, partitionKey }: Cookie): string =>
+  JSON.stringify([name, domain, path, partitionKey]);
 
 /** The file was the browser's while it was packed, so that it may hold anything. */
 async function findCookies(path: string): Promise<Cookie[]> {
@@ -61,4 +69,9 @@ async function findCookies(path: string): Promise<Cookie[]> {
 }
 
 const isCookie = (value: unknown): value is Cookie =>
-  typeof value === "object" && value !== null && "name" in value && typeof value.name === "string" && "value" in value && typeof value.value === "string";
+  typeof value === "object" &&
+  value !== null &&
+  "name" in value &&
+  typeof value.name === "string" &&
+  "value" in value &&
+  typeof value.value === "string";

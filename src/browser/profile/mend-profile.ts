@@ -9,10 +9,14 @@ import { findForeignText, putForeignFile } from "../foreign-file.js";
 const mostBytes = 2 ** 25;
 
 /**
- * Makes a user-data directory that was used before start as a new one does: no bubble about a crash, no tabs of then, no
- * locks, and no word of unpacked extensions but `kept`: those of another browser, or of an upload that was taken back.
+ * Makes a user-data directory that was used before start as a new one does: no bubble about a crash, no tabs
+ * of then, no locks, and no word of unpacked extensions but `kept`: those of another browser, or of an upload
+ * that was taken back.
  */
-export async function mendProfile({ directories, uid }: Workspace, kept: readonly ExtensionDirectory[]): Promise<void> {
+export async function mendProfile(
+  { directories, uid }: Workspace,
+  kept: readonly ExtensionDirectory[],
+): Promise<void> {
   const { profile } = directories;
   const inner = join(profile, "Default");
   const passing = ["SingletonLock", "SingletonCookie", "SingletonSocket"].map((name) => join(profile, name));
@@ -21,15 +25,22 @@ export async function mendProfile({ directories, uid }: Workspace, kept: readonl
   await Promise.all([
     ...[...passing, ...tabs].map(removeDirectory),
     rewrite(join(profile, "Local State"), uid, mendLocalState),
-    ...(isThere ? ["Preferences", "Secure Preferences"] : []).map((name) => rewrite(join(inner, name), uid, (all) => mendPreferences(all, kept))),
+    ...(isThere ? ["Preferences", "Secure Preferences"] : []).map((name) =>
+      rewrite(join(inner, name), uid, (all) => mendPreferences(all, kept)),
+    ),
   ]);
 }
 
-const isDirectory = (path: string): Promise<boolean> => lstat(path).then((found) => found.isDirectory(), () => false);
+const isDirectory = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 
 type Values = Record<string, unknown>;
 
-const isValues = (value: unknown): value is Values => typeof value === "object" && value !== null && !Array.isArray(value);
+const isValues = (value: unknown): value is Values =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** What is at the end of the path; empty, and in its place, where there is none. */
 function within(values: Values, ...path: readonly string[]): Values {
@@ -47,7 +58,10 @@ function mendLocalState(all: Values): void {
   within(all, "profile")["last_used"] = "Default";
 }
 
-/** `extensions::mojom::ManifestLocation`: unpacked, named by a switch, and installed by policy, which does so again. */
+/**
+ * `extensions::mojom::ManifestLocation`: unpacked, named by a switch, and installed by policy, which does so
+ * again.
+ */
 const givenAnew: readonly unknown[] = [4, 8, 7];
 
 function mendPreferences(all: Values, kept: readonly ExtensionDirectory[]): void {

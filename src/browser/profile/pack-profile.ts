@@ -13,9 +13,9 @@ const chunkBytes = 2 ** 20;
 type Packed = Pick<KeptWorkspace, "directories" | "uid">;
 
 /**
- * A tar of the state in the user-data directory of a browser that has ended. What lies there is the browser's doing: only
- * regular files of its own uid that are nowhere else too are taken, and no link is followed. Directories are named by
- * their files alone. The stream fails where a file cannot be read.
+ * A tar of the state in the user-data directory of a browser that has ended. What lies there is the browser's
+ * doing: only regular files of its own uid that are nowhere else too are taken, and no link is followed.
+ * Directories are named by their files alone. The stream fails where a file cannot be read.
  */
 export function packProfile({ directories, uid }: Packed): Readable {
   const tar = pack();
@@ -28,7 +28,8 @@ export function packProfile({ directories, uid }: Packed): Readable {
   return Readable.from(tar, { objectMode: false, highWaterMark: chunkBytes });
 }
 
-const asError = (error: unknown): Error => (error instanceof Error ? error : new Error("the profile could not be packed", { cause: error }));
+const asError = (error: unknown): Error =>
+  error instanceof Error ? error : new Error("the profile could not be packed", { cause: error });
 
 interface Found {
   readonly path: string;
@@ -54,7 +55,8 @@ async function packFile(tar: Pack, { path, name, owner }: Found): Promise<void> 
   try {
     const found = await file.stat();
     const isTheirs = found.isFile() && found.uid === owner && found.nlink === 1;
-    if (isTheirs && isStateFile(basename(name), found.size)) await copyInto(tar, { file, name, size: found.size });
+    if (isTheirs && isStateFile(basename(name), found.size))
+      await copyInto(tar, { file, name, size: found.size });
   } finally {
     await file.close();
   }
@@ -68,7 +70,9 @@ interface Source {
 
 function copyInto(tar: Pack, { file, name, size }: Source): Promise<void> {
   return new Promise((resolve, reject) => {
-    const entry = tar.entry({ name, size, mode: 0o600, mtime: new Date(0) }, (error) => (error ? reject(error) : resolve()));
+    const entry = tar.entry({ name, size, mode: 0o600, mtime: new Date(0) }, (error) =>
+      error ? reject(error) : resolve(),
+    );
     entry.on("error", reject);
     pump(file, size, entry).catch((error: unknown) => entry.destroy(asError(error)));
   });
@@ -78,10 +82,16 @@ type Sink = ReturnType<Pack["entry"]>;
 
 async function pump(file: FileHandle, size: number, entry: Sink): Promise<void> {
   for (let at = 0; at < size;) {
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(chunkBytes, size - at)), 0, null, at);
+    const { bytesRead, buffer } = await file.read(
+      Buffer.allocUnsafe(Math.min(chunkBytes, size - at)),
+      0,
+      null,
+      at,
+    );
     if (bytesRead === 0) throw new Error("a file of the profile became shorter while it was read");
     at += bytesRead;
-    if (!entry.write(buffer.subarray(0, bytesRead))) await new Promise<void>((resolve) => void entry.once("drain", resolve));
+    if (!entry.write(buffer.subarray(0, bytesRead)))
+      await new Promise<void>((resolve) => void entry.once("drain", resolve));
   }
   entry.end(undefined);
 }

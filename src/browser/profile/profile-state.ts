@@ -1,30 +1,99 @@
 /**
- * What of a user-data directory is not state: nothing that a page, an extension or a person would miss (names seen in 156).
- * Service Worker/ScriptCache and CacheStorage are caches by name only: a site that works offline works from them.
+ * What of a user-data directory is not state: nothing that a page, an extension or a person would miss (names
+ * seen in 156). Service Worker/ScriptCache and CacheStorage are caches by name only: a site that works
+ * offline works from them.
  */
 const caches = [
-  "Cache", "Code Cache", "GPUCache", "DawnCache", "DawnGraphiteCache", "DawnWebGPUCache", "GraphiteDawnCache", "GrShaderCache",
-  "ShaderCache", "GPUPersistentCache", "Shared Dictionary", "Media Cache", "AutofillAiModelCache", "extensions_crx_cache", "component_crx_cache",
+  "Cache",
+  "Code Cache",
+  "GPUCache",
+  "DawnCache",
+  "DawnGraphiteCache",
+  "DawnWebGPUCache",
+  "GraphiteDawnCache",
+  "GrShaderCache",
+  "ShaderCache",
+  "GPUPersistentCache",
+  "Shared Dictionary",
+  "Media Cache",
+  "AutofillAiModelCache",
+  "extensions_crx_cache",
+  "component_crx_cache",
 ];
 
 /** Of one process, or of the pages that were open in it. */
-const passing = ["lockfile", "LOCK", "LOG", "LOG.old", "RunningChromeVersion", "DevToolsActivePort", "blob_storage", "Sessions", "Sessions_Encrypted", "Session Storage"];
+const passing = [
+  "lockfile",
+  "LOCK",
+  "LOG",
+  "LOG.old",
+  "RunningChromeVersion",
+  "DevToolsActivePort",
+  "blob_storage",
+  "Sessions",
+  "Sessions_Encrypted",
+  "Session Storage",
+];
 
 /** What Chromium tells its makers or predicts from what it has seen. */
 const metrics = [
-  "BrowserMetrics", "BrowserMetrics-spare.pma", "CrashpadMetrics.pma", "CrashpadMetrics-active.pma", "DeferredBrowserMetrics", "Crashpad", "Crash Reports",
-  "segmentation_platform", "Segmentation Platform", "shared_proto_db", "Network Action Predictor", "heavy_ad_intervention_opt_out.db",
-  "declarative_performance_observer.db", "Reporting and NEL", "SCT Auditing Pending Reports", "Site Characteristics Database",
-  "Feature Engagement Tracker", "Sync Data", "Last Version", "Variations",
+  "BrowserMetrics",
+  "BrowserMetrics-spare.pma",
+  "CrashpadMetrics.pma",
+  "CrashpadMetrics-active.pma",
+  "DeferredBrowserMetrics",
+  "Crashpad",
+  "Crash Reports",
+  "segmentation_platform",
+  "Segmentation Platform",
+  "shared_proto_db",
+  "Network Action Predictor",
+  "heavy_ad_intervention_opt_out.db",
+  "declarative_performance_observer.db",
+  "Reporting and NEL",
+  "SCT Auditing Pending Reports",
+  "Site Characteristics Database",
+  "Feature Engagement Tracker",
+  "Sync Data",
+  "Last Version",
+  "Variations",
 ];
 
-/** Downloaded by Chromium for itself; a browser without one fetches none, and one that has it would take it as new. */
+/**
+ * Downloaded by Chromium for itself; a browser without one fetches none, and one that has it would take it as
+ * new.
+ */
 const components = [
-  "Safe Browsing", "optimization_guide_hint_cache_store", "optimization_guide_model_store", "optimization_guide_prediction_model_downloads",
-  "OptimizationGuidePredictionModels", "OptimizationGuideModelsManifest", "OptimizationHints", "OnDeviceHeadSuggestModel", "OptGuideOnDeviceModel",
-  "WidevineCdm", "CertificateRevocation", "PKIMetadata", "SSLErrorAssistant", "FileTypePolicies", "Subresource Filter", "SafetyTips", "Crowd Deny",
-  "MEIPreload", "OriginTrials", "TrustTokenKeyCommitments", "ZxcvbnData", "FirstPartySetsPreloaded", "PrivacySandboxAttestationsPreloaded",
-  "CookieReadinessList", "TpcdMetadata", "AmountExtractionHeuristicRegexes", "hyphen-data", "screen_ai", "RecoveryImproved", "component_updater",
+  "Safe Browsing",
+  "optimization_guide_hint_cache_store",
+  "optimization_guide_model_store",
+  "optimization_guide_prediction_model_downloads",
+  "OptimizationGuidePredictionModels",
+  "OptimizationGuideModelsManifest",
+  "OptimizationHints",
+  "OnDeviceHeadSuggestModel",
+  "OptGuideOnDeviceModel",
+  "WidevineCdm",
+  "CertificateRevocation",
+  "PKIMetadata",
+  "SSLErrorAssistant",
+  "FileTypePolicies",
+  "Subresource Filter",
+  "SafetyTips",
+  "Crowd Deny",
+  "MEIPreload",
+  "OriginTrials",
+  "TrustTokenKeyCommitments",
+  "ZxcvbnData",
+  "FirstPartySetsPreloaded",
+  "PrivacySandboxAttestationsPreloaded",
+  "CookieReadinessList",
+  "TpcdMetadata",
+  "AmountExtractionHeuristicRegexes",
+  "hyphen-data",
+  "screen_ai",
+  "RecoveryImproved",
+  "component_updater",
 ];
 
 /** Names programs of the host that a page of an extension may start. */
@@ -35,10 +104,16 @@ const leftOut = new Set([...caches, ...passing, ...metrics, ...components, ...da
 /** Of a process (`SingletonLock`, `.org.chromium.Chromium.XXXXXX`), or a write that never ended. */
 const leftOutPattern = /^Singleton|^\.(org\.chromium|com\.google)\.|\.tmp$|\.pma$/;
 
-/** A rollback journal that holds something belongs to its database: without it a half-written change could not be undone. */
-const isEmptyJournal = (name: string, sizeBytes: number): boolean => sizeBytes === 0 && name.endsWith("-journal");
+/**
+ * A rollback journal that holds something belongs to its database: without it a half-written change could not
+ * be undone.
+ */
+const isEmptyJournal = (name: string, sizeBytes: number): boolean =>
+  sizeBytes === 0 && name.endsWith("-journal");
 
 /** Has a file or a directory of this name, wherever it lies, a place in a saved profile? */
-export const isState = (name: string): boolean => !leftOut.has(name.replace(/-(journal|wal|shm)$/, "")) && !leftOutPattern.test(name);
+export const isState = (name: string): boolean =>
+  !leftOut.has(name.replace(/-(journal|wal|shm)$/, "")) && !leftOutPattern.test(name);
 
-export const isStateFile = (name: string, sizeBytes: number): boolean => isState(name) && !isEmptyJournal(name, sizeBytes);
+export const isStateFile = (name: string, sizeBytes: number): boolean =>
+  isState(name) && !isEmptyJournal(name, sizeBytes);

@@ -21,11 +21,15 @@ export class ProfileRejected extends Error {
 }
 
 /**
- * Fills the user-data directory of a browser that is not running from a tar, for its uid alone. What was there before goes.
- * Takes the tar for hostile: throws `ProfileRejected` for anything but plain files and directories of plain names within
- * the limits, the tar's own error where it is cut, or the signal's reason.
+ * Fills the user-data directory of a browser that is not running from a tar, for its uid alone. What was
+ * there before goes. Takes the tar for hostile: throws `ProfileRejected` for anything but plain files and
+ * directories of plain names within the limits, the tar's own error where it is cut, or the signal's reason.
  */
-export async function unpackProfile(tar: Readable, { directories, uid, signal }: StartDirectories, limits: ProfileLimits): Promise<void> {
+export async function unpackProfile(
+  tar: Readable,
+  { directories, uid, signal }: StartDirectories,
+  limits: ProfileLimits,
+): Promise<void> {
   await emptyDirectory(directories.profile);
   signal.throwIfAborted();
   const unpacking = new Unpacking(directories.profile, uid, limits);
@@ -64,7 +68,8 @@ const roomIn = (entries: Extract): Promise<void> =>
     entries.on("close", go);
   });
 
-const asError = (error: unknown): Error => (error instanceof Error ? error : new Error("the profile's archive could not be read", { cause: error }));
+const asError = (error: unknown): Error =>
+  error instanceof Error ? error : new Error("the profile's archive could not be read", { cause: error });
 
 /** One of the tar's, to be read to its end before the next. */
 interface Entry extends AsyncIterable<unknown> {
@@ -73,24 +78,31 @@ interface Entry extends AsyncIterable<unknown> {
 }
 
 /**
- * Writes where it stands: scratch is memory or the page cache, and a file takes tens of microseconds, less than handing it to
- * a thread does. Where all cores are busy each hand-over waits besides, four for each file.
+ * Writes where it stands: scratch is memory or the page cache, and a file takes tens of microseconds, less
+ * than handing it to a thread does. Where all cores are busy each hand-over waits besides, four for each
+ * file.
  */
 class Unpacking {
   readonly #made = new Set<string>();
   #bytes = 0;
   #files = 0;
 
-  constructor(private readonly root: string, private readonly uid: number | null, private readonly limits: ProfileLimits) {
+  constructor(
+    private readonly root: string,
+    private readonly uid: number | null,
+    private readonly limits: ProfileLimits,
+  ) {
     this.#made.add(root);
   }
 
   async take(entry: Entry): Promise<void> {
     const { name, type, size } = entry.header;
     const parts = partsOf(name);
-    if (type !== "file" && type !== "directory") throw new ProfileRejected(`holds something that is neither a file nor a directory (${type})`);
+    if (type !== "file" && type !== "directory")
+      throw new ProfileRejected(`holds something that is neither a file nor a directory (${type})`);
     this.#count(size);
-    const isWanted = type === "file" && parts.slice(0, -1).every(isState) && isStateFile(parts.at(-1) ?? "", size);
+    const isWanted =
+      type === "file" && parts.slice(0, -1).every(isState) && isStateFile(parts.at(-1) ?? "", size);
     if (isWanted) await this.#write(join(this.root, ...parts), entry);
     else entry.resume();
   }
@@ -98,13 +110,19 @@ class Unpacking {
   #count(size: number): void {
     this.#bytes += size;
     this.#files += 1;
-    if (this.#bytes > this.limits.maxBytes) throw new ProfileRejected(`holds more than ${this.limits.maxBytes} bytes`);
-    if (this.#files > this.limits.maxFiles) throw new ProfileRejected(`holds more than ${this.limits.maxFiles} files`);
+    if (this.#bytes > this.limits.maxBytes)
+      throw new ProfileRejected(`holds more than ${this.limits.maxBytes} bytes`);
+    if (this.#files > this.limits.maxFiles)
+      throw new ProfileRejected(`holds more than ${this.limits.maxFiles} files`);
   }
 
   async #write(path: string, entry: Entry): Promise<void> {
     this.#makeDirectory(dirname(path));
-    const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
+    const file = openSync(
+      path,
+      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+      0o600,
+    );
     try {
       if (this.uid !== null) fchownSync(file, this.uid, this.uid);
       await copy(entry, file);
@@ -135,7 +153,12 @@ const mostNameBytes = 255;
 function partsOf(name: string): readonly string[] {
   const parts = name.replace(/\/$/, "").split("/");
   const isPlain = (part: string): boolean =>
-    part !== "" && part !== "." && part !== ".." && !part.includes("\0") && Buffer.byteLength(part) <= mostNameBytes;
-  if (!parts.every(isPlain) || parts.length > mostDepth) throw new ProfileRejected("holds a name that leads elsewhere or is too long");
+    part !== "" &&
+    part !== "." &&
+    part !== ".." &&
+    !part.includes("\0") &&
+    Buffer.byteLength(part) <= mostNameBytes;
+  if (!parts.every(isPlain) || parts.length > mostDepth)
+    throw new ProfileRejected("holds a name that leads elsewhere or is too long");
   return parts;
 }

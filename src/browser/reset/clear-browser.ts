@@ -29,8 +29,9 @@ const departureLimitMs: Millis = 2_000;
 const pauseMs: Millis = 10;
 
 /**
- * Closes every other target and waits until it has gone, at most 2 s. Repeated, because a page may open another while it
- * closes, and the worker of an uninstalled extension goes on until it is closed too (measured, 156).
+ * Closes every other target and waits until it has gone, at most 2 s. Repeated, because a page may open
+ * another while it closes, and the worker of an uninstalled extension goes on until it is closed too
+ * (measured, 156).
  */
 export async function closeOthers({ cdp, clock }: Clearable, page: string): Promise<void> {
   const deadline = clock.monotonic() + departureLimitMs;
@@ -38,14 +39,18 @@ export async function closeOthers({ cdp, clock }: Clearable, page: string): Prom
     const { targetInfos } = await cdp.send("Target.getTargets", {});
     const others = targetInfos.filter(({ targetId }) => targetId !== page);
     if (others.length === 0) return;
-    await Promise.all(others.map(({ targetId }) => cdp.send("Target.closeTarget", { targetId }).catch(ignoreRefusal)));
+    await Promise.all(
+      others.map(({ targetId }) => cdp.send("Target.closeTarget", { targetId }).catch(ignoreRefusal)),
+    );
     await pause(clock, pauseMs);
   }
 }
 
 async function disposeContexts(cdp: Cdp): Promise<void> {
   const { browserContextIds } = await cdp.send("Target.getBrowserContexts", {});
-  const disposals = browserContextIds.map((id) => cdp.send("Target.disposeBrowserContext", { browserContextId: id }));
+  const disposals = browserContextIds.map((id) =>
+    cdp.send("Target.disposeBrowserContext", { browserContextId: id }),
+  );
   await Promise.all(disposals.map((disposal) => disposal.catch(ignoreRefusal)));
 }
 
@@ -73,9 +78,9 @@ async function clearStorage(browser: Clearable, page: string): Promise<void> {
 const cacheLimitMs: Millis = 4_000;
 
 /**
- * Empties the HTTP cache. Chromium does so at once but answers only when its network history is written to disk too, and
- * that waits until Chromium counts itself as started (`kNetworkHistory` of BrowsingDataRemoverImpl, traced, 156). So
- * what is on disk counts as an answer.
+ * Empties the HTTP cache. Chromium does so at once but answers only when its network history is written to
+ * disk too, and that waits until Chromium counts itself as started (`kNetworkHistory` of
+ * BrowsingDataRemoverImpl, traced, 156). So what is on disk counts as an answer.
  */
 async function clearCache({ cdp, directories, clock }: Clearable, session: string): Promise<void> {
   const answered = new AbortController();

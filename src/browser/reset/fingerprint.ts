@@ -3,7 +3,10 @@ import { type Cdp, CdpRefused } from "../cdp/cdp.js";
 import type { Directories } from "../chromium.js";
 import { storedIn } from "./stored-data.js";
 
-/** What a browser shows of itself, part by part; each part is a list of things, so that a difference can be named. */
+/**
+ * What a browser shows of itself, part by part; each part is a list of things, so that a difference can be
+ * named.
+ */
 export interface Fingerprint {
   readonly targets: readonly string[];
   readonly contexts: readonly string[];
@@ -21,15 +24,23 @@ export interface Fingerprinted {
 }
 
 /**
- * Takes the fingerprint of a browser that has `page` open. It shows what Chromium tells of itself or leaves in its
- * profile. Not shown, so no difference: the HTTP-auth cache, HSTS, TLS tickets, DNS and socket pools, the history, what
- * a person has allowed at a prompt, and what was changed on Chromium's settings pages. Processes are not counted: the
- * renderer of a closed page may stay for seconds (measured, 156).
+ * Takes the fingerprint of a browser that has `page` open. It shows what Chromium tells of itself or leaves
+ * in its profile. Not shown, so no difference: the HTTP-auth cache, HSTS, TLS tickets, DNS and socket pools,
+ * the history, what a person has allowed at a prompt, and what was changed on Chromium's settings pages.
+ * Processes are not counted: the renderer of a closed page may stay for seconds (measured, 156).
  */
-export async function takeFingerprint({ cdp, directories }: Fingerprinted, page: string): Promise<Fingerprint> {
+export async function takeFingerprint(
+  { cdp, directories }: Fingerprinted,
+  page: string,
+): Promise<Fingerprint> {
   const [targets, contexts, cookies, extensions, window, files, stored] = await Promise.all([
-    targetsOf(cdp), contextsOf(cdp), cookiesOf(cdp), extensionsOf(cdp), windowOf(cdp, page),
-    filesIn(directories), storedIn(directories.profile),
+    targetsOf(cdp),
+    contextsOf(cdp),
+    cookiesOf(cdp),
+    extensionsOf(cdp),
+    windowOf(cdp, page),
+    filesIn(directories),
+    storedIn(directories.profile),
   ]);
   return { targets, contexts, cookies, extensions, window, files, stored };
 }

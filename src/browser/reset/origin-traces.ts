@@ -8,8 +8,16 @@ interface Sight {
 }
 
 const permissions = [
-  "geolocation", "notifications", "camera", "microphone", "midi", "clipboard-read", "persistent-storage",
-  "window-management", "local-fonts", "idle-detection",
+  "geolocation",
+  "notifications",
+  "camera",
+  "microphone",
+  "midi",
+  "clipboard-read",
+  "persistent-storage",
+  "window-management",
+  "local-fonts",
+  "idle-detection",
 ];
 
 /** Storage that a sandboxed or insecure document lacks throws, and then there is nothing in it. */
@@ -27,8 +35,8 @@ const look = `(async () => {
 })()`;
 
 /**
- * Visits an origin as a page would and says what differs there from an origin that nobody has ever visited. The visit is
- * answered here and reaches no network.
+ * Visits an origin as a page would and says what differs there from an origin that nobody has ever visited.
+ * The visit is answered here and reaches no network.
  */
 export async function findTraces(cdp: Cdp, origin: string): Promise<string[]> {
   const { targetId } = await cdp.send("Target.createTarget", { url: "about:blank", background: true });
@@ -48,7 +56,9 @@ export async function findTraces(cdp: Cdp, origin: string): Promise<string[]> {
 
 async function tracesIn(cdp: Cdp, session: string, origin: string): Promise<string[]> {
   const seen = await sightOf(cdp, session, `${origin}/`);
-  const unusual = Object.entries(seen.permissions).filter(([, state]) => state === "granted" || state === "denied");
+  const unusual = Object.entries(seen.permissions).filter(
+    ([, state]) => state === "granted" || state === "denied",
+  );
   if (unusual.length === 0) return [...seen.stored];
   // Which states are usual differs by version and mode, and an insecure origin is denied most.
   const usual = await sightOf(cdp, session, `${seen.isSecure ? "https" : "http"}://remuda.invalid/`);
@@ -59,7 +69,9 @@ async function tracesIn(cdp: Cdp, session: string, origin: string): Promise<stri
 async function sightOf(cdp: Cdp, session: string, url: string): Promise<Sight> {
   await cdp.send("Page.navigate", { url }, { session });
   const { result, exceptionDetails } = await cdp.send(
-    "Runtime.evaluate", { expression: look, awaitPromise: true, returnByValue: true }, { session },
+    "Runtime.evaluate",
+    { expression: look, awaitPromise: true, returnByValue: true },
+    { session },
   );
   if (exceptionDetails) throw new Error(`no look at ${new URL(url).origin}: ${exceptionDetails.text}`);
   return result.value as Sight;
@@ -70,7 +82,17 @@ const blank = Buffer.from("<!doctype html><link rel=icon href='data:,'>").toStri
 
 /** Answers each request of a session's page with a blank document. */
 const answerAll = (cdp: Cdp, session: string): (() => void) =>
-  cdp.on<{ requestId: string }>("Fetch.requestPaused", ({ requestId }) => {
-    const responseHeaders = [{ name: "content-type", value: "text/html" }];
-    cdp.send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: blank }, { session }).catch(() => {});
-  }, session);
+  cdp.on<{ requestId: string }>(
+    "Fetch.requestPaused",
+    ({ requestId }) => {
+      const responseHeaders = [{ name: "content-type", value: "text/html" }];
+      cdp
+        .send(
+          "Fetch.fulfillRequest",
+          { requestId, responseCode: 200, responseHeaders, body: blank },
+          { session },
+        )
+        .catch(() => {});
+    },
+    session,
+  );

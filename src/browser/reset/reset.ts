@@ -14,7 +14,10 @@ export interface Resettable {
   readonly pages: Pages;
   readonly spec: LaunchSpec;
   readonly directories: Directories;
-  /** Taken when the browser was launched, before it had its extensions; absent where it was launched for one holder. */
+  /**
+   * Taken when the browser was launched, before it had its extensions; absent where it was launched for one
+   * holder.
+   */
   readonly baseline: Fingerprint | undefined;
   readonly extensions: BrowserExtensions;
   /** Those it was launched with. */
@@ -29,8 +32,9 @@ const settlingLimitMs: Millis = 2_000;
 const settlingPauseMs: Millis = 20;
 
 /**
- * Brings the browser back to its state after launch and says what still differs from the fingerprint taken then, or from
- * what a page would find at the site opened last. `takeFingerprint` says what no comparison shows.
+ * Brings the browser back to its state after launch and says what still differs from the fingerprint taken
+ * then, or from what a page would find at the site opened last. `takeFingerprint` says what no comparison
+ * shows.
  */
 export async function resetBrowser(browser: Resettable): Promise<readonly string[]> {
   if (browser.isAdopted) return ["profile: used before the launch"];
@@ -59,7 +63,9 @@ async function findTracesAtLastOrigin(browser: Resettable, page: string): Promis
   return traces.map((trace) => `last origin: ${trace}`);
 }
 
-/** Opened before the others close, and in a window of its own: theirs may be moved, minimised or full screen. */
+/**
+ * Opened before the others close, and in a window of its own: theirs may be moved, minimised or full screen.
+ */
 async function openFreshPage({ cdp, spec }: Resettable): Promise<string> {
   const { targetId } = await cdp.send("Target.createTarget", { url: "about:blank", newWindow: true });
   await placeWindow(cdp, targetId, spec);
@@ -67,10 +73,15 @@ async function openFreshPage({ cdp, spec }: Resettable): Promise<string> {
 }
 
 /**
- * Clears and compares until nothing differs, at most 2 s beyond the first time, which may itself be long where the disk
- * is slow. Once is not always enough: a worker may be just starting, and a page writes its last words while it closes.
+ * Clears and compares until nothing differs, at most 2 s beyond the first time, which may itself be long
+ * where the disk is slow. Once is not always enough: a worker may be just starting, and a page writes its
+ * last words while it closes.
  */
-async function clearUntilSame(browser: Resettable, baseline: Fingerprint, page: string): Promise<readonly string[]> {
+async function clearUntilSame(
+  browser: Resettable,
+  baseline: Fingerprint,
+  page: string,
+): Promise<readonly string[]> {
   const { clock } = browser;
   let differences = await clearAndCompare(browser, baseline, page);
   const deadline = clock.monotonic() + settlingLimitMs;
@@ -81,7 +92,11 @@ async function clearUntilSame(browser: Resettable, baseline: Fingerprint, page: 
   return differences;
 }
 
-async function clearAndCompare(browser: Resettable, baseline: Fingerprint, page: string): Promise<readonly string[]> {
+async function clearAndCompare(
+  browser: Resettable,
+  baseline: Fingerprint,
+  page: string,
+): Promise<readonly string[]> {
   await clearBrowser(browser, page);
   return differencesBetween(baseline, await takeFingerprint(browser, page));
 }
@@ -89,7 +104,8 @@ async function clearAndCompare(browser: Resettable, baseline: Fingerprint, page:
 async function navigateFresh({ cdp, spec }: Resettable, page: string): Promise<void> {
   if (spec.startUrl === undefined) return;
   const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
-  cdp.send("Page.navigate", { url: spec.startUrl }, { session })
+  cdp
+    .send("Page.navigate", { url: spec.startUrl }, { session })
     .finally(() => cdp.send("Target.detachFromTarget", { sessionId: session }))
     .catch(() => {});
 }

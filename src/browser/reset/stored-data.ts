@@ -27,7 +27,10 @@ const places: readonly Place[] = [
   { what: "extensions with settings", path: "Local Extension Settings", holds: anything },
 ];
 
-/** A LevelDB. Its log is plain text as far as keys go, and clearing starts a new one; a table (`.ldb`) is made only of much data. */
+/**
+ * A LevelDB. Its log is plain text as far as keys go, and clearing starts a new one; a table (`.ldb`) is made
+ * only of much data.
+ */
 interface Database {
   readonly what: string;
   readonly path: string;
@@ -54,7 +57,8 @@ export async function storedIn(profile: string): Promise<string[]> {
 
 /** How many answers of the HTTP cache are on disk; it has no others once it is cleared. */
 export const cachedAnswersIn = async (profile: string): Promise<number> =>
-  (await namesIn(join(profile, "Default", "Cache", "Cache_Data"))).filter((name) => cacheEntry.test(name)).length;
+  (await namesIn(join(profile, "Default", "Cache", "Cache_Data"))).filter((name) => cacheEntry.test(name))
+    .length;
 
 async function countedIn(base: string, { what, path, holds }: Place): Promise<string | undefined> {
   const count = (await namesIn(join(base, path))).filter((name) => holds.test(name)).length;
@@ -65,7 +69,9 @@ async function keptIn(base: string, { what, path, holds }: Database): Promise<st
   const directory = join(base, path);
   const names = await namesIn(directory);
   const logs = names.filter((name) => name.endsWith(".log"));
-  const texts = await Promise.all(logs.map(async (name) => (await findForeignText(join(directory, name), mostLogBytes, "latin1")) ?? ""));
+  const texts = await Promise.all(
+    logs.map(async (name) => (await findForeignText(join(directory, name), mostLogBytes, "latin1")) ?? ""),
+  );
   return [...names, ...texts].some((text) => holds.test(text)) ? what : undefined;
 }
 

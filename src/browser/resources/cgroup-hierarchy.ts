@@ -1,11 +1,17 @@
 import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What the kernel can bound, share out or count for a group of processes. Version 2 counts processor time with `cpu`. */
+/**
+ * What the kernel can bound, share out or count for a group of processes. Version 2 counts processor time
+ * with `cpu`.
+ */
 export type Controller = "memory" | "pids" | "cpu" | "io" | "cpuacct";
 export const controllers: readonly Controller[] = ["memory", "pids", "cpu", "io", "cpuacct"];
 
-/** A tree of cgroups that this process is in. A machine has one of version 2, several of version 1, or both (cgroups(7)). */
+/**
+ * A tree of cgroups that this process is in. A machine has one of version 2, several of version 1, or both
+ * (cgroups(7)).
+ */
 export interface Hierarchy {
   readonly version: 1 | 2;
   readonly controllers: readonly Controller[];
@@ -13,14 +19,19 @@ export interface Hierarchy {
   readonly own: string;
 }
 
-/** Those that carry one of our controllers, the one with memory first: it also answers which processes a browser has. */
+/**
+ * Those that carry one of our controllers, the one with memory first: it also answers which processes a
+ * browser has.
+ */
 export async function findHierarchies(): Promise<Hierarchy[]> {
   const [mounts = "", memberships = ""] = await Promise.all(
     ["/proc/self/mountinfo", "/proc/self/cgroup"].map((path) => readFile(path, "utf8").catch(() => "")),
   );
   const places = parseMounts(mounts, memberships);
   const found = (await Promise.all(places.map(look))).filter((hierarchy) => hierarchy.controllers.length > 0);
-  return found.sort((a, b) => Number(b.controllers.includes("memory")) - Number(a.controllers.includes("memory")));
+  return found.sort(
+    (a, b) => Number(b.controllers.includes("memory")) - Number(a.controllers.includes("memory")),
+  );
 }
 
 export interface CgroupMount extends Omit<Hierarchy, "own"> {
@@ -30,7 +41,10 @@ export interface CgroupMount extends Omit<Hierarchy, "own"> {
 
 /** Reads /proc/self/mountinfo (`… root point … - type source options`, proc(5)) and /proc/self/cgroup. */
 export const parseMounts = (mounts: string, memberships: string): CgroupMount[] =>
-  mounts.split("\n").map((line) => parseMount(line, memberships)).filter((place) => place !== undefined);
+  mounts
+    .split("\n")
+    .map((line) => parseMount(line, memberships))
+    .filter((place) => place !== undefined);
 
 function parseMount(line: string, memberships: string): CgroupMount | undefined {
   const [before = "", after = ""] = line.split(" - ");
@@ -38,10 +52,14 @@ function parseMount(line: string, memberships: string): CgroupMount | undefined 
   const [type, , options = ""] = after.split(" ");
   if (type !== "cgroup" && type !== "cgroup2") return undefined;
   const version = type === "cgroup" ? 1 : 2;
-  const carried = version === 1 ? controllers.filter((each) => options.split(",").includes(nameInVersion1(each))) : [];
+  const carried =
+    version === 1 ? controllers.filter((each) => options.split(",").includes(nameInVersion1(each))) : [];
   const [first] = carried;
   if (version === 1 && first === undefined) return undefined;
-  const pattern = first === undefined ? /^0::(.*)$/m : new RegExp(`^\\d+:(?:[^:]*,)?${nameInVersion1(first)}(?:,[^:]*)?:(.*)$`, "m");
+  const pattern =
+    first === undefined
+      ? /^0::(.*)$/m
+      : new RegExp(`^\\d+:(?:[^:]*,)?${nameInVersion1(first)}(?:,[^:]*)?:(.*)$`, "m");
   const path = (pattern.exec(memberships)?.[1] ?? "/").replace(leafPattern, "") || "/";
   const below = root !== "/" && path.startsWith(root) ? path.slice(root.length) : path;
   return { version, controllers: carried, point, below };
@@ -51,15 +69,18 @@ const nameInVersion1 = (controller: Controller): string => (controller === "io" 
 
 async function look({ version, controllers: carried, point, below }: CgroupMount): Promise<Hierarchy> {
   const path = join(point, below);
-  const own = await readdir(path).then(() => path, () => point);
+  const own = await readdir(path).then(
+    () => path,
+    () => point,
+  );
   if (version === 1) return { version, controllers: carried, own };
   const available = await readFile(join(own, "cgroup.controllers"), "utf8").catch(() => "");
   return { version, controllers: controllers.filter((each) => available.split(/\s/).includes(each)), own };
 }
 
 /**
- * The cgroup of the daemon itself, beside its browsers' in the one it made: the scheduler compares neighbours, and of version 2
- * a cgroup that hands controllers down may hold no process.
+ * The cgroup of the daemon itself, beside its browsers' in the one it made: the scheduler compares
+ * neighbours, and of version 2 a cgroup that hands controllers down may hold no process.
  */
 export const daemonLeaf = (name: string): string => join(name, `${leafPrefix}${name}`);
 const leafPrefix = "remuda-daemon-";
@@ -68,10 +89,13 @@ export const isDaemonLeaf = (name: string): boolean => name.startsWith(leafPrefi
 const leafPattern = /\/([^/]+)\/remuda-daemon-\1$|\/remuda-daemon-[^/]*$/;
 
 /**
- * Makes `name` below our own cgroup and lets it hand controllers down to its children; says which it does. Throws where no
- * cgroup may be made.
+ * Makes `name` below our own cgroup and lets it hand controllers down to its children; says which it does.
+ * Throws where no cgroup may be made.
  */
-export async function prepareTop({ version, controllers: wanted, own }: Hierarchy, name: string): Promise<readonly Controller[]> {
+export async function prepareTop(
+  { version, controllers: wanted, own }: Hierarchy,
+  name: string,
+): Promise<readonly Controller[]> {
   const top = join(own, name);
   const handed = version === 1 ? wanted : await handDown(own, name, wanted);
   await mkdir(top, { recursive: true });
@@ -82,7 +106,11 @@ export async function prepareTop({ version, controllers: wanted, own }: Hierarch
 }
 
 /** The daemon moves into a leaf where its cgroup would not hand controllers down otherwise (cgroups(7)). */
-async function handDown(own: string, name: string, wanted: readonly Controller[]): Promise<readonly Controller[]> {
+async function handDown(
+  own: string,
+  name: string,
+  wanted: readonly Controller[],
+): Promise<readonly Controller[]> {
   const already = (await readFile(join(own, "cgroup.subtree_control"), "utf8")).split(/\s/);
   if (wanted.every((each) => already.includes(each))) return wanted;
   const enabled = await enable(own, wanted);
@@ -102,7 +130,10 @@ async function enable(path: string, wanted: readonly Controller[]): Promise<read
   const control = join(path, "cgroup.subtree_control");
   const enabled: Controller[] = [];
   for (const each of wanted) {
-    const isOn = await writeFile(control, `+${each}`).then(() => true, () => false);
+    const isOn = await writeFile(control, `+${each}`).then(
+      () => true,
+      () => false,
+    );
     if (isOn) enabled.push(each);
   }
   return enabled;

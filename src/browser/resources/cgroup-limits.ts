@@ -18,14 +18,19 @@ interface Write {
 
 /** To be written in their order. Processors and disks are shared out equally among browsers. */
 export const cgroupSettingsOf = (
-  version: Hierarchy["version"], { memoryBytes, tasks }: CgroupLimits,
+  version: Hierarchy["version"],
+  { memoryBytes, tasks }: CgroupLimits,
 ): Record<Controller, readonly Write[]> => ({
-  memory: version === 2
-    ? [{ file: "memory.max", value: `${memoryBytes}` }, { file: "memory.swap.max", value: "0", isOptional: true }]
-    : [
-      { file: "memory.limit_in_bytes", value: `${memoryBytes}` },
-      { file: "memory.memsw.limit_in_bytes", value: `${memoryBytes}`, isOptional: true },
-    ],
+  memory:
+    version === 2
+      ? [
+          { file: "memory.max", value: `${memoryBytes}` },
+          { file: "memory.swap.max", value: "0", isOptional: true },
+        ]
+      : [
+          { file: "memory.limit_in_bytes", value: `${memoryBytes}` },
+          { file: "memory.memsw.limit_in_bytes", value: `${memoryBytes}`, isOptional: true },
+        ],
   pids: [{ file: "pids.max", value: `${tasks}` }],
   cpu: version === 2 ? [{ file: "cpu.weight", value: "100" }] : [{ file: "cpu.shares", value: "1024" }],
   // Version 1 shares a disk out by the scheduler BFQ alone.
@@ -44,10 +49,14 @@ export async function applyLimits(path: string, writes: readonly Write[]): Promi
 const periodMicros = 100_000;
 
 /** In percent of one core. */
-export async function limitCpu({ version, path }: Pick<Hierarchy, "version"> & { readonly path: string }, percent: number): Promise<void> {
+export async function limitCpu(
+  { version, path }: Pick<Hierarchy, "version"> & { readonly path: string },
+  percent: number,
+): Promise<void> {
   const quota = Math.round((periodMicros * percent) / 100);
-  const write = version === 2
-    ? { file: "cpu.max", value: `${quota} ${periodMicros}` }
-    : { file: "cpu.cfs_quota_us", value: `${quota}` };
+  const write =
+    version === 2
+      ? { file: "cpu.max", value: `${quota} ${periodMicros}` }
+      : { file: "cpu.cfs_quota_us", value: `${quota}` };
   await applyLimits(path, [write]);
 }

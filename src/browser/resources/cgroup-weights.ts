@@ -22,8 +22,8 @@ export async function setWeight({ version, path }: Place, programs: number): Pro
 export const daemonPrograms = 8;
 
 /**
- * Puts this process, and what it has started so far (its private Redis), into a cgroup that weighs as much as several browsers.
- * Gives what takes them out again, and says whether that cgroup is gone.
+ * Puts this process, and what it has started so far (its private Redis), into a cgroup that weighs as much as
+ * several browsers. Gives what takes them out again, and says whether that cgroup is gone.
  */
 export async function moveDaemon({ version, own }: Hierarchy, name: string): Promise<() => Promise<boolean>> {
   const path = join(own, daemonLeaf(name));
@@ -36,18 +36,29 @@ export async function moveDaemon({ version, own }: Hierarchy, name: string): Pro
   await Promise.all((await startedSoFar()).map((pid) => move(path, pid).catch(() => {})));
   await setWeight({ version, path }, daemonPrograms);
   return async () => {
-    // Version 2 takes no process back where it hands controllers down; the next daemon of this directory finds the cgroup.
-    await Promise.all((await pidsIn(join(path, "cgroup.procs"))).map((pid) => move(own, pid).catch(() => {})));
+    // Version 2 takes no process back where it hands controllers down; the next daemon of this directory
+    // finds the cgroup.
+    await Promise.all(
+      (await pidsIn(join(path, "cgroup.procs"))).map((pid) => move(own, pid).catch(() => {})),
+    );
     return await isRemoved(path);
   };
 }
 
-const isRemoved = (path: string): Promise<boolean> => rmdir(path).then(() => true, () => false);
+const isRemoved = (path: string): Promise<boolean> =>
+  rmdir(path).then(
+    () => true,
+    () => false,
+  );
 
-const move = (cgroup: string, pid: number): Promise<void> => writeFile(join(cgroup, "cgroup.procs"), `${pid}`);
+const move = (cgroup: string, pid: number): Promise<void> =>
+  writeFile(join(cgroup, "cgroup.procs"), `${pid}`);
 
 /** The children of this process (proc(5)); none where the kernel does not list them. */
 const startedSoFar = (): Promise<number[]> => pidsIn(`/proc/self/task/${process.pid}/children`);
 
 const pidsIn = async (path: string): Promise<number[]> =>
-  (await readFile(path, "utf8").catch(() => "")).split(/\s+/).filter((text) => text !== "").map(Number);
+  (await readFile(path, "utf8").catch(() => ""))
+    .split(/\s+/)
+    .filter((text) => text !== "")
+    .map(Number);

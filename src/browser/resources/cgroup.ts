@@ -1,18 +1,29 @@
 import { mkdir, readdir, readFile, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type CgroupLimits, applyLimits, cgroupSettingsOf, limitCpu } from "./cgroup-limits.js";
-import { type Controller, controllers, findHierarchies, type Hierarchy, isDaemonLeaf, prepareTop } from "./cgroup-hierarchy.js";
+import {
+  type Controller,
+  controllers,
+  findHierarchies,
+  type Hierarchy,
+  isDaemonLeaf,
+  prepareTop,
+} from "./cgroup-hierarchy.js";
 import { daemonPrograms, moveDaemon, setWeight } from "./cgroup-weights.js";
 import { type Account, findYieldKind, usedMsAt, Yielding } from "./yielding.js";
 
 /** One browser's cgroup in every hierarchy: what bounds it, and the list of its processes. */
 export interface Cgroup {
   /**
-   * The head of a command line whose process enters the cgroup and then becomes the rest of it by exec. It stands before
-   * whatever gives up the daemon's rights, and before bubblewrap: what is moved later leaves its children behind.
+   * The head of a command line whose process enters the cgroup and then becomes the rest of it by exec. It
+   * stands before whatever gives up the daemon's rights, and before bubblewrap: what is moved later leaves
+   * its children behind.
    */
   readonly prefix: readonly string[];
-  /** Bounds its processor time, in percent of one core. Not before it is launched: that would take several times as long. */
+  /**
+   * Bounds its processor time, in percent of one core. Not before it is launched: that would take several
+   * times as long.
+   */
   throttle(cpuPercent: number): Promise<void>;
   processes(): Promise<number[]>;
   /** Only when no process is left in it. */
@@ -55,7 +66,9 @@ export async function findCgroups(name: string): Promise<DaemonCgroup | undefine
 async function findTop(hierarchy: Hierarchy, name: string): Promise<Member | undefined> {
   const { version, own } = hierarchy;
   const path = join(own, name);
-  const proved = await prepareTop(hierarchy, name).then((handed) => prove({ version, controllers: handed, path })).catch(() => []);
+  const proved = await prepareTop(hierarchy, name)
+    .then((handed) => prove({ version, controllers: handed, path }))
+    .catch(() => []);
   if (proved.length > 0) return { version, controllers: proved, path };
   await rmdir(path).catch(() => {});
   return undefined;
@@ -65,10 +78,17 @@ const trialLimits: CgroupLimits = { memoryBytes: 2 ** 30, tasks: 100 };
 
 /** The controllers whose limits a child does take. */
 async function prove(top: Member): Promise<readonly Controller[]> {
-  const taken = await onTrial(top.path, (path) => Promise.all(top.controllers.map(async (controller) => {
-    const works = await applyLimits(path, cgroupSettingsOf(top.version, trialLimits)[controller]).then(() => true, () => false);
-    return works ? [controller] : [];
-  })));
+  const taken = await onTrial(top.path, (path) =>
+    Promise.all(
+      top.controllers.map(async (controller) => {
+        const works = await applyLimits(path, cgroupSettingsOf(top.version, trialLimits)[controller]).then(
+          () => true,
+          () => false,
+        );
+        return works ? [controller] : [];
+      }),
+    ),
+  );
   return taken.flat();
 }
 
@@ -84,8 +104,14 @@ async function onTrial<Found>(top: string, use: (path: string) => Promise<Found>
   }
 }
 
-/** Processor time is counted where it is shared out (version 2), or in what may be a hierarchy of its own (version 1). */
-async function findYielding(weighed: Member | undefined, counted: Member | undefined): Promise<Yielding | undefined> {
+/**
+ * Processor time is counted where it is shared out (version 2), or in what may be a hierarchy of its own
+ * (version 1).
+ */
+async function findYielding(
+  weighed: Member | undefined,
+  counted: Member | undefined,
+): Promise<Yielding | undefined> {
   if (!weighed || !counted || usedMsAt(counted.path, counted.version) === undefined) return undefined;
   const { path, version } = weighed;
   const kind = await onTrial(path, async (trial) => findYieldKind(trial, version));
@@ -93,7 +119,8 @@ async function findYielding(weighed: Member | undefined, counted: Member | undef
 }
 
 async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolean>): Promise<DaemonCgroup> {
-  const having = (controller: Controller): Member | undefined => tops.find((top) => top.controllers.includes(controller));
+  const having = (controller: Controller): Member | undefined =>
+    tops.find((top) => top.controllers.includes(controller));
   const held = (controller: Controller): CgroupKind => {
     const version = having(controller)?.version;
     return version === undefined ? "none" : `cgroup-v${version}`;
@@ -108,13 +135,19 @@ async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolea
   };
   await count(0);
   return {
-    holds: Object.fromEntries(controllers.map((each) => [each, held(each)])) as Record<Controller, CgroupKind>,
+    holds: Object.fromEntries(controllers.map((each) => [each, held(each)])) as Record<
+      Controller,
+      CgroupKind
+    >,
     tops: tops.map(({ path }) => path),
     ...(yielding && { yielding }),
     async make(name, limits) {
       const cgroup = await makeCgroup(tops, name, limits);
       await count(1);
-      const account: Account = { weighed: join(weighed?.path ?? "", name), counted: join(counted?.path ?? "", name) };
+      const account: Account = {
+        weighed: join(weighed?.path ?? "", name),
+        counted: join(counted?.path ?? "", name),
+      };
       yielding?.add(account);
       const remove = async (): Promise<void> => {
         await cgroup.remove();
@@ -133,7 +166,9 @@ async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolea
 /** Every browser's cgroup under a daemon's top directory in one hierarchy. */
 export async function cgroupsIn(top: string): Promise<Cgroup[]> {
   const entries = await readdir(top, { withFileTypes: true }).catch(() => []);
-  return entries.filter((entry) => entry.isDirectory() && !isDaemonLeaf(entry.name)).map(({ name }) => cgroupAt([{ path: join(top, name), version: 2, controllers: [] }]));
+  return entries
+    .filter((entry) => entry.isDirectory() && !isDaemonLeaf(entry.name))
+    .map(({ name }) => cgroupAt([{ path: join(top, name), version: 2, controllers: [] }]));
 }
 
 async function makeCgroup(tops: readonly Member[], name: string, limits: CgroupLimits): Promise<Cgroup> {
@@ -147,7 +182,9 @@ async function makeCgroup(tops: readonly Member[], name: string, limits: CgroupL
 
 async function makeIn({ version, controllers: handed, path }: Member, limits: CgroupLimits): Promise<void> {
   await mkdir(path);
-  await Promise.all(handed.map((controller) => applyLimits(path, cgroupSettingsOf(version, limits)[controller])));
+  await Promise.all(
+    handed.map((controller) => applyLimits(path, cgroupSettingsOf(version, limits)[controller])),
+  );
 }
 
 function cgroupAt(members: readonly Member[]): Cgroup {
@@ -160,25 +197,36 @@ function cgroupAt(members: readonly Member[]): Cgroup {
       if (member) await limitCpu(member, cpuPercent);
     },
     processes: () => (first ? membersOf(first.path) : Promise.resolve([])),
-    remove: async () => void await Promise.all(paths.map(removeCgroupAt)),
+    remove: async () => void (await Promise.all(paths.map(removeCgroupAt))),
   };
 }
 
 /**
- * A thread that names itself (0) in `tasks` moves at once. For a whole process, by `cgroup.procs`, the kernel waits for a
- * grace period, 6 to 20 ms on Linux 6.18, though sh has one thread only; version 2 has nothing but that.
+ * A thread that names itself (0) in `tasks` moves at once. For a whole process, by `cgroup.procs`, the kernel
+ * waits for a grace period, 6 to 20 ms on Linux 6.18, though sh has one thread only; version 2 has nothing
+ * but that.
  */
-const entranceOf = ({ path, version }: Member): string => join(path, version === 1 ? "tasks" : "cgroup.procs");
+const entranceOf = ({ path, version }: Member): string =>
+  join(path, version === 1 ? "tasks" : "cgroup.procs");
 
 /** sh says on stderr which cgroup it could not enter, and ends. */
 const enterAll = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 125; shift; done; shift; exec "$@"';
 
-const prefixOf = (members: readonly Member[]): readonly string[] =>
-  ["/bin/sh", "-c", enterAll, "sh", ...members.map(entranceOf), "--"];
+const prefixOf = (members: readonly Member[]): readonly string[] => [
+  "/bin/sh",
+  "-c",
+  enterAll,
+  "sh",
+  ...members.map(entranceOf),
+  "--",
+];
 
 async function membersOf(path: string): Promise<number[]> {
   const text = await readFile(join(path, "cgroup.procs"), "utf8").catch(() => "");
-  return text.split("\n").filter((line) => line !== "").map(Number);
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map(Number);
 }
 
 /** One that has gone already is fine. */

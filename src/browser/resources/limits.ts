@@ -19,16 +19,22 @@ export interface BrowserLimits {
 }
 
 /**
- * Chromium 156 has 80 threads with one page and 220 with ten, and below 400 ten pages fail now and then. With fewer than
- * 1024 open files it opens few pages. A profile that is loaded may have 2 GiB (`profiles.max_bytes`).
+ * Chromium 156 has 80 threads with one page and 220 with ten, and below 400 ten pages fail now and then. With
+ * fewer than 1024 open files it opens few pages. A profile that is loaded may have 2 GiB
+ * (`profiles.max_bytes`).
  */
 export const usualLimits: BrowserLimits = {
-  maxTasks: 1024, maxCpuPercent: null, busyCpuPercent: 25, maxOpenFiles: 4096, maxScratchBytes: 3 * 2 ** 30, maxScratchFiles: 300_000,
+  maxTasks: 1024,
+  maxCpuPercent: null,
+  busyCpuPercent: 25,
+  maxOpenFiles: 4096,
+  maxScratchBytes: 3 * 2 ** 30,
+  maxScratchFiles: 300_000,
 };
 
 /**
- * What in fact holds a browser to each of its limits. `watch`: the node looks now and then and retires a browser that has
- * more, so that for a moment it may have more.
+ * What in fact holds a browser to each of its limits. `watch`: the node looks now and then and retires a
+ * browser that has more, so that for a moment it may have more.
  */
 export interface LimitsInForce {
   readonly memory: Exclude<CgroupKind, "none"> | "watch";
@@ -46,7 +52,10 @@ interface Means {
   readonly prlimit?: Prlimit;
   readonly sizedScratch?: SizedScratch;
   readonly limits?: Pick<BrowserLimits, "busyCpuPercent">;
-  /** False where a browser's uid is also others' in the same user namespace: RLIMIT_NPROC would count theirs too. */
+  /**
+   * False where a browser's uid is also others' in the same user namespace: RLIMIT_NPROC would count theirs
+   * too.
+   */
   readonly countsAlone: boolean;
 }
 
@@ -88,7 +97,10 @@ export function parseHardLimits(text: string): Prlimit["hard"] {
   return { files: hard("open files"), tasks: hard("processes"), dataBytes: hard("data size") };
 }
 
-/** Chromium maps so much to be written that it never touches, and RLIMIT_DATA counts it (Chromium 156, Linux 6.18). */
+/**
+ * Chromium maps so much to be written that it never touches, and RLIMIT_DATA counts it (Chromium 156, Linux
+ * 6.18).
+ */
 const untouchedBytes = 2 ** 29;
 
 interface Inside extends Omit<Means, "sizedScratch" | "limits"> {
@@ -98,12 +110,19 @@ interface Inside extends Omit<Means, "sizedScratch" | "limits"> {
 }
 
 /**
- * The head of a command line that bounds what no cgroup bounds, and becomes the rest of it by exec. It stands last before
- * Chromium, inside its namespaces: the kernel counts RLIMIT_NPROC by uid and user namespace. RLIMIT_DATA is each process's
- * own: a page that takes too much is refused memory, and what many processes take together is the watch's to see.
- * RLIMIT_FSIZE is left alone, for Chromium ends at the first file that is larger; core files would show what pages hold.
+ * The head of a command line that bounds what no cgroup bounds, and becomes the rest of it by exec. It stands
+ * last before Chromium, inside its namespaces: the kernel counts RLIMIT_NPROC by uid and user namespace.
+ * RLIMIT_DATA is each process's own: a page that takes too much is refused memory, and what many processes
+ * take together is the watch's to see. RLIMIT_FSIZE is left alone, for Chromium ends at the first file that
+ * is larger; core files would show what pages hold.
  */
-export function limitsInside({ cgroups, prlimit, limits, memoryBytes, countsAlone }: Inside): readonly string[] {
+export function limitsInside({
+  cgroups,
+  prlimit,
+  limits,
+  memoryBytes,
+  countsAlone,
+}: Inside): readonly string[] {
   if (prlimit === undefined) return [];
   const { hard } = prlimit;
   const hasMemoryCap = cgroups !== undefined && cgroups.holds.memory !== "none";
@@ -118,4 +137,5 @@ export function limitsInside({ cgroups, prlimit, limits, memoryBytes, countsAlon
 }
 
 /** Not even root may raise a hard limit everywhere. */
-const both = (name: string, wanted: number, hard: number): string => `--${name}=${Math.min(wanted, hard)}:${Math.min(wanted, hard)}`;
+const both = (name: string, wanted: number, hard: number): string =>
+  `--${name}=${Math.min(wanted, hard)}:${Math.min(wanted, hard)}`;

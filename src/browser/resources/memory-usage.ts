@@ -7,21 +7,29 @@ export interface Process {
 }
 
 /**
- * Bytes that each browser's processes hold, by the pid of its first one. Memory that several map is counted once where the
- * kernel tells its shares (the PSS), which takes it 20 ms a browser and is asked for only above `limitOf`; elsewhere several
- * times. Shared memory that nobody maps is not seen.
+ * Bytes that each browser's processes hold, by the pid of its first one. Memory that several map is counted
+ * once where the kernel tells its shares (the PSS), which takes it 20 ms a browser and is asked for only
+ * above `limitOf`; elsewhere several times. Shared memory that nobody maps is not seen.
  */
-export async function memoryOf(leaders: readonly number[], limitOf: (leader: number) => number): Promise<ReadonlyMap<number, number>> {
+export async function memoryOf(
+  leaders: readonly number[],
+  limitOf: (leader: number) => number,
+): Promise<ReadonlyMap<number, number>> {
   const trees = treesOf(leaders, await allProcesses());
-  const counted = await Promise.all([...trees].map(async ([leader, pids]) => {
-    const roughly = await sum(pids, residentBytes);
-    return [leader, roughly <= limitOf(leader) ? roughly : await sum(pids, shareBytes)] as const;
-  }));
+  const counted = await Promise.all(
+    [...trees].map(async ([leader, pids]) => {
+      const roughly = await sum(pids, residentBytes);
+      return [leader, roughly <= limitOf(leader) ? roughly : await sum(pids, shareBytes)] as const;
+    }),
+  );
   return new Map(counted);
 }
 
 /** The processes below each leader, and those of its group, which a process that is reparented stays in. */
-export function treesOf(leaders: readonly number[], all: readonly Process[]): ReadonlyMap<number, readonly number[]> {
+export function treesOf(
+  leaders: readonly number[],
+  all: readonly Process[],
+): ReadonlyMap<number, readonly number[]> {
   const owners = new Map(leaders.map((leader) => [leader, leader]));
   const parents = new Map(all.map((process) => [process.pid, process]));
   const ownerOf = (pid: number, depth: number): number | undefined => {
@@ -40,12 +48,16 @@ const mostDepth = 20;
 
 async function allProcesses(): Promise<Process[]> {
   const names = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));
-  const all = await Promise.all(names.map(async (pid) => {
-    const text = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
-    // The command's name, in parentheses, may itself hold spaces and parentheses (proc(5)).
-    const [, parent, group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    return group === undefined ? undefined : { pid: Number(pid), parent: Number(parent), group: Number(group) };
-  }));
+  const all = await Promise.all(
+    names.map(async (pid) => {
+      const text = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
+      // The command's name, in parentheses, may itself hold spaces and parentheses (proc(5)).
+      const [, parent, group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
+      return group === undefined
+        ? undefined
+        : { pid: Number(pid), parent: Number(parent), group: Number(group) };
+    }),
+  );
   return all.filter((process) => process !== undefined);
 }
 
@@ -67,4 +79,5 @@ async function shareBytes(pid: number): Promise<number> {
   return told > 0 ? told : await residentBytes(pid);
 }
 
-const kilobytesOf = (text: string, field: string): number => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? 0) * 1024;
+const kilobytesOf = (text: string, field: string): number =>
+  Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? 0) * 1024;

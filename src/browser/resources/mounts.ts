@@ -1,7 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 
-/** The calls of mount(2) and umount(2) that browsers' directories need. Each says whether the kernel has done it. */
+/**
+ * The calls of mount(2) and umount(2) that browsers' directories need. Each says whether the kernel has done
+ * it.
+ */
 export interface Mounts {
   /** A file system in memory over a directory; `options` as of tmpfs(5). */
   mountTmpfs(path: string, options: string): Promise<boolean>;
@@ -14,16 +17,23 @@ const nosuid = 2;
 const nodev = 4;
 const detachFlag = 2;
 
-/** Undefined where koffi has no build for this platform. A program per mount would cost a launch some 5 ms. */
+/**
+ * Undefined where koffi has no build for this platform. A program per mount would cost a launch some 5 ms.
+ */
 export const mounts: Mounts | undefined = await import("koffi").then(
   ({ default: koffi }) => {
     const library = koffi.load(null);
     const mount = promisify<string, string, string, number, string, number>(
-      library.func("int mount(const char *source, const char *target, const char *type, unsigned long flags, const char *options)").async,
+      library.func(
+        "int mount(const char *source, const char *target, const char *type, unsigned long flags, const char *options)",
+      ).async,
     );
-    const umount = promisify<string, number, number>(library.func("int umount2(const char *target, int flags)").async);
+    const umount = promisify<string, number, number>(
+      library.func("int umount2(const char *target, int flags)").async,
+    );
     return {
-      mountTmpfs: async (path, options) => (await mount("remuda", path, "tmpfs", nosuid + nodev, options)) === 0,
+      mountTmpfs: async (path, options) =>
+        (await mount("remuda", path, "tmpfs", nosuid + nodev, options)) === 0,
       detach: async (path) => (await umount(path, detachFlag)) === 0,
     };
   },

@@ -12,9 +12,9 @@ interface Spawned {
 }
 
 /**
- * Ends all processes of what was spawned: a process namespace with bwrap(1) before it, or without a private root a process
- * group. Resolves when the spawned process has ended, which in a namespace is the last to go. A bwrap that was stopped by a
- * signal cannot end by itself.
+ * Ends all processes of what was spawned: a process namespace with bwrap(1) before it, or without a private
+ * root a process group. Resolves when the spawned process has ended, which in a namespace is the last to go.
+ * A bwrap that was stopped by a signal cannot end by itself.
  */
 export async function endProcessTree({ pid, exited }: Spawned, clock: Clock): Promise<void> {
   if (pid === undefined) return;
@@ -43,13 +43,16 @@ const removalPauseMs = 5;
 const removalTries = 400;
 
 /**
- * Removes a browser's cgroup, with what is left in it where there was no process namespace. The kernel counts a process as
- * a cgroup's a moment longer than it lives.
+ * Removes a browser's cgroup, with what is left in it where there was no process namespace. The kernel counts
+ * a process as a cgroup's a moment longer than it lives.
  */
 export async function removeCgroup(cgroup: Cgroup, clock: Clock): Promise<void> {
   await killAll(clock, () => cgroup.processes(), limitMs);
   for (let tries = 1; tries < removalTries; tries += 1) {
-    const isGone = await cgroup.remove().then(() => true, () => false);
+    const isGone = await cgroup.remove().then(
+      () => true,
+      () => false,
+    );
     if (isGone) return;
     await pause(clock, removalPauseMs);
   }

@@ -13,19 +13,25 @@ export function killProcess(pid: number): void {
 }
 
 /**
- * The first process of the namespace that a spawned bwrap(1) has made: its end is the end of every process in there, and
- * bwrap itself, which stays outside, ends after it. Undefined where there is none, or not yet.
+ * The first process of the namespace that a spawned bwrap(1) has made: its end is the end of every process in
+ * there, and bwrap itself, which stays outside, ends after it. Undefined where there is none, or not yet.
  */
 export async function findFirstInside(pid: number): Promise<number | undefined> {
   return (await isBubblewrap(pid)) ? (await childrenOf(pid))[0] : undefined;
 }
 
 export const isBubblewrap = (pid: number): Promise<boolean> =>
-  readFile(`/proc/${pid}/comm`, "latin1").then((name) => name === "bwrap\n", () => false);
+  readFile(`/proc/${pid}/comm`, "latin1").then(
+    (name) => name === "bwrap\n",
+    () => false,
+  );
 
 async function childrenOf(pid: number): Promise<number[]> {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, "latin1").catch(() => "");
-  return text.split(" ").filter((word) => word !== "").map(Number);
+  return text
+    .split(" ")
+    .filter((word) => word !== "")
+    .map(Number);
 }
 
 /** A process and all that descend from it, whatever namespace they are in. */
@@ -37,10 +43,15 @@ export async function processTreeOf(pid: number): Promise<number[]> {
 /** The living processes of the users that are looked for. Zombies hold nothing and are left out. */
 export async function processesOf(isWanted: (uid: number) => boolean): Promise<number[]> {
   const names = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));
-  const found = await Promise.all(names.map(async (name) => {
-    const uid = await stat(`/proc/${name}`).then((entry) => entry.uid, () => undefined);
-    return uid !== undefined && isWanted(uid) && (await isLiving(name)) ? Number(name) : undefined;
-  }));
+  const found = await Promise.all(
+    names.map(async (name) => {
+      const uid = await stat(`/proc/${name}`).then(
+        (entry) => entry.uid,
+        () => undefined,
+      );
+      return uid !== undefined && isWanted(uid) && (await isLiving(name)) ? Number(name) : undefined;
+    }),
+  );
   return found.filter((pid) => pid !== undefined);
 }
 
@@ -53,12 +64,15 @@ export async function isLiving(pid: number | string): Promise<boolean> {
 }
 
 /**
- * Whether nobody but bubblewrap and processes of these users stands between a process and the first one: then who started
- * it has ended. A browser of a living daemon has that daemon above it.
+ * Whether nobody but bubblewrap and processes of these users stands between a process and the first one: then
+ * who started it has ended. A browser of a living daemon has that daemon above it.
  */
 export async function isOrphan(pid: number, isWanted: (uid: number) => boolean): Promise<boolean> {
   for (let above = await parentOf(pid); above > 1; above = await parentOf(above)) {
-    const uid = await stat(`/proc/${above}`).then((entry) => entry.uid, () => undefined);
+    const uid = await stat(`/proc/${above}`).then(
+      (entry) => entry.uid,
+      () => undefined,
+    );
     if (uid !== undefined && !isWanted(uid) && !(await isBubblewrap(above))) return false;
   }
   return true;
@@ -72,12 +86,20 @@ async function parentOf(pid: number): Promise<number> {
 const firstPauseMs = 4;
 const longestPauseMs = 50;
 
-/** Kills what `find` gives until it gives nothing. Throws `TimeLimitReached` when something outlives the limit. */
-export async function killAll(clock: Clock, find: () => Promise<readonly number[]>, limitMs: Millis): Promise<void> {
+/**
+ * Kills what `find` gives until it gives nothing. Throws `TimeLimitReached` when something outlives the
+ * limit.
+ */
+export async function killAll(
+  clock: Clock,
+  find: () => Promise<readonly number[]>,
+  limitMs: Millis,
+): Promise<void> {
   const deadline = clock.monotonic() + limitMs;
   let pauseMs = firstPauseMs;
   for (let pids = await find(); pids.length > 0; pids = await find()) {
-    if (clock.monotonic() > deadline) throw new TimeLimitReached(`ending processes ${pids.join(", ")}`, limitMs);
+    if (clock.monotonic() > deadline)
+      throw new TimeLimitReached(`ending processes ${pids.join(", ")}`, limitMs);
     for (const pid of pids) killProcess(pid);
     await pause(clock, pauseMs);
     pauseMs = Math.min(longestPauseMs, pauseMs * 2);

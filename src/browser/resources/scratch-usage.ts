@@ -19,10 +19,13 @@ export async function measureMount(root: string): Promise<StorageUse> {
 const limitMs: Millis = 5_000;
 
 /**
- * Counts the files of each browser, one after the other, in a process of the least priority: many files cost the machine a
- * little and the daemon nothing. Null for a tree that was not counted in time; empty where du(1) is missing.
+ * Counts the files of each browser, one after the other, in a process of the least priority: many files cost
+ * the machine a little and the daemon nothing. Null for a tree that was not counted in time; empty where
+ * du(1) is missing.
  */
-export async function measureStorage(roots: readonly string[]): Promise<ReadonlyMap<string, StorageUse | null>> {
+export async function measureStorage(
+  roots: readonly string[],
+): Promise<ReadonlyMap<string, StorageUse | null>> {
   const [du, nice] = await Promise.all([findTool("du"), findTool("nice")]);
   const counted = new Map<string, StorageUse | null>();
   if (du === undefined) return counted;
@@ -43,7 +46,10 @@ async function count(head: readonly string[], root: string): Promise<StorageUse 
   return Number.isNaN(kilobytes) || Number.isNaN(files) ? null : { bytes: kilobytes * 1024, files };
 }
 
-/** How full the file system is that all of them lie in; what lies in mounts below it is counted as if it lay in it, too. */
+/**
+ * How full the file system is that all of them lie in; what lies in mounts below it is counted as if it lay
+ * in it, too.
+ */
 export async function fullness(scratch: string, inMounts: readonly StorageUse[]): Promise<number> {
   const { bsize, blocks, bavail } = await statfs(scratch);
   const mounted = inMounts.reduce((total, { bytes }) => total + bytes, 0);

@@ -1,5 +1,16 @@
 import { createHash } from "node:crypto";
-import { access, chmod, constants, lstat, mkdir, readFile, realpath, rename, statfs, writeFile } from "node:fs/promises";
+import {
+  access,
+  chmod,
+  constants,
+  lstat,
+  mkdir,
+  readFile,
+  realpath,
+  rename,
+  statfs,
+  writeFile,
+} from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
 const sharedMemory = "/dev/shm";
@@ -12,25 +23,42 @@ export const scratchName = (dataDirectory: string): string =>
   `remuda-${createHash("sha256").update(dataDirectory).digest("hex").slice(0, 12)}`;
 
 /**
- * Where the browsers of a data directory's daemon live: in memory when that is roomy (a quarter faster to launch,
- * chromium.md 1). Never in the data directory: that may be closed to browsers with uids of their own, and its path too long.
+ * Where the browsers of a data directory's daemon live: in memory when that is roomy (a quarter faster to
+ * launch, chromium.md 1). Never in the data directory: that may be closed to browsers with uids of their own,
+ * and its path too long.
  */
 export async function findScratchDirectory(dataDirectory: string): Promise<string> {
-  const isWritable = await access(sharedMemory, constants.W_OK).then(() => true, () => false);
-  const room = isWritable ? await statfs(sharedMemory).then(({ bavail, bsize }) => bavail * bsize, () => 0) : 0;
+  const isWritable = await access(sharedMemory, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  const room = isWritable
+    ? await statfs(sharedMemory).then(
+        ({ bavail, bsize }) => bavail * bsize,
+        () => 0,
+      )
+    : 0;
   return join(room >= roomyBytes ? sharedMemory : onDisk, scratchName(dataDirectory));
 }
 
-/** Every directory that `findScratchDirectory` may have answered at an earlier start, and the last one in use. */
+/**
+ * Every directory that `findScratchDirectory` may have answered at an earlier start, and the last one in use.
+ */
 export async function scratchDirectoriesOf(dataDirectory: string): Promise<readonly string[]> {
   const usual = [sharedMemory, onDisk].map((place) => join(place, scratchName(dataDirectory)));
-  const last = await readFile(join(dataDirectory, lastFile), "utf8").then((text) => text.trim(), () => "");
+  const last = await readFile(join(dataDirectory, lastFile), "utf8").then(
+    (text) => text.trim(),
+    () => "",
+  );
   return [...new Set([...usual, ...(last === "" ? [] : [last])])];
 }
 
 const lastFile = "scratch-directory";
 
-/** For a start with another setting, to which it would be unknown. In the daemon's own directory, whose words are taken as they are. */
+/**
+ * For a start with another setting, to which it would be unknown. In the daemon's own directory, whose words
+ * are taken as they are.
+ */
 export async function keepScratchDirectory(dataDirectory: string, path: string): Promise<void> {
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
   const draft = join(dataDirectory, `${lastFile}.new`);
@@ -40,21 +68,27 @@ export async function keepScratchDirectory(dataDirectory: string, path: string):
 
 /** Whether it is a directory of ours: anybody may have made one of that name. */
 export const isOurs = (path: string): Promise<boolean> =>
-  lstat(path).then((found) => found.isDirectory() && found.uid === process.getuid?.(), () => false);
+  lstat(path).then(
+    (found) => found.isDirectory() && found.uid === process.getuid?.(),
+    () => false,
+  );
 
 /**
- * Chromium makes a socket at `<scratch>/<workspace, 14 bytes>/tmp/org.chromium.Chromium.XXXXXX/SingletonSocket` and aborts
- * where that is longer than a socket's path may be: 107 bytes on Linux, 103 on macOS (unix(7)).
+ * Chromium makes a socket at `<scratch>/<workspace, 14
+ * bytes>/tmp/org.chromium.Chromium.XXXXXX/SingletonSocket` and aborts where that is longer than a socket's
+ * path may be: 107 bytes on Linux, 103 on macOS (unix(7)).
  */
 const mostPathBytes = (process.platform === "linux" ? 107 : 103) - 70;
 
 /**
- * Makes it so that browsers can reach their own directory in it but list no other. Refuses one that is not ours: `/dev/shm`
- * is writable for all, so another user might have made it first.
+ * Makes it so that browsers can reach their own directory in it but list no other. Refuses one that is not
+ * ours: `/dev/shm` is writable for all, so another user might have made it first.
  */
 export async function makeScratchDirectory(path: string): Promise<void> {
   if (Buffer.byteLength(path) > mostPathBytes) {
-    throw new Error(`the scratch directory ${path} has a path of more than ${mostPathBytes} bytes, which Chromium cannot use`);
+    throw new Error(
+      `the scratch directory ${path} has a path of more than ${mostPathBytes} bytes, which Chromium cannot use`,
+    );
   }
   const why = await whyUnusable(path);
   if (why !== undefined) throw new Error(`the scratch directory ${path} ${why}`);
@@ -63,11 +97,16 @@ export async function makeScratchDirectory(path: string): Promise<void> {
   await chmod(path, 0o711);
 }
 
-/** Of the daemon that has this scratch directory and of no other: two on one machine may have the same last part. */
+/**
+ * Of the daemon that has this scratch directory and of no other: two on one machine may have the same last
+ * part.
+ */
 export const cgroupNameOf = (scratch: string): string =>
   `${basename(scratch)}-${createHash("sha256").update(scratch).digest("hex").slice(0, 8)}`;
 
-/** Kernel file systems hold no files of others; recursive mkdir(2) of Node.js 20 never returns below /proc. */
+/**
+ * Kernel file systems hold no files of others; recursive mkdir(2) of Node.js 20 never returns below /proc.
+ */
 const ofKernel = ["/proc", "/sys", "/dev"];
 const isBelow = (path: string, place: string): boolean => path === place || path.startsWith(`${place}/`);
 
@@ -89,7 +128,10 @@ async function settledPath(path: string): Promise<string> {
 export const besideWorkspaces = ["etc", "cgroup-tops", "mount-trial"] as const;
 const topsFile = (scratch: string): string => join(scratch, "cgroup-tops");
 
-/** Where the daemons of this directory have had their cgroups since the last sweep: for the next sweep to find. */
+/**
+ * Where the daemons of this directory have had their cgroups since the last sweep: for the next sweep to
+ * find.
+ */
 export async function cgroupTopsOf(scratch: string): Promise<readonly string[]> {
   const text = await readFile(topsFile(scratch), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "");

@@ -3,11 +3,17 @@ import { join } from "node:path";
 import type { BrowserLimits } from "./limits.js";
 import { mounts, mountsBelow } from "./mounts.js";
 
-/** Gives each browser's directories a file system in memory of their own, so that they can be filled and nothing else. */
+/**
+ * Gives each browser's directories a file system in memory of their own, so that they can be filled and
+ * nothing else.
+ */
 export interface SizedScratch {
   /** Over an empty directory; its owner and mode are to be set afterwards. */
   mount(path: string): Promise<void>;
-  /** With all that is in it, and at once: what still uses it keeps it alive until it ends. Fine where nothing is mounted. */
+  /**
+   * With all that is in it, and at once: what still uses it keeps it alive until it ends. Fine where nothing
+   * is mounted.
+   */
   unmount(path: string): Promise<void>;
 }
 
@@ -15,11 +21,15 @@ export interface SizedScratch {
 const tmpfsType = 0x01021994;
 
 /**
- * Undefined where the daemon may not mount, or where its scratch directory is on a disk: what browsers store there would take
- * memory instead. One trial says which.
+ * Undefined where the daemon may not mount, or where its scratch directory is on a disk: what browsers store
+ * there would take memory instead. One trial says which.
  */
 export async function findSizedScratch(
-  scratch: string, { maxScratchBytes: bytes, maxScratchFiles: files }: Pick<BrowserLimits, "maxScratchBytes" | "maxScratchFiles">,
+  scratch: string,
+  {
+    maxScratchBytes: bytes,
+    maxScratchFiles: files,
+  }: Pick<BrowserLimits, "maxScratchBytes" | "maxScratchFiles">,
 ): Promise<SizedScratch | undefined> {
   const isInMemory = process.platform === "linux" && (await statfs(scratch)).type === tmpfsType;
   if (process.getuid?.() !== 0 || !isInMemory || mounts === undefined) return undefined;
@@ -27,10 +37,12 @@ export async function findSizedScratch(
   const options = `size=${bytes},nr_inodes=${files},mode=0700`;
   const sized: SizedScratch = {
     async mount(path) {
-      if (!(await mountTmpfs(path, options))) throw new Error(`${path} could not be given a file system of its own`);
+      if (!(await mountTmpfs(path, options)))
+        throw new Error(`${path} could not be given a file system of its own`);
     },
     async unmount(path) {
-      if (!(await detach(path)) && (await mountsBelow(path)).length > 0) throw new Error(`${path} could not be unmounted`);
+      if (!(await detach(path)) && (await mountsBelow(path)).length > 0)
+        throw new Error(`${path} could not be unmounted`);
     },
   };
   return (await isGranted(sized, join(scratch, "mount-trial"))) ? sized : undefined;

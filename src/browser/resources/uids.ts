@@ -6,7 +6,10 @@ export interface Uids {
   /** The lowest free one. */
   take(): number;
   give(uid: number): void;
-  /** Whether the uid is of this daemon's block: what it owns and nobody living holds was left by an earlier daemon. */
+  /**
+   * Whether the uid is of this daemon's block: what it owns and nobody living holds was left by an earlier
+   * daemon.
+   */
   owns(uid: number): boolean;
   /** Whether a living browser has it. */
   isTaken(uid: number): boolean;
@@ -17,12 +20,16 @@ export interface Uids {
 const blockSize = 1000;
 const blocks = 1000;
 
-/** Blocks begin at multiples of their size, so that blocks of daemons with different bases are the same or apart. */
+/**
+ * Blocks begin at multiples of their size, so that blocks of daemons with different bases are the same or
+ * apart.
+ */
 const firstBlock = (base: number): number => Math.ceil(base / blockSize) * blockSize;
 
 /**
- * Claims the first block of uids, from `base` on, that no other living daemon of this machine holds. The claim is an
- * abstract unix socket: the kernel makes it exclusive and drops it with the daemon, however that ends.
+ * Claims the first block of uids, from `base` on, that no other living daemon of this machine holds. The
+ * claim is an abstract unix socket: the kernel makes it exclusive and drops it with the daemon, however that
+ * ends.
  */
 export async function openUids(base: number): Promise<Uids> {
   for (let block = 0; block < blocks; block += 1) {
@@ -34,20 +41,23 @@ export async function openUids(base: number): Promise<Uids> {
 }
 
 /**
- * Whether this process may give the uids of its first block, as user and as group. Root of a user namespace has only those
- * that are mapped into it; every other is refused with EINVAL (user_namespaces(7)).
+ * Whether this process may give the uids of its first block, as user and as group. Root of a user namespace
+ * has only those that are mapped into it; every other is refused with EINVAL (user_namespaces(7)).
  */
 export async function areUidsMapped(base: number): Promise<boolean> {
   const first = firstBlock(base);
-  const maps = await Promise.all(["uid_map", "gid_map"].map((name) => readFile(`/proc/self/${name}`, "latin1").catch(() => undefined)));
+  const maps = await Promise.all(
+    ["uid_map", "gid_map"].map((name) => readFile(`/proc/self/${name}`, "latin1").catch(() => undefined)),
+  );
   return maps.every((map) => map === undefined || isCovered(map, first));
 }
 
 /** Each line names the first id inside, the first outside and how many. */
-const isCovered = (map: string, first: number): boolean => map.split("\n").some((line) => {
-  const [inside = 0, , count = 0] = line.trim().split(/ +/).map(Number);
-  return inside <= first && first + blockSize <= inside + count;
-});
+const isCovered = (map: string, first: number): boolean =>
+  map.split("\n").some((line) => {
+    const [inside = 0, , count = 0] = line.trim().split(/ +/).map(Number);
+    return inside <= first && first + blockSize <= inside + count;
+  });
 
 function uidsFrom(first: number, claim: Server): Uids {
   const taken = new Set<number>();
@@ -70,6 +80,8 @@ function uidsFrom(first: number, claim: Server): Uids {
 const tryListen = (name: string): Promise<Server | undefined> =>
   new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
-    server.once("error", (error: NodeJS.ErrnoException) => (error.code === "EADDRINUSE" ? resolve(undefined) : reject(error)));
+    server.once("error", (error: NodeJS.ErrnoException) =>
+      error.code === "EADDRINUSE" ? resolve(undefined) : reject(error),
+    );
     server.listen(name, () => resolve(server.unref()));
   });

@@ -4,8 +4,8 @@ import type { Millis } from "../../base/clock.js";
 import type { Hierarchy } from "./cgroup-hierarchy.js";
 
 /**
- * How a busy browser stands behind all others: in the scheduler's idle class (`cpu.idle`, Linux 5.15), so that whoever else
- * wakes up takes its processor at once; by the least weight there is; or not at all.
+ * How a busy browser stands behind all others: in the scheduler's idle class (`cpu.idle`, Linux 5.15), so
+ * that whoever else wakes up takes its processor at once; by the least weight there is; or not at all.
  */
 export type YieldKind = "idle" | "weight" | "none";
 
@@ -28,7 +28,8 @@ const ways: Readonly<Record<Exclude<YieldKind, "none">, Readonly<Record<Version,
 
 /** The first that the cgroup at `path`, which is there to be tried on, takes. */
 export function findYieldKind(path: string, version: Version): YieldKind {
-  for (const kind of ["idle", "weight"] as const) if (move({ path, version, kind }, true) && move({ path, version, kind }, false)) return kind;
+  for (const kind of ["idle", "weight"] as const)
+    if (move({ path, version, kind }, true) && move({ path, version, kind }, false)) return kind;
   return "none";
 }
 
@@ -68,7 +69,10 @@ export interface Use {
   readonly isBehind: boolean;
 }
 
-/** Behind above `most`, and back at half of it, so that nobody goes to and fro; starved, it comes back as well. */
+/**
+ * Behind above `most`, and back at half of it, so that nobody goes to and fro; starved, it comes back as
+ * well.
+ */
 export function nextUse({ average, isBehind }: Use, percent: number, most: number): Use {
   const next = (average + percent) / 2;
   return { average: next, isBehind: next > (isBehind ? most / 2 : most) };
@@ -91,14 +95,20 @@ interface Counted {
 }
 
 /**
- * Puts browsers that are busy behind the daemon and all that are not: those wait for no time slice of theirs then. A processor
- * that nobody else wants is theirs all the same, and among each other they share equally.
+ * Puts browsers that are busy behind the daemon and all that are not: those wait for no time slice of theirs
+ * then. A processor that nobody else wants is theirs all the same, and among each other they share equally.
  */
 export class Yielding {
   readonly #counted = new Map<string, Counted>();
   #all: Reading | undefined;
 
-  constructor(private readonly parts: { readonly kind: YieldKind; readonly version: Version; /** All browsers below. */ readonly top: string }) {}
+  constructor(
+    private readonly parts: {
+      readonly kind: YieldKind;
+      readonly version: Version;
+      /** All browsers below. */ readonly top: string;
+    },
+  ) {}
 
   get kind(): YieldKind {
     return this.parts.kind;
@@ -115,15 +125,19 @@ export class Yielding {
   /** To be called every few hundred ms; `most` in percent of one core. Gives those that stand behind. */
   look(now: Millis, most: number): readonly string[] {
     // One reading tells that nobody can be busy.
-    if (this.#counted.size > 0 && !this.#areAllCalm(now, most)) for (const counted of this.#counted.values()) this.#judge(counted, now, most);
-    return [...this.#counted.values()].filter(({ use }) => use.isBehind).map(({ account }) => account.weighed);
+    if (this.#counted.size > 0 && !this.#areAllCalm(now, most))
+      for (const counted of this.#counted.values()) this.#judge(counted, now, most);
+    return [...this.#counted.values()]
+      .filter(({ use }) => use.isBehind)
+      .map(({ account }) => account.weighed);
   }
 
   #areAllCalm(now: Millis, most: number): boolean {
     const before = this.#all;
     const usedMs = usedMsAt(this.parts.top, this.parts.version);
     this.#all = usedMs === undefined ? undefined : { usedMs, at: now };
-    if (!before || usedMs === undefined || percentOf(usedMs - before.usedMs, now - before.at) > most) return false;
+    if (!before || usedMs === undefined || percentOf(usedMs - before.usedMs, now - before.at) > most)
+      return false;
     return [...this.#counted.values()].every(({ use }) => !use.isBehind);
   }
 
@@ -131,8 +145,13 @@ export class Yielding {
     const usedMs = usedMsAt(account.counted, this.parts.version);
     if (usedMs === undefined) return;
     const use = nextUse(earlier, last ? percentOf(usedMs - last.usedMs, now - last.at) : 0, most);
-    const isMoved = use.isBehind !== earlier.isBehind && move({ ...this.parts, path: account.weighed }, use.isBehind);
-    this.#counted.set(account.weighed, { account, last: { usedMs, at: now }, use: isMoved ? use : { ...use, isBehind: earlier.isBehind } });
+    const isMoved =
+      use.isBehind !== earlier.isBehind && move({ ...this.parts, path: account.weighed }, use.isBehind);
+    this.#counted.set(account.weighed, {
+      account,
+      last: { usedMs, at: now },
+      use: isMoved ? use : { ...use, isBehind: earlier.isBehind },
+    });
   }
 }
 

@@ -48,8 +48,9 @@ const atWorkLimitMs: Millis = 2_000;
 const endLimitMs: Millis = 5_000;
 
 /**
- * Makes one namespace at a time with a helper process, which it starts when it needs one and which goes on until `end`.
- * Every namespace of one helper is owned by the same user namespace, which that helper had made for it.
+ * Makes one namespace at a time with a helper process, which it starts when it needs one and which goes on
+ * until `end`. Every namespace of one helper is owned by the same user namespace, which that helper had made
+ * for it.
  */
 export class NamespaceMaker {
   #helper: Helper | undefined;
@@ -58,8 +59,8 @@ export class NamespaceMaker {
   constructor(private readonly parts: MakerParts) {}
 
   /**
-   * Throws, with a text for people, where there can be none. A helper that failed is ended; where it had been at work before, as
-   * one that somebody has stopped, another is asked once.
+   * Throws, with a text for people, where there can be none. A helper that failed is ended; where it had been
+   * at work before, as one that somebody has stopped, another is asked once.
    */
   async make(): Promise<MadeNamespace> {
     const { limitMs } = this.parts;
@@ -108,7 +109,9 @@ export class NamespaceMaker {
     // It is told nothing: neither the daemon's environment nor any descriptor but the channel's.
     const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe", "ipc"], cwd: "/", env: {} });
     let said = "";
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => void (said = (said + text).slice(-saidBytes)));
+    child.stderr
+      ?.setEncoding("utf8")
+      .on("data", (text: string) => void (said = (said + text).slice(-saidBytes)));
     child.on("error", (error) => void (said += error.message));
     const ended = Promise.race([once(child, "close"), once(child, "error")]).catch(() => {});
     const why = (): string => said.trim() || "the helper that makes network namespaces ended";
@@ -160,7 +163,8 @@ export class NamespaceMaker {
   /** The helper stays in the namespace until it is asked for the next one. */
   #hold(pid: number): Omit<MadeNamespace, "server"> {
     const path = `/proc/${pid}/ns`;
-    if (readlinkSync(`${path}/net`) === readlinkSync("/proc/self/ns/net")) throw new Error("the helper is in the daemon's own network");
+    if (readlinkSync(`${path}/net`) === readlinkSync("/proc/self/ns/net"))
+      throw new Error("the helper is in the daemon's own network");
     const namespace = openSync(`${path}/net`, "r");
     if (this.parts.prefix.length === 0) return { namespace };
     try {

@@ -17,12 +17,16 @@ export interface NamespaceTools {
 
 /** The namespace tier of this machine, or why there is none. */
 export type Namespaces =
-  | { readonly kind: "available"; readonly openNamespace: () => Promise<NamespaceListener>; readonly close: () => Promise<void> }
+  | {
+      readonly kind: "available";
+      readonly openNamespace: () => Promise<NamespaceListener>;
+      readonly close: () => Promise<void>;
+    }
   | { readonly kind: "unavailable"; readonly why: string };
 
 /**
- * Where the proxy of one browser listens: inside that browser's network namespace. `close` lets go of it; the kernel
- * removes it when its last process and socket are gone too.
+ * Where the proxy of one browser listens: inside that browser's network namespace. `close` lets go of it; the
+ * kernel removes it when its last process and socket are gone too.
  */
 export interface NamespaceListener extends Listener {
   readonly tier: "namespace";
@@ -49,14 +53,21 @@ const enterLimitMs = 5_000;
 const waitLimitMs = 20_000;
 
 /**
- * Whether this process can give each browser a network namespace of its own, found out by making one. It takes Linux,
- * nsenter, a build of koffi for the platform, and either root with CAP_SYS_ADMIN and CAP_NET_ADMIN or, for everybody
- * else, unshare and a kernel and container that allow user namespaces.
+ * Whether this process can give each browser a network namespace of its own, found out by making one. It
+ * takes Linux, nsenter, a build of koffi for the platform, and either root with CAP_SYS_ADMIN and
+ * CAP_NET_ADMIN or, for everybody else, unshare and a kernel and container that allow user namespaces.
  */
 export async function findNamespaces({ tools, clock, log, stock }: NamespaceParts): Promise<Namespaces> {
   try {
     const maker = await tryNetworks(tools, clock);
-    const namespaces = new NamespaceStock({ make: async () => listenerOf(await maker.make()), end: () => maker.end(), waitMs: waitLimitMs, size: stock, clock, log });
+    const namespaces = new NamespaceStock({
+      make: async () => listenerOf(await maker.make()),
+      end: () => maker.end(),
+      waitMs: waitLimitMs,
+      size: stock,
+      clock,
+      log,
+    });
     log.info({ tier: "namespace" }, "egress tier examined");
     return { kind: "available", openNamespace: () => namespaces.take(), close: () => namespaces.close() };
   } catch (error) {
@@ -85,7 +96,10 @@ async function tryNetworks(tools: NamespaceTools, clock: Clock): Promise<Namespa
 }
 
 /** A container may allow unshare(2) and not setns(2); then no browser could be put into what was made. */
-async function tryEntering({ nsenter = "" }: NamespaceTools, { namespace, userNamespace, close }: NamespaceListener): Promise<void> {
+async function tryEntering(
+  { nsenter = "" }: NamespaceTools,
+  { namespace, userNamespace, close }: NamespaceListener,
+): Promise<void> {
   const user = userNamespace === undefined ? [] : [`--user=${userNamespace}`, "--preserve-credentials"];
   const args = [...user, `--net=${namespace}`, "--", nsenter, "--version"];
   try {
@@ -95,14 +109,18 @@ async function tryEntering({ nsenter = "" }: NamespaceTools, { namespace, userNa
   }
 }
 
-const makerOf = (prefix: readonly string[], network: readonly NetlinkMessage[], clock: Clock): NamespaceMaker =>
-  new NamespaceMaker({ prefix, network, clock, port: proxyPort, limitMs: makeLimitMs });
+const makerOf = (
+  prefix: readonly string[],
+  network: readonly NetlinkMessage[],
+  clock: Clock,
+): NamespaceMaker => new NamespaceMaker({ prefix, network, clock, port: proxyPort, limitMs: makeLimitMs });
 
 function prefixOf({ nsenter, unshare }: NamespaceTools): readonly string[] {
   if (process.platform !== "linux") throw new Error("network namespaces are Linux's");
   if (nsenter === undefined) throw new Error("nsenter (util-linux) is not installed");
   if (process.getuid?.() === 0) return [];
-  if (unshare === undefined) throw new Error("without root it takes unshare (util-linux) and a private root for each browser");
+  if (unshare === undefined)
+    throw new Error("without root it takes unshare (util-linux) and a private root for each browser");
   return [unshare, "--user", "--map-root-user", "--"];
 }
 
@@ -115,16 +133,17 @@ function listenerOf({ server: inner, namespace, userNamespace }: MadeNamespace):
     proxyUrl: `http://127.0.0.1:${proxyPort}`,
     namespace: pathOf(namespace),
     ...(userNamespace !== undefined && { userNamespace: pathOf(userNamespace) }),
-    listen: (server) => new Promise((resolve, reject) => {
-      server.once("error", reject);
-      inner.ref();
-      server.listen(inner, () => {
-        server.off("error", reject);
-        // It shares the socket, which is the server's from now on and closes with it.
-        isTaken = true;
-        resolve();
-      });
-    }),
+    listen: (server) =>
+      new Promise((resolve, reject) => {
+        server.once("error", reject);
+        inner.ref();
+        server.listen(inner, () => {
+          server.off("error", reject);
+          // It shares the socket, which is the server's from now on and closes with it.
+          isTaken = true;
+          resolve();
+        });
+      }),
     close() {
       if (!isTaken && inner.listening) inner.close();
       for (const each of descriptors) closeSync(each);

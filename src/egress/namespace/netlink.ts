@@ -46,9 +46,19 @@ function attribute(type: number, ...values: readonly Buffer[]): Buffer {
 const linkInfo = (index: number, flags = 0): Buffer =>
   Buffer.concat([Buffer.alloc(4), u32(index), u32(flags), u32(flags)]);
 
-function message(what: string, { type, flags = 0 }: { type: number; flags?: number }, body: readonly Buffer[]): NetlinkMessage {
+function message(
+  what: string,
+  { type, flags = 0 }: { type: number; flags?: number },
+  body: readonly Buffer[],
+): NetlinkMessage {
   const payload = Buffer.concat(body);
-  const header = [u32(payload.length + headerBytes), u16(type), u16(requestWithAnswer | flags), u32(1), u32(0)];
+  const header = [
+    u32(payload.length + headerBytes),
+    u16(type),
+    u16(requestWithAnswer | flags),
+    u32(1),
+    u32(0),
+  ];
   return { what, bytes: Buffer.concat([...header, payload]).toString("base64") };
 }
 
@@ -56,24 +66,32 @@ const ifName = 3;
 const ifLinkInfo = 18;
 const ifAfSpec = 26;
 
-/** A new network namespace has loopback as its first device; ours come after it, their numbers asked for by us. */
+/**
+ * A new network namespace has loopback as its first device; ours come after it, their numbers asked for by
+ * us.
+ */
 const loopback = 1;
 const device = 2;
 const peer = 3;
 
-const setUp = (what: string, index: number): NetlinkMessage => message(what, { type: setLink }, [linkInfo(index, up)]);
+const setUp = (what: string, index: number): NetlinkMessage =>
+  message(what, { type: setLink }, [linkInfo(index, up)]);
 
 const addPair = message("adding a pair of devices", { type: newLink, flags: create }, [
-  linkInfo(device), attribute(ifName, name("eth0")),
-  attribute(ifLinkInfo | nested,
+  linkInfo(device),
+  attribute(ifName, name("eth0")),
+  attribute(
+    ifLinkInfo | nested,
     attribute(1, name("veth")),
-    attribute(2 | nested, attribute(1 | nested, linkInfo(peer), attribute(ifName, name("eth1"))))),
+    attribute(2 | nested, attribute(1 | nested, linkInfo(peer), attribute(ifName, name("eth1")))),
+  ),
 ]);
 
 /** No address of the device's own for IPv6. */
 const keepBare = (index: number): NetlinkMessage =>
   message("keeping IPv6 addresses away", { type: setLink }, [
-    linkInfo(index), attribute(ifAfSpec | nested, attribute(inet6 | nested, attribute(8, Buffer.from([1])))),
+    linkInfo(index),
+    attribute(ifAfSpec | nested, attribute(inet6 | nested, attribute(8, Buffer.from([1])))),
   ]);
 
 const here = "10.255.255.2";
@@ -82,22 +100,35 @@ const gateway = "10.255.255.1";
 
 const addAddress = message("adding an address", { type: newAddress, flags: create }, [
   // `ifaddrmsg`: family, length of the prefix, flags, scope, index.
-  Buffer.from([inet, 24, 0, 0]), u32(device), attribute(2, address(here)), attribute(1, address(here)),
+  Buffer.from([inet, 24, 0, 0]),
+  u32(device),
+  attribute(2, address(here)),
+  attribute(1, address(here)),
 ]);
 
 const addRoute = message("adding a route", { type: newRoute, flags: create }, [
-  // `rtmsg`: family, lengths of the prefixes, type of service, the main table, set up by hand, anywhere, unicast, flags.
-  Buffer.from([inet, 0, 0, 0, 254, 4, 0, 1]), u32(0), attribute(5, address(gateway)), attribute(4, u32(device)),
+  // `rtmsg`: family, lengths of the prefixes, type of service, the main table, set up by hand, anywhere,
+  // unicast, flags.
+  Buffer.from([inet, 0, 0, 0, 254, 4, 0, 1]),
+  u32(0),
+  attribute(5, address(gateway)),
+  attribute(4, u32(device)),
 ]);
 
 const loopbackUp = setUp("setting loopback up", loopback);
-const pairUp = [addAddress, setUp("setting a device up", device), setUp("setting its peer up", peer), addRoute];
+const pairUp = [
+  addAddress,
+  setUp("setting a device up", device),
+  setUp("setting its peer up", peer),
+  addRoute,
+];
 
 /**
- * What is tried, the best first. A network that leads nowhere, without which `navigator.onLine` is false: a pair of veth
- * devices is the one kind that every kernel with namespaces seems to have (dummy is a module of its own). Each device would
- * get an IPv6 address of its own about a second later (measured), and Chromium breaks off whatever it loads when its
- * addresses change (ERR_NETWORK_CHANGED); a kernel without IPv6 knows no such mode, and needs none.
+ * What is tried, the best first. A network that leads nowhere, without which `navigator.onLine` is false: a
+ * pair of veth devices is the one kind that every kernel with namespaces seems to have (dummy is a module of
+ * its own). Each device would get an IPv6 address of its own about a second later (measured), and Chromium
+ * breaks off whatever it loads when its addresses change (ERR_NETWORK_CHANGED); a kernel without IPv6 knows
+ * no such mode, and needs none.
  */
 export const networks: readonly (readonly NetlinkMessage[])[] = [
   [loopbackUp, addPair, keepBare(device), keepBare(peer), ...pairUp],

@@ -51,10 +51,12 @@ export class NamespaceStock {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
         reject(new Error(`no network namespace could be had within ${waitMs} ms`));
       });
-      const settled = <Value>(settle: (value: Value) => void) => (value: Value): void => {
-        cancel();
-        settle(value);
-      };
+      const settled =
+        <Value>(settle: (value: Value) => void) =>
+        (value: Value): void => {
+          cancel();
+          settle(value);
+        };
       const waiter: Waiter = { resolve: settled(resolve), reject: settled(reject) };
       this.#waiters.push(waiter);
     });
@@ -71,12 +73,18 @@ export class NamespaceStock {
   }
 
   #fill(): void {
-    this.#do(() => this.#fillUp(), () => (this.#cancelRest = this.parts.clock.after(restAfterMs, () => this.#rest())));
+    this.#do(
+      () => this.#fillUp(),
+      () => (this.#cancelRest = this.parts.clock.after(restAfterMs, () => this.#rest())),
+    );
   }
 
   /** What makes them ends. Where one could not be made ahead, it is tried again then. */
   #rest(): void {
-    this.#do(() => this.parts.end(), () => void (this.#ready.length < this.parts.size && this.#fill()));
+    this.#do(
+      () => this.parts.end(),
+      () => void (this.#ready.length < this.parts.size && this.#fill()),
+    );
   }
 
   /** One work at a time; whoever came while it ended is served before what follows it. */
@@ -93,7 +101,10 @@ export class NamespaceStock {
 
   async #fillUp(): Promise<void> {
     while (!this.#isClosed && (this.#waiters.length > 0 || this.#ready.length < this.parts.size)) {
-      const mayGoOn = await this.parts.make().then((listener) => this.#give(listener), (error: unknown) => this.#fail(error));
+      const mayGoOn = await this.parts.make().then(
+        (listener) => this.#give(listener),
+        (error: unknown) => this.#fail(error),
+      );
       if (!mayGoOn) return;
     }
   }
@@ -106,11 +117,14 @@ export class NamespaceStock {
     return true;
   }
 
-  /** Each failure is told to one who waits; with nobody left it is not tried again before the next one comes. */
+  /**
+   * Each failure is told to one who waits; with nobody left it is not tried again before the next one comes.
+   */
   #fail(error: unknown): boolean {
     const waiter = this.#waiters.shift();
     waiter?.reject(error);
-    if (!waiter && !this.#isClosed) this.parts.log.warn({ why: textOf(error) }, "no network namespace could be made ahead");
+    if (!waiter && !this.#isClosed)
+      this.parts.log.warn({ why: textOf(error) }, "no network namespace could be made ahead");
     return this.#waiters.length > 0;
   }
 }

@@ -10,10 +10,26 @@ import { LastPage, type TargetInfo } from "./last-page.js";
 import type { BridgeClient, RootTarget, BridgeConnection } from "./connection.js";
 import { type CdpSession, CdpSessions } from "./sessions.js";
 import { SessionQuotas, usualSessions } from "./session-quotas.js";
-import { type ChromiumError, findAttached, findCrashedTarget, findDestroyedTarget, findDetachedSession, findTarget, readReply, rootReply, withId, withoutSession } from "./message-edits.js";
+import {
+  type ChromiumError,
+  findAttached,
+  findCrashedTarget,
+  findDestroyedTarget,
+  findDetachedSession,
+  findTarget,
+  readReply,
+  rootReply,
+  withId,
+  withoutSession,
+} from "./message-edits.js";
 
 type Own = { readonly kind: "own"; readonly resolve: (reply: Reply) => void };
-type Theirs = { readonly kind: "theirs"; readonly session: CdpSession<BridgeClient>; readonly id: number; readonly method: string };
+type Theirs = {
+  readonly kind: "theirs";
+  readonly session: CdpSession<BridgeClient>;
+  readonly id: number;
+  readonly method: string;
+};
 type Reply = { readonly result?: Record<string, unknown> } & ChromiumError;
 
 /** A refusal of Chromium to a command of the bridge. */
@@ -26,7 +42,8 @@ export class ChromiumRefused extends Error {
 
 /**
  * Chromium ends the browser when a message on its pipe exceeds 100 MiB (kReceiveBufferSizeForDevTools in
- * content/browser/devtools/devtools_pipe_handler.cc); the margin is for the id, the session, the NUL and the read that completes it.
+ * content/browser/devtools/devtools_pipe_handler.cc); the margin is for the id, the session, the NUL and the
+ * read that completes it.
  */
 const maxBodyBytes = 100 * 1024 * 1024 - 129 * 1024;
 /** Without a filter Chromium tells of all but the browser and the tabs, in one of which a PDF's viewer is. */
@@ -36,9 +53,9 @@ const backlogBytes = 32 * 1024 * 1024;
 const limitMs: Millis = 5000;
 
 /**
- * The clients of one browser on its one pipe. Each has a CDP session of its own (`Target.attachToBrowserTarget`), so that
- * Chromium keeps them apart; ids are rewritten, bodies from the browser are never parsed.
- *
+ * The clients of one browser on its one pipe. Each has a CDP session of its own
+ * (`Target.attachToBrowserTarget`), so that Chromium keeps them apart; ids are rewritten, bodies from the
+ * browser are never parsed.
  * All of them hang below one control session, which also tells of crashed and closed targets.
  */
 export class Bridge {
@@ -54,7 +71,11 @@ export class Bridge {
   #listing: Promise<readonly TargetInfo[]> | undefined;
   #isClosed = false;
 
-  constructor(private readonly pipe: Pipe, private readonly clock: Clock, limits = usualSessions) {
+  constructor(
+    private readonly pipe: Pipe,
+    private readonly clock: Clock,
+    limits = usualSessions,
+  ) {
     this.#shares = new SessionQuotas(this.#sessions, limits);
     this.#stops = [
       pipe.onFrame((frame) => this.#take(frame)),
@@ -67,7 +88,10 @@ export class Bridge {
     return this.#isClosed;
   }
 
-  /** Gives a client its root session; `undefined` where there is no such target. Throws when Chromium does not answer. */
+  /**
+   * Gives a client its root session; `undefined` where there is no such target. Throws when Chromium does not
+   * answer.
+   */
   async join(bridgeClient: BridgeClient, root: RootTarget): Promise<BridgeConnection | undefined> {
     const control = await this.#open();
     const session = await this.#attach(control, root);
@@ -75,10 +99,7 @@ export class Bridge {
     if (this.#isClosed) throw new Error("the browser is gone");
     const target = root.kind === "target" ? { target: root.target } : {};
     const seated = this.#sessions.addRoot({ id: session, owner: bridgeClient, ...target });
-    return {
-      send: (command) => this.#send(seated, command),
-      leave: () => this.#leave(seated),
-    };
+    return { send: (command) => this.#send(seated, command), leave: () => this.#leave(seated) };
   }
 
   /** What `/json/list` shows. Whoever asks meanwhile gets the same. */
@@ -115,17 +136,22 @@ export class Bridge {
     const control = String((await this.#ask("Target.attachToBrowserTarget", {})).sessionId);
     this.#control = control;
     const { defaultBrowserContextId: own } = await this.#ask("Target.getBrowserContexts", {}, control);
-    const openBlank = (): void => void this.#ask("Target.createTarget", { url: "about:blank" }, control).catch(() => {});
+    const openBlank = (): void =>
+      void this.#ask("Target.createTarget", { url: "about:blank" }, control).catch(() => {});
     this.#lastPage = new LastPage(typeof own === "string" ? own : undefined, openBlank);
     await this.#ask("Target.setDiscoverTargets", { discover: true, filter: tabsToo }, control);
     return control;
   }
 
   async #attach(control: string, root: RootTarget): Promise<string | undefined> {
-    if (root.kind === "browser") return String((await this.#ask("Target.attachToBrowserTarget", {}, control)).sessionId);
+    if (root.kind === "browser")
+      return String((await this.#ask("Target.attachToBrowserTarget", {}, control)).sessionId);
     if (this.#closed.has(root.target)) return undefined;
     try {
-      return String((await this.#ask("Target.attachToTarget", { targetId: root.target, flatten: true }, control)).sessionId);
+      return String(
+        (await this.#ask("Target.attachToTarget", { targetId: root.target, flatten: true }, control))
+          .sessionId,
+      );
     } catch (error) {
       if (error instanceof ChromiumRefused && !this.#isClosed) return undefined;
       throw error;
@@ -138,20 +164,27 @@ export class Bridge {
     for (const session of gone) for (const id of session.calls) this.#calls.take(id);
     this.#shares.forget(root.owner);
     this.#waiting.delete(root.owner);
-    await this.#ask("Target.detachFromTarget", { sessionId: root.id }, this.#control).catch((error: unknown) => {
-      // Detached already, or gone with the browser: either is what was wanted.
-      if (!(error instanceof ChromiumRefused) && !this.#isClosed) throw error;
-    });
+    await this.#ask("Target.detachFromTarget", { sessionId: root.id }, this.#control).catch(
+      (error: unknown) => {
+        // Detached already, or gone with the browser: either is what was wanted.
+        if (!(error instanceof ChromiumRefused) && !this.#isClosed) throw error;
+      },
+    );
   }
 
   #send(root: CdpSession<BridgeClient>, command: Command): void {
     const session = command.session === undefined ? root : this.#sessions.find(command.session);
     if (session === undefined || session.owner !== root.owner) {
-      return root.owner.deliver(errorReply({ id: command.id }, codes.sessionGone, "Session with given id not found."));
+      return root.owner.deliver(
+        errorReply({ id: command.id }, codes.sessionGone, "Session with given id not found."),
+      );
     }
     const body = command.written ?? written(command);
     const tooLong = isTooLong(body) ? "The message is longer than Chromium accepts" : undefined;
-    const refused = this.#closed.whyRefused(this.#sessions, session, command) ?? this.#shares.whyRefused(root.owner, command) ?? tooLong;
+    const refused =
+      this.#closed.whyRefused(this.#sessions, session, command) ??
+      this.#shares.whyRefused(root.owner, command) ??
+      tooLong;
     if (refused !== undefined) return root.owner.deliver(errorReply(command, codes.refused, refused));
     this.#beforeClose(session, command);
     const id = this.#calls.add({ kind: "theirs", session, id: command.id, method: command.method });
@@ -167,7 +200,8 @@ export class Bridge {
   }
 
   #beforeClose(session: CdpSession<BridgeClient>, { method, params }: Command): void {
-    if (method === "Target.closeTarget" && typeof params.targetId === "string") this.#lastPage?.closing(params.targetId);
+    if (method === "Target.closeTarget" && typeof params.targetId === "string")
+      this.#lastPage?.closing(params.targetId);
     if (method === "Page.close" && session.target !== undefined) this.#lastPage?.closing(session.target);
   }
 
@@ -185,10 +219,16 @@ export class Bridge {
   async #ask(method: string, params: object, session?: string): Promise<Record<string, unknown>> {
     if (this.#isClosed) throw new Error(`${method}: the browser is gone`);
     let id = 0;
-    const reply = await within(this.clock, { what: method, limitMs }, new Promise<Reply>((resolve) => {
-      id = this.#calls.add({ kind: "own", resolve });
-      this.pipe.send(JSON.stringify({ id, method, params, ...(session === undefined ? {} : { sessionId: session }) }));
-    })).finally(() => this.#calls.take(id));
+    const reply = await within(
+      this.clock,
+      { what: method, limitMs },
+      new Promise<Reply>((resolve) => {
+        id = this.#calls.add({ kind: "own", resolve });
+        this.pipe.send(
+          JSON.stringify({ id, method, params, ...(session === undefined ? {} : { sessionId: session }) }),
+        );
+      }),
+    ).finally(() => this.#calls.take(id));
     if (reply.error) throw new ChromiumRefused(method, reply.error.message);
     return reply.result ?? {};
   }
@@ -249,10 +289,13 @@ export class Bridge {
     if (target.url !== "") this.#closeTabs().catch(() => {});
   }
 
-  /** Chromium does not tell when the address of a tab changes (156); that of a PDF's viewer has none at first. */
+  /**
+   * Chromium does not tell when the address of a tab changes (156); that of a PDF's viewer has none at first.
+   */
   async #closeTabs(): Promise<void> {
     const { targetInfos } = await this.#ask("Target.getTargets", { filter: tabsAlone }, this.#control);
-    for (const tab of targetInfos as readonly TargetInfo[]) if (this.#closed.note(tab)) this.#clear(tab.targetId);
+    for (const tab of targetInfos as readonly TargetInfo[])
+      if (this.#closed.note(tab)) this.#clear(tab.targetId);
   }
 
   #destroyed(target: string): void {
@@ -262,10 +305,14 @@ export class Bridge {
 
   /** Ends the sessions that clients have on a target. */
   #clear(target: string): void {
-    for (const { id, parent } of this.#sessions.attachedTo(target)) this.#takeOff(id, parent?.id ?? this.#control);
+    for (const { id, parent } of this.#sessions.attachedTo(target))
+      this.#takeOff(id, parent?.id ?? this.#control);
   }
 
-  /** Its target goes on if it waits for a debugger. What a page attached to cannot be detached (156: "Not allowed"), and stays unheard. */
+  /**
+   * Its target goes on if it waits for a debugger. What a page attached to cannot be detached (156: "Not
+   * allowed"), and stays unheard.
+   */
   #takeOff(session: string | undefined, parent: string | undefined): void {
     this.#ask("Runtime.runIfWaitingForDebugger", {}, session).catch(() => {});
     this.#ask("Target.detachFromTarget", { sessionId: session }, parent).catch(() => this.#detached(session));
@@ -291,9 +338,12 @@ export class Bridge {
   #fail(call: Own | Theirs, message: string): void {
     if (call.kind === "own") return call.resolve({ error: { code: codes.sessionGone, message } });
     const { session, id } = call;
-    session.owner.deliver(errorReply({ id, ...(session.isRoot ? {} : { session: session.id }) }, codes.sessionGone, message));
+    session.owner.deliver(
+      errorReply({ id, ...(session.isRoot ? {} : { session: session.id }) }, codes.sessionGone, message),
+    );
   }
 }
 
 /** With room for the id and the session. A UTF-16 unit is at most three bytes of UTF-8. */
-const isTooLong = (body: string | Uint8Array): boolean => body.length * 3 > maxBodyBytes && Buffer.byteLength(body) > maxBodyBytes;
+const isTooLong = (body: string | Uint8Array): boolean =>
+  body.length * 3 > maxBodyBytes && Buffer.byteLength(body) > maxBodyBytes;

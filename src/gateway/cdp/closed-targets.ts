@@ -19,14 +19,28 @@ export class ClosedTargets {
     return typeof target === "string" && this.#closed.has(target);
   }
 
-  /** Why a command does not pass: where its session is, or the one that it carries a message to, or the target that it would be attached to. */
-  whyRefused<Owner>(sessions: CdpSessions<Owner>, from: CdpSession<Owner>, { method, params }: Command): string | undefined {
+  /**
+   * Why a command does not pass: where its session is, or the one that it carries a message to, or the target
+   * that it would be attached to.
+   */
+  whyRefused<Owner>(
+    sessions: CdpSessions<Owner>,
+    from: CdpSession<Owner>,
+    { method, params }: Command,
+  ): string | undefined {
     const isCarrier = method === "Target.sendMessageToTarget";
     const carried = isCarrier ? carriers(sessions, from, params) : [];
-    // Chromium takes the message in the moment the session begins, before it is known here what that is attached to.
+    // Chromium takes the message in the moment the session begins, before it is known here what that is
+    // attached to.
     if (isCarrier && carried.length === 0) return "No session with given id";
-    const targets = [from.target, ...carried.map(({ target }) => target), method.startsWith("Target.a") && params["targetId"]];
-    return targets.some((each) => this.has(each)) ? "The browser's own pages are not open to clients" : undefined;
+    const targets = [
+      from.target,
+      ...carried.map(({ target }) => target),
+      method.startsWith("Target.a") && params["targetId"],
+    ];
+    return targets.some((each) => this.has(each))
+      ? "The browser's own pages are not open to clients"
+      : undefined;
   }
 
   gone(target: string): void {
@@ -35,8 +49,13 @@ export class ClosedTargets {
 }
 
 /** The sessions that a message may go to: each is known, and its client's own. */
-function carriers<Owner>(sessions: CdpSessions<Owner>, from: CdpSession<Owner>, { sessionId, targetId }: Command["params"]): readonly CdpSession<Owner>[] {
-  if (sessionId === undefined) return [...from.children].filter(({ target }) => target !== undefined && target === targetId);
+function carriers<Owner>(
+  sessions: CdpSessions<Owner>,
+  from: CdpSession<Owner>,
+  { sessionId, targetId }: Command["params"],
+): readonly CdpSession<Owner>[] {
+  if (sessionId === undefined)
+    return [...from.children].filter(({ target }) => target !== undefined && target === targetId);
   const to = sessions.find(sessionId as string);
   return to?.owner === from.owner && (targetId === undefined || targetId === to.target) ? [to] : [];
 }

@@ -7,14 +7,19 @@ export interface Command {
   readonly params: Params;
   /** The CDP session it is meant for, absent for the client's root. */
   readonly session?: string;
-  /** `"method":…,"params":…` in UTF-8, where another thread has written it; `params` is then only what is looked at later. */
+  /**
+   * `"method":…,"params":…` in UTF-8, where another thread has written it; `params` is then only what is
+   * looked at later.
+   */
   readonly written?: Uint8Array;
 }
 
 export type Params = Readonly<Record<string, unknown>>;
 
 /** A command, or the error reply that Chromium itself would give. */
-export type Parsed = { readonly kind: "command"; readonly command: Command } | { readonly kind: "fault"; readonly reply: string };
+export type Parsed =
+  | { readonly kind: "command"; readonly command: Command }
+  | { readonly kind: "fault"; readonly reply: string };
 
 /** CDP error codes, as Chromium uses them. */
 export const codes = { parse: -32700, invalid: -32600, sessionGone: -32001, refused: -32000 } as const;
@@ -60,12 +65,14 @@ const overfull = {
 } as const;
 
 /**
- * Parses once. What is forwarded is what was parsed, serialised again: odd escapes end here. A key that occurs twice in an
- * object, at whatever depth, is a fault: its sender may have meant the other value. Nesting and number of values are
- * judged before anything is parsed. `shape` is what `measure` has found, where it was asked before.
+ * Parses once. What is forwarded is what was parsed, serialised again: odd escapes end here. A key that
+ * occurs twice in an object, at whatever depth, is a fault: its sender may have meant the other value.
+ * Nesting and number of values are judged before anything is parsed. `shape` is what `measure` has found,
+ * where it was asked before.
  */
 export function parseCommand(text: Buffer, shape = measure(text, shapeLimits)): Parsed {
-  if (typeof shape === "string") return { kind: "fault", reply: errorReply(guessAddressee(text), codes.invalid, overfull[shape]) };
+  if (typeof shape === "string")
+    return { kind: "fault", reply: errorReply(guessAddressee(text), codes.invalid, overfull[shape]) };
   let message: unknown;
   try {
     message = JSON.parse(text.toString());
@@ -83,7 +90,10 @@ const tailBytes = 64;
 const idHead = /^\s*\{\s*"id"\s*:\s*(\d{1,10})\s*,/;
 const sessionTail = /"sessionId"\s*:\s*"([0-9A-Za-z-]{1,40})"\s*\}\s*$/;
 
-/** Of a message that is not parsed: the id where clients write it, which is first, and the session, which is last. */
+/**
+ * Of a message that is not parsed: the id where clients write it, which is first, and the session, which is
+ * last.
+ */
 export function guessAddressee(text: Buffer): Addressee {
   const id = idHead.exec(text.toString("latin1", 0, headBytes))?.[1];
   const session = sessionTail.exec(text.toString("latin1", Math.max(0, text.length - tailBytes)))?.[1];
@@ -95,8 +105,10 @@ function checked(message: Record<string, unknown>): Parsed {
   if (typeof id !== "number" || !Number.isInteger(id) || Math.abs(id) > highestId) {
     return fault(codes.invalid, "Message must have integer 'id' property");
   }
-  if (typeof method !== "string") return fault(codes.invalid, "Message must have string 'method' property", id);
-  if (!isObject(params) && !isNothing(params)) return fault(codes.invalid, "Message may have object 'params' property", id);
+  if (typeof method !== "string")
+    return fault(codes.invalid, "Message must have string 'method' property", id);
+  if (!isObject(params) && !isNothing(params))
+    return fault(codes.invalid, "Message may have object 'params' property", id);
   if (sessionId !== undefined && typeof sessionId !== "string") {
     return fault(codes.invalid, "Message may have string 'sessionId' property", id);
   }

@@ -20,6 +20,8 @@ export type RootTarget = { readonly kind: "browser" } | { readonly kind: "target
 /** A client's place on the bridge. */
 export interface BridgeConnection {
   send(command: Command): void;
-  /** Detaches the root session, whereupon Chromium ends what the client attached and disposes its contexts. */
+  /**
+   * Detaches the root session, whereupon Chromium ends what the client attached and disposes its contexts.
+   */
   leave(): Promise<void>;
 }

@@ -21,8 +21,8 @@ export interface ShapeLimits {
 }
 
 /**
- * Measures a text that ought to be JSON in one pass over its bytes, without reading values or taking memory. Stops where a
- * limit is passed. In UTF-8 no byte of a longer character looks like one of ASCII.
+ * Measures a text that ought to be JSON in one pass over its bytes, without reading values or taking memory.
+ * Stops where a limit is passed. In UTF-8 no byte of a longer character looks like one of ASCII.
  */
 export function measure(json: Uint8Array, most: ShapeLimits): Shape | "too deep" | "too many" {
   let [depth, keys, values] = [0, 0, 0];
@@ -52,7 +52,10 @@ function endOfString(json: Uint8Array, start: number): number {
   return json.length;
 }
 
-/** How many keys all the objects within a parsed value have: fewer than were written where one was written twice. */
+/**
+ * How many keys all the objects within a parsed value have: fewer than were written where one was written
+ * twice.
+ */
 export function keysWithin(value: object): number {
   let keys = 0;
   const left: unknown[] = [value];

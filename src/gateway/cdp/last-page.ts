@@ -9,21 +9,25 @@ export interface TargetInfo {
 }
 
 /**
- * Sees to it that a blank page is opened before the last page of the default context is closed: headful Chromium shows no
- * window without one, and Playwright finds no page. A context of a client's own does not count: it goes with its client.
- *
+ * Sees to it that a blank page is opened before the last page of the default context is closed: headful
+ * Chromium shows no window without one, and Playwright finds no page. A context of a client's own does not
+ * count: it goes with its client.
  * A page that closes itself is not announced; browser/cdp/pages.ts replaces the last one afterwards.
  */
 export class LastPage {
   readonly #staying = new Set<string>();
   readonly #others = new Set<string>();
 
-  constructor(private readonly defaultContext: string | undefined, private readonly openBlank: () => void) {}
+  constructor(
+    private readonly defaultContext: string | undefined,
+    private readonly openBlank: () => void,
+  ) {}
 
   created(info: TargetInfo): void {
     if (info.type === "tab") return;
     const isPage = info.type === "page" && info.subtype === undefined;
-    const stays = isPage && (this.defaultContext === undefined || info.browserContextId === this.defaultContext);
+    const stays =
+      isPage && (this.defaultContext === undefined || info.browserContextId === this.defaultContext);
     (stays ? this.#staying : this.#others).add(info.targetId);
   }
 

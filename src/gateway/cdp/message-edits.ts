@@ -6,11 +6,14 @@ const idStart = '{"id":'.length;
 const comma = 0x2c;
 const close = Buffer.from("}");
 
-/** With another beginning; of a message in parts only the first is copied. What is given is left as it is for other listeners. */
+/**
+ * With another beginning; of a message in parts only the first is copied. What is given is left as it is for
+ * other listeners.
+ */
 const begun = (frame: Frame, head: string, from: number): Frame =>
-  (Buffer.isBuffer(frame)
+  Buffer.isBuffer(frame)
     ? Buffer.concat([Buffer.from(head, "latin1"), frame.subarray(from)])
-    : [Buffer.from(head, "latin1"), frameHeadOf(frame).subarray(from), ...frame.slice(1)]);
+    : [Buffer.from(head, "latin1"), frameHeadOf(frame).subarray(from), ...frame.slice(1)];
 
 /** Likewise its end. */
 const ended = (frame: Frame, without: number): Frame => {
@@ -19,7 +22,8 @@ const ended = (frame: Frame, without: number): Frame => {
 };
 
 /** The same reply under another id. The body is not parsed. */
-export const withId = (frame: Frame, id: number): Frame => begun(frame, `{"id":${id}`, frameHeadOf(frame).indexOf(comma, idStart));
+export const withId = (frame: Frame, id: number): Frame =>
+  begun(frame, `{"id":${id}`, frameHeadOf(frame).indexOf(comma, idStart));
 
 /** The same message without the `sessionId` at its tail, as a client's root session shows it. */
 export const withoutSession = (frame: Frame, session: string): Frame => ended(frame, tailBytes(session));
@@ -28,7 +32,11 @@ export const withoutSession = (frame: Frame, session: string): Frame => ended(fr
 export function rootReply(frame: Frame, id: number, session: string): Frame {
   if (!Buffer.isBuffer(frame)) return withoutSession(withId(frame, id), session);
   const head = Buffer.from(`{"id":${id}`, "latin1");
-  return Buffer.concat([head, frame.subarray(frame.indexOf(comma, idStart), frame.length - tailBytes(session)), close]);
+  return Buffer.concat([
+    head,
+    frame.subarray(frame.indexOf(comma, idStart), frame.length - tailBytes(session)),
+    close,
+  ]);
 }
 
 const tailBytes = (session: string): number => `,"sessionId":"${session}"}`.length;
@@ -45,7 +53,10 @@ export interface ChromiumError {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
-/** What is read of Chromium's answers to the gateway itself, where a page can put megabytes into its address; 10 ms of parsing. */
+/**
+ * What is read of Chromium's answers to the gateway itself, where a page can put megabytes into its address;
+ * 10 ms of parsing.
+ */
 const longestReadBytes = 2 * 1024 * 1024;
 
 export function readReply<Reply extends ChromiumError>(frame: Frame): Reply | ChromiumError {
@@ -60,16 +71,24 @@ interface OfTarget {
 /** What is parsed of an event: they come as often as a page changes its title. */
 const longestEventBytes = 16 * 1024;
 const told = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
-/** Within a text its quotation marks would be escaped, so the first is the target's own, whatever its title says. */
+/**
+ * Within a text its quotation marks would be escaped, so the first is the target's own, whatever its title
+ * says.
+ */
 const urlKey = Buffer.from(',"url":"');
 const urlHeadBytes = 4096;
 /** Behind the texts that a page writes. */
-const belongs = /"browserContextId":"([0-9A-Za-z-]+)"(?:,"subtype":"([a-z_]+)")?\}\}(?:,"sessionId":"[^"]+"\})?$/;
+const belongs =
+  /"browserContextId":"([0-9A-Za-z-]+)"(?:,"subtype":"([a-z_]+)")?\}\}(?:,"sessionId":"[^"]+"\})?$/;
 const targetTailBytes = 256;
 
-/** What an event says of its target; of one that is too long, what tells whose page it is (order seen in Chromium 156). */
+/**
+ * What an event says of its target; of one that is too long, what tells whose page it is (order seen in
+ * Chromium 156).
+ */
 export function findTarget(frame: Frame): TargetInfo | undefined {
-  if (bytesOf(frame) <= longestEventBytes) return (JSON.parse(wholeOf(frame).toString()) as OfTarget).params.targetInfo;
+  if (bytesOf(frame) <= longestEventBytes)
+    return (JSON.parse(wholeOf(frame).toString()) as OfTarget).params.targetInfo;
   const [, targetId, type] = told.exec(head(frame)) ?? [];
   if (targetId === undefined || type === undefined) return undefined;
   return { targetId, type, title: "", url: urlHead(wholeOf(frame)), ...contextOf(frame) };
@@ -77,8 +96,12 @@ export function findTarget(frame: Frame): TargetInfo | undefined {
 
 function contextOf(frame: Frame): Pick<TargetInfo, "browserContextId" | "subtype"> {
   const tail = frameTailOf(frame);
-  const [, browserContextId, subtype] = belongs.exec(tail.toString("latin1", Math.max(0, tail.length - targetTailBytes))) ?? [];
-  return { ...(browserContextId !== undefined && { browserContextId }), ...(subtype !== undefined && { subtype }) };
+  const [, browserContextId, subtype] =
+    belongs.exec(tail.toString("latin1", Math.max(0, tail.length - targetTailBytes))) ?? [];
+  return {
+    ...(browserContextId !== undefined && { browserContextId }),
+    ...(subtype !== undefined && { subtype }),
+  };
 }
 
 /** An address that is not found counts as one of the browser's own. */
@@ -90,7 +113,9 @@ function urlHead(frame: Buffer): string {
 }
 
 /** Child session and target of a `Target.attachedToTarget`. */
-export function findAttached(frame: Frame): { readonly session: string; readonly target: TargetInfo | undefined } | undefined {
+export function findAttached(
+  frame: Frame,
+): { readonly session: string; readonly target: TargetInfo | undefined } | undefined {
   const session = attached.exec(head(frame))?.[1];
   return session === undefined ? undefined : { session, target: findTarget(frame) };
 }

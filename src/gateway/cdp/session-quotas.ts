@@ -41,14 +41,20 @@ export class SessionQuotas<Owner> {
   /** Sessions that were asked for. */
   readonly #coming = new Counts<Owner>();
 
-  constructor(private readonly sessions: Pick<CdpSessions<Owner>, "countOf" | "count">, private readonly limits: SessionLimits) {}
+  constructor(
+    private readonly sessions: Pick<CdpSessions<Owner>, "countOf" | "count">,
+    private readonly limits: SessionLimits,
+  ) {}
 
   whyRefused(owner: Owner, { method }: Command): string | undefined {
     if (this.#calls.of(owner) >= mostCalls) return `More than ${mostCalls} commands wait for their answers`;
     if (!attaching.has(method)) return undefined;
     const { client, browser } = this.limits;
-    if (this.sessions.countOf(owner) + this.#coming.of(owner) >= client) return `A client may have ${client} CDP sessions at once`;
-    return this.sessions.count + this.#coming.all >= browser ? `The clients of a browser may have ${browser} CDP sessions at once` : undefined;
+    if (this.sessions.countOf(owner) + this.#coming.of(owner) >= client)
+      return `A client may have ${client} CDP sessions at once`;
+    return this.sessions.count + this.#coming.all >= browser
+      ? `The clients of a browser may have ${browser} CDP sessions at once`
+      : undefined;
   }
 
   /** By targets that were attached unasked, as `Target.setAutoAttach` has it. */

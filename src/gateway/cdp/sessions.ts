@@ -32,7 +32,9 @@ export class CdpSessions<Owner> {
 
   addChild(parent: CdpSession<Owner>, child: { id: string; target: string }): void {
     const { owner } = parent;
-    parent.children.add(this.#add({ ...child, owner, isRoot: false, children: new Set(), calls: new Set(), parent }));
+    parent.children.add(
+      this.#add({ ...child, owner, isRoot: false, children: new Set(), calls: new Set(), parent }),
+    );
     this.#tally(owner, 1);
   }
 
@@ -53,7 +55,10 @@ export class CdpSessions<Owner> {
     return [...this.#byId.values()].filter((session) => session.isRoot);
   }
 
-  /** Forgets a session with all that were attached through it: Chromium ends those without an event of their own. */
+  /**
+   * Forgets a session with all that were attached through it: Chromium ends those without an event of their
+   * own.
+   */
   remove(session: CdpSession<Owner>): Set<CdpSession<Owner>> {
     session.parent?.children.delete(session);
     const gone = new Set<CdpSession<Owner>>();

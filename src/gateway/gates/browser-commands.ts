@@ -1,11 +1,18 @@
 import { pass, refuseCommand, type Rule } from "./gate.js";
 
 const refused = new Map([
-  ["Browser.executeBrowserCommand", "Browser.executeBrowserCommand is refused: it opens pages of the browser's own"],
+  [
+    "Browser.executeBrowserCommand",
+    "Browser.executeBrowserCommand is refused: it opens pages of the browser's own",
+  ],
   ["Browser.crash", "Browser.crash is refused: the browser outlives its clients"],
   ["Browser.crashGpuProcess", "Browser.crashGpuProcess is refused: the browser outlives its clients"],
-  // Chromium opens files of the host to an extension that is loaded so; ours are checked and narrowed first (registry/extensions/narrow-manifest.ts).
-  ["Extensions.loadUnpacked", "Extensions.loadUnpacked is refused: POST /browsers/{id}/extensions loads extensions"],
+  // Chromium opens files of the host to an extension that is loaded so; ours are checked and narrowed first
+  // (registry/extensions/narrow-manifest.ts).
+  [
+    "Extensions.loadUnpacked",
+    "Extensions.loadUnpacked is refused: POST /browsers/{id}/extensions loads extensions",
+  ],
   // Page JavaScript would hold a browser-level connection that no gate sees (chromium.md 5).
   ["Target.exposeDevToolsProtocol", "Target.exposeDevToolsProtocol is refused: it leads round the gateway"],
 ]);
@@ -17,7 +24,8 @@ const ofInstalledApps = "PWA.";
 export const browserRules: Rule = ({ method }) => {
   const message = refused.get(method);
   if (message !== undefined) return refuseCommand(message);
-  if (method.startsWith(ofInstalledApps)) return refuseCommand(`${method} is refused: apps are not installed here`);
+  if (method.startsWith(ofInstalledApps))
+    return refuseCommand(`${method} is refused: apps are not installed here`);
   // The session stays: only this client goes (design.md 5, Activity).
   return method === "Browser.close" ? { kind: "answer", result: {}, andDisconnect: true } : pass;
 };

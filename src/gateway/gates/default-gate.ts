@@ -4,7 +4,13 @@ import { egressRules } from "./egress-commands.js";
 import { fileRules } from "./file-commands.js";
 import { type Gate, makeGate } from "./gate.js";
 
-/** The rules in force: first what is opened and judged by all of them, then what is refused outright, last what may be rewritten. */
+/**
+ * The rules in force: first what is opened and judged by all of them, then what is refused outright, last
+ * what may be rewritten.
+ */
 export const defaultGate: Gate = makeGate([
-  nestedCommandRule((command, context) => defaultGate(command, context)), browserRules, egressRules, fileRules,
+  nestedCommandRule((command, context) => defaultGate(command, context)),
+  browserRules,
+  egressRules,
+  fileRules,
 ]);

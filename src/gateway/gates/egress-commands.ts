@@ -1,8 +1,9 @@
 import { pass, refuseCommand, type Rule } from "./gate.js";
 
 /**
- * What is refused of the commands and parameters by which the browser might be sent past its proxy; `harmless` ones were
- * looked at and are not. A name of two parts is a command, a longer one a parameter, nested ones by a dotted path.
+ * What is refused of the commands and parameters by which the browser might be sent past its proxy;
+ * `harmless` ones were looked at and are not. A name of two parts is a command, a longer one a parameter,
+ * nested ones by a dotted path.
  */
 export interface EgressVerdict {
   readonly is: "refused" | "harmless";
@@ -17,18 +18,23 @@ const cookie = harmless("belongs to a cookie");
 const emulated = harmless("names a device that is only simulated");
 const targetOnly = harmless("moves sessions, targets and contexts, and connects to nothing");
 /** A client may send any header: what may not go on, the proxy drops, for extensions could send it too. */
-const header = harmless("goes through the proxy, which judges the address and drops what is meant for proxies");
+const header = harmless(
+  "goes through the proxy, which judges the address and drops what is meant for proxies",
+);
 const casting = refused("it looks for receivers in the network and sends to them without the proxy");
 
 /**
- * Held by a test against the protocol types of the installed playwright-core: every command of the domains Target,
- * Tethering and Cast, and every parameter whose name speaks of addresses, proxies or headers. URLs are in file-params.ts.
+ * Held by a test against the protocol types of the installed playwright-core: every command of the domains
+ * Target, Tethering and Cast, and every parameter whose name speaks of addresses, proxies or headers. URLs
+ * are in file-params.ts.
  */
 export const egressTable: Readonly<Record<string, EgressVerdict>> = {
-  // Beats switch and policy. An empty text means a direct connection, and so does a blank one (measured, 156).
+  // Beats switch and policy. An empty text means a direct connection, and so does a blank one (measured,
+  // 156).
   "Target.createBrowserContext.proxyServer": refused("a context has the proxy of its session"),
   "Target.createBrowserContext.proxyBypassList": refused("a context has the proxy of its session"),
-  // Polls each location over TCP from the browser process, whatever its proxy, on page sessions too (measured, 156).
+  // Polls each location over TCP from the browser process, whatever its proxy, on page sessions too
+  // (measured, 156).
   "Target.setRemoteLocations": refused("the browser would connect to them without the proxy"),
   "Target.setRemoteLocations.locations": refused("see the command"),
   "Target.setRemoteLocations.locations.host": refused("see the command"),
@@ -58,7 +64,9 @@ export const egressTable: Readonly<Record<string, EgressVerdict>> = {
   "Target.autoAttachRelated": targetOnly,
   "Target.closeTarget": targetOnly,
   "Target.createBrowserContext": harmless("has the browser's proxy where it names none"),
-  "Target.createBrowserContext.originsWithUniversalNetworkAccess": harmless("lifts rules between sites, not the proxy"),
+  "Target.createBrowserContext.originsWithUniversalNetworkAccess": harmless(
+    "lifts rules between sites, not the proxy",
+  ),
   "Target.createTarget": harmless("loads through the proxy"),
   "Target.detachFromTarget": targetOnly,
   "Target.disposeBrowserContext": targetOnly,
@@ -91,8 +99,12 @@ export const egressTable: Readonly<Record<string, EgressVerdict>> = {
   "Debugger.continueToLocation.location": harmless("a place in a text"),
   "Debugger.setBreakpoint.location": harmless("a place in a text"),
   "Input.dispatchKeyEvent.location": harmless("a place on the keyboard"),
-  "Network.emulateNetworkConditionsByRule.matchedNetworkConditions": harmless("slows down what goes through the proxy"),
-  "Network.enable.reportDirectSocketTraffic": harmless("reports; sockets are for isolated web apps, which are off"),
+  "Network.emulateNetworkConditionsByRule.matchedNetworkConditions": harmless(
+    "slows down what goes through the proxy",
+  ),
+  "Network.enable.reportDirectSocketTraffic": harmless(
+    "reports; sockets are for isolated web apps, which are off",
+  ),
   "Network.fetchSchemefulSite.origin": harmless("computes a name"),
   "Network.getCertificate.origin": harmless("tells what is known already"),
   "Network.setBypassServiceWorker.bypass": harmless("leaves out a service worker, not the proxy"),

@@ -18,8 +18,8 @@ for (const [name, treatment] of Object.entries(fileParams)) {
 }
 
 /**
- * Keeps clients away from files of the host: what they name has to lie in the browser's own directories, and `file:` is
- * never opened for them. No file is looked at; a client cannot make links in those directories.
+ * Keeps clients away from files of the host: what they name has to lie in the browser's own directories, and
+ * `file:` is never opened for them. No file is looked at; a client cannot make links in those directories.
  */
 export const fileRules: Rule = ({ method, params }, context) => {
   let judged = params;
@@ -35,12 +35,16 @@ type Judge = (params: Params, path: readonly string[], context: GateContext) => 
 
 const judge: Record<FileParam["treatment"], Judge> = {
   reads(params, path, { directories }) {
-    const outside = texts(valueAt(params, path)).find((file) => !isWithinAny(file, Object.values(directories)));
-    return outside === undefined ? pass : refuseCommand(`${path.join(".")} names a path outside the session's own directories`);
+    const outside = texts(valueAt(params, path)).find(
+      (file) => !isWithinAny(file, Object.values(directories)),
+    );
+    return outside === undefined
+      ? pass
+      : refuseCommand(`${path.join(".")} names a path outside the session's own directories`);
   },
 
-  // Playwright's newContext always sends a directory of the machine the client runs on. Refusing that would refuse Playwright,
-  // so downloads go where the session's downloads are, whatever was asked for.
+  // Playwright's newContext always sends a directory of the machine the client runs on. Refusing that would
+  // refuse Playwright, so downloads go where the session's downloads are, whatever was asked for.
   downloads(params, path, { directories }) {
     const wanted = valueAt(params, path);
     if (typeof wanted !== "string" || isWithin(wanted, directories.downloads)) return pass;
@@ -48,7 +52,9 @@ const judge: Record<FileParam["treatment"], Judge> = {
   },
 
   opens(params, path) {
-    const why = texts(valueAt(params, path)).map(whyNotOpened).find((reason) => reason !== undefined);
+    const why = texts(valueAt(params, path))
+      .map(whyNotOpened)
+      .find((reason) => reason !== undefined);
     return why === undefined ? pass : refuseCommand(`${path.join(".")}: ${why}`);
   },
 };

@@ -9,8 +9,8 @@
 export type Treatment = "reads" | "downloads" | "opens" | "harmless";
 
 /**
- * Every command parameter whose name speaks of a path, file, directory or address, nested ones by a dotted path.
- * A test holds this list against the protocol types of the installed playwright-core.
+ * Every command parameter whose name speaks of a path, file, directory or address, nested ones by a dotted
+ * path. A test holds this list against the protocol types of the installed playwright-core.
  */
 export const fileParams: Readonly<Record<string, Treatment>> = {
   "Browser.setDownloadBehavior.downloadPath": "downloads",

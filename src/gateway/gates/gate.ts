@@ -25,19 +25,26 @@ export type Verdict =
 export type Rule = (command: Command, context: GateContext) => Verdict;
 
 /** What the gate decides in the end. */
-export type Judgement = { readonly kind: "pass"; readonly command: Command } | Exclude<Verdict, { kind: "pass" | "rewrite" }>;
+export type Judgement =
+  | { readonly kind: "pass"; readonly command: Command }
+  | Exclude<Verdict, { kind: "pass" | "rewrite" }>;
 export type Gate = (command: Command, context: GateContext) => Judgement;
 
 export const pass: Verdict = { kind: "pass" };
 export const refuseCommand = (message: string): Verdict => ({ kind: "refuse", message });
 
-/** The one seam where each client command is seen. Rules are asked in order; the first that refuses or answers decides. */
-export const makeGate = (rules: readonly Rule[]): Gate => (command, context) => {
-  let judged = command;
-  for (const rule of rules) {
-    const verdict = rule(judged, context);
-    if (verdict.kind === "refuse" || verdict.kind === "answer") return verdict;
-    if (verdict.kind === "rewrite") judged = { ...judged, params: verdict.params };
-  }
-  return { kind: "pass", command: judged };
-};
+/**
+ * The one seam where each client command is seen. Rules are asked in order; the first that refuses or answers
+ * decides.
+ */
+export const makeGate =
+  (rules: readonly Rule[]): Gate =>
+  (command, context) => {
+    let judged = command;
+    for (const rule of rules) {
+      const verdict = rule(judged, context);
+      if (verdict.kind === "refuse" || verdict.kind === "answer") return verdict;
+      if (verdict.kind === "rewrite") judged = { ...judged, params: verdict.params };
+    }
+    return { kind: "pass", command: judged };
+  };

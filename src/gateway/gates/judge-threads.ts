@@ -26,7 +26,10 @@ interface Waiting {
   readonly resolve: (judged: Judged | undefined) => void;
 }
 
-/** One is enough for what clients of several browsers send; the second is for when the first has a hostile message. */
+/**
+ * One is enough for what clients of several browsers send; the second is for when the first has a hostile
+ * message.
+ */
 const mostWorkers = Math.min(2, Math.max(1, availableParallelism() - 1));
 /** A message of 16 MiB, of whatever make, takes less than a second. */
 const limitMs: Millis = 10_000;
@@ -34,8 +37,8 @@ const limitMs: Millis = 10_000;
 const heapMebibytes = 512;
 
 /**
- * Reads and judges long messages in threads of their own, which are started when there is one. Browsers take turns, so that one
- * that brings many does not keep the others waiting.
+ * Reads and judges long messages in threads of their own, which are started when there is one. Browsers take
+ * turns, so that one that brings many does not keep the others waiting.
  */
 export class JudgeThreads {
   readonly #idle: Worker[] = [];
@@ -91,9 +94,13 @@ export class JudgeThreads {
 
   #start(): Worker | undefined {
     if (this.#workers.size >= mostWorkers || this.#isClosed) return undefined;
-    const worker = new Worker(this.parts.script, { resourceLimits: { maxOldGenerationSizeMb: heapMebibytes } });
+    const worker = new Worker(this.parts.script, {
+      resourceLimits: { maxOldGenerationSizeMb: heapMebibytes },
+    });
     worker.unref();
-    worker.on("error", (error) => this.parts.log.warn({ error: textOf(error) }, "a thread that judges messages failed"));
+    worker.on("error", (error) =>
+      this.parts.log.warn({ error: textOf(error) }, "a thread that judges messages failed"),
+    );
     worker.once("exit", () => this.#drop(worker));
     this.#workers.add(worker);
     return worker;
@@ -124,6 +131,9 @@ export class JudgeThreads {
     });
     worker.once("message", settle).once("exit", failed);
     const { message } = task;
-    worker.postMessage(task, message.byteLength === message.buffer.byteLength ? [message.buffer as ArrayBuffer] : []);
+    worker.postMessage(
+      task,
+      message.byteLength === message.buffer.byteLength ? [message.buffer as ArrayBuffer] : [],
+    );
   }
 }

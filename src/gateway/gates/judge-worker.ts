@@ -15,7 +15,8 @@ export interface Task {
 }
 
 // Whoever waits for the daemon's main thread goes first.
-if (process.platform === "linux") setPriority(Number(basename(readlinkSync("/proc/thread-self"))), judgingPriority);
+if (process.platform === "linux")
+  setPriority(Number(basename(readlinkSync("/proc/thread-self"))), judgingPriority);
 
 parentPort?.on("message", ({ message: { buffer, byteOffset, byteLength }, context }: Task) => {
   const message = Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
@@ -24,7 +25,10 @@ parentPort?.on("message", ({ message: { buffer, byteOffset, byteLength }, contex
 });
 
 function transfersOf(judged: Judged): Transferable[] {
-  const written = judged.kind === "command" && judged.judgement.kind === "pass" ? judged.judgement.command.written : undefined;
+  const written =
+    judged.kind === "command" && judged.judgement.kind === "pass"
+      ? judged.judgement.command.written
+      : undefined;
   // A small one may lie in the buffer that Node.js shares among small ones, which cannot be given away.
   return written && written.byteLength === written.buffer.byteLength ? [written.buffer as ArrayBuffer] : [];
 }

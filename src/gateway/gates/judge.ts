@@ -12,21 +12,36 @@ export interface JudgeContext {
   readonly context: GateContext;
 }
 
-export function judgeMessage(message: Buffer, { gate, context }: JudgeContext, shape?: ReturnType<typeof measure>): Judged {
+export function judgeMessage(
+  message: Buffer,
+  { gate, context }: JudgeContext,
+  shape?: ReturnType<typeof measure>,
+): Judged {
   const parsed = parseCommand(message, shape);
   if (parsed.kind === "fault") return parsed;
   const { command } = parsed;
   return { kind: "command", command, judgement: gate(command, context) };
 }
 
-/** The same, to be handed to another thread: what goes on is written out, and only what the bridge looks at is left of the params. */
+/**
+ * The same, to be handed to another thread: what goes on is written out, and only what the bridge looks at is
+ * left of the params.
+ */
 export function judgeAndWrite(message: Buffer, judging: JudgeContext): Judged {
   const judged = judgeMessage(message, judging);
   if (judged.kind === "fault") return judged;
   const { command, judgement } = judged;
   if (judgement.kind !== "pass") return { ...judged, command: { ...command, params: {} } };
-  const passed = { ...judgement.command, params: lookedAt(judgement.command.params), written: Buffer.from(written(judgement.command)) };
-  return { kind: "command", command: { ...command, params: {} }, judgement: { kind: "pass", command: passed } };
+  const passed = {
+    ...judgement.command,
+    params: lookedAt(judgement.command.params),
+    written: Buffer.from(written(judgement.command)),
+  };
+  return {
+    kind: "command",
+    command: { ...command, params: {} },
+    judgement: { kind: "pass", command: passed },
+  };
 }
 
 /** Method and params as they go to Chromium. */
@@ -35,8 +50,14 @@ export const written = ({ method, params }: Pick<Command, "method" | "params">):
 
 const longestId = 64;
 const lookedAt = ({ targetId, sessionId }: Params): Params =>
-  Object.fromEntries(Object.entries({ targetId, sessionId }).filter(([, id]) => typeof id === "string" && id.length <= longestId));
+  Object.fromEntries(
+    Object.entries({ targetId, sessionId }).filter(
+      ([, id]) => typeof id === "string" && id.length <= longestId,
+    ),
+  );
 
 /** For one that could not be judged. */
-export const unjudged = (to: Parameters<typeof errorReply>[0], message: string): Judged =>
-  ({ kind: "fault", reply: errorReply(to, codes.refused, message) });
+export const unjudged = (to: Parameters<typeof errorReply>[0], message: string): Judged => ({
+  kind: "fault",
+  reply: errorReply(to, codes.refused, message),
+});

@@ -13,14 +13,22 @@ export interface CommandFailure {
 }
 
 export const succeeded: CommandResult = { isDone: true };
-export const failed = (text?: string, code?: ErrorCode): CommandFailure => ({ isDone: false, ...(text !== undefined && { text }), ...(code && { code }) });
+export const failed = (text?: string, code?: ErrorCode): CommandFailure => ({
+  isDone: false,
+  ...(text !== undefined && { text }),
+  ...(code && { code }),
+});
 
 /** Thrown on the way to an answer of this code. */
 export class CommandRefused extends Error {
-  constructor(readonly code: ErrorCode, text: string) {
+  constructor(
+    readonly code: ErrorCode,
+    text: string,
+  ) {
     super(text);
     this.name = "Refused";
   }
 }
 
-export const resultOfError = (error: unknown): CommandFailure => failed(textOf(error), error instanceof CommandRefused ? error.code : undefined);
+export const resultOfError = (error: unknown): CommandFailure =>
+  failed(textOf(error), error instanceof CommandRefused ? error.code : undefined);

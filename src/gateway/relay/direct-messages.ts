@@ -23,7 +23,10 @@ export interface DirectMessagePorts {
   hear(message: NodeMessage): Promise<CommandResult | undefined>;
 }
 
-/** The way of messages to this node beside Redis: signed with the cluster secret, one to a request, the outcome in the reply. */
+/**
+ * The way of messages to this node beside Redis: signed with the cluster secret, one to a request, the
+ * outcome in the reply.
+ */
 export const makeDirectMessages = (ports: DirectMessagePorts) => ({
   /** False: not a path of ours, and nothing was done. */
   request(request: IncomingMessage, response: ServerResponse): boolean {
@@ -36,11 +39,16 @@ export const makeDirectMessages = (ports: DirectMessagePorts) => ({
   },
 });
 
-async function answer({ secret, clock, hear }: DirectMessagePorts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  { secret, clock, hear }: DirectMessagePorts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const text = await readShort(request);
   if (text === undefined) return refuseRequest(response, { code: "body_too_large" });
   const signature = String(request.headers[signatureHeader] ?? "");
-  if (!isSigned(secret, { text, signature }, clock.now())) return refuseRequest(response, { code: "unauthorized" });
+  if (!isSigned(secret, { text, signature }, clock.now()))
+    return refuseRequest(response, { code: "unauthorized" });
   const outcome = await hear(JSON.parse(text) as NodeMessage);
   if (outcome) answerJson(response, outcome);
   else refuseRequest(response, { code: "browser_not_found" });
@@ -63,24 +71,31 @@ interface TellPorts extends Pick<DirectMessagePorts, "secret" | "clock" | "log">
   unreachable(address: NodeAddress): void;
 }
 
-/** Tells a node a message over HTTP. Never throws: undefined where it could not be reached in time, or has no such browser. */
-export const makeSendDirectly = (ports: TellPorts): SendDirectly => async (node, message, limitMs) => {
-  const late = new AbortController();
-  const cancel = ports.clock.after(limitMs, () => late.abort());
-  try {
-    const address = await ports.findNode(node);
-    const posted = address && (await postTo(ports, address, { message, signal: late.signal }));
-    return posted?.status === 200 ? answerOf(JSON.parse(posted.text) as CommandResult) : undefined;
-  } catch (error) {
-    ports.log.debug({ node, kind: message.kind, error: textOf(error) }, "node not told directly");
-    return undefined;
-  } finally {
-    cancel();
-  }
-};
+/**
+ * Tells a node a message over HTTP. Never throws: undefined where it could not be reached in time, or has no
+ * such browser.
+ */
+export const makeSendDirectly =
+  (ports: TellPorts): SendDirectly =>
+  async (node, message, limitMs) => {
+    const late = new AbortController();
+    const cancel = ports.clock.after(limitMs, () => late.abort());
+    try {
+      const address = await ports.findNode(node);
+      const posted = address && (await postTo(ports, address, { message, signal: late.signal }));
+      return posted?.status === 200 ? answerOf(JSON.parse(posted.text) as CommandResult) : undefined;
+    } catch (error) {
+      ports.log.debug({ node, kind: message.kind, error: textOf(error) }, "node not told directly");
+      return undefined;
+    } finally {
+      cancel();
+    }
+  };
 
 async function postTo(
-  { secret, clock, unreachable }: TellPorts, address: NodeAddress, { message, signal }: { message: NodeMessage; signal: AbortSignal },
+  { secret, clock, unreachable }: TellPorts,
+  address: NodeAddress,
+  { message, signal }: { message: NodeMessage; signal: AbortSignal },
 ): Promise<PostReply> {
   const body = JSON.stringify(message);
   const headers = { [signatureHeader]: sign(secret, body, clock.now()) };

@@ -8,7 +8,9 @@ import type { GatewayLimits } from "../limits.js";
 import type { NodeAddress } from "../ports.js";
 import { requestTo, tlsTo } from "./post.js";
 
-/** On what one daemon has forwarded to another: that one serves it or refuses, and never forwards it again. */
+/**
+ * On what one daemon has forwarded to another: that one serves it or refuses, and never forwards it again.
+ */
 const marker = "x-remuda-forwarded";
 
 export const wasForwarded = (headers: IncomingHttpHeaders): boolean => headers[marker] !== undefined;
@@ -26,11 +28,16 @@ const silent: GatewayRefusal = { code: "node_silent" };
 
 /** And the event at which it is there for use. */
 function dial(to: NodeAddress): readonly [Socket, "connect" | "secureConnect"] {
-  return to.isSecure ? [connectSecurely(tlsTo(to)), "secureConnect"] : [connect({ host: to.host, port: to.port }), "connect"];
+  return to.isSecure
+    ? [connectSecurely(tlsTo(to)), "secureConnect"]
+    : [connect({ host: to.host, port: to.port }), "connect"];
 }
 
 /** Repeats the upgrade on the node's address and splices the two sockets: frames pass unseen. */
-export function forwardUpgrade({ request, socket, head }: UpgradeRequest, { address, clock, limits, unreachable: told }: RelayRoute): () => void {
+export function forwardUpgrade(
+  { request, socket, head }: UpgradeRequest,
+  { address, clock, limits, unreachable: told }: RelayRoute,
+): () => void {
   const [node, connected] = dial(address);
   const end = (): void => {
     socket.destroy();
@@ -80,17 +87,28 @@ function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): stri
 }
 
 /** Sends the request on to the node's address and its answer back, both unread. */
-export function forwardRequest(request: IncomingMessage, response: ServerResponse, { address, clock, limits, unreachable: told }: RelayRoute): void {
+export function forwardRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { address, clock, limits, unreachable: told }: RelayRoute,
+): void {
   const { method, url, headers } = request;
-  const onward = requestTo(address, { method, path: url, headers: { ...headers, [marker]: "1" }, agent: false });
+  const onward = requestTo(address, {
+    method,
+    path: url,
+    headers: { ...headers, [marker]: "1" },
+    agent: false,
+  });
   let refused = unreachable;
   const late = (): void => void onward.destroy(new Error("the node did not answer in time"));
   let cancel = clock.after(limits.connectMs, late);
-  onward.once("socket", (socket) => socket.once(address.isSecure ? "secureConnect" : "connect", () => {
-    cancel();
-    refused = silent;
-    cancel = clock.after(limits.answerMs, late);
-  }));
+  onward.once("socket", (socket) =>
+    socket.once(address.isSecure ? "secureConnect" : "connect", () => {
+      cancel();
+      refused = silent;
+      cancel = clock.after(limits.answerMs, late);
+    }),
+  );
   onward.once("response", (answer) => {
     cancel();
     response.writeHead(answer.statusCode ?? 502, answer.headers);

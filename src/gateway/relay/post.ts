@@ -17,22 +17,40 @@ export interface PostRequest {
   kept?(bytes: number): void;
 }
 
-/** Whom TLS has to meet: an address is no server name (RFC 6066, 3), and the Host header of what is sent on is somebody else's. */
-export const tlsTo = ({ host, port }: NodeAddress) => ({ host, port, servername: isIP(host) === 0 ? host : "" });
+/**
+ * Whom TLS has to meet: an address is no server name (RFC 6066, 3), and the Host header of what is sent on is
+ * somebody else's.
+ */
+export const tlsTo = ({ host, port }: NodeAddress) => ({
+  host,
+  port,
+  servername: isIP(host) === 0 ? host : "",
+});
 
 /** A request to another daemon, in clear text or not as its address says. */
 export const requestTo = (to: NodeAddress, options: RequestOptions) =>
-  to.isSecure ? requestSecure({ ...options, ...tlsTo(to) }) : requestPlain({ ...options, host: to.host, port: to.port });
+  to.isSecure
+    ? requestSecure({ ...options, ...tlsTo(to) })
+    : requestPlain({ ...options, host: to.host, port: to.port });
 
 /** Posts JSON to another daemon; the text of its answer, whatever its status. */
 export const post = (to: NodeAddress, posting: PostRequest): Promise<PostReply> =>
   new Promise((resolve, reject) => {
     const { path, body, signal } = posting;
-    const headers = { ...posting.headers, "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    const headers = {
+      ...posting.headers,
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body),
+    };
     const asking = requestTo(to, { path, method: "POST", headers, agent: false, signal });
-    asking.once("response", (answer) => void readText(answer, posting).then(
-      (text) => resolve({ status: answer.statusCode ?? 0, text }), reject,
-    ));
+    asking.once(
+      "response",
+      (answer) =>
+        void readText(answer, posting).then(
+          (text) => resolve({ status: answer.statusCode ?? 0, text }),
+          reject,
+        ),
+    );
     asking.on("error", reject).end(body);
   });
 

@@ -3,7 +3,10 @@ import type { NodeAddress } from "../ports.js";
 import { requestTo } from "./post.js";
 
 /** Whether the server of a node answers within a limit, whatever it says. */
-export const isReachable = (node: NodeAddress, { clock, limitMs }: { clock: Clock; limitMs: Millis }): Promise<boolean> =>
+export const isReachable = (
+  node: NodeAddress,
+  { clock, limitMs }: { clock: Clock; limitMs: Millis },
+): Promise<boolean> =>
   new Promise((resolve) => {
     const asking = requestTo(node, { path: "/healthz", agent: false });
     const cancel = clock.after(limitMs, () => settle(false));
@@ -12,5 +15,8 @@ export const isReachable = (node: NodeAddress, { clock, limitMs }: { clock: Cloc
       asking.destroy();
       resolve(isAnswered);
     };
-    asking.once("response", () => settle(true)).on("error", () => settle(false)).end();
+    asking
+      .once("response", () => settle(true))
+      .on("error", () => settle(false))
+      .end();
   });

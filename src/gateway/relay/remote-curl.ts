@@ -25,8 +25,18 @@ const noAnswer = refusal("node_unreachable");
 /** Longer than a request may take, with all that its node does before and after it. */
 const answerMs: Millis = 90_000;
 
-/** Asks the gateway of the browser's node, as any holder of the lease's token can; in the same process over the same way. */
-export const makeAskCurl = ({ secret, clock, log, limits, findAddress, unreachable }: AskCurlPorts): AskCurl => {
+/**
+ * Asks the gateway of the browser's node, as any holder of the lease's token can; in the same process over
+ * the same way.
+ */
+export const makeAskCurl = ({
+  secret,
+  clock,
+  log,
+  limits,
+  findAddress,
+  unreachable,
+}: AskCurlPorts): AskCurl => {
   const budget = new Budget(limits, "asking");
   return async (browser, body, gone) => {
     const { id, lease } = browser;
@@ -38,7 +48,14 @@ export const makeAskCurl = ({ secret, clock, log, limits, findAddress, unreachab
     try {
       const path = `/browsers/${id}/curl?token=${tokenOf(secret, id, lease.id)}`;
       const signal = AbortSignal.any([gone, late.signal, over.signal]);
-      return answerOf(await post(address, { path, body: JSON.stringify(body), signal, kept: (bytes) => account.set(bytes) }));
+      return answerOf(
+        await post(address, {
+          path,
+          body: JSON.stringify(body),
+          signal,
+          kept: (bytes) => account.set(bytes),
+        }),
+      );
     } catch (error) {
       if (over.signal.aborted) return refusal("too_many_requests");
       log.warn({ browser: id, error: textOf(error) }, "node could not be asked");
@@ -55,7 +72,9 @@ function answerOf({ status, text }: PostReply): Done<CurlReply> | Refusal {
   const value = parsed(text);
   if (!value) return noAnswer;
   if (status === 200 && "headers" in value) return done(value);
-  return "code" in value && Object.hasOwn(errors, value.code) ? refusal(value.code as ErrorCode, { message: value.message }) : noAnswer;
+  return "code" in value && Object.hasOwn(errors, value.code)
+    ? refusal(value.code as ErrorCode, { message: value.message })
+    : noAnswer;
 }
 
 type Answer = CurlReply | { readonly code: string; readonly message: string };

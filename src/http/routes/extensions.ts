@@ -11,7 +11,13 @@ import { readParts } from "../uploads/multipart.js";
 import { pagingOf } from "../paging.js";
 import { parseExtensionRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
-import { ExtensionCreate, ExtensionQuery, ExtensionRefParams, NoFields, StoreQuery } from "../schemas/requests.js";
+import {
+  ExtensionCreate,
+  ExtensionQuery,
+  ExtensionRefParams,
+  NoFields,
+  StoreQuery,
+} from "../schemas/requests.js";
 import { pagingHeaders } from "../views/views.js";
 
 interface Deps {
@@ -29,49 +35,62 @@ export function addExtensions(app: App, deps: Deps): void {
 }
 
 function addReads(app: App, { extensions }: Deps): void {
-  app.get("/extensions", {
-    schema: { ...operations.listExtensions, querystring: ExtensionQuery },
-  }, async ({ query }, reply) => {
-    const asked = listQueryOf(query);
-    const page = await extensions.list(asked);
-    return reply.headers(pagingHeaders(page, asked)).send(page.items.map(extensionView));
-  });
+  app.get(
+    "/extensions",
+    { schema: { ...operations.listExtensions, querystring: ExtensionQuery } },
+    async ({ query }, reply) => {
+      const asked = listQueryOf(query);
+      const page = await extensions.list(asked);
+      return reply.headers(pagingHeaders(page, asked)).send(page.items.map(extensionView));
+    },
+  );
 
-  app.get("/extensions/:id_or_name/metadata", {
-    schema: { ...operations.getExtension, params: ExtensionRefParams },
-  }, async ({ params }, reply) => {
-    const got = await extensions.get(parseExtensionRef(params));
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(extensionView(got.value));
-  });
+  app.get(
+    "/extensions/:id_or_name/metadata",
+    { schema: { ...operations.getExtension, params: ExtensionRefParams } },
+    async ({ params }, reply) => {
+      const got = await extensions.get(parseExtensionRef(params));
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(extensionView(got.value));
+    },
+  );
 }
 
 /** A HEAD would open what it then throws away. The framework destroys a stream when the client goes away. */
 const streamed = { exposeHeadRoute: false } as const;
-const archiveHeaders = (sizeBytes: number) => ({ "content-type": "application/octet-stream", "content-length": sizeBytes });
+const archiveHeaders = (sizeBytes: number) => ({
+  "content-type": "application/octet-stream",
+  "content-length": sizeBytes,
+});
 
 function addDownloads(app: App, { extensions }: Deps): void {
-  app.get("/extensions/:id_or_name", {
-    ...streamed, schema: { ...operations.downloadExtension, params: ExtensionRefParams },
-  }, async ({ params }, reply) => {
-    const got = await extensions.download(parseExtensionRef(params));
-    if (got.kind === "refused") return sendRefusal(reply, got);
-    return reply.headers(archiveHeaders(got.value.extension.sizeBytes)).send(got.value.bytes);
-  });
+  app.get(
+    "/extensions/:id_or_name",
+    { ...streamed, schema: { ...operations.downloadExtension, params: ExtensionRefParams } },
+    async ({ params }, reply) => {
+      const got = await extensions.download(parseExtensionRef(params));
+      if (got.kind === "refused") return sendRefusal(reply, got);
+      return reply.headers(archiveHeaders(got.value.extension.sizeBytes)).send(got.value.bytes);
+    },
+  );
 
-  app.get("/extensions/from_chrome_store", {
-    ...streamed, schema: { ...operations.downloadExtensionFromChromeStore, querystring: StoreQuery },
-  }, async (request, reply) => {
-    const { url, os = "linux" } = request.query;
-    const got = await extensions.fromStore({ url, os, signal: callerOf(request, reply).gone });
-    if (got.kind === "refused") return sendRefusal(reply, got);
-    return reply.headers(archiveHeaders(got.value.sizeBytes)).send(got.value.bytes);
-  });
+  app.get(
+    "/extensions/from_chrome_store",
+    { ...streamed, schema: { ...operations.downloadExtensionFromChromeStore, querystring: StoreQuery } },
+    async (request, reply) => {
+      const { url, os = "linux" } = request.query;
+      const got = await extensions.fromStore({ url, os, signal: callerOf(request, reply).gone });
+      if (got.kind === "refused") return sendRefusal(reply, got);
+      return reply.headers(archiveHeaders(got.value.sizeBytes)).send(got.value.bytes);
+    },
+  );
 }
 
 function addRemove(app: App, { extensions }: Deps): void {
-  app.delete("/extensions/:id_or_name", {
-    schema: { ...operations.deleteExtension, params: ExtensionRefParams, body: NoFields },
-  }, async ({ params }, reply) => sendDone(reply, await extensions.remove(parseExtensionRef(params))));
+  app.delete(
+    "/extensions/:id_or_name",
+    { schema: { ...operations.deleteExtension, params: ExtensionRefParams, body: NoFields } },
+    async ({ params }, reply) => sendDone(reply, await extensions.remove(parseExtensionRef(params))),
+  );
 }
 
 /** A name and a file, and room for what is sent beside them by mistake, so that it can be told. */
@@ -79,22 +98,32 @@ const maxParts = 10;
 const maxFieldBytes = 1024;
 
 function addUpload(app: App, { extensions, uploads, clock }: Deps): void {
-  app.post("/extensions", {
-    config: { takesMultipart: true },
-    schema: { ...operations.uploadExtension, consumes: ["multipart/form-data"], body: ExtensionCreate },
-    // The body comes as it is read: its parts are checked one by one.
-    validatorCompiler: () => () => true,
-  }, async (request, reply) => {
-    const { maxFileBytes, stallMs, limitMs } = uploads;
-    const parts = readParts({ request: request.raw, response: reply.raw }, { maxParts, maxFieldBytes, maxFileBytes, stallMs, limitMs }, clock);
-    try {
-      const { file, name } = await openUpload(parts);
-      const made = await extensions.create({ file, name, signal: callerOf(request, reply).gone });
-      return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(extensionView(made.value));
-    } finally {
-      await parts.return();
-    }
-  });
+  app.post(
+    "/extensions",
+    {
+      config: { takesMultipart: true },
+      schema: { ...operations.uploadExtension, consumes: ["multipart/form-data"], body: ExtensionCreate },
+      // The body comes as it is read: its parts are checked one by one.
+      validatorCompiler: () => () => true,
+    },
+    async (request, reply) => {
+      const { maxFileBytes, stallMs, limitMs } = uploads;
+      const parts = readParts(
+        { request: request.raw, response: reply.raw },
+        { maxParts, maxFieldBytes, maxFileBytes, stallMs, limitMs },
+        clock,
+      );
+      try {
+        const { file, name } = await openUpload(parts);
+        const made = await extensions.create({ file, name, signal: callerOf(request, reply).gone });
+        return made.kind === "refused"
+          ? sendRefusal(reply, made)
+          : reply.code(201).send(extensionView(made.value));
+      } finally {
+        await parts.return();
+      }
+    },
+  );
 }
 
 const listQueryOf = ({ limit, offset, name, query }: Static<typeof ExtensionQuery>): NamedQuery => ({

@@ -11,7 +11,9 @@ export function addHealth(app: App, { readiness }: { readiness: Readiness }): vo
   app.get("/healthz", { schema: operations.getHealth }, async () => ({ status: "ok" }));
   app.get("/readyz", { schema: operations.getReadiness }, async (_request, reply) => {
     const reason = readiness.unready();
-    return reason === undefined ? { status: "ready", store: readiness.hasStore() ? "connected" : "lost" } : sendRefusal(reply, refusal("unavailable", { message: reason }));
+    return reason === undefined
+      ? { status: "ready", store: readiness.hasStore() ? "connected" : "lost" }
+      : sendRefusal(reply, refusal("unavailable", { message: reason }));
   });
 }
 
@@ -23,7 +25,8 @@ interface MetricsParts extends Pick<HttpDeps, "key" | "metrics"> {
 export function addMetrics(app: App, { key, metrics, isOpen }: MetricsParts): void {
   const isKey = makeKeyCheck(key);
   app.get("/metrics", { schema: operations.getMetrics }, async ({ headers }, reply) => {
-    if (!isOpen(headers.host) && !isKey(headers.authorization)) return sendRefusal(reply, refusal("unauthorized"));
+    if (!isOpen(headers.host) && !isKey(headers.authorization))
+      return sendRefusal(reply, refusal("unauthorized"));
     return reply.type(metrics.contentType).send(await metrics.text());
   });
 }

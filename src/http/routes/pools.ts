@@ -25,73 +25,103 @@ export function addPools(app: App, deps: Deps): void {
 }
 
 function addReads(app: App, { pools, context }: Deps): void {
-  app.get("/browser_pools", {
-    schema: { ...operations.listBrowserPools, querystring: PoolQuery },
-  }, async ({ query }, reply) => {
-    const asked = listQueryOf(query);
-    const page = await pools.list(asked);
-    return reply.headers(pagingHeaders(page, asked)).send(page.items.map((item) => poolView(item, context)));
-  });
+  app.get(
+    "/browser_pools",
+    { schema: { ...operations.listBrowserPools, querystring: PoolQuery } },
+    async ({ query }, reply) => {
+      const asked = listQueryOf(query);
+      const page = await pools.list(asked);
+      return reply
+        .headers(pagingHeaders(page, asked))
+        .send(page.items.map((item) => poolView(item, context)));
+    },
+  );
 
-  app.get("/browser_pools/:id_or_name", {
-    schema: { ...operations.getBrowserPool, params: PoolRef },
-  }, async ({ params }, reply) => {
-    const got = await pools.get(parsePoolRef(params));
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(poolView(got.value, context));
-  });
+  app.get(
+    "/browser_pools/:id_or_name",
+    { schema: { ...operations.getBrowserPool, params: PoolRef } },
+    async ({ params }, reply) => {
+      const got = await pools.get(parsePoolRef(params));
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(poolView(got.value, context));
+    },
+  );
 
-  app.get("/browser_pools/:id_or_name/browsers", {
-    schema: { ...operations.listPoolBrowsers, params: PoolRef },
-  }, async ({ params }, reply) => {
-    const got = await pools.browsers(parsePoolRef(params));
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value.map(poolBrowserView));
-  });
+  app.get(
+    "/browser_pools/:id_or_name/browsers",
+    { schema: { ...operations.listPoolBrowsers, params: PoolRef } },
+    async ({ params }, reply) => {
+      const got = await pools.browsers(parsePoolRef(params));
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value.map(poolBrowserView));
+    },
+  );
 }
 
 function addWrites(app: App, { pools, context, policyBodyBytes }: Deps): void {
-  app.post("/browser_pools", {
-    bodyLimit: policyBodyBytes,
-    schema: { ...operations.createBrowserPool, body: PoolCreate },
-  }, async (request, reply) => {
-    const made = await pools.create(request.body, callerOf(request, reply));
-    return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(poolView(made.value, context));
-  });
+  app.post(
+    "/browser_pools",
+    { bodyLimit: policyBodyBytes, schema: { ...operations.createBrowserPool, body: PoolCreate } },
+    async (request, reply) => {
+      const made = await pools.create(request.body, callerOf(request, reply));
+      return made.kind === "refused"
+        ? sendRefusal(reply, made)
+        : reply.code(201).send(poolView(made.value, context));
+    },
+  );
 
-  app.patch("/browser_pools/:id_or_name", {
-    bodyLimit: policyBodyBytes,
-    schema: { ...operations.updateBrowserPool, params: PoolRef, body: PoolPatch },
-  }, async (request, reply) => {
-    const made = await pools.update(parsePoolRef(request.params), request.body, callerOf(request, reply));
-    return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(poolView(made.value, context));
-  });
+  app.patch(
+    "/browser_pools/:id_or_name",
+    {
+      bodyLimit: policyBodyBytes,
+      schema: { ...operations.updateBrowserPool, params: PoolRef, body: PoolPatch },
+    },
+    async (request, reply) => {
+      const made = await pools.update(parsePoolRef(request.params), request.body, callerOf(request, reply));
+      return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(poolView(made.value, context));
+    },
+  );
 
-  app.delete("/browser_pools/:id_or_name", {
-    schema: { ...operations.deleteBrowserPool, params: PoolRef, body: PoolDelete },
-  }, async (request, reply) => {
-    const { force = false } = request.body;
-    return sendDone(reply, await pools.remove(parsePoolRef(request.params), { force }, callerOf(request, reply)));
-  });
+  app.delete(
+    "/browser_pools/:id_or_name",
+    { schema: { ...operations.deleteBrowserPool, params: PoolRef, body: PoolDelete } },
+    async (request, reply) => {
+      const { force = false } = request.body;
+      return sendDone(
+        reply,
+        await pools.remove(parsePoolRef(request.params), { force }, callerOf(request, reply)),
+      );
+    },
+  );
 }
 
 function addLeases(app: App, { pools, context }: Deps): void {
-  app.post("/browser_pools/:id_or_name/acquire", {
-    schema: { ...operations.acquireBrowser, params: PoolRef, body: AcquireBody },
-  }, async (request, reply) => {
-    const got = await pools.acquire(parsePoolRef(request.params), request.body, callerOf(request, reply));
-    if (got.kind === "refused") return sendRefusal(reply, got);
-    if (got.kind === "timed-out") return reply.code(204).header("retry-after", "0").send();
-    settleWithReply(reply, got);
-    return reply.send(sessionView(got.session, context));
-  });
+  app.post(
+    "/browser_pools/:id_or_name/acquire",
+    { schema: { ...operations.acquireBrowser, params: PoolRef, body: AcquireBody } },
+    async (request, reply) => {
+      const got = await pools.acquire(parsePoolRef(request.params), request.body, callerOf(request, reply));
+      if (got.kind === "refused") return sendRefusal(reply, got);
+      if (got.kind === "timed-out") return reply.code(204).header("retry-after", "0").send();
+      settleWithReply(reply, got);
+      return reply.send(sessionView(got.session, context));
+    },
+  );
 
-  app.post("/browser_pools/:id_or_name/release", {
-    schema: { ...operations.releaseBrowser, params: PoolRef, body: ReleaseBody },
-  }, async (request, reply) =>
-    sendDone(reply, await pools.release(parsePoolRef(request.params), request.body, callerOf(request, reply))));
+  app.post(
+    "/browser_pools/:id_or_name/release",
+    { schema: { ...operations.releaseBrowser, params: PoolRef, body: ReleaseBody } },
+    async (request, reply) =>
+      sendDone(
+        reply,
+        await pools.release(parsePoolRef(request.params), request.body, callerOf(request, reply)),
+      ),
+  );
 
-  app.post("/browser_pools/:id_or_name/flush", {
-    schema: { ...operations.flushBrowserPool, params: PoolRef, body: NoFields },
-  }, async (request, reply) => sendDone(reply, await pools.flush(parsePoolRef(request.params), callerOf(request, reply))));
+  app.post(
+    "/browser_pools/:id_or_name/flush",
+    { schema: { ...operations.flushBrowserPool, params: PoolRef, body: NoFields } },
+    async (request, reply) =>
+      sendDone(reply, await pools.flush(parsePoolRef(request.params), callerOf(request, reply))),
+  );
 }
 
 const listQueryOf = ({ limit, offset, name, query, region }: Static<typeof PoolQuery>): PoolListQuery => ({

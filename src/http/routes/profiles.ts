@@ -7,7 +7,14 @@ import { pagingOf } from "../paging.js";
 import { profileView } from "../views/profile-view.js";
 import { parseProfileRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
-import { NoFields, ProfileCreate, ProfileDownload, ProfilePatch, ProfileQuery, ProfileRefParams } from "../schemas/requests.js";
+import {
+  NoFields,
+  ProfileCreate,
+  ProfileDownload,
+  ProfilePatch,
+  ProfileQuery,
+  ProfileRefParams,
+} from "../schemas/requests.js";
 import { pagingHeaders } from "../views/views.js";
 
 interface Deps {
@@ -22,54 +29,71 @@ export function addProfiles(app: App, deps: Deps): void {
 }
 
 function addReads(app: App, { profiles }: Deps): void {
-  app.get("/profiles", {
-    schema: { ...operations.listProfiles, querystring: ProfileQuery },
-  }, async ({ query }, reply) => {
-    const asked = listQueryOf(query);
-    const page = await profiles.list(asked);
-    return reply.headers(pagingHeaders(page, asked)).send(page.items.map(profileView));
-  });
+  app.get(
+    "/profiles",
+    { schema: { ...operations.listProfiles, querystring: ProfileQuery } },
+    async ({ query }, reply) => {
+      const asked = listQueryOf(query);
+      const page = await profiles.list(asked);
+      return reply.headers(pagingHeaders(page, asked)).send(page.items.map(profileView));
+    },
+  );
 
-  app.get("/profiles/:id_or_name", {
-    schema: { ...operations.getProfile, params: ProfileRefParams },
-  }, async ({ params }, reply) => {
-    const got = await profiles.get(parseProfileRef(params));
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(profileView(got.value));
-  });
+  app.get(
+    "/profiles/:id_or_name",
+    { schema: { ...operations.getProfile, params: ProfileRefParams } },
+    async ({ params }, reply) => {
+      const got = await profiles.get(parseProfileRef(params));
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(profileView(got.value));
+    },
+  );
 }
 
 function addWrites(app: App, { profiles }: Deps): void {
-  app.post("/profiles", {
-    schema: { ...operations.createProfile, body: ProfileCreate },
-  }, async ({ body }, reply) => {
-    const made = await profiles.create(body);
-    return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(profileView(made.value));
-  });
+  app.post(
+    "/profiles",
+    { schema: { ...operations.createProfile, body: ProfileCreate } },
+    async ({ body }, reply) => {
+      const made = await profiles.create(body);
+      return made.kind === "refused"
+        ? sendRefusal(reply, made)
+        : reply.code(201).send(profileView(made.value));
+    },
+  );
 
-  app.patch("/profiles/:id_or_name", {
-    schema: { ...operations.updateProfile, params: ProfileRefParams, body: ProfilePatch },
-  }, async ({ params, body }, reply) => {
-    const made = await profiles.rename(parseProfileRef(params), body.name);
-    return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(profileView(made.value));
-  });
+  app.patch(
+    "/profiles/:id_or_name",
+    { schema: { ...operations.updateProfile, params: ProfileRefParams, body: ProfilePatch } },
+    async ({ params, body }, reply) => {
+      const made = await profiles.rename(parseProfileRef(params), body.name);
+      return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(profileView(made.value));
+    },
+  );
 
-  app.delete("/profiles/:id_or_name", {
-    schema: { ...operations.deleteProfile, params: ProfileRefParams, body: NoFields },
-  }, async ({ params }, reply) => sendDone(reply, await profiles.remove(parseProfileRef(params))));
+  app.delete(
+    "/profiles/:id_or_name",
+    { schema: { ...operations.deleteProfile, params: ProfileRefParams, body: NoFields } },
+    async ({ params }, reply) => sendDone(reply, await profiles.remove(parseProfileRef(params))),
+  );
 }
 
 function addDownload(app: App, { profiles }: Deps): void {
-  app.get("/profiles/:id_or_name/download", {
-    // Its length is known only at its end: a HEAD would read all of it to throw it away.
-    exposeHeadRoute: false,
-    schema: { ...operations.downloadProfile, params: ProfileRefParams, querystring: ProfileDownload },
-  }, async ({ params, query }, reply) => {
-    const got = await profiles.download(parseProfileRef(params), query.format === "tar" ? "tar" : "zstd");
-    if (got.kind === "refused") return sendRefusal(reply, got);
-    if (!got.value) return reply.code(202).send();
-    // The framework destroys the stream when the client goes away, and cuts the connection when the stream fails.
-    return reply.header("content-type", "application/octet-stream").send(got.value.bytes);
-  });
+  app.get(
+    "/profiles/:id_or_name/download",
+    {
+      // Its length is known only at its end: a HEAD would read all of it to throw it away.
+      exposeHeadRoute: false,
+      schema: { ...operations.downloadProfile, params: ProfileRefParams, querystring: ProfileDownload },
+    },
+    async ({ params, query }, reply) => {
+      const got = await profiles.download(parseProfileRef(params), query.format === "tar" ? "tar" : "zstd");
+      if (got.kind === "refused") return sendRefusal(reply, got);
+      if (!got.value) return reply.code(202).send();
+      // The framework destroys the stream when the client goes away, and cuts the connection when the stream
+      // fails.
+      return reply.header("content-type", "application/octet-stream").send(got.value.bytes);
+    },
+  );
 }
 
 const listQueryOf = ({ limit, offset, name, query }: Static<typeof ProfileQuery>): NamedQuery => ({

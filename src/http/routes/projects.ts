@@ -2,7 +2,9 @@ import { refusal } from "../../base/errors.js";
 import type { App } from "../app.js";
 import { sendRefusal } from "../errors.js";
 
-/** There are no projects yet, whatever is asked of them (interface.md 1); hence not in the OpenAPI document. */
+/**
+ * There are no projects yet, whatever is asked of them (interface.md 1); hence not in the OpenAPI document.
+ */
 export function addProjects(app: App): void {
   for (const url of ["/org/projects", "/org/projects/*", "/projects", "/projects/*"]) {
     app.route({

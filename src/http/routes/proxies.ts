@@ -1,4 +1,9 @@
-import { ProxyCheckBody, ProxyCreate, type ProxyOperations, ProxyPatch } from "../../registry/proxies/proxy.js";
+import {
+  ProxyCheckBody,
+  ProxyCreate,
+  type ProxyOperations,
+  ProxyPatch,
+} from "../../registry/proxies/proxy.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import { sendDone, sendRefusal } from "../errors.js";
@@ -19,45 +24,57 @@ export function addProxies(app: App, deps: Deps): void {
 }
 
 function addReads(app: App, { proxies }: Deps): void {
-  app.get("/proxies", {
-    schema: { ...operations.listProxies, querystring: ProxyQuery },
-  }, async ({ query }, reply) => {
-    const asked = pagingOf(query);
-    const page = await proxies.list(asked);
-    return reply.headers(pagingHeaders(page, asked)).send(page.items.map(proxyView));
-  });
+  app.get(
+    "/proxies",
+    { schema: { ...operations.listProxies, querystring: ProxyQuery } },
+    async ({ query }, reply) => {
+      const asked = pagingOf(query);
+      const page = await proxies.list(asked);
+      return reply.headers(pagingHeaders(page, asked)).send(page.items.map(proxyView));
+    },
+  );
 
-  app.get("/proxies/:id", {
-    schema: { ...operations.getProxy, params: ProxyRefParams },
-  }, async ({ params }, reply) => {
-    const got = await proxies.get(params.id);
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(proxyView(got.value));
-  });
+  app.get(
+    "/proxies/:id",
+    { schema: { ...operations.getProxy, params: ProxyRefParams } },
+    async ({ params }, reply) => {
+      const got = await proxies.get(params.id);
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(proxyView(got.value));
+    },
+  );
 }
 
 function addWrites(app: App, { proxies }: Deps): void {
-  app.post("/proxies", {
-    schema: { ...operations.createProxy, body: ProxyCreate },
-  }, async ({ body }, reply) => {
-    const made = await proxies.create(body);
-    return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(proxyView(made.value));
-  });
+  app.post(
+    "/proxies",
+    { schema: { ...operations.createProxy, body: ProxyCreate } },
+    async ({ body }, reply) => {
+      const made = await proxies.create(body);
+      return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(proxyView(made.value));
+    },
+  );
 
-  app.patch("/proxies/:id", {
-    schema: { ...operations.updateProxy, params: ProxyRefParams, body: ProxyPatch },
-  }, async ({ params, body }, reply) => {
-    const made = await proxies.rename(params.id, body);
-    return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(proxyView(made.value));
-  });
+  app.patch(
+    "/proxies/:id",
+    { schema: { ...operations.updateProxy, params: ProxyRefParams, body: ProxyPatch } },
+    async ({ params, body }, reply) => {
+      const made = await proxies.rename(params.id, body);
+      return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(proxyView(made.value));
+    },
+  );
 
-  app.delete("/proxies/:id", {
-    schema: { ...operations.deleteProxy, params: ProxyRefParams, body: NoFields },
-  }, async ({ params }, reply) => sendDone(reply, await proxies.remove(params.id)));
+  app.delete(
+    "/proxies/:id",
+    { schema: { ...operations.deleteProxy, params: ProxyRefParams, body: NoFields } },
+    async ({ params }, reply) => sendDone(reply, await proxies.remove(params.id)),
+  );
 
-  app.post("/proxies/:id/check", {
-    schema: { ...operations.checkProxy, params: ProxyRefParams, body: ProxyCheckBody },
-  }, async (request, reply) => {
-    const got = await proxies.check(request.params.id, request.body, callerOf(request, reply).gone);
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(proxyView(got.value));
-  });
+  app.post(
+    "/proxies/:id/check",
+    { schema: { ...operations.checkProxy, params: ProxyRefParams, body: ProxyCheckBody } },
+    async (request, reply) => {
+      const got = await proxies.check(request.params.id, request.body, callerOf(request, reply).gone);
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(proxyView(got.value));
+    },
+  );
 }

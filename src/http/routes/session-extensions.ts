@@ -18,7 +18,10 @@ interface Deps {
   readonly uploads: UploadLimits;
 }
 
-/** Twice what the most extensions take: a body with too many of them is told so, and not only that it has too many parts. */
+/**
+ * Twice what the most extensions take: a body with too many of them is told so, and not only that it has too
+ * many parts.
+ */
 const maxParts = 80;
 /** Of a list of the most names there may be, as JSON. */
 const maxFieldBytes = 64 * 1024;
@@ -26,14 +29,31 @@ const maxFieldBytes = 64 * 1024;
 /** interface.md 4.5; the body is read by the operation, once it knows that there is such a session. */
 export function addSessionExtensions(app: App, { sessions, staging, clock, uploads }: Deps): void {
   const limits: MultipartLimits = { maxParts, maxFieldBytes, ...uploads };
-  app.post("/browsers/:id_or_name/extensions", {
-    config: { takesMultipart: true },
-    schema: { ...operations.addBrowserExtensions, consumes: ["multipart/form-data"], params: SessionRef, body: SessionExtensions },
-    // There is no body to hold against the schema, which is there to be read by people.
-    validatorCompiler: () => (value: unknown) => ({ value }),
-  }, async (request, reply) => {
-    const receive = () => receiveExtensions(readParts({ request: request.raw, response: reply.raw }, limits, clock), { staging, maxBytes: uploads.maxFileBytes });
-    const got = await sessions.addExtensions(parseSessionRef(request.params), receive, callerOf(request, reply));
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.code(201).send();
-  });
+  app.post(
+    "/browsers/:id_or_name/extensions",
+    {
+      config: { takesMultipart: true },
+      schema: {
+        ...operations.addBrowserExtensions,
+        consumes: ["multipart/form-data"],
+        params: SessionRef,
+        body: SessionExtensions,
+      },
+      // There is no body to hold against the schema, which is there to be read by people.
+      validatorCompiler: () => (value: unknown) => ({ value }),
+    },
+    async (request, reply) => {
+      const receive = () =>
+        receiveExtensions(readParts({ request: request.raw, response: reply.raw }, limits, clock), {
+          staging,
+          maxBytes: uploads.maxFileBytes,
+        });
+      const got = await sessions.addExtensions(
+        parseSessionRef(request.params),
+        receive,
+        callerOf(request, reply),
+      );
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.code(201).send();
+    },
+  );
 }

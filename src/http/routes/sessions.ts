@@ -25,55 +25,86 @@ export function addSessions(app: App, deps: Deps): void {
 }
 
 function addReads(app: App, { sessions, context }: Deps): void {
-  app.get("/browsers", {
-    schema: { ...operations.listBrowsers, querystring: SessionQuery },
-  }, async ({ query }, reply) => {
-    const asked = listQueryOf(query);
-    const page = await sessions.list(asked);
-    return reply.headers(pagingHeaders(page, asked)).send(page.items.map((item) => anySessionView(item, context)));
-  });
+  app.get(
+    "/browsers",
+    { schema: { ...operations.listBrowsers, querystring: SessionQuery } },
+    async ({ query }, reply) => {
+      const asked = listQueryOf(query);
+      const page = await sessions.list(asked);
+      return reply
+        .headers(pagingHeaders(page, asked))
+        .send(page.items.map((item) => anySessionView(item, context)));
+    },
+  );
 
-  app.get("/browsers/:id_or_name", {
-    schema: { ...operations.getBrowser, params: SessionRef, querystring: SessionGetQuery },
-  }, async ({ params, query }, reply) => {
-    const got = await sessions.get(parseSessionRef(params), { includeDeleted: query.include_deleted ?? false });
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(anySessionView(got.value, context));
-  });
+  app.get(
+    "/browsers/:id_or_name",
+    { schema: { ...operations.getBrowser, params: SessionRef, querystring: SessionGetQuery } },
+    async ({ params, query }, reply) => {
+      const got = await sessions.get(parseSessionRef(params), {
+        includeDeleted: query.include_deleted ?? false,
+      });
+      return got.kind === "refused"
+        ? sendRefusal(reply, got)
+        : reply.send(anySessionView(got.value, context));
+    },
+  );
 }
 
 function addWrites(app: App, { sessions, context, policyBodyBytes }: Deps): void {
-  app.post("/browsers", {
-    bodyLimit: policyBodyBytes,
-    schema: { ...operations.createBrowser, body: SessionCreate },
-  }, async (request, reply) => {
-    const got = await sessions.create(request.body, callerOf(request, reply));
-    if (got.kind === "refused") return sendRefusal(reply, got);
-    settleWithReply(reply, got);
-    return reply.send(sessionView(got.session, context));
-  });
+  app.post(
+    "/browsers",
+    { bodyLimit: policyBodyBytes, schema: { ...operations.createBrowser, body: SessionCreate } },
+    async (request, reply) => {
+      const got = await sessions.create(request.body, callerOf(request, reply));
+      if (got.kind === "refused") return sendRefusal(reply, got);
+      settleWithReply(reply, got);
+      return reply.send(sessionView(got.session, context));
+    },
+  );
 
-  app.patch("/browsers/:id_or_name", {
-    schema: { ...operations.updateBrowser, params: SessionRef, body: SessionPatch },
-  }, async (request, reply) => {
-    const got = await sessions.update(parseSessionRef(request.params), request.body, callerOf(request, reply));
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(sessionView(got.value, context));
-  });
+  app.patch(
+    "/browsers/:id_or_name",
+    { schema: { ...operations.updateBrowser, params: SessionRef, body: SessionPatch } },
+    async (request, reply) => {
+      const got = await sessions.update(
+        parseSessionRef(request.params),
+        request.body,
+        callerOf(request, reply),
+      );
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(sessionView(got.value, context));
+    },
+  );
 
-  app.post("/browsers/:id_or_name/curl", {
-    bodyLimit: policyBodyBytes,
-    schema: { ...operations.curlBrowser, params: SessionRef, body: CurlBody },
-  }, async (request, reply) => {
-    const got = await sessions.curl(parseSessionRef(request.params), request.body, callerOf(request, reply));
-    return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value);
-  });
+  app.post(
+    "/browsers/:id_or_name/curl",
+    { bodyLimit: policyBodyBytes, schema: { ...operations.curlBrowser, params: SessionRef, body: CurlBody } },
+    async (request, reply) => {
+      const got = await sessions.curl(
+        parseSessionRef(request.params),
+        request.body,
+        callerOf(request, reply),
+      );
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value);
+    },
+  );
 
-  app.delete("/browsers/:id_or_name", {
-    schema: { ...operations.deleteBrowser, params: SessionRef, body: NoFields },
-  }, async (request, reply) => sendDone(reply, await sessions.remove(parseSessionRef(request.params), callerOf(request, reply))));
+  app.delete(
+    "/browsers/:id_or_name",
+    { schema: { ...operations.deleteBrowser, params: SessionRef, body: NoFields } },
+    async (request, reply) =>
+      sendDone(reply, await sessions.remove(parseSessionRef(request.params), callerOf(request, reply))),
+  );
 }
 
 function listQueryOf(query: Static<typeof SessionQuery>): SessionListQuery {
-  const { include_deleted = false, status = include_deleted ? "all" : "active", query: text, tags, region } = query;
+  const {
+    include_deleted = false,
+    status = include_deleted ? "all" : "active",
+    query: text,
+    tags,
+    region,
+  } = query;
   return {
     ...pagingOf(query),
     status,

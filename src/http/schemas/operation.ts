@@ -30,7 +30,10 @@ interface Described {
   readonly response: Record<number, object>;
 }
 
-/** What each route says of itself in the OpenAPI document; its body, params and query stand beside it in the route. */
+/**
+ * What each route says of itself in the OpenAPI document; its body, params and query stand beside it in the
+ * route.
+ */
 export const about = <Id extends string>(operations: Record<Id, Operation>): Record<Id, Described> =>
   Object.fromEntries(
     Object.entries<Operation>(operations).map(([id, operation]) => [id, describe(id, operation)]),
@@ -41,11 +44,18 @@ const describe = (operationId: string, operation: Operation): Described => ({
   summary: operation.summary,
   tags: [operation.tag],
   ...(operation.isOpen && { security: [] }),
-  response: { ...Object.fromEntries(operation.success.map(successReply)), ...failureReplies(codesOf(operation)) },
+  response: {
+    ...Object.fromEntries(operation.success.map(successReply)),
+    ...failureReplies(codesOf(operation)),
+  },
 });
 
 const codesOf = ({ isOpen, takesBody, takesParts, failures = [] }: Operation): readonly ErrorCode[] => [
-  ...common, ...(isOpen ? [] : keyed), ...(takesBody ? ofBodies : []), ...(takesParts ? ofParts : []), ...failures,
+  ...common,
+  ...(isOpen ? [] : keyed),
+  ...(takesBody ? ofBodies : []),
+  ...(takesParts ? ofParts : []),
+  ...failures,
 ];
 const common: readonly ErrorCode[] = ["bad_request", "internal", "draining"];
 const keyed: readonly ErrorCode[] = ["unauthorized", "project_not_found", "unavailable", "store_unavailable"];
@@ -53,15 +63,24 @@ const ofBodies: readonly ErrorCode[] = ["invalid_json", "unsupported_media_type"
 const ofParts: readonly ErrorCode[] = ["unsupported_media_type"];
 
 function successReply({ status, description, component, isList, contentType }: Success): [number, object] {
-  if (contentType !== undefined) return [status, { description, content: { [contentType]: { schema: { type: "string" } } } }];
+  if (contentType !== undefined)
+    return [status, { description, content: { [contentType]: { schema: { type: "string" } } } }];
   if (component === undefined) return [status, { description, type: "null" }];
   const ref = { $ref: `${component}#` };
-  return [status, { description, content: { "application/json": { schema: isList ? { type: "array", items: ref } : ref } } }];
+  return [
+    status,
+    {
+      description,
+      content: { "application/json": { schema: isList ? { type: "array", items: ref } : ref } },
+    },
+  ];
 }
 
 function failureReplies(codes: readonly ErrorCode[]): Record<number, object> {
   const statuses = [...new Set(codes.map((code) => errors[code].status))];
-  return Object.fromEntries(statuses.map((status) => [status, failureReply(codes.filter((code) => errors[code].status === status))]));
+  return Object.fromEntries(
+    statuses.map((status) => [status, failureReply(codes.filter((code) => errors[code].status === status))]),
+  );
 }
 
 const failureReply = (codes: readonly ErrorCode[]): object => ({

@@ -2,7 +2,16 @@ import { type Static, Type } from "typebox";
 import { errors } from "../../base/errors.js";
 import { retireReasons, browserStates } from "../../pool/browser.js";
 import { CurlReply } from "../../spec/curl.js";
-import { engines, memoryClasses, Network, BrowserPolicy, PoolCreate, regions, Telemetry, Viewport } from "../../spec/bodies.js";
+import {
+  engines,
+  memoryClasses,
+  Network,
+  BrowserPolicy,
+  PoolCreate,
+  regions,
+  Telemetry,
+  Viewport,
+} from "../../spec/bodies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
 const Instant = Type.String({ format: "date-time" });
@@ -72,9 +81,17 @@ const SessionNetwork = Type.Object(
   {
     ...Network.properties,
     isolation: Type.Optional(
-      Type.Enum(["namespace", "proxy", "none"], { description: "What holds the browser to its proxy: a network namespace, or switches, policy and the gateway" }),
+      Type.Enum(["namespace", "proxy", "none"], {
+        description:
+          "What holds the browser to its proxy: a network namespace, or switches, policy and the gateway",
+      }),
     ),
-    attested: Type.Optional(Type.String({ format: "date-time", description: "When it was last proved from inside that what is closed is closed" })),
+    attested: Type.Optional(
+      Type.String({
+        format: "date-time",
+        description: "When it was last proved from inside that what is closed is closed",
+      }),
+    ),
     generation: Count,
   },
   { description: "What is in force for this lease" },
@@ -86,8 +103,12 @@ export const ProfileReply = Type.Object(
     id: Type.String(),
     name: Type.Optional(Type.String()),
     created_at: Instant,
-    updated_at: Type.Optional(Type.String({ format: "date-time", description: "Of its last save, or of its last new name" })),
-    last_used_at: Type.Optional(Type.String({ format: "date-time", description: "When a browser was launched from it last" })),
+    updated_at: Type.Optional(
+      Type.String({ format: "date-time", description: "Of its last save, or of its last new name" }),
+    ),
+    last_used_at: Type.Optional(
+      Type.String({ format: "date-time", description: "When a browser was launched from it last" }),
+    ),
   },
   { $id: "Profile" },
 );
@@ -120,25 +141,40 @@ export const SessionReply = Type.Object(
     network: Type.Optional(SessionNetwork),
     proxy: Type.Optional(
       Type.Object(
-        { mode: Type.Optional(Type.Enum(["direct", "default"])), id: Type.Optional(Type.String()), name: Type.Optional(Type.String()) },
+        {
+          mode: Type.Optional(Type.Enum(["direct", "default"])),
+          id: Type.Optional(Type.String()),
+          name: Type.Optional(Type.String()),
+        },
         { description: "What carries the requests that no route names; absent where nothing was chosen" },
       ),
     ),
     browser_policy: Type.Optional(BrowserPolicy),
     profile: Type.Optional(SessionProfile),
-    profile_save_changes: Type.Optional(Type.Boolean({ description: "Whether the end of the session saves the profile; absent where there is none" })),
+    profile_save_changes: Type.Optional(
+      Type.Boolean({
+        description: "Whether the end of the session saves the profile; absent where there is none",
+      }),
+    ),
     proxy_id: Type.Optional(Type.String()),
     telemetry: Type.Optional(Type.Union([Telemetry, Type.Null()])),
     usage: Type.Optional(
       Type.Object(
         { uptime_ms: Count, requests: Count, denied: Count, bytes_sent: Count, bytes_received: Count },
-        { description: "Uptime of the session through all its leases; the counts are of this lease, at most one look of its node late" },
+        {
+          description:
+            "Uptime of the session through all its leases; the counts are of this lease, at most one look of its node late",
+        },
       ),
     ),
-    isolation: Type.Optional(Type.Unknown({ description: "What keeps the browser apart from the host, as its node reported" })),
+    isolation: Type.Optional(
+      Type.Unknown({ description: "What keeps the browser apart from the host, as its node reported" }),
+    ),
     deleted_at: Type.Optional(Instant),
     usage_status: Type.Optional(Type.Enum(["pending", "ready"])),
-    reason: Type.Optional(Type.Enum([...retireReasons], { description: "Of a deleted session: why it is over" })),
+    reason: Type.Optional(
+      Type.Enum([...retireReasons], { description: "Of a deleted session: why it is over" }),
+    ),
   },
   { $id: "BrowserSession" },
 );
@@ -151,9 +187,15 @@ export const ProxyReply = Type.Object(
     type: Type.Enum([...proxyTypes]),
     protocol: Type.Enum([...proxyProtocols]),
     bypass_hosts: Type.Array(Type.String()),
-    status: Type.Optional(Type.Enum(["available", "unavailable"], { description: "What the last check found; absent before the first" })),
+    status: Type.Optional(
+      Type.Enum(["available", "unavailable"], {
+        description: "What the last check found; absent before the first",
+      }),
+    ),
     last_checked: Type.Optional(Instant),
-    ip_address: Type.Optional(Type.String({ description: "Where requests through it come from, where the last check was told" })),
+    ip_address: Type.Optional(
+      Type.String({ description: "Where requests through it come from, where the last check was told" }),
+    ),
     config: Type.Object({
       host: Type.String(),
       port: Type.Integer(),
@@ -172,8 +214,12 @@ export const ExtensionReply = Type.Object(
     name: Type.Optional(Type.String()),
     created_at: Instant,
     size_bytes: Count,
-    checksum: Type.String({ description: "SHA-256 of the bytes that were uploaded, in lower-case hexadecimal digits" }),
-    last_used_at: Type.Optional(Type.String({ format: "date-time", description: "When a browser was launched with it last" })),
+    checksum: Type.String({
+      description: "SHA-256 of the bytes that were uploaded, in lower-case hexadecimal digits",
+    }),
+    last_used_at: Type.Optional(
+      Type.String({ format: "date-time", description: "When a browser was launched with it last" }),
+    ),
   },
   { $id: "Extension" },
 );
@@ -196,13 +242,28 @@ export const AuthContextReply = Type.Object(
 export const StatusReply = Type.Object(
   {
     status: Type.String(),
-    store: Type.Optional(Type.Enum(["connected", "lost"], { description: "Of readiness: whether Redis is there. Sockets are served without it" })),
+    store: Type.Optional(
+      Type.Enum(["connected", "lost"], {
+        description: "Of readiness: whether Redis is there. Sockets are served without it",
+      }),
+    ),
   },
   { $id: "Status" },
 );
 
 /** Each is a component of the OpenAPI document. */
-export const components = [ErrorReply, PoolReply, PoolBrowserReply, SessionReply, CurlReply, ProxyReply, ExtensionReply, ProfileReply, AuthContextReply, StatusReply] as const;
+export const components = [
+  ErrorReply,
+  PoolReply,
+  PoolBrowserReply,
+  SessionReply,
+  CurlReply,
+  ProxyReply,
+  ExtensionReply,
+  ProfileReply,
+  AuthContextReply,
+  StatusReply,
+] as const;
 
 export type PoolReply = Static<typeof PoolReply>;
 export type PoolBrowserReply = Static<typeof PoolBrowserReply>;

@@ -10,17 +10,33 @@ export const PoolDelete = Type.Object({ force: Type.Optional(Type.Boolean()) }, 
 /** Parts of a form. */
 export const ExtensionCreate = Type.Object(
   {
-    file: Type.String({ contentMediaType: "application/octet-stream", description: "A zip of the unpacked extension, its manifest.json at the root or in the only folder there" }),
+    file: Type.String({
+      contentMediaType: "application/octet-stream",
+      description:
+        "A zip of the unpacked extension, its manifest.json at the root or in the only folder there",
+    }),
     name: Type.Optional(Name),
   },
   closed,
 );
 
-/** Parts of a form, as the official client calls them; clients of other languages do otherwise (extension-parts.ts). */
+/**
+ * Parts of a form, as the official client calls them; clients of other languages do otherwise
+ * (extension-parts.ts).
+ */
 export const SessionExtensions = Type.Object(
   {
     extensions: Type.Array(
-      Type.Object({ name: Name, zip_file: Type.String({ contentMediaType: "application/octet-stream", description: "As `file` of POST /extensions" }) }, closed),
+      Type.Object(
+        {
+          name: Name,
+          zip_file: Type.String({
+            contentMediaType: "application/octet-stream",
+            description: "As `file` of POST /extensions",
+          }),
+        },
+        closed,
+      ),
       { minItems: 1, maxItems: bounds.extensions },
     ),
   },
@@ -30,11 +46,21 @@ export const SessionExtensions = Type.Object(
 export const ProfileCreate = Type.Object({ name: Type.Optional(Name) }, closed);
 export const ProfilePatch = Type.Object({ name: Name }, closed);
 
-export const PoolRef = Type.Object({ id_or_name: Type.String({ description: "The pool's id or its name; ids win" }) });
-export const ProxyRefParams = Type.Object({ id: Type.String({ description: "The proxy's id; its name is none" }) });
-export const ExtensionRefParams = Type.Object({ id_or_name: Type.String({ description: "The extension's id or its name; ids win" }) });
-export const ProfileRefParams = Type.Object({ id_or_name: Type.String({ description: "The profile's id or its name; ids win" }) });
-export const SessionRef = Type.Object({ id_or_name: Type.String({ description: "The session's id or its name; ids win" }) });
+export const PoolRef = Type.Object({
+  id_or_name: Type.String({ description: "The pool's id or its name; ids win" }),
+});
+export const ProxyRefParams = Type.Object({
+  id: Type.String({ description: "The proxy's id; its name is none" }),
+});
+export const ExtensionRefParams = Type.Object({
+  id_or_name: Type.String({ description: "The extension's id or its name; ids win" }),
+});
+export const ProfileRefParams = Type.Object({
+  id_or_name: Type.String({ description: "The profile's id or its name; ids win" }),
+});
+export const SessionRef = Type.Object({
+  id_or_name: Type.String({ description: "The session's id or its name; ids win" }),
+});
 
 const paging = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
@@ -48,18 +74,23 @@ const byName = {
 const region = Type.Optional(Type.Enum([...regions]));
 
 /**
- * Query keys that are not known are ignored, unlike fields of a body: newer clients filter by more, and proxies and caches add
- * keys of their own; a read changes nothing.
+ * Query keys that are not known are ignored, unlike fields of a body: newer clients filter by more, and
+ * proxies and caches add keys of their own; a read changes nothing.
  */
 export const PoolQuery = Type.Object({ ...paging, ...byName, region });
 export const ExtensionQuery = Type.Object({ ...paging, ...byName });
 export const StoreQuery = Type.Object({
-  url: Type.String({ maxLength: 2048, description: "Where the Chrome Web Store shows the extension, or the extension's id there" }),
+  url: Type.String({
+    maxLength: 2048,
+    description: "Where the Chrome Web Store shows the extension, or the extension's id there",
+  }),
   os: Type.Optional(Type.Enum(["win", "mac", "linux"], { default: "linux" })),
 });
 export const ProfileQuery = Type.Object({ ...paging, ...byName });
 export const ProfileDownload = Type.Object({
-  format: Type.Optional(Type.Enum(["tar.zst", "tar"], { default: "tar.zst", description: "`tar`: not compressed" })),
+  format: Type.Optional(
+    Type.Enum(["tar.zst", "tar"], { default: "tar.zst", description: "`tar`: not compressed" }),
+  ),
 });
 export const ProxyQuery = Type.Object(paging);
 export const SessionQuery = Type.Object({
@@ -70,8 +101,11 @@ export const SessionQuery = Type.Object({
   region,
   tags: Type.Optional(
     Type.Record(Type.String(), Type.String({ maxLength: 256 }), {
-      maxProperties: bounds.tags, description: "tags[key]=value; every one must be equal",
+      maxProperties: bounds.tags,
+      description: "tags[key]=value; every one must be equal",
     }),
   ),
 });
-export const SessionGetQuery = Type.Object({ include_deleted: Type.Optional(Type.Boolean({ default: false })) });
+export const SessionGetQuery = Type.Object({
+  include_deleted: Type.Optional(Type.Boolean({ default: false })),
+});

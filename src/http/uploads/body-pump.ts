@@ -24,12 +24,16 @@ interface PumpContext {
   readonly onFault: (error: Error) => void;
 }
 
-/** A connection that is closed over bytes not yet read loses the reply that is on its way: what was under way is read for so long. */
+/**
+ * A connection that is closed over bytes not yet read loses the reply that is on its way: what was under way
+ * is read for so long.
+ */
 const lingerMs: Millis = 2000;
 
 /**
- * Carries a request's body into a parser, and reads it to its end whatever becomes of the parser: a client that sends all before
- * it looks for a reply would otherwise find its connection reset instead. What does not come in time closes the connection.
+ * Carries a request's body into a parser, and reads it to its end whatever becomes of the parser: a client
+ * that sends all before it looks for a reply would otherwise find its connection reset instead. What does not
+ * come in time closes the connection.
  */
 export class BodyPump {
   readonly #endsAt: Millis;
@@ -37,7 +41,11 @@ export class BodyPump {
   #isDiscarding = false;
   #goOn = (): void => {};
 
-  constructor(private readonly exchange: UploadExchange, private readonly patience: BodyTimeLimits, private readonly context: PumpContext) {
+  constructor(
+    private readonly exchange: UploadExchange,
+    private readonly patience: BodyTimeLimits,
+    private readonly context: PumpContext,
+  ) {
     this.#endsAt = context.clock.monotonic() + patience.limitMs;
     // The iterator would close the connection, and with it the way back of the reply.
     this.#chunks = exchange.request.iterator({ destroyOnReturn: false });
@@ -67,7 +75,8 @@ export class BodyPump {
   }
 
   async #carry(into: Writable): Promise<void> {
-    for (let next = await this.#read(); !next.done; next = await this.#read()) await this.#write(into, next.value);
+    for (let next = await this.#read(); !next.done; next = await this.#read())
+      await this.#write(into, next.value);
     if (!this.#isDiscarding) into.end();
   }
 
@@ -80,7 +89,9 @@ export class BodyPump {
     } catch (error) {
       if (!(error instanceof TimeLimitReached)) throw error;
       // By which limit it was, since a timer may fire a moment before the clock says so.
-      throw stallMs < leftMs ? fault(`Nothing of the body arrived for ${stallMs / 1000} seconds`) : this.#late();
+      throw stallMs < leftMs
+        ? fault(`Nothing of the body arrived for ${stallMs / 1000} seconds`)
+        : this.#late();
     }
   }
 
@@ -102,12 +113,14 @@ export class BodyPump {
     return error instanceof RemudaError ? error : fault("The connection closed before the body had arrived");
   }
 
-  readonly #late = (): Error => fault(`The body did not arrive within ${this.patience.limitMs / 1000} seconds`);
+  readonly #late = (): Error =>
+    fault(`The body did not arrive within ${this.patience.limitMs / 1000} seconds`);
 
   async #linger(): Promise<void> {
     const endsAt = this.context.clock.monotonic() + lingerMs;
     try {
-      for (let next = await this.#readWithin(lingerMs); !next.done;) next = await this.#readWithin(this.#leftUntil(endsAt));
+      for (let next = await this.#readWithin(lingerMs); !next.done;)
+        next = await this.#readWithin(this.#leftUntil(endsAt));
     } catch {
       this.#closeConnection();
     }

@@ -2,12 +2,14 @@ import type { Detail } from "../../base/errors.js";
 import { bounds } from "../../spec/bodies.js";
 
 /**
- * How clients call the parts of POST /browsers/{id}/extensions (wire-facts.md 1.6). A body keeps to one of them.
- *
+ * How clients call the parts of POST /browsers/{id}/extensions (wire-facts.md 1.6). A body keeps to one of
+ * them.
  * - `indexed`: `extensions[0][name]` with `extensions[0][zip_file]`, in any order (the official client).
- * - `repeated`: the n-th `extensions[][name]` with the n-th `extensions[][zip_file]` (Python's, and old ones of Node.js).
+ * - `repeated`: the n-th `extensions[][name]` with the n-th `extensions[][zip_file]` (Python's, and old ones
+ *   of Node.js).
  * - `consecutive`: `extensions.name` beside its `extensions.zip_file`, whichever comes first (Go's).
- * - `listed`: JSON `extensions`, whose n-th entry names the n-th `extensions.items.zip_file` (interface.md 4.5).
+ * - `listed`: JSON `extensions`, whose n-th entry names the n-th `extensions.items.zip_file` (interface.md
+ *   4.5).
  */
 type Naming = "indexed" | "repeated" | "consecutive" | "listed";
 
@@ -19,7 +21,10 @@ export interface PartPosition {
 }
 
 /** What came under a part's name. */
-export type ReceivedPart<File> = { readonly place: PartPosition } & ({ readonly names: readonly string[] } | { readonly file: File });
+export type ReceivedPart<File> = { readonly place: PartPosition } & (
+  | { readonly names: readonly string[] }
+  | { readonly file: File }
+);
 
 export interface Pair<File> {
   readonly name: string;
@@ -27,9 +32,12 @@ export interface Pair<File> {
 }
 
 const places: ReadonlyMap<string, PartPosition> = new Map<string, PartPosition>([
-  ["extensions[][name]", { naming: "repeated", role: "name" }], ["extensions[][zip_file]", { naming: "repeated", role: "file" }],
-  ["extensions.name", { naming: "consecutive", role: "name" }], ["extensions.zip_file", { naming: "consecutive", role: "file" }],
-  ["extensions", { naming: "listed", role: "list" }], ["extensions.items.zip_file", { naming: "listed", role: "file" }],
+  ["extensions[][name]", { naming: "repeated", role: "name" }],
+  ["extensions[][zip_file]", { naming: "repeated", role: "file" }],
+  ["extensions.name", { naming: "consecutive", role: "name" }],
+  ["extensions.zip_file", { naming: "consecutive", role: "file" }],
+  ["extensions", { naming: "listed", role: "list" }],
+  ["extensions.items.zip_file", { naming: "listed", role: "file" }],
 ]);
 
 /** Undefined for a part that the operation does not know. */
@@ -39,7 +47,10 @@ export function findPartPosition(part: string): PartPosition | undefined {
   return { naming: "indexed", role: field === "name" ? "name" : "file", index: Number(index) };
 }
 
-/** Names in the JSON text of an `extensions` part: a list of objects or one of them, other fields of which are ignored. */
+/**
+ * Names in the JSON text of an `extensions` part: a list of objects or one of them, other fields of which are
+ * ignored.
+ */
 export function parseNames(text: string): readonly string[] | undefined {
   try {
     const names = [JSON.parse(text) as unknown].flat().map(nameIn);
@@ -50,17 +61,26 @@ export function parseNames(text: string): readonly string[] | undefined {
 }
 
 const nameIn = (entry: unknown): string | undefined =>
-  typeof entry === "object" && entry !== null && "name" in entry && typeof entry.name === "string" ? entry.name : undefined;
+  typeof entry === "object" && entry !== null && "name" in entry && typeof entry.name === "string"
+    ? entry.name
+    : undefined;
 
 /** Brings names and files together, in load order; every fault is told. */
-export function pairParts<File>(arrived: readonly ReceivedPart<File>[]): { pairs: readonly Pair<File>[]; faults: readonly Detail[] } {
+export function pairParts<File>(arrived: readonly ReceivedPart<File>[]): {
+  pairs: readonly Pair<File>[];
+  faults: readonly Detail[];
+} {
   const namings = [...new Set(arrived.map(({ place }) => place.naming))];
   const [naming = "indexed"] = namings;
-  if (namings.length > 1) return { pairs: [], faults: [faultOf("body", `mixes namings of its parts: ${namings.join(", ")}`)] };
+  if (namings.length > 1)
+    return { pairs: [], faults: [faultOf("body", `mixes namings of its parts: ${namings.join(", ")}`)] };
   const slots = slotsOf[naming](arrived);
   // A list may have many thousands, each with faults of its own.
   if (slots.length > mostLookedAt) return { pairs: [], faults: countFaults(slots.length) };
-  return { pairs: slots.flatMap(pairIn), faults: [...countFaults(slots.length), ...slots.flatMap(slotFaults), ...nameFaults(slots)] };
+  return {
+    pairs: slots.flatMap(pairIn),
+    faults: [...countFaults(slots.length), ...slots.flatMap(slotFaults), ...nameFaults(slots)],
+  };
 }
 
 /** With so many too many, nobody needs to be told of each. */
@@ -73,10 +93,19 @@ interface Slot<File> {
   readonly files: readonly File[];
 }
 
-const slotsOf: Readonly<Record<Naming, <File>(arrived: readonly ReceivedPart<File>[]) => readonly Slot<File>[]>> = {
+const slotsOf: Readonly<
+  Record<Naming, <File>(arrived: readonly ReceivedPart<File>[]) => readonly Slot<File>[]>
+> = {
   indexed(arrived) {
-    const indexes = [...new Set(arrived.map(({ place }) => place.index ?? 0))].toSorted((one, other) => one - other);
-    return indexes.map((index) => slotOf(index, arrived.filter(({ place }) => place.index === index)));
+    const indexes = [...new Set(arrived.map(({ place }) => place.index ?? 0))].toSorted(
+      (one, other) => one - other,
+    );
+    return indexes.map((index) =>
+      slotOf(
+        index,
+        arrived.filter(({ place }) => place.index === index),
+      ),
+    );
   },
   repeated: nthWithNth,
   listed: nthWithNth,
@@ -90,15 +119,23 @@ const slotsOf: Readonly<Record<Naming, <File>(arrived: readonly ReceivedPart<Fil
   },
 };
 
-const namesOf = <File>(arrived: readonly ReceivedPart<File>[]): readonly string[] => arrived.flatMap((one) => ("names" in one ? one.names : []));
-const filesOf = <File>(arrived: readonly ReceivedPart<File>[]): readonly File[] => arrived.flatMap((one) => ("file" in one ? [one.file] : []));
-const slotOf = <File>(index: number, arrived: readonly ReceivedPart<File>[]): Slot<File> =>
-  ({ label: `extensions[${index}]`, names: namesOf(arrived), files: filesOf(arrived) });
+const namesOf = <File>(arrived: readonly ReceivedPart<File>[]): readonly string[] =>
+  arrived.flatMap((one) => ("names" in one ? one.names : []));
+const filesOf = <File>(arrived: readonly ReceivedPart<File>[]): readonly File[] =>
+  arrived.flatMap((one) => ("file" in one ? [one.file] : []));
+const slotOf = <File>(index: number, arrived: readonly ReceivedPart<File>[]): Slot<File> => ({
+  label: `extensions[${index}]`,
+  names: namesOf(arrived),
+  files: filesOf(arrived),
+});
 
 function nthWithNth<File>(arrived: readonly ReceivedPart<File>[]): readonly Slot<File>[] {
   const [names, files] = [namesOf(arrived), filesOf(arrived)];
-  return Array.from({ length: Math.max(names.length, files.length) }, (_, at) =>
-    ({ label: `extensions[${at}]`, names: names.slice(at, at + 1), files: files.slice(at, at + 1) }));
+  return Array.from({ length: Math.max(names.length, files.length) }, (_, at) => ({
+    label: `extensions[${at}]`,
+    names: names.slice(at, at + 1),
+    files: files.slice(at, at + 1),
+  }));
 }
 
 function pairIn<File>({ names: [name], files }: Slot<File>): readonly Pair<File>[] {
@@ -107,11 +144,16 @@ function pairIn<File>({ names: [name], files }: Slot<File>): readonly Pair<File>
 
 function countFaults(count: number): readonly Detail[] {
   if (count === 0) return [faultOf("extensions", "must have at least 1 entry")];
-  return count > bounds.extensions ? [faultOf("extensions", `must have at most ${bounds.extensions} entries`)] : [];
+  return count > bounds.extensions
+    ? [faultOf("extensions", `must have at most ${bounds.extensions} entries`)]
+    : [];
 }
 
 const slotFaults = <File>({ label, names, files }: Slot<File>): readonly Detail[] =>
-  [{ field: "name", count: names.length }, { field: "zip_file", count: files.length }].flatMap(({ field, count }) => {
+  [
+    { field: "name", count: names.length },
+    { field: "zip_file", count: files.length },
+  ].flatMap(({ field, count }) => {
     if (count === 1) return [];
     return [faultOf(`${label}.${field}`, count === 0 ? "is required" : "is given more than once")];
   });
@@ -123,11 +165,17 @@ function nameFaults<File>(slots: readonly Slot<File>[]): readonly Detail[] {
   return slots.flatMap(({ label }, at) => {
     const name = names[at];
     if (name === undefined) return [];
-    if (!pattern.test(name)) return [faultOf(`${label}.name`, "must be 1 to 255 letters, digits, dots, underscores or hyphens")];
+    if (!pattern.test(name))
+      return [faultOf(`${label}.name`, "must be 1 to 255 letters, digits, dots, underscores or hyphens")];
     const first = names.indexOf(name);
-    return first < at ? [faultOf(`${label}.name`, `is the same as that of ${slots[first]?.label ?? "another"}`)] : [];
+    return first < at
+      ? [faultOf(`${label}.name`, `is the same as that of ${slots[first]?.label ?? "another"}`)]
+      : [];
   });
 }
 
 /** In the words of every other bad input. */
-export const faultOf = (where: string, what: string): Detail => ({ code: "invalid_input", message: `${where}: ${what}` });
+export const faultOf = (where: string, what: string): Detail => ({
+  code: "invalid_input",
+  message: `${where}: ${what}`,
+});

@@ -15,7 +15,10 @@ export interface FilePart {
 }
 export type Part = FieldPart | FilePart;
 
-/** Parts on their way from the parser to their reader. A file that nobody reads holds up what follows it; fields do not. */
+/**
+ * Parts on their way from the parser to their reader. A file that nobody reads holds up what follows it;
+ * fields do not.
+ */
 export class PartQueue {
   readonly #parts: Part[] = [];
   readonly #files = new Set<Readable>();

@@ -2,7 +2,14 @@ import { type Detail, done, type Done, refusal, type Refusal } from "../../base/
 import { type StagedArchive, type Staging, TooLarge } from "../../archive/archives.js";
 import { bounds } from "../../spec/bodies.js";
 import type { SentExtensions } from "../../pool/ports/sent-extensions.js";
-import { type ReceivedPart, faultOf, findPartPosition, pairParts, parseNames, type PartPosition } from "./extension-parts.js";
+import {
+  type ReceivedPart,
+  faultOf,
+  findPartPosition,
+  pairParts,
+  parseNames,
+  type PartPosition,
+} from "./extension-parts.js";
 import { InvalidInput } from "../invalid-input.js";
 import type { FilePart, Part } from "./part-queue.js";
 
@@ -13,10 +20,13 @@ interface Options {
 }
 
 /**
- * Takes the parts of an upload as they come, archives to files of our own, and says what they are together. Where it refuses, or
- * throws what the parts did, nothing is kept.
+ * Takes the parts of an upload as they come, archives to files of our own, and says what they are together.
+ * Where it refuses, or throws what the parts did, nothing is kept.
  */
-export async function receiveExtensions(parts: AsyncIterable<Part>, options: Options): Promise<Done<SentExtensions> | Refusal> {
+export async function receiveExtensions(
+  parts: AsyncIterable<Part>,
+  options: Options,
+): Promise<Done<SentExtensions> | Refusal> {
   const receiving = new Receiving(options);
   try {
     for await (const part of parts) await receiving.take(part);
@@ -49,7 +59,9 @@ class Receiving {
 
   result(): { sent: SentExtensions; faults: readonly Detail[] } {
     const { pairs, faults } = pairParts(this.#arrived);
-    const items = pairs.flatMap(({ name, file }) => (file ? [{ name, path: file.path, digest: file.digest }] : []));
+    const items = pairs.flatMap(({ name, file }) =>
+      file ? [{ name, path: file.path, digest: file.digest }] : [],
+    );
     return { sent: { items, discard: () => this.discard() }, faults: [...this.#faults, ...faults] };
   }
 
@@ -57,7 +69,9 @@ class Receiving {
     await Promise.all(this.#staged.map((staged) => staged.discard()));
   }
 
-  /** Of a body that is refused in any case no more is written; what else is wrong with it is still to be told. */
+  /**
+   * Of a body that is refused in any case no more is written; what else is wrong with it is still to be told.
+   */
   async #takeFile(part: FilePart, place: PartPosition): Promise<void> {
     if (place.role !== "file") return void this.#faults.push(faultOf(part.name, "must be text, not a file"));
     const isOfUse = this.#faults.length === 0 && this.#staged.length < bounds.extensions;
@@ -73,7 +87,8 @@ class Receiving {
     } catch (error) {
       // Where the whole body is broken, the next part fails likewise.
       if (error instanceof InvalidInput) this.#faults.push(...error.details);
-      else if (error instanceof TooLarge) this.#faults.push(faultOf(name, `must have at most ${maxBytes} bytes`));
+      else if (error instanceof TooLarge)
+        this.#faults.push(faultOf(name, `must have at most ${maxBytes} bytes`));
       else throw error;
       return undefined;
     }

@@ -18,7 +18,9 @@ export interface Links {
 /** What a view needs beyond the thing it shows. */
 export interface ViewContext {
   readonly region: SessionReply["region"];
-  /** The URLs of one lease. A lease that is over gets them as well: its gateway answers 410 with the reason. */
+  /**
+   * The URLs of one lease. A lease that is over gets them as well: its gateway answers 410 with the reason.
+   */
   links(browser: BrowserId, lease: LeaseId, node?: NodeId): Links;
 }
 
@@ -42,7 +44,11 @@ export const poolView = (pool: Pool, { region }: ViewContext): PoolReply => ({
   browser_pool_config: configView(pool.spec),
 });
 
-const fillView = ({ reason, fields, last_error }: NonNullable<Pool["fill"]>): NonNullable<PoolReply["fill"]> => ({
+const fillView = ({
+  reason,
+  fields,
+  last_error,
+}: NonNullable<Pool["fill"]>): NonNullable<PoolReply["fill"]> => ({
   reason,
   ...(fields && { fields: [...fields] }),
   ...(last_error !== undefined && { last_error }),
@@ -50,12 +56,30 @@ const fillView = ({ reason, fields, last_error }: NonNullable<Pool["fill"]>): No
 
 type ConfigReply = PoolReply["browser_pool_config"];
 const configFields = [
-  "size", "name", "browser_policy", "engine", "extensions", "fill_rate_per_minute", "headless", "kiosk_mode", "memory", "network",
-  "profile", "proxy_id", "refresh_on_profile_update", "reset_on_release", "start_url", "stealth", "timeout_seconds", "viewport",
+  "size",
+  "name",
+  "browser_policy",
+  "engine",
+  "extensions",
+  "fill_rate_per_minute",
+  "headless",
+  "kiosk_mode",
+  "memory",
+  "network",
+  "profile",
+  "proxy_id",
+  "refresh_on_profile_update",
+  "reset_on_release",
+  "start_url",
+  "stealth",
+  "timeout_seconds",
+  "viewport",
 ] as const satisfies readonly (keyof PoolSpec)[];
 
 function configView(spec: PoolSpec): ConfigReply {
-  const present = configFields.filter((field) => spec[field] !== undefined).map((field) => [field, spec[field]]);
+  const present = configFields
+    .filter((field) => spec[field] !== undefined)
+    .map((field) => [field, spec[field]]);
   const telemetry = spec.telemetry && { telemetry: telemetryView(spec.telemetry) };
   return { ...Object.fromEntries(present), ...telemetry } as ConfigReply;
 }
@@ -64,7 +88,10 @@ function configView(spec: PoolSpec): ConfigReply {
 function telemetryView(telemetry: NonNullable<LaunchTemplate["telemetry"]>): object {
   const otlp = telemetry.export?.otlp;
   if (!otlp?.destination) return telemetry;
-  return { ...telemetry, export: { otlp: { ...otlp, destination: otlp.destination.id ?? otlp.destination.name } } };
+  return {
+    ...telemetry,
+    export: { otlp: { ...otlp, destination: otlp.destination.id ?? otlp.destination.name } },
+  };
 }
 
 export const poolBrowserView = (browser: PoolBrowser): PoolBrowserReply => ({
@@ -100,7 +127,10 @@ export function sessionView(session: Session, { region, links }: ViewContext): S
     ...(lease.name !== undefined && { name: lease.name }),
     ...(lease.tags !== undefined && { tags: JSON.parse(lease.tags) as Record<string, string> }),
     ...(start !== undefined && { start_url: start }),
-    viewport: lease.viewport === undefined ? launch.viewport : (JSON.parse(lease.viewport) as LaunchTemplate["viewport"]),
+    viewport:
+      lease.viewport === undefined
+        ? launch.viewport
+        : (JSON.parse(lease.viewport) as LaunchTemplate["viewport"]),
     ...(pool && { pool }),
     ...echoes(launch),
     ...sessionProfile(session),
@@ -111,13 +141,20 @@ export function sessionView(session: Session, { region, links }: ViewContext): S
 }
 
 /** What is in force, and what was proved of it before the browser was handed out. */
-function networkView({ browser, launch, proxyName }: Session, { network: isolation, attested }: Isolation): Pick<SessionReply, "network" | "proxy" | "proxy_id"> {
+function networkView(
+  { browser, launch, proxyName }: Session,
+  { network: isolation, attested }: Isolation,
+): Pick<SessionReply, "network" | "proxy" | "proxy_id"> {
   const { private_hosts, proxy_routes } = launch.network ?? {};
   const allowed = allowedHostsOf(launch, browser.lease);
   return {
     network: {
-      ...(allowed && { allowed_hosts: [...allowed] }), ...(private_hosts && { private_hosts }), ...(proxy_routes && { proxy_routes }),
-      ...(isolation && { isolation }), ...(attested && { attested }), generation: browser.networkGeneration,
+      ...(allowed && { allowed_hosts: [...allowed] }),
+      ...(private_hosts && { private_hosts }),
+      ...(proxy_routes && { proxy_routes }),
+      ...(isolation && { isolation }),
+      ...(attested && { attested }),
+      generation: browser.networkGeneration,
     },
     ...proxyFields(proxyOf(launch, browser.lease), proxyName),
   };
@@ -130,13 +167,19 @@ interface Isolation {
 }
 const isolationOf = (text = "{}"): Isolation => JSON.parse(text) as Isolation;
 
-const usageView = ({ requests, denied, bytesSent, bytesReceived }: TrafficUsage = noTraffic): Omit<SessionReply["usage"] & object, "uptime_ms"> => ({
-  requests, denied, bytes_sent: bytesSent, bytes_received: bytesReceived,
-});
+const usageView = ({ requests, denied, bytesSent, bytesReceived }: TrafficUsage = noTraffic): Omit<
+  SessionReply["usage"] & object,
+  "uptime_ms"
+> => ({ requests, denied, bytes_sent: bytesSent, bytes_received: bytesReceived });
 
 /** One that was deleted since is its id alone. */
 const sessionProfile = ({ profile }: Session): Pick<SessionReply, "profile" | "profile_save_changes"> =>
-  profile ? { profile: profile.facts ? profileView(profile.facts) : { id: profile.id }, profile_save_changes: profile.save } : {};
+  profile
+    ? {
+        profile: profile.facts ? profileView(profile.facts) : { id: profile.id },
+        profile_save_changes: profile.save,
+      }
+    : {};
 
 const echoed = ["browser_policy", "telemetry"] as const satisfies readonly (keyof LaunchTemplate)[];
 function echoes(launch: LaunchTemplate): Partial<SessionReply> {
@@ -168,8 +211,13 @@ export const tombstoneView = (dead: Tombstone, { region, links }: ViewContext): 
 export const anySessionView = (found: SessionOrTombstone, context: ViewContext): SessionReply =>
   found.kind === "session" ? sessionView(found.session, context) : tombstoneView(found.tombstone, context);
 
-/** wire-facts.md 1.5: a page that has more without saying where it goes on makes the official client throw. */
-export const pagingHeaders = (page: Page<unknown>, asked: { limit: number; offset: number }): Record<string, string> => ({
+/**
+ * wire-facts.md 1.5: a page that has more without saying where it goes on makes the official client throw.
+ */
+export const pagingHeaders = (
+  page: Page<unknown>,
+  asked: { limit: number; offset: number },
+): Record<string, string> => ({
   "x-has-more": String(page.hasMore),
   "x-next-offset": String(page.nextOffset),
   "x-limit": String(asked.limit),

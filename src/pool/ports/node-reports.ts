@@ -8,19 +8,46 @@ export interface LeaseUsage {
 
 /** What a node reports of its browsers; a claim that is not the record's changes nothing. */
 export interface NodeReports {
-  connect(browser: BrowserId, lease: LeaseId): Promise<{ kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }>;
+  connect(
+    browser: BrowserId,
+    lease: LeaseId,
+  ): Promise<{ kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }>;
   expire(ask: { browser: BrowserId; lease: LeaseId; registrations: number }): Promise<boolean>;
-  /** Takes a launch up; the record, or undefined where the claim is not its own. `mayReset`: its first holder need not be its last. */
-  beginLaunch(browser: BrowserId, claim: ClaimId): Promise<{ browser: Browser; mayReset: boolean } | undefined>;
+  /**
+   * Takes a launch up; the record, or undefined where the claim is not its own. `mayReset`: its first holder
+   * need not be its last.
+   */
+  beginLaunch(
+    browser: BrowserId,
+    claim: ClaimId,
+  ): Promise<{ browser: Browser; mayReset: boolean } | undefined>;
   launched(browser: BrowserId, claim: ClaimId, isolation: string): Promise<"launched" | "stale">;
   launchFailed(browser: BrowserId, claim: ClaimId, text: string): Promise<"failed" | "stale">;
   freed(browser: BrowserId, claim: ClaimId): Promise<"freed" | "stale">;
-  end(browser: BrowserId, why: RetireReason, text: string): Promise<{ kind: "retiring" | "already"; claim: ClaimId } | { kind: "unknown" }>;
-  /** A lease was cut that the record does not name. `kept`: what it left may be the next holder's; `isAltered`: no pool takes that back. */
-  strayed(browser: BrowserId, cut: { lease: LeaseId; isAltered: boolean }): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }>;
+  end(
+    browser: BrowserId,
+    why: RetireReason,
+    text: string,
+  ): Promise<{ kind: "retiring" | "already"; claim: ClaimId } | { kind: "unknown" }>;
+  /**
+   * A lease was cut that the record does not name. `kept`: what it left may be the next holder's;
+   * `isAltered`: no pool takes that back.
+   */
+  strayed(
+    browser: BrowserId,
+    cut: { lease: LeaseId; isAltered: boolean },
+  ): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }>;
   /** `used`: what the last lease has used in all. */
   gone(browser: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void>;
   used(browser: BrowserId, used: LeaseUsage): Promise<void>;
-  /** What a lease asked of its network is in force, or cannot be; `stale` where something else is asked for by now. */
-  applied(ask: { browser: BrowserId; lease: LeaseId; revision: number; outcome: "applied" | "refused" }): Promise<"applied" | "stale">;
+  /**
+   * What a lease asked of its network is in force, or cannot be; `stale` where something else is asked for by
+   * now.
+   */
+  applied(ask: {
+    browser: BrowserId;
+    lease: LeaseId;
+    revision: number;
+    outcome: "applied" | "refused";
+  }): Promise<"applied" | "stale">;
 }

@@ -15,7 +15,10 @@ export interface NodeFacts {
   /** Why it cannot launch; a text for people. */
   readonly obstacle?: string;
   readonly engines: readonly string[];
-  /** The ids of its process and of its data directory: whoever beats under its name with others is another daemon. */
+  /**
+   * The ids of its process and of its data directory: whoever beats under its name with others is another
+   * daemon.
+   */
   readonly run?: string;
   readonly origin?: string;
   /** Its last launches have all failed. */
@@ -28,13 +31,19 @@ export interface LivingNode extends NodeFacts {
 }
 
 /** `lost`: what it held is being cleared. `taken`: another daemon lives under its name. */
-export type BeatResult = { readonly kind: "beaten" } | { readonly kind: "lost" } | { readonly kind: "taken"; readonly by: NodeFacts };
+export type BeatResult =
+  | { readonly kind: "beaten" }
+  | { readonly kind: "lost" }
+  | { readonly kind: "taken"; readonly by: NodeFacts };
 
 export interface NodeStore {
   beat(facts: NodeFacts): Promise<BeatResult>;
   /** Nodes that beat within `lostAfterMs`. */
   living(): Promise<readonly LivingNode[]>;
-  /** Takes nodes without a beat for lost, and gives all that are not forgotten yet: until then they do not count as living. */
+  /**
+   * Takes nodes without a beat for lost, and gives all that are not forgotten yet: until then they do not
+   * count as living.
+   */
   lost(): Promise<readonly NodeId[]>;
   /** All that are not forgotten, living or not. */
   known(): Promise<readonly NodeId[]>;
@@ -44,7 +53,10 @@ export interface NodeStore {
   /** Its rooms are empty: it starts anew. */
   clearRooms(node: NodeId): Promise<void>;
   /** `isTrial`: of a node that fails launches, which is given one at a time, and none while it rests. */
-  reserveRoom(facts: NodeFacts, browser: { id: BrowserId; bytes: number; isTrial?: boolean }): Promise<boolean>;
+  reserveRoom(
+    facts: NodeFacts,
+    browser: { id: BrowserId; bytes: number; isTrial?: boolean },
+  ): Promise<boolean>;
   /** Its launches fail: it is given none for so long, then one. */
   rest(node: NodeId, ms: Millis): Promise<void>;
   /** It launches again. */

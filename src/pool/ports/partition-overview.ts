@@ -17,7 +17,10 @@ export interface PoolSummary {
   /** Key of the launch configuration of what is launched now. */
   readonly launchConfig: string;
   readonly fillRatePerMinute: number;
-  /** The profile whose saves flush its idle browsers, or null; absent where an earlier release has written the record. */
+  /**
+   * The profile whose saves flush its idle browsers, or null; absent where an earlier release has written the
+   * record.
+   */
   readonly follows?: ProfileId | null;
   /** Ids of all that its configuration names; absent where an earlier release has written the record. */
   readonly uses?: readonly string[];
@@ -28,7 +31,10 @@ export interface LeasedBrowser {
   readonly createdAt: Millis;
 }
 
-/** `room`: it is short, and its record says already that no node has room. `something` may turn out to be nothing. */
+/**
+ * `room`: it is short, and its record says already that no node has room. `something` may turn out to be
+ * nothing.
+ */
 export type Lack = "nothing" | "room" | "something";
 
 /** What is asked of a partition by many and often: none of it reads more records than it answers with. */

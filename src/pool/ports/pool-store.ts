@@ -1,5 +1,14 @@
 import type { Millis } from "../../base/clock.js";
-import type { BrowserId, ClaimId, ControlId, Partition, LeaseId, NodeId, PoolId, RequestId } from "../../base/ids.js";
+import type {
+  BrowserId,
+  ClaimId,
+  ControlId,
+  Partition,
+  LeaseId,
+  NodeId,
+  PoolId,
+  RequestId,
+} from "../../base/ids.js";
 import type { Browser, RetireReason } from "../browser.js";
 import type { LaunchTemplate, PoolSpec } from "../../spec/launch-template.js";
 import type { PartitionOverview } from "./partition-overview.js";
@@ -13,7 +22,10 @@ export interface Waiter {
   /** The id its lease will have. */
   readonly lease: LeaseId;
   readonly control: ControlId;
-  /** Of the request whose connection the answer goes to: another one than the first after a retry under the same key. */
+  /**
+   * Of the request whose connection the answer goes to: another one than the first after a retry under the
+   * same key.
+   */
   readonly connection: RequestId;
   /** Digest of the idempotency key. */
   readonly key?: string;
@@ -82,7 +94,10 @@ export interface LeaseChange {
   readonly network?: { readonly allowedHosts?: string; readonly proxy?: string };
 }
 
-/** How many launches a fill would claim now; not on nodes that are `resting`, and with one on each it is `trying`. */
+/**
+ * How many launches a fill would claim now; not on nodes that are `resting`, and with one on each it is
+ * `trying`.
+ */
 export interface LaunchDemand {
   readonly count: number;
   readonly resting: readonly NodeId[];
@@ -91,14 +106,32 @@ export interface LaunchDemand {
 
 /** Everything that happens inside one partition; each method is one atomic script or one read. */
 export interface PoolStore extends PartitionOverview {
-  /** `name` is what the caller calls the pool by, where that is not its id: a pool of another name is `missing`. */
-  acquire(partition: Partition, ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean }): Promise<AcquireReply>;
   /**
-   * Without a candidate, where no node has room, only what the key was given before is given again. `again`: a request of a waiter
-   * whose launch has failed, and for whose place alone another is claimed.
+   * `name` is what the caller calls the pool by, where that is not its id: a pool of another name is
+   * `missing`.
    */
-  createSession(partition: Partition, ask: { candidate?: LaunchCandidate; waiter: Waiter; template: LaunchTemplate; keyed?: IdempotencyKey; again?: RequestId }): Promise<CreateReply>;
-  withdraw(partition: Partition, ask: { waiter: RequestId; connection: RequestId; lease: LeaseId }): Promise<WithdrawReply>;
+  acquire(
+    partition: Partition,
+    ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean },
+  ): Promise<AcquireReply>;
+  /**
+   * Without a candidate, where no node has room, only what the key was given before is given again. `again`:
+   * a request of a waiter whose launch has failed, and for whose place alone another is claimed.
+   */
+  createSession(
+    partition: Partition,
+    ask: {
+      candidate?: LaunchCandidate;
+      waiter: Waiter;
+      template: LaunchTemplate;
+      keyed?: IdempotencyKey;
+      again?: RequestId;
+    },
+  ): Promise<CreateReply>;
+  withdraw(
+    partition: Partition,
+    ask: { waiter: RequestId; connection: RequestId; lease: LeaseId },
+  ): Promise<WithdrawReply>;
   /** What an idempotency key (its digest) was given, if it is remembered. */
   findKeyed(partition: Partition, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined>;
   /** Those of the leases that live. */
@@ -106,17 +139,30 @@ export interface PoolStore extends PartitionOverview {
   /** The browser of a live lease. */
   findHeld(partition: Partition, lease: LeaseId): Promise<{ browser: Browser; at: Millis } | undefined>;
   confirm(partition: Partition, leases: readonly LeaseId[]): Promise<void>;
-  undo(partition: Partition, lease: LeaseId, request: RequestId): Promise<"undone" | "kept" | "opened" | "over">;
+  undo(
+    partition: Partition,
+    lease: LeaseId,
+    request: RequestId,
+  ): Promise<"undone" | "kept" | "opened" | "over">;
   /** `saving`: released, and what its browser leaves is saved as a profile. */
-  release(partition: Partition, ask: ReleaseRequest): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere">;
-  touch(partition: Partition, ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId }): Promise<
-    { kind: "touched"; browser: Browser; at: Millis } | { kind: "superseded" | "unknown" }
-  >;
+  release(
+    partition: Partition,
+    ask: ReleaseRequest,
+  ): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere">;
+  touch(
+    partition: Partition,
+    ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId },
+  ): Promise<{ kind: "touched"; browser: Browser; at: Millis } | { kind: "superseded" | "unknown" }>;
   /** Those of the places in line, or with a launch on demand, that are there and are not given up. */
   standingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
   /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */
-  rejoin(partition: Partition, stored: readonly string[]): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]>;
-  /** Those whose last lease is over, and whose node has neither cut it nor ended them yet, as far as is known. */
+  rejoin(
+    partition: Partition,
+    stored: readonly string[],
+  ): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]>;
+  /**
+   * Those whose last lease is over, and whose node has neither cut it nor ended them yet, as far as is known.
+   */
   unfinished(partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
   /** Says that this control lives and looks after its waiters and grants here. */
   beat(partition: Partition, control: ControlId): Promise<void>;
@@ -125,12 +171,20 @@ export interface PoolStore extends PartitionOverview {
   updatePool(
     partition: Partition,
     ask: {
-      revision: number; write: PoolWrite; isNewLaunch: boolean; isNewNetwork: boolean; discard: boolean; request: RequestId;
+      revision: number;
+      write: PoolWrite;
+      isNewLaunch: boolean;
+      isNewNetwork: boolean;
+      discard: boolean;
+      request: RequestId;
       /** From now on it follows the saves of a profile that it did not follow before. */
       isNewRefresh?: boolean;
     },
   ): Promise<"updated" | "changed" | "missing">;
-  deletePool(partition: Partition, ask: { force: boolean; request: RequestId }): Promise<"deleted" | "leased" | "missing">;
+  deletePool(
+    partition: Partition,
+    ask: { force: boolean; request: RequestId },
+  ): Promise<"deleted" | "leased" | "missing">;
   /** Retires idle browsers: all, or those that were claimed before an instant of Redis's time. */
   flush(partition: Partition, request: RequestId, before?: Millis): Promise<"flushed" | "missing">;
   findPool(partition: Partition): Promise<Pool | undefined>;
@@ -139,7 +193,9 @@ export interface PoolStore extends PartitionOverview {
 
   findBrowser(id: BrowserId): Promise<{ browser: Browser; at: Millis } | undefined>;
   browsers(partition: Partition): Promise<{ browsers: readonly Browser[]; at: Millis }>;
-  /** Another text after each change of a lease's network here: who has seen this one knows of every change. */
+  /**
+   * Another text after each change of a lease's network here: who has seen this one knows of every change.
+   */
   networkChanges(partition: Partition): Promise<string>;
   /** A launch configuration never changes under its key. */
   findLaunchConfig(partition: Partition, key: string): Promise<LaunchTemplate | undefined>;
@@ -148,13 +204,23 @@ export interface PoolStore extends PartitionOverview {
   /** Nothing is claimed where the pool is no longer at the generation that the candidates were made for. */
   /** `obstacle`: why nodes that could have room launch nothing; shown where capacity holds the pool up. */
   claimLaunches(
-    partition: Partition, ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },
+    partition: Partition,
+    ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },
   ): Promise<readonly Browser[]>;
   /** `isOpen`: not of a pool that is deleted, or has never come to be. */
   reap(partition: Partition): Promise<{ launch: readonly Browser[]; isOpen: boolean }>;
-  /** With `drains`, marks the browsers of a node that drains for at most so long: none of them is lent while others exist. */
-  recycle(partition: Partition, ask: { maxLeases: number | null; drains?: { node: NodeId; ms: Millis }; request: RequestId }): Promise<number>;
+  /**
+   * With `drains`, marks the browsers of a node that drains for at most so long: none of them is lent while
+   * others exist.
+   */
+  recycle(
+    partition: Partition,
+    ask: { maxLeases: number | null; drains?: { node: NodeId; ms: Millis }; request: RequestId },
+  ): Promise<number>;
   /** Lends no browser of a node that does not answer for so long; with 0 it answers again. */
   silenceNode(partition: Partition, node: NodeId, silentMs: Millis): Promise<void>;
-  clearNode(partition: Partition, ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId }): Promise<number>;
+  clearNode(
+    partition: Partition,
+    ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId },
+  ): Promise<number>;
 }

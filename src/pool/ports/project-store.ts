@@ -15,15 +15,29 @@ export interface ProjectBounds {
   readonly maxPools: number;
 }
 
-/** What spans partitions: the project's pools and names. Reservations name an owner and are void after a deadline (design.md 4). */
+/**
+ * What spans partitions: the project's pools and names. Reservations name an owner and are void after a
+ * deadline (design.md 4).
+ */
 export interface ProjectStore {
   /** Reserves a name for an owner; undefined where another owner has it. Reserving again is harmless. */
-  reserveName(ask: { kind: "pool" | "session"; name: string; owner: string; partition: Partition }): Promise<Reservation | undefined>;
+  reserveName(ask: {
+    kind: "pool" | "session";
+    name: string;
+    owner: string;
+    partition: Partition;
+  }): Promise<Reservation | undefined>;
   freeName(ask: { kind: "pool" | "session"; name: string; owner: string; only?: Reservation }): Promise<void>;
-  findName(kind: "pool" | "session", name: string): Promise<{ owner: string; partition: Partition } | undefined>;
+  findName(
+    kind: "pool" | "session",
+    name: string,
+  ): Promise<{ owner: string; partition: Partition } | undefined>;
   /** Reserves a pool's size within the project's limit. */
   reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<"reserved" | "over" | "many">;
-  /** Makes the size that is reserved the one of the pool's record, or gives it back where there is no such pool. */
+  /**
+   * Makes the size that is reserved the one of the pool's record, or gives it back where there is no such
+   * pool.
+   */
   settleSize(pool: PoolId): Promise<void>;
   /** Notes a pool that is being created; void after a while unless it is opened. */
   addPool(pool: PoolId): Promise<void>;
@@ -37,7 +51,10 @@ export interface ProjectStore {
   /** Every partition with anything in it: open pools, deleted ones not yet empty, on-demand. */
   partitions(): Promise<readonly Partition[]>;
   /** An answer kept under an idempotency key, or the place to keep it. */
-  remember(keyed: IdempotencyKey, value: string): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }>;
+  remember(
+    keyed: IdempotencyKey,
+    value: string,
+  ): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }>;
   /** Gives what is kept another value, for as long as it is kept. */
   settleKey(keyed: IdempotencyKey, value: string): Promise<void>;
   forgetKey(keyed: IdempotencyKey): Promise<void>;

@@ -4,7 +4,13 @@ import type { NodeMessage } from "./messages.js";
 
 /** What became known through effects of scripts: for metrics and logs. */
 export interface PoolSignals {
-  "lease.ended": { readonly partition: Partition; readonly lease: LeaseId; readonly why: string; readonly hadClient: boolean; readonly heldMs: Millis };
+  "lease.ended": {
+    readonly partition: Partition;
+    readonly lease: LeaseId;
+    readonly why: string;
+    readonly hadClient: boolean;
+    readonly heldMs: Millis;
+  };
   /** Its node has been told, if Redis brings it the message. */
   "lease.cut": LeaseCut;
   /** From now on its pool may lack one. */

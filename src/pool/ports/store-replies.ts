@@ -18,7 +18,12 @@ export type AcquireReply =
 export type CreateReply =
   | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
   | WaitingReply
-  | { readonly kind: "claimed"; readonly browser: Browser; readonly waiter: RequestId; readonly lease: LeaseId }
+  | {
+      readonly kind: "claimed";
+      readonly browser: Browser;
+      readonly waiter: RequestId;
+      readonly lease: LeaseId;
+    }
   | { readonly kind: "mismatch" | "over" | "full" | "none" | "superseded" };
 export type WithdrawReply =
   | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }

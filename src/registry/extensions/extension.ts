@@ -8,7 +8,10 @@ import type { Page, Paging } from "../../spec/paging.js";
 export interface Extension {
   readonly id: ExtensionId;
   readonly name?: string;
-  /** SHA-256 of the exact bytes that were uploaded: the contract's `checksum`, and what the archive is kept under. */
+  /**
+   * SHA-256 of the exact bytes that were uploaded: the contract's `checksum`, and what the archive is kept
+   * under.
+   */
   readonly digest: Digest;
   readonly sizeBytes: number;
   readonly createdAt: Millis;
@@ -25,7 +28,13 @@ export interface NamedQuery extends Paging {
 /** Where extensions are kept; instants are Redis's. */
 export interface ExtensionStore {
   /** `taken`: another has this name. A repeat with the same id changes nothing. */
-  create(ask: { id: ExtensionId; name?: string; digest: Digest; sizeBytes: number; most: number }): Promise<"created" | "taken" | "many">;
+  create(ask: {
+    id: ExtensionId;
+    name?: string;
+    digest: Digest;
+    sizeBytes: number;
+    most: number;
+  }): Promise<"created" | "taken" | "many">;
   find(id: ExtensionId): Promise<Extension | undefined>;
   findNamed(name: string): Promise<ExtensionId | undefined>;
   /** All, newest first: there are few enough. */
@@ -34,15 +43,32 @@ export interface ExtensionStore {
   remove(id: ExtensionId): Promise<"removed" | "missing">;
 }
 
-/** What the operations of /extensions do; a `ref` is an id or a name, ids win. Every refusal has changed and kept nothing. */
+/**
+ * What the operations of /extensions do; a `ref` is an id or a name, ids win. Every refusal has changed and
+ * kept nothing.
+ */
 export interface ExtensionOperations {
-  /** `file` is read to its end or destroyed; `name` is asked for after that, since an upload may tell it after the file. */
-  create(ask: { name: () => Promise<string | undefined>; file: Readable; signal: AbortSignal }): Promise<Done<Extension> | Refusal>;
+  /**
+   * `file` is read to its end or destroyed; `name` is asked for after that, since an upload may tell it after
+   * the file.
+   */
+  create(ask: {
+    name: () => Promise<string | undefined>;
+    file: Readable;
+    signal: AbortSignal;
+  }): Promise<Done<Extension> | Refusal>;
   list(query: NamedQuery): Promise<Page<Extension>>;
   get(ref: string): Promise<Done<Extension> | Refusal>;
   /** The archive itself. */
   download(ref: string): Promise<Done<{ readonly extension: Extension; readonly bytes: Readable }> | Refusal>;
   remove(ref: string): Promise<Done<null> | Refusal>;
-  /** GET /extensions/from_chrome_store: the zip of an extension of the Chrome Web Store; nothing is registered. */
-  fromStore(ask: { url: string; os: "win" | "mac" | "linux"; signal: AbortSignal }): Promise<Done<{ readonly bytes: Readable; readonly sizeBytes: number }> | Refusal>;
+  /**
+   * GET /extensions/from_chrome_store: the zip of an extension of the Chrome Web Store; nothing is
+   * registered.
+   */
+  fromStore(ask: {
+    url: string;
+    os: "win" | "mac" | "linux";
+    signal: AbortSignal;
+  }): Promise<Done<{ readonly bytes: Readable; readonly sizeBytes: number }> | Refusal>;
 }

@@ -1,7 +1,8 @@
 import { posix } from "node:path";
 
 export type Fields = Readonly<Record<string, unknown>>;
-export const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 const isText = (value: unknown): value is string => typeof value === "string";
 const isTexts = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every(isText);
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
@@ -16,25 +17,42 @@ const fields: Shape = { form: "an object", holds: isFields };
 /** What Chromium 156 refuses when it has another type; of others it only warns (measured). */
 const shapes: Readonly<Record<string, Shape>> = {
   description: { form: "a text", holds: isText },
-  permissions: { form: "a list of texts", holds: (value) => Array.isArray(value) && value.every((one) => isText(one) || isFields(one)) },
+  permissions: {
+    form: "a list of texts",
+    holds: (value) => Array.isArray(value) && value.every((one) => isText(one) || isFields(one)),
+  },
   optional_permissions: texts,
   host_permissions: texts,
   action: fields,
-  icons: { form: "an object of sizes and paths", holds: (value) => isFields(value) && Object.keys(value).every((key) => /^[1-9]\d*$/.test(key)) },
-  content_scripts: { form: "a list of objects", holds: (value) => Array.isArray(value) && value.every(isFields) },
+  icons: {
+    form: "an object of sizes and paths",
+    holds: (value) => isFields(value) && Object.keys(value).every((key) => /^[1-9]\d*$/.test(key)),
+  },
+  content_scripts: {
+    form: "a list of objects",
+    holds: (value) => Array.isArray(value) && value.every(isFields),
+  },
 };
 
 export const shapeFaults = (manifest: Fields): readonly string[] => [
-  ...Object.entries(shapes).flatMap(([key, { form, holds }]) => (manifest[key] === undefined || holds(manifest[key]) ? [] : [`${key}: must be ${form}`])),
-  ...list(manifest["content_scripts"]).flatMap((script, at) => (isFields(script) ? scriptFaults(script, `content_scripts[${at}]`) : [])),
+  ...Object.entries(shapes).flatMap(([key, { form, holds }]) =>
+    manifest[key] === undefined || holds(manifest[key]) ? [] : [`${key}: must be ${form}`],
+  ),
+  ...list(manifest["content_scripts"]).flatMap((script, at) =>
+    isFields(script) ? scriptFaults(script, `content_scripts[${at}]`) : [],
+  ),
 ];
 
 function scriptFaults({ matches, js, css }: Fields, at: string): readonly string[] {
   const lists = Object.entries({ js, css }).filter(([, value]) => value !== undefined && !isTexts(value));
   return [
-    ...(isTexts(matches) && matches.length > 0 ? [] : [`${at}.matches: must be a list of at least one pattern`]),
+    ...(isTexts(matches) && matches.length > 0
+      ? []
+      : [`${at}.matches: must be a list of at least one pattern`]),
     ...lists.map(([key]) => `${at}.${key}: must be a list of texts`),
-    ...(lists.length > 0 || list(js).length + list(css).length > 0 ? [] : [`${at}: must have at least one file in js or css`]),
+    ...(lists.length > 0 || list(js).length + list(css).length > 0
+      ? []
+      : [`${at}: must have at least one file in js or css`]),
   ];
 }
 
@@ -53,7 +71,10 @@ function namedFiles(manifest: Fields): readonly NamedFile[] {
   const { background, action, icons, options_page, options_ui, side_panel, chrome_url_overrides } = manifest;
   return [
     ...list(manifest["content_scripts"]).flatMap((script, at) =>
-      ["js", "css"].flatMap((kind) => (isFields(script) ? list(script[kind]).flatMap(named(`content_scripts[${at}].${kind}`)) : []))),
+      ["js", "css"].flatMap((kind) =>
+        isFields(script) ? list(script[kind]).flatMap(named(`content_scripts[${at}].${kind}`)) : [],
+      ),
+    ),
     ...at(background, "background", "service_worker"),
     ...at(options_ui, "options_ui", "page"),
     ...at(side_panel, "side_panel", "default_path"),
@@ -66,9 +87,17 @@ function namedFiles(manifest: Fields): readonly NamedFile[] {
   ];
 }
 
-const named = (field: string) => (value: unknown): readonly NamedFile[] => (isText(value) ? [[field, value]] : []);
-const at = (value: unknown, field: string, key: string): readonly NamedFile[] => (isFields(value) ? named(`${field}.${key}`)(value[key]) : []);
+const named =
+  (field: string) =>
+  (value: unknown): readonly NamedFile[] =>
+    isText(value) ? [[field, value]] : [];
+const at = (value: unknown, field: string, key: string): readonly NamedFile[] =>
+  isFields(value) ? named(`${field}.${key}`)(value[key]) : [];
 const each = (value: unknown, field: string): readonly NamedFile[] =>
   isFields(value) ? Object.entries(value).flatMap(([key, path]) => named(`${field}.${key}`)(path)) : [];
 const ruleFiles = (value: unknown): readonly NamedFile[] =>
-  isFields(value) ? list(value["rule_resources"]).flatMap((rules, index) => at(rules, `declarative_net_request.rule_resources[${index}]`, "path")) : [];
+  isFields(value)
+    ? list(value["rule_resources"]).flatMap((rules, index) =>
+        at(rules, `declarative_net_request.rule_resources[${index}]`, "path"),
+      )
+    : [];

@@ -1,31 +1,46 @@
 import type { Manifest } from "./manifest.js";
 import { isFields } from "./manifest-fields.js";
 
-const hostLists: readonly string[] = ["permissions", "host_permissions", "optional_permissions", "optional_host_permissions"];
+const hostLists: readonly string[] = [
+  "permissions",
+  "host_permissions",
+  "optional_permissions",
+  "optional_host_permissions",
+];
 
 /**
- * The manifest without what names files of the host; undefined where nothing of it does. Chromium lets an unpacked extension
- * read every file that it may read itself as soon as one of these patterns matches `file:`, past the policy that closes it to
- * pages (measured, 156). `<all_urls>` does, and becomes what it means for the network.
+ * The manifest without what names files of the host; undefined where nothing of it does. Chromium lets an
+ * unpacked extension read every file that it may read itself as soon as one of these patterns matches
+ * `file:`, past the policy that closes it to pages (measured, 156). `<all_urls>` does, and becomes what it
+ * means for the network.
  */
 export function narrowManifest(manifest: Manifest): Manifest | undefined {
   const narrowed: Record<string, unknown> = { ...manifest };
-  for (const name of hostLists) if (Array.isArray(manifest[name])) narrowed[name] = narrowList(manifest[name]);
+  for (const name of hostLists)
+    if (Array.isArray(manifest[name])) narrowed[name] = narrowList(manifest[name]);
   const { content_scripts: scripts } = manifest;
-  if (Array.isArray(scripts)) narrowed.content_scripts = scripts.map(narrowScript).filter((script) => script !== undefined);
+  if (Array.isArray(scripts))
+    narrowed.content_scripts = scripts.map(narrowScript).filter((script) => script !== undefined);
   return JSON.stringify(narrowed) === JSON.stringify(manifest) ? undefined : narrowed;
 }
 
-/** Does a pattern of it name files themselves, in the lists of a manifest or of its content scripts? `<all_urls>` does not. */
+/**
+ * Does a pattern of it name files themselves, in the lists of a manifest or of its content scripts?
+ * `<all_urls>` does not.
+ */
 export function namesFiles(manifest: Manifest): boolean {
   const { content_scripts: scripts } = manifest;
-  const matches = Array.isArray(scripts) ? scripts.flatMap((script) => (isFields(script) ? script.matches : [])) : [];
+  const matches = Array.isArray(scripts)
+    ? scripts.flatMap((script) => (isFields(script) ? script.matches : []))
+    : [];
   return [...hostLists.flatMap((name) => manifest[name]), ...matches].some(isOfFiles);
 }
 
 const isOfFiles = (pattern: unknown): boolean => typeof pattern === "string" && /^\s*file:/i.test(pattern);
 
-const narrowList = (list: readonly unknown[]): readonly unknown[] => [...new Set(list.flatMap(narrowPattern))];
+const narrowList = (list: readonly unknown[]): readonly unknown[] => [
+  ...new Set(list.flatMap(narrowPattern)),
+];
 
 function narrowPattern(pattern: unknown): readonly unknown[] {
   if (pattern === "<all_urls>") return ["*://*/*"];

@@ -14,12 +14,19 @@ export interface StagedFile {
   readonly sizeBytes: number;
   discard(): Promise<void>;
 }
-export type StagingResult = { readonly kind: "staged"; readonly file: StagedFile } | { readonly kind: "too-large"; readonly maxBytes: number };
-export type PackageCheck = { readonly kind: "sound" } | { readonly kind: "faulty"; readonly faults: readonly string[] };
+export type StagingResult =
+  | { readonly kind: "staged"; readonly file: StagedFile }
+  | { readonly kind: "too-large"; readonly maxBytes: number };
+export type PackageCheck =
+  | { readonly kind: "sound" }
+  | { readonly kind: "faulty"; readonly faults: readonly string[] };
 
 export interface ExtensionPorts {
   readonly store: ExtensionStore;
-  readonly archives: { put(digest: Digest, path: string): Promise<void>; open(digest: Digest): Promise<Readable> };
+  readonly archives: {
+    put(digest: Digest, path: string): Promise<void>;
+    open(digest: Digest): Promise<Readable>;
+  };
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly maxExtensions: number;
@@ -32,17 +39,25 @@ export interface ExtensionPorts {
 
 export const makeExtensionOperations = (ports: ExtensionPorts): ExtensionOperations => ({
   create: makeCreate(ports),
-  list: async (query) => pageOf((await ports.store.all()).filter((extension) => isWanted(extension, query)), query),
+  list: async (query) =>
+    pageOf(
+      (await ports.store.all()).filter((extension) => isWanted(extension, query)),
+      query,
+    ),
   get: async (ref) => found(await findExtension(ports, ref)),
   download: makeDownload(ports),
   remove: makeRemove(ports),
   fromStore: ports.fromStore,
 });
 
-const found = (extension: Extension | undefined): Done<Extension> | Refusal => (extension ? done(extension) : refusal("extension_not_found"));
+const found = (extension: Extension | undefined): Done<Extension> | Refusal =>
+  extension ? done(extension) : refusal("extension_not_found");
 
 /** In `{id_or_name}` ids win (design.md 5). */
-async function findExtension({ store }: Pick<ExtensionPorts, "store">, ref: string): Promise<Extension | undefined> {
+async function findExtension(
+  { store }: Pick<ExtensionPorts, "store">,
+  ref: string,
+): Promise<Extension | undefined> {
   const id = findExtensionId(ref);
   const byId = id && (await store.find(id));
   if (byId) return byId;
@@ -50,19 +65,24 @@ async function findExtension({ store }: Pick<ExtensionPorts, "store">, ref: stri
   return named && (await store.find(named));
 }
 
-const makeCreate = (ports: ExtensionPorts): ExtensionOperations["create"] => async (ask) => {
-  try {
-    return await upload(ports, ask);
-  } catch (error) {
-    // Given up by its caller, whatever it was that broke off first.
-    if (ask.signal.aborted) return refusal("unavailable");
-    throw error;
-  }
-};
+const makeCreate =
+  (ports: ExtensionPorts): ExtensionOperations["create"] =>
+  async (ask) => {
+    try {
+      return await upload(ports, ask);
+    } catch (error) {
+      // Given up by its caller, whatever it was that broke off first.
+      if (ask.signal.aborted) return refusal("unavailable");
+      throw error;
+    }
+  };
 
 type Upload = Parameters<ExtensionOperations["create"]>[0];
 
-async function upload(ports: ExtensionPorts, { file, name, signal }: Upload): Promise<Done<Extension> | Refusal> {
+async function upload(
+  ports: ExtensionPorts,
+  { file, name, signal }: Upload,
+): Promise<Done<Extension> | Refusal> {
   const staging = await ports.stage(file, signal);
   if (staging.kind === "too-large") return fileFaults([`is larger than ${staging.maxBytes} bytes`]);
   try {
@@ -72,7 +92,11 @@ async function upload(ports: ExtensionPorts, { file, name, signal }: Upload): Pr
   }
 }
 
-async function register(ports: ExtensionPorts, { path, digest, sizeBytes }: StagedFile, name: string | undefined): Promise<Done<Extension> | Refusal> {
+async function register(
+  ports: ExtensionPorts,
+  { path, digest, sizeBytes }: StagedFile,
+  name: string | undefined,
+): Promise<Done<Extension> | Refusal> {
   const { store, archives, maxExtensions } = ports;
   // Nothing is put into the archives for what is refused anyhow; who comes first is decided by the store.
   if (name !== undefined && (await store.findNamed(name))) return refusal("name_taken");
@@ -80,30 +104,46 @@ async function register(ports: ExtensionPorts, { path, digest, sizeBytes }: Stag
   if (checked.kind === "faulty") return fileFaults(checked.faults);
   const id = newExtensionId();
   await archives.put(digest, path);
-  const created = await store.create({ id, digest, sizeBytes, most: maxExtensions, ...(name === undefined ? {} : { name }) });
-  if (created === "many") return refusal("limit_exceeded", { message: "There are as many extensions as there may be" });
+  const created = await store.create({
+    id,
+    digest,
+    sizeBytes,
+    most: maxExtensions,
+    ...(name === undefined ? {} : { name }),
+  });
+  if (created === "many")
+    return refusal("limit_exceeded", { message: "There are as many extensions as there may be" });
   return created === "taken" ? refusal("name_taken") : found(await store.find(id));
 }
 
 const fileFaults = (faults: readonly string[]): Refusal =>
-  refusal("bad_request", { message: "The extension cannot be used", details: faults.map((fault) => ({ code: "invalid_input", message: `file: ${fault}` })) });
+  refusal("bad_request", {
+    message: "The extension cannot be used",
+    details: faults.map((fault) => ({ code: "invalid_input", message: `file: ${fault}` })),
+  });
 
-const makeDownload = (ports: ExtensionPorts): ExtensionOperations["download"] => async (ref) => {
-  const extension = await findExtension(ports, ref);
-  return extension ? done({ extension, bytes: await ports.archives.open(extension.digest) }) : refusal("extension_not_found");
-};
+const makeDownload =
+  (ports: ExtensionPorts): ExtensionOperations["download"] =>
+  async (ref) => {
+    const extension = await findExtension(ports, ref);
+    return extension
+      ? done({ extension, bytes: await ports.archives.open(extension.digest) })
+      : refusal("extension_not_found");
+  };
 
 /**
- * Refused while a pool names it; sessions keep what they were launched with. A pool that comes to name it at this very moment is
- * left with an extension that is gone: its launches fail and say so, none comes without it.
+ * Refused while a pool names it; sessions keep what they were launched with. A pool that comes to name it at
+ * this very moment is left with an extension that is gone: its launches fail and say so, none comes without
+ * it.
  */
-const makeRemove = (ports: ExtensionPorts): ExtensionOperations["remove"] => async (ref) => {
-  const extension = await findExtension(ports, ref);
-  if (!extension) return refusal("extension_not_found");
-  const inUse = await refuseInUse(ports, "Pools use this extension", extension.id);
-  if (inUse) return inUse;
-  // Missing by now: this very command was sent again after a broken connection, or another came before it.
-  await ports.store.remove(extension.id);
-  return done(null);
-};
-
+const makeRemove =
+  (ports: ExtensionPorts): ExtensionOperations["remove"] =>
+  async (ref) => {
+    const extension = await findExtension(ports, ref);
+    if (!extension) return refusal("extension_not_found");
+    const inUse = await refuseInUse(ports, "Pools use this extension", extension.id);
+    if (inUse) return inUse;
+    // Missing by now: this very command was sent again after a broken connection, or another came before it.
+    await ports.store.remove(extension.id);
+    return done(null);
+  };

@@ -10,18 +10,24 @@ export interface ExtensionRefs {
 }
 
 /**
- * What the selectors mean, in their order, with a fault for each that means no extension, or one that is there already. What has
- * not exactly one of id and name is passed over: that is a fault of the body, told with its others.
+ * What the selectors mean, in their order, with a fault for each that means no extension, or one that is
+ * there already. What has not exactly one of id and name is passed over: that is a fault of the body, told
+ * with its others.
  */
-export async function resolveExtensions(refs: ExtensionRefs, selectors: readonly Selector[]): Promise<{ ids: readonly ExtensionId[]; faults: FieldFaults }> {
+export async function resolveExtensions(
+  refs: ExtensionRefs,
+  selectors: readonly Selector[],
+): Promise<{ ids: readonly ExtensionId[]; faults: FieldFaults }> {
   const faults: FieldFaults = [];
   const found = await Promise.all(selectors.map((selector) => findOne(refs, selector)));
   for (const [at, selector] of selectors.entries()) {
     if (Boolean(selector.id) === Boolean(selector.name)) continue;
     const id = found[at];
     const first = found.indexOf(id);
-    if (id === undefined) fieldFault(faults, `extensions[${at}]`, `there is no extension ${calledBy(selector)}`);
-    else if (first < at) fieldFault(faults, `extensions[${at}]`, `is the same extension as extensions[${first}]`);
+    if (id === undefined)
+      fieldFault(faults, `extensions[${at}]`, `there is no extension ${calledBy(selector)}`);
+    else if (first < at)
+      fieldFault(faults, `extensions[${at}]`, `is the same extension as extensions[${first}]`);
   }
   return { ids: found.flatMap((id) => id ?? []), faults };
 }
@@ -34,4 +40,5 @@ async function findOne(refs: ExtensionRefs, { id, name }: Selector): Promise<Ext
 }
 
 /** What a caller has called a thing, for a fault that names it. */
-export const calledBy = ({ id, name }: Selector): string => (id ? `with the id ${JSON.stringify(id)}` : `named ${JSON.stringify(name)}`);
+export const calledBy = ({ id, name }: Selector): string =>
+  id ? `with the id ${JSON.stringify(id)}` : `named ${JSON.stringify(name)}`;

@@ -7,7 +7,10 @@ import type { ProjectStore } from "../../pool/ports/project-store.js";
 import { refuseInUse } from "../in-use.js";
 import type { Profile, ProfileOperations, ProfileStore } from "./profile.js";
 
-/** The state of profiles as streams; undefined where none was saved, or there is no such profile. Throw `secret_unreadable`. */
+/**
+ * The state of profiles as streams; undefined where none was saved, or there is no such profile. Throw
+ * `secret_unreadable`.
+ */
 export interface SavedStates {
   /** The tar. */
   open(id: ProfileId): Promise<Readable | undefined>;
@@ -32,10 +35,14 @@ export const makeProfileOperations = (ports: ProfilePorts): ProfileOperations =>
   download: makeDownload(ports),
 });
 
-const found = (profile: Profile | undefined): Done<Profile> | Refusal => (profile ? done(profile) : refusal("profile_not_found"));
+const found = (profile: Profile | undefined): Done<Profile> | Refusal =>
+  profile ? done(profile) : refusal("profile_not_found");
 
 /** In `{id_or_name}` ids win (design.md 5). */
-async function findProfile({ store }: Pick<ProfilePorts, "store">, ref: string): Promise<Profile | undefined> {
+async function findProfile(
+  { store }: Pick<ProfilePorts, "store">,
+  ref: string,
+): Promise<Profile | undefined> {
   const id = findProfileId(ref);
   const byId = id && (await store.find(id));
   if (byId) return byId;
@@ -43,47 +50,65 @@ async function findProfile({ store }: Pick<ProfilePorts, "store">, ref: string):
   return named && (await store.find(named));
 }
 
-const makeList = ({ store }: ProfilePorts): ProfileOperations["list"] => async (query) => {
-  if (query.name === undefined && query.query === undefined) return await store.page(query);
-  const page = pageOf((await store.index()).filter((profile) => isWanted(profile, query)), query);
-  const items = (await Promise.all(page.items.map(({ id }) => store.find(id)))).flatMap((profile) => profile ?? []);
-  // Those that were deleted meanwhile make the rest move up.
-  return { items, hasMore: page.hasMore, nextOffset: query.offset + items.length };
-};
+const makeList =
+  ({ store }: ProfilePorts): ProfileOperations["list"] =>
+  async (query) => {
+    if (query.name === undefined && query.query === undefined) return await store.page(query);
+    const page = pageOf(
+      (await store.index()).filter((profile) => isWanted(profile, query)),
+      query,
+    );
+    const items = (await Promise.all(page.items.map(({ id }) => store.find(id)))).flatMap(
+      (profile) => profile ?? [],
+    );
+    // Those that were deleted meanwhile make the rest move up.
+    return { items, hasMore: page.hasMore, nextOffset: query.offset + items.length };
+  };
 
-const makeCreate = ({ store, maxProfiles }: ProfilePorts): ProfileOperations["create"] => async ({ name }) => {
-  const id = newProfileId();
-  const created = await store.create({ id, most: maxProfiles, ...(name === undefined ? {} : { name }) });
-  if (created === "many") return refusal("limit_exceeded", { message: "There are as many profiles as there may be" });
-  return created === "taken" ? refusal("name_taken") : found(await store.find(id));
-};
+const makeCreate =
+  ({ store, maxProfiles }: ProfilePorts): ProfileOperations["create"] =>
+  async ({ name }) => {
+    const id = newProfileId();
+    const created = await store.create({ id, most: maxProfiles, ...(name === undefined ? {} : { name }) });
+    if (created === "many")
+      return refusal("limit_exceeded", { message: "There are as many profiles as there may be" });
+    return created === "taken" ? refusal("name_taken") : found(await store.find(id));
+  };
 
-const makeRename = (ports: ProfilePorts): ProfileOperations["rename"] => async (ref, name) => {
-  const profile = await findProfile(ports, ref);
-  if (!profile) return refusal("profile_not_found");
-  const outcome = await ports.store.rename(profile.id, name);
-  return outcome === "taken" ? refusal("name_taken") : found(await ports.store.find(profile.id));
-};
+const makeRename =
+  (ports: ProfilePorts): ProfileOperations["rename"] =>
+  async (ref, name) => {
+    const profile = await findProfile(ports, ref);
+    if (!profile) return refusal("profile_not_found");
+    const outcome = await ports.store.rename(profile.id, name);
+    return outcome === "taken" ? refusal("name_taken") : found(await ports.store.find(profile.id));
+  };
 
 /**
- * Refused while a pool names it; sessions keep what they were launched with, and save nothing. A pool that comes to name it at
- * this very moment is left with a profile that is gone: its launches fail and say so.
+ * Refused while a pool names it; sessions keep what they were launched with, and save nothing. A pool that
+ * comes to name it at this very moment is left with a profile that is gone: its launches fail and say so.
  */
-const makeRemove = (ports: ProfilePorts): ProfileOperations["remove"] => async (ref) => {
-  const profile = await findProfile(ports, ref);
-  if (!profile) return refusal("profile_not_found");
-  const inUse = await refuseInUse(ports, "Pools use this profile", profile.id);
-  if (inUse) return inUse;
-  // Missing by now: this very command was sent again after a broken connection, or another came before it.
-  await ports.store.remove(profile.id);
-  return done(null);
-};
+const makeRemove =
+  (ports: ProfilePorts): ProfileOperations["remove"] =>
+  async (ref) => {
+    const profile = await findProfile(ports, ref);
+    if (!profile) return refusal("profile_not_found");
+    const inUse = await refuseInUse(ports, "Pools use this profile", profile.id);
+    if (inUse) return inUse;
+    // Missing by now: this very command was sent again after a broken connection, or another came before it.
+    await ports.store.remove(profile.id);
+    return done(null);
+  };
 
-const makeDownload = (ports: ProfilePorts): ProfileOperations["download"] => async (ref, format) => {
-  const profile = await findProfile(ports, ref);
-  if (!profile) return refusal("profile_not_found");
-  if (!profile.archive) return done(undefined);
-  const bytes = await (format === "tar" ? ports.states.open(profile.id) : ports.states.openCompressed(profile.id));
-  // A state is replaced, never taken back: the profile was deleted meanwhile.
-  return bytes ? done({ bytes }) : refusal("profile_not_found");
-};
+const makeDownload =
+  (ports: ProfilePorts): ProfileOperations["download"] =>
+  async (ref, format) => {
+    const profile = await findProfile(ports, ref);
+    if (!profile) return refusal("profile_not_found");
+    if (!profile.archive) return done(undefined);
+    const bytes = await (format === "tar"
+      ? ports.states.open(profile.id)
+      : ports.states.openCompressed(profile.id));
+    // A state is replaced, never taken back: the profile was deleted meanwhile.
+    return bytes ? done({ bytes }) : refusal("profile_not_found");
+  };

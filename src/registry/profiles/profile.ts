@@ -25,7 +25,9 @@ export interface ProfileStore {
   findNamed(name: string): Promise<ProfileId | undefined>;
   /** Newest first. */
   page(paging: Paging): Promise<Page<Profile>>;
-  /** What each is called, newest first: what a search looks through, at a tenth of the cost of reading all. */
+  /**
+   * What each is called, newest first: what a search looks through, at a tenth of the cost of reading all.
+   */
   index(): Promise<readonly { readonly id: ProfileId; readonly name?: string }[]>;
   /** All, newest first; takes its time where there are many. */
   all(): Promise<readonly Profile[]>;
@@ -36,7 +38,10 @@ export interface ProfileStore {
   remove(id: ProfileId): Promise<"removed" | "missing">;
 }
 
-/** What the operations of /profiles do; a `ref` is an id or a name, ids win. Every refusal has changed nothing. */
+/**
+ * What the operations of /profiles do; a `ref` is an id or a name, ids win. Every refusal has changed
+ * nothing.
+ */
 export interface ProfileOperations {
   create(body: { name?: string }): Promise<Done<Profile> | Refusal>;
   list(query: NamedQuery): Promise<Page<Profile>>;
@@ -44,16 +49,26 @@ export interface ProfileOperations {
   rename(ref: string, name: string): Promise<Done<Profile> | Refusal>;
   remove(ref: string): Promise<Done<null> | Refusal>;
   /** Undefined: nothing was saved yet (202). */
-  download(ref: string, format: "zstd" | "tar"): Promise<Done<{ readonly bytes: Readable } | undefined> | Refusal>;
+  download(
+    ref: string,
+    format: "zstd" | "tar",
+  ): Promise<Done<{ readonly bytes: Readable } | undefined> | Refusal>;
 }
 
 /** How a node gets a profile's state, and gives it back. Both stream. */
 export interface ProfileArchives {
-  /** The tar of the profile's last save; undefined where there is none, or no such profile. Throws `secret_unreadable`. */
+  /**
+   * The tar of the profile's last save; undefined where there is none, or no such profile. Throws
+   * `secret_unreadable`.
+   */
   open(id: ProfileId): Promise<Readable | undefined>;
   /**
-   * Compresses, seals, keeps and commits the tar as the profile's state. Rejects where the stream fails or is cut: then the
-   * profile is as it was. `missing`: the profile was deleted.
+   * Compresses, seals, keeps and commits the tar as the profile's state. Rejects where the stream fails or is
+   * cut: then the profile is as it was. `missing`: the profile was deleted.
    */
-  save(id: ProfileId, tar: Readable, options: { readonly signal: AbortSignal }): Promise<"committed" | "missing">;
+  save(
+    id: ProfileId,
+    tar: Readable,
+    options: { readonly signal: AbortSignal },
+  ): Promise<"committed" | "missing">;
 }

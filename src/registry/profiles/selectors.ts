@@ -21,10 +21,17 @@ export interface ProfileRefs {
 }
 
 /** An empty id or name clears; an empty object is at fault (interface.md 4.4). */
-export const clearsProfile = ({ id, name }: Selector): boolean => !id && !name && (id !== undefined || name !== undefined);
+export const clearsProfile = ({ id, name }: Selector): boolean =>
+  !id && !name && (id !== undefined || name !== undefined);
 
-/** What the selector means, or a fault where it means no profile; one of the wrong form is left to be told as such. */
-export async function resolveProfile(refs: ProfileRefs, selector: Selector): Promise<{ id?: ProfileId; faults: FieldFaults }> {
+/**
+ * What the selector means, or a fault where it means no profile; one of the wrong form is left to be told as
+ * such.
+ */
+export async function resolveProfile(
+  refs: ProfileRefs,
+  selector: Selector,
+): Promise<{ id?: ProfileId; faults: FieldFaults }> {
   if (Boolean(selector.id) === Boolean(selector.name)) return { faults: [] };
   const asked = findProfileId(selector.id ?? "");
   const id = selector.name ? await refs.findNamed(selector.name) : asked && (await refs.find(asked))?.id;

@@ -2,7 +2,10 @@ import { X509Certificate } from "node:crypto";
 
 const pemBlock = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?-----END \1-----/g;
 
-/** What is wrong with a bundle of certificates in PEM, to be read after its field's name; text between the blocks is a comment. */
+/**
+ * What is wrong with a bundle of certificates in PEM, to be read after its field's name; text between the
+ * blocks is a comment.
+ */
 export function findBundleFault(bundle: string): string | undefined {
   const blocks = [...bundle.matchAll(pemBlock)];
   if (blocks.length === 0) return "must have a certificate in PEM";

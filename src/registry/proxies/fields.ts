@@ -13,12 +13,22 @@ export interface ParsedProxy {
 type Config = NonNullable<ProxyCreate["config"]>;
 
 /** A new proxy as it is kept, or every fault of the body; the kinds that need a vendor are not supported. */
-export function parseProxy({ type, name, protocol = "https", bypass_hosts = [], config = {} }: ProxyCreate): Done<ParsedProxy> | Refusal {
-  if (type !== "custom") return refusal("not_supported", { message: `A ${type} proxy needs a vendor; only custom proxies are built` });
+export function parseProxy({
+  type,
+  name,
+  protocol = "https",
+  bypass_hosts = [],
+  config = {},
+}: ProxyCreate): Done<ParsedProxy> | Refusal {
+  if (type !== "custom")
+    return refusal("not_supported", {
+      message: `A ${type} proxy needs a vendor; only custom proxies are built`,
+    });
   const faults: FieldFaults = [];
   if (name !== undefined) checkText(faults, "name", name);
   const { host: _host, port: _port, username, password, ca_bundle, ...ofVendors } = config;
-  for (const field of Object.keys(ofVendors)) fieldFault(faults, `config.${field}`, "is not a field of custom proxies");
+  for (const field of Object.keys(ofVendors))
+    fieldFault(faults, `config.${field}`, "is not a field of custom proxies");
   const place = checkPlace(faults, config);
   checkCredentials(faults, protocol, config);
   checkBundle(faults, protocol, ca_bundle);
@@ -26,10 +36,17 @@ export function parseProxy({ type, name, protocol = "https", bypass_hosts = [], 
   if (faults.length > 0 || !place) return refusal("bad_request", { details: faults });
   return done({
     record: {
-      protocol, ...place, ...(username === undefined ? {} : { username }), hasPassword: password !== undefined,
-      hasCaBundle: ca_bundle !== undefined, bypassHosts,
+      protocol,
+      ...place,
+      ...(username === undefined ? {} : { username }),
+      hasPassword: password !== undefined,
+      hasCaBundle: ca_bundle !== undefined,
+      bypassHosts,
     },
-    secrets: { ...(password === undefined ? {} : { password }), ...(ca_bundle === undefined ? {} : { caBundle: ca_bundle }) },
+    secrets: {
+      ...(password === undefined ? {} : { password }),
+      ...(ca_bundle === undefined ? {} : { caBundle: ca_bundle }),
+    },
     ...(name === undefined ? {} : { name }),
   });
 }
@@ -37,21 +54,33 @@ export function parseProxy({ type, name, protocol = "https", bypass_hosts = [], 
 function checkPlace(faults: FieldFaults, { host, port }: Config): { host: string; port: number } | undefined {
   const parsed = host === undefined ? undefined : parseHost(host);
   if (host === undefined) fieldFault(faults, "config.host", "is required");
-  else if (!parsed) fieldFault(faults, "config.host", "must be a host name or an address, without a scheme, a port or a path");
+  else if (!parsed)
+    fieldFault(
+      faults,
+      "config.host",
+      "must be a host name or an address, without a scheme, a port or a path",
+    );
   if (port === undefined) fieldFault(faults, "config.port", "is required");
   return parsed && port !== undefined ? { host: parsed.host, port } : undefined;
 }
 
-function checkCredentials(faults: FieldFaults, protocol: ProxyRecord["protocol"], { username, password }: Config): void {
-  if (password !== undefined && username === undefined) fieldFault(faults, "config.password", "requires a username");
+function checkCredentials(
+  faults: FieldFaults,
+  protocol: ProxyRecord["protocol"],
+  { username, password }: Config,
+): void {
+  if (password !== undefined && username === undefined)
+    fieldFault(faults, "config.password", "requires a username");
   for (const [field, value] of Object.entries({ username, password })) {
     if (value === undefined) continue;
     checkText(faults, `config.${field}`, value);
     // Characters of other scripts have several bytes each.
-    if (Buffer.byteLength(value) > proxyBounds.credentialLength) fieldFault(faults, `config.${field}`, `must have at most ${proxyBounds.credentialLength} bytes`);
+    if (Buffer.byteLength(value) > proxyBounds.credentialLength)
+      fieldFault(faults, `config.${field}`, `must have at most ${proxyBounds.credentialLength} bytes`);
   }
   // The first colon of Basic credentials ends the user name (RFC 7617, 2).
-  if (protocol !== "socks5" && username?.includes(":")) fieldFault(faults, "config.username", "must not have a colon");
+  if (protocol !== "socks5" && username?.includes(":"))
+    fieldFault(faults, "config.username", "must not have a colon");
 }
 
 /** A line break in a credential would end the header it is sent in. */
@@ -59,10 +88,15 @@ export function checkText(faults: FieldFaults, field: string, value: string): vo
   if (/\p{Cc}/u.test(value)) fieldFault(faults, field, "must not have control characters");
 }
 
-function checkBundle(faults: FieldFaults, protocol: ProxyRecord["protocol"], bundle: string | undefined): void {
+function checkBundle(
+  faults: FieldFaults,
+  protocol: ProxyRecord["protocol"],
+  bundle: string | undefined,
+): void {
   if (bundle === undefined) return;
   if (protocol !== "https") fieldFault(faults, "config.ca_bundle", "requires protocol https");
-  if (Buffer.byteLength(bundle) > proxyBounds.caBundleBytes) return fieldFault(faults, "config.ca_bundle", `must have at most ${proxyBounds.caBundleBytes} bytes`);
+  if (Buffer.byteLength(bundle) > proxyBounds.caBundleBytes)
+    return fieldFault(faults, "config.ca_bundle", `must have at most ${proxyBounds.caBundleBytes} bytes`);
   const found = findBundleFault(bundle);
   if (found !== undefined) fieldFault(faults, "config.ca_bundle", found);
 }

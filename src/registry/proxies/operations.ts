@@ -12,7 +12,9 @@ import type { Proxy, ProxyFinding, ProxyOperations, ProxySecrets, ProxyStore, Up
 import { checkText, parseProxy } from "./fields.js";
 
 /** What a check was asked for cannot be tried; or what it found. */
-export type ProbeReply = { readonly kind: "probed"; readonly found: ProxyFinding } | { readonly kind: "forbidden"; readonly message: string };
+export type ProbeReply =
+  | { readonly kind: "probed"; readonly found: ProxyFinding }
+  | { readonly kind: "forbidden"; readonly message: string };
 
 interface Keeping {
   readonly store: ProxyStore;
@@ -23,7 +25,10 @@ export interface ProxyPorts extends Keeping {
   readonly projects: ProjectStore;
   readonly maxProxies: number;
   readonly log: Log;
-  /** Sends one request through the proxy, to the operator's own URL where none is asked for; ends within a limit of its own. */
+  /**
+   * Sends one request through the proxy, to the operator's own URL where none is asked for; ends within a
+   * limit of its own.
+   */
   probe(upstream: Upstream, url: string | undefined, signal: AbortSignal): Promise<ProbeReply>;
 }
 
@@ -48,51 +53,72 @@ async function found({ store }: Keeping, id: ProxyId | undefined): Promise<Done<
   return proxy ? done(proxy) : refusal("proxy_not_found");
 }
 
-const makeCreate = (ports: ProxyPorts): ProxyOperations["create"] => async (body) => {
-  const parsed = parseProxy(body);
-  if (parsed.kind === "refused") return parsed;
-  const { secrets, ...rest } = parsed.value;
-  const id = newProxyId();
-  const sealed = Object.keys(secrets).length > 0 ? { sealed: ports.seal.close(JSON.stringify(secrets), id) } : {};
-  const created = await ports.store.create({ id, ...rest, ...sealed, most: ports.maxProxies });
-  return created === "many" ? refusal("limit_exceeded", { message: "There are as many proxies as there may be" }) : await found(ports, id);
-};
+const makeCreate =
+  (ports: ProxyPorts): ProxyOperations["create"] =>
+  async (body) => {
+    const parsed = parseProxy(body);
+    if (parsed.kind === "refused") return parsed;
+    const { secrets, ...rest } = parsed.value;
+    const id = newProxyId();
+    const sealed =
+      Object.keys(secrets).length > 0 ? { sealed: ports.seal.close(JSON.stringify(secrets), id) } : {};
+    const created = await ports.store.create({ id, ...rest, ...sealed, most: ports.maxProxies });
+    return created === "many"
+      ? refusal("limit_exceeded", { message: "There are as many proxies as there may be" })
+      : await found(ports, id);
+  };
 
 /**
- * Refused while a pool names it; sessions keep what they were launched with. A pool that comes to name it at this very moment
- * is left with a proxy that is gone: its launches fail and say so, none goes out another way.
+ * Refused while a pool names it; sessions keep what they were launched with. A pool that comes to name it at
+ * this very moment is left with a proxy that is gone: its launches fail and say so, none goes out another
+ * way.
  */
-const makeRemove = ({ store, poolStore, projects }: ProxyPorts): ProxyOperations["remove"] => async (ref) => {
-  const id = findProxyId(ref);
-  if (!id || !(await store.find(id))) return refusal("proxy_not_found");
-  const inUse = await refuseInUse({ poolStore, projects }, "Pools name this proxy", id);
-  if (inUse) return inUse;
-  return (await store.remove(id)) === "missing" ? refusal("proxy_not_found") : done(null);
-};
+const makeRemove =
+  ({ store, poolStore, projects }: ProxyPorts): ProxyOperations["remove"] =>
+  async (ref) => {
+    const id = findProxyId(ref);
+    if (!id || !(await store.find(id))) return refusal("proxy_not_found");
+    const inUse = await refuseInUse({ poolStore, projects }, "Pools name this proxy", id);
+    if (inUse) return inUse;
+    return (await store.remove(id)) === "missing" ? refusal("proxy_not_found") : done(null);
+  };
 
 /** A proxy that carries nothing was checked with success: it is unavailable. */
-const makeCheck = (ports: ProxyPorts): ProxyOperations["check"] => async (ref, { url }, gone) => {
-  const id = findProxyId(ref);
-  const upstream = id && (await openUpstream(ports, id));
-  if (!id || !upstream) return refusal("proxy_not_found");
-  const probed = await ports.probe(upstream, url, gone);
-  // Given up, not found unavailable.
-  if (gone.aborted) return refusal("unavailable");
-  if (probed.kind === "forbidden") return refusal("bad_request", { details: [{ code: "invalid_input", message: `url: ${probed.message}` }] });
-  ports.log.info({ proxy: id, status: probed.found.status }, "proxy checked");
-  const noted = await ports.store.noteCheck(id, probed.found);
-  return noted === "missing" ? refusal("proxy_not_found") : await found(ports, id);
-};
+const makeCheck =
+  (ports: ProxyPorts): ProxyOperations["check"] =>
+  async (ref, { url }, gone) => {
+    const id = findProxyId(ref);
+    const upstream = id && (await openUpstream(ports, id));
+    if (!id || !upstream) return refusal("proxy_not_found");
+    const probed = await ports.probe(upstream, url, gone);
+    // Given up, not found unavailable.
+    if (gone.aborted) return refusal("unavailable");
+    if (probed.kind === "forbidden")
+      return refusal("bad_request", {
+        details: [{ code: "invalid_input", message: `url: ${probed.message}` }],
+      });
+    ports.log.info({ proxy: id, status: probed.found.status }, "proxy checked");
+    const noted = await ports.store.noteCheck(id, probed.found);
+    return noted === "missing" ? refusal("proxy_not_found") : await found(ports, id);
+  };
 
-/** For whoever sends requests on through it; undefined: there is no such proxy. Throws `secret_unreadable` where its secrets do not open. */
+/**
+ * For whoever sends requests on through it; undefined: there is no such proxy. Throws `secret_unreadable`
+ * where its secrets do not open.
+ */
 export async function openUpstream({ store, seal }: Keeping, id: ProxyId): Promise<Upstream | undefined> {
   const [proxy, sealed] = await Promise.all([store.find(id), store.findSealed(id)]);
   if (!proxy) return undefined;
   const { protocol, host, port, username, bypassHosts } = proxy;
   const { password, caBundle } = sealed === undefined ? {} : unsealed(seal, sealed, id);
   return {
-    id, protocol, host, port, bypass: bypassHosts.flatMap(patternsOf),
-    ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password: new Secret(password) }),
+    id,
+    protocol,
+    host,
+    port,
+    bypass: bypassHosts.flatMap(patternsOf),
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password: new Secret(password) }),
     ...(caBundle === undefined ? {} : { caBundle }),
   };
 }
@@ -100,8 +126,13 @@ export async function openUpstream({ store, seal }: Keeping, id: ProxyId): Promi
 function unsealed(seal: Seal, sealed: string, id: ProxyId): ProxySecrets {
   const opened = seal.open(sealed, id);
   if (opened.kind === "opened") return JSON.parse(opened.text.reveal()) as ProxySecrets;
-  const why = opened.kind === "wrong-key" ? "were sealed with another encryption key (REMUDA_ENCRYPTION_KEY)" : "are damaged";
-  throw new RemudaError("secret_unreadable", { message: `The secrets of proxy ${id} ${why}; create the proxy anew` });
+  const why =
+    opened.kind === "wrong-key"
+      ? "were sealed with another encryption key (REMUDA_ENCRYPTION_KEY)"
+      : "are damaged";
+  throw new RemudaError("secret_unreadable", {
+    message: `The secrets of proxy ${id} ${why}; create the proxy anew`,
+  });
 }
 
 function patternsOf(text: string) {

@@ -32,7 +32,10 @@ const ProxyConfig = Type.Object(
     username: text(proxyBounds.credentialLength),
     password: text(proxyBounds.credentialLength),
     ca_bundle: text(proxyBounds.caBundleBytes),
-    ...Object.fromEntries(vendorFields.map((field) => [field, text(255)])) as Record<(typeof vendorFields)[number], ReturnType<typeof text>>,
+    ...(Object.fromEntries(vendorFields.map((field) => [field, text(255)])) as Record<
+      (typeof vendorFields)[number],
+      ReturnType<typeof text>
+    >),
   },
   closed,
 );
@@ -43,13 +46,18 @@ export const ProxyCreate = Type.Object(
     name: text(proxyBounds.nameLength),
     protocol: Type.Optional(Type.Enum([...proxyProtocols])),
     bypass_hosts: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: proxyBounds.hostLength }), { maxItems: proxyBounds.bypassHosts }),
+      Type.Array(Type.String({ minLength: 1, maxLength: proxyBounds.hostLength }), {
+        maxItems: proxyBounds.bypassHosts,
+      }),
     ),
     config: Type.Optional(ProxyConfig),
   },
   closed,
 );
-export const ProxyPatch = Type.Object({ name: Type.String({ minLength: 1, maxLength: proxyBounds.nameLength }) }, closed);
+export const ProxyPatch = Type.Object(
+  { name: Type.String({ minLength: 1, maxLength: proxyBounds.nameLength }) },
+  closed,
+);
 export const ProxyCheckBody = Type.Object({ url: text(2048) }, closed);
 export type ProxyCreate = Static<typeof ProxyCreate>;
 export type ProxyPatch = Static<typeof ProxyPatch>;
@@ -73,7 +81,10 @@ export interface ProxySecrets {
   /** PEM. */
   readonly caBundle?: string;
 }
-/** What a check found: whether the proxy carried a request, and the address it came from, where the answer told. */
+/**
+ * What a check found: whether the proxy carried a request, and the address it came from, where the answer
+ * told.
+ */
 export interface ProxyFinding {
   readonly status: "available" | "unavailable";
   readonly ipAddress?: string;
@@ -102,7 +113,13 @@ export interface Upstream {
 /** Where proxies are kept. */
 export interface ProxyStore {
   /** `many`: there are as many as there may be. A repeat with the same id changes nothing. */
-  create(ask: { id: ProxyId; record: ProxyRecord; name?: string; sealed?: string; most: number }): Promise<"created" | "many">;
+  create(ask: {
+    id: ProxyId;
+    record: ProxyRecord;
+    name?: string;
+    sealed?: string;
+    most: number;
+  }): Promise<"created" | "many">;
   find(id: ProxyId): Promise<Proxy | undefined>;
   /** Newest first. */
   page(paging: Paging): Promise<Page<Proxy>>;
@@ -115,7 +132,9 @@ export interface ProxyStore {
   remove(id: ProxyId): Promise<"removed" | "missing">;
 }
 
-/** What the operations of /proxies do; a `ref` that is no id names nothing. Every refusal has changed nothing. */
+/**
+ * What the operations of /proxies do; a `ref` that is no id names nothing. Every refusal has changed nothing.
+ */
 export interface ProxyOperations {
   create(body: ProxyCreate): Promise<Done<Proxy> | Refusal>;
   list(paging: Paging): Promise<Page<Proxy>>;

@@ -1,53 +1,119 @@
-/** Policies that are not a caller's to set, and why. Names that only other versions of Chromium know are among them. */
+/**
+ * Policies that are not a caller's to set, and why. Names that only other versions of Chromium know are among
+ * them.
+ */
 interface Managed {
   readonly names: RegExp;
   readonly because: string;
 }
 
-const named = (because: string, ...names: readonly string[]): Managed => ({ because, names: new RegExp(`^(?:${names.join("|")})$`) });
+const named = (because: string, ...names: readonly string[]): Managed => ({
+  because,
+  names: new RegExp(`^(?:${names.join("|")})$`),
+});
 
 /** They would open `file:` again, in place of ours; what may be reached is said elsewhere. */
 export const urlPolicies = /^(?:URL(?:Allowlist|Blocklist|Whitelist|Blacklist)|DisabledSchemes)$/;
 
-/** Values under which no page opens: one must sign in first, or nothing but incognito windows is allowed (measured, 156). */
-export const barringValues: ReadonlyMap<string, unknown> = new Map([["BrowserSignin", 2], ["IncognitoModeAvailability", 2]]);
+/**
+ * Values under which no page opens: one must sign in first, or nothing but incognito windows is allowed
+ * (measured, 156).
+ */
+export const barringValues: ReadonlyMap<string, unknown> = new Map([
+  ["BrowserSignin", 2],
+  ["IncognitoModeAvailability", 2],
+]);
 
-/** interface.md 4.4 and wire-facts.md 7 name extensions, the proxy, DevTools and automation; the rest is what holds those in force. */
+/**
+ * interface.md 4.4 and wire-facts.md 7 name extensions, the proxy, DevTools and automation; the rest is what
+ * holds those in force.
+ */
 export const managedPolicies: readonly Managed[] = [
-  named("Extensions are loaded by the service, and kept from what leads past the proxy.", "Extension.*", "BlockExternalExtensions", "MandatoryExtensionsForIncognitoNavigation"),
+  named(
+    "Extensions are loaded by the service, and kept from what leads past the proxy.",
+    "Extension.*",
+    "BlockExternalExtensions",
+    "MandatoryExtensionsForIncognitoNavigation",
+  ),
   named(
     "The service reaches a browser by remote debugging, in the mode it was launched in.",
-    "RemoteDebuggingAllowed", "DeveloperTools.*", "DevTools.*", "ChromeForTestingAllowed", "WebDriver.*", "HeadlessMode",
+    "RemoteDebuggingAllowed",
+    "DeveloperTools.*",
+    "DevTools.*",
+    "ChromeForTestingAllowed",
+    "WebDriver.*",
+    "HeadlessMode",
   ),
-  named("The egress proxy is the only way out.", "Proxy.*", "EnableProxyOverrideRulesForAllUsers", "WPADQuickCheckEnabled"),
+  named(
+    "The egress proxy is the only way out.",
+    "Proxy.*",
+    "EnableProxyOverrideRulesForAllUsers",
+    "WPADQuickCheckEnabled",
+  ),
   named("WebRTC and QUIC send UDP, which no proxy sees.", "WebRtcIPHandling.*", "QuicAllowed"),
   named(
     "Names are looked up by the proxy.",
-    "DnsOverHttps.*", "BuiltInDnsClientEnabled", "AdditionalDnsQueryTypesEnabled", "DNSInterceptionChecksEnabled", "IntranetRedirectBehavior",
+    "DnsOverHttps.*",
+    "BuiltInDnsClientEnabled",
+    "AdditionalDnsQueryTypesEnabled",
+    "DNSInterceptionChecksEnabled",
+    "IntranetRedirectBehavior",
     "OutOfProcessSystemDnsResolutionEnabled",
-    // Negotiate looks up the server's canonical name itself, proxy or not (measured, 156); Kerberos asks for more.
+    // Negotiate looks up the server's canonical name itself, proxy or not (measured, 156); Kerberos asks for
+    // more.
     "AuthServer(?:Allow|White)list",
   ),
-  named("Casting looks for receivers by multicast and dials them itself.", "EnableMediaRouter", "MediaRouter.*", "AccessCodeCast.*", "ShowCast.*"),
+  named(
+    "Casting looks for receivers by multicast and dials them itself.",
+    "EnableMediaRouter",
+    "MediaRouter.*",
+    "AccessCodeCast.*",
+    "ShowCast.*",
+  ),
   named("An isolated web app may open sockets past the proxy.", ".*DirectSockets.*", "IsolatedWebApp.*"),
   named(
     "A policy of the cloud, or of another level, could take the place of ours; the test page could undo them all.",
-    "Cloud.*", "Policy.*", "On[A-Z][A-Za-z]*EnterpriseConnector",
+    "Cloud.*",
+    "Policy.*",
+    "On[A-Z][A-Za-z]*EnterpriseConnector",
   ),
   named(
     "They name files, directories or libraries of the host.",
-    "UserDataDir", "DiskCacheDir", "(?:Default)?DownloadDirectory", "RoamingProfile.*", "GSSAPILibraryName", "PdfLocalFileAccessAllowedForDomains", "AllowFileSelectionDialogs",
+    "UserDataDir",
+    "DiskCacheDir",
+    "(?:Default)?DownloadDirectory",
+    "RoamingProfile.*",
+    "GSSAPILibraryName",
+    "PdfLocalFileAccessAllowedForDomains",
+    "AllowFileSelectionDialogs",
   ),
   named(
     "They start programs of the host.",
-    "AlternativeBrowser.*", "BrowserSwitcher.*", "NativeMessaging.*", "AutoOpen.*", "AutoLaunchProtocols.*", "SandboxExternalProtocolBlocked",
+    "AlternativeBrowser.*",
+    "BrowserSwitcher.*",
+    "NativeMessaging.*",
+    "AutoOpen.*",
+    "AutoLaunchProtocols.*",
+    "SandboxExternalProtocolBlocked",
   ),
-  named("They open devices of the host, or tell of it, without asking.", "(?:Serial|WebHid|WebUsb)Allow.*", "EnterpriseHardwarePlatformAPIEnabled"),
+  named(
+    "They open devices of the host, or tell of it, without asking.",
+    "(?:Serial|WebHid|WebUsb)Allow.*",
+    "EnterpriseHardwarePlatformAPIEnabled",
+  ),
   named("The sandbox is the service's to decide.", ".*Sandbox(?:Enabled|Allowed)"),
   named(
     "They open another profile than the session's, or none.",
-    "ForceEphemeralProfiles", "BrowserGuestModeEnforced", "ProfilePickerOnStartupAvailability", "ForceBrowserSignin",
+    "ForceEphemeralProfiles",
+    "BrowserGuestModeEnforced",
+    "ProfilePickerOnStartupAvailability",
+    "ForceBrowserSignin",
   ),
-  named("They end the browser, or keep it from living without a window; the service decides how long it lives.", "BackgroundModeEnabled", "Relaunch.*", "IdleTimeout.*"),
+  named(
+    "They end the browser, or keep it from living without a window; the service decides how long it lives.",
+    "BackgroundModeEnabled",
+    "Relaunch.*",
+    "IdleTimeout.*",
+  ),
   named("A warning would take pixels from the page.", "CommandLine.*"),
 ];

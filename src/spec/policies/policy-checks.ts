@@ -17,15 +17,31 @@ const isOfKind: Record<Kind, (value: unknown) => boolean> = {
   list: (value) => Array.isArray(value),
   dictionary: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
 };
-const spoken: Record<Kind, string> = { boolean: "a boolean", integer: "an integer of 32 bits", string: "a string", list: "a list", dictionary: "a dictionary" };
+const spoken: Record<Kind, string> = {
+  boolean: "a boolean",
+  integer: "an integer of 32 bits",
+  string: "a string",
+  list: "a list",
+  dictionary: "a dictionary",
+};
 
-/** Tells every fault of a policy: too large, a name the service keeps for itself or Chromium does not know, a value of another type. */
+/**
+ * Tells every fault of a policy: too large, a name the service keeps for itself or Chromium does not know, a
+ * value of another type.
+ */
 export function checkPolicy(faults: FieldFaults, policy: Policy): void {
   const size = Buffer.byteLength(JSON.stringify(policy));
-  if (size > bounds.policyBytes) return fieldFault(faults, "browser_policy", `has ${size} bytes, at most ${bounds.policyBytes} are allowed`);
+  if (size > bounds.policyBytes)
+    return fieldFault(
+      faults,
+      "browser_policy",
+      `has ${size} bytes, at most ${bounds.policyBytes} are allowed`,
+    );
   const wrong = Object.entries(policy).flatMap(([name, value]) => faultOf(name, value) ?? []);
-  for (const { name, what } of wrong.slice(0, mostTold)) fieldFault(faults, `browser_policy.${shown(name)}`, what);
-  if (wrong.length > mostTold) fieldFault(faults, "browser_policy", `has ${wrong.length - mostTold} more faults`);
+  for (const { name, what } of wrong.slice(0, mostTold))
+    fieldFault(faults, `browser_policy.${shown(name)}`, what);
+  if (wrong.length > mostTold)
+    fieldFault(faults, "browser_policy", `has ${wrong.length - mostTold} more faults`);
 }
 
 /** So that the answer to a policy of a million names stays readable. */
@@ -40,20 +56,30 @@ function faultOf(name: string, value: unknown): { name: string; what: string } |
 }
 
 function whatIsWrong(name: string, value: unknown): string | undefined {
-  if (urlPolicies.test(name)) return "is managed by the service; network.allowed_hosts says what may be reached";
-  if (managedPolicies.some(({ names }) => names.test(name))) return "is managed by the service and cannot be overridden";
+  if (urlPolicies.test(name))
+    return "is managed by the service; network.allowed_hosts says what may be reached";
+  if (managedPolicies.some(({ names }) => names.test(name)))
+    return "is managed by the service and cannot be overridden";
   const kind = kindOf.get(name);
   if (!kind) return "is no policy that Chromium knows";
   if (!isOfKind[kind](value)) return `must be ${spoken[kind]}`;
   return barringValues.get(name) === value ? `must not be ${String(value)}: no page would open` : undefined;
 }
 
-/** Policies that say which addresses and ports WebRTC uses, beside an allowlist that WebRTC must not get round (wire-facts.md 6). */
+/**
+ * Policies that say which addresses and ports WebRTC uses, beside an allowlist that WebRTC must not get round
+ * (wire-facts.md 6).
+ */
 const webRtcPolicies = /^WebRtc(?:UdpPortRange|LocalIpsAllowedUrls)/;
 
-export function checkWebRtc(faults: FieldFaults, policy: Policy | undefined, network: Network | undefined): void {
+export function checkWebRtc(
+  faults: FieldFaults,
+  policy: Policy | undefined,
+  network: Network | undefined,
+): void {
   if (!network?.allowed_hosts) return;
   for (const name of Object.keys(policy ?? {})) {
-    if (webRtcPolicies.test(name)) fieldFault(faults, `browser_policy.${name}`, "cannot be combined with network.allowed_hosts");
+    if (webRtcPolicies.test(name))
+      fieldFault(faults, `browser_policy.${name}`, "cannot be combined with network.allowed_hosts");
   }
 }

@@ -14,8 +14,9 @@ type Taken = "taken" | "held" | "unknown";
 const flockLimitMs = 5000;
 
 /**
- * Takes the kernel's lock on an open file through flock(1). It belongs to the open file, which that child shares with
- * us: so it stays ours after the child's end and goes with our process, however that ends (flock(2)).
+ * Takes the kernel's lock on an open file through flock(1). It belongs to the open file, which that child
+ * shares with us: so it stays ours after the child's end and goes with our process, however that ends
+ * (flock(2)).
  */
 async function flock(clock: Clock, fd: number): Promise<Taken> {
   const child = spawn("flock", ["-n", "3"], { stdio: ["ignore", "ignore", "ignore", fd] });
@@ -49,14 +50,21 @@ async function writePid(handle: FileHandle): Promise<void> {
   await handle.write(`${process.pid}\n`, 0);
 }
 
-async function take(clock: Clock, handle: FileHandle): Promise<{ readonly isOurs: boolean; readonly pid: number | null }> {
+async function take(
+  clock: Clock,
+  handle: FileHandle,
+): Promise<{ readonly isOurs: boolean; readonly pid: number | null }> {
   const taken = await flock(clock, handle.fd);
   const pid = await readPid(handle);
-  // macOS has no flock(1): there the process that wrote its id decides, and two starts in the same instant both win.
+  // macOS has no flock(1): there the process that wrote its id decides, and two starts in the same instant
+  // both win.
   return { isOurs: taken === "taken" || (taken === "unknown" && !isAlive(pid)), pid };
 }
 
-/** One daemon per data directory (design.md 4). The file stays when the lock goes: removing it would race with the next start. */
+/**
+ * One daemon per data directory (design.md 4). The file stays when the lock goes: removing it would race with
+ * the next start.
+ */
 export async function lockDirectory(dataDir: string, clock: Clock): Promise<DirectoryLock> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const handle = await open(join(dataDir, "lock"), "a+", 0o600);

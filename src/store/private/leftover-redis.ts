@@ -6,7 +6,10 @@ import type { PrivateRedisPaths } from "./paths.js";
 const gone = "";
 const readOr = (reading: Promise<string>): Promise<string> => reading.catch(() => gone);
 
-/** The process that a pid file names, if it still is the Redis of that directory: its working directory says so. */
+/**
+ * The process that a pid file names, if it still is the Redis of that directory: its working directory says
+ * so.
+ */
 async function findLeftover(place: PrivateRedisPaths): Promise<number | undefined> {
   const pid = Number.parseInt(await readOr(readFile(place.pidFile, "utf8")), 10);
   if (!(pid > 1)) return undefined;
@@ -50,15 +53,18 @@ async function endByPid(place: PrivateRedisPaths, { clock, limitMs }: Limit): Pr
 /** For systems without /proc, where a pid file alone proves nothing. */
 async function endBySocket(place: PrivateRedisPaths, { clock, limitMs }: Limit): Promise<void> {
   const deadline = clock.monotonic() + limitMs;
-  while ((await inlineCommand(place.socket, "SHUTDOWN", clock)) !== undefined || (await inlineCommand(place.socket, "PING", clock)) !== undefined) {
+  while (
+    (await inlineCommand(place.socket, "SHUTDOWN", clock)) !== undefined ||
+    (await inlineCommand(place.socket, "PING", clock)) !== undefined
+  ) {
     if (clock.monotonic() > deadline) throw new Error(`the Redis at ${place.socket} does not shut down`);
     await pause(clock, 50);
   }
 }
 
 /**
- * Ends a Redis that a killed daemon left, gently and then by force. Ended rather than adopted: one that was told to exit
- * by its parent's death may be about to.
+ * Ends a Redis that a killed daemon left, gently and then by force. Ended rather than adopted: one that was
+ * told to exit by its parent's death may be about to.
  */
 export const endLeftover = (place: PrivateRedisPaths, limit: Limit): Promise<void> =>
   process.platform === "linux" ? endByPid(place, limit) : endBySocket(place, limit);

@@ -29,5 +29,10 @@ export async function privateRedisPathsOf(dataDir: string): Promise<PrivateRedis
   const isNear = isAddress(join(directory, "redis.sock"));
   const socketDirectory = isNear ? directory : temporaryName(dataDir, "redis");
   if (!isNear) await makeOwn(socketDirectory);
-  return { directory, pidFile: join(directory, "redis.pid"), socketDirectory, socket: join(socketDirectory, "redis.sock") };
+  return {
+    directory,
+    pidFile: join(directory, "redis.pid"),
+    socketDirectory,
+    socket: join(socketDirectory, "redis.sock"),
+  };
 }

@@ -22,7 +22,10 @@ export interface PrivateRedisOptions {
 export interface PrivateRedis {
   readonly socket: string;
   readonly pid: number;
-  /** Stops it with its file flushed; kills it at the limit, or at once when `hurry` is aborted. Resolves when it has ended. */
+  /**
+   * Stops it with its file flushed; kills it at the limit, or at once when `hurry` is aborted. Resolves when
+   * it has ended.
+   */
   stop(hurry?: AbortSignal): Promise<void>;
 }
 
@@ -46,11 +49,14 @@ const settingsOf = (place: PrivateRedisPaths): string =>
   ].join("\n");
 
 /** Spawned so that it gets SIGTERM when this process dies, however it dies; Redis then flushes and exits. */
-function spawnRedis(place: PrivateRedisPaths, { executable, environment }: PrivateRedisOptions): ChildProcess {
+function spawnRedis(
+  place: PrivateRedisPaths,
+  { executable, environment }: PrivateRedisOptions,
+): ChildProcess {
   const [program, args] =
     process.platform === "linux"
-      ? ["setpriv", ["--pdeathsig", "SIGTERM", executable, "-"]] as const
-      : [executable, ["-"]] as const;
+      ? (["setpriv", ["--pdeathsig", "SIGTERM", executable, "-"]] as const)
+      : ([executable, ["-"]] as const);
   // Detached: a terminal's Ctrl-C must not end it before those who still write to it.
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"], env: environment, detached: true });
   child.stdin.on("error", () => {});
@@ -73,12 +79,15 @@ function lastLinesOf(child: ChildProcess): () => string {
 const endOf = (child: ChildProcess): Promise<string> =>
   new Promise((resolve) => {
     child.once("error", (error) => resolve(error.message));
-    child.once("close", (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`));
+    child.once("close", (code, signal) =>
+      resolve(signal === null ? `exit code ${code}` : `signal ${signal}`),
+    );
   });
 
 async function becomeReady(socket: string, clock: Clock, giveUp: AbortSignal): Promise<void> {
   // One that still reads its file answers with an error, -LOADING.
-  while (!giveUp.aborted && (await inlineCommand(socket, "PING", clock)) !== "+PONG") await pause(clock, 5, giveUp);
+  while (!giveUp.aborted && (await inlineCommand(socket, "PING", clock)) !== "+PONG")
+    await pause(clock, 5, giveUp);
 }
 
 async function awaitReady(running: Running, { clock, startLimitMs }: PrivateRedisOptions): Promise<void> {
@@ -88,7 +97,11 @@ async function awaitReady(running: Running, { clock, startLimitMs }: PrivateRedi
   });
   try {
     const ready = becomeReady(running.place.socket, clock, givingUp.signal);
-    await within(clock, { what: "starting redis-server", limitMs: startLimitMs }, Promise.race([ready, died]));
+    await within(
+      clock,
+      { what: "starting redis-server", limitMs: startLimitMs },
+      Promise.race([ready, died]),
+    );
   } finally {
     givingUp.abort();
   }
@@ -101,7 +114,10 @@ interface Running {
   readonly lastLines: () => string;
 }
 
-async function stopRunning({ child, ended, place }: Running, limit: { clock: Clock; limitMs: Millis; hurry?: AbortSignal }): Promise<void> {
+async function stopRunning(
+  { child, ended, place }: Running,
+  limit: { clock: Clock; limitMs: Millis; hurry?: AbortSignal },
+): Promise<void> {
   const kill = (): void => void child.kill("SIGKILL");
   if (limit.hurry?.aborted) kill();
   limit.hurry?.addEventListener("abort", kill);
@@ -120,12 +136,13 @@ async function stopRunning({ child, ended, place }: Running, limit: { clock: Clo
 
 async function removeTraces(place: PrivateRedisPaths): Promise<void> {
   await Promise.all([rm(place.socket, { force: true }), rm(place.pidFile, { force: true })]);
-  if (place.socketDirectory !== place.directory) await rm(place.socketDirectory, { recursive: true, force: true });
+  if (place.socketDirectory !== place.directory)
+    await rm(place.socketDirectory, { recursive: true, force: true });
 }
 
 /**
- * Starts the private Redis of a data directory and resolves when it answers. One that a killed daemon left is ended
- * first, its file flushed: so the caller has to hold the directory's lock.
+ * Starts the private Redis of a data directory and resolves when it answers. One that a killed daemon left is
+ * ended first, its file flushed: so the caller has to hold the directory's lock.
  */
 export async function startPrivateRedis(options: PrivateRedisOptions): Promise<PrivateRedis> {
   const { clock, stopLimitMs } = options;
@@ -145,6 +162,8 @@ export async function startPrivateRedis(options: PrivateRedisOptions): Promise<P
     await stop();
     throw error;
   }
-  void running.ended.then((how) => isWanted && options.onDeath(`redis-server ended (${how})\n${running.lastLines()}`));
+  void running.ended.then(
+    (how) => isWanted && options.onDeath(`redis-server ended (${how})\n${running.lastLines()}`),
+  );
   return { socket: place.socket, pid: child.pid ?? 0, stop };
 }

@@ -5,11 +5,16 @@ interface Batch<Item, Answer> {
   readonly answers: Promise<readonly Answer[]>;
 }
 
-/** What comes in bursts is asked once per partition and turn of the event loop. Answers stand in the order of the items. */
+/**
+ * What comes in bursts is asked once per partition and turn of the event loop. Answers stand in the order of
+ * the items.
+ */
 export class Batcher<Item, Answer> {
   readonly #open = new Map<Partition, Batch<Item, Answer>>();
 
-  constructor(private readonly ask: (partition: Partition, items: readonly Item[]) => Promise<readonly Answer[]>) {}
+  constructor(
+    private readonly ask: (partition: Partition, items: readonly Item[]) => Promise<readonly Answer[]>,
+  ) {}
 
   async add(partition: Partition, item: Item): Promise<Answer | undefined> {
     const { items, answers } = this.#open.get(partition) ?? this.#begin(partition);

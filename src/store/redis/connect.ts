@@ -36,7 +36,8 @@ const commandOptions = ({ connectTimeoutMs, commandTimeoutMs }: RedisOptions) =>
 function credentialsOf(url: string) {
   const { username, password, protocol } = new URL(url);
   return {
-    ...(username && { username: decodeURIComponent(username) }), ...(password && { password: decodeURIComponent(password) }),
+    ...(username && { username: decodeURIComponent(username) }),
+    ...(password && { password: decodeURIComponent(password) }),
     ...(protocol === "rediss:" && { tls: {} }),
   };
 }
@@ -46,17 +47,27 @@ type ClientOptions = Omit<AllOptions, "replyMapping">;
 /** A client of one Redis, whether its place is known or its sentinels tell it. */
 function makeAlone(options: RedisOptions, more: ClientOptions): Redis {
   const all: ClientOptions = { retryStrategy, ...more };
-  return isSentinelUrl(options.url) ? new Redis({ ...sentinelsIn(options), ...all }) : new Redis(options.url, all);
+  return isSentinelUrl(options.url)
+    ? new Redis({ ...sentinelsIn(options), ...all })
+    : new Redis(options.url, all);
 }
 
 export const connectAlone = (options: RedisOptions): Redis =>
-  makeAlone(options, { ...commandOptions(options), lazyConnect: true, enableOfflineQueue: false, maxRetriesPerRequest: 0 });
+  makeAlone(options, {
+    ...commandOptions(options),
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+  });
 
 export function connect(options: RedisOptions): RedisClient {
   if (!options.isCluster) return connectAlone(options);
   const redisOptions = { ...commandOptions(options), ...credentialsOf(options.url) };
   return new Cluster([options.url], {
-    lazyConnect: true, enableOfflineQueue: false, redisOptions, clusterRetryStrategy: retryStrategy,
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    redisOptions,
+    clusterRetryStrategy: retryStrategy,
   });
 }
 
@@ -64,16 +75,25 @@ export function connect(options: RedisOptions): RedisClient {
 export function connectForMessages(options: RedisOptions): RedisClient {
   if (options.isCluster) return connect(options);
   return makeAlone(options, {
-    ...commandOptions(options), lazyConnect: true, maxRetriesPerRequest: 0, enableOfflineQueue: false, autoResubscribe: false,
+    ...commandOptions(options),
+    lazyConnect: true,
+    maxRetriesPerRequest: 0,
+    enableOfflineQueue: false,
+    autoResubscribe: false,
   });
 }
 
-/** For BullMQ, whose workers wait in Redis: no limit on a command, and queued until a lost connection is back. */
+/**
+ * For BullMQ, whose workers wait in Redis: no limit on a command, and queued until a lost connection is back.
+ */
 export function connectForQueues(options: RedisOptions, log: Log): RedisClient {
   const { connectTimeoutMs: connectTimeout } = options;
   const waiting = { connectTimeout, maxRetriesPerRequest: null, reconnectOnError };
   const makeCluster = (): Cluster =>
-    new Cluster([options.url], { redisOptions: { ...waiting, ...credentialsOf(options.url) }, clusterRetryStrategy: retryStrategy });
+    new Cluster([options.url], {
+      redisOptions: { ...waiting, ...credentialsOf(options.url) },
+      clusterRetryStrategy: retryStrategy,
+    });
   const redis = options.isCluster ? makeCluster() : makeAlone(options, waiting);
   redis.on("error", (error: Error) => log.warn({ error: error.message }, "queue connection failed"));
   return redis;
@@ -86,7 +106,9 @@ export interface KeepAliveParts {
   readonly limitMs: Millis;
 }
 
-/** What was received by a look, and when the connection was asked whether it lives, as nothing more had come. */
+/**
+ * What was received by a look, and when the connection was asked whether it lives, as nothing more had come.
+ */
 interface Heard {
   readonly bytes: number;
   readonly askedAt?: Millis;
@@ -95,8 +117,9 @@ interface Heard {
 const looksPerLimit = 2;
 
 /**
- * Looks after the connections of a client: one that is idle is asked, and one that answers nothing is closed, so that the client
- * makes another. A connection that died without a word, as one that a firewall has forgotten, would be waited on for ever.
+ * Looks after the connections of a client: one that is idle is asked, and one that answers nothing is closed,
+ * so that the client makes another. A connection that died without a word, as one that a firewall has
+ * forgotten, would be waited on for ever.
  */
 export function keepAlive(client: RedisClient, { clock, log, limitMs }: KeepAliveParts): () => void {
   const known = new WeakMap<Redis["stream"], Heard>();
@@ -120,7 +143,8 @@ export function keepAlive(client: RedisClient, { clock, log, limitMs }: KeepAliv
     // A process that stood still has not listened: what has come meanwhile is read after this.
     const wasStill = now - lookedAt > 2 * periodMs;
     lookedAt = now;
-    for (const redis of client instanceof Cluster ? client.nodes("all") : [client]) look(redis, now, wasStill);
+    for (const redis of client instanceof Cluster ? client.nodes("all") : [client])
+      look(redis, now, wasStill);
   });
 }
 

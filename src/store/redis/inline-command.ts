@@ -3,7 +3,10 @@ import type { Clock } from "../../base/clock.js";
 
 const limitMs = 1000;
 
-/** The first line of Redis's answer to one inline command, or undefined where nothing answers. For before there is a client. */
+/**
+ * The first line of Redis's answer to one inline command, or undefined where nothing answers. For before
+ * there is a client.
+ */
 export const inlineCommand = (socket: string, command: string, clock: Clock): Promise<string | undefined> =>
   new Promise((resolve) => {
     const connection = connect(socket);

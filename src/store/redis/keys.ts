@@ -2,37 +2,80 @@ import type { ExtensionId, Partition, NodeId, ProfileId, ProjectId, ProxyId } fr
 
 /** The parts of a partition: all share its hash tag, so one script may touch them all (design.md 4). */
 export const partitionParts = [
-  "pool", "templates", "browsers", "launching", "idle", "leased", "resetting", "retiring", "leases", "waitQueue", "waiterRecords",
-  "provisional", "controls", "replaceable", "pendingTombstones", "endedLeases", "events",
-  "nodeIndex", "generationIndex", "ageIndex", "leaseCountIndex", "nodeStamps",
+  "pool",
+  "templates",
+  "browsers",
+  "launching",
+  "idle",
+  "leased",
+  "resetting",
+  "retiring",
+  "leases",
+  "waitQueue",
+  "waiterRecords",
+  "provisional",
+  "controls",
+  "replaceable",
+  "pendingTombstones",
+  "endedLeases",
+  "events",
+  "nodeIndex",
+  "generationIndex",
+  "ageIndex",
+  "leaseCountIndex",
+  "nodeStamps",
 ] as const;
 export type PartitionPart = (typeof partitionParts)[number];
 
 const root = "remuda";
 
-export const partitionKey = (project: ProjectId, partition: Partition, part: PartitionPart): string => `${root}:${project}:{${partition}}:${part}`;
+export const partitionKey = (project: ProjectId, partition: Partition, part: PartitionPart): string =>
+  `${root}:${project}:{${partition}}:${part}`;
 export type PartitionKeys = Readonly<Record<PartitionPart, string>>;
 export const partitionKeys = (project: ProjectId, partition: Partition): PartitionKeys =>
-  Object.fromEntries(partitionParts.map((part) => [part, partitionKey(project, partition, part)])) as PartitionKeys;
+  Object.fromEntries(
+    partitionParts.map((part) => [part, partitionKey(project, partition, part)]),
+  ) as PartitionKeys;
 /** The first answer to a request: kept a few seconds, for a command that was sent again. */
-export const answerKey = (project: ProjectId, partition: Partition, asked: { script: string; request: string }): string =>
-  `${root}:${project}:{${partition}}:answer:${asked.script}:${asked.request}`;
+export const answerKey = (
+  project: ProjectId,
+  partition: Partition,
+  asked: { script: string; request: string },
+): string => `${root}:${project}:{${partition}}:answer:${asked.script}:${asked.request}`;
 /** What an `Idempotency-Key` was given; `digest` never is the key itself. */
 export const idempotencyKey = (project: ProjectId, partition: Partition, digest: string): string =>
   `${root}:${project}:{${partition}}:idempotency:${digest}`;
 
-export const projectParts = ["pools", "names", "sizes", "tombstones", "tombstoneOrder", "tombstoneNames", "proxies", "proxyNames", "profiles", "profileNames", "extensions", "extensionNames"] as const;
+export const projectParts = [
+  "pools",
+  "names",
+  "sizes",
+  "tombstones",
+  "tombstoneOrder",
+  "tombstoneNames",
+  "proxies",
+  "proxyNames",
+  "profiles",
+  "profileNames",
+  "extensions",
+  "extensionNames",
+] as const;
 export type ProjectPart = (typeof projectParts)[number];
-export const projectKey = (project: ProjectId, part: ProjectPart): string => `${root}:{project-${project}}:${part}`;
-export const proxyKey = (project: ProjectId, id: ProxyId): string => `${root}:{project-${project}}:proxy:${id}`;
-export const profileKey = (project: ProjectId, id: ProfileId): string => `${root}:{project-${project}}:profile:${id}`;
-export const extensionKey = (project: ProjectId, id: ExtensionId): string => `${root}:{project-${project}}:extension:${id}`;
+export const projectKey = (project: ProjectId, part: ProjectPart): string =>
+  `${root}:{project-${project}}:${part}`;
+export const proxyKey = (project: ProjectId, id: ProxyId): string =>
+  `${root}:{project-${project}}:proxy:${id}`;
+export const profileKey = (project: ProjectId, id: ProfileId): string =>
+  `${root}:{project-${project}}:profile:${id}`;
+export const extensionKey = (project: ProjectId, id: ExtensionId): string =>
+  `${root}:{project-${project}}:extension:${id}`;
 export const projectIdempotencyKey = (project: ProjectId, digest: string): string =>
   `${root}:{project-${project}}:idempotency:${digest}`;
 
 /**
- * What stands in a node's own slot. `room`: which browsers have a place on it, a map of browser to bytes and deadline. Of one that fails
- * launches: `rest` while it is given none, `trial` while the one is under way that is to show whether it launches again.
+ * What stands in a node's own slot. `room`: which browsers have a place on it, a map of browser to bytes and
+ * deadline. Of one that fails launches: `rest` while it is given none, `trial` while the one is under way
+ * that is to show whether it launches again.
  */
 export const nodeParts = ["room", "rest", "trial"] as const;
 export type NodePart = (typeof nodeParts)[number];

@@ -22,12 +22,17 @@ export interface RedisMember {
 function membersIn(role: unknown): readonly RedisMember[] {
   const [kind, second, third] = role as [string, unknown, unknown];
   if (kind === "slave") return [{ host: String(second), port: Number(third) }];
-  return Array.isArray(third) ? third.map(([host, port]: [unknown, unknown]) => ({ host: String(host), port: Number(port) })) : [];
+  return Array.isArray(third)
+    ? third.map(([host, port]: [unknown, unknown]) => ({ host: String(host), port: Number(port) }))
+    : [];
 }
 
 /** Whom its name has led to. */
 function peerOf({ stream }: Redis): readonly RedisMember[] {
-  const { remoteAddress: host, remotePort: port } = stream as { readonly remoteAddress?: string; readonly remotePort?: number };
+  const { remoteAddress: host, remotePort: port } = stream as {
+    readonly remoteAddress?: string;
+    readonly remotePort?: number;
+  };
   return host !== undefined && port !== undefined ? [{ host, port }] : [];
 }
 
@@ -45,7 +50,10 @@ const openAgainMs = 200;
 /** Timers are not exact. */
 const wholeTime = 0.9;
 
-/** One connection for commands, with our scripts; trouble of Redis and of the way to it becomes `store_unavailable`. */
+/**
+ * One connection for commands, with our scripts; trouble of Redis and of the way to it becomes
+ * `store_unavailable`.
+ */
 export class ScriptStore {
   readonly #scripts: ReadonlyMap<string, Script> = loadScripts();
   readonly #stopWatch: () => void;
@@ -54,7 +62,11 @@ export class ScriptStore {
   #gathering: Redis["stream"] | undefined;
   #contact: Promise<void> | undefined;
 
-  constructor(readonly redis: RedisClient, private readonly log: Log, private readonly clock: Clock = systemClock) {
+  constructor(
+    readonly redis: RedisClient,
+    private readonly log: Log,
+    private readonly clock: Clock = systemClock,
+  ) {
     redis.on("error", (error: Error) => log.warn({ error: error.message }, "redis connection failed"));
     redis.on("ready", () => {
       this.#hasContact = true;
@@ -68,16 +80,24 @@ export class ScriptStore {
     return this.#hasContact;
   }
 
-  /** Whether there is a connection, as far as is known: one that has died without a word is found out within seconds. */
+  /**
+   * Whether there is a connection, as far as is known: one that has died without a word is found out within
+   * seconds.
+   */
   get isConnected(): boolean {
     return this.redis.status === "ready";
   }
 
-  /** Waits until Redis answers, however long it takes: a daemon may start before it does. Throws when `stopping` aborts. */
+  /**
+   * Waits until Redis answers, however long it takes: a daemon may start before it does. Throws when
+   * `stopping` aborts.
+   */
   async open(stopping: AbortSignal): Promise<void> {
     const ready = new Promise<void>((resolve, reject) => {
       this.redis.once("ready", resolve);
-      stopping.addEventListener("abort", () => reject(new Error("stopped before Redis was reached")), { once: true });
+      stopping.addEventListener("abort", () => reject(new Error("stopped before Redis was reached")), {
+        once: true,
+      });
     });
     // The first attempt's failure is logged as every other; the client goes on trying.
     this.redis.connect().catch(() => {});
@@ -89,10 +109,16 @@ export class ScriptStore {
     }
   }
 
-  /** Where else the data is, or will be after a failover: nodes of the cluster, else the master or its replicas. */
+  /**
+   * Where else the data is, or will be after a failover: nodes of the cluster, else the master or its
+   * replicas.
+   */
   async members(): Promise<readonly RedisMember[]> {
     const { redis } = this;
-    if (redis instanceof Cluster) return redis.nodes("all").flatMap(({ options: { host, port } }) => (host && port ? [{ host, port }] : []));
+    if (redis instanceof Cluster)
+      return redis
+        .nodes("all")
+        .flatMap(({ options: { host, port } }) => (host && port ? [{ host, port }] : []));
     return [...membersIn(await redis.call("ROLE")), ...peerOf(redis)];
   }
 
@@ -114,8 +140,8 @@ export class ScriptStore {
   }
 
   /**
-   * What one turn of the event loop asks leaves in one write: each write may have to wake Redis, which costs more than most commands.
-   * A cluster's client has a connection for each node and is left to itself.
+   * What one turn of the event loop asks leaves in one write: each write may have to wake Redis, which costs
+   * more than most commands. A cluster's client has a connection for each node and is left to itself.
    */
   #gather(): void {
     if (!(this.redis instanceof Redis) || this.#gathering === this.redis.stream) return;
@@ -128,7 +154,9 @@ export class ScriptStore {
     });
   }
 
-  /** Runs a plain command; again where it may have run without our hearing of it, which has to be harmless. */
+  /**
+   * Runs a plain command; again where it may have run without our hearing of it, which has to be harmless.
+   */
   ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value> {
     return this.#persist(() => command(this.redis));
   }
@@ -143,10 +171,14 @@ export class ScriptStore {
   }
 
   /**
-   * Runs a script with the arguments its header names, each from the first source that has it. Its request's id makes a second run
-   * harmless.
+   * Runs a script with the arguments its header names, each from the first source that has it. Its request's
+   * id makes a second run harmless.
    */
-  async run(name: string, keyOf: (key: string) => string, ...sources: readonly ScriptArgs[]): Promise<ScriptReply> {
+  async run(
+    name: string,
+    keyOf: (key: string) => string,
+    ...sources: readonly ScriptArgs[]
+  ): Promise<ScriptReply> {
     const script = this.#scripts.get(name);
     if (!script) throw new Error(`there is no script ${name}`);
     const parts = [...script.keys.map(keyOf), ...script.args.map((arg) => argumentOf(script, sources, arg))];
@@ -155,7 +187,10 @@ export class ScriptStore {
     return { kind, payload, at: Number(at), effects };
   }
 
-  /** Where the connection broke under it, or led to a Redis that is no master any more, it is tried once more on the next. */
+  /**
+   * Where the connection broke under it, or led to a Redis that is no master any more, it is tried once more
+   * on the next.
+   */
   async #persist<Value>(work: () => Promise<Value>): Promise<Value> {
     try {
       return await this.#watched(work);
@@ -186,7 +221,9 @@ export class ScriptStore {
     return { stream, bytes: stream.bytesRead, at: this.clock.monotonic() };
   }
 
-  /** A connection that has said nothing at all while a command waited for its whole time is given up at once. */
+  /**
+   * A connection that has said nothing at all while a command waited for its whole time is given up at once.
+   */
   async #doubt({ stream, bytes, at }: Asked): Promise<void> {
     if (this.clock.monotonic() - at < this.#limitMs * wholeTime) return;
     // Where this process has stood still, the answers have come and are read before it goes on.
@@ -199,12 +236,13 @@ export class ScriptStore {
   }
 
   /**
-   * Resolves when the connection stands, when one more attempt at it has failed, or when that lasts longer than a command may: an
-   * attempt at a Redis whose sentinels are away ends only when one of them is back. All who wait share one look at it.
+   * Resolves when the connection stands, when one more attempt at it has failed, or when that lasts longer
+   * than a command may: an attempt at a Redis whose sentinels are away ends only when one of them is back.
+   * All who wait share one look at it.
    */
   #nextContact(): Promise<void> {
     const { redis } = this;
-    if (redis.status === "end" || redis.status === "ready" && !isEnding(redis)) return Promise.resolve();
+    if (redis.status === "end" || (redis.status === "ready" && !isEnding(redis))) return Promise.resolve();
     this.#contact ??= this.#attempt().finally(() => (this.#contact = undefined));
     return this.#contact;
   }
@@ -238,7 +276,8 @@ export class ScriptStore {
 }
 
 const limitOf = (redis: RedisClient): Millis =>
-  (redis instanceof Cluster ? redis.options.redisOptions?.commandTimeout : redis.options.commandTimeout) ?? defaultLimitMs;
+  (redis instanceof Cluster ? redis.options.redisOptions?.commandTimeout : redis.options.commandTimeout) ??
+  defaultLimitMs;
 const defaultLimitMs = 2000;
 
 /** Its other end has not yet been heard to close. */

@@ -30,8 +30,8 @@ function withIncludes(source: string, included: Set<string>): string {
 }
 
 /**
- * `K.name` and `A.name` become the places that the header gives them. A table of them, made anew by each call, took a tenth of what an
- * acquire costs Redis.
+ * `K.name` and `A.name` become the places that the header gives them. A table of them, made anew by each
+ * call, took a tenth of what an acquire costs Redis.
  */
 function bound(text: string, { keys, args }: Pick<Script, "keys" | "args">): string {
   const placeOf = (name: string, names: readonly string[]): number => {
@@ -40,7 +40,8 @@ function bound(text: string, { keys, args }: Pick<Script, "keys" | "args">): str
     return place;
   };
   return text.replaceAll(/\b([KA])\.(\w+)/g, (_, table: string, name: string) =>
-    table === "K" ? `KEYS[${placeOf(name, keys)}]` : `ARGV[${placeOf(name, args)}]`);
+    table === "K" ? `KEYS[${placeOf(name, keys)}]` : `ARGV[${placeOf(name, args)}]`,
+  );
 }
 
 function parseScript(path: string): Script {
@@ -53,6 +54,8 @@ function parseScript(path: string): Script {
 
 /** Reads every command of `lua/`. Throws where one uses a name that its header does not declare. */
 export function loadScripts(): ReadonlyMap<string, Script> {
-  const paths = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".lua") && !path.startsWith("include"));
+  const paths = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
+    (path) => path.endsWith(".lua") && !path.startsWith("include"),
+  );
   return new Map(paths.map((path) => parseScript(path)).map((script) => [script.name, script]));
 }

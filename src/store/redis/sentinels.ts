@@ -1,6 +1,9 @@
 import type { Millis } from "../../base/clock.js";
 
-/** `redis+sentinel://[user:password@]host[:port][,host[:port]…]/name`; `rediss+sentinel` speaks TLS to all of them. */
+/**
+ * `redis+sentinel://[user:password@]host[:port][,host[:port]…]/name`; `rediss+sentinel` speaks TLS to all of
+ * them.
+ */
 const form = /^(rediss?)\+sentinel:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^@/]+)\/([^/?#]+)$/;
 const sentinelPort = 26_379;
 
@@ -20,7 +23,11 @@ interface Asking {
 
 function partsOf(url: string) {
   const [, scheme = "", username = "", password = "", hosts = "", name = ""] = form.exec(url) ?? [];
-  const [user, secret, master] = [username, password, name].map(decodeURIComponent) as [string, string, string];
+  const [user, secret, master] = [username, password, name].map(decodeURIComponent) as [
+    string,
+    string,
+    string,
+  ];
   return { isSecure: scheme === "rediss", username: user, password: secret, hosts, name: master };
 }
 
@@ -30,15 +37,22 @@ function placeIn(text: string): SentinelPlace {
   return { host: bracketed ?? plain ?? text, port: Number(port ?? sentinelPort) };
 }
 
-export const sentinelPlaces = (url: string): readonly SentinelPlace[] => partsOf(url).hosts.split(",").map(placeIn);
+export const sentinelPlaces = (url: string): readonly SentinelPlace[] =>
+  partsOf(url).hosts.split(",").map(placeIn);
 
-/** How ioredis is told of sentinels. One that does not answer is passed over like one that cannot be reached. */
+/**
+ * How ioredis is told of sentinels. One that does not answer is passed over like one that cannot be reached.
+ */
 export function sentinelsIn({ url, connectTimeoutMs, commandTimeoutMs, sentinelPassword }: Asking) {
   const { isSecure, username, password, name } = partsOf(url);
   return {
-    sentinels: sentinelPlaces(url).map((place) => ({ ...place })), name,
-    sentinelCommandTimeout: commandTimeoutMs, connectTimeout: connectTimeoutMs,
-    ...(username && { username }), ...(password && { password }), ...(sentinelPassword !== undefined && { sentinelPassword }),
+    sentinels: sentinelPlaces(url).map((place) => ({ ...place })),
+    name,
+    sentinelCommandTimeout: commandTimeoutMs,
+    connectTimeout: connectTimeoutMs,
+    ...(username && { username }),
+    ...(password && { password }),
+    ...(sentinelPassword !== undefined && { sentinelPassword }),
     ...(isSecure && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
   };
 }

@@ -23,8 +23,9 @@ const looksPerLimit = 2;
 const openLimits = 5;
 
 /**
- * Hears the messages of one channel. Whether it does is found out from end to end: where nothing came for a while it speaks to
- * itself, on the connection that others speak on, and one that stays deaf to that is made anew, whatever it is that has failed.
+ * Hears the messages of one channel. Whether it does is found out from end to end: where nothing came for a
+ * while it speaks to itself, on the connection that others speak on, and one that stays deaf to that is made
+ * anew, whatever it is that has failed.
  */
 export class Subscription<Message> {
   readonly #stops: (() => void)[] = [];
@@ -49,7 +50,11 @@ export class Subscription<Message> {
     const opened = new Promise<void>((resolve) => (subscription.#opened = resolve));
     subscription.#connect();
     try {
-      await within(parts.clock, { what: "subscribing to messages", limitMs: openLimits * parts.limitMs }, opened);
+      await within(
+        parts.clock,
+        { what: "subscribing to messages", limitMs: openLimits * parts.limitMs },
+        opened,
+      );
     } catch (error) {
       subscription.close();
       throw error;
@@ -112,7 +117,10 @@ export class Subscription<Message> {
     try {
       this.parts.onMessage(JSON.parse(text) as Message);
     } catch (error) {
-      this.parts.log.error({ error: textOf(error), channel: this.parts.channel }, "message could not be handled");
+      this.parts.log.error(
+        { error: textOf(error), channel: this.parts.channel },
+        "message could not be handled",
+      );
     }
   }
 

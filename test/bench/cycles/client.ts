@@ -31,14 +31,22 @@ async function lender({ origin, key, pool }: Lending, url: string): Promise<Cycl
     if (page === undefined) throw new Error("the browser has no page");
     await visit(page, url);
     await browser.close();
-    const { status } = await line.post(`/browser_pools/${pool}/release`, JSON.stringify({ session_id, lease_id }));
+    const { status } = await line.post(
+      `/browser_pools/${pool}/release`,
+      JSON.stringify({ session_id, lease_id }),
+    );
     if (status >= 300) throw new Error(`a release was answered ${status}`);
   };
 }
 
 function launcher({ executable, sandbox }: Launching, url: string): Cycle {
   return async () => {
-    const browser = await chromium.launch({ executablePath: executable, chromiumSandbox: sandbox, headless: true, ...ownSignals });
+    const browser = await chromium.launch({
+      executablePath: executable,
+      chromiumSandbox: sandbox,
+      headless: true,
+      ...ownSignals,
+    });
     await visit(await browser.newPage(), url);
     await browser.close();
   };
@@ -59,31 +67,40 @@ interface Reading {
 async function read({ usageFile, pids }: Work): Promise<Reading> {
   const { user, system } = process.cpuUsage();
   return {
-    at: systemClock.monotonic(), client: (user + system) / 1e6,
-    group: usageFile === undefined ? undefined : await groupSeconds(usageFile), pids: await Promise.all(pids.map(processSeconds)),
+    at: systemClock.monotonic(),
+    client: (user + system) / 1e6,
+    group: usageFile === undefined ? undefined : await groupSeconds(usageFile),
+    pids: await Promise.all(pids.map(processSeconds)),
   };
 }
 
 const between = (begin: Reading, end: Reading): Done => ({
-  tookMs: end.at - begin.at, clientSeconds: end.client - begin.client, pidSeconds: end.pids.map((seconds, at) => seconds - (begin.pids[at] ?? 0)),
+  tookMs: end.at - begin.at,
+  clientSeconds: end.client - begin.client,
+  pidSeconds: end.pids.map((seconds, at) => seconds - (begin.pids[at] ?? 0)),
   ...(begin.group !== undefined && end.group !== undefined && { groupSeconds: end.group - begin.group }),
 });
 
-/** The clock runs while all workers are at work: from the last cycle of the warming up to the last that counts. */
+/**
+ * The clock runs while all workers are at work: from the last cycle of the warming up to the last that
+ * counts.
+ */
 async function run(work: Work): Promise<Done> {
   const { way, url } = work;
   let done = 0;
   let begin: Promise<Reading> | undefined;
   let end: Promise<Reading> | undefined;
-  await Promise.all(times(work.workers).map(async () => {
-    const cycle = way.kind === "lend" ? await lender(way, url) : launcher(way, url);
-    while (end === undefined) {
-      await cycle();
-      done += 1;
-      if (done === work.warmup) begin = read(work);
-      if (done === work.warmup + work.cycles) end = read(work);
-    }
-  }));
+  await Promise.all(
+    times(work.workers).map(async () => {
+      const cycle = way.kind === "lend" ? await lender(way, url) : launcher(way, url);
+      while (end === undefined) {
+        await cycle();
+        done += 1;
+        if (done === work.warmup) begin = read(work);
+        if (done === work.warmup + work.cycles) end = read(work);
+      }
+    }),
+  );
   if (begin === undefined || end === undefined) throw new Error("there is no cycle to count");
   return between(await begin, await end);
 }

@@ -5,7 +5,10 @@ export interface Work {
   /** Cycles that go before those that count. */
   readonly warmup: number;
   readonly cycles: number;
-  /** Where the processor time of the measured side is read: the file of its group, and processes told apart within it. */
+  /**
+   * Where the processor time of the measured side is read: the file of its group, and processes told apart
+   * within it.
+   */
   readonly usageFile?: string;
   readonly pids: readonly number[];
   readonly way: Lending | Launching;

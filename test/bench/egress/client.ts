@@ -58,14 +58,19 @@ function askerOn(socket: Socket, head: string): Asker {
   };
 }
 
-const headFor = (url: string, origin: number): string => `GET ${url} HTTP/1.1\r\nHost: ${host}:${origin}\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n`;
+const headFor = (url: string, origin: number): string =>
+  `GET ${url} HTTP/1.1\r\nHost: ${host}:${origin}\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n`;
 
 /** Plain requests on one kept connection. */
 export const openPlain = async ({ origin, proxy }: Way): Promise<Asker> =>
-  askerOn(await open(proxy ?? origin), headFor(proxy === undefined ? "/" : `http://${host}:${origin}/`, origin));
+  askerOn(
+    await open(proxy ?? origin),
+    headFor(proxy === undefined ? "/" : `http://${host}:${origin}/`, origin),
+  );
 
 /** Requests inside one kept tunnel. */
-export const openKept = async (way: Way): Promise<Asker> => askerOn(await openTunnel(way), headFor("/", way.origin));
+export const openKept = async (way: Way): Promise<Asker> =>
+  askerOn(await openTunnel(way), headFor("/", way.origin));
 
 /** A new tunnel for each request. */
 export const openAnew = async (way: Way): Promise<Asker> => ({

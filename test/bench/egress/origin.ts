@@ -2,7 +2,9 @@ import { createServer, type Socket } from "node:net";
 import { bodyBytes, bodyPath, ending } from "./exchange.js";
 
 // The origin, a program of its own: answers without parsing, so that the proxies are what is measured.
-const small = Buffer.from(`HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: ${ending.length}\r\n\r\n${ending}`);
+const small = Buffer.from(
+  `HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: ${ending.length}\r\n\r\n${ending}`,
+);
 const piece = Buffer.alloc(256 * 1024, 120);
 
 function sendBody(socket: Socket): void {
@@ -14,7 +16,9 @@ function sendBody(socket: Socket): void {
     }
     socket.off("drain", more).end();
   };
-  socket.on("drain", more).write(`HTTP/1.1 200 OK\r\nContent-Length: ${bodyBytes}\r\nConnection: close\r\n\r\n`);
+  socket
+    .on("drain", more)
+    .write(`HTTP/1.1 200 OK\r\nContent-Length: ${bodyBytes}\r\nConnection: close\r\n\r\n`);
   more();
 }
 

@@ -8,16 +8,32 @@ import { makeResolve } from "../../../src/egress/resolve.js";
 import { parseHostPattern } from "../../../src/base/net/hosts.js";
 
 // An egress as a browser has it, a program of its own: every host allowed, loopback open.
-const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: console.error, child: () => silent };
+const silent: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: console.error,
+  child: () => silent,
+};
 const loopback = parseHostPattern("127.0.0.0/8", { withRanges: true });
 const egress = await Egress.open(
   {
-    browser: newBrowserId(onDemandPartition), listener: openPort(),
+    browser: newBrowserId(onDemandPartition),
+    listener: openPort(),
     rules: { allowed: null, privates: loopback.kind === "pattern" ? [loopback.pattern] : [], routes: [] },
   },
   {
-    settings: { connectMs: 10_000, idleMs: 600_000, maxConnections: 512, bytesPerSecond: null, headerBytes: 16_384 },
-    resolve: makeResolve({ clock: systemClock, limitMs: 5000 }), reserved: makeReservedEndpoints([]), clock: systemClock, log: silent,
+    settings: {
+      connectMs: 10_000,
+      idleMs: 600_000,
+      maxConnections: 512,
+      bytesPerSecond: null,
+      headerBytes: 16_384,
+    },
+    resolve: makeResolve({ clock: systemClock, limitMs: 5000 }),
+    reserved: makeReservedEndpoints([]),
+    clock: systemClock,
+    log: silent,
     meter: { request: () => {}, carried: () => {} },
   },
 );

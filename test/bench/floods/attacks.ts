@@ -18,25 +18,29 @@ const times = (count: number): readonly number[] => Array.from({ length: count }
 const command = (a: string): string => `{"id":7,"method":"Storage.getStorageKey","params":{"a":${a}}}`;
 
 /** So many clients; each sends the message again when it was answered. */
-const repeat = (count: number, text: () => string): Attack => async ({ cdpUrl }) => {
-  const message = frame(text());
-  for (const { socket } of await Promise.all(times(count).map(() => openRawClient(cdpUrl)))) {
-    socket.on("data", () => socket.write(message));
-    socket.write(message);
-  }
-};
+const repeat =
+  (count: number, text: () => string): Attack =>
+  async ({ cdpUrl }) => {
+    const message = frame(text());
+    for (const { socket } of await Promise.all(times(count).map(() => openRawClient(cdpUrl)))) {
+      socket.on("data", () => socket.write(message));
+      socket.write(message);
+    }
+  };
 
 /** So many clients; each sends the bytes as fast as they are taken and reads what comes. */
-const pour = (count: number, bytes: () => Buffer): Attack => async ({ cdpUrl }) => {
-  const poured = bytes();
-  for (const { socket } of await Promise.all(times(count).map(() => openRawClient(cdpUrl)))) {
-    const write = (): void => {
-      while (socket.write(poured));
-      socket.once("drain", write);
-    };
-    write();
-  }
-};
+const pour =
+  (count: number, bytes: () => Buffer): Attack =>
+  async ({ cdpUrl }) => {
+    const poured = bytes();
+    for (const { socket } of await Promise.all(times(count).map(() => openRawClient(cdpUrl)))) {
+      const write = (): void => {
+        while (socket.write(poured));
+        socket.once("drain", write);
+      };
+      write();
+    }
+  };
 
 const finishNothing: Attack = async ({ cdpUrl }) => {
   const part = frame(Buffer.alloc(15 * mebibyte), { isLast: false });
@@ -62,34 +66,42 @@ interface Evaluating {
 }
 
 /** Evaluates on the attacker's page. */
-const evaluate = (expression: (origin: string) => string, { isAgain = false, sessions = 1 }: Evaluating = {}): Attack => async ({ cdpUrl }) => {
-  const socket = new WebSocket(cdpUrl, { perMessageDeflate: false, maxPayload: 0 });
-  await once(socket, "open");
-  const ask = (method: string, params: object, sessionId?: string): Promise<Reply> => new Promise((resolve) => {
-    const id = Math.floor(Math.random() * 2 ** 30);
-    const listen = (data: Buffer): void => {
-      if (!data.subarray(0, 30).includes(`"id":${id},`)) return;
-      socket.off("message", listen);
-      resolve(data.length < mebibyte ? (JSON.parse(data.toString()) as Reply) : {});
+const evaluate =
+  (expression: (origin: string) => string, { isAgain = false, sessions = 1 }: Evaluating = {}): Attack =>
+  async ({ cdpUrl }) => {
+    const socket = new WebSocket(cdpUrl, { perMessageDeflate: false, maxPayload: 0 });
+    await once(socket, "open");
+    const ask = (method: string, params: object, sessionId?: string): Promise<Reply> =>
+      new Promise((resolve) => {
+        const id = Math.floor(Math.random() * 2 ** 30);
+        const listen = (data: Buffer): void => {
+          if (!data.subarray(0, 30).includes(`"id":${id},`)) return;
+          socket.off("message", listen);
+          resolve(data.length < mebibyte ? (JSON.parse(data.toString()) as Reply) : {});
+        };
+        socket.on("message", listen);
+        socket.send(JSON.stringify({ id, method, params, sessionId }));
+      });
+    const { result } = await ask("Target.createTarget", { url: "about:blank" });
+    const attach = async (): Promise<string> => {
+      const attached = String(
+        (await ask("Target.attachToTarget", { targetId: result?.["targetId"], flatten: true })).result?.[
+          "sessionId"
+        ],
+      );
+      await ask("Runtime.enable", {}, attached);
+      return attached;
     };
-    socket.on("message", listen);
-    socket.send(JSON.stringify({ id, method, params, sessionId }));
-  });
-  const { result } = await ask("Target.createTarget", { url: "about:blank" });
-  const attach = async (): Promise<string> => {
-    const attached = String((await ask("Target.attachToTarget", { targetId: result?.["targetId"], flatten: true })).result?.["sessionId"]);
-    await ask("Runtime.enable", {}, attached);
-    return attached;
+    const [sessionId] = await Promise.all(times(sessions).map(attach));
+    const origin = await serveBulk();
+    const run = (): Promise<Reply> =>
+      ask("Runtime.evaluate", { expression: expression(origin), returnByValue: true }, sessionId);
+    await run();
+    const again = async (): Promise<void> => {
+      for (;;) await run();
+    };
+    if (isAgain) void again();
   };
-  const [sessionId] = await Promise.all(times(sessions).map(attach));
-  const origin = await serveBulk();
-  const run = (): Promise<Reply> => ask("Runtime.evaluate", { expression: expression(origin), returnByValue: true }, sessionId);
-  await run();
-  const again = async (): Promise<void> => {
-    for (;;) await run();
-  };
-  if (isAgain) void again();
-};
 
 /** A site that sends without end. */
 async function serveBulk(): Promise<string> {
@@ -118,15 +130,30 @@ export const attacks = {
   "16 MiB of text": repeat(4, () => command(`"${"é".repeat(7.5 * mebibyte)}"`)),
   "60 KiB of empty objects": repeat(16, () => command(`[${"{},".repeat(20_000)}{}]`)),
   "unfinished messages": finishNothing,
-  "small commands": pour(16, () => Buffer.concat(times(2000).map(() => frame('{"id":1,"method":"Browser.getVersion"}')))),
+  "small commands": pour(16, () =>
+    Buffer.concat(times(2000).map(() => frame('{"id":1,"method":"Browser.getVersion"}'))),
+  ),
   "results of 8 MiB": evaluate(() => `"x".repeat(${8 * mebibyte})`, { isAgain: true }),
   "results of 90 MiB": evaluate(() => `"x".repeat(${90 * mebibyte})`, { isAgain: true }),
-  "events of a page": evaluate(() => "void setInterval(() => { for (let at = 0; at < 500; at += 1) console.log(at); }, 0)"),
-  "events of a page to 200 sessions": evaluate(() => "void setInterval(() => { for (let at = 0; at < 50; at += 1) console.log(at); }, 0)", { sessions: 200 }),
-  "long events of a page to 200 sessions": evaluate(() => "void setInterval(() => console.log('x'.repeat(100000)), 0)", { sessions: 200 }),
+  "events of a page": evaluate(
+    () => "void setInterval(() => { for (let at = 0; at < 500; at += 1) console.log(at); }, 0)",
+  ),
+  "events of a page to 200 sessions": evaluate(
+    () => "void setInterval(() => { for (let at = 0; at < 50; at += 1) console.log(at); }, 0)",
+    { sessions: 200 },
+  ),
+  "long events of a page to 200 sessions": evaluate(
+    () => "void setInterval(() => console.log('x'.repeat(100000)), 0)",
+    { sessions: 200 },
+  ),
   "downloads of a page": evaluate((origin) => [1, 2, 3, 4].map(() => download(origin)).join(";")),
-  "eight busy threads of a page": evaluate(() => `void (globalThis.busy = Array.from({ length: 8 }, () => new Worker(URL.createObjectURL(new Blob(["for (;;);"])))))`),
-  "denied hosts of a page": evaluate(() => `void setInterval(() => {
+  "eight busy threads of a page": evaluate(
+    () =>
+      `void (globalThis.busy = Array.from({ length: 8 }, () => new Worker(URL.createObjectURL(new Blob(["for (;;);"])))))`,
+  ),
+  "denied hosts of a page": evaluate(
+    () => `void setInterval(() => {
     for (let at = 0; at < 100; at += 1) fetch("http://10.0.0." + at + ":" + (1024 + at) + "/", { mode: "no-cors" }).catch(() => {});
-  }, 0)`),
+  }, 0)`,
+  ),
 } satisfies Record<string, Attack>;

@@ -5,11 +5,17 @@ import { systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, newLeaseId, onDemandPartition } from "../../../src/base/ids.js";
 import { startPrivateRedis } from "../../../src/store/private/private-redis.js";
 
-// The floor, a program of its own: the same Fastify without hooks, one script per request, the same kind of Redis.
+// The floor, a program of its own: the same Fastify without hooks, one script per request, the same kind of
+// Redis.
 const dataDir = process.argv[2] ?? process.env["REMUDA_DATA_DIR"] ?? "";
 const privateRedis = await startPrivateRedis({
-  dataDir, executable: "redis-server", startLimitMs: 10_000, stopLimitMs: 10_000, clock: systemClock,
-  environment: { PATH: process.env["PATH"] ?? "" }, onDeath: (why) => console.error(why),
+  dataDir,
+  executable: "redis-server",
+  startLimitMs: 10_000,
+  stopLimitMs: 10_000,
+  clock: systemClock,
+  environment: { PATH: process.env["PATH"] ?? "" },
+  onDeath: (why) => console.error(why),
 });
 const redis = new Redis(privateRedis.socket);
 const load = (name: string): Promise<string> =>

@@ -3,21 +3,55 @@ import type { Pipe } from "../../../src/browser/cdp/pipe.js";
 import type { Listener } from "../../../src/egress/parts.js";
 
 const pipe: Pipe = {
-  send() {}, sendParts() {}, onFrame: () => () => {}, onClosed: () => () => {}, backlogBytes: () => 0, onDrained: () => () => {}, hold() {}, resume() {},
+  send() {},
+  sendParts() {},
+  onFrame: () => () => {},
+  onClosed: () => () => {},
+  backlogBytes: () => 0,
+  onDrained: () => () => {},
+  hold() {},
+  resume() {},
 };
 const directories = {
-  root: "", profile: "", extensions: "", downloads: "", uploads: "", temporary: "", cache: "", configuration: "", data: "", keys: "", display: "", authority: "",
+  root: "",
+  profile: "",
+  extensions: "",
+  downloads: "",
+  uploads: "",
+  temporary: "",
+  cache: "",
+  configuration: "",
+  data: "",
+  keys: "",
+  display: "",
+  authority: "",
 };
 
-/** A browser that is none: it answers at once and does nothing. What is measured is what is asked of Redis because there is one. */
+/**
+ * A browser that is none: it answers at once and does nothing. What is measured is what is asked of Redis
+ * because there is one.
+ */
 export function simulatedBrowser({ browser: id }: LaunchSpec): Chromium {
   let end: (exit: Awaited<Chromium["exited"]>) => void = () => {};
   const exited = new Promise<Awaited<Chromium["exited"]>>((resolve) => (end = resolve));
   const kill = async (): Promise<void> => end({ code: 0, signal: null, lastLines: [] });
   return {
-    id, pid: 0, pipe, directories, exited, kill, close: kill, attestation: undefined, extensions: [],
+    id,
+    pid: 0,
+    pipe,
+    directories,
+    exited,
+    kill,
+    close: kill,
+    attestation: undefined,
+    extensions: [],
     isolation: {
-      rung: "none", files: "host", tenants: "one", sandbox: "none", uid: null, network: "none",
+      rung: "none",
+      files: "host",
+      tenants: "one",
+      sandbox: "none",
+      uid: null,
+      network: "none",
       limits: { memory: "watch", tasks: "none", cpu: "none", busy: "none", scratch: "watch" },
     },
     version: { product: "simulated", protocolVersion: "1.3", userAgent: "simulated" },
@@ -32,4 +66,9 @@ export function simulatedBrowser({ browser: id }: LaunchSpec): Chromium {
 }
 
 /** An egress whom nobody can reach. */
-export const silentListener = (): Listener => ({ tier: "proxy", proxyUrl: "http://127.0.0.1:1", listen: async () => {}, close() {} });
+export const silentListener = (): Listener => ({
+  tier: "proxy",
+  proxyUrl: "http://127.0.0.1:1",
+  listen: async () => {},
+  close() {},
+});

@@ -23,7 +23,14 @@ if (opened.kind === "refused") throw new Error(opened.faults.join("; "));
 const never = new AbortController().signal;
 setMaxListeners(0, never);
 const context: DaemonContext = {
-  log, clock: systemClock, stopping: never, hurry: never, redisUrl: new Secret(url), fail: (error) => { throw error; },
+  log,
+  clock: systemClock,
+  stopping: never,
+  hurry: never,
+  redisUrl: new Secret(url),
+  fail: (error) => {
+    throw error;
+  },
 };
 
 const nodes: SimulatedNode[] = [];

@@ -30,24 +30,62 @@ export interface SimulatedNode {
 
 function slotsOf({ poolStore, reports }: Stores, { clock, log, hurry }: DaemonContext): Slots {
   const profileSaver = new ProfileSaver({
-    profiles: { save: async () => Promise.reject(new Error("nothing is saved here")) }, pack: () => { throw new Error("nothing is packed here"); },
-    saved: async () => {}, meter: { profileSaved() {} }, clock, log, limitMs: 1000, hurriedMs: 1000, hurry, parallelSaves: 1,
+    profiles: { save: async () => Promise.reject(new Error("nothing is saved here")) },
+    pack: () => {
+      throw new Error("nothing is packed here");
+    },
+    saved: async () => {},
+    meter: { profileSaved() {} },
+    clock,
+    log,
+    limitMs: 1000,
+    hurriedMs: 1000,
+    hurry,
+    parallelSaves: 1,
   });
   const egress = {
-    settings: { connectMs: 1000, idleMs: 600_000, maxConnections: 1, bytesPerSecond: null, headerBytes: 1024 },
-    resolve: async () => [], reserved: makeReservedEndpoints([]), clock, log, meter: { request() {}, carried() {} },
+    settings: {
+      connectMs: 1000,
+      idleMs: 600_000,
+      maxConnections: 1,
+      bytesPerSecond: null,
+      headerBytes: 1024,
+    },
+    resolve: async () => [],
+    reserved: makeReservedEndpoints([]),
+    clock,
+    log,
+    meter: { request() {}, carried() {} },
   };
   return new Slots({
-    poolStore, reports, profileSaver, clock, log, parallelLaunches: 100, launchLimitMs: 90_000, maxBrowsers: 10_000, maxBytes: memoryBytes, furnishing: () => undefined,
-    openBrowserEgress: (browser, template) => BrowserEgress.open(browser, template, {
-      privateHosts: [], privateHostsCeiling: [], allowedProbeUrl: null, log, meter: { opened() {}, closed() {} },
-      openUpstream: async () => undefined, openListener: async () => silentListener(), egress,
-    }),
+    poolStore,
+    reports,
+    profileSaver,
+    clock,
+    log,
+    parallelLaunches: 100,
+    launchLimitMs: 90_000,
+    maxBrowsers: 10_000,
+    maxBytes: memoryBytes,
+    furnishing: () => undefined,
+    openBrowserEgress: (browser, template) =>
+      BrowserEgress.open(browser, template, {
+        privateHosts: [],
+        privateHostsCeiling: [],
+        allowedProbeUrl: null,
+        log,
+        meter: { opened() {}, closed() {} },
+        openUpstream: async () => undefined,
+        openListener: async () => silentListener(),
+        egress,
+      }),
     launch: async (spec, { onAnswer }) => {
       onAnswer();
       return simulatedBrowser(spec);
     },
-    makeBridge: (chromium) => new Bridge(chromium.pipe, clock), meter: { launched() {}, failed() {} }, health: { launched() {}, failed() {} },
+    makeBridge: (chromium) => new Bridge(chromium.pipe, clock),
+    meter: { launched() {}, failed() {} },
+    health: { launched() {}, failed() {} },
   });
 }
 
@@ -63,7 +101,16 @@ export async function startNode(config: Config, context: DaemonContext): Promise
   const drain = new Drain({ node, poolStore, projects, nodes, slots, clock, log });
   let isDraining = false;
   const beat = (): Promise<unknown> =>
-    nodes.beat({ id: node, host: "127.0.0.1", port: 1, memoryBytes, maxBrowsers: browsersPerNode, isDraining, canLaunch: true, engines: ["chromium"] });
+    nodes.beat({
+      id: node,
+      host: "127.0.0.1",
+      port: 1,
+      memoryBytes,
+      maxBrowsers: browsersPerNode,
+      isDraining,
+      canLaunch: true,
+      engines: ["chromium"],
+    });
   await drain.forgetEarlierRun();
   await beat();
   const onFault = (error: unknown): void => log.warn({ node, error: String(error) }, "simulated node failed");
@@ -74,18 +121,49 @@ export async function startNode(config: Config, context: DaemonContext): Promise
     const ok = await networkSync.sync(slot, message.what.revision);
     await messages.toControl(message.control, { kind: "answer", question: message.question, ok });
   };
-  await listenAsNode(stores.listenerParts, node, { onMessage: (message) => void hear(message).catch(onFault) });
-  await startWorker(stores.queueOptions, node, async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)));
+  await listenAsNode(stores.listenerParts, node, {
+    onMessage: (message) => void hear(message).catch(onFault),
+  });
+  await startWorker(
+    stores.queueOptions,
+    node,
+    async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)),
+  );
   const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
-  const redisContact = new RedisContact({ node, slots, poolStore, networkSync, clock, log, limitMs: config.egress.contactLimitMs, isolatedMs: config.node.isolatedLimitMs });
+  const redisContact = new RedisContact({
+    node,
+    slots,
+    poolStore,
+    networkSync,
+    clock,
+    log,
+    limitMs: config.egress.contactLimitMs,
+    isolatedMs: config.node.isolatedLimitMs,
+  });
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
-  new Reconciler({ node, nodes, slots, poolStore, projects, reports, handover, clock, log, expirePeriodMs, probePeriodMs, probeLimitMs }).start();
+  new Reconciler({
+    node,
+    nodes,
+    slots,
+    poolStore,
+    projects,
+    reports,
+    handover,
+    clock,
+    log,
+    expirePeriodMs,
+    probePeriodMs,
+    probeLimitMs,
+  }).start();
   clock.every(beatPeriodMs, () => void beat().catch(onFault));
   return {
-    id: node, redisContact,
+    id: node,
+    redisContact,
     drain: () => {
       isDraining = true;
-      void beat().then(() => drain.wait(600_000, context.hurry)).catch(onFault);
+      void beat()
+        .then(() => drain.wait(600_000, context.hurry))
+        .catch(onFault);
     },
   };
 }

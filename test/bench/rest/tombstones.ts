@@ -7,10 +7,21 @@ import { times } from "../support/runs.js";
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 const atOnce = 1000;
 
-const tombstone = (deletedAt: number): string => JSON.stringify({
-  id: newBrowserId(onDemandPartition), lease: newLeaseId(), deletedAt, createdAt: deletedAt - 60_000, reason: "released", headless: true, stealth: false,
-  kiosk_mode: false, memory: "1GiB", timeoutSeconds: 60, name: `session-${deletedAt}`, usage: { requests: 12, denied: 0, bytesSent: 5000, bytesReceived: 500_000 },
-});
+const tombstone = (deletedAt: number): string =>
+  JSON.stringify({
+    id: newBrowserId(onDemandPartition),
+    lease: newLeaseId(),
+    deletedAt,
+    createdAt: deletedAt - 60_000,
+    reason: "released",
+    headless: true,
+    stealth: false,
+    kiosk_mode: false,
+    memory: "1GiB",
+    timeoutSeconds: 60,
+    name: `session-${deletedAt}`,
+    usage: { requests: 12, denied: 0, bytesSent: 5000, bytesReceived: 500_000 },
+  });
 
 /** As many sessions as that have ended, one each ms. */
 export async function buryMany(redis: Redis, count: number): Promise<void> {
@@ -18,6 +29,10 @@ export async function buryMany(redis: Redis, count: number): Promise<void> {
   const now = Date.now();
   for (let from = 0; from < count; from += atOnce) {
     const tombstones = times(atOnce).map((place) => tombstone(now - count + from + place));
-    await store.run("store-tombstones", (part) => projectKey(defaultProject, part as ProjectPart), { tombstones: JSON.stringify(tombstones), most: count, keepMs: 86_400_000 });
+    await store.run("store-tombstones", (part) => projectKey(defaultProject, part as ProjectPart), {
+      tombstones: JSON.stringify(tombstones),
+      most: count,
+      keepMs: 86_400_000,
+    });
   }
 }

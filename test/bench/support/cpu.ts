@@ -2,7 +2,9 @@ import { access, mkdir, readFile, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { pause, systemClock } from "../../../src/base/clock.js";
 
-/** A cgroup in which one side of a comparison runs, with all it starts: also what nobody waits for is counted. */
+/**
+ * A cgroup in which one side of a comparison runs, with all it starts: also what nobody waits for is counted.
+ */
 export interface CpuGroup {
   /** The file that says how much processor time was used. */
   readonly usageFile: string;
@@ -14,7 +16,11 @@ export interface CpuGroup {
 
 /** Microseconds in cgroup v2's cpu.stat, nanoseconds in v1's cpuacct.usage. */
 const kinds = [
-  { mount: "/sys/fs/cgroup/cpuacct", membership: /^\d+:(?:[^:]*,)?cpuacct(?:,[^:]*)?:(.*)$/m, file: "cpuacct.usage" },
+  {
+    mount: "/sys/fs/cgroup/cpuacct",
+    membership: /^\d+:(?:[^:]*,)?cpuacct(?:,[^:]*)?:(.*)$/m,
+    file: "cpuacct.usage",
+  },
   { mount: "/sys/fs/cgroup", membership: /^0::(.*)$/m, file: "cpu.stat" },
 ] as const;
 
@@ -24,7 +30,12 @@ export async function openCpuGroup(name: string): Promise<CpuGroup | undefined> 
   for (const { mount, membership, file } of kinds) {
     const path = join(mount, membership.exec(memberships)?.[1] ?? "/", `remuda-bench-${process.pid}-${name}`);
     const usageFile = join(path, file);
-    const isMade = await mkdir(path).then(() => access(usageFile)).then(() => true, () => false);
+    const isMade = await mkdir(path)
+      .then(() => access(usageFile))
+      .then(
+        () => true,
+        () => false,
+      );
     if (isMade) return groupAt(path, usageFile);
     await rmdir(path).catch(() => {});
   }
@@ -40,7 +51,13 @@ const groupAt = (path: string, usageFile: string): CpuGroup => ({
   async close() {
     // A process is counted as the group's a moment longer than it lives.
     for (let tries = 1; tries < removalTries; tries += 1) {
-      if (await rmdir(path).then(() => true, () => false)) return;
+      if (
+        await rmdir(path).then(
+          () => true,
+          () => false,
+        )
+      )
+        return;
       await pause(systemClock, 10);
     }
     await rmdir(path);

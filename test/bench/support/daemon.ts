@@ -10,7 +10,10 @@ export const apiKey = "a-key-of-the-benches";
 const main = join(import.meta.dirname, "../../../src/main.js");
 const fillLimitMs = 180_000;
 
-/** The daemon as it is started by `npm start`, role all, in a process of its own, with a data directory that goes with it. */
+/**
+ * The daemon as it is started by `npm start`, role all, in a process of its own, with a data directory that
+ * goes with it.
+ */
 export interface Daemon {
   readonly origin: string;
   readonly pid: number;
@@ -42,32 +45,48 @@ export async function startDaemon({ executable, group }: Settings = {}): Promise
   const directory = await mkdtemp(join(tmpdir(), "remuda-bench-"));
   const config = join(directory, "config.json");
   // Room for as many as a bench asks for, no brake on filling, and the benches' own sites open to pages.
-  await writeFile(config, JSON.stringify({
-    egress: { private_hosts: ["127.0.0.1"] },
-    fill: { default_rate_per_minute: 60_000 }, log: { format: "json" }, node: { memory_bytes: 2 ** 40 },
-    // A stand-in is a script, and a browser's own root has no programs.
-    ...(executable === undefined ? {} : { browser: { readable_paths: ["/bin", "/usr/bin"] } }),
-  }));
+  await writeFile(
+    config,
+    JSON.stringify({
+      egress: { private_hosts: ["127.0.0.1"] },
+      fill: { default_rate_per_minute: 60_000 },
+      log: { format: "json" },
+      node: { memory_bytes: 2 ** 40 },
+      // A stand-in is a script, and a browser's own root has no programs.
+      ...(executable === undefined ? {} : { browser: { readable_paths: ["/bin", "/usr/bin"] } }),
+    }),
+  );
   let redisPid = 0;
   const helper = await startHelper({
-    file: main, ...(group && { group }),
+    file: main,
+    ...(group && { group }),
     environment: {
-      REMUDA_CONFIG: config, REMUDA_DATA_DIR: join(directory, "data"), REMUDA_PORT: "0", REMUDA_API_KEY: apiKey,
+      REMUDA_CONFIG: config,
+      REMUDA_DATA_DIR: join(directory, "data"),
+      REMUDA_PORT: "0",
+      REMUDA_API_KEY: apiKey,
       ...(executable === undefined ? {} : { REMUDA_CHROMIUM: executable }),
     },
     find: (line) => {
-      const { msg, redisPid: pid, url } = JSON.parse(line) as { msg?: string; redisPid?: number; url?: string };
+      const {
+        msg,
+        redisPid: pid,
+        url,
+      } = JSON.parse(line) as { msg?: string; redisPid?: number; url?: string };
       redisPid = pid ?? redisPid;
       return msg === "listening" ? url : undefined;
     },
   });
   const asking = await Line.open(helper.said, apiKey);
   return {
-    origin: helper.said, pid: helper.pid, redisPid,
+    origin: helper.said,
+    pid: helper.pid,
+    redisPid,
     open: () => Line.open(helper.said, apiKey),
     createPool: (body) => createPool(asking, body),
     allIdle: (pool) => allIdle(asking, pool),
-    deletePool: async (name) => void (await asking.delete(`/browser_pools/${name}`, JSON.stringify({ force: true }))),
+    deletePool: async (name) =>
+      void (await asking.delete(`/browser_pools/${name}`, JSON.stringify({ force: true }))),
     async stop() {
       asking.close();
       await helper.stop();
@@ -77,7 +96,10 @@ export async function startDaemon({ executable, group }: Settings = {}): Promise
 }
 
 async function createPool(asking: Line, body: PoolBody): Promise<void> {
-  const { status, body: text } = await asking.post("/browser_pools", JSON.stringify({ headless: true, ...body }));
+  const { status, body: text } = await asking.post(
+    "/browser_pools",
+    JSON.stringify({ headless: true, ...body }),
+  );
   if (status !== 201) throw new Error(`the pool was refused: ${text}`);
   await allIdle(asking, body.name);
 }
@@ -85,11 +107,18 @@ async function createPool(asking: Line, body: PoolBody): Promise<void> {
 const allIdle = (asking: Line, pool: string): Promise<void> =>
   until(`all browsers of ${pool} idle`, async () => {
     const { body } = await asking.get(`/browser_pools/${pool}`);
-    const { available_count, browser_pool_config } = JSON.parse(body) as { available_count: number; browser_pool_config: { size: number } };
+    const { available_count, browser_pool_config } = JSON.parse(body) as {
+      available_count: number;
+      browser_pool_config: { size: number };
+    };
     return available_count === browser_pool_config.size;
   });
 
-export async function until(what: string, isSo: () => Promise<boolean>, limitMs = fillLimitMs): Promise<void> {
+export async function until(
+  what: string,
+  isSo: () => Promise<boolean>,
+  limitMs = fillLimitMs,
+): Promise<void> {
   const started = systemClock.monotonic();
   while (!(await isSo())) {
     if (systemClock.monotonic() - started > limitMs) throw new Error(`${what}: not within ${limitMs} ms`);

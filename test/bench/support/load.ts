@@ -42,7 +42,11 @@ class Times {
   }
 
   sample(tookMs: number): Sample {
-    return { acquires: this.acquires, releases: this.releases, cyclesPerSecond: (this.acquires.length / tookMs) * 1000 };
+    return {
+      acquires: this.acquires,
+      releases: this.releases,
+      cyclesPerSecond: (this.acquires.length / tookMs) * 1000,
+    };
   }
 }
 
@@ -51,9 +55,12 @@ export async function runCycles(side: Side, forMs: number): Promise<Sample> {
   const times = new Times();
   const started = systemClock.monotonic();
   const endsAt = started + forMs;
-  await Promise.all(side.lines.map(async (line) => {
-    while (systemClock.monotonic() < endsAt) await times.release(side, line, await times.acquire(side, line));
-  }));
+  await Promise.all(
+    side.lines.map(async (line) => {
+      while (systemClock.monotonic() < endsAt)
+        await times.release(side, line, await times.acquire(side, line));
+    }),
+  );
   return times.sample(systemClock.monotonic() - started);
 }
 
@@ -62,10 +69,14 @@ const calmMs = 5;
 const visitedFactor = 3;
 
 /**
- * In steps: every client releases and acquires again at once, which is timed, so that what a release leaves to be done
- * falls into the time; then every lease is visited, which is not timed.
+ * In steps: every client releases and acquires again at once, which is timed, so that what a release leaves
+ * to be done falls into the time; then every lease is visited, which is not timed.
  */
-export async function runSteps(side: Side, forMs: number, visit: (lease: Lease) => Promise<void>): Promise<Sample> {
+export async function runSteps(
+  side: Side,
+  forMs: number,
+  visit: (lease: Lease) => Promise<void>,
+): Promise<Sample> {
   const times = new Times();
   const unwatched = new Times();
   let leases = await Promise.all(side.lines.map((line) => unwatched.acquire(side, line)));
@@ -77,13 +88,17 @@ export async function runSteps(side: Side, forMs: number, visit: (lease: Lease) 
     await pause(systemClock, calmMs);
     const started = systemClock.monotonic();
     const held = leases;
-    leases = await Promise.all(side.lines.map(async (line, place) => {
-      const lease = held[place];
-      if (lease) await times.release(side, line, lease);
-      return await times.acquire(side, line);
-    }));
+    leases = await Promise.all(
+      side.lines.map(async (line, place) => {
+        const lease = held[place];
+        if (lease) await times.release(side, line, lease);
+        return await times.acquire(side, line);
+      }),
+    );
     tookMs += systemClock.monotonic() - started;
   }
-  await Promise.all(leases.map((lease, place) => side.lines[place] && unwatched.release(side, side.lines[place], lease)));
+  await Promise.all(
+    leases.map((lease, place) => side.lines[place] && unwatched.release(side, side.lines[place], lease)),
+  );
   return times.sample(tookMs);
 }

@@ -38,8 +38,17 @@ export function endHelpers(): void {
   for (const child of running) child.kill("SIGTERM");
 }
 
-/** Starts a program of this build in a process of its own, which ends with this one, and waits until it is ready. */
-export async function startHelper({ file, environment = {}, find, limitMs = startLimitMs, ...place }: Start): Promise<Helper> {
+/**
+ * Starts a program of this build in a process of its own, which ends with this one, and waits until it is
+ * ready.
+ */
+export async function startHelper({
+  file,
+  environment = {},
+  find,
+  limitMs = startLimitMs,
+  ...place
+}: Start): Promise<Helper> {
   const child = spawnBound(placed([process.execPath, ...profiling(), file], place), environment);
   running.add(child);
   child.once("close", () => running.delete(child));
@@ -48,7 +57,9 @@ export async function startHelper({ file, environment = {}, find, limitMs = star
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, "exit");
     child.kill("SIGTERM");
-    await within(systemClock, { what: `stopping ${file}`, limitMs: stopLimitMs }, ended).catch(() => child.kill("SIGKILL"));
+    await within(systemClock, { what: `stopping ${file}`, limitMs: stopLimitMs }, ended).catch(() =>
+      child.kill("SIGKILL"),
+    );
   };
   try {
     return { pid: child.pid ?? 0, said: await said, stop };
@@ -60,18 +71,42 @@ export async function startHelper({ file, environment = {}, find, limitMs = star
 
 /** `REMUDA_BENCH_PROFILE=<directory>` writes a CPU profile of every process. */
 const profiling = (): string[] =>
-  process.env["REMUDA_BENCH_PROFILE"] ? ["--cpu-prof", `--cpu-prof-dir=${process.env["REMUDA_BENCH_PROFILE"]}`] : [];
+  process.env["REMUDA_BENCH_PROFILE"]
+    ? ["--cpu-prof", `--cpu-prof-dir=${process.env["REMUDA_BENCH_PROFILE"]}`]
+    : [];
 
-/** Each becomes the next by exec. The kernel forgets the parent-death signal when the uid changes (prctl(2)), so that one comes last. */
-function placed(command: readonly string[], { group, uid, isIdle = false }: Pick<Start, "group" | "uid" | "isIdle">): readonly string[] {
+/**
+ * Each becomes the next by exec. The kernel forgets the parent-death signal when the uid changes (prctl(2)),
+ * so that one comes last.
+ */
+function placed(
+  command: readonly string[],
+  { group, uid, isIdle = false }: Pick<Start, "group" | "uid" | "isIdle">,
+): readonly string[] {
   if (process.platform !== "linux") return command;
-  const bound = ["setpriv", "--pdeathsig", "SIGTERM", "--", ...(isIdle ? ["chrt", "--idle", "0"] : []), ...command];
-  const owned = uid === undefined ? bound : ["setpriv", "--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", "--", ...bound];
+  const bound = [
+    "setpriv",
+    "--pdeathsig",
+    "SIGTERM",
+    "--",
+    ...(isIdle ? ["chrt", "--idle", "0"] : []),
+    ...command,
+  ];
+  const owned =
+    uid === undefined
+      ? bound
+      : ["setpriv", "--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", "--", ...bound];
   return group ? group.within(owned) : owned;
 }
 
-function spawnBound([program = "", ...args]: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess {
-  return spawn(program, args, { stdio: ["ignore", "pipe", "inherit"], env: { PATH: process.env["PATH"] ?? "", ...environment } });
+function spawnBound(
+  [program = "", ...args]: readonly string[],
+  environment: Readonly<Record<string, string>>,
+): ChildProcess {
+  return spawn(program, args, {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { PATH: process.env["PATH"] ?? "", ...environment },
+  });
 }
 
 function readyLine(child: ChildProcess, find: Start["find"]): Promise<string> {

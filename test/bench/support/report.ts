@@ -16,14 +16,28 @@ export interface Bar {
 
 export function textOf({ title, method, head, rows, bars }: Report): string {
   const verdicts = bars.map(({ what, is, isMet }) => `  ${isMet ? "met   " : "MISSED"}  ${what}: ${is}`);
-  return [title, "=".repeat(title.length), ...method, "", ...tableOf([head, ...rows]), "", ...verdicts, ""].join("\n");
+  return [
+    title,
+    "=".repeat(title.length),
+    ...method,
+    "",
+    ...tableOf([head, ...rows]),
+    "",
+    ...verdicts,
+    "",
+  ].join("\n");
 }
 
 /** The first column is text, the others are figures. */
 function tableOf(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]): string =>
-    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join("  ").trimEnd();
+    row
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join("  ")
+      .trimEnd();
   const [head = [], ...rest] = rows;
   return [line(head), widths.map((width) => "-".repeat(width)).join("  "), ...rest.map(line)];
 }

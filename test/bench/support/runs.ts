@@ -14,8 +14,14 @@ export const stopRuns = (): void => stopping.abort();
 const watched = <Found>(work: Promise<Found>): Promise<Found> =>
   Promise.race([within(systemClock, { what: "one measurement", limitMs }, work), stopped]);
 
-/** What each of so many runs has found. One more goes before them, which warms everything up and is not counted. */
-export async function inRuns<Found>(runs: number, measure: (run: number) => Promise<Found>): Promise<Found[]> {
+/**
+ * What each of so many runs has found. One more goes before them, which warms everything up and is not
+ * counted.
+ */
+export async function inRuns<Found>(
+  runs: number,
+  measure: (run: number) => Promise<Found>,
+): Promise<Found[]> {
   await watched(measure(0));
   const found: Found[] = [];
   for (let run = 1; run <= runs; run += 1) found.push(await watched(measure(run)));
@@ -23,7 +29,10 @@ export async function inRuns<Found>(runs: number, measure: (run: number) => Prom
 }
 
 /** One after the other. */
-export async function inTurn<Item, Found>(items: readonly Item[], measure: (item: Item) => Promise<Found>): Promise<Found[]> {
+export async function inTurn<Item, Found>(
+  items: readonly Item[],
+  measure: (item: Item) => Promise<Found>,
+): Promise<Found[]> {
   const found: Found[] = [];
   for (const item of items) found.push(await watched(measure(item)));
   return found;

@@ -37,7 +37,11 @@ export function makeLauncher(host: BrowserHost): Launcher {
     },
     async close() {
       giveUp.abort();
-      for (const launching of live) await launching.then(({ end }) => end(), () => {});
+      for (const launching of live)
+        await launching.then(
+          ({ end }) => end(),
+          () => {},
+        );
     },
   };
 }
@@ -56,7 +60,12 @@ async function launch({ engine, way, host, signal }: Launch): Promise<Launched> 
   const started = systemClock.monotonic();
   const egress = await way.openEgress?.(browser);
   try {
-    const spec = launchSpec({ browser, engine, viewport: defaultViewport, ...(egress && { egress: doorOf(egress) }) });
+    const spec = launchSpec({
+      browser,
+      engine,
+      viewport: defaultViewport,
+      ...(egress && { egress: doorOf(egress) }),
+    });
     const chromium = await launchChromium(spec, host, { signal, onStage });
     const end = async (): Promise<void> => {
       await chromium.kill();
@@ -72,5 +81,7 @@ async function launch({ engine, way, host, signal }: Launch): Promise<Launched> 
 
 /** As the daemon has it: the launch has to prove it. */
 const doorOf = (egress: Egress): BrowserProxy => ({
-  proxyUrl: egress.proxyUrl, attesting: { usage: () => egress.usage() }, ...(egress.namespace !== undefined && { namespace: egress.namespace }),
+  proxyUrl: egress.proxyUrl,
+  attesting: { usage: () => egress.usage() },
+  ...(egress.namespace !== undefined && { namespace: egress.namespace }),
 });

@@ -12,7 +12,10 @@ import type { Tier } from "./ways.js";
 /** What was closed before is gone by then, in the kernel too. */
 const settleMs = 1000;
 
-/** What all processes of a browser take, shared pages divided among their users (PSS), in KiB; NaN where that cannot be read. */
+/**
+ * What all processes of a browser take, shared pages divided among their users (PSS), in KiB; NaN where that
+ * cannot be read.
+ */
 export async function treeKiB({ pid }: Chromium): Promise<number> {
   const pids = await processTreeOf(pid);
   return sumOf(await Promise.all(pids.map(processKiB)));
@@ -23,7 +26,8 @@ async function processKiB(pid: number): Promise<number> {
   return Number(/^Pss:\s+(\d+) kB/m.exec(text)?.[1] ?? Number.NaN);
 }
 
-const sumOf = (sizes: readonly number[]): number => (sizes.length === 0 ? Number.NaN : sizes.reduce((sum, size) => sum + size));
+const sumOf = (sizes: readonly number[]): number =>
+  sizes.length === 0 ? Number.NaN : sizes.reduce((sum, size) => sum + size);
 
 /** What one open egress takes, in KiB. */
 export interface EgressKiB {

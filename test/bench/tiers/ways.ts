@@ -24,16 +24,30 @@ export interface Tier extends Way {
 /** The tiers of this machine, with settings as in the daemon. */
 export function tiersOf(namespaces: Namespaces, { canary }: BrowserHost): readonly Tier[] {
   const parts: EgressParts = {
-    settings: { connectMs: 10_000, idleMs: 600_000, maxConnections: 512, bytesPerSecond: null, headerBytes: 256 * 1024 },
-    resolve: makeResolve({ clock: systemClock, limitMs: 10_000 }), reserved: makeReservedEndpoints([{ host: "127.0.0.1", port: canary.port }]),
-    clock: systemClock, log: silentLog, meter: { request() {}, carried() {} },
+    settings: {
+      connectMs: 10_000,
+      idleMs: 600_000,
+      maxConnections: 512,
+      bytesPerSecond: null,
+      headerBytes: 256 * 1024,
+    },
+    resolve: makeResolve({ clock: systemClock, limitMs: 10_000 }),
+    reserved: makeReservedEndpoints([{ host: "127.0.0.1", port: canary.port }]),
+    clock: systemClock,
+    log: silentLog,
+    meter: { request() {}, carried() {} },
   };
   const open = (browser: BrowserId, listener: Listener): Promise<Egress> =>
-    Egress.open({ browser, listener, rules: { allowed: null, privates: [], routes: [] } }, parts).catch((error: unknown) => {
-      listener.close();
-      throw error;
-    });
+    Egress.open({ browser, listener, rules: { allowed: null, privates: [], routes: [] } }, parts).catch(
+      (error: unknown) => {
+        listener.close();
+        throw error;
+      },
+    );
   const proxy: Tier = { name: "proxy", openEgress: (browser) => open(browser, openPort()) };
   if (namespaces.kind === "unavailable") return [proxy];
-  return [proxy, { name: "namespace", openEgress: async (browser) => open(browser, await namespaces.openNamespace()) }];
+  return [
+    proxy,
+    { name: "namespace", openEgress: async (browser) => open(browser, await namespaces.openNamespace()) },
+  ];
 }

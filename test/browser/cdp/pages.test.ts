@@ -16,7 +16,10 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([host.close(), site.close()]));
 
-async function withBrowser(given: Partial<LaunchSpec>, use: (chromium: Chromium, client: PipeClient) => Promise<void>): Promise<void> {
+async function withBrowser(
+  given: Partial<LaunchSpec>,
+  use: (chromium: Chromium, client: PipeClient) => Promise<void>,
+): Promise<void> {
   const chromium = await launchChromium(launchSpec(given), host);
   try {
     await use(chromium, new PipeClient(chromium));
@@ -36,7 +39,9 @@ describe.each(kinds)("%s", (_name, given) => {
   afterAll(() => chromium.kill());
 
   const nextPage = (before: Target | undefined): Promise<Target> =>
-    until("a blank page", async () => (await client.targets()).find(({ targetId }) => targetId !== before?.targetId));
+    until("a blank page", async () =>
+      (await client.targets()).find(({ targetId }) => targetId !== before?.targetId),
+    );
 
   test("starts with one blank page and nothing else that a client could see", async () => {
     const { targetInfos } = await client.send("Target.getTargets");
@@ -76,12 +81,22 @@ describe.each(kinds)("%s", (_name, given) => {
   test("has the viewport it was given, and others after a resize", () =>
     withBrowser({ ...given, viewport: { width: 1000, height: 700 } }, async (fresh, visitor) => {
       const session = await visitor.attach();
-      const size = given.headless ? "[innerWidth, innerHeight]" : "[outerWidth, outerHeight + 1, screen.width, screen.height]";
+      const size = given.headless
+        ? "[innerWidth, innerHeight]"
+        : "[outerWidth, outerHeight + 1, screen.width, screen.height]";
       const becomes = (width: number, height: number): Promise<boolean> =>
-        until(`${width} × ${height}`, async () =>
-          String(await visitor.evaluate(size, session)) === String(given.headless ? [width, height] : [width, height, width, height]));
+        until(
+          `${width} × ${height}`,
+          async () =>
+            String(await visitor.evaluate(size, session)) ===
+            String(given.headless ? [width, height] : [width, height, width, height]),
+        );
       await becomes(1000, 700);
-      for (const [width, height] of [[1400, 900], [900, 600], [1000, 700]] as const) {
+      for (const [width, height] of [
+        [1400, 900],
+        [900, 600],
+        [1000, 700],
+      ] as const) {
         await fresh.resize({ width, height });
         await becomes(width, height);
       }

@@ -7,7 +7,13 @@ import { until } from "../../support/browser/chromium-until.js";
 
 const mebibyte = 2 ** 20;
 
-function open(given: PipeParts = {}): { pipe: Pipe; output: PassThrough; frames: string[]; lengths: number[]; parts: number[][] } {
+function open(given: PipeParts = {}): {
+  pipe: Pipe;
+  output: PassThrough;
+  frames: string[];
+  lengths: number[];
+  parts: number[][];
+} {
   const output = new PassThrough({ highWaterMark: 4 * mebibyte });
   const pipe = openPipe(new PassThrough(), output, given);
   const [frames, lengths]: [string[], number[]] = [[], []];
@@ -59,7 +65,8 @@ test("held while a read is put off, it goes on when it is let go", async () => {
 test("a message without end takes no more than its limit: an answer becomes an error, an event is dropped, the next is read", async () => {
   const { output, frames, lengths } = open();
   const part = Buffer.alloc(mebibyte, "x");
-  const write = (bytes: Buffer | string): Promise<void> => new Promise((resolve) => output.write(bytes, () => resolve()));
+  const write = (bytes: Buffer | string): Promise<void> =>
+    new Promise((resolve) => output.write(bytes, () => resolve()));
   await write('{"id":1073741830,"result":{"value":"');
   for (let sent = 0; sent < 130; sent += 1) await write(part);
   await write('"},"sessionId":"ABC-1"}\0{"method":"A.b","params":"');
@@ -67,7 +74,8 @@ test("a message without end takes no more than its limit: an answer becomes an e
   await write('","sessionId":"ABC-1"}\0{"id":2,"result":{}}\0');
   await until("the last has come", () => frames.length === 2);
   expect(frames).toEqual([
-    '{"id":1073741830,"error":{"code":-32000,"message":"The answer is too long"},"sessionId":"ABC-1"}', '{"id":2,"result":{}}',
+    '{"id":1073741830,"error":{"code":-32000,"message":"The answer is too long"},"sessionId":"ABC-1"}',
+    '{"id":2,"result":{}}',
   ]);
   expect(lengths).toHaveLength(2);
 });
@@ -75,7 +83,8 @@ test("a message without end takes no more than its limit: an answer becomes an e
 test("a long message stays in parts, however small the pieces are in which it comes, and its ends are each in one", async () => {
   const { output, lengths, parts } = open();
   const pieces = [1, 60_000, 3, 65_536, 65_536, 65_536, 4000, ...Array.from({ length: 5000 }, () => 7), 5];
-  const write = (bytes: number): Promise<void> => new Promise((resolve) => output.write(Buffer.alloc(bytes, "x"), () => resolve()));
+  const write = (bytes: number): Promise<void> =>
+    new Promise((resolve) => output.write(Buffer.alloc(bytes, "x"), () => resolve()));
   for (const bytes of pieces) await write(bytes);
   output.write("\0");
   await until("it has come", () => lengths.length === 1);
@@ -97,6 +106,8 @@ test("where browsers have not finished too much together the longest message is 
   long.output.write('"},"sessionId":"ABC-1"}\0{"id":3,"result":{}}\0');
   await until("all have come", () => short.lengths.length === 1 && long.frames.length === 2);
   expect(short.lengths[0]).toBeGreaterThan(2 * mebibyte);
-  expect(long.frames[0]).toBe('{"id":1073741831,"error":{"code":-32000,"message":"The answer is too long"},"sessionId":"ABC-1"}');
+  expect(long.frames[0]).toBe(
+    '{"id":1073741831,"error":{"code":-32000,"message":"The answer is too long"},"sessionId":"ABC-1"}',
+  );
   expect(budget.heldBytes).toBe(0);
 });

@@ -22,8 +22,25 @@ afterEach(killAll);
 afterAll(() => host.close());
 
 const limitMs = 20_000;
-const permissions = ["downloads", "tabs", "scripting", "pageCapture", "declarativeNetRequest", "offscreen", "storage", "management", "tabCapture", "desktopCapture", "fontSettings", "sidePanel", "webNavigation"];
-/** By every means an extension has of reaching a file; what each gave. Its manifest is not narrowed: Chromium itself has to hold. */
+const permissions = [
+  "downloads",
+  "tabs",
+  "scripting",
+  "pageCapture",
+  "declarativeNetRequest",
+  "offscreen",
+  "storage",
+  "management",
+  "tabCapture",
+  "desktopCapture",
+  "fontSettings",
+  "sidePanel",
+  "webNavigation",
+];
+/**
+ * By every means an extension has of reaching a file; what each gave. Its manifest is not narrowed: Chromium
+ * itself has to hold.
+ */
 const worker = (page: string): string => `
 const url = "file:///etc/passwd";
 const said = (work) => work.then((given) => "got " + String(given).slice(0, 40), (error) => "refused: " + error);
@@ -62,12 +79,21 @@ const pageScript = `chrome.runtime.onMessage.addListener((_, __, answer) => {
 });`;
 
 const manifest = (more: object = {}) => ({
-  permissions, host_permissions: ["<all_urls>", "file:///*"], content_scripts: [{ matches: ["<all_urls>", "file:///*"], js: ["content.js"] }], ...more,
+  permissions,
+  host_permissions: ["<all_urls>", "file:///*"],
+  content_scripts: [{ matches: ["<all_urls>", "file:///*"], js: ["content.js"] }],
+  ...more,
 });
 
 async function writeReader(path: string, more: object = {}): Promise<{ name: string; path: string }> {
   const extension = await writeInto(path, "reader", manifest(more));
-  await Promise.all([["worker.js", worker("page.html")], ["page.html", page], ["page.js", pageScript]].map(([name = "", text = ""]) => writeFile(join(path, name), text)));
+  await Promise.all(
+    [
+      ["worker.js", worker("page.html")],
+      ["page.html", page],
+      ["page.js", pageScript],
+    ].map(([name = "", text = ""]) => writeFile(join(path, name), text)),
+  );
   return extension;
 }
 
@@ -77,7 +103,9 @@ async function triesOf(chromium: Chromium): Promise<Record<string, string>> {
     const [found] = await client.targets("service_worker");
     return found && (await client.attach(found.targetId));
   });
-  return await until("its tries", () => client.evaluate("self.tries()", session).catch(() => undefined)) as Record<string, string>;
+  return (await until("its tries", () =>
+    client.evaluate("self.tries()", session).catch(() => undefined),
+  )) as Record<string, string>;
 }
 
 function expectNothing(tries: Record<string, string>): void {
@@ -87,32 +115,51 @@ function expectNothing(tries: Record<string, string>): void {
   expect(Object.keys(others)).toHaveLength(9);
 }
 
-describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("in %s, an extension reads no file of the host", (_, given) => {
-  test.each([["by its path", {}], ["by its key", { key: "bm90IGEga2V5" }]])("launched, known %s", async (__, more) => {
-    const chromium = await launch({ ...given, furnish: async ({ directories }: StartDirectories) => [await writeReader(join(directories.extensions, "reader"), more)] });
-    expectNothing(await triesOf(chromium));
-  });
+describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))(
+  "in %s, an extension reads no file of the host",
+  (_, given) => {
+    test.each([
+      ["by its path", {}],
+      ["by its key", { key: "bm90IGEga2V5" }],
+    ])("launched, known %s", async (__, more) => {
+      const chromium = await launch({
+        ...given,
+        furnish: async ({ directories }: StartDirectories) => [
+          await writeReader(join(directories.extensions, "reader"), more),
+        ],
+      });
+      expectNothing(await triesOf(chromium));
+    });
 
-  test("given to it while it runs, and after its restart", async () => {
-    const spec = launchSpec(given);
-    const chromium = await launchChromium(spec, host);
-    expect(await chromium.load([await writeReader(nextRoom(chromium))], limitMs)).toEqual({ kind: "loaded" });
-    expectNothing(await triesOf(chromium));
-    const keptWorkspace = await chromium.stopAndKeep(limitMs);
-    const again = await launchChromium({ ...spec, furnish: async () => keptWorkspace.extensions }, host, { adopt: keptWorkspace });
-    expectNothing(await triesOf(again));
-    await again.close(limitMs);
-  });
-});
+    test("given to it while it runs, and after its restart", async () => {
+      const spec = launchSpec(given);
+      const chromium = await launchChromium(spec, host);
+      expect(await chromium.load([await writeReader(nextRoom(chromium))], limitMs)).toEqual({
+        kind: "loaded",
+      });
+      expectNothing(await triesOf(chromium));
+      const keptWorkspace = await chromium.stopAndKeep(limitMs);
+      const again = await launchChromium({ ...spec, furnish: async () => keptWorkspace.extensions }, host, {
+        adopt: keptWorkspace,
+      });
+      expectNothing(await triesOf(again));
+      await again.close(limitMs);
+    });
+  },
+);
 
 test("one that was uninstalled may not be loaded again where it was: Chromium would let it read files", async () => {
   const chromium = await launch({ engine: "chromium" });
   const reader = await writeReader(nextRoom(chromium));
   expect(await chromium.load([reader], limitMs)).toEqual({ kind: "loaded" });
   const client = new PipeClient(chromium);
-  const { extensions: [loaded] } = await client.send("Extensions.getExtensions") as { extensions: { id: string }[] };
+  const {
+    extensions: [loaded],
+  } = (await client.send("Extensions.getExtensions")) as { extensions: { id: string }[] };
   await client.send("Extensions.uninstall", { id: loaded?.id });
-  expect(await chromium.load([{ ...reader, name: "again" }], limitMs).catch(String)).not.toEqual({ kind: "loaded" });
+  expect(await chromium.load([{ ...reader, name: "again" }], limitMs).catch(String)).not.toEqual({
+    kind: "loaded",
+  });
 });
 
 test("a profile that allows an extension its files does not", async () => {
@@ -121,8 +168,11 @@ test("a profile that allows an extension its files does not", async () => {
     const inner = join(directories.profile, "Default");
     await mkdir(inner);
     const settings = { onpmaijhbjmakagblomaikpkndnoknee: { newAllowFileAccess: true } };
-    for (const name of ["Preferences", "Secure Preferences"]) await writeFile(join(inner, name), JSON.stringify({ extensions: { settings } }), { mode: 0o644 });
-    if (uid !== null) for (const path of [inner, join(inner, "Preferences"), join(inner, "Secure Preferences")]) await chown(path, uid, uid);
+    for (const name of ["Preferences", "Secure Preferences"])
+      await writeFile(join(inner, name), JSON.stringify({ extensions: { settings } }), { mode: 0o644 });
+    if (uid !== null)
+      for (const path of [inner, join(inner, "Preferences"), join(inner, "Secure Preferences")])
+        await chown(path, uid, uid);
     return [reader];
   };
   expectNothing(await triesOf(await launch({ engine: "chromium", furnish })));
@@ -134,17 +184,37 @@ test("the control: with its access as Chromium gives it, the same extension read
   const reader = await writeReader(join(chromium.directories.extensions, "unknown"));
   await new PipeClient(chromium).send("Extensions.loadUnpacked", { path: reader.path });
   const tries = await triesOf(chromium);
-  expect(tries).toMatchObject({ isAllowed: "true", fetch: expect.stringMatching(/^got \w+:x:/), download: "got complete" });
+  expect(tries).toMatchObject({
+    isAllowed: "true",
+    fetch: expect.stringMatching(/^got \w+:x:/),
+    download: "got complete",
+  });
 });
 
 test("a packed one that policy installs reads none either, whatever its own manifest says", async () => {
   const site = await openSite();
   // Nobody may attach to it.
   const telling = `${worker("content.js")}; tries().then((given) => fetch("${site.origin}/told?" + encodeURIComponent(JSON.stringify(given))));`;
-  const asking = { permissions: ["webRequest", "webRequestBlocking", ...permissions], host_permissions: ["<all_urls>", "file:///*"] };
-  const { path, remove } = await packExtension({ chromium: host.executables.chromium ?? "", manifest: asking, worker: telling });
-  await launch({ engine: "chromium", furnish: async ({ directories }: StartDirectories) => [await placeExtension(directories.extensions, "packed", path)] });
-  const told = await until("what it says", async () => site.requests.find((each) => each.startsWith("/told?")), 15_000);
+  const asking = {
+    permissions: ["webRequest", "webRequestBlocking", ...permissions],
+    host_permissions: ["<all_urls>", "file:///*"],
+  };
+  const { path, remove } = await packExtension({
+    chromium: host.executables.chromium ?? "",
+    manifest: asking,
+    worker: telling,
+  });
+  await launch({
+    engine: "chromium",
+    furnish: async ({ directories }: StartDirectories) => [
+      await placeExtension(directories.extensions, "packed", path),
+    ],
+  });
+  const told = await until(
+    "what it says",
+    async () => site.requests.find((each) => each.startsWith("/told?")),
+    15_000,
+  );
   expectNothing(JSON.parse(decodeURIComponent(told.slice("/told?".length))) as Record<string, string>);
   await Promise.all([remove(), site.close()]);
 });

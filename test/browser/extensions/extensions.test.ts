@@ -14,7 +14,14 @@ import { kinds } from "../../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { openSite, type Site } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
-import { marks, nextRoom, writeBrokenExtension, writeExtension, writeInto, writeRules } from "../../support/archive/extension-files.js";
+import {
+  marks,
+  nextRoom,
+  writeBrokenExtension,
+  writeExtension,
+  writeInto,
+  writeRules,
+} from "../../support/archive/extension-files.js";
 
 let host: BrowserHost;
 let site: Site;
@@ -34,12 +41,21 @@ const furnished = (...names: readonly string[]) => ({
   furnish: ({ directories }: { directories: Chromium["directories"] }) =>
     Promise.all(names.map((name) => writeExtension(directories.extensions, name))),
 });
-const write = (chromium: Chromium, name: string): Promise<ExtensionDirectory> => writeInto(nextRoom(chromium), name);
+const write = (chromium: Chromium, name: string): Promise<ExtensionDirectory> =>
+  writeInto(nextRoom(chromium), name);
 
 /** All that a client can see of a browser's extensions and targets. */
 async function seenBy(client: PipeClient): Promise<object> {
-  const [{ extensions }, { targetInfos }] = await Promise.all([client.send("Extensions.getExtensions"), client.send("Target.getTargets")]);
-  return { extensions, targets: (targetInfos as Target[]).map(({ targetId, type, url }) => `${type} ${targetId} ${url}`).toSorted() };
+  const [{ extensions }, { targetInfos }] = await Promise.all([
+    client.send("Extensions.getExtensions"),
+    client.send("Target.getTargets"),
+  ]);
+  return {
+    extensions,
+    targets: (targetInfos as Target[])
+      .map(({ targetId, type, url }) => `${type} ${targetId} ${url}`)
+      .toSorted(),
+  };
 }
 
 /** A site whose answers wait until they are let go. */
@@ -66,16 +82,25 @@ describe.each(withExtensions)("in %s", (_, given) => {
     expect(await client.evaluate(marks, other)).toBe("first,second");
   });
 
-  test.each(["at the launch", "live"])("an extension's own rules of what is stopped are in force, loaded %s", async (when) => {
-    const furnish = async ({ directories }: { directories: Chromium["directories"] }) => [await writeRules(join(directories.extensions, "rules"), "rules")];
-    const chromium = await launch({ ...given, ...(when === "live" ? {} : { furnish }) });
-    if (when === "live") expect(await chromium.load([await writeRules(nextRoom(chromium), "rules")], limitMs)).toEqual({ kind: "loaded" });
-    const client = new PipeClient(chromium);
-    const session = await client.attach();
-    await client.open(`${site.origin}/`, session);
-    const asked = (path: string): Promise<unknown> => client.evaluate(`fetch("${site.origin}/${path}").then(() => "came", () => "stopped")`, session);
-    expect([await asked("ad"), await asked("news")]).toEqual(["stopped", "came"]);
-  });
+  test.each(["at the launch", "live"])(
+    "an extension's own rules of what is stopped are in force, loaded %s",
+    async (when) => {
+      const furnish = async ({ directories }: { directories: Chromium["directories"] }) => [
+        await writeRules(join(directories.extensions, "rules"), "rules"),
+      ];
+      const chromium = await launch({ ...given, ...(when === "live" ? {} : { furnish }) });
+      if (when === "live")
+        expect(await chromium.load([await writeRules(nextRoom(chromium), "rules")], limitMs)).toEqual({
+          kind: "loaded",
+        });
+      const client = new PipeClient(chromium);
+      const session = await client.attach();
+      await client.open(`${site.origin}/`, session);
+      const asked = (path: string): Promise<unknown> =>
+        client.evaluate(`fetch("${site.origin}/${path}").then(() => "came", () => "stopped")`, session);
+      expect([await asked("ad"), await asked("news")]).toEqual(["stopped", "came"]);
+    },
+  );
 
   test("an extension loaded while two clients are connected and a page is on its way acts on the next page, and disturbs none", async () => {
     const chromium = await launch(given);
@@ -93,45 +118,68 @@ describe.each(withExtensions)("in %s", (_, given) => {
 
     response.setHeader("content-type", "text/html").end("<title>arrived</title>");
     expect(await arriving).not.toHaveProperty("errorText");
-    await until("the page on its way", async () => (await two.evaluate("document.title", moving)) === "arrived");
+    await until(
+      "the page on its way",
+      async () => (await two.evaluate("document.title", moving)) === "arrived",
+    );
     expect(await two.evaluate(marks, moving)).toBe("live");
     expect(await one.evaluate("globalThis.held + location.href", standing)).toBe(`1${site.origin}/standing`);
     expect(await one.evaluate(marks, standing)).toBe("");
     await one.open(`${site.origin}/next`, standing);
     expect(await one.evaluate(marks, standing)).toBe("live");
-    expect([...one.events, ...two.events].filter(({ method }) => method === "Target.detachedFromTarget")).toEqual([]);
+    expect(
+      [...one.events, ...two.events].filter(({ method }) => method === "Target.detachedFromTarget"),
+    ).toEqual([]);
     slow.server.close();
   });
 
-  test.each([1, 5, 20])("of %i extensions the last is broken: Chromium says why, and the browser is as it was", async (count) => {
-    const chromium = await launch({ ...given, ...furnished("kept") });
-    const client = new PipeClient(chromium);
-    await until("the worker of the kept one", async () => (await client.targets("service_worker")).length === 1);
-    const before = await seenBy(client);
-    const writeWhole = () => Promise.all(Array.from({ length: count - 1 }, (__, at) => write(chromium, `whole-${at}`)));
-    const whole = await writeWhole();
-    const broken = await writeInto(nextRoom(chromium), "broken", { version: undefined });
+  test.each([1, 5, 20])(
+    "of %i extensions the last is broken: Chromium says why, and the browser is as it was",
+    async (count) => {
+      const chromium = await launch({ ...given, ...furnished("kept") });
+      const client = new PipeClient(chromium);
+      await until(
+        "the worker of the kept one",
+        async () => (await client.targets("service_worker")).length === 1,
+      );
+      const before = await seenBy(client);
+      const writeWhole = () =>
+        Promise.all(Array.from({ length: count - 1 }, (__, at) => write(chromium, `whole-${at}`)));
+      const whole = await writeWhole();
+      const broken = await writeInto(nextRoom(chromium), "broken", { version: undefined });
 
-    expect(await chromium.load([...whole, broken], limitMs)).toEqual({ kind: "refused", name: "broken", message: expect.stringContaining("'version'") });
+      expect(await chromium.load([...whole, broken], limitMs)).toEqual({
+        kind: "refused",
+        name: "broken",
+        message: expect.stringContaining("'version'"),
+      });
 
-    expect(await seenBy(client)).toEqual(before);
-    expect(chromium.extensions.map(({ name }) => name)).toEqual(["kept"]);
-    const session = await client.attach();
-    await client.open(`${site.origin}/`, session);
-    expect(await client.evaluate(marks, session)).toBe("kept");
-    // Tried again without the broken one: where they were they could read files now.
-    if (count > 1) expect(await chromium.load(whole, limitMs)).toMatchObject({ kind: "needs-restart" });
-    expect(await chromium.load(await writeWhole(), limitMs)).toEqual({ kind: "loaded" });
-    expect(chromium.extensions).toHaveLength(count);
-  });
+      expect(await seenBy(client)).toEqual(before);
+      expect(chromium.extensions.map(({ name }) => name)).toEqual(["kept"]);
+      const session = await client.attach();
+      await client.open(`${site.origin}/`, session);
+      expect(await client.evaluate(marks, session)).toBe("kept");
+      // Tried again without the broken one: where they were they could read files now.
+      if (count > 1) expect(await chromium.load(whole, limitMs)).toMatchObject({ kind: "needs-restart" });
+      expect(await chromium.load(await writeWhole(), limitMs)).toEqual({ kind: "loaded" });
+      expect(chromium.extensions).toHaveLength(count);
+    },
+  );
 
   test("an extension that has the key of another is refused, and the other one goes on", async () => {
-    const key = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAn3bTzrMfmzmpHnLYGgDYBGPiGaprCZeLbhYWwUwVtVSc8gSTpYFTUA1YYJGWLRIH2RuqUS8Gm8Wc3gFVGZmAkrVzKP0mFqmCKkTPVMVgYPTj1lWKlDSdAcpWhRAiGSLExUrQcOe5VhKJ2L4hVsbEJsVwbSuwDjaTUjGJtNRsUdzPDjdMWFrFfiTmsxSHJlrHLEOGtBpxXpOCmHHYvOTlvMKlCNLQXFpUjLxBGFGFTXaVEPGnMTcMM2XbWCMhcpIzLGqLIGJYAvKzaKLtHdTIjDCzIFVSXtYwmqRZTGlzNSbbJBhPQNQwmbzELZxCIcNhkXPJbmzPSgRYvRXcPQIDAQAB";
-    const furnish = async ({ directories }: Pick<Chromium, "directories">) => [await writeExtension(directories.extensions, "first", { key })];
+    const key =
+      "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAn3bTzrMfmzmpHnLYGgDYBGPiGaprCZeLbhYWwUwVtVSc8gSTpYFTUA1YYJGWLRIH2RuqUS8Gm8Wc3gFVGZmAkrVzKP0mFqmCKkTPVMVgYPTj1lWKlDSdAcpWhRAiGSLExUrQcOe5VhKJ2L4hVsbEJsVwbSuwDjaTUjGJtNRsUdzPDjdMWFrFfiTmsxSHJlrHLEOGtBpxXpOCmHHYvOTlvMKlCNLQXFpUjLxBGFGFTXaVEPGnMTcMM2XbWCMhcpIzLGqLIGJYAvKzaKLtHdTIjDCzIFVSXtYwmqRZTGlzNSbbJBhPQNQwmbzELZxCIcNhkXPJbmzPSgRYvRXcPQIDAQAB";
+    const furnish = async ({ directories }: Pick<Chromium, "directories">) => [
+      await writeExtension(directories.extensions, "first", { key }),
+    ];
     const chromium = await launch({ ...given, furnish });
     const client = new PipeClient(chromium);
     const second = await writeInto(nextRoom(chromium), "second", { key });
-    expect(await chromium.load([second], limitMs)).toMatchObject({ kind: "refused", name: "second", message: expect.stringContaining("same key") });
+    expect(await chromium.load([second], limitMs)).toMatchObject({
+      kind: "refused",
+      name: "second",
+      message: expect.stringContaining("same key"),
+    });
     const session = await client.attach();
     await client.open(`${site.origin}/`, session);
     expect(await client.evaluate(marks, session)).toBe("first");
@@ -143,7 +191,10 @@ describe.each(withExtensions)("in %s", (_, given) => {
     const before = await seenBy(client);
     const late = await Promise.all(["a", "b", "c"].map((name) => write(chromium, name)));
     expect(await chromium.load(late, 2)).toMatchObject({ kind: "needs-restart" });
-    await until("all taken back", async () => JSON.stringify(await seenBy(client)) === JSON.stringify(before));
+    await until(
+      "all taken back",
+      async () => JSON.stringify(await seenBy(client)) === JSON.stringify(before),
+    );
     expect(chromium.extensions).toEqual([]);
   });
 
@@ -160,22 +211,34 @@ describe.each(withExtensions)("in %s", (_, given) => {
     const chromium = await launch(given);
     const client = new PipeClient(chromium);
     expect(await chromium.load([await write(chromium, "later")], limitMs)).toEqual({ kind: "loaded" });
-    // One that is taken out while its worker starts leaves a target that nobody can close; such a browser differs.
+    // One that is taken out while its worker starts leaves a target that nobody can close; such a browser
+    // differs.
     await until("its worker running", async () => {
       const [worker] = await client.targets("service_worker");
-      return worker && (await client.evaluate("1", await client.attach(worker.targetId)).catch(() => 0)) === 1;
+      return (
+        worker && (await client.evaluate("1", await client.attach(worker.targetId)).catch(() => 0)) === 1
+      );
     });
     expect(await chromium.reset(limitMs)).toEqual({ differences: [] });
     expect(chromium.extensions).toEqual([]);
     const launched = await launch({ ...given, ...furnished("given") });
-    expect(await launched.reset(limitMs)).toEqual({ differences: ["extensions: they cannot be loaded anew"] });
+    expect(await launched.reset(limitMs)).toEqual({
+      differences: ["extensions: they cannot be loaded anew"],
+    });
   });
 
   test("an extension that Chromium refuses fails the launch with Chromium's words, and nothing is left", async () => {
-    const furnish = async ({ directories }: Pick<Chromium, "directories">) => [await writeBrokenExtension(directories.extensions, "broken")];
-    const error: unknown = await launchChromium(launchSpec({ ...given, furnish }), host).catch((thrown: unknown) => thrown);
+    const furnish = async ({ directories }: Pick<Chromium, "directories">) => [
+      await writeBrokenExtension(directories.extensions, "broken"),
+    ];
+    const error: unknown = await launchChromium(launchSpec({ ...given, furnish }), host).catch(
+      (thrown: unknown) => thrown,
+    );
     expect(error).toBeInstanceOf(LaunchFailed);
-    expect(error).toMatchObject({ stage: "extensions", message: expect.stringContaining("broken: Required value 'version' is missing") });
+    expect(error).toMatchObject({
+      stage: "extensions",
+      message: expect.stringContaining("broken: Required value 'version' is missing"),
+    });
     expect(await takeCensus(host.scratchDirectory, new Set())).toEqual(nothing);
   });
 });
@@ -184,6 +247,9 @@ test("headless-shell has no extensions, and a launch with some fails", async () 
   const failing = launchChromium(launchSpec({ engine: "headless-shell", ...furnished("any") }), host);
   await expect(failing).rejects.toMatchObject({ stage: "extensions" });
   const chromium = await launch({ engine: "headless-shell" });
-  expect(await chromium.load([await write(chromium, "any")], limitMs)).toMatchObject({ kind: "refused", name: "any" });
+  expect(await chromium.load([await write(chromium, "any")], limitMs)).toMatchObject({
+    kind: "refused",
+    name: "any",
+  });
   await chromium.kill();
 });

@@ -34,20 +34,42 @@ afterAll(() => Promise.all([host.close(), site.close(), packed.remove()]));
 
 const chromium = (): string => host.executables.chromium ?? "";
 const limitMs = 20_000;
-const modes = [["headless", true], ["headful", false]] as const;
-const given = (headless: boolean): Pick<LaunchSpec, "engine" | "headless"> => ({ engine: "chromium", headless });
-const both = async ({ directories: { extensions } }: StartDirectories) => [await writeExtension(extensions, "plain"), await placeExtension(extensions, "stops", packed.path)];
-const alone = (path: string) => async ({ directories: { extensions } }: StartDirectories) => [await placeExtension(extensions, "stops", path)];
+const modes = [
+  ["headless", true],
+  ["headful", false],
+] as const;
+const given = (headless: boolean): Pick<LaunchSpec, "engine" | "headless"> => ({
+  engine: "chromium",
+  headless,
+});
+const both = async ({ directories: { extensions } }: StartDirectories) => [
+  await writeExtension(extensions, "plain"),
+  await placeExtension(extensions, "stops", packed.path),
+];
+const alone =
+  (path: string) =>
+  async ({ directories: { extensions } }: StartDirectories) => [
+    await placeExtension(extensions, "stops", path),
+  ];
 
 /** What a page finds: whose content scripts ran, and what became of a request that the extension stops. */
-async function effectIn(browser: Chromium, mayStop = true): Promise<{ client: PipeClient; session: string; marked: unknown; stopped: string | undefined }> {
+async function effectIn(
+  browser: Chromium,
+  mayStop = true,
+): Promise<{ client: PipeClient; session: string; marked: unknown; stopped: string | undefined }> {
   const client = new PipeClient(browser);
   const session = await client.attach();
   await client.open(`${site.origin}/`, session);
   const marked = await client.evaluate(marks, session);
-  const ask = (): Promise<unknown> => client.evaluate("fetch('/stopped').then(() => 'reached', String)", session);
+  const ask = (): Promise<unknown> =>
+    client.evaluate("fetch('/stopped').then(() => 'reached', String)", session);
   // Its worker runs, and may not have come to its listener yet.
-  const stopped = mayStop ? await until("the request to be stopped", async () => { const found = await ask(); return found !== "reached" && found; }) : await ask();
+  const stopped = mayStop
+    ? await until("the request to be stopped", async () => {
+        const found = await ask();
+        return found !== "reached" && found;
+      })
+    : await ask();
   return { client, session, marked, stopped: stopped as string };
 }
 
@@ -59,12 +81,17 @@ describe.each(modes)("%s", (_, headless) => {
     const { client, session, ...effect } = await effectIn(browser);
     expect(effect).toEqual({ marked: "packed,plain", stopped: "TypeError: Failed to fetch" });
     site.requests.splice(0);
-    expect(await client.evaluate("fetch('/stopped').then(() => 'reached', String)", session)).toBe("TypeError: Failed to fetch");
+    expect(await client.evaluate("fetch('/stopped').then(() => 'reached', String)", session)).toBe(
+      "TypeError: Failed to fetch",
+    );
     expect(site.requests).toEqual([]);
     // What no extension is given, it does not get by asking either.
     const click = { type: "mousePressed", x: 5, y: 5, button: "left", clickCount: 1 };
-    for (const type of ["mousePressed", "mouseReleased"]) await client.send("Input.dispatchMouseEvent", { ...click, type }, session);
-    const answer = await until("the answer", () => client.evaluate("document.documentElement.dataset.asked", session));
+    for (const type of ["mousePressed", "mouseReleased"])
+      await client.send("Input.dispatchMouseEvent", { ...click, type }, session);
+    const answer = await until("the answer", () =>
+      client.evaluate("document.documentElement.dataset.asked", session),
+    );
     const blocked = "Error: Permissions are blocked by enterprise policy.";
     expect(answer).toBe(`true, ${blocked}, ${blocked}`);
     expect(await browser.reset(limitMs)).toEqual({ differences: ["extensions: one is installed by policy"] });
@@ -74,17 +101,24 @@ describe.each(modes)("%s", (_, headless) => {
     const spec = launchSpec(given(headless));
     const first = await launch(spec);
     const added = await placeExtension(first.directories.extensions, "stops", packed.path);
-    expect(await first.load([added], limitMs)).toEqual({ kind: "needs-restart", why: "the extension stops has to be installed by policy" });
+    expect(await first.load([added], limitMs)).toEqual({
+      kind: "needs-restart",
+      why: "the extension stops has to be installed by policy",
+    });
     expect(first.extensions).toEqual([]);
     expect((await effectIn(first, false)).stopped).toBe("reached");
     site.requests.splice(0);
 
     const keptWorkspace = await first.stopAndKeep(limitMs);
-    const second = await launchChromium({ ...spec, furnish: async () => [added] }, host, { adopt: keptWorkspace });
+    const second = await launchChromium({ ...spec, furnish: async () => [added] }, host, {
+      adopt: keptWorkspace,
+    });
     expect(await effectIn(second)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
     const again = await second.stopAndKeep(limitMs);
     expect(again.extensions).toEqual([added]);
-    const third = await launchChromium({ ...spec, furnish: async () => again.extensions }, host, { adopt: again });
+    const third = await launchChromium({ ...spec, furnish: async () => again.extensions }, host, {
+      adopt: again,
+    });
     expect(await effectIn(third)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
     const without = await third.stopAndKeep(limitMs);
     const fourth = await launchChromium({ ...spec, furnish: async () => [] }, host, { adopt: without });
@@ -93,14 +127,20 @@ describe.each(modes)("%s", (_, headless) => {
   }, 60_000);
 });
 
-test.each(tiers)("it needs no way out: with egress by %s nothing but the page's own requests is carried", async (tier) => {
-  const door = await openTestEgress(tier, localRules, host);
-  opened.push(door);
-  const browser = await launch({ ...given(true), furnish: alone(packed.path), egress: door.door });
-  site.requests.splice(0);
-  expect(await effectIn(browser)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
-  expect(site.requests.filter((path) => !["/favicon.ico", "/stopped"].includes(path))).toEqual(["/"]);
-});
+test.each(tiers)(
+  "it needs no way out: with egress by %s nothing but the page's own requests is carried",
+  async (tier) => {
+    const door = await openTestEgress(tier, localRules, host);
+    opened.push(door);
+    const browser = await launch({ ...given(true), furnish: alone(packed.path), egress: door.door });
+    site.requests.splice(0);
+    expect(await effectIn(browser)).toMatchObject({
+      marked: "packed",
+      stopped: "TypeError: Failed to fetch",
+    });
+    expect(site.requests.filter((path) => !["/favicon.ico", "/stopped"].includes(path))).toEqual(["/"]);
+  },
+);
 
 test("loaded as others are, it would stop nothing: that is why it is installed by policy", async () => {
   const { path, remove } = await packExtension({ chromium: chromium() });
@@ -117,48 +157,78 @@ test("loaded as others are, it would stop nothing: that is why it is installed b
 
 describe("what is not installed fails the launch", () => {
   const impatient = (): BrowserHost => ({ ...host, launchLimitMs: 6_000 });
-  const app = { manifest_version: 2, name: "App", version: "1.2", app: { background: { scripts: ["worker.js"] } }, sockets: { udp: { send: "*" } } };
+  const app = {
+    manifest_version: 2,
+    name: "App",
+    version: "1.2",
+    app: { background: { scripts: ["worker.js"] } },
+    sockets: { udp: { send: "*" } },
+  };
 
   test.each([
-    ["asks for what is kept from extensions", { manifest: { permissions: ["webRequest", "webRequestBlocking", "proxy"] } }],
+    [
+      "asks for what is kept from extensions",
+      { manifest: { permissions: ["webRequest", "webRequestBlocking", "proxy"] } },
+    ],
     ["asks for a program of the host", { manifest: { permissions: ["webRequest", "nativeMessaging"] } }],
     ["is an app, packed", { packed: app }],
   ])("it %s", async (_, packing) => {
     const { path, remove } = await packExtension({ chromium: chromium(), ...packing });
     const launching = launchChromium({ ...launchSpec(given(true)), furnish: alone(path) }, impatient());
-    await expect(launching).rejects.toThrow("Chromium refuses the extension stops: it was not installed by policy");
+    await expect(launching).rejects.toThrow(
+      "Chromium refuses the extension stops: it was not installed by policy",
+    );
     await remove();
   });
 
   test.each([
     ["no .crx", "Cr23........", "its .crx is none of version 3"],
-    ["cut short", "Cr24\u0003\0\0\0\u0010\0\0\0", "its .crx is cut short"], ["shorter still", "Cr24", "its .crx is cut short"],
+    ["cut short", "Cr24\u0003\0\0\0\u0010\0\0\0", "its .crx is cut short"],
+    ["shorter still", "Cr24", "its .crx is cut short"],
     ["without an id", "Cr24\u0003\0\0\0\0\0\0\0", "its .crx names no id"],
     ["of an absurd length", "Cr24\u0003\0\0\0\u00ff\u00ff\u00ff\u00ff", "its .crx is none of version 3"],
-    ["of a header without end", "Cr24\u0003\0\0\0\u0002\0\0\0\u00ff\u00ff", "its .crx has a header that cannot be read"],
+    [
+      "of a header without end",
+      "Cr24\u0003\0\0\0\u0002\0\0\0\u00ff\u00ff",
+      "its .crx has a header that cannot be read",
+    ],
   ])("its .crx is %s", async (_, text, reason) => {
     const furnish = async (room: StartDirectories) => {
       const [placed] = await alone(packed.path)(room);
       await writeFile(join(placed?.path ?? "", "stops.crx"), Buffer.from(text, "latin1"));
       return placed ? [placed] : [];
     };
-    await expect(launch({ ...given(true), furnish })).rejects.toThrow(`the extension stops demands to be installed by policy, and ${reason}`);
+    await expect(launch({ ...given(true), furnish })).rejects.toThrow(
+      `the extension stops demands to be installed by policy, and ${reason}`,
+    );
   });
 
   test("two of the same key", async () => {
-    const furnish = async ({ directories: { extensions } }: StartDirectories) => [await placeExtension(extensions, "one", packed.path), await placeExtension(extensions, "two", packed.path)];
-    await expect(launch({ ...given(true), furnish })).rejects.toThrow("another extension of this browser has the same key");
+    const furnish = async ({ directories: { extensions } }: StartDirectories) => [
+      await placeExtension(extensions, "one", packed.path),
+      await placeExtension(extensions, "two", packed.path),
+    ];
+    await expect(launch({ ...given(true), furnish })).rejects.toThrow(
+      "another extension of this browser has the same key",
+    );
   });
 
   test("no policy reaches browsers here", async () => {
     const bare = makeLauncher(() => withoutPrivateRoot(host));
-    await expect(bare.launch({ ...given(true), furnish: alone(packed.path) })).rejects.toThrow("an extension has to be installed by policy");
+    await expect(bare.launch({ ...given(true), furnish: alone(packed.path) })).rejects.toThrow(
+      "an extension has to be installed by policy",
+    );
   });
 });
 
 test("only one that asks for requests, and brings update.xml and .crx, demands policy", async () => {
   const found = await findForced({ name: "stops", path: packed.path });
-  expect(found).toMatchObject({ id: expect.stringMatching(/^[a-p]{32}$/), version: "1.2", hasWorker: true, crx: join(packed.path, "stops.crx") });
+  expect(found).toMatchObject({
+    id: expect.stringMatching(/^[a-p]{32}$/),
+    version: "1.2",
+    hasWorker: true,
+    crx: join(packed.path, "stops.crx"),
+  });
   expect(await findForced({ name: "source", path: join(packed.path, "../source") })).toBeUndefined();
   await writeFile(join(packed.path, "../source/update.xml"), "");
   await writeFile(join(packed.path, "../source/x.crx"), "");

@@ -33,16 +33,23 @@ test("the rules are held against the policy that browsers have", () => {
   expect(blockedPermissions).toEqual(blockedByPolicy);
 });
 
-test("the installed Chromium loads and refuses what the rules of manifests accept and refuse", { timeout: 60_000 }, async () => {
-  const verdicts: string[] = [];
-  const expected: string[] = [];
-  for (const [at, one] of manifestCases.entries()) {
-    const path = join(work, String(at));
-    for (const file of one.files ?? []) write(join(path, file), file.endsWith(".json") ? "{}" : "0");
-    write(join(path, "manifest.json"), textOf(one));
-    const refused = await client.send("Extensions.loadUnpacked", { path }).then(() => false, () => true);
-    verdicts.push(`${one.what}: ${refused ? "refused" : "loaded"}`);
-    expected.push(`${one.what}: ${one.fault === undefined ? "loaded" : "refused"}`);
-  }
-  expect(verdicts).toEqual(expected);
-});
+test(
+  "the installed Chromium loads and refuses what the rules of manifests accept and refuse",
+  { timeout: 60_000 },
+  async () => {
+    const verdicts: string[] = [];
+    const expected: string[] = [];
+    for (const [at, one] of manifestCases.entries()) {
+      const path = join(work, String(at));
+      for (const file of one.files ?? []) write(join(path, file), file.endsWith(".json") ? "{}" : "0");
+      write(join(path, "manifest.json"), textOf(one));
+      const refused = await client.send("Extensions.loadUnpacked", { path }).then(
+        () => false,
+        () => true,
+      );
+      verdicts.push(`${one.what}: ${refused ? "refused" : "loaded"}`);
+      expected.push(`${one.what}: ${one.fault === undefined ? "loaded" : "refused"}`);
+    }
+    expect(verdicts).toEqual(expected);
+  },
+);

@@ -12,7 +12,10 @@ import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 
-const rows = readFileSync(join(import.meta.dirname, "internal-pages.txt"), "utf8").split("\n").filter((line) => line.startsWith("chrome")).map((line) => line.split(" ") as [string, string]);
+const rows = readFileSync(join(import.meta.dirname, "internal-pages.txt"), "utf8")
+  .split("\n")
+  .filter((line) => line.startsWith("chrome"))
+  .map((line) => line.split(" ") as [string, string]);
 const closed = rows.flatMap(([url, how]) => (how === "closed" ? [url] : []));
 
 let host: BrowserHost;
@@ -32,7 +35,11 @@ describe("a Chromium without policy has", () => {
     const house = await openPlain();
     const door = await house.open("listed");
     cdp = await connectRaw(door.cdpUrl);
-    closings.push(() => cdp.close(), () => door.close(), () => house.close());
+    closings.push(
+      () => cdp.close(),
+      () => door.close(),
+      () => house.close(),
+    );
   });
   afterAll(async () => {
     for (const close of closings) await close();
@@ -50,20 +57,32 @@ describe("a Chromium without policy has", () => {
       const found = text(document.body).match(/^\\s*chrome(-untrusted)?:\\/\\/\\S+/gm) ?? [];
       return found.length > 150 ? [...new Set(found.map((each) => each.trim()))] : undefined;
     })()`;
-    const found = await read("chrome://chrome-urls/", walk) as string[];
+    const found = (await read("chrome://chrome-urls/", walk)) as string[];
     const known = rows.map(([url]) => url);
-    expect([found.filter((url) => !known.includes(url)), known.filter((url) => !found.includes(url))]).toEqual([[], []]);
+    expect([
+      found.filter((url) => !known.includes(url)),
+      known.filter((url) => !found.includes(url)),
+    ]).toEqual([[], []]);
   });
 
   test("no extension of its own that nobody has judged", async () => {
-    const text = await read("chrome://extensions-internals/", `document.body.innerText.startsWith("[") && document.body.innerText`) as string;
-    const own = (JSON.parse(text) as { id: string; location: string }[]).filter(({ location }) => /COMPONENT/.test(location)).map(({ id }) => id);
+    const text = (await read(
+      "chrome://extensions-internals/",
+      `document.body.innerText.startsWith("[") && document.body.innerText`,
+    )) as string;
+    const own = (JSON.parse(text) as { id: string; location: string }[])
+      .filter(({ location }) => /COMPONENT/.test(location))
+      .map(({ id }) => id);
     expect(own).toEqual([...builtinExtensions]);
   });
 });
 
 test.each(rows)("the gate opens %s for nobody", (url) => {
-  expect([url, `view-source:${url}`, url.toUpperCase(), `${url}/x?y#z`].filter((each) => whyNotOpened(each) === undefined)).toEqual([]);
+  expect(
+    [url, `view-source:${url}`, url.toUpperCase(), `${url}/x?y#z`].filter(
+      (each) => whyNotOpened(each) === undefined,
+    ),
+  ).toEqual([]);
 });
 
 // Past the gate, as an extension's chrome.tabs is.
@@ -78,7 +97,10 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("in %s po
     const { targetId } = await client.send("Target.createTarget", { url: "about:blank" });
     const session = await client.attach(targetId as string);
     const { errorText: error } = await client.send("Page.navigate", { url }, session);
-    const powers = await client.evaluate(`[typeof chrome === "object" && typeof chrome.send, typeof Mojo].join()`, session);
+    const powers = await client.evaluate(
+      `[typeof chrome === "object" && typeof chrome.send, typeof Mojo].join()`,
+      session,
+    );
     await client.send("Target.closeTarget", { targetId });
     return { error, powers };
   }
@@ -88,26 +110,50 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("in %s po
     for (const url of closed) {
       const { error, powers } = await visit(url);
       // The page of new tabs is what policy names, about:blank.
-      const isClosed = url === "chrome://newtab" ? error === undefined : error === "net::ERR_BLOCKED_BY_ADMINISTRATOR" || error === "net::ERR_ABORTED" || error === "net::ERR_INVALID_URL";
+      const isClosed =
+        url === "chrome://newtab"
+          ? error === undefined
+          : error === "net::ERR_BLOCKED_BY_ADMINISTRATOR" ||
+            error === "net::ERR_ABORTED" ||
+            error === "net::ERR_INVALID_URL";
       if (!isClosed || powers !== "undefined,undefined") open.push([url, error, powers]);
     }
     expect(open).toEqual([]);
   }, 180_000);
 
   test.each([
-    "file:///etc/passwd", "view-source:file:///etc/passwd", "devtools://devtools/bundled/inspector.html", "isolated-app://x", "mailto:a@b.c", "ssh://x",
-    "intent://x", "content://x", "externalfile:x", "magnet:?x", "ms-word:x", "chrome-distiller://x/", "ftp://127.0.0.1/", "unheard-of:x",
+    "file:///etc/passwd",
+    "view-source:file:///etc/passwd",
+    "devtools://devtools/bundled/inspector.html",
+    "isolated-app://x",
+    "mailto:a@b.c",
+    "ssh://x",
+    "intent://x",
+    "content://x",
+    "externalfile:x",
+    "magnet:?x",
+    "ms-word:x",
+    "chrome-distiller://x/",
+    "ftp://127.0.0.1/",
+    "unheard-of:x",
     "devtools://devtools/remote/serve_file/@0123456789012345678901234567890123456789/inspector.html",
   ])("%s", async (url) => expect((await visit(url)).error).toBe("net::ERR_BLOCKED_BY_ADMINISTRATOR"));
 
   test("the source of its pages", async () => {
     const { targetId } = await client.send("Target.createTarget", { url: "view-source:chrome://settings" });
     const session = await client.attach(targetId as string);
-    await until("the error page", async () => String(await client.evaluate("document.body?.innerText", session).catch(() => "")).includes("blocked"));
+    await until("the error page", async () =>
+      String(await client.evaluate("document.body?.innerText", session).catch(() => "")).includes("blocked"),
+    );
     await client.send("Target.closeTarget", { targetId });
   });
 
-  test.each(["about:blank", "data:text/html,<title>data</title>", "view-source:data:text/html,x", "javascript:0"])("and not %s", async (url) => {
+  test.each([
+    "about:blank",
+    "data:text/html,<title>data</title>",
+    "view-source:data:text/html,x",
+    "javascript:0",
+  ])("and not %s", async (url) => {
     expect((await visit(url)).error).not.toBe("net::ERR_BLOCKED_BY_ADMINISTRATOR");
   });
 });

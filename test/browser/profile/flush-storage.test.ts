@@ -47,24 +47,32 @@ async function findProcesses({ pid }: Chromium, word: string): Promise<number[]>
   return tree.filter((each) => readFileSync(`/proc/${each}/cmdline`, "latin1").includes(word));
 }
 
-test.each(kinds)("%s: what a page stored is kept however slow the process is that writes it down", async (_, given) => {
-  const first = await start(launchSpec(given));
-  await (await openIn(first))(`localStorage.setItem("held", "stored")`);
-  const renderers = await findProcesses(first, "--type=renderer");
-  const writers = await findProcesses(first, "storage.mojom.StorageService");
-  for (const writer of writers) process.kill(writer, "SIGSTOP");
-  const leaving = first.stopAndKeep(20_000);
-  await until("the pages' processes gone", async () => !(await Promise.all(renderers.map(isLiving))).includes(true));
-  // It answers for as long as it has not been asked to exit.
-  for (let probes = 0; probes < 20; probes += 1) await first.probe(10_000).catch(() => first.exited);
-  for (const writer of writers) if (await isLiving(writer)) process.kill(writer, "SIGCONT");
-  const keptWorkspace = await leaving;
-  const tar = await buffer(packProfile(keptWorkspace));
-  await keptWorkspace.discard();
-  const furnish: FillWorkspace = async (room) => {
-    await unpackProfile(Readable.from([tar]), room, { maxBytes: 2 ** 30, maxFiles: 10_000 });
-    return [];
-  };
-  const second = await start(launchSpec({ ...given, furnish }));
-  expect(await (await openIn(second))(`localStorage.getItem("held")`)).toBe("stored");
-});
+test.each(kinds)(
+  "%s: what a page stored is kept however slow the process is that writes it down",
+  async (_, given) => {
+    const first = await start(launchSpec(given));
+    await (
+      await openIn(first)
+    )(`localStorage.setItem("held", "stored")`);
+    const renderers = await findProcesses(first, "--type=renderer");
+    const writers = await findProcesses(first, "storage.mojom.StorageService");
+    for (const writer of writers) process.kill(writer, "SIGSTOP");
+    const leaving = first.stopAndKeep(20_000);
+    await until(
+      "the pages' processes gone",
+      async () => !(await Promise.all(renderers.map(isLiving))).includes(true),
+    );
+    // It answers for as long as it has not been asked to exit.
+    for (let probes = 0; probes < 20; probes += 1) await first.probe(10_000).catch(() => first.exited);
+    for (const writer of writers) if (await isLiving(writer)) process.kill(writer, "SIGCONT");
+    const keptWorkspace = await leaving;
+    const tar = await buffer(packProfile(keptWorkspace));
+    await keptWorkspace.discard();
+    const furnish: FillWorkspace = async (room) => {
+      await unpackProfile(Readable.from([tar]), room, { maxBytes: 2 ** 30, maxFiles: 10_000 });
+      return [];
+    };
+    const second = await start(launchSpec({ ...given, furnish }));
+    expect(await (await openIn(second))(`localStorage.getItem("held")`)).toBe("stored");
+  },
+);

@@ -17,8 +17,8 @@ const perl = "/usr/bin/perl";
 const [addKey, keyctl, lseek] = process.arch === "arm64" ? [217, 219, 62] : [248, 250, 8];
 const session = -3;
 /**
- * Joins a session of its own, as a login does; puts a key into it; and runs what it is given, one after the other. The filter
- * of system calls is on descriptor 5, read anew by each.
+ * Joins a session of its own, as a login does; puts a key into it; and runs what it is given, one after the
+ * other. The filter of system calls is on descriptor 5, read anew by each.
  */
 const login = `
   syscall(${keyctl}, 1, 0) > 0 or die "no session: $!";
@@ -64,8 +64,12 @@ async function asBrowser(name: string, uid: number | null): Promise<string> {
 
 test("a browser reads no key of the session that the daemon was started in, and leaves none for others", async () => {
   const uids = host.uids ? [200_901, 200_902] : [null, null];
-  const commands = await Promise.all(["of-one", "of-another"].map((name, at) => asBrowser(name, uids[at] ?? null)));
-  const child = startWalled(host.walls ?? {}, [perl, "-e", login, commands.join("\x02")], { stdio: ["ignore", "pipe", "inherit"] });
+  const commands = await Promise.all(
+    ["of-one", "of-another"].map((name, at) => asBrowser(name, uids[at] ?? null)),
+  );
+  const child = startWalled(host.walls ?? {}, [perl, "-e", login, commands.join("\x02")], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const [output] = await Promise.all([text(child.stdout as Readable), once(child, "close")]);
   expect(output.trim().split("\n")).toEqual(["of-one ran", "of-another ran"]);
 });

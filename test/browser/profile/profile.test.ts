@@ -1,5 +1,15 @@
 import { createHash } from "node:crypto";
-import { linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, statSync, writeFileSync, chownSync, lstatSync } from "node:fs";
+import {
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  statSync,
+  writeFileSync,
+  chownSync,
+  lstatSync,
+} from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +17,13 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { extract, pack } from "tar-stream";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Chromium, FillWorkspace, LaunchSpec, KeptWorkspace, StartDirectories } from "../../../src/browser/chromium.js";
+import type {
+  Chromium,
+  FillWorkspace,
+  LaunchSpec,
+  KeptWorkspace,
+  StartDirectories,
+} from "../../../src/browser/chromium.js";
 import { directoriesOf, makeDirectories } from "../../../src/browser/directories.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
@@ -40,10 +56,12 @@ afterAll(async () => {
 
 const limitMs = 20_000;
 const limits = { maxBytes: 2 ** 30, maxFiles: 10_000 };
-const from = (tar: Buffer): FillWorkspace => async (room) => {
-  await unpackProfile(Readable.from([tar]), room, limits);
-  return [];
-};
+const from =
+  (tar: Buffer): FillWorkspace =>
+  async (room) => {
+    await unpackProfile(Readable.from([tar]), room, limits);
+    return [];
+  };
 
 async function start(spec: LaunchSpec): Promise<Chromium> {
   const chromium = await launchChromium(spec, host);
@@ -108,12 +126,18 @@ describe.each(kinds)("%s", (_, given) => {
     const first = await start(launchSpec(given));
     await open(first, "/login");
     const keptWorkspace = await leave(first);
-    await Promise.all(["Cookies", "Cookies-journal"].map((name) => rm(join(keptWorkspace.directories.profile, "Default", name), { force: true })));
+    await Promise.all(
+      ["Cookies", "Cookies-journal"].map((name) =>
+        rm(join(keptWorkspace.directories.profile, "Default", name), { force: true }),
+      ),
+    );
     const tar = await buffer(packProfile(keptWorkspace));
     const second = await start(launchSpec({ ...given, furnish: from(tar) }));
     const { client, session } = await open(second, "/");
     expect(await client.evaluate("document.title", session)).toBe("welcome back");
-    const { cookies } = (await client.send("Storage.getCookies")) as { cookies: { expires: number; session: boolean }[] };
+    const { cookies } = (await client.send("Storage.getCookies")) as {
+      cookies: { expires: number; session: boolean }[];
+    };
     expect(cookies).toMatchObject([{ session: false }]);
     expect(cookies[0]?.expires).toBeGreaterThan(Date.now() / 1000);
   });
@@ -121,9 +145,25 @@ describe.each(kinds)("%s", (_, given) => {
   test("caches, locks and what else is no state are left out, and it is small", async () => {
     const { tar } = await livedIn(launchSpec(given));
     const names = await namesIn(tar);
-    expect(names).toEqual(expect.arrayContaining(["Default/Cookies", expect.stringMatching(/Local Storage\/leveldb\/.+log$/), expect.stringMatching(/CacheStorage/)]));
+    expect(names).toEqual(
+      expect.arrayContaining([
+        "Default/Cookies",
+        expect.stringMatching(/Local Storage\/leveldb\/.+log$/),
+        expect.stringMatching(/CacheStorage/),
+      ]),
+    );
     const parts = new Set(names.flatMap((name) => name.split("/")));
-    for (const left of ["Cache", "Code Cache", "GPUCache", "DawnGraphiteCache", "SingletonLock", "LOCK", "Sessions", "Crashpad"]) expect(parts).not.toContain(left);
+    for (const left of [
+      "Cache",
+      "Code Cache",
+      "GPUCache",
+      "DawnGraphiteCache",
+      "SingletonLock",
+      "LOCK",
+      "Sessions",
+      "Crashpad",
+    ])
+      expect(parts).not.toContain(left);
     expect(tar.length).toBeLessThan(1_500_000);
   });
 });
@@ -146,11 +186,17 @@ test("a site that works offline does so from the packed profile", async () => {
 });
 
 test("the start URL is opened, and no extension of the browser that was packed comes along", async () => {
-  const furnish: FillWorkspace = async ({ directories }) => [await writeExtension(directories.extensions, "theirs")];
+  const furnish: FillWorkspace = async ({ directories }) => [
+    await writeExtension(directories.extensions, "theirs"),
+  ];
   const { tar } = await livedIn(launchSpec({ engine: "chromium", headless: false, furnish }));
-  const second = await start(launchSpec({ engine: "chromium", headless: false, furnish: from(tar), startUrl: `${site.origin}/start` }));
+  const second = await start(
+    launchSpec({ engine: "chromium", headless: false, furnish: from(tar), startUrl: `${site.origin}/start` }),
+  );
   const client = new PipeClient(second);
-  await expect.poll(async () => (await client.targets()).map(({ url }) => url)).toEqual([`${site.origin}/start`]);
+  await expect
+    .poll(async () => (await client.targets()).map(({ url }) => url))
+    .toEqual([`${site.origin}/start`]);
   expect(await client.send("Extensions.getExtensions")).toEqual({ extensions: [] });
 });
 
@@ -171,9 +217,13 @@ describe("by hand", () => {
   const put = (path: string, bytes: string | Buffer = "held"): void => {
     mkdirSync(join(path, ".."), { recursive: true });
     writeFileSync(path, bytes);
-    if (uid !== null) for (let at = path; at !== room.directories.profile; at = join(at, "..")) chownSync(at, uid, uid);
+    if (uid !== null)
+      for (let at = path; at !== room.directories.profile; at = join(at, "..")) chownSync(at, uid, uid);
   };
-  const found = (): string[] => readdirSync(room.directories.profile, { recursive: true }).map((name) => `${name}`).toSorted();
+  const found = (): string[] =>
+    readdirSync(room.directories.profile, { recursive: true })
+      .map((name) => `${name}`)
+      .toSorted();
 
   test("only plain files of the browser's own are packed: no link, no file that is elsewhere too, none of another's", async () => {
     const { directories } = await newRoom();
@@ -186,7 +236,10 @@ describe("by hand", () => {
     if (uid !== null) writeFileSync(join(profile, "Default/ours"), "the daemon's");
     put(join(profile, "Default/Web Data-journal"), "");
     put(join(profile, "Default/History-journal"), "hot");
-    expect((await namesIn(await buffer(packProfile(room)))).toSorted()).toEqual(["Default/Cookies", "Default/History-journal"]);
+    expect((await namesIn(await buffer(packProfile(room)))).toSorted()).toEqual([
+      "Default/Cookies",
+      "Default/History-journal",
+    ]);
   });
 
   test("what was packed is unpacked byte for byte, for the uid alone", async () => {
@@ -202,11 +255,27 @@ describe("by hand", () => {
     await unpackProfile(Readable.from([tar]), room, limits);
     expect(found()).toEqual(before);
     const { size, mode, uid: owner } = statSync(join(room.directories.profile, "Default/File System/large"));
-    expect({ size, mode: mode & 0o777, owner }).toEqual({ size: large.length, mode: 0o600, owner: uid ?? process.getuid?.() });
-    expect(createHash("sha256").update(await buffer(packProfile(room))).digest("hex")).toBe(createHash("sha256").update(tar).digest("hex"));
+    expect({ size, mode: mode & 0o777, owner }).toEqual({
+      size: large.length,
+      mode: 0o600,
+      owner: uid ?? process.getuid?.(),
+    });
+    expect(
+      createHash("sha256")
+        .update(await buffer(packProfile(room)))
+        .digest("hex"),
+    ).toBe(createHash("sha256").update(tar).digest("hex"));
   });
 
-  const tarOf = async (...entries: readonly { name: string; type?: "symlink" | "link" | "fifo" | "directory"; size?: number; linkname?: string; body?: string }[]): Promise<Buffer> => {
+  const tarOf = async (
+    ...entries: readonly {
+      name: string;
+      type?: "symlink" | "link" | "fifo" | "directory";
+      size?: number;
+      linkname?: string;
+      body?: string;
+    }[]
+  ): Promise<Buffer> => {
     const tar = pack();
     for (const { body, ...header } of entries) {
       if (header.type) tar.entry(header).end(undefined);
@@ -230,7 +299,9 @@ describe("by hand", () => {
   ] as const)("%s is refused", async (__, entries) => {
     const tar = await tarOf(...entries);
     await newRoom();
-    await expect(unpackProfile(Readable.from([tar]), room, { maxBytes: 100, maxFiles: 3 })).rejects.toThrow(ProfileRejected);
+    await expect(unpackProfile(Readable.from([tar]), room, { maxBytes: 100, maxFiles: 3 })).rejects.toThrow(
+      ProfileRejected,
+    );
     expect(() => lstatSync(join(room.directories.root, "out"))).toThrow("ENOENT");
   });
 
@@ -238,25 +309,41 @@ describe("by hand", () => {
     const { directories } = await newRoom();
     const { profile } = directories;
     const kept = { name: "kept", path: join(directories.extensions, "kept") };
-    const settings = { kept: { location: 4, path: kept.path }, foreign: { location: 4, path: "/elsewhere" }, own: { location: 5, path: "/usr/lib" } };
+    const settings = {
+      kept: { location: 4, path: kept.path },
+      foreign: { location: 4, path: "/elsewhere" },
+      own: { location: 5, path: "/usr/lib" },
+    };
     const preferences = join(profile, "Default/Preferences");
-    put(preferences, JSON.stringify({ profile: { exit_type: "Crashed", name: "held" }, extensions: { settings } }));
+    put(
+      preferences,
+      JSON.stringify({ profile: { exit_type: "Crashed", name: "held" }, extensions: { settings } }),
+    );
     put(join(profile, "Local State"), JSON.stringify({ profile: { last_used: "Profile 1" } }));
     put(join(profile, "Default/Sessions/Session_1"));
     put(join(profile, "Default/Secure Preferences"), "no JSON");
     symlinkSync("elsewhere-1", join(profile, "SingletonLock"));
     await mendProfile({ ...room, discard: async () => {} }, [kept]);
     expect(JSON.parse(readFileSync(preferences, "utf8"))).toEqual({
-      profile: { exit_type: "Normal", exited_cleanly: true, name: "held" }, extensions: { settings: { kept: settings.kept, own: settings.own } },
+      profile: { exit_type: "Normal", exited_cleanly: true, name: "held" },
+      extensions: { settings: { kept: settings.kept, own: settings.own } },
     });
-    expect(JSON.parse(readFileSync(join(profile, "Local State"), "utf8"))).toMatchObject({ profile: { last_used: "Default" } });
+    expect(JSON.parse(readFileSync(join(profile, "Local State"), "utf8"))).toMatchObject({
+      profile: { last_used: "Default" },
+    });
     expect(statSync(preferences).uid).toBe(uid ?? process.getuid?.());
     expect(found()).toEqual(["Default", "Default/Preferences", "Default/Secure Preferences", "Local State"]);
   });
 
   test("experiments of a profile become no switches", async () => {
     const tampered = JSON.stringify({ browser: { enabled_labs_experiments: ["enable-quic@1"] } });
-    const chromium = await start(launchSpec({ engine: "chromium", headless: true, furnish: from(await tarOf({ name: "Local State", body: tampered })) }));
+    const chromium = await start(
+      launchSpec({
+        engine: "chromium",
+        headless: true,
+        furnish: from(await tarOf({ name: "Local State", body: tampered })),
+      }),
+    );
     const { commandLine } = await new PipeClient(chromium).send("SystemInfo.getInfo");
     expect(commandLine).toContain("--remote-debugging-pipe");
     expect(commandLine).not.toContain("--enable-quic");
@@ -264,21 +351,37 @@ describe("by hand", () => {
 
   test("a file twice, and a file where a directory is needed, are refused", async () => {
     await newRoom();
-    await expect(unpackProfile(Readable.from([await tarOf({ name: "a" }, { name: "a" })]), room, limits)).rejects.toThrow();
+    await expect(
+      unpackProfile(Readable.from([await tarOf({ name: "a" }, { name: "a" })]), room, limits),
+    ).rejects.toThrow();
     await newRoom();
-    await expect(unpackProfile(Readable.from([await tarOf({ name: "a" }, { name: "a/b" })]), room, limits)).rejects.toThrow();
+    await expect(
+      unpackProfile(Readable.from([await tarOf({ name: "a" }, { name: "a/b" })]), room, limits),
+    ).rejects.toThrow();
   });
 
   test("what is no state is not unpacked either, such as programs that Chromium would start for an extension", async () => {
     await newRoom();
-    await unpackProfile(Readable.from([await tarOf({ name: "NativeMessagingHosts/x.json" }, { name: "SingletonLock" }, { name: "Default/Cookies" })]), room, limits);
+    await unpackProfile(
+      Readable.from([
+        await tarOf(
+          { name: "NativeMessagingHosts/x.json" },
+          { name: "SingletonLock" },
+          { name: "Default/Cookies" },
+        ),
+      ]),
+      room,
+      limits,
+    );
     expect(found()).toEqual(["Default", "Default/Cookies"]);
   });
 
   test("a tar that is cut, one that fails and one that is given up are errors, and nothing hangs", async () => {
     const tar = await tarOf({ name: "a", body: "a".repeat(5_000) });
     await newRoom();
-    await expect(unpackProfile(Readable.from([tar.subarray(0, 2_000)]), room, limits)).rejects.toThrow("Unexpected end");
+    await expect(unpackProfile(Readable.from([tar.subarray(0, 2_000)]), room, limits)).rejects.toThrow(
+      "Unexpected end",
+    );
     const failing = new Readable({ read: () => void failing.destroy(new Error("the archive is gone")) });
     await expect(unpackProfile(failing, await newRoom(), limits)).rejects.toThrow("the archive is gone");
     const abort = new AbortController();

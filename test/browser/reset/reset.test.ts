@@ -2,7 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { Cdp } from "../../../src/browser/cdp/cdp.js";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
-import { differencesBetween, type Fingerprint, takeFingerprint } from "../../../src/browser/reset/fingerprint.js";
+import {
+  differencesBetween,
+  type Fingerprint,
+  takeFingerprint,
+} from "../../../src/browser/reset/fingerprint.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { findTraces } from "../../../src/browser/reset/origin-traces.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
@@ -47,7 +51,9 @@ describe.each(kinds)("%s after a reset", (_name, given) => {
     for (const each of dirtOf(given)) await each.leave(before);
     for (const each of dirtOf(given)) if (await each.find(before)) left.add(each);
     ({ differences } = await chromium.reset(10_000));
-    expect((await client.send("Target.getTargets")).targetInfos).toMatchObject([{ type: "page", url: "about:blank" }]);
+    expect((await client.send("Target.getTargets")).targetInfos).toMatchObject([
+      { type: "page", url: "about:blank" },
+    ]);
     work = await workIn(chromium, client);
   });
   afterAll(killAll);
@@ -84,21 +90,30 @@ describe.each(kinds)("%s is not clean when a reset has left", (_name, given) => 
     await leave(work);
     await client.send("Target.closeTarget", { targetId: tab });
     const more = async (): Promise<string[]> =>
-      shownIn === "last origin" ? await traces() : differencesBetween(before, await fingerprint(work.first)).filter((text) => text.startsWith(`${shownIn}: `));
+      shownIn === "last origin"
+        ? await traces()
+        : differencesBetween(before, await fingerprint(work.first)).filter((text) =>
+            text.startsWith(`${shownIn}: `),
+          );
     await until("a difference", async () => (await more()).length > 0);
   });
 
   test("nothing, for then nothing differs", async () => {
     const { first } = await workIn(chromium, client);
     // What the page has just loaded may still be on its way into the cache.
-    await until("no difference", async () => differencesBetween(await fingerprint(first), await fingerprint(first)).length === 0);
+    await until(
+      "no difference",
+      async () => differencesBetween(await fingerprint(first), await fingerprint(first)).length === 0,
+    );
   });
 });
 
 test.each(kinds)("a reset of %s opens the start url in a fresh page", async (_name, given) => {
   const chromium = await launch({ ...given, startUrl: `${site.origin}/start` });
   const client = new PipeClient(chromium);
-  const before = await until("start url", async () => (await client.targets()).find(({ url }) => url === `${site.origin}/start`));
+  const before = await until("start url", async () =>
+    (await client.targets()).find(({ url }) => url === `${site.origin}/start`),
+  );
   expect(await chromium.reset(10_000)).toEqual({ differences: [] });
   await until("start url again", async () => (await client.targets())[0]?.url === `${site.origin}/start`);
   expect((await client.targets()).map(({ targetId }) => targetId)).not.toContain(before.targetId);

@@ -47,23 +47,43 @@ async function outputOf(child: ChildProcess): Promise<string> {
 }
 
 test.runIf(isRoot)("this machine bounds memory and processes, and shares processors out", () => {
-  expect(cgroups.holds).toMatchObject({ memory: expect.stringMatching(/^cgroup-v/), pids: expect.stringMatching(/^cgroup-v/), cpu: expect.stringMatching(/^cgroup-v/) });
+  expect(cgroups.holds).toMatchObject({
+    memory: expect.stringMatching(/^cgroup-v/),
+    pids: expect.stringMatching(/^cgroup-v/),
+    cpu: expect.stringMatching(/^cgroup-v/),
+  });
 });
 
-test.runIf(isRoot)("what is started behind the prefix is inside from its first instruction, and so are its children", () => within(async (cgroup) => {
-  const seen = await outputOf(start(cgroup, ["/bin/sh", "-c", "/bin/cat /proc/self/cgroup; exit 0"]));
-  for (const controller of ["memory", "pids", "cpu"]) expect(seen).toMatch(new RegExp(`^\\d+:${controller}:.*/remuda-test-${process.pid}/browser$`, "m"));
-}));
+test.runIf(isRoot)(
+  "what is started behind the prefix is inside from its first instruction, and so are its children",
+  () =>
+    within(async (cgroup) => {
+      const seen = await outputOf(start(cgroup, ["/bin/sh", "-c", "/bin/cat /proc/self/cgroup; exit 0"]));
+      for (const controller of ["memory", "pids", "cpu"])
+        expect(seen).toMatch(new RegExp(`^\\d+:${controller}:.*/remuda-test-${process.pid}/browser$`, "m"));
+    }),
+);
 
-test.runIf(isRoot)("the prefix becomes the command by exec: its pid, its arguments and its open descriptors", () => within(async (cgroup) => {
-  const child = start(cgroup, ["/bin/sleep", "1000"]);
-  await until("the command", () => readFileSync(`/proc/${child.pid}/cmdline`, "latin1") === "/bin/sleep\x001000\0");
-  expect(await cgroup.processes()).toEqual([child.pid]);
-}));
+test.runIf(isRoot)(
+  "the prefix becomes the command by exec: its pid, its arguments and its open descriptors",
+  () =>
+    within(async (cgroup) => {
+      const child = start(cgroup, ["/bin/sleep", "1000"]);
+      await until(
+        "the command",
+        () => readFileSync(`/proc/${child.pid}/cmdline`, "latin1") === "/bin/sleep\x001000\0",
+      );
+      expect(await cgroup.processes()).toEqual([child.pid]);
+    }),
+);
 
-test.runIf(isRoot)("arguments pass as they are, quotes and two dashes too", () => within(async (cgroup) => {
-  expect(await outputOf(start(cgroup, ["/usr/bin/printf", "%s|", "--", "a b", "$HOME", "it's", ""]))).toBe("--|a b|$HOME|it's||");
-}));
+test.runIf(isRoot)("arguments pass as they are, quotes and two dashes too", () =>
+  within(async (cgroup) => {
+    expect(await outputOf(start(cgroup, ["/usr/bin/printf", "%s|", "--", "a b", "$HOME", "it's", ""]))).toBe(
+      "--|a b|$HOME|it's||",
+    );
+  }),
+);
 
 test.runIf(isRoot)("nothing runs outside of a cgroup that is gone", async () => {
   const cgroup = await cgroups.make("gone", limits);
@@ -82,70 +102,105 @@ const bomb = `
   }
 `;
 
-test.runIf(isRoot)("a process that forks without end gets no more tasks than it may have", () => within(async (cgroup) => {
-  const child = start(cgroup, [process.execPath, "-e", bomb]);
-  const [told] = await once(child.stdout as Readable, "data") as [Buffer];
-  const { started, refused } = JSON.parse(told.toString()) as { started: number; refused: number };
-  expect(started + refused).toBe(200);
-  expect(started).toBeGreaterThan(0);
-  expect((await cgroup.processes()).length).toBeLessThan(limits.tasks);
-}));
+test.runIf(isRoot)("a process that forks without end gets no more tasks than it may have", () =>
+  within(async (cgroup) => {
+    const child = start(cgroup, [process.execPath, "-e", bomb]);
+    const [told] = (await once(child.stdout as Readable, "data")) as [Buffer];
+    const { started, refused } = JSON.parse(told.toString()) as { started: number; refused: number };
+    expect(started + refused).toBe(200);
+    expect(started).toBeGreaterThan(0);
+    expect((await cgroup.processes()).length).toBeLessThan(limits.tasks);
+  }),
+);
 
-test.runIf(isRoot)("a throttled one gets the share of a core that it may have", () => within(async (cgroup) => {
-  await cgroup.throttle(20);
-  const child = start(cgroup, ["/bin/sh", "-c", "while :; do :; done"]);
-  await once(child, "spawn");
-  const ticksOf = (): number => {
-    const fields = readFileSync(`/proc/${child.pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
-    return Number(fields[11]) + Number(fields[12]);
-  };
-  const begun = performance.now();
-  await until("a second of it", () => performance.now() - begun > 1000);
-  // In ticks of 10 ms; an unthrottled one would have 100, or half of that beside another on a machine of one core.
-  expect(ticksOf()).toBeLessThan(35);
-}));
+test.runIf(isRoot)("a throttled one gets the share of a core that it may have", () =>
+  within(async (cgroup) => {
+    await cgroup.throttle(20);
+    const child = start(cgroup, ["/bin/sh", "-c", "while :; do :; done"]);
+    await once(child, "spawn");
+    const ticksOf = (): number => {
+      const fields = readFileSync(`/proc/${child.pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
+      return Number(fields[11]) + Number(fields[12]);
+    };
+    const begun = performance.now();
+    await until("a second of it", () => performance.now() - begun > 1000);
+    // In ticks of 10 ms; an unthrottled one would have 100, or half of that beside another on a machine of
+    // one core.
+    expect(ticksOf()).toBeLessThan(35);
+  }),
+);
 
 const cpuPlaceOf = (memberships: string): string => {
   const below = /^\d+:(?:[^:]*,)?cpu(?:,[^:]*)?:(.*)$/m.exec(memberships)?.[1];
-  return below === undefined ? `/sys/fs/cgroup${/^0::(.*)$/m.exec(memberships)?.[1]}` : `/sys/fs/cgroup/cpu${below}`;
+  return below === undefined
+    ? `/sys/fs/cgroup${/^0::(.*)$/m.exec(memberships)?.[1]}`
+    : `/sys/fs/cgroup/cpu${below}`;
 };
 const weightAt = (path: string): number => {
   const file = ["cpu.shares", "cpu.weight"].map((name) => join(path, name)).find(existsSync);
   return Number(readFileSync(file ?? "", "utf8")) / (file?.endsWith("shares") ? 1024 : 100);
 };
 
-test.runIf(isRoot)("the daemon weighs as much as several browsers, and all together as much as they are", async () => {
-  const top = cgroups.tops.find((path) => existsSync(join(path, "cpu.shares")) || existsSync(join(path, "cpu.weight"))) ?? "";
-  expect(weightAt(cpuPlaceOf(readFileSync("/proc/self/cgroup", "utf8")))).toBe(8);
-  const made = await Promise.all(["one", "two", "three"].map((name) => cgroups.make(name, limits)));
-  expect(weightAt(top)).toBe(8 + 3);
-  expect(weightAt(join(top, "one"))).toBe(1);
-  for (const cgroup of made) await cgroup.remove();
-  expect(weightAt(top)).toBe(8);
-});
+test.runIf(isRoot)(
+  "the daemon weighs as much as several browsers, and all together as much as they are",
+  async () => {
+    const top =
+      cgroups.tops.find(
+        (path) => existsSync(join(path, "cpu.shares")) || existsSync(join(path, "cpu.weight")),
+      ) ?? "";
+    expect(weightAt(cpuPlaceOf(readFileSync("/proc/self/cgroup", "utf8")))).toBe(8);
+    const made = await Promise.all(["one", "two", "three"].map((name) => cgroups.make(name, limits)));
+    expect(weightAt(top)).toBe(8 + 3);
+    expect(weightAt(join(top, "one"))).toBe(1);
+    for (const cgroup of made) await cgroup.remove();
+    expect(weightAt(top)).toBe(8);
+  },
+);
 
-test.runIf(isRoot)("a second host of one process, and what it ends, leave the first one's cgroups usable", async () => {
-  const name = `remuda-test-${process.pid}-second`;
-  const second = await findCgroups(name);
-  expect(second?.tops.map((top) => dirname(top))).toEqual(cgroups.tops.map((top) => dirname(top)));
-  await second?.close();
-  await within(async (cgroup) => expect(await outputOf(start(cgroup, ["/bin/echo", "inside"]))).toBe("inside\n"));
-});
+test.runIf(isRoot)(
+  "a second host of one process, and what it ends, leave the first one's cgroups usable",
+  async () => {
+    const name = `remuda-test-${process.pid}-second`;
+    const second = await findCgroups(name);
+    expect(second?.tops.map((top) => dirname(top))).toEqual(cgroups.tops.map((top) => dirname(top)));
+    await second?.close();
+    await within(async (cgroup) =>
+      expect(await outputOf(start(cgroup, ["/bin/echo", "inside"]))).toBe("inside\n"),
+    );
+  },
+);
 
 const memberships = "4:memory:/kube/pod\n2:cpu,cpuacct:/kube\n0::/user.slice\n";
 test.each([
-  ["version 1, one controller", "30 24 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory",
-    { version: 1, controllers: ["memory"], point: "/sys/fs/cgroup/memory", below: "/kube/pod" }],
-  ["version 1, two mounted together", "30 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct",
-    { version: 1, controllers: ["cpu", "cpuacct"], point: "/sys/fs/cgroup/cpu", below: "/kube" }],
-  ["version 1, a part of the tree as containers see it", "30 24 0:26 /kube /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory",
-    { version: 1, controllers: ["memory"], point: "/sys/fs/cgroup/memory", below: "/pod" }],
-  ["version 2", "30 24 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw",
-    { version: 2, controllers: [], point: "/sys/fs/cgroup", below: "/user.slice" }],
+  [
+    "version 1, one controller",
+    "30 24 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory",
+    { version: 1, controllers: ["memory"], point: "/sys/fs/cgroup/memory", below: "/kube/pod" },
+  ],
+  [
+    "version 1, two mounted together",
+    "30 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct",
+    { version: 1, controllers: ["cpu", "cpuacct"], point: "/sys/fs/cgroup/cpu", below: "/kube" },
+  ],
+  [
+    "version 1, a part of the tree as containers see it",
+    "30 24 0:26 /kube /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory",
+    { version: 1, controllers: ["memory"], point: "/sys/fs/cgroup/memory", below: "/pod" },
+  ],
+  [
+    "version 2",
+    "30 24 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw",
+    { version: 2, controllers: [], point: "/sys/fs/cgroup", below: "/user.slice" },
+  ],
 ])("mounts: %s", (_name, line, place) => expect(parseMounts(line, memberships)).toEqual([place]));
 
 test("mounts: other file systems and other controllers are not looked at", () => {
-  expect(parseMounts("30 24 0:26 / /sys rw - sysfs sysfs rw\n31 24 0:27 / /c rw - cgroup cgroup rw,freezer", memberships)).toEqual([]);
+  expect(
+    parseMounts(
+      "30 24 0:26 / /sys rw - sysfs sysfs rw\n31 24 0:27 / /c rw - cgroup cgroup rw,freezer",
+      memberships,
+    ),
+  ).toEqual([]);
 });
 
 test.runIf(isRoot)("a trial that a killed daemon has left keeps none after it from its cgroups", async () => {

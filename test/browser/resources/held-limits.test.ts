@@ -22,7 +22,9 @@ const { launch, killAll } = makeLauncher(() => host);
 afterEach(killAll);
 afterAll(() => Promise.all([host.close(), site.close()]));
 
-async function open(given: Parameters<typeof launch>[0]): Promise<{ client: PipeClient; session: string; uid: number | null; probe(): Promise<void> }> {
+async function open(
+  given: Parameters<typeof launch>[0],
+): Promise<{ client: PipeClient; session: string; uid: number | null; probe(): Promise<void> }> {
   const chromium = await launch(given);
   const client = new PipeClient(chromium);
   const session = await client.attach();
@@ -41,13 +43,16 @@ const fill = (mebibytes: number): string => `(async () => {
   return stored;
 })()`;
 
-test.runIf(isRoot).for(kinds)("%s: a page that stores without end is refused, its browser lives, and its neighbour stores", async ([, given]) => {
-  const [filler, neighbour] = [await open(given), await open({})];
-  const stored = await filler.client.evaluate(fill(160), filler.session) as number;
-  expect(stored).toBeLessThan(64);
-  await filler.probe();
-  expect(await neighbour.client.evaluate(fill(20), neighbour.session)).toBe(20);
-});
+test.runIf(isRoot).for(kinds)(
+  "%s: a page that stores without end is refused, its browser lives, and its neighbour stores",
+  async ([, given]) => {
+    const [filler, neighbour] = [await open(given), await open({})];
+    const stored = (await filler.client.evaluate(fill(160), filler.session)) as number;
+    expect(stored).toBeLessThan(64);
+    await filler.probe();
+    expect(await neighbour.client.evaluate(fill(20), neighbour.session)).toBe(20);
+  },
+);
 
 test.runIf(isRoot)("its file system goes with it", async () => {
   const chromium = await launch({});
@@ -56,31 +61,44 @@ test.runIf(isRoot)("its file system goes with it", async () => {
   expect(await mountsBelow(host.scratchDirectory)).toEqual([]);
 });
 
-const startWorkers = "Array.from({ length: 800 }, () => new Worker(URL.createObjectURL(new Blob(['setInterval(() => 0, 1000)'])))).length";
+const startWorkers =
+  "Array.from({ length: 800 }, () => new Worker(URL.createObjectURL(new Blob(['setInterval(() => 0, 1000)'])))).length";
 
 /** Threads of every process that has this uid. */
 function tasksOf(uid: number | null): number {
-  const texts = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/status`, "latin1");
-    } catch {
-      return "";
-    }
-  });
+  const texts = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/status`, "latin1");
+      } catch {
+        return "";
+      }
+    });
   const theirs = texts.filter((text) => /^Uid:\s+(\d+)/m.exec(text)?.[1] === `${uid}`);
   return theirs.reduce((sum, text) => sum + Number(/^Threads:\s+(\d+)/m.exec(text)?.[1]), 0);
 }
 
-test.runIf(isRoot)("a page that starts threads without end gets so many and no more, and its neighbour starts its own", async () => {
-  const [bomb, neighbour] = [await open({}), await open({})];
-  bomb.client.evaluate(startWorkers, bomb.session).catch(() => {});
-  await until("the page at its limit, or ended by it", async () => {
-    const tasks = tasksOf(bomb.uid);
-    expect(tasks).toBeLessThanOrEqual(maxTasks);
-    return tasks > maxTasks - 20 || bomb.client.events.some(({ method }) => method === "Inspector.targetCrashed");
-  });
-  expect(await neighbour.client.evaluate(`new Promise((resolve) => {
+test.runIf(isRoot)(
+  "a page that starts threads without end gets so many and no more, and its neighbour starts its own",
+  async () => {
+    const [bomb, neighbour] = [await open({}), await open({})];
+    bomb.client.evaluate(startWorkers, bomb.session).catch(() => {});
+    await until("the page at its limit, or ended by it", async () => {
+      const tasks = tasksOf(bomb.uid);
+      expect(tasks).toBeLessThanOrEqual(maxTasks);
+      return (
+        tasks > maxTasks - 20 || bomb.client.events.some(({ method }) => method === "Inspector.targetCrashed")
+      );
+    });
+    expect(
+      await neighbour.client.evaluate(
+        `new Promise((resolve) => {
     const worker = new Worker(URL.createObjectURL(new Blob(["postMessage('started')"])));
     worker.onmessage = ({ data }) => resolve(data);
-  })`, neighbour.session)).toBe("started");
-});
+  })`,
+        neighbour.session,
+      ),
+    ).toBe("started");
+  },
+);

@@ -26,32 +26,46 @@ async function within(use: (path: string, sized: SizedScratch) => Promise<void>)
   }
 }
 
-test.runIf(isRoot)("what is stored in it ends at its size, and its neighbour has all of its own", () => within(async (path, sized) => {
-  const neighbour = join(scratch, "neighbour");
-  await mkdir(neighbour);
-  await sized.mount(neighbour);
-  await expect(writeFile(join(path, "large"), Buffer.alloc(2 ** 21))).rejects.toMatchObject({ code: "ENOSPC" });
-  await writeFile(join(neighbour, "small"), Buffer.alloc(2 ** 19));
-}));
+test.runIf(isRoot)("what is stored in it ends at its size, and its neighbour has all of its own", () =>
+  within(async (path, sized) => {
+    const neighbour = join(scratch, "neighbour");
+    await mkdir(neighbour);
+    await sized.mount(neighbour);
+    await expect(writeFile(join(path, "large"), Buffer.alloc(2 ** 21))).rejects.toMatchObject({
+      code: "ENOSPC",
+    });
+    await writeFile(join(neighbour, "small"), Buffer.alloc(2 ** 19));
+  }),
+);
 
-test.runIf(isRoot)("it has so many files and no more", () => within(async (path) => {
-  const outcomes = await Promise.allSettled(Array.from({ length: 40 }, (_, at) => writeFile(join(path, `${at}`), "")));
-  expect(outcomes.filter(({ status }) => status === "fulfilled").length).toBeLessThan(limits.maxScratchFiles);
-}));
+test.runIf(isRoot)("it has so many files and no more", () =>
+  within(async (path) => {
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 40 }, (_, at) => writeFile(join(path, `${at}`), "")),
+    );
+    expect(outcomes.filter(({ status }) => status === "fulfilled").length).toBeLessThan(
+      limits.maxScratchFiles,
+    );
+  }),
+);
 
-test.runIf(isRoot)("it goes with all that is in it, a second time without a fault", () => within(async (path, sized) => {
-  await writeFile(join(path, "file"), "held");
-  await sized.unmount(path);
-  await sized.unmount(path);
-  expect(await readdir(path)).toEqual([]);
-  expect(await mountsBelow(scratch)).toEqual([]);
-}));
+test.runIf(isRoot)("it goes with all that is in it, a second time without a fault", () =>
+  within(async (path, sized) => {
+    await writeFile(join(path, "file"), "held");
+    await sized.unmount(path);
+    await sized.unmount(path);
+    expect(await readdir(path)).toEqual([]);
+    expect(await mountsBelow(scratch)).toEqual([]);
+  }),
+);
 
-test.runIf(isRoot)("what a killed daemon has left is found, and nothing beside it", () => within(async (path) => {
-  expect(await mountsBelow(scratch)).toEqual([path]);
-  expect(await mountsBelow(path)).toEqual([path]);
-  expect(await mountsBelow(path.slice(0, -1))).toEqual([]);
-}));
+test.runIf(isRoot)("what a killed daemon has left is found, and nothing beside it", () =>
+  within(async (path) => {
+    expect(await mountsBelow(scratch)).toEqual([path]);
+    expect(await mountsBelow(path)).toEqual([path]);
+    expect(await mountsBelow(path.slice(0, -1))).toEqual([]);
+  }),
+);
 
 test("a scratch directory on a disk is left as it is: it would take memory instead", async () => {
   expect(await findSizedScratch("/var/tmp", limits)).toBeUndefined();

@@ -8,7 +8,13 @@ import { systemClock } from "../../../src/base/clock.js";
 import { type Cgroup, type DaemonCgroup, findCgroups } from "../../../src/browser/resources/cgroup.js";
 import { killAll } from "../../../src/browser/resources/processes.js";
 import { removeCgroup } from "../../../src/browser/resources/process-tree.js";
-import { findYieldKind, nextUse, type Use, usedMsAt, Yielding } from "../../../src/browser/resources/yielding.js";
+import {
+  findYieldKind,
+  nextUse,
+  type Use,
+  usedMsAt,
+  Yielding,
+} from "../../../src/browser/resources/yielding.js";
 import { until } from "../../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;
@@ -40,27 +46,35 @@ async function start({ prefix }: Cgroup, script: string): Promise<ChildProcess> 
 }
 
 const namesBehind = (): readonly string[] =>
-  (cgroups.yielding?.look(systemClock.monotonic(), leastBusy) ?? []).map((path) => path.slice(path.lastIndexOf("/") + 1));
+  (cgroups.yielding?.look(systemClock.monotonic(), leastBusy) ?? []).map((path) =>
+    path.slice(path.lastIndexOf("/") + 1),
+  );
 /** What the kernel says, of a cgroup beside the others. */
 const isIdle = (pid: number): boolean => {
   const memberships = readFileSync(`/proc/${pid}/cgroup`, "utf8");
   const below = /^\d+:(?:[^:]*,)?cpu(?:,[^:]*)?:(.*)$/m.exec(memberships)?.[1];
-  const path = below === undefined ? `/sys/fs/cgroup${/^0::(.*)$/m.exec(memberships)?.[1]}` : `/sys/fs/cgroup/cpu${below}`;
+  const path =
+    below === undefined
+      ? `/sys/fs/cgroup${/^0::(.*)$/m.exec(memberships)?.[1]}`
+      : `/sys/fs/cgroup/cpu${below}`;
   return readFileSync(join(path, "cpu.idle"), "utf8").trim() === "1";
 };
 
-test.runIf(isRoot)("who is busy stands behind those who are not, and comes back when it is calm", async () => {
-  expect(cgroups.yielding?.kind).toBe("idle");
-  const busy = await start(await make("busy"), "while :; do :; done");
-  const calm = await start(await make("calm"), "sleep 1000");
-  await until("busy behind", () => namesBehind().includes("busy"), limitMs);
-  expect(namesBehind()).toEqual(["busy"]);
-  expect([busy, calm].map(({ pid = 0 }) => isIdle(pid))).toEqual([true, false]);
-  expect(isIdle(process.pid)).toBe(false);
-  busy.kill("SIGSTOP");
-  await until("it back", () => namesBehind().length === 0, limitMs);
-  expect(isIdle(busy.pid ?? 0)).toBe(false);
-});
+test.runIf(isRoot)(
+  "who is busy stands behind those who are not, and comes back when it is calm",
+  async () => {
+    expect(cgroups.yielding?.kind).toBe("idle");
+    const busy = await start(await make("busy"), "while :; do :; done");
+    const calm = await start(await make("calm"), "sleep 1000");
+    await until("busy behind", () => namesBehind().includes("busy"), limitMs);
+    expect(namesBehind()).toEqual(["busy"]);
+    expect([busy, calm].map(({ pid = 0 }) => isIdle(pid))).toEqual([true, false]);
+    expect(isIdle(process.pid)).toBe(false);
+    busy.kill("SIGSTOP");
+    await until("it back", () => namesBehind().length === 0, limitMs);
+    expect(isIdle(busy.pid ?? 0)).toBe(false);
+  },
+);
 
 test.runIf(isRoot)("a cgroup that is removed while it stands behind is forgotten", async () => {
   const cgroup = await cgroups.make("short", { memoryBytes: 2 ** 28, tasks: 32 });
@@ -105,6 +119,8 @@ test("by weight it goes behind and comes back as well", () => {
     writeFileSync(join(path, "cpu.stat"), `usage_usec ${usedMs * 1000}\n`);
     return yielding.look(now, most).length;
   };
-  expect([areBehind(0, 200), areBehind(200, 400), areBehind(200, 600), areBehind(200, 800)]).toEqual([0, 1, 1, 0]);
+  expect([areBehind(0, 200), areBehind(200, 400), areBehind(200, 600), areBehind(200, 800)]).toEqual([
+    0, 1, 1, 0,
+  ]);
   expect(usedMsAt(path, 2)).toBe(200);
 });

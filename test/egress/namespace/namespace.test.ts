@@ -6,7 +6,13 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { findTool } from "../../../src/browser/executable.js";
-import { findNamespaces, type NamespaceListener, type NamespaceParts, type Namespaces, type NamespaceTools } from "../../../src/egress/namespace/namespace.js";
+import {
+  findNamespaces,
+  type NamespaceListener,
+  type NamespaceParts,
+  type Namespaces,
+  type NamespaceTools,
+} from "../../../src/egress/namespace/namespace.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { type DaemonScript, prepareDaemon } from "../../support/browser/chromium-daemon.js";
 import { newScratchDirectory, openTestHost, silentLog } from "../../support/browser/chromium-host.js";
@@ -18,7 +24,15 @@ let ip = "";
 let script: DaemonScript;
 const servers: Server[] = [];
 /** Leads an ordinary user into the one user namespace that may be made there. */
-const forbidding = ["unshare", "--user", "--map-root-user", "sh", "-c", 'echo 1 > /proc/sys/user/max_user_namespaces && exec unshare --user --map-user=64322 --map-group=64322 "$@"', "sh"];
+const forbidding = [
+  "unshare",
+  "--user",
+  "--map-root-user",
+  "sh",
+  "-c",
+  'echo 1 > /proc/sys/user/max_user_namespaces && exec unshare --user --map-user=64322 --map-group=64322 "$@"',
+  "sh",
+];
 beforeAll(async () => {
   const [nsenter = "", unshare = ""] = await Promise.all([findTool("nsenter"), findTool("unshare")]);
   tools = { nsenter, unshare };
@@ -30,9 +44,17 @@ afterAll(async () => {
   await script.remove();
 });
 
-const parts = (given: Partial<NamespaceParts> = {}): NamespaceParts => ({ tools, clock: systemClock, log: silentLog, stock: 0, ...given });
+const parts = (given: Partial<NamespaceParts> = {}): NamespaceParts => ({
+  tools,
+  clock: systemClock,
+  log: silentLog,
+  stock: 0,
+  ...given,
+});
 
-async function findOnes(given: Partial<NamespaceParts> = {}): Promise<Extract<Namespaces, { kind: "available" }>> {
+async function findOnes(
+  given: Partial<NamespaceParts> = {},
+): Promise<Extract<Namespaces, { kind: "available" }>> {
   const found = await findNamespaces(parts(given));
   if (found.kind === "unavailable") throw new Error(found.why);
   return found;
@@ -54,18 +76,25 @@ function greeter(greeting: string): Server {
   return server;
 }
 
-const hear = "const s=require('net').connect(+process.argv[2],process.argv[1]);s.setTimeout(+process.argv[3],()=>{console.log('silence');process.exit()});s.on('data',d=>console.log(''+d));s.on('error',e=>console.log(e.code))";
+const hear =
+  "const s=require('net').connect(+process.argv[2],process.argv[1]);s.setTimeout(+process.argv[3],()=>{console.log('silence');process.exit()});s.on('data',d=>console.log(''+d));s.on('error',e=>console.log(e.code))";
 
 /** What a process in the namespace is told at an address, or the error it gets. */
 const heardWithin = (namespace: string, host: string, port: number): Promise<string> =>
   new Promise((resolve) => {
-    execFile(tools.nsenter, [`--net=${namespace}`, process.execPath, "-e", hear, host, `${port}`, "500"], (_, said, failure) => resolve(said.trim() || failure));
+    execFile(
+      tools.nsenter,
+      [`--net=${namespace}`, process.execPath, "-e", hear, host, `${port}`, "500"],
+      (_, said, failure) => resolve(said.trim() || failure),
+    );
   });
 
 function heardHere(port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
-    socket.on("data", (data) => resolve(data.toString())).on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? ""));
+    socket
+      .on("data", (data) => resolve(data.toString()))
+      .on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? ""));
   });
 }
 
@@ -88,7 +117,9 @@ function holdersOf(name: string): string[] {
       return false;
     }
   };
-  return readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && (linksTo(`/proc/${pid}/ns/net`) || held(pid)));
+  return readdirSync("/proc").filter(
+    (pid) => /^\d+$/.test(pid) && (linksTo(`/proc/${pid}/ns/net`) || held(pid)),
+  );
 }
 
 describe("a namespace", () => {
@@ -110,18 +141,36 @@ describe("a namespace", () => {
     const { port } = server.address() as AddressInfo;
     expect(await heardHere(port)).toBe("host");
     const { namespace, close } = await openOne();
-    const hosts = ["127.0.0.1", "127.0.0.2", "0.0.0.0", "::1", "10.255.255.1", "10.255.255.2", "8.8.8.8", "169.254.169.254", ...addresses()];
+    const hosts = [
+      "127.0.0.1",
+      "127.0.0.2",
+      "0.0.0.0",
+      "::1",
+      "10.255.255.1",
+      "10.255.255.2",
+      "8.8.8.8",
+      "169.254.169.254",
+      ...addresses(),
+    ];
     const heard = await Promise.all(hosts.map((host) => heardWithin(namespace, host, port)));
-    for (const each of heard) expect(each).toMatch(/^(?:ECONNREFUSED|ENETUNREACH|EHOSTUNREACH|EADDRNOTAVAIL|silence)$/);
+    for (const each of heard)
+      expect(each).toMatch(/^(?:ECONNREFUSED|ENETUNREACH|EHOSTUNREACH|EADDRNOTAVAIL|silence)$/);
     close();
   });
 
   test("does not change any more once it is open, for Chromium would break off what it loads", async () => {
     const { namespace, close } = await openOne();
     const { stdout } = await promisify(execFile)(tools.nsenter, [`--net=${namespace}`, ip, "-o", "address"]);
-    const found = stdout.trim().split("\n").map((line) => line.split(/\s+/).slice(1, 4).join(" "));
+    const found = stdout
+      .trim()
+      .split("\n")
+      .map((line) => line.split(/\s+/).slice(1, 4).join(" "));
     // No address that the kernel makes of the device's own, and still has to try out.
-    expect(found.toSorted()).toEqual(["eth0 inet 10.255.255.2/24", "lo inet 127.0.0.1/8", "lo inet6 ::1/128"]);
+    expect(found.toSorted()).toEqual([
+      "eth0 inet 10.255.255.2/24",
+      "lo inet 127.0.0.1/8",
+      "lo inet6 ::1/128",
+    ]);
     close();
   });
 
@@ -151,12 +200,15 @@ describe("a namespace", () => {
 
 /** Of this machine, but for loopback ones. */
 const addresses = (): string[] =>
-  [...readFileSync("/proc/net/fib_trie", "utf8").matchAll(/([\d.]+)\n\s+\/32 host LOCAL/g)].map(([, address = ""]) => address)
+  [...readFileSync("/proc/net/fib_trie", "utf8").matchAll(/([\d.]+)\n\s+\/32 host LOCAL/g)]
+    .map(([, address = ""]) => address)
     .filter((address) => !address.startsWith("127."));
 
 /** The children of this process that make namespaces. */
 const helpers = (): string[] =>
-  readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").trim().split(" ")
+  readFileSync(`/proc/self/task/${process.pid}/children`, "utf8")
+    .trim()
+    .split(" ")
     .filter((pid) => pid !== "" && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("namespace-helper"));
 
 describe("namespaces made ahead", () => {
@@ -182,17 +234,20 @@ describe("namespaces made ahead", () => {
     await until("no descriptor left", () => descriptors() === before);
   });
 
-  test.each(["SIGKILL", "SIGSTOP"] as const)("are made by another helper when one got %s, and nobody who waits is told", async (signal) => {
-    const found = await findOnes();
-    (await found.openNamespace()).close();
-    const [pid = ""] = helpers();
-    process.kill(Number(pid), signal);
-    const opened = await found.openNamespace();
-    expect(helpers()).not.toContain(pid);
-    opened.close();
-    await found.close();
-    expect(helpers()).toEqual([]);
-  });
+  test.each(["SIGKILL", "SIGSTOP"] as const)(
+    "are made by another helper when one got %s, and nobody who waits is told",
+    async (signal) => {
+      const found = await findOnes();
+      (await found.openNamespace()).close();
+      const [pid = ""] = helpers();
+      process.kill(Number(pid), signal);
+      const opened = await found.openNamespace();
+      expect(helpers()).not.toContain(pid);
+      opened.close();
+      await found.close();
+      expect(helpers()).toEqual([]);
+    },
+  );
 
   test("are not begun anew where it closes while a helper does not answer", async () => {
     const found = await findOnes();
@@ -211,7 +266,10 @@ describe("namespaces made ahead", () => {
     const found = await findOnes();
     (await found.openNamespace()).close();
     const [pid = ""] = helpers();
-    const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").filter(Boolean).map((entry) => entry.split("=")[0]);
+    const environment = readFileSync(`/proc/${pid}/environ`, "utf8")
+      .split("\0")
+      .filter(Boolean)
+      .map((entry) => entry.split("=")[0]);
     expect(environment.toSorted()).toEqual(["NODE_CHANNEL_FD", "NODE_CHANNEL_SERIALIZATION_MODE"]);
     const mine = socketsOf("self");
     // The two ends of a channel are sockets of different names, so none is shared.
@@ -221,19 +279,27 @@ describe("namespaces made ahead", () => {
 });
 
 const socketsOf = (pid: string): string[] =>
-  readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
-    try {
-      return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
-    } catch {
-      return [];
-    }
-  }).filter((link) => link.startsWith("socket:"));
+  readdirSync(`/proc/${pid}/fd`)
+    .flatMap((fd) => {
+      try {
+        return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
+      } catch {
+        return [];
+      }
+    })
+    .filter((link) => link.startsWith("socket:"));
 
 describe("of an ordinary user", () => {
   test("a daemon has them too: its browser's network holds its own proxy and nothing of the host", async () => {
     const { child, said } = await script.start("own", "ready", 64_322);
     const found = JSON.parse(said[0] ?? "") as Record<string, string>;
-    expect(found).toEqual({ heard: "greeting", host: "ECONNREFUSED", isOther: true, hasUser: true, addresses: ["eth0 inet 10.255.255.2/24", "lo inet 127.0.0.1/8", "lo inet6 ::1/128"] });
+    expect(found).toEqual({
+      heard: "greeting",
+      host: "ECONNREFUSED",
+      isOther: true,
+      hasUser: true,
+      addresses: ["eth0 inet 10.255.255.2/24", "lo inet 127.0.0.1/8", "lo inet6 ::1/128"],
+    });
     child.kill();
     await once(child, "exit");
   });
@@ -249,7 +315,10 @@ describe("of an ordinary user", () => {
   });
 });
 
-test.each([["root's", undefined], ["an ordinary user's", 64_322]])("%s daemon, killed while a browser is in its namespace, leaves neither", async (_whose, uid) => {
+test.each([
+  ["root's", undefined],
+  ["an ordinary user's", 64_322],
+])("%s daemon, killed while a browser is in its namespace, leaves neither", async (_whose, uid) => {
   const scratchDirectory = newScratchDirectory();
   if (uid !== undefined) chownSync(scratchDirectory, uid, uid);
   const { child, said } = await script.start(scratchDirectory, "ready", uid);
@@ -269,19 +338,28 @@ test.each([["root's", undefined], ["an ordinary user's", 64_322]])("%s daemon, k
 
 describe("where there can be none, the reason is told", () => {
   test("without nsenter", async () => {
-    expect(await findNamespaces(parts({ tools: { unshare: tools.unshare } }))).toEqual({ kind: "unavailable", why: "nsenter (util-linux) is not installed" });
+    expect(await findNamespaces(parts({ tools: { unshare: tools.unshare } }))).toEqual({
+      kind: "unavailable",
+      why: "nsenter (util-linux) is not installed",
+    });
   });
 
   test("where what was made cannot be entered", async () => {
     const before = descriptors();
     const why = expect.stringContaining("/bin/false") as string;
-    expect(await findNamespaces(parts({ tools: { nsenter: "/bin/false" } }))).toEqual({ kind: "unavailable", why });
+    expect(await findNamespaces(parts({ tools: { nsenter: "/bin/false" } }))).toEqual({
+      kind: "unavailable",
+      why,
+    });
     expect(helpers()).toEqual([]);
     await until("no descriptor left", () => descriptors() === before);
   });
 
   test("to an ordinary user where no user namespaces are allowed", async () => {
     const { said } = await script.start("examine", "ready", forbidding);
-    expect(JSON.parse(said[0] ?? "")).toEqual({ kind: "unavailable", why: expect.stringMatching(/unshare.*No space left on device/) as string });
+    expect(JSON.parse(said[0] ?? "")).toEqual({
+      kind: "unavailable",
+      why: expect.stringMatching(/unshare.*No space left on device/) as string,
+    });
   });
 });

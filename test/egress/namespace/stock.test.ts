@@ -9,7 +9,14 @@ const listener = { close() {} } as NamespaceListener;
 test("who waits for a namespace that does not come is told so, and what comes late goes to the next", async () => {
   const clock = new DrivenClock();
   let come = (_made: NamespaceListener): void => {};
-  const stock = new NamespaceStock({ make: () => new Promise((resolve) => (come = resolve)), end: async () => {}, waitMs: 5000, size: 0, clock, log: silentLog });
+  const stock = new NamespaceStock({
+    make: () => new Promise((resolve) => (come = resolve)),
+    end: async () => {},
+    waitMs: 5000,
+    size: 0,
+    clock,
+    log: silentLog,
+  });
   const first = stock.take();
   const told = expect(first).rejects.toThrow("no network namespace could be had within 5000 ms");
   await clock.advance(5000);

@@ -5,13 +5,39 @@ import { egressTable } from "../../../src/gateway/gates/egress-commands.js";
 import { commands, paramsNamed } from "../../support/gateway/protocol-params.js";
 
 const words = new Set([
-  "proxy", "bypass", "host", "hosts", "port", "ports", "address", "addresses", "server", "servers", "location", "locations", "remote", "socket", "sockets",
-  "dns", "tunnel", "sink", "endpoint", "origin", "origins", "domain", "header", "headers", "network",
+  "proxy",
+  "bypass",
+  "host",
+  "hosts",
+  "port",
+  "ports",
+  "address",
+  "addresses",
+  "server",
+  "servers",
+  "location",
+  "locations",
+  "remote",
+  "socket",
+  "sockets",
+  "dns",
+  "tunnel",
+  "sink",
+  "endpoint",
+  "origin",
+  "origins",
+  "domain",
+  "header",
+  "headers",
+  "network",
 ]);
 const speaksOfWays = (name: string): boolean =>
   name.split(/(?=[A-Z])/).some((word) => words.has(word.toLowerCase()));
 const domains = ["Target", "Tethering", "Cast"];
-const found = [...commands.filter((command) => domains.includes(command.split(".")[0] ?? "")), ...paramsNamed(speaksOfWays)];
+const found = [
+  ...commands.filter((command) => domains.includes(command.split(".")[0] ?? "")),
+  ...paramsNamed(speaksOfWays),
+];
 
 const directories = { downloads: "/b/1/downloads", uploads: "/b/1/uploads", temporary: "/b/1/temporary" };
 const judge = (method: string, params: Params = {}, session?: string) =>
@@ -30,7 +56,11 @@ describe.each([undefined, "a page's session"])("on session %s the gate refuses",
   test.each<[string, Params]>([
     // An empty text is a direct connection to Chromium, like direct:// (measured, 156).
     ...["direct://", "http://127.0.0.1:1", "", " ", null, 0, false, ["direct://"], {}].map(
-      (proxyServer): [string, Params] => ["Target.createBrowserContext", { disposeOnDetach: true, proxyServer }]),
+      (proxyServer): [string, Params] => [
+        "Target.createBrowserContext",
+        { disposeOnDetach: true, proxyServer },
+      ],
+    ),
     ["Target.createBrowserContext", { proxyBypassList: "127.0.0.1" }],
     ["Target.createBrowserContext", { proxyBypassList: "" }],
     ["Target.setRemoteLocations", { locations: [{ host: "127.0.0.1", port: 6379 }] }],
@@ -43,13 +73,19 @@ describe.each([undefined, "a page's session"])("on session %s the gate refuses",
     ["Cast.startDesktopMirroring", { sinkName: "x" }],
     ["Cast.startTabMirroring", { sinkName: "x" }],
   ])("%s %j", (method, params) => {
-    expect(judge(method, params, session)).toEqual({ kind: "refuse", message: expect.stringContaining("is refused: ") as string });
+    expect(judge(method, params, session)).toEqual({
+      kind: "refuse",
+      message: expect.stringContaining("is refused: ") as string,
+    });
   });
 });
 
 test.each<[string, Params]>([
   ["Target.createBrowserContext", {}],
-  ["Target.createBrowserContext", { disposeOnDetach: true, originsWithUniversalNetworkAccess: ["https://a.example"] }],
+  [
+    "Target.createBrowserContext",
+    { disposeOnDetach: true, originsWithUniversalNetworkAccess: ["https://a.example"] },
+  ],
   ["Target.createTarget", { url: "https://a.example/", browserContextId: "c" }],
   ["Target.attachToBrowserTarget", {}],
   ["Network.setExtraHTTPHeaders", { headers: { "Proxy-Authorization": "x" } }],

@@ -37,37 +37,66 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("clients 
     return { target, session: await cdp.attach(target) };
   };
   const targets = async (): Promise<readonly { targetId: string; type: string; url: string }[]> =>
-    (await pipe.send("Target.getTargets", { filter: [{}] })).targetInfos as { targetId: string; type: string; url: string }[];
-  const viewers = async (): Promise<readonly string[]> => (await targets()).filter(({ type, url }) => type !== "tab" && url.startsWith(viewer)).map(({ targetId }) => targetId);
+    (await pipe.send("Target.getTargets", { filter: [{}] })).targetInfos as {
+      targetId: string;
+      type: string;
+      url: string;
+    }[];
+  const viewers = async (): Promise<readonly string[]> =>
+    (await targets())
+      .filter(({ type, url }) => type !== "tab" && url.startsWith(viewer))
+      .map(({ targetId }) => targetId);
 
-  test.each(["/red.pdf", "/embedded", "/framed"])("%s: a PDF shows, and its viewer is nobody's, though a client attaches to all that comes and plants scripts first", async (path) => {
-    const cdp = await connectRaw(browser.url());
-    const told: RawReply[] = [];
-    cdp.socket.on("message", (data: Buffer) => {
-      const event = JSON.parse(data.toString()) as RawReply;
-      if (event.method !== "Target.attachedToTarget") return;
-      told.push(event);
-      const session = String(event.params?.sessionId);
-      void cdp.send("Page.enable", {}, session);
-      void cdp.send("Page.addScriptToEvaluateOnNewDocument", { source: planted }, session);
-      void cdp.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: true, flatten: true, filter: [{}] }, session);
-      void cdp.send("Runtime.runIfWaitingForDebugger", {}, session);
-    });
-    await cdp.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: true, flatten: true });
-    const counting = await openPage(cdp);
-    const shown = await openPage(cdp);
-    await cdp.send("Page.navigate", { url: site.origin + path }, shown.session);
-    await until("the PDF", async () => (await redIn(cdp, shown.session, counting.session)) > enoughRed, 15_000);
-    const [own] = await viewers();
-    expect(own).toBeDefined();
-    expect(told.map(({ params = {} }) => (params["targetInfo"] as { targetId: string }).targetId)).not.toContain(own);
-    const session = await pipe.attach(own);
-    // The control: what is planted nowhere, and that the page could do harm.
-    expect(await pipe.evaluate("[typeof chrome.tabs, globalThis.planted ?? false]", session)).toEqual(["object", false]);
-    for (const flatten of [true, false]) expect(await cdp.send("Target.attachToTarget", { targetId: own, flatten })).toHaveProperty("error");
-    await cdp.send("Target.closeTarget", { targetId: shown.target });
-    await cdp.close();
-  }, 40_000);
+  test.each(["/red.pdf", "/embedded", "/framed"])(
+    "%s: a PDF shows, and its viewer is nobody's, though a client attaches to all that comes and plants scripts first",
+    async (path) => {
+      const cdp = await connectRaw(browser.url());
+      const told: RawReply[] = [];
+      cdp.socket.on("message", (data: Buffer) => {
+        const event = JSON.parse(data.toString()) as RawReply;
+        if (event.method !== "Target.attachedToTarget") return;
+        told.push(event);
+        const session = String(event.params?.sessionId);
+        void cdp.send("Page.enable", {}, session);
+        void cdp.send("Page.addScriptToEvaluateOnNewDocument", { source: planted }, session);
+        void cdp.send(
+          "Target.setAutoAttach",
+          { autoAttach: true, waitForDebuggerOnStart: true, flatten: true, filter: [{}] },
+          session,
+        );
+        void cdp.send("Runtime.runIfWaitingForDebugger", {}, session);
+      });
+      await cdp.send("Target.setAutoAttach", {
+        autoAttach: true,
+        waitForDebuggerOnStart: true,
+        flatten: true,
+      });
+      const counting = await openPage(cdp);
+      const shown = await openPage(cdp);
+      await cdp.send("Page.navigate", { url: site.origin + path }, shown.session);
+      await until(
+        "the PDF",
+        async () => (await redIn(cdp, shown.session, counting.session)) > enoughRed,
+        15_000,
+      );
+      const [own] = await viewers();
+      expect(own).toBeDefined();
+      expect(
+        told.map(({ params = {} }) => (params["targetInfo"] as { targetId: string }).targetId),
+      ).not.toContain(own);
+      const session = await pipe.attach(own);
+      // The control: what is planted nowhere, and that the page could do harm.
+      expect(await pipe.evaluate("[typeof chrome.tabs, globalThis.planted ?? false]", session)).toEqual([
+        "object",
+        false,
+      ]);
+      for (const flatten of [true, false])
+        expect(await cdp.send("Target.attachToTarget", { targetId: own, flatten })).toHaveProperty("error");
+      await cdp.send("Target.closeTarget", { targetId: shown.target });
+      await cdp.close();
+    },
+    40_000,
+  );
 
   test("Playwright and Puppeteer open a PDF", async () => {
     const counter = await connectRaw(browser.url());
@@ -75,7 +104,12 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("clients 
     const client = await playwright.connectOverCDP(browser.url());
     const page = await (await client.newContext()).newPage();
     await page.goto(`${site.origin}/red.pdf`);
-    await until("the PDF", async () => (await countRed(counter, (await page.screenshot()).toString("base64"), counting.session)) > enoughRed, 15_000);
+    await until(
+      "the PDF",
+      async () =>
+        (await countRed(counter, (await page.screenshot()).toString("base64"), counting.session)) > enoughRed,
+      15_000,
+    );
     expect(page.url()).toBe(`${site.origin}/red.pdf`);
     await page.goto(`${site.origin}/`);
     expect(await page.title()).toBe("site");
@@ -83,26 +117,43 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("clients 
     const other = await connectPuppeteer({ browserWSEndpoint: browser.url() });
     const tab = await (await other.createBrowserContext()).newPage();
     await tab.goto(`${site.origin}/framed`);
-    await until("the PDF", async () => (await countRed(counter, await tab.screenshot({ encoding: "base64" }), counting.session)) > enoughRed, 15_000);
+    await until(
+      "the PDF",
+      async () =>
+        (await countRed(counter, await tab.screenshot({ encoding: "base64" }), counting.session)) > enoughRed,
+      15_000,
+    );
     await tab.browserContext().close();
     await other.disconnect();
     await counter.close();
   }, 60_000);
 
   // As an extension opens one: chrome.tabs.create and chrome.tabs.update pass no gate.
-  test.each([viewer, "devtools://devtools/bundled/inspector.html", "chrome://settings/"])("%s, opened past the gate, is nobody's", async (url) => {
-    const cdp = await connectRaw(browser.url());
-    await cdp.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: true, flatten: true });
-    const { targetId } = await pipe.send("Target.createTarget", { url });
-    await until("its address", async () => (await targets()).some((target) => target.targetId === targetId && target.url === url));
-    for (const flatten of [true, false]) {
-      const { error, result } = await cdp.send("Target.attachToTarget", { targetId, flatten });
-      expect([error?.message, result]).toEqual(["The browser's own pages are not open to clients", undefined]);
-    }
-    await expect(connectRaw(browser.url(`/devtools/page/${targetId as string}`))).rejects.toThrow();
-    await pipe.send("Target.closeTarget", { targetId });
-    await cdp.close();
-  });
+  test.each([viewer, "devtools://devtools/bundled/inspector.html", "chrome://settings/"])(
+    "%s, opened past the gate, is nobody's",
+    async (url) => {
+      const cdp = await connectRaw(browser.url());
+      await cdp.send("Target.setAutoAttach", {
+        autoAttach: true,
+        waitForDebuggerOnStart: true,
+        flatten: true,
+      });
+      const { targetId } = await pipe.send("Target.createTarget", { url });
+      await until("its address", async () =>
+        (await targets()).some((target) => target.targetId === targetId && target.url === url),
+      );
+      for (const flatten of [true, false]) {
+        const { error, result } = await cdp.send("Target.attachToTarget", { targetId, flatten });
+        expect([error?.message, result]).toEqual([
+          "The browser's own pages are not open to clients",
+          undefined,
+        ]);
+      }
+      await expect(connectRaw(browser.url(`/devtools/page/${targetId as string}`))).rejects.toThrow();
+      await pipe.send("Target.closeTarget", { targetId });
+      await cdp.close();
+    },
+  );
 
   test("the viewer under an address of almost 2 MiB is nobody's", async () => {
     const cdp = await connectRaw(browser.url());
@@ -119,46 +170,77 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("clients 
     const tabs = new Set<string>();
     cdp.socket.on("message", (data: Buffer) => {
       const { method, params = {} } = JSON.parse(data.toString()) as RawReply;
-      if (method === "Target.attachedToTarget" && (params["targetInfo"] as { type: string }).type === "tab") tabs.add(String(params["sessionId"]));
+      if (method === "Target.attachedToTarget" && (params["targetInfo"] as { type: string }).type === "tab")
+        tabs.add(String(params["sessionId"]));
     });
-    await cdp.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true, filter: [{ type: "tab" }, { exclude: true }] });
+    await cdp.send("Target.setAutoAttach", {
+      autoAttach: true,
+      waitForDebuggerOnStart: false,
+      flatten: true,
+      filter: [{ type: "tab" }, { exclude: true }],
+    });
     const shown = await openPage(cdp);
     await cdp.send("Page.navigate", { url: `${site.origin}/red.pdf` }, shown.session);
-    const own = await until("the viewer", async () => (await targets()).find(({ type, url }) => type === "webview" && url.startsWith(viewer))?.targetId);
+    const own = await until(
+      "the viewer",
+      async () =>
+        (await targets()).find(({ type, url }) => type === "webview" && url.startsWith(viewer))?.targetId,
+    );
     expect(tabs.size).toBeGreaterThan(0);
     const message = JSON.stringify({ id: 1, method: "Runtime.evaluate", params: { expression: planted } });
     for (const tab of tabs) {
-      void cdp.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: false, filter: [{}] }, tab);
-      expect(await cdp.send("Target.sendMessageToTarget", { targetId: own, message }, tab)).toHaveProperty("error");
+      void cdp.send(
+        "Target.setAutoAttach",
+        { autoAttach: true, waitForDebuggerOnStart: false, flatten: false, filter: [{}] },
+        tab,
+      );
+      expect(await cdp.send("Target.sendMessageToTarget", { targetId: own, message }, tab)).toHaveProperty(
+        "error",
+      );
     }
-    expect(await pipe.evaluate("[typeof chrome.tabs, globalThis.planted ?? false]", await pipe.attach(own))).toEqual(["object", false]);
+    expect(
+      await pipe.evaluate("[typeof chrome.tabs, globalThis.planted ?? false]", await pipe.attach(own)),
+    ).toEqual(["object", false]);
     await cdp.send("Target.closeTarget", { targetId: shown.target });
     await cdp.close();
   }, 40_000);
 
-  test.each([viewer, "devtools://devtools/bundled/inspector.html"])("a page that becomes %s is its client's no more", async (url) => {
-    const cdp = await connectRaw(browser.url());
-    const { target, session } = await openPage(cdp);
-    const carrying = String((await cdp.send("Target.attachToTarget", { targetId: target, flatten: false })).result?.sessionId);
-    const root = await connectRaw(browser.url().replace(/\/cdp/, `/cdp/devtools/page/${target}`));
-    await pipe.send("Page.navigate", { url }, await pipe.attach(target));
-    await cdp.message(({ method, params }) => method === "Target.detachedFromTarget" && params?.sessionId === session);
-    expect(await cdp.send("Runtime.evaluate", { expression: "1" }, session)).toHaveProperty("error");
-    const message = JSON.stringify({ id: 1, method: "Runtime.evaluate", params: { expression: "1" } });
-    expect(await cdp.send("Target.sendMessageToTarget", { sessionId: carrying, message })).toHaveProperty("error");
-    expect((await root.closed).reason).toBe("target_closed");
-    // It is one again as soon as it is something else.
-    await pipe.send("Page.navigate", { url: `${site.origin}/` }, await pipe.attach(target));
-    await until("the page", async () => (await targets()).some(({ targetId, url: at }) => targetId === target && at === `${site.origin}/`));
-    expect(await cdp.evaluate("document.title", await cdp.attach(target))).toBe("site");
-    await cdp.send("Target.closeTarget", { targetId: target });
-    await cdp.close();
-  });
+  test.each([viewer, "devtools://devtools/bundled/inspector.html"])(
+    "a page that becomes %s is its client's no more",
+    async (url) => {
+      const cdp = await connectRaw(browser.url());
+      const { target, session } = await openPage(cdp);
+      const carrying = String(
+        (await cdp.send("Target.attachToTarget", { targetId: target, flatten: false })).result?.sessionId,
+      );
+      const root = await connectRaw(browser.url().replace(/\/cdp/, `/cdp/devtools/page/${target}`));
+      await pipe.send("Page.navigate", { url }, await pipe.attach(target));
+      await cdp.message(
+        ({ method, params }) => method === "Target.detachedFromTarget" && params?.sessionId === session,
+      );
+      expect(await cdp.send("Runtime.evaluate", { expression: "1" }, session)).toHaveProperty("error");
+      const message = JSON.stringify({ id: 1, method: "Runtime.evaluate", params: { expression: "1" } });
+      expect(await cdp.send("Target.sendMessageToTarget", { sessionId: carrying, message })).toHaveProperty(
+        "error",
+      );
+      expect((await root.closed).reason).toBe("target_closed");
+      // It is one again as soon as it is something else.
+      await pipe.send("Page.navigate", { url: `${site.origin}/` }, await pipe.attach(target));
+      await until("the page", async () =>
+        (await targets()).some(({ targetId, url: at }) => targetId === target && at === `${site.origin}/`),
+      );
+      expect(await cdp.evaluate("document.title", await cdp.attach(target))).toBe("site");
+      await cdp.send("Target.closeTarget", { targetId: target });
+      await cdp.close();
+    },
+  );
 
   test("a new tab of the browser's own kind is a page like others", async () => {
     const { targetId } = await pipe.send("Target.createTarget", { url: "chrome://newtab/" });
     const cdp = await connectRaw(browser.url());
-    expect(await cdp.evaluate("[location.href, typeof chrome.send].join()", await cdp.attach(targetId as string))).toBe("about:blank,undefined");
+    expect(
+      await cdp.evaluate("[location.href, typeof chrome.send].join()", await cdp.attach(targetId as string)),
+    ).toBe("about:blank,undefined");
     await cdp.send("Target.closeTarget", { targetId });
     await cdp.close();
   });

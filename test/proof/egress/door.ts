@@ -5,16 +5,23 @@ import type { AllowedSite } from "../../support/egress/egress-site.js";
 /** A browser and a client's way to it. */
 export interface Door {
   readonly cdpUrl: string;
-  /** A new directory of its session where a client's files can lie, and the way to hand it over; absent where there is none. */
+  /**
+   * A new directory of its session where a client's files can lie, and the way to hand it over; absent where
+   * there is none.
+   */
   upload?(files: Readonly<Record<string, string>>): Promise<string>;
-  /** Gives the browser an extension of these files as its holder may; false where that is refused. Absent: over CDP alone. */
+  /**
+   * Gives the browser an extension of these files as its holder may; false where that is refused. Absent:
+   * over CDP alone.
+   */
   extend?(files: Readonly<Record<string, string>>): Promise<boolean>;
   close(): Promise<void>;
 }
 
 /**
- * What a browser may reach: `listed`, the allowed site and the zone `inside.test`; `opened`, everything public and all of
- * loopback. `proxied` is `listed`, and for a browser without a guard it is a proxy that leads nowhere.
+ * What a browser may reach: `listed`, the allowed site and the zone `inside.test`; `opened`, everything
+ * public and all of loopback. `proxied` is `listed`, and for a browser without a guard it is a proxy that
+ * leads nowhere.
  */
 export type Reach = "listed" | "proxied" | "opened";
 

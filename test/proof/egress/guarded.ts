@@ -37,17 +37,33 @@ const key = "rk_key_of_the_proof_of_egress";
 /** Daemons that start on this machine meanwhile end what runs under uids of theirs. */
 const uidBase = 1_000_000 + 1000 * (process.pid % 100_000);
 
-/** The daemon of this build, in a process of its own, where browsers might look for it: on all addresses, its Redis on a port. */
+/**
+ * The daemon of this build, in a process of its own, where browsers might look for it: on all addresses, its
+ * Redis on a port.
+ */
 export async function startDaemon(tier: Tier, { site, world }: Ground, logFile?: string): Promise<Daemon> {
   const directory = await mkdtemp(join(tmpdir(), "remuda-prove-"));
   const redisPort = 10_000 + (process.pid % 20_000);
   const redis = await startRedis({ port: redisPort });
   const scratchDirectory = join("/dev/shm", `remuda-prove-${process.pid}`);
   const config = join(directory, "config.json");
-  await writeFile(config, JSON.stringify({
-    egress: { isolation: tier, private_hosts_ceiling: ["127.0.0.0/8", "::1/128", site.host, ...(world.node === undefined ? [] : [world.node])] }, node: { scratch_dir: scratchDirectory, memory_bytes: 2 ** 40, uid_base: uidBase }, log: { format: "json" },
-    fill: { default_rate_per_minute: 6000 },
-  }));
+  await writeFile(
+    config,
+    JSON.stringify({
+      egress: {
+        isolation: tier,
+        private_hosts_ceiling: [
+          "127.0.0.0/8",
+          "::1/128",
+          site.host,
+          ...(world.node === undefined ? [] : [world.node]),
+        ],
+      },
+      node: { scratch_dir: scratchDirectory, memory_bytes: 2 ** 40, uid_base: uidBase },
+      log: { format: "json" },
+      fill: { default_rate_per_minute: 6000 },
+    }),
+  );
   const stopAll = async (helper?: { stop(): Promise<void> }): Promise<void> => {
     await helper?.stop();
     await redis.stop();
@@ -57,7 +73,11 @@ export async function startDaemon(tier: Tier, { site, world }: Ground, logFile?:
     const helper = await startHelper({
       file: main,
       environment: {
-        REMUDA_CONFIG: config, REMUDA_DATA_DIR: join(directory, "data"), REMUDA_PORT: "0", REMUDA_HOST: "0.0.0.0", REMUDA_API_KEY: key,
+        REMUDA_CONFIG: config,
+        REMUDA_DATA_DIR: join(directory, "data"),
+        REMUDA_PORT: "0",
+        REMUDA_HOST: "0.0.0.0",
+        REMUDA_API_KEY: key,
         REDIS_URL: `redis://127.0.0.1:${redisPort}`,
       },
       find(line) {
@@ -66,7 +86,10 @@ export async function startDaemon(tier: Tier, { site, world }: Ground, logFile?:
       },
     });
     return {
-      url: helper.said, key, tier, scratchDirectory,
+      url: helper.said,
+      key,
+      tier,
+      scratchDirectory,
       ownPorts: async () => (await listeningPorts()).filter((port) => port !== site.port),
       close: () => stopAll(helper),
     };
@@ -85,56 +108,106 @@ const listening = "0A";
 
 /** TCP ports of this network on which somebody listens. */
 async function listeningPorts(): Promise<number[]> {
-  const tables = await Promise.all(["tcp", "tcp6"].map((name) => readFile(`/proc/net/${name}`, "utf8").catch(() => "")));
-  const rows = tables.flatMap((table) => table.split("\n").slice(1).map((row) => row.trim().split(/\s+/)));
-  return [...new Set(rows.filter(([, , , state]) => state === listening).map(([, local = ""]) => parseInt(local.split(":").at(-1) ?? "", 16)))];
+  const tables = await Promise.all(
+    ["tcp", "tcp6"].map((name) => readFile(`/proc/net/${name}`, "utf8").catch(() => "")),
+  );
+  const rows = tables.flatMap((table) =>
+    table
+      .split("\n")
+      .slice(1)
+      .map((row) => row.trim().split(/\s+/)),
+  );
+  return [
+    ...new Set(
+      rows
+        .filter(([, , , state]) => state === listening)
+        .map(([, local = ""]) => parseInt(local.split(":").at(-1) ?? "", 16)),
+    ),
+  ];
 }
 
 const networks = (ground: Ground): Readonly<Record<Reach, object>> => {
   const allowed = `${ground.site.host}:${ground.site.port}`;
   const listed = { allowed_hosts: [allowed, `*.${allowedZone}`], private_hosts: [allowed] };
   return {
-    listed, proxied: listed,
-    opened: { private_hosts: ["127.0.0.0/8", "::1/128", ...(ground.world.node === undefined ? [] : [ground.world.node])] },
+    listed,
+    proxied: listed,
+    opened: {
+      private_hosts: [
+        "127.0.0.0/8",
+        "::1/128",
+        ...(ground.world.node === undefined ? [] : [ground.world.node]),
+      ],
+    },
   };
 };
 
 /** Browsers of a daemon, under rules of the strictest and of the widest kind. */
 export function openGuarded(daemon: Daemon, kind: Kind, ground: Ground): House {
   const call = async (method: string, path: string, body?: object): Promise<Record<string, unknown>> => {
-    const headers = { authorization: `Bearer ${daemon.key}`, ...(body && { "content-type": "application/json" }) };
-    const reply = await fetch(daemon.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    const headers = {
+      authorization: `Bearer ${daemon.key}`,
+      ...(body && { "content-type": "application/json" }),
+    };
+    const reply = await fetch(daemon.url + path, {
+      method,
+      headers,
+      ...(body && { body: JSON.stringify(body) }),
+    });
     const text = await reply.text();
     if (!reply.ok) throw new Error(`${method} ${path}: ${reply.status} ${text.slice(0, 300)}`);
-    return text === "" ? {} : JSON.parse(text) as Record<string, unknown>;
+    return text === "" ? {} : (JSON.parse(text) as Record<string, unknown>);
   };
   const open = async (reach: Reach): Promise<Door> => {
-    const session = await call("POST", "/browsers", { ...kind, timeout_seconds: 600, memory: kind.headless ? "4GiB" : "8GiB", network: networks(ground)[reach] });
+    const session = await call("POST", "/browsers", {
+      ...kind,
+      timeout_seconds: 600,
+      memory: kind.headless ? "4GiB" : "8GiB",
+      network: networks(ground)[reach],
+    });
     const id = String(session["session_id"]);
     const tier = isolationOf(session);
-    if (daemon.tier !== undefined && tier !== daemon.tier) throw new Error(`the browser's network.isolation is ${tier}, not ${daemon.tier}`);
+    if (daemon.tier !== undefined && tier !== daemon.tier)
+      throw new Error(`the browser's network.isolation is ${tier}, not ${daemon.tier}`);
     const { scratchDirectory } = daemon;
-    const upload: Door["upload"] = (files) => writeFiles(join(workspaceOf(scratchDirectory ?? "", id), "uploads"), files);
+    const upload: Door["upload"] = (files) =>
+      writeFiles(join(workspaceOf(scratchDirectory ?? "", id), "uploads"), files);
     const extend: Door["extend"] = async (files) => {
       const form = new FormData();
       form.append("extensions[0][name]", `e${randomBytes(6).toString("hex")}`);
       const zip = zipBytes(Object.entries(files).map(([name, content]) => ({ name, content })));
       form.append("extensions[0][zip_file]", new Blob([new Uint8Array(zip)]), "extension.zip");
-      const reply = await fetch(`${daemon.url}/browsers/${id}/extensions`, { method: "POST", headers: { authorization: `Bearer ${daemon.key}` }, body: form });
+      const reply = await fetch(`${daemon.url}/browsers/${id}/extensions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${daemon.key}` },
+        body: form,
+      });
       // What is refused is refused for what the extension asks for.
-      if (reply.status !== 201 && reply.status !== 400) throw new Error(`POST /browsers/${id}/extensions: ${reply.status} ${(await reply.text()).slice(0, 300)}`);
+      if (reply.status !== 201 && reply.status !== 400)
+        throw new Error(
+          `POST /browsers/${id}/extensions: ${reply.status} ${(await reply.text()).slice(0, 300)}`,
+        );
       return reply.status === 201;
     };
     return {
-      cdpUrl: String(session["cdp_ws_url"]), ...(kind.engine === "chromium" && { extend }),
+      cdpUrl: String(session["cdp_ws_url"]),
+      ...(kind.engine === "chromium" && { extend }),
       ...(scratchDirectory !== undefined && { upload }),
       // The attempt may have ended it.
-      close: () => call("DELETE", `/browsers/${id}`).then(() => {}, () => {}),
+      close: () =>
+        call("DELETE", `/browsers/${id}`).then(
+          () => {},
+          () => {},
+        ),
     };
   };
   return {
-    engine: kind.engine, hasUploads: daemon.scratchDirectory !== undefined, hasOwnPorts: true,
-    open, ownPorts: () => daemon.ownPorts(), close: async () => {},
+    engine: kind.engine,
+    hasUploads: daemon.scratchDirectory !== undefined,
+    hasOwnPorts: true,
+    open,
+    ownPorts: () => daemon.ownPorts(),
+    close: async () => {},
   };
 }
 

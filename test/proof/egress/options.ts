@@ -36,8 +36,8 @@ Runs every known way out of a browser against one of Remuda's and looks whether 
   --quiet                  prints what got out, and the summary`;
 
 const kinds: Readonly<Record<string, Kind>> = {
-  "headless": { engine: "chromium", headless: true },
-  "headful": { engine: "chromium", headless: false },
+  headless: { engine: "chromium", headless: true },
+  headful: { engine: "chromium", headless: false },
   "headless-shell": { engine: "headless-shell", headless: true },
 };
 const tiers: Readonly<Record<string, Tier>> = { proxy: "proxy", namespace: "namespace" };
@@ -47,9 +47,14 @@ export function readOptions(args: readonly string[]): Options {
   const { values } = parse(args);
   const { url, "key-file": keyFile, "sink-address": sinkAddress, only, json, log } = values;
   return {
-    tiers: values.tier === "none" ? [] : pick("--tier", values.tier, tiers), kinds: pick("--browser", values.browser, kinds),
-    control: values["no-control"] !== true, isQuiet: values.quiet === true,
-    ...(sinkAddress !== undefined && { sinkAddress }), ...(only !== undefined && { only }), ...(json !== undefined && { json }), ...(log !== undefined && { log }),
+    tiers: values.tier === "none" ? [] : pick("--tier", values.tier, tiers),
+    kinds: pick("--browser", values.browser, kinds),
+    control: values["no-control"] !== true,
+    isQuiet: values.quiet === true,
+    ...(sinkAddress !== undefined && { sinkAddress }),
+    ...(only !== undefined && { only }),
+    ...(json !== undefined && { json }),
+    ...(log !== undefined && { log }),
     ...(url !== undefined && { daemon: foreign(url, keyFile) }),
   };
 }
@@ -59,25 +64,41 @@ function parse(args: readonly string[]) {
     return parseArgs({
       args: [...args],
       options: {
-        url: { type: "string" }, "key-file": { type: "string" }, "sink-address": { type: "string" }, tier: { type: "string" },
-        browser: { type: "string" }, only: { type: "string" }, json: { type: "string" }, "no-control": { type: "boolean" }, log: { type: "string" }, quiet: { type: "boolean" },
+        url: { type: "string" },
+        "key-file": { type: "string" },
+        "sink-address": { type: "string" },
+        tier: { type: "string" },
+        browser: { type: "string" },
+        only: { type: "string" },
+        json: { type: "string" },
+        "no-control": { type: "boolean" },
+        log: { type: "string" },
+        quiet: { type: "boolean" },
       },
     });
   } catch (error) {
-    throw new Error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`, { cause: error });
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`, {
+      cause: error,
+    });
   }
 }
 
-function pick<Value>(option: string, asked: string | undefined, all: Readonly<Record<string, Value>>): readonly Value[] {
+function pick<Value>(
+  option: string,
+  asked: string | undefined,
+  all: Readonly<Record<string, Value>>,
+): readonly Value[] {
   return (asked?.split(",") ?? Object.keys(all)).map((name) => {
     const value = all[name];
-    if (value === undefined) throw new Error(`${option} ${name}: there are ${Object.keys(all).join(", ")}\n\n${usage}`);
+    if (value === undefined)
+      throw new Error(`${option} ${name}: there are ${Object.keys(all).join(", ")}\n\n${usage}`);
     return value;
   });
 }
 
 const foreign = (url: string, keyFile: string | undefined): Daemon => ({
-  url: url.replace(/\/$/, ""), key: keyFile === undefined ? "" : readFileSync(keyFile, "utf8").trim(),
+  url: url.replace(/\/$/, ""),
+  key: keyFile === undefined ? "" : readFileSync(keyFile, "utf8").trim(),
   ownPorts: async () => [Number(new URL(url).port || 80)],
   close: async () => {},
 });

@@ -12,7 +12,10 @@ import { findExecutable } from "../../../src/browser/executable.js";
 import type { Door, House, Reach } from "./door.js";
 import { writeFiles } from "./files.js";
 
-/** Full Chromium, which can most, without any guard: no proxy, no policy, no gate, and a port for developer tools. What no attempt gets out of here proves nothing elsewhere. */
+/**
+ * Full Chromium, which can most, without any guard: no proxy, no policy, no gate, and a port for developer
+ * tools. What no attempt gets out of here proves nothing elsewhere.
+ */
 export async function openPlain(): Promise<House> {
   const executable = await findExecutable("chromium");
   if (executable === undefined) throw new Error("Chromium is not installed");
@@ -22,7 +25,9 @@ export async function openPlain(): Promise<House> {
   await new Promise<void>((resolve) => void remuda.listen(0, "::", resolve));
   let count = 0;
   return {
-    engine: "chromium", hasUploads: true, hasOwnPorts: true,
+    engine: "chromium",
+    hasUploads: true,
+    hasOwnPorts: true,
     open: (reach) => launch(executable, join(directory, `${(count += 1)}`), reach),
     ownPorts: async () => [(remuda.address() as AddressInfo).port],
     async close() {
@@ -33,13 +38,29 @@ export async function openPlain(): Promise<House> {
   };
 }
 
-const plain = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"];
-/** A guard of switches alone, as one might think would do. Loopback goes past it, which is where the allowed site is. */
-const proxied = ["--proxy-server=http://127.0.0.1:9", "--webrtc-ip-handling-policy=disable_non_proxied_udp", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp"];
+const plain = [
+  "--headless=new",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--no-first-run",
+  "--remote-debugging-port=0",
+];
+/**
+ * A guard of switches alone, as one might think would do. Loopback goes past it, which is where the allowed
+ * site is.
+ */
+const proxied = [
+  "--proxy-server=http://127.0.0.1:9",
+  "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+  "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+];
 
 async function launch(executable: string, directory: string, reach: Reach): Promise<Door> {
   const switches = [...plain, ...(reach === "proxied" ? proxied : []), `--user-data-dir=${directory}`];
-  const child = spawn(executable, [...switches, "about:blank"], { stdio: ["ignore", "ignore", "pipe"], detached: true });
+  const child = spawn(executable, [...switches, "about:blank"], {
+    stdio: ["ignore", "ignore", "pipe"],
+    detached: true,
+  });
   const close = async (): Promise<void> => {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, "exit");

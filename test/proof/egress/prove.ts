@@ -4,7 +4,12 @@ import { writeFile } from "node:fs/promises";
 import { startDns } from "../../support/egress/dns-server.js";
 import { openMulticastEar } from "../../support/egress/egress-listener.js";
 import { openAllowedSite } from "../../support/egress/egress-site.js";
-import { findOwnNetwork, furnishOwnNetwork, mayHaveOwnNetwork, type World } from "../../support/egress/egress-world.js";
+import {
+  findOwnNetwork,
+  furnishOwnNetwork,
+  mayHaveOwnNetwork,
+  type World,
+} from "../../support/egress/egress-world.js";
 import type { Attempt } from "./corpus/attempt.js";
 import { corpus } from "./corpus/all.js";
 import type { Ground, House } from "./door.js";
@@ -32,10 +37,17 @@ async function main(args: readonly string[]): Promise<number> {
   return await prove(options, findOwnNetwork(options.sinkAddress));
 }
 
-/** Runs this program anew in a network namespace, where it may have any address and nothing it sends gets anywhere. */
+/**
+ * Runs this program anew in a network namespace, where it may have any address and nothing it sends gets
+ * anywhere.
+ */
 async function again(args: readonly string[]): Promise<number> {
   const [, script = ""] = process.argv;
-  const child = spawn("unshare", ["--net", "--", process.execPath, "--enable-source-maps", script, within, ...args], { stdio: "inherit" });
+  const child = spawn(
+    "unshare",
+    ["--net", "--", process.execPath, "--enable-source-maps", script, within, ...args],
+    { stdio: "inherit" },
+  );
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
   const [code] = (await once(child, "exit")) as [number | null];
   return code ?? 1;
@@ -46,8 +58,13 @@ async function prove(options: Options, world: World): Promise<number> {
   const site = await openAllowedSite(world.site);
   const dns = await Promise.all(world.nameServers.map((address) => startDns({}, { address, port: 53 })));
   const ear = world.countPackets && world.node !== undefined ? await openMulticastEar(world.node) : undefined;
-  const parts = await runAll(options, { world, site, dns, signal: stopping.signal, ...(ear && { ear }) })
-    .finally(() => Promise.all([site.close(), ear?.close(), ...dns.map((server) => server.close())]));
+  const parts = await runAll(options, {
+    world,
+    site,
+    dns,
+    signal: stopping.signal,
+    ...(ear && { ear }),
+  }).finally(() => Promise.all([site.close(), ear?.close(), ...dns.map((server) => server.close())]));
   if (options.json !== undefined) await writeFile(options.json, JSON.stringify(parts));
   console.log(summaryOf(parts));
   return parts.every(({ isGood }) => isGood) && !stopping.signal.aborted ? 0 : 1;
@@ -55,7 +72,8 @@ async function prove(options: Options, world: World): Promise<number> {
 
 async function runAll(options: Options, around: Around): Promise<readonly Part[]> {
   const parts: Part[] = [];
-  for (const part of partsOf(options, around)) if (!stopping.signal.aborted) parts.push(await run(part, options, around));
+  for (const part of partsOf(options, around))
+    if (!stopping.signal.aborted) parts.push(await run(part, options, around));
   return parts;
 }
 
@@ -70,15 +88,25 @@ function partsOf({ control, tiers, kinds, daemon, log }: Options, ground: Ground
   return [
     ...(control && daemon === undefined ? [{ title: "no guard", isPlain: true, open: openPlain }] : []),
     ...(daemon === undefined
-      ? tiers.flatMap((tier) => kinds.map((kind) => guarded(`${tier}, ${nameOf(kind)}`, kind, { ground, open: () => startDaemon(tier, ground, log) })))
+      ? tiers.flatMap((tier) =>
+          kinds.map((kind) =>
+            guarded(`${tier}, ${nameOf(kind)}`, kind, { ground, open: () => startDaemon(tier, ground, log) }),
+          ),
+        )
       : kinds.map((kind) => guarded(nameOf(kind), kind, { ground, open: async () => daemon }))),
   ];
 }
 
-const nameOf = ({ engine, headless }: Kind): string => (engine === "chromium" ? `${headless ? "headless" : "headful"} Chromium` : engine);
+const nameOf = ({ engine, headless }: Kind): string =>
+  engine === "chromium" ? `${headless ? "headless" : "headful"} Chromium` : engine;
 
-const guarded = (title: string, kind: Kind, { ground, open }: { ground: Ground; open(): Promise<Daemon> }): Plan => ({
-  title, isPlain: false,
+const guarded = (
+  title: string,
+  kind: Kind,
+  { ground, open }: { ground: Ground; open(): Promise<Daemon> },
+): Plan => ({
+  title,
+  isPlain: false,
   async open() {
     const daemon = await open();
     return { ...openGuarded(daemon, kind, ground), close: () => daemon.close() };
@@ -88,14 +116,18 @@ const guarded = (title: string, kind: Kind, { ground, open }: { ground: Ground; 
 type Around = Omit<Proving, "house" | "isPlain">;
 
 async function run({ title, isPlain, open }: Plan, options: Options, around: Around): Promise<Part> {
-  const wanted = corpus.filter(({ name }: Attempt) => options.only === undefined || name.includes(options.only));
+  const wanted = corpus.filter(
+    ({ name }: Attempt) => options.only === undefined || name.includes(options.only),
+  );
   console.log(`\n${title}\n${"=".repeat(title.length)}`);
   const onOutcome = (outcome: Outcome): void => {
     if (!options.isQuiet) console.log(lineOf(outcome));
   };
   try {
     const house = await open();
-    const outcomes = await runCorpus(wanted, { ...around, house, isPlain, onOutcome }).finally(() => house.close());
+    const outcomes = await runCorpus(wanted, { ...around, house, isPlain, onOutcome }).finally(() =>
+      house.close(),
+    );
     return partOf(title, { isPlain, outcomes, corpus: wanted });
   } catch (error) {
     // No browser, or none of that kind: the others may still be proved.

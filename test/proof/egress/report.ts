@@ -7,15 +7,29 @@ export interface Part {
   readonly title: string;
   readonly isPlain: boolean;
   readonly outcomes: readonly Outcome[];
-  /** What has to be explained: what got out, what is unsure; without a guard, what did not do as the corpus says. */
+  /**
+   * What has to be explained: what got out, what is unsure; without a guard, what did not do as the corpus
+   * says.
+   */
   readonly faults: readonly string[];
   readonly isGood: boolean;
 }
 
-export function partOf(title: string, { isPlain, outcomes, corpus }: { isPlain: boolean; outcomes: readonly Outcome[]; corpus: readonly Attempt[] }): Part {
+export function partOf(
+  title: string,
+  {
+    isPlain,
+    outcomes,
+    corpus,
+  }: { isPlain: boolean; outcomes: readonly Outcome[]; corpus: readonly Attempt[] },
+): Part {
   const faults = [
-    ...(isPlain ? emptyAttempts(outcomes, corpus) : outcomes.filter(({ verdict }) => verdict === "escaped" || verdict === "unsure").map(lineOf)),
-    ...(outcomes.some(({ note }) => note === notBegun) ? ["it was stopped before all attempts had begun"] : []),
+    ...(isPlain
+      ? emptyAttempts(outcomes, corpus)
+      : outcomes.filter(({ verdict }) => verdict === "escaped" || verdict === "unsure").map(lineOf)),
+    ...(outcomes.some(({ note }) => note === notBegun)
+      ? ["it was stopped before all attempts had begun"]
+      : []),
   ];
   return { title, isPlain, outcomes, faults, isGood: faults.length === 0 };
 }
@@ -23,7 +37,9 @@ export function partOf(title: string, { isPlain, outcomes, corpus }: { isPlain: 
 /** Attempts of which the corpus says that they reach a sink where nobody guards it, and that did not. */
 function emptyAttempts(outcomes: readonly Outcome[], corpus: readonly Attempt[]): string[] {
   const must = new Set(corpus.filter(({ reachesPlain }) => reachesPlain === true).map(({ name }) => name));
-  return outcomes.filter(({ name, verdict }) => must.has(name) && verdict !== "escaped" && verdict !== "not tried").map((outcome) => `reached nothing: ${lineOf(outcome)}`);
+  return outcomes
+    .filter(({ name, verdict }) => must.has(name) && verdict !== "escaped" && verdict !== "not tried")
+    .map((outcome) => `reached nothing: ${lineOf(outcome)}`);
 }
 
 const nameWidth = 72;
@@ -34,18 +50,37 @@ export const lineOf = ({ name, verdict, contacts, note }: Outcome): string =>
 
 function summarized(contacts: readonly Contact[]): string {
   const counts = new Map<string, number>();
-  for (const { what, at } of contacts) counts.set(`${what} at ${at}`, (counts.get(`${what} at ${at}`) ?? 0) + 1);
-  return [...counts].slice(0, 3).map(([text, count]) => (count === 1 ? text : `${count} × ${text}`)).join(", ");
+  for (const { what, at } of contacts)
+    counts.set(`${what} at ${at}`, (counts.get(`${what} at ${at}`) ?? 0) + 1);
+  return [...counts]
+    .slice(0, 3)
+    .map(([text, count]) => (count === 1 ? text : `${count} × ${text}`))
+    .join(", ");
 }
 
 /** All parts in a table, and below it what has to be explained. */
 export function summaryOf(parts: readonly Part[]): string {
-  const counted = ({ outcomes }: Part, verdict: Outcome["verdict"]): number => outcomes.filter((outcome) => outcome.verdict === verdict).length;
+  const counted = ({ outcomes }: Part, verdict: Outcome["verdict"]): number =>
+    outcomes.filter((outcome) => outcome.verdict === verdict).length;
   const verdicts = ["held", "escaped", "unsure", "not tried"] as const;
-  const rows = [["", ...verdicts, ""], ...parts.map((part) => [part.title, ...verdicts.map((verdict) => String(counted(part, verdict))), verdictOf(part)])];
+  const rows = [
+    ["", ...verdicts, ""],
+    ...parts.map((part) => [
+      part.title,
+      ...verdicts.map((verdict) => String(counted(part, verdict))),
+      verdictOf(part),
+    ]),
+  ];
   const width = Math.max(...rows.map(([title = ""]) => title.length));
-  const table = rows.map(([title = "", ...cells]) => `${title.padEnd(width)}  ${cells.map((cell) => cell.padStart(9)).join("  ")}`.trimEnd());
-  return ["", ...table, "", ...parts.flatMap(({ title, faults }) => faults.map((fault) => `${title}: ${fault}`))].join("\n");
+  const table = rows.map(([title = "", ...cells]) =>
+    `${title.padEnd(width)}  ${cells.map((cell) => cell.padStart(9)).join("  ")}`.trimEnd(),
+  );
+  return [
+    "",
+    ...table,
+    "",
+    ...parts.flatMap(({ title, faults }) => faults.map((fault) => `${title}: ${fault}`)),
+  ].join("\n");
 }
 
 const verdictOf = ({ isPlain, isGood }: Part): string => {

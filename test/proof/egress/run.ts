@@ -11,7 +11,10 @@ import { Page } from "./corpus/page.js";
 import { nameHosts, workOf } from "./corpus/work.js";
 import { allowedZone, deniedZone, type Door, type Ground, type House, type Reach } from "./door.js";
 
-/** What became of an attempt: `held`: nothing arrived; `unsure`: nothing did, but nor did the allowed request after it. */
+/**
+ * What became of an attempt: `held`: nothing arrived; `unsure`: nothing did, but nor did the allowed request
+ * after it.
+ */
 export interface Outcome {
   readonly name: string;
   readonly verdict: "held" | "escaped" | "unsure" | "not tried";
@@ -28,7 +31,9 @@ export interface Proving extends Ground {
   readonly ear?: MulticastEar;
   /** Waits for contacts instead of for the allowed request after the attempt: a browser without a guard. */
   readonly isPlain: boolean;
-  /** How many names each server had been asked for before this corpus, by browsers without a guard perhaps. */
+  /**
+   * How many names each server had been asked for before this corpus, by browsers without a guard perhaps.
+   */
   readonly askedBefore?: readonly number[];
   /** No further attempt is begun. */
   readonly signal: AbortSignal;
@@ -53,7 +58,10 @@ interface Tried {
 }
 
 export async function runCorpus(corpus: readonly Attempt[], given: Proving): Promise<readonly Outcome[]> {
-  const before = { packets: await given.world.countPackets?.() ?? 0, asked: given.dns.map(({ queries }) => queries.length) };
+  const before = {
+    packets: (await given.world.countPackets?.()) ?? 0,
+    asked: given.dns.map(({ queries }) => queries.length),
+  };
   const proving = { ...given, askedBefore: before.asked };
   const skipped = new Map<Attempt, Need>();
   for (const attempt of corpus) {
@@ -67,9 +75,17 @@ export async function runCorpus(corpus: readonly Attempt[], given: Proving): Pro
     const outcomes = outcomesOf(tried, proving);
     const notTried = (attempt: Attempt): Outcome => {
       const need = skipped.get(attempt);
-      return { name: attempt.name, verdict: "not tried", contacts: [], note: need === undefined ? notBegun : `needs ${need}` };
+      return {
+        name: attempt.name,
+        verdict: "not tried",
+        contacts: [],
+        note: need === undefined ? notBegun : `needs ${need}`,
+      };
     };
-    return [...corpus.map((attempt) => outcomes.get(attempt) ?? notTried(attempt)), ...(await elsewhere(proving, before))];
+    return [
+      ...corpus.map((attempt) => outcomes.get(attempt) ?? notTried(attempt)),
+      ...(await elsewhere(proving, before)),
+    ];
   } finally {
     await Promise.all(tried.map(({ sink }) => sink.close()));
   }
@@ -79,17 +95,24 @@ export async function runCorpus(corpus: readonly Attempt[], given: Proving): Pro
 function outcomesOf(tried: readonly Tried[], proving: Proving): ReadonlyMap<Attempt, Outcome> {
   const outcomes = new Map<Attempt, Outcome>();
   for (const each of tried) {
-    if (outcomes.get(each.attempt)?.verdict !== "escaped") outcomes.set(each.attempt, outcomeOf(each, proving));
+    if (outcomes.get(each.attempt)?.verdict !== "escaped")
+      outcomes.set(each.attempt, outcomeOf(each, proving));
   }
   return outcomes;
 }
 
 /** Attempts that may share a browser. */
 function grouped(attempts: readonly Attempt[]): readonly (readonly [Reach, readonly Attempt[]])[] {
-  const reachOf = ({ needs, leavesProxy }: Attempt): Reach => (needs?.includes("own-ports") ? "opened" : leavesProxy ? "proxied" : "listed");
+  const reachOf = ({ needs, leavesProxy }: Attempt): Reach =>
+    needs?.includes("own-ports") ? "opened" : leavesProxy ? "proxied" : "listed";
   const shared = attempts.filter(({ isAlone }) => !isAlone);
-  const groups = (["listed", "proxied", "opened"] as const).map((reach) => [reach, shared.filter((attempt) => reachOf(attempt) === reach)] as const);
-  return [...groups, ...attempts.filter(({ isAlone }) => isAlone).map((attempt) => [reachOf(attempt), [attempt]] as const)];
+  const groups = (["listed", "proxied", "opened"] as const).map(
+    (reach) => [reach, shared.filter((attempt) => reachOf(attempt) === reach)] as const,
+  );
+  return [
+    ...groups,
+    ...attempts.filter(({ isAlone }) => isAlone).map((attempt) => [reachOf(attempt), [attempt]] as const),
+  ];
 }
 
 function has(need: Need, { house, world, dns }: Proving): boolean {
@@ -101,7 +124,10 @@ function has(need: Need, { house, world, dns }: Proving): boolean {
 }
 
 function outcomeOf({ attempt: { name }, sink, nonce, error, unsure }: Tried, proving: Proving): Outcome {
-  const contacts = [...sink.contacts, ...asked(nonce, proving).map((query) => ({ what: `dns ${query}`, at: "name server" }))];
+  const contacts = [
+    ...sink.contacts,
+    ...asked(nonce, proving).map((query) => ({ what: `dns ${query}`, at: "name server" })),
+  ];
   if (contacts.length > 0) return { name, verdict: "escaped", contacts };
   if (unsure !== undefined) return { name, verdict: "unsure", contacts, note: unsure };
   return { name, verdict: "held", contacts, ...(error !== undefined && { note: error }) };
@@ -109,37 +135,64 @@ function outcomeOf({ attempt: { name }, sink, nonce, error, unsure }: Tried, pro
 
 /** Questions for names of the attempt that nobody may resolve. */
 const asked = (nonce: string, { dns, ear }: Proving): readonly string[] => [
-  ...dns.flatMap(({ queries }) => queries.filter((query) => query.includes(nonce) && !query.endsWith(allowedZone))),
+  ...dns.flatMap(({ queries }) =>
+    queries.filter((query) => query.includes(nonce) && !query.endsWith(allowedZone)),
+  ),
   ...(ear?.heard.some((text) => text.includes(nonce)) ? ["of everybody in the network"] : []),
 ];
 
 /** What no sink can see: packets for the world outside, and questions for names of others. */
-async function elsewhere({ world, dns, isPlain }: Proving, before: { packets: number; asked: readonly number[] }): Promise<readonly Outcome[]> {
+async function elsewhere(
+  { world, dns, isPlain }: Proving,
+  before: { packets: number; asked: readonly number[] },
+): Promise<readonly Outcome[]> {
   if (isPlain) return [];
   const sent = world.countPackets ? (await world.countPackets()) - before.packets : undefined;
-  const strange = dns.flatMap(({ queries }, at) => queries.slice(before.asked[at]).filter((query) => !query.endsWith(allowedZone) && !query.endsWith(deniedZone)));
+  const strange = dns.flatMap(({ queries }, at) =>
+    queries
+      .slice(before.asked[at])
+      .filter((query) => !query.endsWith(allowedZone) && !query.endsWith(deniedZone)),
+  );
   const contacts = [
     ...(sent ? [{ what: `${sent} packets`, at: "the way out of the machine" }] : []),
     ...strange.map((query) => ({ what: `dns ${query}`, at: "name server" })),
   ];
   if (sent === undefined) return [];
-  return [{ name: "all of them: anything for anywhere else", verdict: contacts.length > 0 ? "escaped" : "held", contacts }];
+  return [
+    {
+      name: "all of them: anything for anywhere else",
+      verdict: contacts.length > 0 ? "escaped" : "held",
+      contacts,
+    },
+  ];
 }
 
-async function shareDoor(reach: Reach, attempts: readonly Attempt[], { proving, tried }: { proving: Proving; tried: Tried[] }): Promise<void> {
+async function shareDoor(
+  reach: Reach,
+  attempts: readonly Attempt[],
+  { proving, tried }: { proving: Proving; tried: Tried[] },
+): Promise<void> {
   if (attempts.length === 0 || proving.signal.aborted) return;
   const doors = [await proving.house.open(reach)];
-  // An attempt may take the browser with it, others' too: whatever is unsure is tried once more, on another one.
+  // An attempt may take the browser with it, others' too: whatever is unsure is tried once more, on another
+  // one.
   const renew = async (broken: Door | undefined): Promise<void> => {
     if (doors.at(-1) === broken) doors.push(await proving.house.open(reach));
   };
   const left = attempts.map((attempt) => ({ attempt, isLast: false }));
   const work = async (): Promise<void> => {
     for (let next = left.shift(); next && !proving.signal.aborted; next = left.shift()) {
-      const each: Tried = { attempt: next.attempt, sink: await openSink(), nonce: `n${randomBytes(6).toString("hex")}` };
+      const each: Tried = {
+        attempt: next.attempt,
+        sink: await openSink(),
+        nonce: `n${randomBytes(6).toString("hex")}`,
+      };
       const door = doors.at(-1);
       tried.push(each);
-      if (door) await tryOne(each, door, { ...proving, sinks: tried.map(({ sink }) => sink.port) }).catch((error: Error) => (each.unsure = error.message));
+      if (door)
+        await tryOne(each, door, { ...proving, sinks: tried.map(({ sink }) => sink.port) }).catch(
+          (error: Error) => (each.unsure = error.message),
+        );
       const outcome = outcomeOf(each, proving);
       if (outcome.verdict !== "unsure" || next.isLast) {
         proving.onOutcome?.(outcome);
@@ -157,20 +210,45 @@ async function shareDoor(reach: Reach, attempts: readonly Attempt[], { proving, 
   }
 }
 
-async function tryOne(tried: Tried, door: Door, proving: Proving & { readonly sinks: readonly number[] }): Promise<void> {
+async function tryOne(
+  tried: Tried,
+  door: Door,
+  proving: Proving & { readonly sinks: readonly number[] },
+): Promise<void> {
   const { attempt, sink, nonce } = tried;
   nameHosts(nonce, proving);
   const cdp = await connectRaw(door.cdpUrl);
   const opened: Page[] = [];
   try {
-    const work = workOf({ nonce, sink, ground: proving, dns: proving.dns, askedBefore: proving.askedBefore ?? [], door, cdp, opened, ownPorts: (await proving.house.ownPorts()).filter((port) => !proving.sinks.includes(port)) });
+    const work = workOf({
+      nonce,
+      sink,
+      ground: proving,
+      dns: proving.dns,
+      askedBefore: proving.askedBefore ?? [],
+      door,
+      cdp,
+      opened,
+      ownPorts: (await proving.house.ownPorts()).filter((port) => !proving.sinks.includes(port)),
+    });
     const limit = { what: attempt.name, limitMs: attemptLimitMs };
-    const isOver = cdp.closed.then(() => { throw new Error("the connection was closed"); });
-    await within(systemClock, limit, Promise.race([attempt.run(work), isOver])).catch((error: Error) => (tried.error = error.message));
-    if (proving.isPlain) await until("a contact", () => sink.contacts.length > 0 || asked(nonce, proving).length > 0, 3000).catch(() => {});
+    const isOver = cdp.closed.then(() => {
+      throw new Error("the connection was closed");
+    });
+    await within(systemClock, limit, Promise.race([attempt.run(work), isOver])).catch(
+      (error: Error) => (tried.error = error.message),
+    );
+    if (proving.isPlain)
+      await until(
+        "a contact",
+        () => sink.contacts.length > 0 || asked(nonce, proving).length > 0,
+        3000,
+      ).catch(() => {});
     else await mark(door, proving, nonce).catch((error: Error) => (tried.unsure = error.message));
   } finally {
-    await within(systemClock, { what: "closing pages", limitMs: 3000 }, closePages(cdp, opened)).catch(() => {});
+    await within(systemClock, { what: "closing pages", limitMs: 3000 }, closePages(cdp, opened)).catch(
+      () => {},
+    );
     cdp.socket.close();
   }
 }
@@ -180,7 +258,9 @@ async function closePages(cdp: RawCdp, opened: readonly Page[]): Promise<void> {
   const { result } = await cdp.send("Target.getTargets");
   const ours = new Set(opened.map(({ target }) => target));
   const infos = (result?.targetInfos ?? []) as { targetId: string; openerId?: string }[];
-  const left = infos.filter(({ targetId, openerId }) => ours.has(targetId) || (openerId !== undefined && ours.has(openerId)));
+  const left = infos.filter(
+    ({ targetId, openerId }) => ours.has(targetId) || (openerId !== undefined && ours.has(openerId)),
+  );
   await Promise.all(left.map(({ targetId }) => cdp.send("Target.closeTarget", { targetId })));
 }
 
@@ -189,7 +269,11 @@ async function mark(door: Door, { site }: Proving, nonce: string): Promise<void>
   const cdp = await connectRaw(door.cdpUrl);
   try {
     const limit = { what: "the allowed request after the attempt", limitMs: markerLimitMs };
-    const [page] = await within(systemClock, limit, Promise.all([Page.open(cdp, `${site.origin}/marker/${nonce}`), site.heard(`/marker/${nonce}`)]));
+    const [page] = await within(
+      systemClock,
+      limit,
+      Promise.all([Page.open(cdp, `${site.origin}/marker/${nonce}`), site.heard(`/marker/${nonce}`)]),
+    );
     await cdp.send("Target.closeTarget", { targetId: page.target });
   } finally {
     cdp.socket.close();

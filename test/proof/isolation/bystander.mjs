@@ -1,6 +1,7 @@
-// Stands for whatever else runs beside a daemon on its machine: has words in its environment and on its command line, answers
-// with words on sockets of every kind, and says when it is signalled. Says where it listens as one line of JSON.
-// Arguments: path of its socket, name of its abstract one, words. Environment: PROVE_WORDS.
+// Stands for whatever else runs beside a daemon on its machine: has words in its environment and on its
+// command line, answers with words on sockets of every kind, and says when it is signalled. Says where it
+// listens as one line of JSON. Arguments: path of its socket, name of its abstract one, words. Environment:
+// PROVE_WORDS.
 import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
 
@@ -11,7 +12,8 @@ const answer = (text) => (socket) => {
   socket.on("error", () => {});
   socket.end(text);
 };
-const listen = (server, ...where) => new Promise((resolve, reject) => server.once("error", reject).listen(...where, () => resolve(server)));
+const listen = (server, ...where) =>
+  new Promise((resolve, reject) => server.once("error", reject).listen(...where, () => resolve(server)));
 
 await listen(createServer(answer(`${words}-unix`)), path);
 await listen(createServer(answer(`${words}-abstract`)), `\0${abstract}`);

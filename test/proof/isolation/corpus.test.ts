@@ -17,7 +17,9 @@ let proof: { directory: string; remove(): Promise<void> };
 beforeAll(async () => {
   proof = await compileSources("tsconfig.prove.json");
   const others = ["src/store/lua", "test/proof/isolation/intruder.pl", "test/proof/isolation/bystander.mjs"];
-  await Promise.all(others.map((path) => cp(join(root, path), join(proof.directory, path), { recursive: true })));
+  await Promise.all(
+    others.map((path) => cp(join(root, path), join(proof.directory, path), { recursive: true })),
+  );
   // The daemon of an ordinary user has to read it too.
   await chmod(proof.directory, 0o755);
   await symlink(join(root, "package.json"), join(proof.directory, "package.json"));
@@ -27,15 +29,29 @@ afterAll(() => proof.remove());
 /** `npm run prove:isolation -- --quick` with these options, in a process of its own. */
 async function prove(options: readonly string[]): Promise<Part> {
   const results = join(proof.directory, `results-${options.join("")}.json`);
-  const args = ["--enable-source-maps", join(proof.directory, "test/proof/isolation/prove.js"), "--quick", "--json", results, ...options];
+  const args = [
+    "--enable-source-maps",
+    join(proof.directory, "test/proof/isolation/prove.js"),
+    "--quick",
+    "--json",
+    results,
+    ...options,
+  ];
   // The exit code says what the results say.
-  const said = await new Promise<string>((resolve) => void execFile(process.execPath, args, (_, output, errors) => resolve(output + errors)));
-  const [part] = JSON.parse(await readFile(results, "utf8").catch(() => { throw new Error(said); })) as Part[];
+  const said = await new Promise<string>(
+    (resolve) => void execFile(process.execPath, args, (_, output, errors) => resolve(output + errors)),
+  );
+  const [part] = JSON.parse(
+    await readFile(results, "utf8").catch(() => {
+      throw new Error(said);
+    }),
+  ) as Part[];
   if (!part) throw new Error(said);
   return part;
 }
 
-const outcomeIn = (part: Part, name: string): Outcome | undefined => part.outcomes.find((outcome) => outcome.name === name);
+const outcomeIn = (part: Part, name: string): Outcome | undefined =>
+  part.outcomes.find((outcome) => outcome.name === name);
 
 test("attempts have names of their own", () => {
   expect(new Set(corpus.map(({ name }) => name)).size).toBe(corpus.length);
@@ -47,15 +63,25 @@ describe("without walls", () => {
     part = await prove(["--tier", "none", "--browser", "headless"]);
   }, limitMs);
 
-  const able = quick.filter(({ succeedsPlain }) => succeedsPlain === true || (isRoot && succeedsPlain === "as root"));
+  const able = quick.filter(
+    ({ succeedsPlain }) => succeedsPlain === true || (isRoot && succeedsPlain === "as root"),
+  );
   test.for(able.map(({ name }) => name))("%s: succeeds", (name) => {
     expect(outcomeIn(part, name)).toMatchObject({ verdict: "leaked" });
   });
 });
 
 const walled = [
-  { title: "headless Chromium, the daemon root", options: ["--tier", "root", "--browser", "headless"], needsRoot: true },
-  { title: "headless-shell, the daemon an ordinary user", options: ["--tier", "user", "--browser", "headless-shell"], needsRoot: false },
+  {
+    title: "headless Chromium, the daemon root",
+    options: ["--tier", "root", "--browser", "headless"],
+    needsRoot: true,
+  },
+  {
+    title: "headless-shell, the daemon an ordinary user",
+    options: ["--tier", "user", "--browser", "headless-shell"],
+    needsRoot: false,
+  },
 ];
 
 describe.each(walled.filter(({ needsRoot }) => isRoot || !needsRoot))("$title", ({ options }) => {

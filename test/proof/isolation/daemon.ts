@@ -43,8 +43,15 @@ const main = join(import.meta.dirname, "../../../src/main.js");
 const startLimitMs = 60_000;
 const stopLimitMs = 60_000;
 
-/** `over`: put over the settings, section by section. `kept`: the directory of a daemon that was killed, to start there again. */
-export async function startDaemon(tier: Tier, over: Readonly<Record<string, object>> = {}, kept?: string): Promise<Daemon> {
+/**
+ * `over`: put over the settings, section by section. `kept`: the directory of a daemon that was killed, to
+ * start there again.
+ */
+export async function startDaemon(
+  tier: Tier,
+  over: Readonly<Record<string, object>> = {},
+  kept?: string,
+): Promise<Daemon> {
   const uid = uidOf(tier.name);
   const words = `words-${randomBytes(8).toString("hex")}-daemon`;
   const directory = kept ?? (await mkdtemp(join(tmpdir(), "remuda-prove-")));
@@ -53,27 +60,59 @@ export async function startDaemon(tier: Tier, over: Readonly<Record<string, obje
   // Cgroups are named for it, so that it has a name of its own.
   const scratchDirectory = join(directory, `s-${directory.slice(-6)}`);
   const config = join(directory, "config.json");
-  await writeFile(config, JSON.stringify({
-    egress: { private_hosts: ["127.0.0.0/8"], ...over["egress"] }, log: { format: "json" }, fill: { default_rate_per_minute: 6000 },
-    node: { scratch_dir: scratchDirectory, memory_bytes: 2 ** 40, storage_watch_period_seconds: 1, ...over["node"] },
-    browser: { max_scratch_bytes: 2 ** 28, ...over["browser"] },
-  }));
+  await writeFile(
+    config,
+    JSON.stringify({
+      egress: { private_hosts: ["127.0.0.0/8"], ...over["egress"] },
+      log: { format: "json" },
+      fill: { default_rate_per_minute: 6000 },
+      node: {
+        scratch_dir: scratchDirectory,
+        memory_bytes: 2 ** 40,
+        storage_watch_period_seconds: 1,
+        ...over["node"],
+      },
+      browser: { max_scratch_bytes: 2 ** 28, ...over["browser"] },
+    }),
+  );
   const environment = {
-    PATH: process.env["PATH"] ?? "", HOME: directory, REMUDA_CONFIG: config, REMUDA_DATA_DIR: join(directory, "data"), REMUDA_PORT: "0",
+    PATH: process.env["PATH"] ?? "",
+    HOME: directory,
+    REMUDA_CONFIG: config,
+    REMUDA_DATA_DIR: join(directory, "data"),
+    REMUDA_PORT: "0",
     PROVE_WORDS: words,
   };
   const started = start(await commandOf(tier, { uid, directory, environment }), environment);
   const close = async (): Promise<void> => {
     started.child.kill("SIGTERM");
-    await within(systemClock, { what: "stopping the daemon", limitMs: stopLimitMs }, endOf(started.child)).catch(() => started.child.kill("SIGKILL"));
+    await within(
+      systemClock,
+      { what: "stopping the daemon", limitMs: stopLimitMs },
+      endOf(started.child),
+    ).catch(() => started.child.kill("SIGKILL"));
     await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   };
   try {
-    const url = await within(systemClock, { what: "starting the daemon", limitMs: startLimitMs }, started.url);
-    const pid = tier.context ? await pidIn(directory) : started.child.pid ?? 0;
+    const url = await within(
+      systemClock,
+      { what: "starting the daemon", limitMs: startLimitMs },
+      started.url,
+    );
+    const pid = tier.context ? await pidIn(directory) : (started.child.pid ?? 0);
     const key = (await readFile(join(directory, "data/api-key"), "utf8")).trim();
     return {
-      url, key, pid, uid, directory, scratchDirectory, close, words, log: started.said, port: Number(new URL(url).port), ...(await belongings(directory)),
+      url,
+      key,
+      pid,
+      uid,
+      directory,
+      scratchDirectory,
+      close,
+      words,
+      log: started.said,
+      port: Number(new URL(url).port),
+      ...(await belongings(directory)),
       call: (operation, body) => call({ url, key }, operation, body),
       download: async (path) => Buffer.from(await (await ask({ url, key }, `GET ${path}`)).arrayBuffer()),
       async kill() {
@@ -87,16 +126,26 @@ export async function startDaemon(tier: Tier, over: Readonly<Record<string, obje
   }
 }
 
-async function commandOf({ context }: Tier, { uid, directory, environment }: { uid: number; directory: string; environment: Record<string, string> }): Promise<string[]> {
+async function commandOf(
+  { context }: Tier,
+  { uid, directory, environment }: { uid: number; directory: string; environment: Record<string, string> },
+): Promise<string[]> {
   const command = [process.execPath, "--enable-source-maps", main];
-  return context ? await contained({ context, uid, directory, command, environment }) : [...asUser(uid), ...command];
+  return context
+    ? await contained({ context, uid, directory, command, environment })
+    : [...asUser(uid), ...command];
 }
 
-function start([program = "", ...args]: readonly string[], env: Readonly<Record<string, string>>): { child: ChildProcess; url: Promise<string>; said: () => string } {
+function start(
+  [program = "", ...args]: readonly string[],
+  env: Readonly<Record<string, string>>,
+): { child: ChildProcess; url: Promise<string>; said: () => string } {
   const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   const url = new Promise<string>((resolve, reject) => {
-    child.once("error", reject).once("exit", (code) => reject(new Error(`the daemon ended with ${code}: ${said.slice(-1500)}`)));
+    child
+      .once("error", reject)
+      .once("exit", (code) => reject(new Error(`the daemon ended with ${code}: ${said.slice(-1500)}`)));
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => {
         said += text;
@@ -110,27 +159,51 @@ function start([program = "", ...args]: readonly string[], env: Readonly<Record<
 }
 
 /** The daemon's own files and sockets that hold what it must keep. */
-async function belongings(directory: string): Promise<{ targets: readonly Target[]; sockets: readonly string[] }> {
+async function belongings(
+  directory: string,
+): Promise<{ targets: readonly Target[]; sockets: readonly string[] }> {
   const data = join(directory, "data");
-  const log = (await readdir(join(data, "redis/appendonlydir")).catch(() => [])).find((name) => name.includes("incr"));
+  const log = (await readdir(join(data, "redis/appendonlydir")).catch(() => [])).find((name) =>
+    name.includes("incr"),
+  );
   const targets = await filesOf({
-    "the cluster secret": join(data, "cluster-secret"), "the encryption key": join(data, "encryption-key"), "the API key": join(data, "api-key"),
+    "the cluster secret": join(data, "cluster-secret"),
+    "the encryption key": join(data, "encryption-key"),
+    "the API key": join(data, "api-key"),
     "the configuration": join(directory, "config.json"),
   });
-  const redis = log === undefined ? [] : [{ what: "Redis's log", path: join(data, "redis/appendonlydir", log), words: "remuda:schema" }];
+  const redis =
+    log === undefined
+      ? []
+      : [{ what: "Redis's log", path: join(data, "redis/appendonlydir", log), words: "remuda:schema" }];
   return { targets: [...targets, ...redis], sockets: [join(data, "redis/redis.sock")] };
 }
 
-async function call(of: { url: string; key: string }, operation: string, body?: object | FormData): Promise<Record<string, unknown>> {
+async function call(
+  of: { url: string; key: string },
+  operation: string,
+  body?: object | FormData,
+): Promise<Record<string, unknown>> {
   const text = await (await ask(of, operation, body)).text();
-  return text === "" ? {} : JSON.parse(text) as Record<string, unknown>;
+  return text === "" ? {} : (JSON.parse(text) as Record<string, unknown>);
 }
 
-async function ask({ url, key }: { url: string; key: string }, operation: string, body?: object | FormData): Promise<Response> {
+async function ask(
+  { url, key }: { url: string; key: string },
+  operation: string,
+  body?: object | FormData,
+): Promise<Response> {
   const [method = "GET", path = "/"] = operation.split(" ");
   const isForm = body instanceof FormData;
-  const headers = { authorization: `Bearer ${key}`, ...(body && !isForm && { "content-type": "application/json" }) };
-  const reply = await fetch(url + path, { method, headers, ...(body && { body: isForm ? body : JSON.stringify(body) }) });
+  const headers = {
+    authorization: `Bearer ${key}`,
+    ...(body && !isForm && { "content-type": "application/json" }),
+  };
+  const reply = await fetch(url + path, {
+    method,
+    headers,
+    ...(body && { body: isForm ? body : JSON.stringify(body) }),
+  });
   if (!reply.ok) throw new Error(`${operation}: ${reply.status} ${(await reply.text()).slice(0, 300)}`);
   return reply;
 }

@@ -18,9 +18,17 @@ const endLimitMs = 30_000;
 /** A process without a wall is looked for as long as one with a wall took at most. */
 const survivalMs = 3000;
 
-const outcome = (name: string, leaks: readonly string[]): Outcome => ({ name: `leftovers: ${name}`, door: "outside", verdict: leaks.length > 0 ? "leaked" : "held", leaks });
+const outcome = (name: string, leaks: readonly string[]): Outcome => ({
+  name: `leftovers: ${name}`,
+  door: "outside",
+  verdict: leaks.length > 0 ? "leaked" : "held",
+  leaks,
+});
 
-/** Kills a daemon that has a browser of each kind, each twice and one of the two stopped, and looks what stays of them. */
+/**
+ * Kills a daemon that has a browser of each kind, each twice and one of the two stopped, and looks what stays
+ * of them.
+ */
 export async function tryLeftovers(tier: Tier, kinds: readonly Kind[]): Promise<Part> {
   const first = await startDaemon(tier);
   const outcomes: Outcome[] = [];
@@ -29,14 +37,26 @@ export async function tryLeftovers(tier: Tier, kinds: readonly Kind[]): Promise<
     await stopAll(stopped);
     const [runningPids, stoppedPids] = [await treesOf(running), await treesOf(stopped)];
     await first.kill();
-    for (const [name, pids] of [["processes of a killed daemon", runningPids], ["processes that were stopped, of a killed daemon", stoppedPids]] as const) {
+    for (const [name, pids] of [
+      ["processes of a killed daemon", runningPids],
+      ["processes that were stopped, of a killed daemon", stoppedPids],
+    ] as const) {
       outcomes.push(outcome(name, await leftOf(pids)));
     }
     const next = await startDaemon(tier, {}, first.directory);
     try {
       const { processes, directories, cgroups } = await takeCensus(first.scratchDirectory, new Set());
-      const mounts = (await readFile("/proc/self/mountinfo", "utf8")).split("\n").filter((line) => line.includes(`${first.scratchDirectory}/`));
-      outcomes.push(outcome("directories, cgroups and mounts after its next start", [...processes, ...directories, ...cgroups, ...mounts]));
+      const mounts = (await readFile("/proc/self/mountinfo", "utf8"))
+        .split("\n")
+        .filter((line) => line.includes(`${first.scratchDirectory}/`));
+      outcomes.push(
+        outcome("directories, cgroups and mounts after its next start", [
+          ...processes,
+          ...directories,
+          ...cgroups,
+          ...mounts,
+        ]),
+      );
     } finally {
       await next.close();
     }
@@ -47,7 +67,9 @@ export async function tryLeftovers(tier: Tier, kinds: readonly Kind[]): Promise<
 }
 
 async function openEach(daemon: Daemon, kinds: readonly Kind[]): Promise<string[]> {
-  const sessions = await Promise.all(kinds.map((kind) => daemon.call("POST /browsers", { ...kind, timeout_seconds: 3600 })));
+  const sessions = await Promise.all(
+    kinds.map((kind) => daemon.call("POST /browsers", { ...kind, timeout_seconds: 3600 })),
+  );
   return sessions.map(({ session_id }) => workspaceOf(daemon.scratchDirectory, String(session_id)));
 }
 
@@ -66,22 +88,51 @@ async function leftOf(pids: readonly number[]): Promise<string[]> {
   return left.map((pid) => `process ${pid}`);
 }
 
-/** A Chromium that a program starts as one would, stopped, and its starter killed: it has to stay, else the attempt shows nothing. */
+/**
+ * A Chromium that a program starts as one would, stopped, and its starter killed: it has to stay, else the
+ * attempt shows nothing.
+ */
 export async function tryLeftoversPlain(): Promise<Part> {
   const executable = (await findExecutable("headless-shell")) ?? (await findExecutable("chromium"));
   if (executable === undefined) throw new Error("Chromium is not installed");
   const directory = await mkdtemp(join(tmpdir(), "remuda-prove-"));
-  const switches = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", `--user-data-dir=${directory}/profile`];
-  const starter = spawn("sh", ["-c", '"$0" "$@" & wait', executable, ...switches, "about:blank"], { stdio: "ignore", env: { PATH: process.env["PATH"] ?? "", HOME: directory } });
+  const switches = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--remote-debugging-port=0",
+    `--user-data-dir=${directory}/profile`,
+  ];
+  const starter = spawn("sh", ["-c", '"$0" "$@" & wait', executable, ...switches, "about:blank"], {
+    stdio: "ignore",
+    env: { PATH: process.env["PATH"] ?? "", HOME: directory },
+  });
   try {
-    await until("its processes", async () => (await withDescendants(await processesOf(directory))).length > 2, endLimitMs);
+    await until(
+      "its processes",
+      async () => (await withDescendants(await processesOf(directory))).length > 2,
+      endLimitMs,
+    );
     await stopAll([directory]);
     starter.kill("SIGKILL");
-    await until("its end", async () => (await processesOf(directory)).length === 0, survivalMs).catch(() => {});
+    await until("its end", async () => (await processesOf(directory)).length === 0, survivalMs).catch(
+      () => {},
+    );
     const left = await processesOf(directory);
     const name = "leftovers: processes that were stopped, of a killed daemon";
-    const survived: Outcome = { ...outcome("", left.map((pid) => `process ${pid}`)), name };
-    return partOf("no walls, leftovers", { isPlain: true, outcomes: [survived], corpus: [{ name, door: "outside", succeedsPlain: true, run: async () => {} }], hasRoot: true });
+    const survived: Outcome = {
+      ...outcome(
+        "",
+        left.map((pid) => `process ${pid}`),
+      ),
+      name,
+    };
+    return partOf("no walls, leftovers", {
+      isPlain: true,
+      outcomes: [survived],
+      corpus: [{ name, door: "outside", succeedsPlain: true, run: async () => {} }],
+      hasRoot: true,
+    });
   } finally {
     for (const pid of await processesOf(directory)) process.kill(pid, "SIGKILL");
     await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });

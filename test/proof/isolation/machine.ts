@@ -13,7 +13,10 @@ export interface OpenGround extends Ground {
   close(): Promise<void>;
 }
 
-/** Starts a daemon of the tier, with a browser that others shall not reach, beside everything else that can be stolen. */
+/**
+ * Starts a daemon of the tier, with a browser that others shall not reach, beside everything else that can be
+ * stolen.
+ */
 export async function openGround(tier: Tier): Promise<OpenGround> {
   const daemon = await startDaemon(tier);
   const closing = [() => daemon.close()];
@@ -31,14 +34,35 @@ export async function openGround(tier: Tier): Promise<OpenGround> {
     const inside = await pidInside(daemon.pid);
     const neighbour = await plantNeighbour(daemon);
     const targets = [
-      ...victims.targets, ...daemon.targets, neighbour,
+      ...victims.targets,
+      ...daemon.targets,
+      neighbour,
       { what: "the daemon's environment", path: `/proc/${inside}/environ`, words: daemon.words },
-      { what: "the environment of another process", path: `/proc/${victims.pid}/environ`, words: wordsOf(victims.words, "environment") },
-      { what: "the command line of another process", path: `/proc/${victims.pid}/cmdline`, words: wordsOf(victims.words, "argv") },
+      {
+        what: "the environment of another process",
+        path: `/proc/${victims.pid}/environ`,
+        words: wordsOf(victims.words, "environment"),
+      },
+      {
+        what: "the command line of another process",
+        path: `/proc/${victims.pid}/cmdline`,
+        words: wordsOf(victims.words, "argv"),
+      },
     ];
     return {
-      daemon, victims, targets, directory, close, uid: daemon.uid, daemonPid: daemon.pid, daemonPidInside: inside, sockets: daemon.sockets, port: daemon.port, log: () => daemon.log(),
-      scratchDirectory: daemon.scratchDirectory, words: new Map([...victims.words, ...targets.map(({ what, words }) => [words, what] as const)]),
+      daemon,
+      victims,
+      targets,
+      directory,
+      close,
+      uid: daemon.uid,
+      daemonPid: daemon.pid,
+      daemonPidInside: inside,
+      sockets: daemon.sockets,
+      port: daemon.port,
+      log: () => daemon.log(),
+      scratchDirectory: daemon.scratchDirectory,
+      words: new Map([...victims.words, ...targets.map(({ what, words }) => [words, what] as const)]),
       seen: (path) => (tier.context ? `/proc/${daemon.pid}/root${path}` : path),
     };
   } catch (error) {
@@ -47,12 +71,16 @@ export async function openGround(tier: Tier): Promise<OpenGround> {
   }
 }
 
-const wordsOf = (words: ReadonlyMap<string, string>, kind: string): string => [...words.keys()].find((each) => each.endsWith(`-${kind}`)) ?? kind;
+const wordsOf = (words: ReadonlyMap<string, string>, kind: string): string =>
+  [...words.keys()].find((each) => each.endsWith(`-${kind}`)) ?? kind;
 
 /** A browser beside, with something in its profile that belongs to its holder. */
 async function plantNeighbour(daemon: Daemon): Promise<Ground["targets"][number]> {
   const { session_id } = await daemon.call("POST /browsers", { headless: true, timeout_seconds: 3600 });
   const words = `words-${randomBytes(8).toString("hex")}-neighbour`;
-  const path = await plantIn(join(workspaceOf(daemon.scratchDirectory, String(session_id)), "profile"), words);
+  const path = await plantIn(
+    join(workspaceOf(daemon.scratchDirectory, String(session_id)), "profile"),
+    words,
+  );
   return { what: "the profile of another browser", path, words };
 }

@@ -32,8 +32,8 @@ looks whether it got anything: first on Chromium without walls, where it has to.
   --log <file>             takes the logs of the daemons that are started`;
 
 const kinds: Readonly<Record<string, Kind>> = {
-  "headless": { engine: "chromium", headless: true },
-  "headful": { engine: "chromium", headless: false },
+  headless: { engine: "chromium", headless: true },
+  headful: { engine: "chromium", headless: false },
   "headless-shell": { engine: "headless-shell", headless: true },
 };
 const tiers: Readonly<Record<string, TierName>> = { root: "root", user: "user", container: "container" };
@@ -43,8 +43,13 @@ export function readOptions(args: readonly string[]): Options {
   const { tier, browser, quick, only, json, log, "no-control": isWithout } = parse(args);
   if (log !== undefined) writeFileSync(log, "");
   return {
-    tiers: tier === "none" ? [] : pick("--tier", tier, tiers), kinds: pick("--browser", browser, kinds), control: isWithout !== true, isQuick: quick === true,
-    ...(only !== undefined && { only }), ...(json !== undefined && { json }), ...(log !== undefined && { log }),
+    tiers: tier === "none" ? [] : pick("--tier", tier, tiers),
+    kinds: pick("--browser", browser, kinds),
+    control: isWithout !== true,
+    isQuick: quick === true,
+    ...(only !== undefined && { only }),
+    ...(json !== undefined && { json }),
+    ...(log !== undefined && { log }),
   };
 }
 
@@ -52,16 +57,34 @@ function parse(args: readonly string[]) {
   try {
     const text = { type: "string" } as const;
     const flag = { type: "boolean" } as const;
-    return parseArgs({ args: [...args], options: { tier: text, browser: text, only: text, json: text, log: text, quick: flag, "no-control": flag } }).values;
+    return parseArgs({
+      args: [...args],
+      options: {
+        tier: text,
+        browser: text,
+        only: text,
+        json: text,
+        log: text,
+        quick: flag,
+        "no-control": flag,
+      },
+    }).values;
   } catch (error) {
-    throw new Error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`, { cause: error });
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`, {
+      cause: error,
+    });
   }
 }
 
-function pick<Value>(option: string, asked: string | undefined, all: Readonly<Record<string, Value>>): readonly Value[] {
+function pick<Value>(
+  option: string,
+  asked: string | undefined,
+  all: Readonly<Record<string, Value>>,
+): readonly Value[] {
   return (asked?.split(",") ?? Object.keys(all)).map((name) => {
     const value = all[name];
-    if (value === undefined) throw new Error(`${option} ${name}: there are ${Object.keys(all).join(", ")}\n\n${usage}`);
+    if (value === undefined)
+      throw new Error(`${option} ${name}: there are ${Object.keys(all).join(", ")}\n\n${usage}`);
     return value;
   });
 }

@@ -8,8 +8,14 @@ import { findExecutable } from "../../../src/browser/executable.js";
 const run = promisify(execFile);
 const limitMs = 20_000;
 
-/** The files of an extension that policy installs: what it says of itself, an update.xml, and these files packed by Chromium. */
-export async function packedFiles(inner: Readonly<Record<string, string>>, manifest: string): Promise<Record<string, string | Buffer>> {
+/**
+ * The files of an extension that policy installs: what it says of itself, an update.xml, and these files
+ * packed by Chromium.
+ */
+export async function packedFiles(
+  inner: Readonly<Record<string, string>>,
+  manifest: string,
+): Promise<Record<string, string | Buffer>> {
   const chromium = await findExecutable("chromium");
   if (chromium === undefined) throw new Error("Chromium is not installed");
   const directory = await mkdtemp(join(tmpdir(), "remuda-prove-packed-"));
@@ -17,12 +23,22 @@ export async function packedFiles(inner: Readonly<Record<string, string>>, manif
   try {
     await mkdir(source);
     for (const [name, text] of Object.entries(inner)) await writeFile(join(source, name), text);
-    const switches = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-message-box", `--user-data-dir=${join(directory, "profile")}`, `--pack-extension=${source}`];
+    const switches = [
+      "--headless=new",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--no-message-box",
+      `--user-data-dir=${join(directory, "profile")}`,
+      `--pack-extension=${source}`,
+    ];
     // It may end with a failure and have packed all the same.
     await run(chromium, switches, { timeout: limitMs }).catch(() => access(join(directory, "source.crx")));
     return {
-      ...inner, "manifest.json": manifest, "packed.crx": await readFile(join(directory, "source.crx")),
-      "update.xml": "<?xml version='1.0'?><gupdate><app appid='x'><updatecheck codebase='http://127.0.0.1:10001/x.crx' version='1' /></app></gupdate>",
+      ...inner,
+      "manifest.json": manifest,
+      "packed.crx": await readFile(join(directory, "source.crx")),
+      "update.xml":
+        "<?xml version='1.0'?><gupdate><app appid='x'><updatecheck codebase='http://127.0.0.1:10001/x.crx' version='1' /></app></gupdate>",
     };
   } finally {
     await rm(directory, { recursive: true, force: true });

@@ -13,19 +13,32 @@ import type { Place } from "./intrude.js";
 import { asUser, isRoot } from "./programs.js";
 import { archiveAnything, partsOf, unpackAnything } from "./unpack-anything.js";
 
-/** Chromium as one would start it oneself, beside the ground's daemon and as its user: no root of its own, no gate, no policy. */
+/**
+ * Chromium as one would start it oneself, beside the ground's daemon and as its user: no root of its own, no
+ * gate, no policy.
+ */
 export async function openPlain(ground: Ground, kind: Kind): Promise<House> {
   const executable = await findExecutable(kind.engine);
   if (executable === undefined) throw new Error(`${kind.engine} is not installed`);
   const open = (): Promise<Browser> => launch(executable, ground, kind);
   const openKeeping = async (): Promise<KeepingBrowser> => {
     const browser = await open();
-    return { ...browser, save: () => archiveAnything(join(browser.root, "profile"), ground.uid).finally(() => browser.close()) };
+    return {
+      ...browser,
+      save: () => archiveAnything(join(browser.root, "profile"), ground.uid).finally(() => browser.close()),
+    };
   };
   return { kind, ground, isPlain: true, open, openKeeping };
 }
 
-const switches = ["--disable-gpu", "--no-first-run", "--disable-quic", "--password-store=basic", "--remote-debugging-port=0", "--enable-unsafe-extension-debugging"];
+const switches = [
+  "--disable-gpu",
+  "--no-first-run",
+  "--disable-quic",
+  "--password-store=basic",
+  "--remote-debugging-port=0",
+  "--enable-unsafe-extension-debugging",
+];
 
 /** With the directories that a browser of the daemon has, all its user's. */
 async function makeRoot({ directory, uid }: Ground): Promise<string> {
@@ -42,9 +55,21 @@ async function makeRoot({ directory, uid }: Ground): Promise<string> {
 async function launch(executable: string, ground: Ground, { engine, headless }: Kind): Promise<Browser> {
   const root = await makeRoot(ground);
   const mode = engine === "chromium" && headless ? ["--headless=new"] : [];
-  const words = [...asUser(ground.uid), executable, ...switches, ...mode, ...(ground.uid === 0 ? ["--no-sandbox"] : []), `--user-data-dir=${root}/profile`, "about:blank"];
+  const words = [
+    ...asUser(ground.uid),
+    executable,
+    ...switches,
+    ...mode,
+    ...(ground.uid === 0 ? ["--no-sandbox"] : []),
+    `--user-data-dir=${root}/profile`,
+    "about:blank",
+  ];
   const [program = "", ...args] = words;
-  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], detached: true, env: { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: join(root, "tmp") } });
+  const child = spawn(program, args, {
+    stdio: ["ignore", "ignore", "pipe"],
+    detached: true,
+    env: { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: join(root, "tmp") },
+  });
   const close = async (): Promise<void> => {
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
       const ended = once(child, "exit");
@@ -62,10 +87,19 @@ async function launch(executable: string, ground: Ground, { engine, headless }: 
   });
   try {
     const cdpUrl = await within(systemClock, { what: "starting Chromium", limitMs: 30_000 }, listening);
-    const places: Place[] = [{ kind: "user", uid: ground.uid }, ...(isRoot ? [{ kind: "root" } as const] : [])];
+    const places: Place[] = [
+      { kind: "user", uid: ground.uid },
+      ...(isRoot ? [{ kind: "root" } as const] : []),
+    ];
     return {
-      cdpUrl, root, close, isPlain: true, places: async () => places, mainPid: async () => pidOf(child),
-      extend: (files) => extend(cdpUrl, root, partsOf(files)), unpack: (entries) => extend(cdpUrl, root, entries),
+      cdpUrl,
+      root,
+      close,
+      isPlain: true,
+      places: async () => places,
+      mainPid: async () => pidOf(child),
+      extend: (files) => extend(cdpUrl, root, partsOf(files)),
+      unpack: (entries) => extend(cdpUrl, root, entries),
     };
   } catch (error) {
     await close();
@@ -85,7 +119,10 @@ async function extend(cdpUrl: string, root: string, entries: readonly ZipPart[])
   await unpackAnything(entries, path);
   const cdp = await connectRaw(cdpUrl);
   try {
-    return (await cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true })).result?.["id"] !== undefined;
+    return (
+      (await cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true })).result?.["id"] !==
+      undefined
+    );
   } finally {
     cdp.socket.close();
   }

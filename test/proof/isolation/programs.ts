@@ -8,19 +8,27 @@ export const isRoot = process.getuid?.() === 0;
 /** Of the ordinary user that root stands in for: nobody has it. */
 const ordinaryUid = 61_071;
 /** Whose the daemon of a tier is. */
-export const uidOf = (tier: string): number => (isRoot && tier !== "root" ? ordinaryUid : process.getuid?.() ?? ordinaryUid);
+export const uidOf = (tier: string): number =>
+  isRoot && tier !== "root" ? ordinaryUid : (process.getuid?.() ?? ordinaryUid);
 
 /** What in front of a command makes it that user's; nothing where this process is. */
 export const asUser = (uid: number): string[] =>
-  uid === process.getuid?.() ? [] : ["setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", "--inh-caps=-all", "--"];
+  uid === process.getuid?.()
+    ? []
+    : ["setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", "--inh-caps=-all", "--"];
 
 export const hasProgram = (name: string): Promise<boolean> =>
-  promisify(execFile)("sh", ["-c", 'command -v "$0"', name]).then(() => true, () => false);
+  promisify(execFile)("sh", ["-c", 'command -v "$0"', name]).then(
+    () => true,
+    () => false,
+  );
 
-export const pidsNow = async (): Promise<number[]> => (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+export const pidsNow = async (): Promise<number[]> =>
+  (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
 
 /** As /proc has it; empty where it is gone or nothing of ours. */
-export const factOf = (pid: number, file: string): Promise<string> => readFile(`/proc/${pid}/${file}`, "latin1").catch(() => "");
+export const factOf = (pid: number, file: string): Promise<string> =>
+  readFile(`/proc/${pid}/${file}`, "latin1").catch(() => "");
 
 /** The last of its numbers, one for each process namespace that it is in. */
 export const pidInside = async (pid: number): Promise<number> =>
@@ -28,11 +36,15 @@ export const pidInside = async (pid: number): Promise<number> =>
 
 /** Every process of a browser that has this root: those of Chromium alone, or also the programs around it. */
 export async function processesOf(root: string, which: "chromium" | "all" = "chromium"): Promise<number[]> {
-  const found = await Promise.all((await pidsNow()).map(async (pid) => {
-    const isTheirs = (await factOf(pid, "cmdline")).includes(`${root}/`) || (await factOf(pid, "environ")).includes(`HOME=${root}\0`);
-    if (!isTheirs || pid === process.pid) return [];
-    return which === "all" || /chrom|headless/.test(await executableOf(pid)) ? [pid] : [];
-  }));
+  const found = await Promise.all(
+    (await pidsNow()).map(async (pid) => {
+      const isTheirs =
+        (await factOf(pid, "cmdline")).includes(`${root}/`) ||
+        (await factOf(pid, "environ")).includes(`HOME=${root}\0`);
+      if (!isTheirs || pid === process.pid) return [];
+      return which === "all" || /chrom|headless/.test(await executableOf(pid)) ? [pid] : [];
+    }),
+  );
   return found.flat();
 }
 
@@ -40,8 +52,15 @@ const executableOf = (pid: number): Promise<string> => readlink(`/proc/${pid}/ex
 
 /** They and all below them: Chromium's sandboxed processes name no directory. */
 export async function withDescendants(pids: readonly number[]): Promise<number[]> {
-  const parents = new Map(await Promise.all((await pidsNow()).map(async (pid) => [pid, Number(/^PPid:\s+(\d+)$/m.exec(await factOf(pid, "status"))?.[1])] as const)));
-  const childrenOf = (pid: number): number[] => [...parents.keys()].filter((each) => parents.get(each) === pid);
+  const parents = new Map(
+    await Promise.all(
+      (await pidsNow()).map(
+        async (pid) => [pid, Number(/^PPid:\s+(\d+)$/m.exec(await factOf(pid, "status"))?.[1])] as const,
+      ),
+    ),
+  );
+  const childrenOf = (pid: number): number[] =>
+    [...parents.keys()].filter((each) => parents.get(each) === pid);
   const below = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(below)];
   return [...new Set(pids.flatMap(below))];
 }

@@ -57,12 +57,14 @@ async function runTiers(name: string, running: Running): Promise<readonly Part[]
   for (const tier of await tiersOf(name)) {
     parts.push(...(await runTier(tier, running)));
     const { options } = running;
-    if (hasLeftovers(options) && tier.context === undefined) parts.push(await reported(`leftovers, ${tier.name}`, () => tryLeftovers(tier, options.kinds)));
+    if (hasLeftovers(options) && tier.context === undefined)
+      parts.push(await reported(`leftovers, ${tier.name}`, () => tryLeftovers(tier, options.kinds)));
   }
   return parts;
 }
 
-const hasLeftovers = ({ isQuick, only }: Options): boolean => !isQuick && (only === undefined || "leftovers".includes(only));
+const hasLeftovers = ({ isQuick, only }: Options): boolean =>
+  !isQuick && (only === undefined || "leftovers".includes(only));
 
 async function reported(title: string, attempt: () => Promise<Part>): Promise<Part> {
   const part = await attempt().catch((error: unknown) => failed(title, error));
@@ -77,10 +79,19 @@ async function whyNot(name: string): Promise<string | undefined> {
 }
 
 const tiersOf = async (name: string): Promise<readonly Tier[]> =>
-  name === "container" ? (await findContexts(manifests)).map((context) => ({ name: `container, ${context.name}`, context })) : [{ name }];
+  name === "container"
+    ? (await findContexts(manifests)).map((context) => ({ name: `container, ${context.name}`, context }))
+    : [{ name }];
 
 /** No fault: what is not there cannot be tried, and the table says so. */
-const absent = (title: string, why: string): Part => ({ title, isPlain: false, outcomes: [], faults: [], notes: [`not tried here: ${why}`], isGood: true });
+const absent = (title: string, why: string): Part => ({
+  title,
+  isPlain: false,
+  outcomes: [],
+  faults: [],
+  notes: [`not tried here: ${why}`],
+  isGood: true,
+});
 
 interface Running {
   readonly options: Options;
@@ -88,8 +99,12 @@ interface Running {
   readonly isPlain: boolean;
 }
 
-/** In a container a display of one's own tells nothing that headless browsers do not; without a wall it takes one of the machine's. */
-const kindsOf = ({ kinds }: Options, { context }: Tier, isPlain: boolean): readonly Kind[] => kinds.filter(({ headless }) => headless || (!isPlain && context === undefined));
+/**
+ * In a container a display of one's own tells nothing that headless browsers do not; without a wall it takes
+ * one of the machine's.
+ */
+const kindsOf = ({ kinds }: Options, { context }: Tier, isPlain: boolean): readonly Kind[] =>
+  kinds.filter(({ headless }) => headless || (!isPlain && context === undefined));
 
 async function runTier(tier: Tier, running: Running): Promise<readonly Part[]> {
   const { options, isPlain } = running;
@@ -97,38 +112,74 @@ async function runTier(tier: Tier, running: Running): Promise<readonly Part[]> {
   try {
     ground = await openGround(tier);
     const parts: Part[] = [];
-    for (const kind of kindsOf(options, tier, isPlain)) parts.push(await runKind(kind, { tier, ground, running }));
+    for (const kind of kindsOf(options, tier, isPlain))
+      parts.push(await runKind(kind, { tier, ground, running }));
     return parts;
   } catch (error) {
     // Without a browser nothing leaks; where a wall is promised that is a fault all the same.
-    return [tier.context?.isBare ? absent(tier.name, `launches nothing: ${textOf(error)}`) : failed(tier.name, error)];
+    return [
+      tier.context?.isBare
+        ? absent(tier.name, `launches nothing: ${textOf(error)}`)
+        : failed(tier.name, error),
+    ];
   } finally {
     if (options.log !== undefined && ground) await appendFile(options.log, ground.daemon.log());
     await ground?.close();
   }
 }
 
-async function runKind(kind: Kind, { tier, ground, running }: { tier: Tier; ground: OpenGround; running: Running }): Promise<Part> {
+async function runKind(
+  kind: Kind,
+  { tier, ground, running }: { tier: Tier; ground: OpenGround; running: Running },
+): Promise<Part> {
   const title = `${running.isPlain ? "no walls" : tier.name}, ${nameOf(kind)}`;
   try {
-    return await run(title, running.isPlain ? await openPlain(ground, kind) : openWalled(ground, kind), { ...running, isShort: isShortIn(tier, running.options) });
+    return await run(title, running.isPlain ? await openPlain(ground, kind) : openWalled(ground, kind), {
+      ...running,
+      isShort: isShortIn(tier, running.options),
+    });
   } catch (error) {
     return failed(title, error);
   }
 }
 
-const nameOf = ({ engine, headless }: Kind): string => (engine === "chromium" ? `${headless ? "headless" : "headful"} Chromium` : engine);
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 600);
-const failed = (title: string, error: unknown): Part => ({ title, isPlain: false, outcomes: [], faults: [`could not be run: ${textOf(error)}`], notes: [], isGood: false });
+const nameOf = ({ engine, headless }: Kind): string =>
+  engine === "chromium" ? `${headless ? "headless" : "headful"} Chromium` : engine;
+const textOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).slice(0, 600);
+const failed = (title: string, error: unknown): Part => ({
+  title,
+  isPlain: false,
+  outcomes: [],
+  faults: [`could not be run: ${textOf(error)}`],
+  notes: [],
+  isGood: false,
+});
 
-/** Containers differ in what their kernel lets a daemon build; what a browser can do within that the other tiers have tried. */
-const isShortIn = ({ context }: Tier, { isQuick, only }: Options): boolean => isQuick || (context !== undefined && only === undefined);
+/**
+ * Containers differ in what their kernel lets a daemon build; what a browser can do within that the other
+ * tiers have tried.
+ */
+const isShortIn = ({ context }: Tier, { isQuick, only }: Options): boolean =>
+  isQuick || (context !== undefined && only === undefined);
 
-async function run(title: string, house: House, { options, site, isPlain, isShort }: Running & { readonly isShort: boolean }): Promise<Part> {
-  const wanted = corpus.filter(({ name, isQuick }: Attempt) => (options.only === undefined || name.includes(options.only)) && (!isShort || isQuick === true));
+async function run(
+  title: string,
+  house: House,
+  { options, site, isPlain, isShort }: Running & { readonly isShort: boolean },
+): Promise<Part> {
+  const wanted = corpus.filter(
+    ({ name, isQuick }: Attempt) =>
+      (options.only === undefined || name.includes(options.only)) && (!isShort || isQuick === true),
+  );
   const startedAt = performance.now();
   console.error(`\n${title}\n${"=".repeat(title.length)}`);
-  const outcomes = await runCorpus(wanted, { house, site, signal: stopping.signal, onOutcome: (outcome) => console.error(lineOf(outcome)) });
+  const outcomes = await runCorpus(wanted, {
+    house,
+    site,
+    signal: stopping.signal,
+    onOutcome: (outcome) => console.error(lineOf(outcome)),
+  });
   console.error(`${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
   return partOf(title, { isPlain, outcomes, corpus: wanted, hasRoot: isRoot });
 }

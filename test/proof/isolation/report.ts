@@ -7,7 +7,10 @@ export interface Part {
   /** Without a wall, where attempts have to succeed. */
   readonly isPlain: boolean;
   readonly outcomes: readonly Outcome[];
-  /** What has to be explained: what leaked, what is unsure; without a wall, what did not do as the corpus says. */
+  /**
+   * What has to be explained: what leaked, what is unsure; without a wall, what did not do as the corpus
+   * says.
+   */
   readonly faults: readonly string[];
   /** What is no fault and has to be known: that there is no such run here, or what is promised in it. */
   readonly notes: readonly string[];
@@ -24,17 +27,33 @@ interface Ran {
 
 export function partOf(title: string, { isPlain, outcomes, corpus, hasRoot, notes = [] }: Ran): Part {
   const faults = [
-    ...(isPlain ? failedControls(outcomes, corpus, hasRoot) : outcomes.filter(({ verdict }) => verdict === "leaked" || verdict === "unsure").map(lineOf)),
-    ...(outcomes.some(({ note }) => note === notBegun) ? ["it was stopped before all attempts had begun"] : []),
+    ...(isPlain
+      ? failedControls(outcomes, corpus, hasRoot)
+      : outcomes.filter(({ verdict }) => verdict === "leaked" || verdict === "unsure").map(lineOf)),
+    ...(outcomes.some(({ note }) => note === notBegun)
+      ? ["it was stopped before all attempts had begun"]
+      : []),
   ];
-  const admitted = outcomes.filter(({ verdict }) => verdict === "admitted").map(({ name, note }) => `admitted: ${name}; ${note}`);
+  const admitted = outcomes
+    .filter(({ verdict }) => verdict === "admitted")
+    .map(({ name, note }) => `admitted: ${name}; ${note}`);
   return { title, isPlain, outcomes, faults, notes: [...notes, ...admitted], isGood: faults.length === 0 };
 }
 
 /** Attempts of which the corpus says that they succeed without a wall, and that did not. */
-function failedControls(outcomes: readonly Outcome[], corpus: readonly Attempt[], hasRoot: boolean): string[] {
-  const must = new Set(corpus.filter(({ succeedsPlain }) => succeedsPlain === true || (hasRoot && succeedsPlain === "as root")).map(({ name }) => name));
-  return outcomes.filter(({ name, verdict }) => must.has(name) && verdict !== "leaked" && verdict !== "not tried").map((outcome) => `control failed: ${lineOf(outcome)}`);
+function failedControls(
+  outcomes: readonly Outcome[],
+  corpus: readonly Attempt[],
+  hasRoot: boolean,
+): string[] {
+  const must = new Set(
+    corpus
+      .filter(({ succeedsPlain }) => succeedsPlain === true || (hasRoot && succeedsPlain === "as root"))
+      .map(({ name }) => name),
+  );
+  return outcomes
+    .filter(({ name, verdict }) => must.has(name) && verdict !== "leaked" && verdict !== "not tried")
+    .map((outcome) => `control failed: ${lineOf(outcome)}`);
 }
 
 const nameWidth = 74;
@@ -45,22 +64,41 @@ export const lineOf = ({ name, door, verdict, leaks, note, ms }: Outcome): strin
   `${(ms === undefined ? "" : `${(ms / 1000).toFixed(1)} s`).padStart(7)}  ${verdict.padEnd(9)}  ${door.padEnd(9)}  ${name.padEnd(nameWidth)}  ${[listed(leaks), note].filter(Boolean).join("; ")}`.trimEnd();
 
 const listed = (leaks: readonly string[]): string =>
-  [...leaks.slice(0, leaksShown), ...(leaks.length > leaksShown ? [`and ${leaks.length - leaksShown} more`] : [])].join(", ");
+  [
+    ...leaks.slice(0, leaksShown),
+    ...(leaks.length > leaksShown ? [`and ${leaks.length - leaksShown} more`] : []),
+  ].join(", ");
 
 /** All parts in a table, below it what has to be explained, and in the last line whether everything holds. */
 export function summaryOf(parts: readonly Part[]): string {
-  const counted = ({ outcomes }: Part, verdict: Outcome["verdict"]): number => outcomes.filter((outcome) => outcome.verdict === verdict).length;
+  const counted = ({ outcomes }: Part, verdict: Outcome["verdict"]): number =>
+    outcomes.filter((outcome) => outcome.verdict === verdict).length;
   const verdicts = ["held", "admitted", "leaked", "unsure", "not tried"] as const;
-  const rows = [["", ...verdicts, ""], ...parts.map((part) => [part.title, ...verdicts.map((verdict) => String(counted(part, verdict))), verdictOf(part)])];
+  const rows = [
+    ["", ...verdicts, ""],
+    ...parts.map((part) => [
+      part.title,
+      ...verdicts.map((verdict) => String(counted(part, verdict))),
+      verdictOf(part),
+    ]),
+  ];
   const width = Math.max(...rows.map(([title = ""]) => title.length));
-  const table = rows.map(([title = "", ...cells]) => `${title.padEnd(width)}  ${cells.map((cell) => cell.padStart(9)).join("  ")}`.trimEnd());
-  const explained = parts.flatMap(({ title, faults, notes }) => [...notes, ...faults].map((text) => `${title}: ${text}`));
+  const table = rows.map(([title = "", ...cells]) =>
+    `${title.padEnd(width)}  ${cells.map((cell) => cell.padStart(9)).join("  ")}`.trimEnd(),
+  );
+  const explained = parts.flatMap(({ title, faults, notes }) =>
+    [...notes, ...faults].map((text) => `${title}: ${text}`),
+  );
   return ["", ...table, "", ...explained, closingLine(parts)].join("\n");
 }
 
 function closingLine(parts: readonly Part[]): string {
   if (parts.every(({ isGood }) => isGood)) return "tight";
-  const leaked = parts.filter(({ isPlain }) => !isPlain).flatMap(({ outcomes }) => outcomes.filter(({ verdict }) => verdict === "leaked").map(({ name }) => name));
+  const leaked = parts
+    .filter(({ isPlain }) => !isPlain)
+    .flatMap(({ outcomes }) =>
+      outcomes.filter(({ verdict }) => verdict === "leaked").map(({ name }) => name),
+    );
   return `NOT TIGHT: ${[...new Set(leaked)].join("; ") || "see above"}`;
 }
 

@@ -29,7 +29,14 @@ export async function openSite(): Promise<Site> {
     const [path = "/"] = (request.url ?? "/").split("?");
     const { status = 200, headers = {}, body = "" } = served.get(path) ?? page;
     void hear(path, request).then(() => {
-      response.writeHead(status, { "content-type": "text/html", "access-control-allow-origin": "*", "cache-control": "no-store", ...headers }).end(body);
+      response
+        .writeHead(status, {
+          "content-type": "text/html",
+          "access-control-allow-origin": "*",
+          "cache-control": "no-store",
+          ...headers,
+        })
+        .end(body);
     });
   });
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
@@ -40,7 +47,10 @@ export async function openSite(): Promise<Site> {
       served.set(path, what);
       return origin + path;
     },
-    heard: (path) => (bodies.has(path) ? Promise.resolve() : new Promise((resolve) => waiting.set(path, [...(waiting.get(path) ?? []), resolve]))),
+    heard: (path) =>
+      bodies.has(path)
+        ? Promise.resolve()
+        : new Promise((resolve) => waiting.set(path, [...(waiting.get(path) ?? []), resolve])),
     said: (path) => bodies.get(path) ?? [],
     async close() {
       server.closeAllConnections();

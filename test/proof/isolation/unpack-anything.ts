@@ -25,7 +25,20 @@ const archiveLimitBytes = 2 ** 28;
 
 /** Packs a directory as one does who trusts what lies there: what links lead to is taken. */
 export async function archiveAnything(directory: string, uid: number): Promise<Buffer> {
-  const [program = "tar", ...args] = [...asUser(uid), "tar", "--dereference", "--ignore-failed-read", "-C", directory, "-cf", "-", "."];
+  const [program = "tar", ...args] = [
+    ...asUser(uid),
+    "tar",
+    "--dereference",
+    "--ignore-failed-read",
+    "-C",
+    directory,
+    "-cf",
+    "-",
+    ".",
+  ];
   // A directory that is still in use is packed all the same; tar only says so.
-  return await promisify(execFile)(program, args, { encoding: "buffer", maxBuffer: archiveLimitBytes }).then(({ stdout }) => stdout, ({ stdout }: { stdout: Buffer }) => stdout);
+  return await promisify(execFile)(program, args, { encoding: "buffer", maxBuffer: archiveLimitBytes }).then(
+    ({ stdout }) => stdout,
+    ({ stdout }: { stdout: Buffer }) => stdout,
+  );
 }

@@ -41,8 +41,8 @@ const run = promisify(execFile);
 const bystander = join(import.meta.dirname, "bystander.mjs");
 
 /**
- * Puts a segment of shared memory and a key where the uid's other processes find them. add_key(2) and keyctl(2) have the
- * numbers 248 and 250 on x86-64, 217 and 219 on arm64; -4 is the uid's own keyring.
+ * Puts a segment of shared memory and a key where the uid's other processes find them. add_key(2) and
+ * keyctl(2) have the numbers 248 and 250 on x86-64, 217 and 219 on arm64; -4 is the uid's own keyring.
  */
 const plant = `my ($words, $segment, $key) = @ARGV;
 my $id = shmget($segment, 64, 01666); shmwrite($id, "$words-segment", 0, 64) if defined $id;
@@ -59,7 +59,12 @@ async function plantFiles(name: string, words: string): Promise<{ targets: Targe
   for (const place of new Set(places)) {
     const directory = join(place, name);
     const path = join(directory, "held.txt");
-    const isMade = await mkdir(directory).then(() => writeFile(path, `${words}-${place}`)).then(() => true, () => false);
+    const isMade = await mkdir(directory)
+      .then(() => writeFile(path, `${words}-${place}`))
+      .then(
+        () => true,
+        () => false,
+      );
     if (!isMade) continue;
     // Readable and writable for every uid: only the wall keeps them.
     await chmod(directory, 0o777);
@@ -73,11 +78,13 @@ async function plantFiles(name: string, words: string): Promise<{ targets: Targe
 /** Files of the machine itself, as far as they can be read here. */
 async function systemFiles(): Promise<Target[]> {
   const lastLine = (text: string): string => text.trimEnd().split("\n").at(-1) ?? "";
-  const found = await Promise.all(["/etc/passwd", "/etc/shadow", "/etc/machine-id", "/etc/fstab"].map(async (path) => {
-    const words = lastLine(await readFile(path, "utf8").catch(() => ""));
-    // A browser's own /etc/passwd may well have a line for root or nobody.
-    return words.length > 20 && !/^(?:root|nobody):/.test(words) ? [{ what: path, path, words }] : [];
-  }));
+  const found = await Promise.all(
+    ["/etc/passwd", "/etc/shadow", "/etc/machine-id", "/etc/fstab"].map(async (path) => {
+      const words = lastLine(await readFile(path, "utf8").catch(() => ""));
+      // A browser's own /etc/passwd may well have a line for root or nobody.
+      return words.length > 20 && !/^(?:root|nobody):/.test(words) ? [{ what: path, path, words }] : [];
+    }),
+  );
   return found.flat();
 }
 
@@ -89,8 +96,18 @@ export async function plantVictims(uid: number, directory: string): Promise<Vict
   const segment = randomBytes(4).readInt32BE() & 0x7fffffff;
   const { targets, open } = await plantFiles(name, words);
   const [planter = "perl", ...given] = [...asUser(uid), "perl", "-e", plant, words, String(segment), name];
-  const [program = "", ...args] = [...asUser(uid), process.execPath, bystander, socket, abstract, `${words}-argv`];
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"], env: { PATH: process.env["PATH"] ?? "", PROVE_WORDS: `${words}-environment` } });
+  const [program = "", ...args] = [
+    ...asUser(uid),
+    process.execPath,
+    bystander,
+    socket,
+    abstract,
+    `${words}-argv`,
+  ];
+  const child = spawn(program, args, {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { PATH: process.env["PATH"] ?? "", PROVE_WORDS: `${words}-environment` },
+  });
   const close = async (): Promise<void> => {
     await end(child);
     await run("perl", ["-e", unplant, String(segment)]);
@@ -103,10 +120,21 @@ export async function plantVictims(uid: number, directory: string): Promise<Vict
     const all = [...(passwd ? [passwd] : []), ...others, ...targets];
     await chmod(socket, 0o777);
     return {
-      targets: all, pid: child.pid ?? 0, socket, abstract, segment, key: name, open, close, ...heard.ports, signals: heard.signals,
+      targets: all,
+      pid: child.pid ?? 0,
+      socket,
+      abstract,
+      segment,
+      key: name,
+      open,
+      close,
+      ...heard.ports,
+      signals: heard.signals,
       words: new Map([
         ...all.map(({ what, words: text }) => [text, what] as const),
-        ...["unix", "abstract", "tcp", "udp", "argv", "environment", "segment", "key"].map((kind) => [`${words}-${kind}`, kinds[kind] ?? kind] as const),
+        ...["unix", "abstract", "tcp", "udp", "argv", "environment", "segment", "key"].map(
+          (kind) => [`${words}-${kind}`, kinds[kind] ?? kind] as const,
+        ),
       ]),
     };
   } catch (error) {
@@ -116,17 +144,30 @@ export async function plantVictims(uid: number, directory: string): Promise<Vict
 }
 
 const kinds: Readonly<Record<string, string>> = {
-  unix: "a unix socket of another", abstract: "an abstract socket of another", tcp: "a port of the host's loopback", udp: "a datagram socket of another",
-  argv: "a command line of another", environment: "an environment of another", segment: "shared memory of another", key: "a key of another",
+  unix: "a unix socket of another",
+  abstract: "an abstract socket of another",
+  tcp: "a port of the host's loopback",
+  udp: "a datagram socket of another",
+  argv: "a command line of another",
+  environment: "an environment of another",
+  segment: "shared memory of another",
+  key: "a key of another",
 };
 
-async function listenTo(child: ChildProcess): Promise<{ ports: { tcp: number; udp: number }; signals: () => number }> {
+async function listenTo(
+  child: ChildProcess,
+): Promise<{ ports: { tcp: number; udp: number }; signals: () => number }> {
   let signals = 0;
   const ready = new Promise<string>((resolve, reject) => {
     child.once("exit", (code) => reject(new Error(`the bystander ended with ${code}`)));
-    if (child.stdout) createInterface({ input: child.stdout }).on("line", (line) => (line === "signalled" ? (signals += 1) : resolve(line)));
+    if (child.stdout)
+      createInterface({ input: child.stdout }).on("line", (line) =>
+        line === "signalled" ? (signals += 1) : resolve(line),
+      );
   });
-  const ports = JSON.parse(await within(systemClock, { what: "starting the bystander", limitMs: 10_000 }, ready)) as { tcp: number; udp: number };
+  const ports = JSON.parse(
+    await within(systemClock, { what: "starting the bystander", limitMs: 10_000 }, ready),
+  ) as { tcp: number; udp: number };
   return { ports, signals: () => signals };
 }
 
@@ -139,10 +180,12 @@ async function end(child: ChildProcess): Promise<void> {
 
 /** Files of one daemon, whose paths are known once it runs. */
 export async function filesOf(paths: Readonly<Record<string, string>>): Promise<Target[]> {
-  const found = await Promise.all(Object.entries(paths).map(async ([what, path]) => {
-    const words = (await readFile(path, "latin1").catch(() => "")).trim().slice(0, 200);
-    return words === "" ? [] : [{ what, path, words }];
-  }));
+  const found = await Promise.all(
+    Object.entries(paths).map(async ([what, path]) => {
+      const words = (await readFile(path, "latin1").catch(() => "")).trim().slice(0, 200);
+      return words === "" ? [] : [{ what, path, words }];
+    }),
+  );
   return found.flat();
 }
 

@@ -10,17 +10,31 @@ import { partsOf } from "./unpack-anything.js";
 export function openWalled(ground: OpenGround, kind: Kind, session: object = {}): House {
   const { daemon } = ground;
   const open = async (more: object = {}): Promise<Browser> => {
-    const made = await daemon.call("POST /browsers", { ...kind, timeout_seconds: 3600, memory: kind.headless ? "1GiB" : "8GiB", ...session, ...more });
+    const made = await daemon.call("POST /browsers", {
+      ...kind,
+      timeout_seconds: 3600,
+      memory: kind.headless ? "1GiB" : "8GiB",
+      ...session,
+      ...more,
+    });
     const id = String(made["session_id"]);
     const root = workspaceOf(daemon.scratchDirectory, id);
     const mainPid = (): Promise<number> => findMainProcess(root);
     return {
-      root, mainPid, isPlain: false, cdpUrl: String(made["cdp_ws_url"]), ...isolationOf(made),
+      root,
+      mainPid,
+      isPlain: false,
+      cdpUrl: String(made["cdp_ws_url"]),
+      ...isolationOf(made),
       places: async () => [{ kind: "browser", pid: await mainPid() }],
       extend: (files) => unpack(ground, id, partsOf(files)),
       unpack: (entries) => unpack(ground, id, entries),
       // The attempt may have ended it.
-      close: () => daemon.call(`DELETE /browsers/${id}`).then(() => {}, () => {}),
+      close: () =>
+        daemon.call(`DELETE /browsers/${id}`).then(
+          () => {},
+          () => {},
+        ),
     };
   };
   const openKeeping = async (): Promise<KeepingBrowser> => {
@@ -38,7 +52,8 @@ export function openWalled(ground: OpenGround, kind: Kind, session: object = {})
 }
 
 function isolationOf(session: Record<string, unknown>): { isolation?: string } {
-  const found = session["isolation"] ?? (session["network"] as { isolation?: unknown } | undefined)?.isolation;
+  const found =
+    session["isolation"] ?? (session["network"] as { isolation?: unknown } | undefined)?.isolation;
   return found === undefined ? {} : { isolation: typeof found === "string" ? found : JSON.stringify(found) };
 }
 
@@ -47,8 +62,11 @@ async function unpack({ daemon }: OpenGround, id: string, entries: readonly ZipP
   form.append("extensions[0][name]", `e${randomBytes(6).toString("hex")}`);
   form.append("extensions[0][zip_file]", new Blob([new Uint8Array(zipBytes(entries))]), "extension.zip");
   // What is refused is refused for what the extension asks for, or for what its archive holds.
-  return await daemon.call(`POST /browsers/${id}/extensions`, form).then(() => true, (error: Error) => {
-    if (/extensions: 400 /.test(error.message)) return false;
-    throw error;
-  });
+  return await daemon.call(`POST /browsers/${id}/extensions`, form).then(
+    () => true,
+    (error: Error) => {
+      if (/extensions: 400 /.test(error.message)) return false;
+      throw error;
+    },
+  );
 }

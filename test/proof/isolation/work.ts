@@ -18,16 +18,33 @@ interface Given {
 const connectLimitMs = 10_000;
 
 /** What one attempt works with, and its end: pages that it opened are closed. */
-export async function openWork({ house, browser, site, saw }: Given): Promise<{ work: Work; close(): Promise<void> }> {
+export async function openWork({
+  house,
+  browser,
+  site,
+  saw,
+}: Given): Promise<{ work: Work; close(): Promise<void> }> {
   const { ground } = house;
   const nonce = `n${randomBytes(6).toString("hex")}`;
   const cdp = await reconnecting(browser);
   const before = new Set((await infosOf(cdp)).map(({ targetId }) => targetId));
   const renewed: (() => Promise<void>)[] = [];
   const serve: Work["serve"] = (path, served) => site.serve(`/${nonce}${path}`, served);
-  const open: Work["open"] = async (url = serve("/page", { body: "<!doctype html><title>allowed</title><body>allowed" })) => await Page.open(cdp, url);
+  const open: Work["open"] = async (
+    url = serve("/page", { body: "<!doctype html><title>allowed</title><body>allowed" }),
+  ) => await Page.open(cdp, url);
   const work: Work = {
-    nonce, engine: house.kind.engine, ground, browser, cdp, site, targets: ground.targets, few: fewOf(ground), serve, saw, open,
+    nonce,
+    engine: house.kind.engine,
+    ground,
+    browser,
+    cdp,
+    site,
+    targets: ground.targets,
+    few: fewOf(ground),
+    serve,
+    saw,
+    open,
     readFiles: (paths) => readFiles(work, paths),
     shown: () => shown(cdp),
     openKeeping: () => house.openKeeping(),
@@ -42,7 +59,9 @@ export async function openWork({ house, browser, site, saw }: Given): Promise<{ 
     async close() {
       await Promise.all(renewed.map((end) => end()));
       const leave = async (): Promise<void> => {
-        const opened = (await infosOf(cdp)).filter(({ targetId, type }) => !before.has(targetId) && type === "page");
+        const opened = (await infosOf(cdp)).filter(
+          ({ targetId, type }) => !before.has(targetId) && type === "page",
+        );
         await Promise.all(opened.map(({ targetId }) => cdp.send("Target.closeTarget", { targetId })));
       };
       await within(systemClock, { what: "closing pages", limitMs: 3000 }, leave()).catch(() => {});
@@ -51,7 +70,14 @@ export async function openWork({ house, browser, site, saw }: Given): Promise<{ 
   };
 }
 
-const sorts = ["/etc/passwd", "the cluster secret", "a file in /tmp", "a file in /dev/shm", "the profile of another browser", "the daemon's environment"];
+const sorts = [
+  "/etc/passwd",
+  "the cluster secret",
+  "a file in /tmp",
+  "a file in /dev/shm",
+  "the profile of another browser",
+  "the daemon's environment",
+];
 const fewOf = ({ targets }: Ground): readonly Target[] => targets.filter(({ what }) => sorts.includes(what));
 
 /** A browser that restarts for an extension is away for a moment. */
@@ -72,12 +98,18 @@ async function infosOf(cdp: RawCdp): Promise<Info[]> {
 /** One file at a time: a browser that is refused one of many is refused them all. */
 async function readFiles({ open, serve }: Work, paths: readonly string[]): Promise<unknown> {
   const page = await open(serve("/files", { body: "<!doctype html><input type=file multiple>" }));
-  const { result } = await page.command("Runtime.evaluate", { expression: "document.querySelector('input')" });
+  const { result } = await page.command("Runtime.evaluate", {
+    expression: "document.querySelector('input')",
+  });
   const { objectId } = (result?.["result"] ?? {}) as { objectId?: string };
   const got: unknown[] = [];
   for (const path of paths) {
     got.push((await page.command("DOM.setFileInputFiles", { files: [path], objectId })).error);
-    got.push(await page.evaluate("return await soon(document.querySelector('input').files[0]?.text().catch(String), 1000)"));
+    got.push(
+      await page.evaluate(
+        "return await soon(document.querySelector('input').files[0]?.text().catch(String), 1000)",
+      ),
+    );
   }
   return got;
 }
@@ -86,11 +118,23 @@ async function readFiles({ open, serve }: Work, paths: readonly string[]): Promi
 async function shown(cdp: RawCdp): Promise<string> {
   const kinds = ["page", "iframe", "background_page", "webview"];
   const infos = (await infosOf(cdp)).filter(({ type }) => kinds.includes(type));
-  const texts = await Promise.all(infos.map(async ({ targetId }) => await within(systemClock, { what: "a page's text", limitMs: 1500 }, textOf(cdp, targetId)).catch(() => "")));
+  const texts = await Promise.all(
+    infos.map(
+      async ({ targetId }) =>
+        await within(systemClock, { what: "a page's text", limitMs: 1500 }, textOf(cdp, targetId)).catch(
+          () => "",
+        ),
+    ),
+  );
   return texts.join("\n");
 }
 
 const textOf = async (cdp: RawCdp, targetId: string): Promise<string> => {
   const session = await cdp.attach(targetId);
-  return String(await cdp.evaluate("location.href + '\\n' + (document.documentElement?.outerHTML ?? '') + '\\n' + (document.body?.innerText ?? '')", session));
+  return String(
+    await cdp.evaluate(
+      "location.href + '\\n' + (document.documentElement?.outerHTML ?? '') + '\\n' + (document.body?.innerText ?? '')",
+      session,
+    ),
+  );
 };

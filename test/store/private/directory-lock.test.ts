@@ -37,7 +37,10 @@ test("of ten starts at once one wins", async () => {
 });
 
 test("a killed holder holds nothing, even when its process id has been given to another", async () => {
-  const holder = fork(join(import.meta.dirname, "../../support/store/lock-holder.mjs"), [compiled.directory, directory]);
+  const holder = fork(join(import.meta.dirname, "../../support/store/lock-holder.mjs"), [
+    compiled.directory,
+    directory,
+  ]);
   await once(holder, "message");
   expect(await lockDirectory(directory, systemClock)).toEqual({ kind: "held", pid: holder.pid });
   holder.kill("SIGKILL");

@@ -7,7 +7,11 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import { type PrivateRedis, type PrivateRedisOptions, startPrivateRedis } from "../../../src/store/private/private-redis.js";
+import {
+  type PrivateRedis,
+  type PrivateRedisOptions,
+  startPrivateRedis,
+} from "../../../src/store/private/private-redis.js";
 import { compileSources } from "../../support/compiled.js";
 import { isLiving } from "../../support/living.js";
 
@@ -32,8 +36,14 @@ afterEach(async () => {
 
 async function start(options: Partial<PrivateRedisOptions> = {}): Promise<PrivateRedis> {
   const redis = await startPrivateRedis({
-    dataDir: join(root, "data"), executable: "redis-server", startLimitMs: 10_000, stopLimitMs: 5000,
-    environment: { PATH: "/usr/bin:/bin" }, clock: systemClock, onDeath: () => {}, ...options,
+    dataDir: join(root, "data"),
+    executable: "redis-server",
+    startLimitMs: 10_000,
+    stopLimitMs: 5000,
+    environment: { PATH: "/usr/bin:/bin" },
+    clock: systemClock,
+    onDeath: () => {},
+    ...options,
   });
   started.push(redis);
   return redis;
@@ -59,7 +69,10 @@ test("it listens on a socket only its owner may use, and on no port", async () =
   const redis = await start();
   expect((await stat(redis.socket)).mode & 0o777).toBe(0o700);
   expect((await stat(join(root, "data", "redis"))).mode & 0o777).toBe(0o700);
-  const config = await using(redis, (client) => client.config("GET", "port", "maxmemory-policy", "appendonly", "save") as Promise<string[]>);
+  const config = await using(
+    redis,
+    (client) => client.config("GET", "port", "maxmemory-policy", "appendonly", "save") as Promise<string[]>,
+  );
   expect(config.join(" ")).toContain("port 0");
   expect(config.join(" ")).toContain("noeviction");
   expect(config.join(" ")).toContain("appendonly yes");
@@ -122,9 +135,11 @@ test("an executable that is absent is named", async () => {
 });
 
 async function forkHolder(dataDir: string): Promise<{ holder: ChildProcess; pid: number }> {
-  const holder = fork(join(import.meta.dirname, "../../support/store/redis-holder.mjs"), [compiled.directory, dataDir], {
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-  });
+  const holder = fork(
+    join(import.meta.dirname, "../../support/store/redis-holder.mjs"),
+    [compiled.directory, dataDir],
+    { stdio: ["ignore", "ignore", "inherit", "ipc"] },
+  );
   const [pid] = (await once(holder, "message")) as [number];
   return { holder, pid };
 }

@@ -1,10 +1,21 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import { type ClaimId, type LeaseId, newBrowserId, newRequestId, onDemandPartition } from "../../../src/base/ids.js";
+import {
+  type ClaimId,
+  type LeaseId,
+  newBrowserId,
+  newRequestId,
+  onDemandPartition,
+} from "../../../src/base/ids.js";
 import type { Job } from "../../../src/pool/ports/pool-store.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
-import { connectAlone, connectForMessages, connectForQueues, keepAlive } from "../../../src/store/redis/connect.js";
+import {
+  connectAlone,
+  connectForMessages,
+  connectForQueues,
+  keepAlive,
+} from "../../../src/store/redis/connect.js";
 import { queuePrefix } from "../../../src/store/redis/keys.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { listenAsNode, RedisMessages } from "../../../src/store/messages.js";
@@ -26,7 +37,12 @@ afterEach(async () => {
 });
 
 const limitMs = 400;
-const options = () => ({ url: proxy.url, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs });
+const options = () => ({
+  url: proxy.url,
+  isCluster: false,
+  connectTimeoutMs: 1000,
+  commandTimeoutMs: limitMs,
+});
 
 async function openStore(): Promise<ScriptStore> {
   const store = new ScriptStore(connectAlone(options()), silentLog);
@@ -36,8 +52,18 @@ async function openStore(): Promise<ScriptStore> {
 }
 const nameKey = () => "remuda:{test}:names";
 const reserve = (store: ScriptStore, request = newRequestId()) =>
-  store.run("reserve-name", nameKey, { field: `pool:${request}`, owner: "one", partition: "000000000000", graceMs: 60_000 });
-const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandPartition), lease: "lease" as LeaseId, why: "over" };
+  store.run("reserve-name", nameKey, {
+    field: `pool:${request}`,
+    owner: "one",
+    partition: "000000000000",
+    graceMs: 60_000,
+  });
+const message: NodeMessage = {
+  kind: "cut",
+  browser: newBrowserId(onDemandPartition),
+  lease: "lease" as LeaseId,
+  why: "over",
+};
 
 test("a script asked on a connection that has died without a word is answered on the next one", async () => {
   const store = await openStore();
@@ -48,7 +74,9 @@ test("a script asked on a connection that has died without a word is answered on
 test("so is a plain command, and all who asked meanwhile", async () => {
   const store = await openStore();
   proxy.freeze();
-  const asked = Array.from({ length: 20 }, (_, at) => store.ask((client) => client.set(`remuda:{test}:${at}`, "x")));
+  const asked = Array.from({ length: 20 }, (_, at) =>
+    store.ask((client) => client.set(`remuda:{test}:${at}`, "x")),
+  );
   expect(await Promise.all(asked)).toEqual(asked.map(() => "OK"));
 });
 
@@ -76,15 +104,27 @@ test("a connection that is slow but answers is kept", async () => {
   const { stream } = store.redis as ReturnType<typeof connectAlone>;
   proxy.delay(limitMs * 0.3);
   for (let times = 0; times < 6; times += 1) await reserve(store);
-  expect([stream.destroyed, (store.redis as ReturnType<typeof connectAlone>).stream === stream]).toEqual([false, true]);
+  expect([stream.destroyed, (store.redis as ReturnType<typeof connectAlone>).stream === stream]).toEqual([
+    false,
+    true,
+  ]);
 });
 
 test("a subscription whose connection has died hears again, and says that it may have missed something", async () => {
   const store = await openStore();
   const heard: NodeMessage[] = [];
   let agains = 0;
-  const parts = { store, clock: systemClock, log: silentLog, limitMs, connect: () => connectForMessages(options()) };
-  const listener = await listenAsNode(parts, nodeA, { onMessage: (given) => void heard.push(given), onAgain: () => (agains += 1) });
+  const parts = {
+    store,
+    clock: systemClock,
+    log: silentLog,
+    limitMs,
+    connect: () => connectForMessages(options()),
+  };
+  const listener = await listenAsNode(parts, nodeA, {
+    onMessage: (given) => void heard.push(given),
+    onAgain: () => (agains += 1),
+  });
   onTestFinished(() => listener.close());
   const messages = new RedisMessages(store);
   await messages.toNode(nodeA, message);
@@ -102,7 +142,11 @@ test("a subscription on a Redis that nobody speaks to any more follows those who
   const heard: NodeMessage[] = [];
   let place = other.url;
   const connect = () => connectForMessages({ ...options(), url: place });
-  const listener = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs, connect }, nodeA, { onMessage: (given) => void heard.push(given) });
+  const listener = await listenAsNode(
+    { store, clock: systemClock, log: silentLog, limitMs, connect },
+    nodeA,
+    { onMessage: (given) => void heard.push(given) },
+  );
   onTestFinished(() => listener.close());
   place = proxy.url;
   const messages = new RedisMessages(store);
@@ -112,7 +156,12 @@ test("a subscription on a Redis that nobody speaks to any more follows those who
   });
 });
 
-const job = (claim: string): Job => ({ kind: "retire", node: nodeA, browser: newBrowserId(onDemandPartition), claim: claim as ClaimId });
+const job = (claim: string): Job => ({
+  kind: "retire",
+  node: nodeA,
+  browser: newBrowserId(onDemandPartition),
+  claim: claim as ClaimId,
+});
 
 test("queues and workers whose connections have died carry jobs again", async () => {
   const connection = connectForQueues(options(), silentLog);
@@ -124,7 +173,12 @@ test("queues and workers whose connections have died carry jobs again", async ()
   await queues.add([job("before")]);
   await until("the first job", () => taken.includes("before"));
   proxy.freeze();
-  await until("a job taken in", () => queues.add([job("after")]).then(() => true, () => false));
+  await until("a job taken in", () =>
+    queues.add([job("after")]).then(
+      () => true,
+      () => false,
+    ),
+  );
   await until("the job", () => taken.includes("after"), 20_000);
   await worker.close();
   await queues.close();

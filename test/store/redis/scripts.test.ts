@@ -5,27 +5,44 @@ import { loadScripts } from "../../../src/store/redis/scripts.js";
 
 const scripts = [...loadScripts().values()];
 const places = (text: string, table: "KEYS" | "ARGV"): number[] =>
-  [...new Set([...text.matchAll(new RegExp(`\\b${table}\\[(\\d+)\\]`, "g"))].map((found) => Number(found[1])))].toSorted((one, other) => one - other);
+  [
+    ...new Set(
+      [...text.matchAll(new RegExp(`\\b${table}\\[(\\d+)\\]`, "g"))].map((found) => Number(found[1])),
+    ),
+  ].toSorted((one, other) => one - other);
 const placesOf = (names: readonly string[]): number[] => names.map((_, index) => index + 1);
 
-test.each(scripts.map((script) => [script.name, script] as const))("%s uses just the keys and arguments its header declares", (_, script) => {
-  // One that is not declared has no place: the script is not even loaded.
-  expect(script.text).not.toMatch(/\b[KA]\./);
-  expect(places(script.text, "KEYS")).toEqual(placesOf(script.keys));
-  expect(places(script.text, "ARGV")).toEqual(placesOf(script.args));
-});
+test.each(scripts.map((script) => [script.name, script] as const))(
+  "%s uses just the keys and arguments its header declares",
+  (_, script) => {
+    // One that is not declared has no place: the script is not even loaded.
+    expect(script.text).not.toMatch(/\b[KA]\./);
+    expect(places(script.text, "KEYS")).toEqual(placesOf(script.keys));
+    expect(places(script.text, "ARGV")).toEqual(placesOf(script.args));
+  },
+);
 
-test.each(scripts.map((script) => [script.name, script] as const))("%s answers with the words its header names", (_, { path }) => {
-  const read = (file: string): string => readFileSync(new URL(`../../../src/store/lua/${file}`, import.meta.url), "utf8");
-  const own = read(path);
-  const source = own.includes("--- @include repeats") ? own + read("include/repeats.lua") : own;
-  const declared = /^-- REPLY +(.*)$/m.exec(source)?.[1] ?? "";
-  const words = new Set([...source.matchAll(/(?:plain|finish)\("([\w-]+)"/g)].map((found) => found[1] ?? ""));
-  for (const [, word] of source.matchAll(/return \{ "([\w-]+)"/g)) words.add(word ?? "");
-  for (const word of words) expect(declared).toMatch(new RegExp(`\\b${word}\\b`));
-  const named = declared.replaceAll(/\([^)]*\)/g, "").split(",").map((text) => text.trim()).filter(Boolean);
-  expect(named.toSorted()).toEqual([...words].toSorted());
-});
+test.each(scripts.map((script) => [script.name, script] as const))(
+  "%s answers with the words its header names",
+  (_, { path }) => {
+    const read = (file: string): string =>
+      readFileSync(new URL(`../../../src/store/lua/${file}`, import.meta.url), "utf8");
+    const own = read(path);
+    const source = own.includes("--- @include repeats") ? own + read("include/repeats.lua") : own;
+    const declared = /^-- REPLY +(.*)$/m.exec(source)?.[1] ?? "";
+    const words = new Set(
+      [...source.matchAll(/(?:plain|finish)\("([\w-]+)"/g)].map((found) => found[1] ?? ""),
+    );
+    for (const [, word] of source.matchAll(/return \{ "([\w-]+)"/g)) words.add(word ?? "");
+    for (const word of words) expect(declared).toMatch(new RegExp(`\\b${word}\\b`));
+    const named = declared
+      .replaceAll(/\([^)]*\)/g, "")
+      .split(",")
+      .map((text) => text.trim())
+      .filter(Boolean);
+    expect(named.toSorted()).toEqual([...words].toSorted());
+  },
+);
 
 test("the table of moves is the same in Lua and in TypeScript", () => {
   const lua = readFileSync(new URL("../../../src/store/lua/include/moves.lua", import.meta.url), "utf8");
@@ -34,8 +51,12 @@ test("the table of moves is the same in Lua and in TypeScript", () => {
 });
 
 test("every include is used", () => {
-  const includes = readdirSync(new URL("../../../src/store/lua/include/", import.meta.url)).map((file) => file.replace(".lua", ""));
+  const includes = readdirSync(new URL("../../../src/store/lua/include/", import.meta.url)).map((file) =>
+    file.replace(".lua", ""),
+  );
   const files = [...scripts.map((script) => script.path), ...includes.map((name) => `include/${name}.lua`)];
-  const all = files.map((name) => readFileSync(new URL(`../../../src/store/lua/${name}`, import.meta.url), "utf8")).join("\n");
+  const all = files
+    .map((name) => readFileSync(new URL(`../../../src/store/lua/${name}`, import.meta.url), "utf8"))
+    .join("\n");
   for (const name of includes) expect(all).toMatch(new RegExp(`^--- @include ${name}$`, "m"));
 });

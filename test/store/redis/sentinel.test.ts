@@ -20,51 +20,115 @@ const limits = { connectTimeoutMs: 1000, commandTimeoutMs: 1000 };
 test("a URL of sentinels names each, their master and whoever asks", () => {
   const url = "rediss+sentinel://me:p%40ss@one.example:26380,two.example,[fd00::1]:7/herd";
   expect(sentinelsIn({ url, ...limits, sentinelPassword: "theirs" })).toMatchObject({
-    name: "herd", username: "me", password: "p@ss", sentinelPassword: "theirs", tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true,
-    sentinels: [{ host: "one.example", port: 26_380 }, { host: "two.example", port: 26_379 }, { host: "fd00::1", port: 7 }],
+    name: "herd",
+    username: "me",
+    password: "p@ss",
+    sentinelPassword: "theirs",
+    tls: {},
+    sentinelTLS: {},
+    enableTLSForSentinelMode: true,
+    sentinels: [
+      { host: "one.example", port: 26_380 },
+      { host: "two.example", port: 26_379 },
+      { host: "fd00::1", port: 7 },
+    ],
   });
   // Closed to browsers, as Redis itself is.
-  expect(redisEndpoints(url)).toEqual([{ host: "one.example", port: 26_380 }, { host: "two.example", port: 26_379 }, { host: "fd00::1", port: 7 }]);
+  expect(redisEndpoints(url)).toEqual([
+    { host: "one.example", port: 26_380 },
+    { host: "two.example", port: 26_379 },
+    { host: "fd00::1", port: 7 },
+  ]);
 });
 
-test.each([["in clear text", false], ["by TLS", true]])("commands, messages and jobs, %s, follow the master that sentinels name, also from one that stands still", async (_, isSecure) => {
-  const pair = await startRedisPair({ sentinels: 1, isSecure });
-  onTestFinished(() => pair.stop());
-  if (isSecure) await trustAny(pair.sentinelUrl);
-  const options = { url: pair.sentinelUrl, isCluster: false, ...limits };
-  const store = new ScriptStore(connectAlone(options), silentLog);
-  onTestFinished(() => store.close());
-  await store.open(new AbortController().signal);
-  const heard: NodeMessage[] = [];
-  const listener = await listenAsNode({ store, clock: systemClock, log: silentLog, limitMs: 1000, connect: () => connectForMessages(options) }, nodeA, { onMessage: (message) => void heard.push(message) });
-  onTestFinished(() => listener.close());
-  await store.ask((client) => client.set("remuda:{test}:kept", "yes"));
-  await pair.caughtUp();
-  pair.primary.signal("SIGSTOP");
-  await until("the other one", async () => (await pair.primaryPort()) === pair.replica.port, 20_000);
-  const kept = await until("an answer", () => store.ask((client) => client.get("remuda:{test}:kept")).catch(() => undefined), 20_000);
-  expect(kept).toBe("yes");
-  await until("it is written", () => store.ask((client) => client.set("remuda:{test}:x", "x")).catch(() => undefined), 20_000);
-  const message: NodeMessage = { kind: "cut", browser: newBrowserId(onDemandPartition), lease: "lease" as LeaseId, why: "over" };
-  await until("a message", async () => {
-    await new RedisMessages(store).toNode(nodeA, message).catch(() => {});
-    return heard.length > 0;
-  }, 20_000);
-  const connection = connectForQueues(options, silentLog);
-  onTestFinished(() => connection.disconnect());
-  const queueOptions = { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs: 1000 };
-  const queues = new Queues(queueOptions);
-  const taken: string[] = [];
-  const worker = await startWorker(queueOptions, nodeA, async ({ claim }) => void taken.push(claim));
-  const job = { kind: "retire", node: nodeA, browser: message.browser, claim: "one" as ClaimId } as const;
-  await until("a job", () => queues.add([job]).then(() => true, () => false), 20_000);
-  await until("it taken", () => taken.includes("one"), 20_000);
-  await worker.close();
-  await queues.close();
-  pair.primary.signal("SIGCONT");
-}, 90_000);
+test.each([
+  ["in clear text", false],
+  ["by TLS", true],
+])(
+  "commands, messages and jobs, %s, follow the master that sentinels name, also from one that stands still",
+  async (_, isSecure) => {
+    const pair = await startRedisPair({ sentinels: 1, isSecure });
+    onTestFinished(() => pair.stop());
+    if (isSecure) await trustAny(pair.sentinelUrl);
+    const options = { url: pair.sentinelUrl, isCluster: false, ...limits };
+    const store = new ScriptStore(connectAlone(options), silentLog);
+    onTestFinished(() => store.close());
+    await store.open(new AbortController().signal);
+    const heard: NodeMessage[] = [];
+    const listener = await listenAsNode(
+      {
+        store,
+        clock: systemClock,
+        log: silentLog,
+        limitMs: 1000,
+        connect: () => connectForMessages(options),
+      },
+      nodeA,
+      { onMessage: (message) => void heard.push(message) },
+    );
+    onTestFinished(() => listener.close());
+    await store.ask((client) => client.set("remuda:{test}:kept", "yes"));
+    await pair.caughtUp();
+    pair.primary.signal("SIGSTOP");
+    await until("the other one", async () => (await pair.primaryPort()) === pair.replica.port, 20_000);
+    const kept = await until(
+      "an answer",
+      () => store.ask((client) => client.get("remuda:{test}:kept")).catch(() => undefined),
+      20_000,
+    );
+    expect(kept).toBe("yes");
+    await until(
+      "it is written",
+      () => store.ask((client) => client.set("remuda:{test}:x", "x")).catch(() => undefined),
+      20_000,
+    );
+    const message: NodeMessage = {
+      kind: "cut",
+      browser: newBrowserId(onDemandPartition),
+      lease: "lease" as LeaseId,
+      why: "over",
+    };
+    await until(
+      "a message",
+      async () => {
+        await new RedisMessages(store).toNode(nodeA, message).catch(() => {});
+        return heard.length > 0;
+      },
+      20_000,
+    );
+    const connection = connectForQueues(options, silentLog);
+    onTestFinished(() => connection.disconnect());
+    const queueOptions = {
+      connection,
+      prefix: queuePrefix,
+      log: silentLog,
+      clock: systemClock,
+      limitMs: 1000,
+    };
+    const queues = new Queues(queueOptions);
+    const taken: string[] = [];
+    const worker = await startWorker(queueOptions, nodeA, async ({ claim }) => void taken.push(claim));
+    const job = { kind: "retire", node: nodeA, browser: message.browser, claim: "one" as ClaimId } as const;
+    await until(
+      "a job",
+      () =>
+        queues.add([job]).then(
+          () => true,
+          () => false,
+        ),
+      20_000,
+    );
+    await until("it taken", () => taken.includes("one"), 20_000);
+    await worker.close();
+    await queues.close();
+    pair.primary.signal("SIGCONT");
+  },
+  90_000,
+);
 
-/** Nobody vouches for the certificate of tests; what NODE_EXTRA_CA_CERTS says at the start cannot be said now. */
+/**
+ * Nobody vouches for the certificate of tests; what NODE_EXTRA_CA_CERTS says at the start cannot be said now.
+ */
 async function trustAny(url: string): Promise<void> {
   const said: string[] = [];
   const log = { ...silentLog, warn: (fields: object) => void said.push(JSON.stringify(fields)) };
@@ -72,7 +136,11 @@ async function trustAny(url: string): Promise<void> {
   const stopping = new AbortController();
   const opening = store.open(stopping.signal).catch(() => {});
   // A connection whose certificate is refused is closed; ioredis does not say why.
-  await until("refusals", () => said.filter((text) => text.includes("Connection is closed")).length > 2, 20_000);
+  await until(
+    "refusals",
+    () => said.filter((text) => text.includes("Connection is closed")).length > 2,
+    20_000,
+  );
   expect(store.hasContact).toBe(false);
   stopping.abort();
   await opening;
@@ -92,5 +160,7 @@ test("while no sentinel answers a command is the store's trouble, not a wait wit
     await store.close();
   });
   const asked = store.ask((client) => client.ping());
-  await expect(within(systemClock, { what: "an answer", limitMs: 10_000 }, asked)).rejects.toMatchObject({ code: "store_unavailable" });
+  await expect(within(systemClock, { what: "an answer", limitMs: 10_000 }, asked)).rejects.toMatchObject({
+    code: "store_unavailable",
+  });
 });

@@ -27,24 +27,45 @@ afterEach(() => redis.stop());
 
 const limitMs = 1000;
 async function openStore(url: string): Promise<ScriptStore> {
-  const store = new ScriptStore(connectAlone({ url, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs }), silentLog);
+  const store = new ScriptStore(
+    connectAlone({ url, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs }),
+    silentLog,
+  );
   onTestFinished(() => store.close());
   await store.open(new AbortController().signal);
   return store;
 }
 const nameKey = () => "remuda:{test}:names";
 const reserve = (store: ScriptStore, request = newRequestId()) =>
-  store.run("reserve-name", nameKey, { field: `pool:${request}`, owner: "one", partition: "000000000000", graceMs: 60_000 });
+  store.run("reserve-name", nameKey, {
+    field: `pool:${request}`,
+    owner: "one",
+    partition: "000000000000",
+    graceMs: 60_000,
+  });
 const write = (store: ScriptStore) => store.ask((client) => client.set("remuda:{test}:x", "x"));
-const writeAll = (store: ScriptStore) => store.ask((client) => client.multi().set("remuda:{test}:x", "x").exec());
+const writeAll = (store: ScriptStore) =>
+  store.ask((client) => client.multi().set("remuda:{test}:x", "x").exec());
 const unavailable = { code: "store_unavailable" };
 
 /** What makes a Redis refuse, and what makes it take things again. */
-const sicknesses: readonly (readonly [word: string, make: (client: Redis) => Promise<unknown>, mend: (client: Redis) => Promise<unknown>])[] = [
+const sicknesses: readonly (readonly [
+  word: string,
+  make: (client: Redis) => Promise<unknown>,
+  mend: (client: Redis) => Promise<unknown>,
+])[] = [
   ["READONLY", (client) => client.replicaof("127.0.0.1", 1), (client) => client.replicaof("NO", "ONE")],
   ["MISCONF", breakSaves, (client) => client.config("SET", "stop-writes-on-bgsave-error", "no")],
-  ["OOM", (client) => client.config("SET", "maxmemory", "1"), (client) => client.config("SET", "maxmemory", "0")],
-  ["NOREPLICAS", (client) => client.config("SET", "min-replicas-to-write", "1"), (client) => client.config("SET", "min-replicas-to-write", "0")],
+  [
+    "OOM",
+    (client) => client.config("SET", "maxmemory", "1"),
+    (client) => client.config("SET", "maxmemory", "0"),
+  ],
+  [
+    "NOREPLICAS",
+    (client) => client.config("SET", "min-replicas-to-write", "1"),
+    (client) => client.config("SET", "min-replicas-to-write", "0"),
+  ],
 ];
 
 /** A directory stands where the file would. */
@@ -52,25 +73,42 @@ async function breakSaves(client: Redis): Promise<void> {
   await mkdir(join(dirname(redis.url), "dump.rdb"));
   await client.config("SET", "save", "3600 1");
   await client.bgsave();
-  await until("a failed save", async () => (await client.info("persistence")).includes("rdb_last_bgsave_status:err"));
+  await until("a failed save", async () =>
+    (await client.info("persistence")).includes("rdb_last_bgsave_status:err"),
+  );
 }
 
-test.each(sicknesses)("a Redis that answers %s is the store's trouble, and is used again when it is well", async (_word, make, mend) => {
-  const store = await openStore(redis.url);
-  const client = redis.client();
-  onTestFinished(() => client.disconnect());
-  await make(client);
-  for (const ask of [reserve, write, writeAll]) await expect(ask(store)).rejects.toMatchObject(unavailable);
-  await mend(client);
-  await until("it takes things again", () => reserve(store).then(({ kind }) => kind === "reserved", () => false));
-});
+test.each(sicknesses)(
+  "a Redis that answers %s is the store's trouble, and is used again when it is well",
+  async (_word, make, mend) => {
+    const store = await openStore(redis.url);
+    const client = redis.client();
+    onTestFinished(() => client.disconnect());
+    await make(client);
+    for (const ask of [reserve, write, writeAll]) await expect(ask(store)).rejects.toMatchObject(unavailable);
+    await mend(client);
+    await until("it takes things again", () =>
+      reserve(store).then(
+        ({ kind }) => kind === "reserved",
+        () => false,
+      ),
+    );
+  },
+);
 
 test("jobs for a Redis that takes none are the store's trouble too", async () => {
-  const connection = connectForQueues({ url: redis.url, isCluster: false, connectTimeoutMs: 500, commandTimeoutMs: 500 }, silentLog);
+  const connection = connectForQueues(
+    { url: redis.url, isCluster: false, connectTimeoutMs: 500, commandTimeoutMs: 500 },
+    silentLog,
+  );
   const queues = new Queues({ connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs });
   const client = redis.client();
   await client.replicaof("127.0.0.1", 1);
-  await expect(queues.add([{ kind: "retire", node: nodeA, browser: newBrowserId(onDemandPartition), claim: "one" as ClaimId }])).rejects.toMatchObject(unavailable);
+  await expect(
+    queues.add([
+      { kind: "retire", node: nodeA, browser: newBrowserId(onDemandPartition), claim: "one" as ClaimId },
+    ]),
+  ).rejects.toMatchObject(unavailable);
   await client.replicaof("NO", "ONE");
   await queues.close();
   for (const each of [client, connection]) each.disconnect();
@@ -93,7 +131,10 @@ test("a script that goes wrong is our fault and not the store's", async () => {
   const store = await openStore(redis.url);
   await store.ask((client) => client.set(nameKey(), "not a hash"));
   const fault: unknown = await reserve(store).catch((error: unknown) => error);
-  expect(fault).toMatchObject({ name: "ReplyError", message: expect.stringContaining("WRONGTYPE") as string });
+  expect(fault).toMatchObject({
+    name: "ReplyError",
+    message: expect.stringContaining("WRONGTYPE") as string,
+  });
 });
 
 async function freePort(): Promise<number> {
@@ -106,11 +147,18 @@ async function freePort(): Promise<number> {
 
 test("a Redis that still reads its file is waited for", async () => {
   const [folder, port] = [await mkdtemp(join(tmpdir(), "remuda-loading-")), await freePort()];
-  const start = (...more: string[]) => spawn("redis-server", ["--port", `${port}`, "--bind", "127.0.0.1", "--dir", folder, "--save", "", ...more], { stdio: "ignore" });
+  const start = (...more: string[]) =>
+    spawn(
+      "redis-server",
+      ["--port", `${port}`, "--bind", "127.0.0.1", "--dir", folder, "--save", "", ...more],
+      { stdio: "ignore" },
+    );
   const first = start();
   const client = new Redis(port, { lazyConnect: true, retryStrategy: () => 20, maxRetriesPerRequest: 200 });
   client.on("error", () => {});
-  await client.call("DEBUG", "POPULATE", "2000").catch(() => client.eval("for i = 1, 2000 do redis.call('SET', 'key:' .. i, i) end", 0));
+  await client
+    .call("DEBUG", "POPULATE", "2000")
+    .catch(() => client.eval("for i = 1, 2000 do redis.call('SET', 'key:' .. i, i) end", 0));
   await client.call("SAVE");
   client.disconnect();
   first.kill("SIGKILL");
@@ -121,7 +169,15 @@ test("a Redis that still reads its file is waited for", async () => {
     await once(second, "exit");
     await rm(folder, { recursive: true });
   });
-  const store = new ScriptStore(connectAlone({ url: `redis://127.0.0.1:${port}`, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs }), silentLog);
+  const store = new ScriptStore(
+    connectAlone({
+      url: `redis://127.0.0.1:${port}`,
+      isCluster: false,
+      connectTimeoutMs: 1000,
+      commandTimeoutMs: limitMs,
+    }),
+    silentLog,
+  );
   onTestFinished(() => store.close());
   await store.open(new AbortController().signal);
   expect((await reserve(store)).kind).toBe("reserved");

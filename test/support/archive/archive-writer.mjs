@@ -1,5 +1,5 @@
-// A process that writes archives and is there to be killed: `blob-writer.mjs <compiled sources> <what> <JSON of its wishes>`.
-// It says `ready` before it begins, and `done` each time that one is there.
+// A process that writes archives and is there to be killed: `blob-writer.mjs <compiled sources> <what> <JSON
+// of its wishes>`. It says `ready` before it begins, and `done` each time that one is there.
 import { join } from "node:path";
 import { Readable } from "node:stream";
 const [compiled, what, text] = process.argv.slice(2);
@@ -12,7 +12,10 @@ async function openArchives() {
   if (wishes.s3) {
     const { S3Archives } = await from("archive/s3-archives.js");
     const { accessKeyId, secretAccessKey } = wishes.s3.credentials;
-    return new S3Archives({ ...wishes.s3, credentials: { accessKeyId: new Secret(accessKeyId), secretAccessKey: new Secret(secretAccessKey) } });
+    return new S3Archives({
+      ...wishes.s3,
+      credentials: { accessKeyId: new Secret(accessKeyId), secretAccessKey: new Secret(secretAccessKey) },
+    });
   }
   const { DirectoryArchives } = await from("archive/directory-archives.js");
   return new DirectoryArchives(join(wishes.directory, "archives"), systemClock);
@@ -23,20 +26,38 @@ async function openSaves(archives) {
   const { openStaging } = await from("archive/staging.js");
   const { StreamSeal } = await from("archive/stream-seal.js");
   const { RedisProfileStore } = await from("store/profile-store.js");
-  const [{ connectAlone }, { ScriptStore }] = await Promise.all([from("store/redis/connect.js"), from("store/redis/redis.js")]);
+  const [{ connectAlone }, { ScriptStore }] = await Promise.all([
+    from("store/redis/connect.js"),
+    from("store/redis/redis.js"),
+  ]);
   const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
-  const store = new ScriptStore(connectAlone({ url: wishes.redisUrl, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }), log);
+  const store = new ScriptStore(
+    connectAlone({
+      url: wishes.redisUrl,
+      isCluster: false,
+      connectTimeoutMs: 2000,
+      commandTimeoutMs: 10_000,
+    }),
+    log,
+  );
   await store.open(new AbortController().signal);
   return makeProfileArchives({
-    profiles: new RedisProfileStore(store, "default"), archives, staging: await openStaging(join(wishes.directory, "staging")),
-    seal: new StreamSeal(new Secret(wishes.key)), maxBytes: 2 ** 40, open: (digest) => archives.open(digest),
+    profiles: new RedisProfileStore(store, "default"),
+    archives,
+    staging: await openStaging(join(wishes.directory, "staging")),
+    seal: new StreamSeal(new Secret(wishes.key)),
+    maxBytes: 2 ** 40,
+    open: (digest) => archives.open(digest),
   });
 }
 
 /** A state that tells whether it is whole: one letter, as often as every state has it. */
-const stateOf = (round) => Readable.from((function* () {
-  for (let part = 0; part < wishes.parts; part += 1) yield Buffer.alloc(2 ** 20, "abcdefgh"[round % 8]);
-})());
+const stateOf = (round) =>
+  Readable.from(
+    (function* () {
+      for (let part = 0; part < wishes.parts; part += 1) yield Buffer.alloc(2 ** 20, "abcdefgh"[round % 8]);
+    })(),
+  );
 
 async function putAll(archives) {
   for (const { digest, path } of wishes.files) await archives.put(digest, path);
@@ -46,6 +67,8 @@ const archives = await openArchives();
 const saves = what === "save" ? await openSaves(archives) : undefined;
 process.send("ready");
 for (let round = 0; ; round += 1) {
-  await (saves ? saves.save(wishes.profile, stateOf(round), { signal: new AbortController().signal }) : putAll(archives));
+  await (saves
+    ? saves.save(wishes.profile, stateOf(round), { signal: new AbortController().signal })
+    : putAll(archives));
   process.send("done");
 }

@@ -14,15 +14,31 @@ export function nextRoom(chromium: Chromium): string {
   return uploadDirectories(chromium.directories)[at] ?? "";
 }
 
-/** An extension with a content script and a worker, in a directory of its own. `manifest` changes what its manifest says. */
-export const writeExtension = (parent: string, name: string, manifest: object = {}): Promise<ExtensionDirectory> => writeInto(join(parent, name), name, manifest);
+/**
+ * An extension with a content script and a worker, in a directory of its own. `manifest` changes what its
+ * manifest says.
+ */
+export const writeExtension = (
+  parent: string,
+  name: string,
+  manifest: object = {},
+): Promise<ExtensionDirectory> => writeInto(join(parent, name), name, manifest);
 
 /** The same, in this very directory. */
-export async function writeInto(path: string, name: string, manifest: object = {}): Promise<ExtensionDirectory> {
+export async function writeInto(
+  path: string,
+  name: string,
+  manifest: object = {},
+): Promise<ExtensionDirectory> {
   await mkdir(path, { recursive: true });
   const whole = {
-    manifest_version: 3, name, version: "1", permissions: ["storage"], background: { service_worker: "worker.js" },
-    content_scripts: [{ matches: ["<all_urls>"], js: ["content.js"], run_at: "document_start" }], ...manifest,
+    manifest_version: 3,
+    name,
+    version: "1",
+    permissions: ["storage"],
+    background: { service_worker: "worker.js" },
+    content_scripts: [{ matches: ["<all_urls>"], js: ["content.js"], run_at: "document_start" }],
+    ...manifest,
   };
   await Promise.all([
     writeFile(join(path, "manifest.json"), JSON.stringify(whole)),
@@ -32,13 +48,20 @@ export async function writeInto(path: string, name: string, manifest: object = {
   return { name, path };
 }
 
-/** Stops every request for `/ad`, by rules in a file of its own (declarativeNetRequest): Chromium indexes them when it loads it. */
+/**
+ * Stops every request for `/ad`, by rules in a file of its own (declarativeNetRequest): Chromium indexes them
+ * when it loads it.
+ */
 export async function writeRules(path: string, name: string): Promise<ExtensionDirectory> {
   const extension = await writeInto(path, name, {
     permissions: ["declarativeNetRequest"],
     declarative_net_request: { rule_resources: [{ id: "own", enabled: true, path: "rules.json" }] },
   });
-  const rule = { id: 1, action: { type: "block" }, condition: { urlFilter: "/ad|", resourceTypes: ["xmlhttprequest"] } };
+  const rule = {
+    id: 1,
+    action: { type: "block" },
+    condition: { urlFilter: "/ad|", resourceTypes: ["xmlhttprequest"] },
+  };
   await writeFile(join(extension.path, "rules.json"), JSON.stringify([rule]));
   return extension;
 }

@@ -18,34 +18,51 @@ export interface S3Server {
 const bucket = "archives";
 
 /** s3rver takes uploads in parts; it cannot list them, nor give them up. */
-const withUploads = (directory: string): Answer => async (exchange, next) => {
-  const { method, query } = exchange;
-  if (method === "DELETE" && query["uploadId"] !== undefined) {
-    await rm(join(directory, query["uploadId"]), { recursive: true });
-    exchange.status = 204;
-  } else if (method === "GET" && "uploads" in query) {
-    const entries = await Promise.all((await namesIn(directory)).map((id) => uploadIn(directory, id)));
-    exchange.type = "application/xml";
-    exchange.body = `<?xml version="1.0" encoding="UTF-8"?><ListMultipartUploadsResult><IsTruncated>false</IsTruncated>${entries.join("")}</ListMultipartUploadsResult>`;
-  } else await next();
-};
+const withUploads =
+  (directory: string): Answer =>
+  async (exchange, next) => {
+    const { method, query } = exchange;
+    if (method === "DELETE" && query["uploadId"] !== undefined) {
+      await rm(join(directory, query["uploadId"]), { recursive: true });
+      exchange.status = 204;
+    } else if (method === "GET" && "uploads" in query) {
+      const entries = await Promise.all((await namesIn(directory)).map((id) => uploadIn(directory, id)));
+      exchange.type = "application/xml";
+      exchange.body = `<?xml version="1.0" encoding="UTF-8"?><ListMultipartUploadsResult><IsTruncated>false</IsTruncated>${entries.join("")}</ListMultipartUploadsResult>`;
+    } else await next();
+  };
 
 const namesIn = (directory: string): Promise<string[]> => readdir(directory).catch(() => []);
 
 async function uploadIn(directory: string, id: string): Promise<string> {
-  const [key, { birthtime }] = await Promise.all([readFile(join(directory, id, "key"), "utf8"), stat(join(directory, id))]);
+  const [key, { birthtime }] = await Promise.all([
+    readFile(join(directory, id, "key"), "utf8"),
+    stat(join(directory, id)),
+  ]);
   return `<Upload><Key>${key}</Key><UploadId>${id}</UploadId><Initiated>${birthtime.toISOString()}</Initiated></Upload>`;
 }
 
 export async function startS3Server(): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), "remuda-test-s3-"));
-  const server = new S3rver({ address: "127.0.0.1", port: 0, silent: true, directory, vhostBuckets: false, configureBuckets: [{ name: bucket }] });
+  const server = new S3rver({
+    address: "127.0.0.1",
+    port: 0,
+    silent: true,
+    directory,
+    vhostBuckets: false,
+    configureBuckets: [{ name: bucket }],
+  });
   const begun = join(directory, bucket, "._S3rver_uploads");
   server.middleware.unshift(withUploads(begun));
   const { port } = await server.run();
   return {
     settings: {
-      bucket, prefix: "kept/", region: "us-east-1", endpoint: `http://127.0.0.1:${port}`, isPathStyle: true, limitMs: 10_000,
+      bucket,
+      prefix: "kept/",
+      region: "us-east-1",
+      endpoint: `http://127.0.0.1:${port}`,
+      isPathStyle: true,
+      limitMs: 10_000,
       credentials: { accessKeyId: new Secret("S3RVER"), secretAccessKey: new Secret("S3RVER") },
     },
     uploads: () => namesIn(begun),

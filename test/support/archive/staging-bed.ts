@@ -6,7 +6,10 @@ import type { Staging } from "../../../src/archive/archives.js";
 import { openStaging } from "../../../src/archive/staging.js";
 
 /** A staging of this test file's own. */
-export async function stagingBed(): Promise<{ readonly staging: Staging; files(): Promise<readonly string[]> }> {
+export async function stagingBed(): Promise<{
+  readonly staging: Staging;
+  files(): Promise<readonly string[]>;
+}> {
   const root = await mkdtemp(join(tmpdir(), "remuda-staging-"));
   afterAll(() => rm(root, { recursive: true, force: true }));
   const directory = join(root, "staging");

@@ -18,7 +18,10 @@ export const tiers: readonly Tier[] = process.getuid?.() === 0 ? ["namespace", "
 
 export const publicRules: Rules = { allowed: null, privates: [], routes: [] };
 /** Opens the machine's own loopback, as the configuration for a trial does. */
-export const localRules: Rules = { ...publicRules, privates: [{ kind: "range", address: "127.0.0.0", prefix: 8 }] };
+export const localRules: Rules = {
+  ...publicRules,
+  privates: [{ kind: "range", address: "127.0.0.0", prefix: 8 }],
+};
 
 export interface TestDoor {
   readonly egress: Egress;
@@ -29,7 +32,12 @@ export interface TestDoor {
 export async function openListener(tier: Tier): Promise<Listener> {
   if (tier === "proxy") return openPort();
   const [nsenter = "", unshare = ""] = await Promise.all([findTool("nsenter"), findTool("unshare")]);
-  const found = await findNamespaces({ tools: { nsenter, unshare }, clock: systemClock, log: silentLog, stock: 0 });
+  const found = await findNamespaces({
+    tools: { nsenter, unshare },
+    clock: systemClock,
+    log: silentLog,
+    stock: 0,
+  });
   if (found.kind === "unavailable") throw new Error(found.why);
   try {
     return await found.openNamespace();
@@ -39,14 +47,33 @@ export async function openListener(tier: Tier): Promise<Listener> {
 }
 
 /** An egress for one browser of the host, whose canary is closed to it. */
-export async function openTestEgress(tier: Tier, rules: Rules, { canary }: Pick<BrowserHost, "canary">): Promise<TestDoor> {
-  const settings = { connectMs: 2_000, idleMs: 60_000, maxConnections: 100, bytesPerSecond: null, headerBytes: 65_536 };
-  const egress = await Egress.open({ browser: newBrowserId(onDemandPartition), rules, listener: await openListener(tier) }, {
-    settings, clock: systemClock, log: silentLog, resolve: makeResolve({ clock: systemClock, limitMs: 2_000 }),
-    reserved: { isOwn: (_address, port) => port === canary.port },
-    meter: { request() {}, carried() {} },
-  });
+export async function openTestEgress(
+  tier: Tier,
+  rules: Rules,
+  { canary }: Pick<BrowserHost, "canary">,
+): Promise<TestDoor> {
+  const settings = {
+    connectMs: 2_000,
+    idleMs: 60_000,
+    maxConnections: 100,
+    bytesPerSecond: null,
+    headerBytes: 65_536,
+  };
+  const egress = await Egress.open(
+    { browser: newBrowserId(onDemandPartition), rules, listener: await openListener(tier) },
+    {
+      settings,
+      clock: systemClock,
+      log: silentLog,
+      resolve: makeResolve({ clock: systemClock, limitMs: 2_000 }),
+      reserved: { isOwn: (_address, port) => port === canary.port },
+      meter: { request() {}, carried() {} },
+    },
+  );
   const { proxyUrl, namespace, userNamespace } = egress;
-  const places = { ...(namespace !== undefined && { namespace }), ...(userNamespace !== undefined && { userNamespace }) };
+  const places = {
+    ...(namespace !== undefined && { namespace }),
+    ...(userNamespace !== undefined && { userNamespace }),
+  };
   return { egress, door: { proxyUrl, ...places } };
 }

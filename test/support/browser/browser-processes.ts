@@ -29,9 +29,13 @@ export async function processesOf(scratchDirectory: string, session: string): Pr
   const workspace = basename(workspaceOf(scratchDirectory, session));
   const { processes } = await takeCensus(scratchDirectory, new Set());
   const pids = processes.map((line) => Number.parseInt(line, 10));
-  const commands = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")));
-  const find = (fits: (command: string) => boolean): number | undefined => pids.find((_, at) => fits(commands[at] ?? ""));
-  const isChromium = (command: string): boolean => /^[^\0]*(?:chrom|node)[^\0]*\0/.test(command) && !command.includes("--type=");
+  const commands = await Promise.all(
+    pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")),
+  );
+  const find = (fits: (command: string) => boolean): number | undefined =>
+    pids.find((_, at) => fits(commands[at] ?? ""));
+  const isChromium = (command: string): boolean =>
+    /^[^\0]*(?:chrom|node)[^\0]*\0/.test(command) && !command.includes("--type=");
   const main = find((command) => command.includes(`${workspace}/profile`) && isChromium(command));
   const display = find((command) => command.startsWith("/usr/bin/Xvfb") && command.includes(workspace));
   return { main: main ?? -1, ...(display !== undefined && { display }) };

@@ -12,17 +12,25 @@ export interface Census {
   readonly temporary: readonly string[];
 }
 
-export const nothing: Census = { processes: [], directories: [], cgroups: [], displays: [], sharedMemory: [], temporary: [] };
+export const nothing: Census = {
+  processes: [],
+  directories: [],
+  cgroups: [],
+  displays: [],
+  sharedMemory: [],
+  temporary: [],
+};
 
 /** Uids that browsers may have; files of theirs outside their directories are leaks. */
 const browserUids = { from: 200_000, to: 1_200_000 };
 
 /**
- * Counts what is left. `uids` narrows X displays and temporary files to those of these owners, for tests that run beside
- * others; without it every browser uid counts.
+ * Counts what is left. `uids` narrows X displays and temporary files to those of these owners, for tests that
+ * run beside others; without it every browser uid counts.
  */
 export async function takeCensus(scratchDirectory: string, uids?: ReadonlySet<number>): Promise<Census> {
-  const isTheirs = (uid: number): boolean => uids?.has(uid) ?? (uid >= browserUids.from && uid < browserUids.to);
+  const isTheirs = (uid: number): boolean =>
+    uids?.has(uid) ?? (uid >= browserUids.from && uid < browserUids.to);
   const [processes, directories, cgroups, sharedMemory, temporary, sockets] = await Promise.all([
     processesOf(scratchDirectory),
     readdir(scratchDirectory).catch(() => []),
@@ -50,53 +58,79 @@ async function processesOf(scratchDirectory: string): Promise<string[]> {
 
 async function describe(pid: string, scratchDirectory: string): Promise<string | undefined> {
   const [command, environment, memberships] = await Promise.all(
-    ["cmdline", "environ", "cgroup"].map((file) => readFile(`/proc/${pid}/${file}`, "latin1").catch(() => "")),
+    ["cmdline", "environ", "cgroup"].map((file) =>
+      readFile(`/proc/${pid}/${file}`, "latin1").catch(() => ""),
+    ),
   );
-  const isTheirs = command?.includes(`${scratchDirectory}/`) || environment?.includes(`HOME=${scratchDirectory}/`)
-    || isBrowserIn(memberships ?? "", cgroupNameOf(scratchDirectory));
+  const isTheirs =
+    command?.includes(`${scratchDirectory}/`) ||
+    environment?.includes(`HOME=${scratchDirectory}/`) ||
+    isBrowserIn(memberships ?? "", cgroupNameOf(scratchDirectory));
   // A zombie has no command line, and nothing but its parent can remove it.
   return isTheirs && command ? `${pid} ${command.replaceAll("\0", " ").slice(0, 100)}` : undefined;
 }
 
 /** What the daemon itself has started, or a test in its place, stands in a cgroup beside its browsers'. */
-const isBrowserIn = (memberships: string, name: string): boolean => memberships.replaceAll(`/${daemonLeaf(name)}`, "").includes(`/${name}/`);
+const isBrowserIn = (memberships: string, name: string): boolean =>
+  memberships.replaceAll(`/${daemonLeaf(name)}`, "").includes(`/${name}/`);
 
 /** In every hierarchy of either version, wherever the daemon's own cgroup is there. */
 async function cgroupsOf(name: string): Promise<string[]> {
   const memberships = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
-  const found = await Promise.all(memberships.split("\n").map(async (line) => {
-    const [, controllers = "", path = ""] = line.split(":");
-    const mounts = controllers === "" ? ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] : [`/sys/fs/cgroup/${controllers}`];
-    return (await Promise.all(mounts.map((mount) => directoriesIn(`${mount}${path}/${name}`)))).flat();
-  }));
+  const found = await Promise.all(
+    memberships.split("\n").map(async (line) => {
+      const [, controllers = "", path = ""] = line.split(":");
+      const mounts =
+        controllers === "" ? ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] : [`/sys/fs/cgroup/${controllers}`];
+      return (await Promise.all(mounts.map((mount) => directoriesIn(`${mount}${path}/${name}`)))).flat();
+    }),
+  );
   return [...new Set(found.flat())];
 }
 
 async function directoriesIn(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
-  return entries.filter((entry) => entry.isDirectory() && !isDaemonLeaf(entry.name)).map((entry) => entry.name);
+  return entries
+    .filter((entry) => entry.isDirectory() && !isDaemonLeaf(entry.name))
+    .map((entry) => entry.name);
 }
 
 /**
- * A daemon that has stopped gives its uids to the next one on this machine, which may run in a test beside this one: what
- * the owner of a living process has is that one's, and what has gone by a second look was that one's.
+ * A daemon that has stopped gives its uids to the next one on this machine, which may run in a test beside
+ * this one: what the owner of a living process has is that one's, and what has gone by a second look was that
+ * one's.
  */
 async function ownedIn(directory: string, isTheirs: (uid: number) => boolean): Promise<string[]> {
   const found = await ownersIn(directory);
   const living = await livingUids();
   const still = await ownersIn(directory);
-  return [...found].filter(([name, uid]) => isTheirs(uid) && !living.has(uid) && still.get(name) === uid).map(([name]) => name);
+  return [...found]
+    .filter(([name, uid]) => isTheirs(uid) && !living.has(uid) && still.get(name) === uid)
+    .map(([name]) => name);
 }
 
 async function ownersIn(directory: string): Promise<Map<string, number>> {
   const names = await readdir(directory).catch(() => []);
-  const owners = await Promise.all(names.map((name) => stat(`${directory}/${name}`).then(({ uid }) => uid, () => -1)));
+  const owners = await Promise.all(
+    names.map((name) =>
+      stat(`${directory}/${name}`).then(
+        ({ uid }) => uid,
+        () => -1,
+      ),
+    ),
+  );
   return new Map(names.map((name, at) => [name, owners[at] ?? -1]));
 }
 
 /** Of processes that are more than zombies: those keep their uid, and hold nothing. */
 async function livingUids(): Promise<ReadonlySet<number>> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  const states = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/status`, "utf8").catch(() => "")));
-  return new Set(states.filter((text) => !/^State:\tZ/m.test(text)).map((text) => Number(/^Uid:\t(\d+)/m.exec(text)?.[1] ?? -1)));
+  const states = await Promise.all(
+    pids.map((pid) => readFile(`/proc/${pid}/status`, "utf8").catch(() => "")),
+  );
+  return new Set(
+    states
+      .filter((text) => !/^State:\tZ/m.test(text))
+      .map((text) => Number(/^Uid:\t(\d+)/m.exec(text)?.[1] ?? -1)),
+  );
 }

@@ -16,14 +16,20 @@ export interface Target {
   readonly url: string;
 }
 
-/** What a client of the gateway does to a browser: commands with ids of its own range, and events kept by name. */
+/**
+ * What a client of the gateway does to a browser: commands with ids of its own range, and events kept by
+ * name.
+ */
 export class PipeClient {
   readonly #pending = new Map<number, (message: Message) => void>();
   readonly events: Message[] = [];
   #lastId: number;
 
   /** Two clients of one browser count from different ids. */
-  constructor(private readonly chromium: Chromium, ahead = 0) {
+  constructor(
+    private readonly chromium: Chromium,
+    ahead = 0,
+  ) {
     this.#lastId = firstClientId + ahead;
     chromium.pipe.onFrame((frame) => this.#take(frame));
   }
@@ -61,14 +67,17 @@ export class PipeClient {
   async open(url: string, session: string): Promise<string | undefined> {
     const { errorText } = await this.send("Page.navigate", { url }, session);
     if (errorText !== undefined) return errorText as string;
-    await until(`${url} loaded`, async () =>
-      (await this.evaluate("document.readyState + location.href", session)) === `complete${url}`);
+    await until(
+      `${url} loaded`,
+      async () => (await this.evaluate("document.readyState + location.href", session)) === `complete${url}`,
+    );
     return undefined;
   }
 
   #take(frame: Frame): void {
     const { id, method } = summarize(frame);
-    if (id !== undefined && id > firstClientId) this.#pending.get(id)?.(JSON.parse(wholeOf(frame).toString()) as Message);
+    if (id !== undefined && id > firstClientId)
+      this.#pending.get(id)?.(JSON.parse(wholeOf(frame).toString()) as Message);
     else if (method !== undefined) this.events.push(JSON.parse(wholeOf(frame).toString()) as Message);
   }
 }

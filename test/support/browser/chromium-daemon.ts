@@ -17,27 +17,35 @@ type As = number | readonly string[];
 
 export interface DaemonScript {
   /**
-   * Starts the daemon, as another user if one is named or behind a command, and resolves when it has said `line`. Throws
-   * when it ends instead.
+   * Starts the daemon, as another user if one is named or behind a command, and resolves when it has said
+   * `line`. Throws when it ends instead.
    */
   start(scratchDirectory: string, line: string, as?: As): Promise<BrowserDaemon>;
   remove(): Promise<void>;
 }
 
 /** Compiles the sources and puts a script of this directory beside them, where any user can read both. */
-export async function prepareDaemon(script: "daemon-of-browsers.mjs" | "daemon-of-namespaces.mjs" | "keyring-daemon.mjs" | "unprivileged-daemon.mjs"): Promise<DaemonScript> {
+export async function prepareDaemon(
+  script:
+    | "daemon-of-browsers.mjs"
+    | "daemon-of-namespaces.mjs"
+    | "keyring-daemon.mjs"
+    | "unprivileged-daemon.mjs",
+): Promise<DaemonScript> {
   const { directory, remove } = await compileSources();
   const path = join(directory, basename(script));
   await copyFile(fileURLToPath(new URL(script, import.meta.url)), path);
   await chmod(directory, 0o755);
   return {
     remove,
-    start: (scratchDirectory, line, as) => startDaemon([process.execPath, path, directory, scratchDirectory], line, as),
+    start: (scratchDirectory, line, as) =>
+      startDaemon([process.execPath, path, directory, scratchDirectory], line, as),
   };
 }
 
 async function startDaemon(command: readonly string[], line: string, as: As = []): Promise<BrowserDaemon> {
-  const identity = typeof as === "number" ? ["setpriv", "--reuid", `${as}`, "--regid", `${as}`, "--clear-groups", "--"] : as;
+  const identity =
+    typeof as === "number" ? ["setpriv", "--reuid", `${as}`, "--regid", `${as}`, "--clear-groups", "--"] : as;
   const [program = "", ...args] = [...identity, ...command];
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"], cwd: "/" });
   const said: string[] = [];
@@ -46,7 +54,9 @@ async function startDaemon(command: readonly string[], line: string, as: As = []
       said.push(each);
       if (each === line) resolve();
     });
-    child.once("exit", (code, signal) => reject(new Error(`the daemon ended (${code ?? signal}) after: ${said.join(", ")}`)));
+    child.once("exit", (code, signal) =>
+      reject(new Error(`the daemon ended (${code ?? signal}) after: ${said.join(", ")}`)),
+    );
   });
   return { child, said };
 }

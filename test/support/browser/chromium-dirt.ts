@@ -27,7 +27,10 @@ export interface Dirt {
   readonly needsChromium?: true;
 }
 
-const script = (what: string, { leave, find, shownIn }: { leave: string; find: string; shownIn: Dirt["shownIn"] }): Dirt => ({
+const script = (
+  what: string,
+  { leave, find, shownIn }: { leave: string; find: string; shownIn: Dirt["shownIn"] },
+): Dirt => ({
   what,
   leave: ({ client, session }) => client.evaluate(`(async () => { ${leave} })()`, session),
   find: ({ client, session }) => client.evaluate(`(async () => ${find})()`, session),
@@ -37,7 +40,8 @@ const script = (what: string, { leave, find, shownIn }: { leave: string; find: s
 /** Does a request that was answered once with leave to keep it reach the server again? */
 const cached = (what: string, path: string): Dirt => ({
   what,
-  leave: ({ client, session }) => client.evaluate(`fetch("${path}").then((answer) => answer.text())`, session),
+  leave: ({ client, session }) =>
+    client.evaluate(`fetch("${path}").then((answer) => answer.text())`, session),
   async find({ client, site, session }) {
     site.requests.length = 0;
     await client.evaluate(`fetch("${path}").then((answer) => answer.text())`, session);
@@ -55,9 +59,21 @@ const framed = `await new Promise((resolve) => {
 })`;
 
 const stores: readonly Dirt[] = [
-  script("a cookie", { leave: `document.cookie = "held=1; max-age=10000"`, find: "document.cookie", shownIn: "cookies" }),
-  script("localStorage", { leave: `localStorage.setItem("held", "1")`, find: "localStorage.length", shownIn: "stored" }),
-  script("sessionStorage", { leave: `sessionStorage.setItem("held", "1")`, find: "sessionStorage.length", shownIn: "stored" }),
+  script("a cookie", {
+    leave: `document.cookie = "held=1; max-age=10000"`,
+    find: "document.cookie",
+    shownIn: "cookies",
+  }),
+  script("localStorage", {
+    leave: `localStorage.setItem("held", "1")`,
+    find: "localStorage.length",
+    shownIn: "stored",
+  }),
+  script("sessionStorage", {
+    leave: `sessionStorage.setItem("held", "1")`,
+    find: "sessionStorage.length",
+    shownIn: "stored",
+  }),
   script("a database", {
     leave: `const opened = indexedDB.open("held", 1);
       await new Promise((resolve) => {
@@ -69,7 +85,9 @@ const stores: readonly Dirt[] = [
     shownIn: "stored",
   }),
   script("CacheStorage", {
-    leave: `await (await caches.open("held")).put("/held", new Response("held"))`, find: "(await caches.keys()).length", shownIn: "stored",
+    leave: `await (await caches.open("held")).put("/held", new Response("held"))`,
+    find: "(await caches.keys()).length",
+    shownIn: "stored",
   }),
   script("a service worker", {
     leave: `await navigator.serviceWorker.register("/sw.js"); await navigator.serviceWorker.ready`,
@@ -84,12 +102,15 @@ const stores: readonly Dirt[] = [
   {
     ...script("storage of a frame of another site", { leave: framed, find: "0", shownIn: "stored" }),
     async find({ client, session }) {
-      return await client.evaluate(`new Promise((resolve) => {
+      return await client.evaluate(
+        `new Promise((resolve) => {
         const frame = document.createElement("iframe");
         onmessage = ({ data }) => resolve(data.found);
         frame.src = "http://localhost:" + location.port + "/framed?look";
         document.body.append(frame);
-      })`, session);
+      })`,
+        session,
+      );
     },
   },
   cached("the HTTP cache", "/cached"),
@@ -100,46 +121,69 @@ const timeZone = "Pacific/Chatham";
 const page: readonly Dirt[] = [
   {
     what: "an override of the time zone",
-    leave: ({ client, session }) => client.send("Emulation.setTimezoneOverride", { timezoneId: timeZone }, session),
-    find: async ({ client, session }) => (await client.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone", session)) === timeZone,
+    leave: ({ client, session }) =>
+      client.send("Emulation.setTimezoneOverride", { timezoneId: timeZone }, session),
+    find: async ({ client, session }) =>
+      (await client.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone", session)) === timeZone,
   },
   {
     what: "an override of the user agent",
-    leave: ({ client, session }) => client.send("Emulation.setUserAgentOverride", { userAgent: "held" }, session),
+    leave: ({ client, session }) =>
+      client.send("Emulation.setUserAgentOverride", { userAgent: "held" }, session),
     find: async ({ client, session }) => (await client.evaluate("navigator.userAgent", session)) === "held",
   },
   {
     what: "an override of the screen's size",
     leave: ({ client, session }) =>
-      client.send("Emulation.setDeviceMetricsOverride", { width: 333, height: 444, deviceScaleFactor: 3, mobile: false }, session),
+      client.send(
+        "Emulation.setDeviceMetricsOverride",
+        { width: 333, height: 444, deviceScaleFactor: 3, mobile: false },
+        session,
+      ),
     find: async ({ client, session }) => (await client.evaluate("innerWidth", session)) === 333,
   },
   {
     what: "a script for new documents",
     async leave({ client, site, session }) {
       await client.send("Page.enable", {}, session);
-      await client.send("Page.addScriptToEvaluateOnNewDocument", { source: "globalThis.held = true" }, session);
+      await client.send(
+        "Page.addScriptToEvaluateOnNewDocument",
+        { source: "globalThis.held = true" },
+        session,
+      );
       await client.open(`${site.origin}/scripted`, session);
     },
     find: ({ client, session }) => client.evaluate("globalThis.held", session),
   },
 ];
 
-const manifest = { manifest_version: 3, name: "held", version: "1", background: { service_worker: "worker.js" } };
+const manifest = {
+  manifest_version: 3,
+  name: "held",
+  version: "1",
+  background: { service_worker: "worker.js" },
+};
 
 /** Its worker is still starting when the extension is uninstalled. */
 async function loadExtension({ client, chromium: { directories } }: Work): Promise<void> {
   await writeFile(join(directories.uploads, "manifest.json"), JSON.stringify(manifest));
-  await writeFile(join(directories.uploads, "worker.js"), "const until = Date.now() + 300; while (Date.now() < until);");
+  await writeFile(
+    join(directories.uploads, "worker.js"),
+    "const until = Date.now() + 300; while (Date.now() < until);",
+  );
   await client.send("Extensions.loadUnpacked", { path: directories.uploads });
 }
 
 const browser: readonly Dirt[] = [
   {
     what: "a permission",
-    leave: ({ client, site }) => client.send("Browser.grantPermissions", { origin: site.origin, permissions: ["geolocation"] }),
+    leave: ({ client, site }) =>
+      client.send("Browser.grantPermissions", { origin: site.origin, permissions: ["geolocation"] }),
     find: async ({ client, session }) =>
-      (await client.evaluate("navigator.permissions.query({ name: 'geolocation' }).then(({ state }) => state)", session)) === "granted",
+      (await client.evaluate(
+        "navigator.permissions.query({ name: 'geolocation' }).then(({ state }) => state)",
+        session,
+      )) === "granted",
     shownIn: "last origin",
   },
   {
@@ -159,7 +203,10 @@ const browser: readonly Dirt[] = [
   },
   {
     what: "tabs",
-    leave: ({ client, site }) => Promise.all([1, 2, 3, 4, 5].map((tab) => client.send("Target.createTarget", { url: `${site.origin}/${tab}` }))),
+    leave: ({ client, site }) =>
+      Promise.all(
+        [1, 2, 3, 4, 5].map((tab) => client.send("Target.createTarget", { url: `${site.origin}/${tab}` })),
+      ),
     find: async ({ client }) => (await client.targets()).length > 3,
     shownIn: "targets",
   },
@@ -169,13 +216,15 @@ const browser: readonly Dirt[] = [
       const { browserContextId } = await client.send("Target.createBrowserContext");
       await client.send("Target.createTarget", { url: site.origin, browserContextId });
     },
-    find: async ({ client }) => ((await client.send("Target.getBrowserContexts")).browserContextIds as string[]).length,
+    find: async ({ client }) =>
+      ((await client.send("Target.getBrowserContexts")).browserContextIds as string[]).length,
     shownIn: "contexts",
   },
   {
     what: "an extension",
     leave: loadExtension,
-    find: async ({ client }) => ((await client.send("Extensions.getExtensions")).extensions as object[]).length,
+    find: async ({ client }) =>
+      ((await client.send("Extensions.getExtensions")).extensions as object[]).length,
     shownIn: "extensions",
     needsChromium: true,
   },
@@ -183,7 +232,10 @@ const browser: readonly Dirt[] = [
     what: "a window elsewhere",
     async leave({ client, first }) {
       const { windowId } = await client.send("Browser.getWindowForTarget", { targetId: first });
-      await client.send("Browser.setWindowBounds", { windowId, bounds: { left: 44, top: 33, width: 640, height: 480 } });
+      await client.send("Browser.setWindowBounds", {
+        windowId,
+        bounds: { left: 44, top: 33, width: 640, height: 480 },
+      });
     },
     find: async ({ client, first }) => {
       const { bounds } = await client.send("Browser.getWindowForTarget", { targetId: first });

@@ -31,8 +31,8 @@ export interface FakeChromium {
 const script = fileURLToPath(new URL("fake-chromium.mjs", import.meta.url));
 
 /**
- * What a manifest's `fake` makes of an extension: Chromium refuses it; it is enabled only where it is loaded at a launch, so that
- * a running browser has to restart; or, as that, and the launch fails.
+ * What a manifest's `fake` makes of an extension: Chromium refuses it; it is enabled only where it is loaded
+ * at a launch, so that a running browser has to restart; or, as that, and the launch fails.
  */
 export type FakeExtension = "refused" | "late" | "deadly";
 
@@ -44,7 +44,10 @@ export async function makeFakeChromium(knobs: Knobs = {}): Promise<FakeChromium>
   await chmod(directory, 0o755);
   const turn = async (next: Knobs): Promise<void> => {
     const quoted = JSON.stringify(next).replaceAll("'", String.raw`'\''`);
-    await writeFile(executable, `#!/bin/sh\nREMUDA_FAKE='${quoted}' exec '${process.execPath}' '${script}' "$@"\n`);
+    await writeFile(
+      executable,
+      `#!/bin/sh\nREMUDA_FAKE='${quoted}' exec '${process.execPath}' '${script}' "$@"\n`,
+    );
     await chmod(executable, 0o755);
   };
   await turn(knobs);
@@ -52,9 +55,14 @@ export async function makeFakeChromium(knobs: Knobs = {}): Promise<FakeChromium>
 }
 
 /** What a fake is made of besides its executable: a browser's private root has to show it. */
-export const readableByFakes: readonly string[] = ["/usr/bin", "/bin", dirname(process.execPath), dirname(script)];
+export const readableByFakes: readonly string[] = [
+  "/usr/bin",
+  "/bin",
+  dirname(process.execPath),
+  dirname(script),
+];
 
 /** The part of a configuration file that puts a fake in the place of every engine. */
-export const standIn = ({ executable }: FakeChromium): { browser: object } => (
-  { browser: { executable, headless_shell: executable, readable_paths: readableByFakes } }
-);
+export const standIn = ({ executable }: FakeChromium): { browser: object } => ({
+  browser: { executable, headless_shell: executable, readable_paths: readableByFakes },
+});

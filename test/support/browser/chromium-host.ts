@@ -14,7 +14,10 @@ export const newScratchDirectory = (): string =>
 
 export function openTestHost(settings: Partial<HostSettings> = {}): Promise<BrowserHost> {
   const scratchDirectory = settings.scratchDirectory ?? newScratchDirectory();
-  return openHost({ launchLimitMs: 20_000, ...settings, scratchDirectory }, { clock: systemClock, log: silentLog });
+  return openHost(
+    { launchLimitMs: 20_000, ...settings, scratchDirectory },
+    { clock: systemClock, log: silentLog },
+  );
 }
 
 /** A small headless browser, but for what is said. */

@@ -4,7 +4,10 @@ import { launchChromium } from "../../../src/browser/launch.js";
 import { launchSpec } from "./chromium-host.js";
 
 /** Launches browsers and, for `afterEach`, kills those that a failing test has left. */
-export function makeLauncher(host: () => BrowserHost): { launch(given: Partial<LaunchSpec>): Promise<Chromium>; killAll(): Promise<void> } {
+export function makeLauncher(host: () => BrowserHost): {
+  launch(given: Partial<LaunchSpec>): Promise<Chromium>;
+  killAll(): Promise<void>;
+} {
   const launched: Chromium[] = [];
   return {
     async launch(given) {

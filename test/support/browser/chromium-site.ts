@@ -23,7 +23,8 @@ const answers: Record<string, (response: ServerResponse) => void> = {
   "/sw.js": (response) => response.setHeader("content-type", "text/javascript").end("onfetch = () => {};"),
   "/cached": (response) => response.writeHead(200, mayBeKept).end("cached"),
   "/moved": (response) => response.writeHead(301, { ...mayBeKept, location: "/elsewhere" }).end(),
-  "/file": (response) => response.setHeader("content-disposition", "attachment; filename=kept.txt").end("kept"),
+  "/file": (response) =>
+    response.setHeader("content-disposition", "attachment; filename=kept.txt").end("kept"),
   "/framed": (response) => response.setHeader("content-type", "text/html").end(framed),
 };
 

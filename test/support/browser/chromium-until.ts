@@ -1,7 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Polls until `holds` gives something truthy; throws after the limit. */
-export async function until<T>(what: string, holds: () => Promise<T> | T, limitMs = 10_000): Promise<NonNullable<T>> {
+export async function until<T>(
+  what: string,
+  holds: () => Promise<T> | T,
+  limitMs = 10_000,
+): Promise<NonNullable<T>> {
   const deadline = performance.now() + limitMs;
   for (;;) {
     const value = await holds();

@@ -1,5 +1,5 @@
-// A daemon cut down to its browsers, for tests that kill it. Arguments: directory of compiled sources, scratch directory.
-// Says each stage of its launches and then "all", one line each.
+// A daemon cut down to its browsers, for tests that kill it. Arguments: directory of compiled sources,
+// scratch directory. Says each stage of its launches and then "all", one line each.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -14,12 +14,18 @@ const say = (line) => process.stdout.write(`${line}\n`);
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 const host = await openHost({ scratchDirectory, launchLimitMs: 20_000 }, { clock: systemClock, log });
 const spec = (engine, headless) => ({
-  browser: newBrowserId(onDemandPartition), engine, headless, stealth: false, kioskMode: false,
-  viewport: { width: 800, height: 600 }, memoryBytes: 2 ** 30,
+  browser: newBrowserId(onDemandPartition),
+  engine,
+  headless,
+  stealth: false,
+  kioskMode: false,
+  viewport: { width: 800, height: 600 },
+  memoryBytes: 2 ** 30,
 });
 const onStage = (stage) => say(stage);
 const furnish = async ({ directories }) => {
-  for (let file = 0; file < 200; file += 1) await writeFile(join(directories.profile, `${file}`), "x".repeat(10_000));
+  for (let file = 0; file < 200; file += 1)
+    await writeFile(join(directories.profile, `${file}`), "x".repeat(10_000));
   return [];
 };
 const launchAndLeave = async () => {

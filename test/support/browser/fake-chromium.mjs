@@ -1,5 +1,5 @@
-// A process that behaves as Chromium does towards its parent: NUL-terminated CDP on descriptors 3 and 4, ends with its
-// pipe. Its knobs stand in the JSON text REMUDA_FAKE; see chromium-fake.ts.
+// A process that behaves as Chromium does towards its parent: NUL-terminated CDP on descriptors 3 and 4, ends
+// with its pipe. Its knobs stand in the JSON text REMUDA_FAKE; see chromium-fake.ts.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
@@ -16,7 +16,13 @@ const send = (message) => {
 const pages = new Map();
 let count = 0;
 const infoOf = (targetId) => ({
-  targetId, type: "page", title: "", url: pages.get(targetId), attached: false, canAccessOpener: false, browserContextId: "DEFAULT",
+  targetId,
+  type: "page",
+  title: "",
+  url: pages.get(targetId),
+  attached: false,
+  canAccessOpener: false,
+  browserContextId: "DEFAULT",
 });
 const openPage = (url) => {
   count += 1;
@@ -33,14 +39,18 @@ const closePage = (targetId) => {
 /** Through the proxy of its switches, as Chromium would. */
 const load = async ({ url }) => {
   const { request } = await import("node:http");
-  const given = process.argv.find((argument) => argument.startsWith("--proxy-server="))?.slice("--proxy-server=".length);
+  const given = process.argv
+    .find((argument) => argument.startsWith("--proxy-server="))
+    ?.slice("--proxy-server=".length);
   const { hostname, port } = new URL(given ?? url);
   return new Promise((resolve) => {
     request({ hostname, port, path: url, headers: { host: new URL(url).host } }, (response) => {
       response.resume();
       const { statusCode, headers } = response;
       resolve({ resource: { success: statusCode < 400, httpStatusCode: statusCode, headers } });
-    }).on("error", () => resolve({ resource: { success: false } })).end();
+    })
+      .on("error", () => resolve({ resource: { success: false } }))
+      .end();
   });
 };
 
@@ -51,7 +61,11 @@ const loadExtension = ({ path }) => {
   const { name, version, fake } = JSON.parse(readFileSync(`${path}/manifest.json`, "utf8"));
   if (fake === "refused") throw new Error("the fake refuses it");
   if (fake === "deadly" && !isLive) process.exit(1);
-  const id = createHash("sha256").update(path).digest("hex").slice(0, 32).replace(/./g, (digit) => "abcdefghijklmnop"[parseInt(digit, 16)]);
+  const id = createHash("sha256")
+    .update(path)
+    .digest("hex")
+    .slice(0, 32)
+    .replace(/./g, (digit) => "abcdefghijklmnop"[parseInt(digit, 16)]);
   extensions.set(id, { id, name, version, path, enabled: !isLive || (fake !== "late" && fake !== "deadly") });
   return { id };
 };
@@ -61,7 +75,11 @@ const attach = () => ({ sessionId: `${(sessions += 1)}`.padStart(32, "F") });
 
 const answers = {
   "Browser.getVersion": () => ({
-    protocolVersion: "1.3", product: "Chrome/0.0.0.0", revision: "@0", userAgent: "FakeChromium", jsVersion: "0",
+    protocolVersion: "1.3",
+    product: "Chrome/0.0.0.0",
+    revision: "@0",
+    userAgent: "FakeChromium",
+    jsVersion: "0",
   }),
   "Browser.close": () => setImmediate(() => process.exit(0)) && {},
   "Browser.getWindowForTarget": () => ({ windowId: 1, bounds: {} }),
@@ -100,7 +118,8 @@ const take = ({ id, method, params, sessionId }) => {
   if (result.error) return send({ id, error: result.error, ...address });
   if (result instanceof Promise) void result.then((late) => send({ id, result: late, ...address }));
   else send({ id, result, ...address });
-  // A real probe is a getVersion too, so muteness begins after the last command but those that a launch sends.
+  // A real probe is a getVersion too, so muteness begins after the last command but those that a launch
+  // sends.
   if (knobs.muteAfterLaunch && method === "Browser.getWindowForTarget") isMute = true;
 };
 

@@ -1,6 +1,6 @@
-// A daemon cut down to its walls, with a program in a browser's place that looks for kernel keys: once behind the walls that
-// browsers get, once behind the same ones without their filter of system calls. Says what each did, then "all".
-// Arguments: directory of compiled sources, scratch directory, which has to be empty.
+// A daemon cut down to its walls, with a program in a browser's place that looks for kernel keys: once behind
+// the walls that browsers get, once behind the same ones without their filter of system calls. Says what each
+// did, then "all". Arguments: directory of compiled sources, scratch directory, which has to be empty.
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -26,7 +26,10 @@ const intruder = `
 `;
 
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
-const host = await openHost({ scratchDirectory, launchLimitMs: 20_000, readablePaths: [perl] }, { clock: systemClock, log });
+const host = await openHost(
+  { scratchDirectory, launchLimitMs: 20_000, readablePaths: [perl] },
+  { clock: systemClock, log },
+);
 const directories = directoriesOf(host.scratchDirectory, newWorkspaceName());
 await makeDirectories(directories, null);
 await mkdir(join(directories.root, "policy"), { recursive: true });
@@ -38,7 +41,9 @@ async function intrude(name, isFiltered) {
   const at = command.indexOf("--seccomp");
   if (at < 0) throw new Error("these walls have no filter");
   const without = [...command.slice(0, at), ...command.slice(at + 2)];
-  const child = startWalled(isFiltered ? host.walls : {}, isFiltered ? command : without, { stdio: ["ignore", "pipe", "inherit"] });
+  const child = startWalled(isFiltered ? host.walls : {}, isFiltered ? command : without, {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const [said] = await Promise.all([text(child.stdout), once(child, "close")]);
   process.stdout.write(said);
 }

@@ -19,17 +19,24 @@ const isLoggedIn = ({ headers }: IncomingMessage): boolean => /\bsession=secret\
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
   response.setHeader("content-type", "text/html");
-  if (request.url === "/login-for-now") response.setHeader("set-cookie", "session=secret; HttpOnly; SameSite=Lax; Path=/");
-  if (request.url === "/login") response.setHeader("set-cookie", "session=secret; Max-Age=100000; HttpOnly; Path=/");
+  if (request.url === "/login-for-now")
+    response.setHeader("set-cookie", "session=secret; HttpOnly; SameSite=Lax; Path=/");
+  if (request.url === "/login")
+    response.setHeader("set-cookie", "session=secret; Max-Age=100000; HttpOnly; Path=/");
   if (request.url === "/worker.js") response.setHeader("content-type", "text/javascript").end(worker);
   else if (request.url === "/offline") response.end("<!doctype html><title>from the cache</title>");
   else response.end(`<!doctype html><title>${isLoggedIn(request) ? "welcome back" : "who are you"}</title>`);
 }
 
-/** A site that one logs in to by opening `/login`, or `/login-for-now` for a cookie without an end, that says in its title whether one is, and works offline after its worker came. */
+/**
+ * A site that one logs in to by opening `/login`, or `/login-for-now` for a cookie without an end, that says
+ * in its title whether one is, and works offline after its worker came.
+ */
 export async function openLoginSite(): Promise<LoginSite> {
   let isOnline = true;
-  const server = createServer((request, response) => (isOnline ? answer(request, response) : request.socket.destroy()));
+  const server = createServer((request, response) =>
+    isOnline ? answer(request, response) : request.socket.destroy(),
+  );
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -1,5 +1,5 @@
-// Launches three browsers at once in each mode, two with policies of their own, and says what each says of itself, as a line of
-// JSON a mode; first how policies reach browsers here, and "ended" when nothing is left.
+// Launches three browsers at once in each mode, two with policies of their own, and says what each says of
+// itself, as a line of JSON a mode; first how policies reach browsers here, and "ended" when nothing is left.
 // Arguments: directory of compiled sources, scratch directory.
 const [compiled, scratchDirectory] = process.argv.slice(2);
 const load = (path) => import(`${compiled}/${path}`);
@@ -20,18 +20,37 @@ async function titleOf(chromium) {
   const { targetId } = targetInfos.find(({ type }) => type === "page");
   const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId, flatten: true });
   await cdp.send("Page.enable", {}, { session });
-  await cdp.send("Page.navigate", { url: "data:text/html,<body>shown<script>document.title = 'ran'</script>" }, { session });
+  await cdp.send(
+    "Page.navigate",
+    { url: "data:text/html,<body>shown<script>document.title = 'ran'</script>" },
+    { session },
+  );
   for (;;) {
-    const { result } = await cdp.send("Runtime.evaluate", { expression: "[document.body?.innerText, document.title]", returnByValue: true }, { session });
+    const { result } = await cdp.send(
+      "Runtime.evaluate",
+      { expression: "[document.body?.innerText, document.title]", returnByValue: true },
+      { session },
+    );
     if (result.value?.[0] === "shown") return result.value[1];
   }
 }
 
 async function tryMode(headless) {
   const viewport = { width: 800, height: 600 };
-  const given = { engine: "chromium", headless, stealth: false, kioskMode: false, viewport, memoryBytes: 2 ** 30 };
+  const given = {
+    engine: "chromium",
+    headless,
+    stealth: false,
+    kioskMode: false,
+    viewport,
+    memoryBytes: 2 ** 30,
+  };
   const policies = [{ DefaultJavaScriptSetting: 2 }, { DefaultJavaScriptSetting: 1 }, undefined];
-  const browsers = await Promise.all(policies.map((policy) => launchChromium({ ...given, browser: newBrowserId(onDemandPartition), policy }, host)));
+  const browsers = await Promise.all(
+    policies.map((policy) =>
+      launchChromium({ ...given, browser: newBrowserId(onDemandPartition), policy }, host),
+    ),
+  );
   say(await Promise.all(browsers.map(titleOf)));
   await Promise.all(browsers.map((chromium) => chromium.kill()));
 }

@@ -20,11 +20,14 @@ export interface PdfSite {
 /** A site with a red PDF, by itself at /red.pdf and in pages that embed it or have it in a frame. */
 export async function openPdfSite(): Promise<PdfSite> {
   const pages: Readonly<Record<string, string>> = {
-    "/embedded": "<embed src=/red.pdf type=application/pdf width=400 height=400>", "/framed": "<iframe src=/red.pdf width=400 height=400></iframe>",
+    "/embedded": "<embed src=/red.pdf type=application/pdf width=400 height=400>",
+    "/framed": "<iframe src=/red.pdf width=400 height=400></iframe>",
   };
   const server = createServer((request, response) => {
     const isPdf = request.url === "/red.pdf";
-    response.setHeader("content-type", isPdf ? "application/pdf" : "text/html").end(isPdf ? red : `<!doctype html><title>site</title>${pages[request.url ?? ""] ?? ""}`);
+    response
+      .setHeader("content-type", isPdf ? "application/pdf" : "text/html")
+      .end(isPdf ? red : `<!doctype html><title>site</title>${pages[request.url ?? ""] ?? ""}`);
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   const close = async (): Promise<void> => {
@@ -36,7 +39,9 @@ export async function openPdfSite(): Promise<PdfSite> {
 
 /** How many pixels of a screenshot are red, counted by a page of the same browser. */
 export async function countRed(cdp: RawCdp, png: string, session: string): Promise<number> {
-  return Number(await cdp.evaluate(`(async () => {
+  return Number(
+    await cdp.evaluate(
+      `(async () => {
     const image = await createImageBitmap(new Blob([Uint8Array.from(atob("${png}"), (sign) => sign.charCodeAt(0))]));
     const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
     canvas.drawImage(image, 0, 0);
@@ -44,5 +49,8 @@ export async function countRed(cdp: RawCdp, png: string, session: string): Promi
     let count = 0;
     for (let at = 0; at < data.length; at += 4) if (data[at] > 240 && data[at + 1] < 20 && data[at + 2] < 20) count += 1;
     return count;
-  })()`, session));
+  })()`,
+      session,
+    ),
+  );
 }

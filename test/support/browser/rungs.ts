@@ -5,6 +5,14 @@ import { makeWalls } from "../../../src/browser/isolation/walls.js";
 /** The host as it would be on a machine where no private root can be had. */
 export function withoutPrivateRoot(host: BrowserHost): BrowserHost {
   const rung = rungs.find(({ name }) => name === "none") ?? rungs[4];
-  const walls = makeWalls({ rung, sandbox: "namespace", tools: host.tools, system: [], programs: [], policies: "/none", etcOf: () => "/none" });
+  const walls = makeWalls({
+    rung,
+    sandbox: "namespace",
+    tools: host.tools,
+    system: [],
+    programs: [],
+    policies: "/none",
+    etcOf: () => "/none",
+  });
   return { ...host, walls };
 }

@@ -17,7 +17,8 @@ export async function openTimingSite(): Promise<TimingSite> {
   const requests: TimingSite["requests"] = [];
   worker.on("message", (request: TimingSite["requests"][number]) => requests.push(request));
   return {
-    host: `127.0.0.1:${port}`, requests,
+    host: `127.0.0.1:${port}`,
+    requests,
     async close() {
       const exited = once(worker, "exit");
       worker.postMessage("close");

@@ -1,6 +1,6 @@
-// Launches one browser of each kind, opens a file of the host in it, resets it, and says what was found as a line of JSON
-// each. Ends them all on SIGTERM. Where a killed daemon has left something, it clears that instead, says "swept" and ends.
-// Arguments: directory of compiled sources, scratch directory.
+// Launches one browser of each kind, opens a file of the host in it, resets it, and says what was found as a
+// line of JSON each. Ends them all on SIGTERM. Where a killed daemon has left something, it clears that
+// instead, says "swept" and ends. Arguments: directory of compiled sources, scratch directory.
 const [compiled, scratchDirectory] = process.argv.slice(2);
 const load = (path) => import(`${compiled}/${path}`);
 const { systemClock } = await load("src/base/clock.js");
@@ -17,25 +17,42 @@ const host = await openHost({ scratchDirectory, launchLimitMs: 20_000 }, { clock
 async function openFile(chromium) {
   const cdp = new Cdp(chromium.pipe, systemClock);
   const { targetInfos } = await cdp.send("Target.getTargets", {});
-  const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: targetInfos[0].targetId, flatten: true });
+  const { sessionId: session } = await cdp.send("Target.attachToTarget", {
+    targetId: targetInfos[0].targetId,
+    flatten: true,
+  });
   const { errorText } = await cdp.send("Page.navigate", { url: "file:///etc/hostname" }, { session });
   return errorText ?? "opened";
 }
 
 async function tryKind(engine, headless) {
   const viewport = { width: 800, height: 600 };
-  const spec = { browser: newBrowserId(onDemandPartition), engine, headless, stealth: false, kioskMode: false, viewport, memoryBytes: 2 ** 30 };
+  const spec = {
+    browser: newBrowserId(onDemandPartition),
+    engine,
+    headless,
+    stealth: false,
+    kioskMode: false,
+    viewport,
+    memoryBytes: 2 ** 30,
+  };
   const chromium = await launchChromium(spec, host);
   const file = await openFile(chromium);
   await chromium.resize({ width: 900, height: 700 });
   await chromium.resize(viewport);
   const { differences } = await chromium.reset(10_000);
-  process.stdout.write(`${JSON.stringify({ engine, headless, isolation: chromium.isolation, file, differences })}\n`);
+  process.stdout.write(
+    `${JSON.stringify({ engine, headless, isolation: chromium.isolation, file, differences })}\n`,
+  );
   return chromium;
 }
 
 async function serve() {
-  const browsers = [await tryKind("headless-shell", true), await tryKind("chromium", true), await tryKind("chromium", false)];
+  const browsers = [
+    await tryKind("headless-shell", true),
+    await tryKind("chromium", true),
+    await tryKind("chromium", false),
+  ];
   process.once("SIGTERM", async () => {
     await Promise.all(browsers.map((chromium) => chromium.close(5_000)));
     await host.close();

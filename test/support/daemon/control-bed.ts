@@ -7,7 +7,12 @@ import { deliver } from "../../../src/daemon/control.js";
 import { Waiters } from "../../../src/lease/waiters.js";
 import { Grants } from "../../../src/lease/grants.js";
 import type { Caller } from "../../../src/spec/paging.js";
-import { makeCreatePool, makeGetPool, makeRemovePool, makeUpdatePool } from "../../../src/pool/pool-operations.js";
+import {
+  makeCreatePool,
+  makeGetPool,
+  makeRemovePool,
+  makeUpdatePool,
+} from "../../../src/pool/pool-operations.js";
 import type { PoolStore, Jobs } from "../../../src/pool/ports/pool-store.js";
 import type { ProjectStore } from "../../../src/pool/ports/project-store.js";
 import type { NodeReports } from "../../../src/pool/ports/node-reports.js";
@@ -28,12 +33,18 @@ import { patternsOf } from "../../../src/base/net/hosts.js";
 
 const maxWaitMs = 50_000;
 
-/** Everything a control does over a real store, without HTTP and on a driven clock; a test says which calls of the store fail. */
+/**
+ * Everything a control does over a real store, without HTTP and on a driven clock; a test says which calls of
+ * the store fail.
+ */
 export type ControlBed = Awaited<ReturnType<typeof openControlBed>>;
 
 export async function openControlBed(project: string, options: { maxSessions?: number | null } = {}) {
   const server = await startRedis();
-  const bed: StoreBed = await openStoreBed(server, { project, limits: { maxSessions: options.maxSessions ?? null } });
+  const bed: StoreBed = await openStoreBed(server, {
+    project,
+    limits: { maxSessions: options.maxSessions ?? null },
+  });
   const broken: Broken = new Set();
   const poolStore = failing<PoolStore>(bed.poolStore, broken);
   const projects = failing<ProjectStore>(bed.projects, broken);
@@ -41,35 +52,81 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   const control = newControlId();
   const clock = new DrivenClock();
   const waiters = new Waiters(clock);
-  const grants = new Grants(control, { poolStore, projects, waiters, clock, log: silentLog, beatPeriodMs: 1000 });
-  const messages: ControlMessage[] = [];
-  const connect = () => connectForMessages({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 });
-  const listener = await listenAsControl({ store: bed.store, clock: systemClock, log: silentLog, limitMs: 10_000, connect }, control, {
-    onMessage: (message) => {
-      messages.push(message);
-      if (message.kind !== "answer") deliver({ waiters, grants }, message);
-    },
+  const grants = new Grants(control, {
+    poolStore,
+    projects,
+    waiters,
+    clock,
+    log: silentLog,
+    beatPeriodMs: 1000,
   });
+  const messages: ControlMessage[] = [];
+  const connect = () =>
+    connectForMessages({
+      url: server.url,
+      isCluster: false,
+      connectTimeoutMs: 2000,
+      commandTimeoutMs: 10_000,
+    });
+  const listener = await listenAsControl(
+    { store: bed.store, clock: systemClock, log: silentLog, limitMs: 10_000, connect },
+    control,
+    {
+      onMessage: (message) => {
+        messages.push(message);
+        if (message.kind !== "answer") deliver({ waiters, grants }, message);
+      },
+    },
+  );
   const refs: References = { proxies: bed.proxies, profiles: bed.profiles, extensions: bed.extensions };
   const configs = new SessionReader(poolStore, refs);
   const lending = { poolStore, projects, waiters, grants, configs, control };
-  const defaults = { fillRatePerMinute: 6000, maxFillRatePerMinute: null, engine: "chromium" as const, privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]) };
-  const poolPorts = { poolStore, projects, ...refs, defaults, region: "us-east", maxPoolSize: 1000, pooledSessions: 20, maxPools: 10, kick() {} };
+  const defaults = {
+    fillRatePerMinute: 6000,
+    maxFillRatePerMinute: null,
+    engine: "chromium" as const,
+    privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]),
+  };
+  const poolPorts = {
+    poolStore,
+    projects,
+    ...refs,
+    defaults,
+    region: "us-east",
+    maxPoolSize: 1000,
+    pooledSessions: 20,
+    maxPools: 10,
+    kick() {},
+  };
   const asked: unknown[] = [];
   let nodeAnswer: NodeReply["kind"] = "done";
   let nodeText: string | undefined;
   let whileAsked: (browser: Browser) => Promise<unknown> = async () => {};
   const sessionPorts = {
-    poolStore, projects, configs, reports: failing<NodeReports>(bed.reports, broken), ...refs, restartLimitMs: 35_000,
+    poolStore,
+    projects,
+    configs,
+    reports: failing<NodeReports>(bed.reports, broken),
+    ...refs,
+    restartLimitMs: 35_000,
     askNode: async (browser: Browser, what: unknown) => {
       asked.push(what);
       await whileAsked(browser);
-      return nodeAnswer === "failed" && nodeText !== undefined ? { kind: nodeAnswer, text: nodeText } : { kind: nodeAnswer };
+      return nodeAnswer === "failed" && nodeText !== undefined
+        ? { kind: nodeAnswer, text: nodeText }
+        : { kind: nodeAnswer };
     },
   };
   const ending = { poolStore, projects, retryWindowMs: 120_000, clock, saveWaitMs: 30_000 };
   return {
-    bed, broken, clock, waiters, grants, messages, asked, control,
+    bed,
+    broken,
+    clock,
+    waiters,
+    grants,
+    messages,
+    asked,
+    control,
     answerOfNode: (answer: typeof nodeAnswer, text?: string) => {
       nodeAnswer = answer;
       nodeText = text;
@@ -77,11 +134,30 @@ export async function openControlBed(project: string, options: { maxSessions?: n
     /** What happens between a question to the node and its answer. */
     whileNodeWorks: (work: typeof whileAsked) => void (whileAsked = work),
     acquire: makeAcquire({ ...lending, maxWaitMs }),
-    createSession: makeCreateSession({ ...lending, ...refs, nodes: bed.nodes, jobs, defaults, region: "us-east", launchWaitMs: maxWaitMs }),
-    release: makeRelease(ending), remove: makeRemoveSession(ending),
-    createPool: makeCreatePool(poolPorts), updatePool: makeUpdatePool(poolPorts), removePool: makeRemovePool(poolPorts), getPool: makeGetPool(poolPorts),
-    updateSession: makeUpdateSession(sessionPorts), getSession: makeGetSession(sessionPorts),
-    listSessions: makeListSessions({ poolStore, projects, configs, profiles: bed.profiles, region: "us-east" }),
+    createSession: makeCreateSession({
+      ...lending,
+      ...refs,
+      nodes: bed.nodes,
+      jobs,
+      defaults,
+      region: "us-east",
+      launchWaitMs: maxWaitMs,
+    }),
+    release: makeRelease(ending),
+    remove: makeRemoveSession(ending),
+    createPool: makeCreatePool(poolPorts),
+    updatePool: makeUpdatePool(poolPorts),
+    removePool: makeRemovePool(poolPorts),
+    getPool: makeGetPool(poolPorts),
+    updateSession: makeUpdateSession(sessionPorts),
+    getSession: makeGetSession(sessionPorts),
+    listSessions: makeListSessions({
+      poolStore,
+      projects,
+      configs,
+      profiles: bed.profiles,
+      region: "us-east",
+    }),
     waiting: async (pool: PoolId) => (await bed.poolStore.findPool(partitionOf(pool)))?.counts.waiting ?? 0,
     async close() {
       waiters.close();
@@ -95,5 +171,8 @@ export async function openControlBed(project: string, options: { maxSessions?: n
 }
 
 export const callerOf = (over: Partial<Caller> = {}): Caller => ({
-  request: newRequestId(), gone: new AbortController().signal, retryCount: 0, ...over,
+  request: newRequestId(),
+  gone: new AbortController().signal,
+  retryCount: 0,
+  ...over,
 });

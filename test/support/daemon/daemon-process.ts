@@ -29,7 +29,11 @@ export async function compileDaemon(): Promise<CompiledDaemon> {
 
 /** A daemon in a process of its own, there to be killed. */
 export class DaemonProcess extends DaemonClient {
-  constructor(url: string, readonly place: DaemonPlace, private readonly running: { child: ChildProcess; said: () => string }) {
+  constructor(
+    url: string,
+    readonly place: DaemonPlace,
+    private readonly running: { child: ChildProcess; said: () => string },
+  ) {
     super(url, place.apiKey);
   }
 
@@ -59,7 +63,9 @@ export class DaemonProcess extends DaemonClient {
     return { code: child.exitCode, signal: child.signalCode };
   }
 
-  /** Ends it as a user would, and fails where anything of it is left, or of the run before whose log is given. */
+  /**
+   * Ends it as a user would, and fails where anything of it is left, or of the run before whose log is given.
+   */
   async stop(earlierLog = ""): Promise<void> {
     const { code } = await this.end("SIGTERM");
     if (code !== 0) throw new Error(`the daemon ended with ${code}: ${this.log.slice(-2000)}`);
@@ -69,20 +75,33 @@ export class DaemonProcess extends DaemonClient {
 }
 
 /** `through`: a command that becomes the daemon, such as one that takes rights away. */
-export async function spawnDaemon({ main }: CompiledDaemon, place: DaemonPlace, through: readonly string[] = []): Promise<DaemonProcess> {
+export async function spawnDaemon(
+  { main }: CompiledDaemon,
+  place: DaemonPlace,
+  through: readonly string[] = [],
+): Promise<DaemonProcess> {
   let said = "";
   const [program = "", ...args] = [...through, process.execPath, "--enable-source-maps", main];
-  const child = spawn(program, args, { cwd: dirname(main), env: place.environment, stdio: ["ignore", "pipe", "pipe"] });
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text: string) => (said += text));
+  const child = spawn(program, args, {
+    cwd: dirname(main),
+    env: place.environment,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => (said += text));
   // What a failing test has not stopped; its browsers end with it.
   onTestFinished(() => {
     child.kill("SIGKILL");
     if (isRedisLiving(said)) process.kill(redisPidIn(said), "SIGKILL");
   });
-  const url = await until("the daemon listening", () => {
-    if (child.exitCode !== null) throw new Error(`the daemon did not start: ${said}`);
-    return urlIn(said);
-  }, 60_000);
+  const url = await until(
+    "the daemon listening",
+    () => {
+      if (child.exitCode !== null) throw new Error(`the daemon did not start: ${said}`);
+      return urlIn(said);
+    },
+    60_000,
+  );
   return new DaemonProcess(url, place, { child, said: () => said });
 }
 

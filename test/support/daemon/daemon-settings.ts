@@ -26,7 +26,13 @@ const quick = {
   egress: { private_hosts: ["127.0.0.0/8", "[::1]", "localhost"] },
   fill: { default_rate_per_minute: 6000, backoff_initial_ms: 200 },
   periods: { fill_ms: 100, reap_ms: 300, recycle_ms: 300 },
-  node: { beat_period_ms: 200, lost_after_ms: 2500, expire_period_seconds: 1, probe_period_seconds: 1, probe_limit_seconds: 5 },
+  node: {
+    beat_period_ms: 200,
+    lost_after_ms: 2500,
+    expire_period_seconds: 1,
+    probe_period_seconds: 1,
+    probe_limit_seconds: 5,
+  },
   acquire: { control_beat_period_ms: 200, control_lost_after_ms: 2000, provisional_seconds: 3 },
   stop: { step_seconds: 15, limit_seconds: 40, hurried_seconds: 8 },
   log: { level: "debug", format: "json" },
@@ -48,9 +54,16 @@ export class DaemonPlace {
     const { role, redisUrl, drawsKeys, port = 0 } = this.wishes;
     return {
       PATH: process.env["PATH"] ?? "/usr/bin:/bin",
-      REMUDA_CONFIG: this.#file, REMUDA_DATA_DIR: this.dataDir, REMUDA_PORT: String(port),
-      ...(!drawsKeys && { REMUDA_API_KEY: key, REMUDA_CLUSTER_SECRET: clusterSecret, REMUDA_ENCRYPTION_KEY: encryptionKey }),
-      ...(role && { REMUDA_ROLE: role }), ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+      REMUDA_CONFIG: this.#file,
+      REMUDA_DATA_DIR: this.dataDir,
+      REMUDA_PORT: String(port),
+      ...(!drawsKeys && {
+        REMUDA_API_KEY: key,
+        REMUDA_CLUSTER_SECRET: clusterSecret,
+        REMUDA_ENCRYPTION_KEY: encryptionKey,
+      }),
+      ...(role && { REMUDA_ROLE: role }),
+      ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
     };
   }
 
@@ -60,16 +73,20 @@ export class DaemonPlace {
   }
 
   remove(): void {
-    for (const path of [this.directory, this.scratchDirectory]) rmSync(path, { recursive: true, force: true });
+    for (const path of [this.directory, this.scratchDirectory])
+      rmSync(path, { recursive: true, force: true });
   }
 }
 
 type Sections = Record<string, unknown>;
-const isSection = (value: unknown): value is Sections => typeof value === "object" && value !== null && !Array.isArray(value);
+const isSection = (value: unknown): value is Sections =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 const merge = (base: Sections, over: Sections): Sections => ({
   ...base,
-  ...Object.fromEntries(Object.entries(over).map(([name, value]) => {
-    const under = base[name];
-    return [name, isSection(value) && isSection(under) ? merge(under, value) : value];
-  })),
+  ...Object.fromEntries(
+    Object.entries(over).map(([name, value]) => {
+      const under = base[name];
+      return [name, isSection(value) && isSection(under) ? merge(under, value) : value];
+    }),
+  ),
 });

@@ -18,12 +18,19 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 /** What a test does to a daemon, wherever that runs. */
 export class DaemonClient {
-  constructor(readonly url: string, readonly apiKey: string = key) {}
+  constructor(
+    readonly url: string,
+    readonly apiKey: string = key,
+  ) {}
 
   /** An operation of the API, as `POST /browser_pools`. */
   call(operation: string, body?: unknown, headers: Record<string, string> = {}): Promise<Got> {
     const [method = "", path = ""] = operation.split(" ");
-    const sent: Sent = { method, headers: { authorization: `Bearer ${this.apiKey}`, ...headers }, ...(body !== undefined && { body }) };
+    const sent: Sent = {
+      method,
+      headers: { authorization: `Bearer ${this.apiKey}`, ...headers },
+      ...(body !== undefined && { body }),
+    };
     return send(this.url + path, sent);
   }
 
@@ -33,10 +40,14 @@ export class DaemonClient {
 
   /** The pool as soon as it looks so. */
   poolWhen(pool: string, looks: (pool: PoolState) => boolean, limitMs = 30_000): Promise<PoolState> {
-    return until(`pool ${pool}`, async () => {
-      const { body } = await this.call(`GET /browser_pools/${pool}`);
-      return looks(body) ? (body as PoolState) : undefined;
-    }, limitMs);
+    return until(
+      `pool ${pool}`,
+      async () => {
+        const { body } = await this.call(`GET /browser_pools/${pool}`);
+        return looks(body) ? (body as PoolState) : undefined;
+      },
+      limitMs,
+    );
   }
 
   browsersOf(pool: string): Promise<readonly PoolBrowser[]> {
@@ -44,7 +55,11 @@ export class DaemonClient {
   }
 
   /** A pool of small headless browsers, filled. */
-  async makePool(config: { readonly name: string; readonly size?: number; readonly [field: string]: unknown }): Promise<PoolState> {
+  async makePool(config: {
+    readonly name: string;
+    readonly size?: number;
+    readonly [field: string]: unknown;
+  }): Promise<PoolState> {
     const { status, text } = await this.call("POST /browser_pools", { size: 1, headless: true, ...config });
     if (status !== 201) throw new Error(`pool ${config.name} was not created: ${text}`);
     return await this.poolWhen(config.name, (pool) => pool.available_count === (config.size ?? 1));
@@ -60,7 +75,11 @@ export interface PoolState {
   readonly resetting_count: number;
   readonly stale_count: number;
   readonly waiting_count: number;
-  readonly fill?: { readonly reason: string; readonly fields?: readonly string[]; readonly last_error?: string };
+  readonly fill?: {
+    readonly reason: string;
+    readonly fields?: readonly string[];
+    readonly last_error?: string;
+  };
   readonly browser_pool_config: Readonly<Record<string, unknown>>;
 }
 export interface PoolBrowser {
@@ -80,7 +99,11 @@ export interface Lease {
 
 /** A daemon in the test's own process, on real Redis and real browsers. */
 export class Daemon extends DaemonClient {
-  constructor(url: string, readonly place: DaemonPlace, private readonly parts: { log: () => string; stop: () => Promise<void> }) {
+  constructor(
+    url: string,
+    readonly place: DaemonPlace,
+    private readonly parts: { log: () => string; stop: () => Promise<void> },
+  ) {
     super(url, place.apiKey);
   }
 
@@ -89,7 +112,10 @@ export class Daemon extends DaemonClient {
     return this.parts.log();
   }
 
-  /** Stops it and fails where anything of it is left (processes, displays, directories, cgroups, the private Redis) or its log tells a secret. */
+  /**
+   * Stops it and fails where anything of it is left (processes, displays, directories, cgroups, the private
+   * Redis) or its log tells a secret.
+   */
   async stop(): Promise<void> {
     await this.parts.stop();
     await assertNothingLeft(this.place, this.log);
@@ -98,16 +124,24 @@ export class Daemon extends DaemonClient {
 }
 
 /** The uids its browsers had, as its log tells. */
-export const uidsIn = (log: string): ReadonlySet<number> => new Set([...log.matchAll(/"uid":(\d+)/g)].map(([, uid]) => Number(uid)));
+export const uidsIn = (log: string): ReadonlySet<number> =>
+  new Set([...log.matchAll(/"uid":(\d+)/g)].map(([, uid]) => Number(uid)));
 
-/** An API key, the cluster secret, the encryption key, or the token of a lease; the log is at its most talkative. */
-const secretIn = (log: string): boolean => [key, clusterSecret, encryptionKey].some((secret) => log.includes(secret)) || /[0-9a-z]{24}\.[\w-]{43}/.test(log);
+/**
+ * An API key, the cluster secret, the encryption key, or the token of a lease; the log is at its most
+ * talkative.
+ */
+const secretIn = (log: string): boolean =>
+  [key, clusterSecret, encryptionKey].some((secret) => log.includes(secret)) ||
+  /[0-9a-z]{24}\.[\w-]{43}/.test(log);
 
 export async function assertNothingLeft(place: DaemonPlace, log: string): Promise<void> {
   if (secretIn(log)) throw new Error(`a secret was logged: ${log.split("\n").find(secretIn)}`);
   const left = await takeCensus(place.scratchDirectory, uidsIn(log));
-  if (JSON.stringify(left) !== JSON.stringify(nothing)) throw new Error(`left behind: ${JSON.stringify(left)}`);
-  if (existsSync(join(place.dataDir, "redis", "redis.sock"))) throw new Error("the private Redis is left behind");
+  if (JSON.stringify(left) !== JSON.stringify(nothing))
+    throw new Error(`left behind: ${JSON.stringify(left)}`);
+  if (existsSync(join(place.dataDir, "redis", "redis.sock")))
+    throw new Error("the private Redis is left behind");
 }
 
 export async function startDaemon(wishes: Wishes & { clock?: Clock } = {}): Promise<Daemon> {
@@ -119,7 +153,10 @@ export async function startDaemon(wishes: Wishes & { clock?: Clock } = {}): Prom
   const log = makeLog({ level: "debug" }, { write: (line) => void lines.push(line) });
   const stopping = new AbortController();
   const stops = await boot(roles[config.role], config, {
-    log, clock: wishes.clock ?? systemClock, stopping: stopping.signal, hurry: new AbortController().signal,
+    log,
+    clock: wishes.clock ?? systemClock,
+    stopping: stopping.signal,
+    hurry: new AbortController().signal,
     fail: (error) => log.error({ error }, "daemon failed"),
   });
   // Of a failing test: its browsers end with this process, its Redis would not.

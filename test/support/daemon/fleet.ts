@@ -8,26 +8,40 @@ export interface FleetNode {
   readonly fake: FakeChromium;
 }
 
-/** Daemons in processes of their own around one Redis; a fake Chromium on each node, which a test makes sick. */
+/**
+ * Daemons in processes of their own around one Redis; a fake Chromium on each node, which a test makes sick.
+ */
 export class Fleet {
   readonly #running = new Set<DaemonProcess>();
   readonly #fakes: FakeChromium[] = [];
 
-  private constructor(private readonly compiled: CompiledDaemon, readonly redis: TestRedis) {}
+  private constructor(
+    private readonly compiled: CompiledDaemon,
+    readonly redis: TestRedis,
+  ) {}
 
   static async open(compiled: CompiledDaemon): Promise<Fleet> {
     return new Fleet(compiled, await startRedis());
   }
 
-  async control(file: Readonly<Record<string, unknown>> = {}, redisUrl = this.redis.url): Promise<DaemonProcess> {
+  async control(
+    file: Readonly<Record<string, unknown>> = {},
+    redisUrl = this.redis.url,
+  ): Promise<DaemonProcess> {
     return await this.#spawn(new DaemonPlace({ role: "control", redisUrl, file }));
   }
 
-  async node(id: string, { knobs = {}, node = {}, ...file }: { knobs?: Knobs; node?: object; [section: string]: unknown } = {}): Promise<FleetNode> {
+  async node(
+    id: string,
+    { knobs = {}, node = {}, ...file }: { knobs?: Knobs; node?: object; [section: string]: unknown } = {},
+  ): Promise<FleetNode> {
     const fake = await makeFakeChromium(knobs);
     this.#fakes.push(fake);
     const settings = { drain: { limit_seconds: 0 }, ...standIn(fake), ...file, node: { id, ...node } };
-    return { fake, daemon: await this.#spawn(new DaemonPlace({ role: "node", redisUrl: this.redis.url, file: settings })) };
+    return {
+      fake,
+      daemon: await this.#spawn(new DaemonPlace({ role: "node", redisUrl: this.redis.url, file: settings })),
+    };
   }
 
   /** Ends a daemon without a word; what it leaves is its next start's to clear. */
@@ -65,7 +79,10 @@ export class Fleet {
 }
 
 /** Where the browsers of a pool are: how many on each node. */
-export async function spread(control: DaemonProcess, pool: string): Promise<Readonly<Record<string, number>>> {
+export async function spread(
+  control: DaemonProcess,
+  pool: string,
+): Promise<Readonly<Record<string, number>>> {
   const on: Record<string, number> = {};
   for (const { node } of await control.browsersOf(pool)) on[node] = (on[node] ?? 0) + 1;
   return on;

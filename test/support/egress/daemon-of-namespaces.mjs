@@ -1,7 +1,7 @@
 // A daemon cut down to its network namespaces. Arguments: directory of compiled sources, scratch directory.
-// With a scratch directory it puts a browser into a namespace, says the namespace's name and then "ready". Given a word
-// instead it does that: "examine" says what findNamespaces finds, "own" looks around in a namespace, "hold" says the names of
-// one and of the process that makes them, and stays.
+// With a scratch directory it puts a browser into a namespace, says the namespace's name and then "ready".
+// Given a word instead it does that: "examine" says what findNamespaces finds, "own" looks around in a
+// namespace, "hold" says the names of one and of the process that makes them, and stays.
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, readlinkSync } from "node:fs";
@@ -31,8 +31,15 @@ async function examine() {
 
 /** Enters as nsenter(1) does for a browser. */
 const within = ({ namespace, userNamespace }, ...command) =>
-  run(tools.nsenter, [`--user=${userNamespace}`, "--preserve-credentials", `--net=${namespace}`, "--", ...command]);
-const hear = "const s=require('net').connect(+process.argv[1],'127.0.0.1');s.on('data',d=>console.log(''+d));s.on('error',e=>console.log(e.code))";
+  run(tools.nsenter, [
+    `--user=${userNamespace}`,
+    "--preserve-credentials",
+    `--net=${namespace}`,
+    "--",
+    ...command,
+  ]);
+const hear =
+  "const s=require('net').connect(+process.argv[1],'127.0.0.1');s.on('data',d=>console.log(''+d));s.on('error',e=>console.log(e.code))";
 
 async function own() {
   const { openNamespace } = await findNamespaces(parts);
@@ -41,13 +48,19 @@ async function own() {
   await listener.listen(greet());
   const outside = greet().listen(0, "127.0.0.1");
   await once(outside, "listening");
-  const hears = async (port) => (await within(listener, process.execPath, "-e", hear, `${port}`)).stdout.trim();
+  const hears = async (port) =>
+    (await within(listener, process.execPath, "-e", hear, `${port}`)).stdout.trim();
   const { stdout } = await within(listener, await findTool("ip"), "-o", "address");
   const found = {
-    heard: await hears(3128), host: await hears(outside.address().port),
+    heard: await hears(3128),
+    host: await hears(outside.address().port),
     isOther: readlinkSync(listener.namespace) !== readlinkSync("/proc/self/ns/net"),
     hasUser: readlinkSync(listener.userNamespace) !== readlinkSync("/proc/self/ns/user"),
-    addresses: stdout.trim().split("\n").map((line) => line.split(/\s+/).slice(1, 4).join(" ")).toSorted(),
+    addresses: stdout
+      .trim()
+      .split("\n")
+      .map((line) => line.split(/\s+/).slice(1, 4).join(" "))
+      .toSorted(),
   };
   say(JSON.stringify(found));
   say("ready");
@@ -68,9 +81,16 @@ async function launchWithin(scratchDirectory) {
   await listener.listen(createServer((socket) => socket.destroy()));
   const host = await openHost({ scratchDirectory, launchLimitMs: 20_000 }, { clock: systemClock, log });
   const spec = {
-    browser: newBrowserId(onDemandPartition), engine: "chromium", headless: true, stealth: false, kioskMode: false,
-    viewport: { width: 800, height: 600 }, memoryBytes: 2 ** 30, egress: {
-      proxyUrl: listener.proxyUrl, namespace: listener.namespace,
+    browser: newBrowserId(onDemandPartition),
+    engine: "chromium",
+    headless: true,
+    stealth: false,
+    kioskMode: false,
+    viewport: { width: 800, height: 600 },
+    memoryBytes: 2 ** 30,
+    egress: {
+      proxyUrl: listener.proxyUrl,
+      namespace: listener.namespace,
       ...(listener.userNamespace !== undefined && { userNamespace: listener.userNamespace }),
     },
   };

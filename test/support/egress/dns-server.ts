@@ -2,7 +2,9 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv4 } from "node:net";
 
-/** What a name is answered: its A and AAAA addresses (none: NXDOMAIN), a server's failure, or nothing at all. */
+/**
+ * What a name is answered: its A and AAAA addresses (none: NXDOMAIN), a server's failure, or nothing at all.
+ */
 export type Answer = readonly string[] | "servfail" | "silent";
 /** `turns`: one answer per query of each type, the last one for good; so does a rebinding name behave. */
 export type Entry = Answer | { readonly turns: readonly Answer[] };
@@ -18,11 +20,20 @@ export interface Dns {
   close(): Promise<void>;
 }
 
-const types = new Map([[1, "A"], [28, "AAAA"]]);
+const types = new Map([
+  [1, "A"],
+  [28, "AAAA"],
+]);
 const headerBytes = 12;
 
-/** A real DNS server on a UDP port, loopback's unless told, answering from `table`: names in lower case, or as in `queries` for one type only; unknown ones do not exist. */
-export async function startDns(table: Readonly<Record<string, Entry>> = {}, at = { address: "127.0.0.1", port: 0 }): Promise<Dns> {
+/**
+ * A real DNS server on a UDP port, loopback's unless told, answering from `table`: names in lower case, or as
+ * in `queries` for one type only; unknown ones do not exist.
+ */
+export async function startDns(
+  table: Readonly<Record<string, Entry>> = {},
+  at = { address: "127.0.0.1", port: 0 },
+): Promise<Dns> {
   const entries = new Map(Object.entries(table));
   const queries: string[] = [];
   const answerTo = (query: string): Answer => {
@@ -42,7 +53,10 @@ export async function startDns(table: Readonly<Record<string, Entry>> = {}, at =
   await once(socket, "listening");
   const { port } = socket.address();
   return {
-    address: at.address, port, server: `${at.address}:${port}`, queries,
+    address: at.address,
+    port,
+    server: `${at.address}:${port}`,
+    queries,
     set: (name, entry) => void entries.set(name, entry),
     close: () => new Promise((resolve) => void socket.close(resolve)),
   };
@@ -69,7 +83,9 @@ function readQuestion(message: Buffer): Question {
 /** The question, and those of the addresses that are of the type asked for. */
 function reply(message: Buffer, { type, end }: Question, answer: Exclude<Answer, "silent">): Buffer {
   const isFailure = answer === "servfail";
-  const records = (isFailure ? [] : answer).filter((address) => type === (isIPv4(address) ? "A" : "AAAA")).map(recordOf);
+  const records = (isFailure ? [] : answer)
+    .filter((address) => type === (isIPv4(address) ? "A" : "AAAA"))
+    .map(recordOf);
   const packet = Buffer.from(message.subarray(0, end));
   const code = isFailure ? 2 : answer.length === 0 ? 3 : 0;
   packet.writeUInt16BE(0x8180 | code, 2); // an answer, recursion available

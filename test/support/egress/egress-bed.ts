@@ -8,7 +8,13 @@ import type { Rules } from "../../../src/egress/rules.js";
 import { type HostPattern, parseHostPattern } from "../../../src/base/net/hosts.js";
 import { makeLogBook, type LogLine } from "../http/http-server.js";
 
-export const egressSettings: EgressSettings = { connectMs: 2000, idleMs: 20_000, maxConnections: 1000, bytesPerSecond: null, headerBytes: 16_384 };
+export const egressSettings: EgressSettings = {
+  connectMs: 2000,
+  idleMs: 20_000,
+  maxConnections: 1000,
+  bytesPerSecond: null,
+  headerBytes: 16_384,
+};
 
 export const patterns = (...texts: string[]): HostPattern[] =>
   texts.map((text) => {
@@ -19,7 +25,9 @@ export const patterns = (...texts: string[]): HostPattern[] =>
 
 /** Rules that open private hosts, and allow every host or those named. */
 export const rulesFor = (privates: readonly string[], allowed: readonly string[] | null = null): Rules => ({
-  allowed: allowed && patterns(...allowed), privates: patterns(...privates), routes: [],
+  allowed: allowed && patterns(...allowed),
+  privates: patterns(...privates),
+  routes: [],
 });
 
 export interface EgressBed {
@@ -32,7 +40,10 @@ export interface EgressBed {
 }
 
 /** What the names of a test resolve to, read anew for each question. */
-export const resolveBy = (names: Readonly<Record<string, readonly string[]>>): Resolve => async (host) => names[host] ?? [];
+export const resolveBy =
+  (names: Readonly<Record<string, readonly string[]>>): Resolve =>
+  async (host) =>
+    names[host] ?? [];
 
 export interface BedOptions {
   readonly settings?: Partial<EgressSettings>;
@@ -41,14 +52,27 @@ export interface BedOptions {
 }
 
 /** An egress of the proxy tier on a port of its own. */
-export async function openEgress(rules: Rules, { settings = {}, parts = {}, listener = openPort({ host: "127.0.0.1" }) }: BedOptions = {}): Promise<EgressBed> {
+export async function openEgress(
+  rules: Rules,
+  { settings = {}, parts = {}, listener = openPort({ host: "127.0.0.1" }) }: BedOptions = {},
+): Promise<EgressBed> {
   const { log, lines } = makeLogBook();
   const outcomes: string[] = [];
   const carried = { sent: 0, received: 0 };
-  const egress = await Egress.open({ browser: newBrowserId(onDemandPartition), rules, listener }, {
-    settings: { ...egressSettings, ...settings }, resolve: resolveBy({}), reserved: makeReservedEndpoints([]), clock: systemClock, log,
-    meter: { request: (_, outcome) => void outcomes.push(outcome), carried: (_, direction, bytes) => void (carried[direction] += bytes) },
-    ...parts,
-  });
+  const egress = await Egress.open(
+    { browser: newBrowserId(onDemandPartition), rules, listener },
+    {
+      settings: { ...egressSettings, ...settings },
+      resolve: resolveBy({}),
+      reserved: makeReservedEndpoints([]),
+      clock: systemClock,
+      log,
+      meter: {
+        request: (_, outcome) => void outcomes.push(outcome),
+        carried: (_, direction, bytes) => void (carried[direction] += bytes),
+      },
+      ...parts,
+    },
+  );
   return { egress, port: Number(new URL(egress.proxyUrl).port), lines, outcomes, carried };
 }

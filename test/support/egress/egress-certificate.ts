@@ -1,4 +1,7 @@
-/** A key for tests only, and its own certificate for localhost, proxy.test, site.test and 127.0.0.1; good until 2126. */
+/**
+ * A key for tests only, and its own certificate for localhost, proxy.test, site.test and 127.0.0.1; good
+ * until 2126.
+ */
 export const testKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg7ZN5gHz/jWtFyCxc
 LV83kzEZnl4PB02u6Ew17HWpSX6hRANCAARrDJJhGgBzNTVpNoLu/l53uZvCz3/4

@@ -11,7 +11,8 @@ export async function openSocket(port: number): Promise<Socket> {
 }
 
 /** Resolves when it is over, broken or not. */
-export const closeOf = (socket: Socket): Promise<void> => new Promise((resolve) => void socket.once("close", () => resolve()));
+export const closeOf = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => void socket.once("close", () => resolve()));
 
 /** Everything until the end, or until `enough` says so; a broken connection ends it too. */
 export function readText(socket: Socket, enough: (text: string) => boolean = () => false): Promise<string> {
@@ -49,7 +50,10 @@ export interface Tunnel {
 export async function openTunnel(port: number, target: string): Promise<Tunnel> {
   const socket = await openSocket(port);
   socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
-  const answer = await readText(socket, (text) => text.startsWith("HTTP/1.1 200") && text.includes("\r\n\r\n"));
+  const answer = await readText(
+    socket,
+    (text) => text.startsWith("HTTP/1.1 200") && text.includes("\r\n\r\n"),
+  );
   return { status: Number(answer.split(" ")[1]), answer, socket };
 }
 
@@ -73,7 +77,13 @@ export async function ask(port: number, url: string, { body, ...options }: Asked
   const [answer] = (await once(asking, "response")) as [IncomingMessage];
   let text = "";
   for await (const piece of answer as AsyncIterable<Buffer>) text += piece.toString();
-  return { status: answer.statusCode ?? 0, headers: answer.headers, rawHeaders: answer.rawHeaders, trailers: answer.trailers, text };
+  return {
+    status: answer.statusCode ?? 0,
+    headers: answer.headers,
+    rawHeaders: answer.rawHeaders,
+    trailers: answer.trailers,
+    text,
+  };
 }
 
 /** The body of an answer that was read as text. */

@@ -1,7 +1,12 @@
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
-import { type AddressInfo, createServer as createNetServer, type Server as NetServer, type Socket } from "node:net";
+import {
+  type AddressInfo,
+  createServer as createNetServer,
+  type Server as NetServer,
+  type Socket,
+} from "node:net";
 import { testCertificate, testKey } from "./egress-certificate.js";
 
 /** Something on loopback that is listened at. */
@@ -13,7 +18,10 @@ export interface TestServer<Kind extends NetServer = NetServer> {
   close(): Promise<void>;
 }
 
-export async function listenOn<Kind extends NetServer>(server: Kind, host = "127.0.0.1"): Promise<TestServer<Kind>> {
+export async function listenOn<Kind extends NetServer>(
+  server: Kind,
+  host = "127.0.0.1",
+): Promise<TestServer<Kind>> {
   const accepted: Socket[] = [];
   server.on("connection", (socket: Socket) => {
     accepted.push(socket);
@@ -23,7 +31,9 @@ export async function listenOn<Kind extends NetServer>(server: Kind, host = "127
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   return {
-    server, port, accepted,
+    server,
+    port,
+    accepted,
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const socket of accepted) socket.destroy();
@@ -33,13 +43,15 @@ export async function listenOn<Kind extends NetServer>(server: Kind, host = "127
 }
 
 /** An origin over HTTP. */
-export const openOrigin = (listener: RequestListener): Promise<TestServer<Server>> => listenOn(createServer({ keepAliveTimeout: 30_000 }, listener));
+export const openOrigin = (listener: RequestListener): Promise<TestServer<Server>> =>
+  listenOn(createServer({ keepAliveTimeout: 30_000 }, listener));
 
 export const openSecureOrigin = (listener: RequestListener): Promise<TestServer> =>
   listenOn(createSecureServer({ key: testKey, cert: testCertificate }, listener));
 
 /** An origin that is given its sockets as they are. */
-export const openRawOrigin = (listener: (socket: Socket) => void): Promise<TestServer> => listenOn(createNetServer({ allowHalfOpen: true }, listener));
+export const openRawOrigin = (listener: (socket: Socket) => void): Promise<TestServer> =>
+  listenOn(createNetServer({ allowHalfOpen: true }, listener));
 
 /** A port of loopback on which nothing listens. */
 export async function freePort(): Promise<number> {

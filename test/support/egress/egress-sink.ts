@@ -10,8 +10,8 @@ export interface Contact {
 }
 
 /**
- * A place that has to stay untouched: one port, on every address of this machine, for TCP and UDP. Each attempt has one of
- * its own, so that whatever comes, plain or encrypted, tells whose it is.
+ * A place that has to stay untouched: one port, on every address of this machine, for TCP and UDP. Each
+ * attempt has one of its own, so that whatever comes, plain or encrypted, tells whose it is.
  */
 export interface Sink {
   readonly port: number;
@@ -57,10 +57,15 @@ function watch(tcp: Server, udp: UdpSocket, port: number): Sink {
   });
   for (const listener of [tcp, udp]) listener.on("error", () => {});
   return {
-    port, contacts, record,
+    port,
+    contacts,
+    record,
     async close() {
       for (const socket of sockets) socket.destroy();
-      await Promise.all([new Promise((resolve) => tcp.close(resolve)), new Promise<void>((resolve) => udp.close(resolve))]);
+      await Promise.all([
+        new Promise((resolve) => tcp.close(resolve)),
+        new Promise<void>((resolve) => udp.close(resolve)),
+      ]);
     },
   };
 }
@@ -83,11 +88,18 @@ const isHttp = /^[A-Z]+ \S+ HTTP\//;
 const page = "<!doctype html><title>denied</title>denied";
 
 /** Whoever comes gets what keeps it going: a page that any origin may read. */
-const answerTo = (request: string): string => [
-  "HTTP/1.1 200 OK", "connection: close", `content-length: ${page.length}`,
-  `content-type: ${/\.js[ ?]/.test(request) ? "text/javascript" : "text/html"}`,
-  "access-control-allow-origin: *", "access-control-allow-headers: *", "access-control-allow-private-network: true", "", page,
-].join("\r\n");
+const answerTo = (request: string): string =>
+  [
+    "HTTP/1.1 200 OK",
+    "connection: close",
+    `content-length: ${page.length}`,
+    `content-type: ${/\.js[ ?]/.test(request) ? "text/javascript" : "text/html"}`,
+    "access-control-allow-origin: *",
+    "access-control-allow-headers: *",
+    "access-control-allow-private-network: true",
+    "",
+    page,
+  ].join("\r\n");
 
 const magicCookie = 0x2112a442;
 const isStun = (data: Buffer): boolean => data.length >= 20 && data.readUInt32BE(4) === magicCookie;

@@ -7,7 +7,10 @@ export interface Served {
   readonly body?: string;
 }
 
-/** A web server that browsers may reach: it serves the pages which attempts begin from, and hears their last word. */
+/**
+ * A web server that browsers may reach: it serves the pages which attempts begin from, and hears their last
+ * word.
+ */
 export interface AllowedSite {
   readonly host: string;
   readonly port: number;
@@ -28,7 +31,10 @@ export async function openAllowedSite(host: string): Promise<AllowedSite> {
   const requests: { path: string; headers: IncomingHttpHeaders }[] = [];
   const waiting = (path: string): { promise: Promise<void>; resolve: () => void } => {
     let resolve = (): void => {};
-    const entry = heard.get(path) ?? { promise: new Promise<void>((settle) => (resolve = settle)), resolve: () => resolve() };
+    const entry = heard.get(path) ?? {
+      promise: new Promise<void>((settle) => (resolve = settle)),
+      resolve: () => resolve(),
+    };
     heard.set(path, entry);
     return entry;
   };
@@ -37,13 +43,23 @@ export async function openAllowedSite(host: string): Promise<AllowedSite> {
     requests.push({ path, headers });
     waiting(path).resolve();
     const { status = 200, headers: given = {}, body = "" } = served.get(path) ?? page;
-    response.writeHead(status, { "content-type": "text/html", "access-control-allow-origin": "*", "cache-control": "no-store", ...given }).end(body);
+    response
+      .writeHead(status, {
+        "content-type": "text/html",
+        "access-control-allow-origin": "*",
+        "cache-control": "no-store",
+        ...given,
+      })
+      .end(body);
   });
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, host, resolve));
   const { port } = server.address() as AddressInfo;
   const origin = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
   return {
-    host, port, origin, requests,
+    host,
+    port,
+    origin,
+    requests,
     serve(path, what) {
       served.set(path, what);
       return origin + path;

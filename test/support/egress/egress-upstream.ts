@@ -25,12 +25,23 @@ interface Wanted {
 /** A real proxy, with a password, that leads every target to one port of loopback. */
 export async function openUpstream({ protocol, port }: Wanted): Promise<TestUpstream> {
   const asked: string[] = [];
-  const served = protocol === "socks5" ? await openSocks(port, asked) : await openHttpProxy({ isSecure: protocol === "https", port, asked });
+  const served =
+    protocol === "socks5"
+      ? await openSocks(port, asked)
+      : await openHttpProxy({ isSecure: protocol === "https", port, asked });
   const secured = protocol === "https" ? { caBundle: testCertificate } : {};
   return {
-    ...served, asked,
+    ...served,
+    asked,
     upstream: {
-      id: `proxy-${protocol}`, protocol, host: "127.0.0.1", port: served.port, username: "user", password: new Secret(upstreamPassword), bypass: [], ...secured,
+      id: `proxy-${protocol}`,
+      protocol,
+      host: "127.0.0.1",
+      port: served.port,
+      username: "user",
+      password: new Secret(upstreamPassword),
+      bypass: [],
+      ...secured,
     },
   };
 }
@@ -39,18 +50,36 @@ const authorization = `Basic ${Buffer.from(`user:${upstreamPassword}`).toString(
 const isKnown = ({ headers }: IncomingMessage): boolean => headers["proxy-authorization"] === authorization;
 
 function join(one: Socket, other: Socket): void {
-  for (const [from, to] of [[one, other], [other, one]] as const) from.on("error", () => to.destroy()).once("close", () => to.destroy()).pipe(to);
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const)
+    from
+      .on("error", () => to.destroy())
+      .once("close", () => to.destroy())
+      .pipe(to);
 }
 
-function openHttpProxy({ isSecure, port, asked }: { isSecure: boolean; port: number; asked: string[] }): Promise<TestServer> {
+function openHttpProxy({
+  isSecure,
+  port,
+  asked,
+}: {
+  isSecure: boolean;
+  port: number;
+  asked: string[];
+}): Promise<TestServer> {
   const plain = (request: IncomingMessage, response: ServerResponse): void => {
     if (!isKnown(request)) return void response.writeHead(407, { "proxy-authenticate": "Basic" }).end();
     asked.push(`${request.method} ${request.url}`);
     response.end(`plain ${request.headers.host}`);
   };
-  const server = isSecure ? createSecureServer({ key: testKey, cert: testCertificate }, plain) : createServer(plain);
+  const server = isSecure
+    ? createSecureServer({ key: testKey, cert: testCertificate }, plain)
+    : createServer(plain);
   server.on("connect", (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    if (!isKnown(request)) return void socket.end("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
+    if (!isKnown(request))
+      return void socket.end("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
     asked.push(`CONNECT ${request.url}`);
     const onward = connect(port, "127.0.0.1", () => {
       socket.write("HTTP/1.1 200 OK\r\n\r\n");
@@ -67,7 +96,10 @@ const openSocks = (port: number, asked: string[]): Promise<TestServer> =>
     const steps = [
       () => void socket.write(Buffer.from([5, 2])),
       (data: Buffer) => {
-        const [name, password] = [data.subarray(2, 2 + (data[1] ?? 0)).toString(), data.subarray(3 + (data[1] ?? 0)).toString()];
+        const [name, password] = [
+          data.subarray(2, 2 + (data[1] ?? 0)).toString(),
+          data.subarray(3 + (data[1] ?? 0)).toString(),
+        ];
         const isRight = name === "user" && password === upstreamPassword;
         socket.write(Buffer.from([1, isRight ? 0 : 1]));
       },

@@ -1,6 +1,6 @@
-// As many clients of a browser's proxy as hosts are named, each asking for its host over and over, until this process is ended:
-// every second one plainly, the others through tunnels. Arguments: the proxy's address, its port, a path, the hosts. Run as a
-// text (`node -e`), since a browser's uid may not read the checkout.
+// As many clients of a browser's proxy as hosts are named, each asking for its host over and over, until this
+// process is ended: every second one plainly, the others through tunnels. Arguments: the proxy's address, its
+// port, a path, the hosts. Run as a text (`node -e`), since a browser's uid may not read the checkout.
 import { once } from "node:events";
 import { connect } from "node:net";
 

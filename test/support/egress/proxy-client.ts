@@ -16,16 +16,24 @@ interface Asked {
   readonly hosts: readonly string[];
 }
 
-/** Asks through a browser's proxy, as its browser does: the proxy serves that uid alone. Gives what stops it. */
-export async function askThroughProxy({ scratchDirectory, session }: Proxied, { path, hosts }: Asked): Promise<() => Promise<void>> {
+/**
+ * Asks through a browser's proxy, as its browser does: the proxy serves that uid alone. Gives what stops it.
+ */
+export async function askThroughProxy(
+  { scratchDirectory, session }: Proxied,
+  { path, hosts }: Asked,
+): Promise<() => Promise<void>> {
   const { main } = await processesOf(scratchDirectory, session);
   const command = await readFile(`/proc/${main}/cmdline`, "latin1");
   const [, address, port] = /--proxy-server=http:\/\/([\d.]+):(\d+)/.exec(command) ?? [];
-  if (address === undefined || port === undefined) throw new Error(`${session} has no proxy of the proxy tier`);
+  if (address === undefined || port === undefined)
+    throw new Error(`${session} has no proxy of the proxy tier`);
   const { uid, gid } = await stat(`/proc/${main}`);
   const code = await readFile(join(import.meta.dirname, "proxy-client.mjs"), "utf8");
   const child = spawn(process.execPath, ["--input-type=module", "-e", code, address, port, path, ...hosts], {
-    stdio: ["ignore", "inherit", "inherit", "ipc"], cwd: "/", ...(process.getuid?.() === 0 && { uid, gid }),
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+    cwd: "/",
+    ...(process.getuid?.() === 0 && { uid, gid }),
   });
   const exited = once(child, "exit");
   return async () => {

@@ -15,7 +15,24 @@ async function build(): Promise<URL> {
   const directory = mkdtempSync(join(tmpdir(), "remuda-test-judge-"));
   process.once("exit", () => rmSync(directory, { recursive: true }));
   writeFileSync(join(directory, "package.json"), '{"type":"module"}');
-  const options = ["--ignoreConfig", "--noCheck", "--module", "nodenext", "--target", "es2023", "--types", "node", "--rootDir", root, "--outDir", directory];
-  await promisify(execFile)(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), ...options, join(root, "src/gateway/gates/judge-worker.ts")]);
+  const options = [
+    "--ignoreConfig",
+    "--noCheck",
+    "--module",
+    "nodenext",
+    "--target",
+    "es2023",
+    "--types",
+    "node",
+    "--rootDir",
+    root,
+    "--outDir",
+    directory,
+  ];
+  await promisify(execFile)(process.execPath, [
+    join(root, "node_modules/typescript/bin/tsc"),
+    ...options,
+    join(root, "src/gateway/gates/judge-worker.ts"),
+  ]);
   return pathToFileURL(join(directory, "src/gateway/gates/judge-worker.js"));
 }

@@ -51,12 +51,20 @@ export interface BedOptions {
 
 const noCurl: LocalBrowser["curl"] = () => Promise.reject(new Error("this bed has no egress"));
 
-export async function openGatewayBed(chromiums: readonly Chromium[], options: BedOptions = {}): Promise<GatewayBed> {
+export async function openGatewayBed(
+  chromiums: readonly Chromium[],
+  options: BedOptions = {},
+): Promise<GatewayBed> {
   const counts: Counts = { opened: 0, closed: 0, received: 0, sent: 0, refused: [] };
   const locals = new Map<BrowserId, LocalBrowser>();
   const leases = new Map<BrowserId, LeaseId>();
   for (const chromium of chromiums) {
-    locals.set(chromium.id, { chromium, bridge: new Bridge(chromium.pipe, systemClock, options.limits?.sessions), activity: new Activity(systemClock), curl: options.curl ?? noCurl });
+    locals.set(chromium.id, {
+      chromium,
+      bridge: new Bridge(chromium.pipe, systemClock, options.limits?.sessions),
+      activity: new Activity(systemClock),
+      curl: options.curl ?? noCurl,
+    });
     leases.set(chromium.id, newLeaseId());
   }
   const server = createServer();
@@ -78,13 +86,20 @@ export async function openGatewayBed(chromiums: readonly Chromium[], options: Be
       findEnd: async () => undefined,
       ...(options.unreachable && { unreachable: options.unreachable }),
       metrics: {
-        clientOpened: () => (counts.opened += 1), clientClosed: () => (counts.closed += 1),
-        received: (bytes) => (counts.received += bytes), sent: (bytes) => (counts.sent += bytes),
+        clientOpened: () => (counts.opened += 1),
+        clientClosed: () => (counts.closed += 1),
+        received: (bytes) => (counts.received += bytes),
+        sent: (bytes) => (counts.sent += bytes),
         refused: (method) => counts.refused.push(method),
       },
     },
-    clock: systemClock, log: silentLog, secret: bedSecret, publicUrl: `http://127.0.0.1:${port}`, gate: defaultGate,
-    limits: { ...defaultGatewayLimits, ...options.limits }, judgeScript: await builtJudge(),
+    clock: systemClock,
+    log: silentLog,
+    secret: bedSecret,
+    publicUrl: `http://127.0.0.1:${port}`,
+    gate: defaultGate,
+    limits: { ...defaultGatewayLimits, ...options.limits },
+    judgeScript: await builtJudge(),
   });
   server.on("upgrade", (incoming, socket, head) => gateway.upgrade(incoming, socket, head));
   server.on("request", (incoming, response) => {
@@ -95,7 +110,10 @@ export async function openGatewayBed(chromiums: readonly Chromium[], options: Be
     return `${scheme}://127.0.0.1:${port}/browsers/${browser}/cdp${rest}?token=${token}`;
   };
   return Object.assign(bed, {
-    port, counts, gateway, registered,
+    port,
+    counts,
+    gateway,
+    registered,
     local: (browser: BrowserId) => locals.get(browser) ?? fail(`no browser ${browser}`),
     lease: (browser: BrowserId) => leases.get(browser) ?? fail(`no lease of ${browser}`),
     newLease(browser: BrowserId) {
@@ -127,10 +145,17 @@ export interface Answer {
 const read = (incoming: IncomingMessage): Promise<Answer> =>
   new Promise((resolve, reject) => {
     let text = "";
-    incoming.setEncoding("utf8").on("data", (chunk: string) => (text += chunk)).once("error", reject);
-    incoming.once("end", () => resolve({
-      status: incoming.statusCode ?? 0, headers: incoming.headers, body: JSON.parse(text) as Record<string, unknown>,
-    }));
+    incoming
+      .setEncoding("utf8")
+      .on("data", (chunk: string) => (text += chunk))
+      .once("error", reject);
+    incoming.once("end", () =>
+      resolve({
+        status: incoming.statusCode ?? 0,
+        headers: incoming.headers,
+        body: JSON.parse(text) as Record<string, unknown>,
+      }),
+    );
   });
 
 export const getJson = (url: string): Promise<Answer> =>
@@ -144,8 +169,11 @@ export const refusedUpgrade = (url: string, headers: Record<string, string> = {}
     const asking = request(url.replace(/^ws/, "http"), {
       agent: false,
       headers: {
-        connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13",
-        "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", ...headers,
+        connection: "Upgrade",
+        upgrade: "websocket",
+        "sec-websocket-version": "13",
+        "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+        ...headers,
       },
     });
     asking.once("response", (incoming) => read(incoming).then(resolve, reject));
@@ -161,7 +189,10 @@ export const rawAnswer = (port: number, bytes: string): Promise<string> =>
   new Promise((resolve, reject) => {
     let text = "";
     const socket = connect(port, "127.0.0.1", () => socket.write(bytes));
-    socket.setEncoding("utf8").on("data", (chunk: string) => (text += chunk)).once("error", reject);
+    socket
+      .setEncoding("utf8")
+      .on("data", (chunk: string) => (text += chunk))
+      .once("error", reject);
     socket.once("end", () => {
       socket.destroy();
       resolve(text);

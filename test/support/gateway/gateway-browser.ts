@@ -16,18 +16,24 @@ export interface GatewayBrowser {
   close(): Promise<void>;
 }
 
-export async function openGatewayBrowser(spec: Partial<LaunchSpec> = {}, options: BedOptions = {}): Promise<GatewayBrowser> {
+export async function openGatewayBrowser(
+  spec: Partial<LaunchSpec> = {},
+  options: BedOptions = {},
+): Promise<GatewayBrowser> {
   const host = await openTestHost();
   const chromium = await launchChromium(launchSpec(spec), host);
   const bed = await openGatewayBed([chromium], options);
   return {
-    chromium, bed,
+    chromium,
+    bed,
     url: (rest) => bed.url(chromium.id, rest),
     http: (rest) => bed.http(chromium.id, rest),
     async close() {
       await bed.close();
       await chromium.close(5000);
-      expect(await takeCensus(host.scratchDirectory, new Set([chromium.isolation.uid ?? -1]))).toEqual(nothing);
+      expect(await takeCensus(host.scratchDirectory, new Set([chromium.isolation.uid ?? -1]))).toEqual(
+        nothing,
+      );
       await host.close();
     },
   };

@@ -32,14 +32,23 @@ export interface ProtocolDomain {
 }
 
 const startLimitMs = 30_000;
-const switches = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"];
+const switches = [
+  "--headless=new",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--no-first-run",
+  "--remote-debugging-port=0",
+];
 
 /** Every domain of the protocol that the installed engine speaks. */
 export async function findProtocol(engine: Engine): Promise<readonly ProtocolDomain[]> {
   const executable = await findExecutable(engine);
   if (executable === undefined) throw new Error(`${engine} is not installed`);
   const directory = await mkdtemp(join(tmpdir(), "remuda-protocol-"));
-  const child = spawn(executable, [...switches, `--user-data-dir=${directory}`, "about:blank"], { stdio: ["ignore", "ignore", "pipe"], detached: true });
+  const child = spawn(executable, [...switches, `--user-data-dir=${directory}`, "about:blank"], {
+    stdio: ["ignore", "ignore", "pipe"],
+    detached: true,
+  });
   const listening = new Promise<string>((resolve, reject) => {
     child.once("error", reject).once("exit", (code) => reject(new Error(`${engine} ended with ${code}`)));
     createInterface({ input: child.stderr }).on("line", (line) => {
@@ -49,7 +58,9 @@ export async function findProtocol(engine: Engine): Promise<readonly ProtocolDom
   });
   try {
     const host = await within(systemClock, { what: `starting ${engine}`, limitMs: startLimitMs }, listening);
-    return (await (await fetch(`http://${host}/json/protocol`)).json() as { domains: readonly ProtocolDomain[] }).domains;
+    return (
+      (await (await fetch(`http://${host}/json/protocol`)).json()) as { domains: readonly ProtocolDomain[] }
+    ).domains;
   } finally {
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
       const ended = once(child, "exit");

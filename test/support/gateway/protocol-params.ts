@@ -30,12 +30,20 @@ export const types = readTypes();
 const suffix = "Parameters";
 
 /** Every command, as `Domain.command`. */
-export const commands: readonly string[] =
-  [...types.keys()].filter((name) => name.endsWith(suffix)).map((name) => name.slice(0, -suffix.length));
+export const commands: readonly string[] = [...types.keys()]
+  .filter((name) => name.endsWith(suffix))
+  .map((name) => name.slice(0, -suffix.length));
 
-/** Every parameter of a command, nested ones too, whose own name is one that is asked for, as `Domain.command.param`. */
-export const paramsNamed = (isMeant: (name: string) => boolean): string[] => commands.flatMap((command) => below(`${command}${suffix}`, command, [])
-  .filter((path) => isMeant(path.slice(path.lastIndexOf(".") + 1))));
+/**
+ * Every parameter of a command, nested ones too, whose own name is one that is asked for, as
+ * `Domain.command.param`.
+ */
+export const paramsNamed = (isMeant: (name: string) => boolean): string[] =>
+  commands.flatMap((command) =>
+    below(`${command}${suffix}`, command, []).filter((path) =>
+      isMeant(path.slice(path.lastIndexOf(".") + 1)),
+    ),
+  );
 
 function below(typeName: string, prefix: string, seen: readonly string[]): string[] {
   const domain = typeName.split(".")[0];

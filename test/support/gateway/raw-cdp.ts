@@ -56,14 +56,21 @@ export async function connectRaw(url: string): Promise<RawCdp> {
     return message((each) => each.id === id);
   };
   return {
-    socket, closed, send, message,
+    socket,
+    closed,
+    send,
+    message,
     async attach(target) {
       const targetId = target ?? (await firstPage(send));
       const { result } = await send("Target.attachToTarget", { targetId, flatten: true });
       return String(result?.sessionId);
     },
     async evaluate(expression, sessionId) {
-      const { result } = await send("Runtime.evaluate", { expression, returnByValue: true, awaitPromise: true }, sessionId);
+      const { result } = await send(
+        "Runtime.evaluate",
+        { expression, returnByValue: true, awaitPromise: true },
+        sessionId,
+      );
       return (result?.result as { value?: unknown } | undefined)?.value;
     },
     async close() {

@@ -13,7 +13,10 @@ interface Kind {
 const mask = Buffer.from([0x11, 0x00, 0xa5, 0xff]);
 
 /** A client's frame of RFC 6455, as it ought to be or not. */
-export function frame(payload: Buffer | string, { opcode = 1, isLast = true, isCompressed = false, length }: Kind = {}): Buffer {
+export function frame(
+  payload: Buffer | string,
+  { opcode = 1, isLast = true, isCompressed = false, length }: Kind = {},
+): Buffer {
   const masked = Buffer.from(payload);
   for (let at = 0; at < masked.length; at += 1) masked[at] = (masked[at] ?? 0) ^ (mask[at & 3] ?? 0);
   const size = length ?? masked.length;
@@ -37,8 +40,10 @@ export async function openRawClient(url: string): Promise<RawClient> {
   const { host, hostname, port, pathname, search } = new URL(url);
   const socket = connect(Number(port), hostname);
   socket.on("error", () => {});
-  socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`
-    + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+  socket.write(
+    `GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+  );
   const [answer] = (await once(socket, "data")) as [Buffer];
   if (!answer.toString("latin1").startsWith("HTTP/1.1 101")) throw new Error(answer.toString());
   let code: number | undefined;

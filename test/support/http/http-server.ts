@@ -10,8 +10,19 @@ import { RecordedOperations } from "./recorded-operations.js";
 export const key = "rk_test_key_of_this_suite";
 
 export const httpOptions: HttpOptions = {
-  host: "127.0.0.1", port: 0, region: "us-east", version: "0.1.0", bodyLimitBytes: 6 * 1024 * 1024, uploads: { maxFileBytes: 50 * 2 ** 20, stallMs: 20_000, limitMs: 300_000 },
-  headersTimeoutMs: 15_000, requestTimeoutMs: 60_000, keepAliveTimeoutMs: 72_000, silenceTimeoutMs: 600_000, maxConnections: 1000, closeLimitMs: 2000, logsRequests: true,
+  host: "127.0.0.1",
+  port: 0,
+  region: "us-east",
+  version: "0.1.0",
+  bodyLimitBytes: 6 * 1024 * 1024,
+  uploads: { maxFileBytes: 50 * 2 ** 20, stallMs: 20_000, limitMs: 300_000 },
+  headersTimeoutMs: 15_000,
+  requestTimeoutMs: 60_000,
+  keepAliveTimeoutMs: 72_000,
+  silenceTimeoutMs: 600_000,
+  maxConnections: 1000,
+  closeLimitMs: 2000,
+  logsRequests: true,
 };
 
 export interface LogLine {
@@ -22,8 +33,15 @@ export interface LogLine {
 
 export function makeLogBook(): { log: Log; lines: LogLine[] } {
   const lines: LogLine[] = [];
-  const write = (level: string) => (fields: object, message: string) => void lines.push({ level, fields: { ...fields }, message });
-  const log: Log = { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error"), child: () => log };
+  const write = (level: string) => (fields: object, message: string) =>
+    void lines.push({ level, fields: { ...fields }, message });
+  const log: Log = {
+    debug: write("debug"),
+    info: write("info"),
+    warn: write("warn"),
+    error: write("error"),
+    child: () => log,
+  };
   return { log, lines };
 }
 
@@ -39,16 +57,28 @@ const fail = async (): Promise<never> => {
 const nowhere: Staging = { take: fail, directory: fail };
 
 export const makeDeps = (operations = new RecordedOperations(), log = makeLogBook().log): HttpDeps => ({
-  key: new Secret(key), pools: operations.pools, sessions: operations.sessions, proxies: operations.proxies, profiles: operations.profiles, extensions: operations.extensions, staging: nowhere, clock: systemClock, log,
+  key: new Secret(key),
+  pools: operations.pools,
+  sessions: operations.sessions,
+  proxies: operations.proxies,
+  profiles: operations.profiles,
+  extensions: operations.extensions,
+  staging: nowhere,
+  clock: systemClock,
+  log,
   links: (browser, lease) => ({
-    cdp_ws_url: `ws://here/browsers/${browser}/cdp?token=${lease}`, webdriver_ws_url: `ws://here/browsers/${browser}/webdriver?token=${lease}`,
+    cdp_ws_url: `ws://here/browsers/${browser}/cdp?token=${lease}`,
+    webdriver_ws_url: `ws://here/browsers/${browser}/webdriver?token=${lease}`,
   }),
   readiness: { unready: () => undefined, hasStore: () => true },
   metrics: { contentType: "text/plain; version=0.0.4; charset=utf-8", text: async () => "remuda_nodes 1\n" },
   front: { request: () => false, upgrade: () => false },
 });
 
-export async function startServer(options: Partial<HttpOptions> = {}, deps: Partial<HttpDeps> = {}): Promise<TestServer> {
+export async function startServer(
+  options: Partial<HttpOptions> = {},
+  deps: Partial<HttpDeps> = {},
+): Promise<TestServer> {
   const operations = new RecordedOperations();
   const { log, lines } = makeLogBook();
   const server = await listen({ ...httpOptions, ...options }, { ...makeDeps(operations, log), ...deps });
@@ -56,7 +86,10 @@ export async function startServer(options: Partial<HttpOptions> = {}, deps: Part
 }
 
 /** One server for all tests of a file, its record cleared after each. */
-export function sharedServer(options: Partial<HttpOptions> = {}, deps: Partial<HttpDeps> = {}): () => TestServer {
+export function sharedServer(
+  options: Partial<HttpOptions> = {},
+  deps: Partial<HttpDeps> = {},
+): () => TestServer {
   let server: TestServer | undefined;
   beforeAll(async () => {
     server = await startServer(options, deps);
@@ -87,11 +120,23 @@ export interface Got {
   readonly body: any;
 }
 
-export async function send(url: string, { method = "GET", body, text, headers = {} }: Sent = {}): Promise<Got> {
+export async function send(
+  url: string,
+  { method = "GET", body, text, headers = {} }: Sent = {},
+): Promise<Got> {
   const payload = text ?? (body === undefined ? undefined : JSON.stringify(body));
   const type = body === undefined ? {} : { "content-type": "application/json" };
-  const reply = await fetch(url, { method, headers: { authorization: `Bearer ${key}`, ...type, ...headers }, ...(payload !== undefined && { body: payload }) });
+  const reply = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${key}`, ...type, ...headers },
+    ...(payload !== undefined && { body: payload }),
+  });
   const got = await reply.text();
   const isJson = reply.headers.get("content-type")?.includes("json") === true;
-  return { status: reply.status, headers: reply.headers, text: got, body: isJson ? JSON.parse(got) : undefined };
+  return {
+    status: reply.status,
+    headers: reply.headers,
+    text: got,
+    body: isJson ? JSON.parse(got) : undefined,
+  };
 }

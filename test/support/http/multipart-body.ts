@@ -10,9 +10,12 @@ export const boundary = "----remuda-test-boundary";
 export const multipartType = `multipart/form-data; boundary=${boundary}`;
 
 const headOf = ({ name, filename, type }: SentPart): string =>
-  `--${boundary}\r\ncontent-disposition: form-data; name="${name}"${filename === undefined ? "" : `; filename="${filename}"`}\r\n`
-  + `${type === undefined ? "" : `content-type: ${type}\r\n`}\r\n`;
+  `--${boundary}\r\ncontent-disposition: form-data; name="${name}"${filename === undefined ? "" : `; filename="${filename}"`}\r\n` +
+  `${type === undefined ? "" : `content-type: ${type}\r\n`}\r\n`;
 
 /** The body of a request, closed as it has to be. */
 export const multipartBody = (parts: readonly SentPart[]): Buffer =>
-  Buffer.concat([...parts.flatMap((part) => [Buffer.from(headOf(part)), Buffer.from(part.content), Buffer.from("\r\n")]), Buffer.from(`--${boundary}--\r\n`)]);
+  Buffer.concat([
+    ...parts.flatMap((part) => [Buffer.from(headOf(part)), Buffer.from(part.content), Buffer.from("\r\n")]),
+    Buffer.from(`--${boundary}--\r\n`),
+  ]);

@@ -1,6 +1,15 @@
 import { Readable } from "node:stream";
 import { type Done, done, type Refusal } from "../../../src/base/errors.js";
-import type { BrowserId, Digest, ExtensionId, LeaseId, NodeId, PoolId, ProfileId, ProxyId } from "../../../src/base/ids.js";
+import type {
+  BrowserId,
+  Digest,
+  ExtensionId,
+  LeaseId,
+  NodeId,
+  PoolId,
+  ProfileId,
+  ProxyId,
+} from "../../../src/base/ids.js";
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import type { Granted, PoolOperations, SessionOperations } from "../../../src/pool/operations.js";
 import type { Pool } from "../../../src/pool/pool.js";
@@ -10,42 +19,98 @@ import type { Profile, ProfileOperations } from "../../../src/registry/profiles/
 import type { Proxy, ProxyOperations } from "../../../src/registry/proxies/proxy.js";
 
 export const poolConfig: PoolSpec = {
-  size: 2, fill_rate_per_minute: 25, timeout_seconds: 600, reset_on_release: "none", name: "herd",
-  headless: true, stealth: false, kiosk_mode: false, engine: "chromium", memory: "1GiB",
+  size: 2,
+  fill_rate_per_minute: 25,
+  timeout_seconds: 600,
+  reset_on_release: "none",
+  name: "herd",
+  headless: true,
+  stealth: false,
+  kiosk_mode: false,
+  engine: "chromium",
+  memory: "1GiB",
   viewport: { width: 1920, height: 1080, refresh_rate: 25 },
 };
 export const pool: Pool = {
-  id: "poolpoolpoolpoolpoolpool" as PoolId, name: "herd", createdAt: 1_700_000_000_000, revision: 1, generation: 3, networkGeneration: 1,
+  id: "poolpoolpoolpoolpoolpool" as PoolId,
+  name: "herd",
+  createdAt: 1_700_000_000_000,
+  revision: 1,
+  generation: 3,
+  networkGeneration: 1,
   spec: poolConfig,
   counts: { launching: 1, idle: 2, leased: 3, resetting: 4, stale: 5, waiting: 6 },
 };
 export const session: Session = {
   browser: {
-    id: "poolpoolpoolbrowser00001" as BrowserId, state: "leased", since: 1_700_000_001_000, createdAt: 1_700_000_000_500, node: "node-1" as NodeId,
-    config: "c1", facts: "{}", generation: 3, networkGeneration: 1, served: 7, isolation: '{"uid":20001,"network":"proxy","attested":"2023-11-14T22:13:20.900Z"}',
-    lease: { id: "leaseleaseleaselease0001" as LeaseId, grantedAt: 1_700_000_001_000, timeoutSeconds: 600, tags: '{"team":"a"}', name: "mine", registrations: 0, usage: { requests: 3, denied: 1, bytesSent: 40, bytesReceived: 500 } },
+    id: "poolpoolpoolbrowser00001" as BrowserId,
+    state: "leased",
+    since: 1_700_000_001_000,
+    createdAt: 1_700_000_000_500,
+    node: "node-1" as NodeId,
+    config: "c1",
+    facts: "{}",
+    generation: 3,
+    networkGeneration: 1,
+    served: 7,
+    isolation: '{"uid":20001,"network":"proxy","attested":"2023-11-14T22:13:20.900Z"}',
+    lease: {
+      id: "leaseleaseleaselease0001" as LeaseId,
+      grantedAt: 1_700_000_001_000,
+      timeoutSeconds: 600,
+      tags: '{"team":"a"}',
+      name: "mine",
+      registrations: 0,
+      usage: { requests: 3, denied: 1, bytesSent: 40, bytesReceived: 500 },
+    },
   },
   launch: poolConfig,
   pool: { id: pool.id, name: "herd" },
   at: 1_700_000_002_500,
 };
 export const tombstone: Tombstone = {
-  id: "poolpoolpoolbrowser00002" as BrowserId, lease: "leaseleaseleaselease0002" as LeaseId, createdAt: 1_700_000_000_000, deletedAt: 1_700_000_009_000,
-  reason: "expired", headless: true, stealth: false, kiosk_mode: false, memory: "1GiB", timeoutSeconds: 60, tags: '{"team":"b"}',
+  id: "poolpoolpoolbrowser00002" as BrowserId,
+  lease: "leaseleaseleaselease0002" as LeaseId,
+  createdAt: 1_700_000_000_000,
+  deletedAt: 1_700_000_009_000,
+  reason: "expired",
+  headless: true,
+  stealth: false,
+  kiosk_mode: false,
+  memory: "1GiB",
+  timeoutSeconds: 60,
+  tags: '{"team":"b"}',
 };
 
 export const proxy: Proxy = {
-  id: "proxyproxyproxyproxy0001" as ProxyId, name: "out", protocol: "https", host: "proxy.example", port: 8443, username: "me", hasPassword: true,
-  hasCaBundle: false, bypassHosts: ["*.intern.example"], checked: { status: "available", ipAddress: "203.0.113.7", at: 1_700_000_001_000 },
+  id: "proxyproxyproxyproxy0001" as ProxyId,
+  name: "out",
+  protocol: "https",
+  host: "proxy.example",
+  port: 8443,
+  username: "me",
+  hasPassword: true,
+  hasCaBundle: false,
+  bypassHosts: ["*.intern.example"],
+  checked: { status: "available", ipAddress: "203.0.113.7", at: 1_700_000_001_000 },
 };
 
 export const profile: Profile = {
-  id: "profprofprofprofprof0001" as ProfileId, name: "me", createdAt: 1_700_000_000_000, updatedAt: 1_700_000_001_000, lastUsedAt: 1_700_000_002_000,
+  id: "profprofprofprofprof0001" as ProfileId,
+  name: "me",
+  createdAt: 1_700_000_000_000,
+  updatedAt: 1_700_000_001_000,
+  lastUsedAt: 1_700_000_002_000,
   archive: { digest: "ab".repeat(32) as Digest, sizeBytes: 7, savedAt: 1_700_000_001_000 },
 };
 
 export const extension: Extension = {
-  id: "extensionextension000001" as ExtensionId, name: "ads", digest: "0".repeat(64) as Digest, sizeBytes: 7, createdAt: 1_700_000_000_000, lastUsedAt: 1_700_000_001_000,
+  id: "extensionextension000001" as ExtensionId,
+  name: "ads",
+  digest: "0".repeat(64) as Digest,
+  sizeBytes: 7,
+  createdAt: 1_700_000_000_000,
+  lastUsedAt: 1_700_000_001_000,
 };
 
 type Answer = Done<never> | Refusal | object | Error;
@@ -55,8 +120,8 @@ export interface Call {
 }
 
 /**
- * Stands behind the HTTP border for its tests: says what it was called with, answers one fixed pool and session, or what
- * `answer` set for an operation (a function is called with the operation's arguments).
+ * Stands behind the HTTP border for its tests: says what it was called with, answers one fixed pool and
+ * session, or what `answer` set for an operation (a function is called with the operation's arguments).
  */
 export class RecordedOperations {
   readonly calls: Call[] = [];
@@ -90,14 +155,35 @@ export class RecordedOperations {
     release: (...args) => this.#run("pools.release", args, done(null)),
     flush: (...args) => this.#run("pools.flush", args, done(null)),
     browsers: (...args) =>
-      this.#run("pools.browsers", args, done([
-        { id: session.browser.id, state: "idle", node: "node-1" as NodeId, generation: 3, stale: false, ageMs: 12.4, served: 2, lastError: "slow" },
-      ])),
+      this.#run(
+        "pools.browsers",
+        args,
+        done([
+          {
+            id: session.browser.id,
+            state: "idle",
+            node: "node-1" as NodeId,
+            generation: 3,
+            stale: false,
+            ageMs: 12.4,
+            served: 2,
+            lastError: "slow",
+          },
+        ]),
+      ),
   };
 
   readonly sessions: SessionOperations = {
     create: (...args) => this.#run("sessions.create", args, this.granted()),
-    list: (...args) => this.#run("sessions.list", args, { items: [{ kind: "session", session }, { kind: "deleted", tombstone }], hasMore: true, nextOffset: 2 }),
+    list: (...args) =>
+      this.#run("sessions.list", args, {
+        items: [
+          { kind: "session", session },
+          { kind: "deleted", tombstone },
+        ],
+        hasMore: true,
+        nextOffset: 2,
+      }),
     get: (...args) => this.#run("sessions.get", args, done({ kind: "session", session })),
     update: (...args) => this.#run("sessions.update", args, done(session)),
     remove: (...args) => this.#run("sessions.remove", args, done(null)),
@@ -110,7 +196,12 @@ export class RecordedOperations {
       await received.value.discard();
       return answer;
     },
-    curl: (...args) => this.#run("sessions.curl", args, done({ status: 200, headers: { "set-cookie": ["a=1", "b=2"] }, body: "hello", duration_ms: 12 })),
+    curl: (...args) =>
+      this.#run(
+        "sessions.curl",
+        args,
+        done({ status: 200, headers: { "set-cookie": ["a=1", "b=2"] }, body: "hello", duration_ms: 12 }),
+      ),
   };
 
   readonly proxies: ProxyOperations = {
@@ -124,11 +215,22 @@ export class RecordedOperations {
 
   readonly extensions: ExtensionOperations = {
     create: (...args) => this.#run("extensions.create", args, done(extension)),
-    list: (...args) => this.#run("extensions.list", args, { items: [extension], hasMore: false, nextOffset: 1 }),
+    list: (...args) =>
+      this.#run("extensions.list", args, { items: [extension], hasMore: false, nextOffset: 1 }),
     get: (...args) => this.#run("extensions.get", args, done(extension)),
-    download: (...args) => this.#run("extensions.download", args, done({ extension, bytes: Readable.from([Buffer.from("archive")]) })),
+    download: (...args) =>
+      this.#run(
+        "extensions.download",
+        args,
+        done({ extension, bytes: Readable.from([Buffer.from("archive")]) }),
+      ),
     remove: (...args) => this.#run("extensions.remove", args, done(null)),
-    fromStore: (...args) => this.#run("extensions.fromStore", args, done({ sizeBytes: 7, bytes: Readable.from([Buffer.from("archive")]) })),
+    fromStore: (...args) =>
+      this.#run(
+        "extensions.fromStore",
+        args,
+        done({ sizeBytes: 7, bytes: Readable.from([Buffer.from("archive")]) }),
+      ),
   };
 
   readonly profiles: ProfileOperations = {
@@ -137,13 +239,16 @@ export class RecordedOperations {
     get: (...args) => this.#run("profiles.get", args, done(profile)),
     rename: (...args) => this.#run("profiles.rename", args, done(profile)),
     remove: (...args) => this.#run("profiles.remove", args, done(null)),
-    download: (...args) => this.#run("profiles.download", args, done({ bytes: Readable.from([Buffer.from("archive")]) })),
+    download: (...args) =>
+      this.#run("profiles.download", args, done({ bytes: Readable.from([Buffer.from("archive")]) })),
   };
 
   async #run<Result>(operation: string, args: readonly unknown[], usual: Result): Promise<Result> {
     this.calls.push({ operation, args });
     const answer = this.#answers.get(operation) ?? usual;
     if (answer instanceof Error) throw answer;
-    return (await (typeof answer === "function" ? (answer as (...args: unknown[]) => unknown)(...args) : answer)) as Result;
+    return (await (typeof answer === "function"
+      ? (answer as (...args: unknown[]) => unknown)(...args)
+      : answer)) as Result;
   }
 }

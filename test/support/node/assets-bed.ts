@@ -7,7 +7,14 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { ZipFile } from "yazl";
 import { systemClock } from "../../../src/base/clock.js";
-import { type Digest, findDigest, newExtensionId, newProfileId, type ExtensionId, type ProfileId } from "../../../src/base/ids.js";
+import {
+  type Digest,
+  findDigest,
+  newExtensionId,
+  newProfileId,
+  type ExtensionId,
+  type ProfileId,
+} from "../../../src/base/ids.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import type { ArchiveCache } from "../../../src/archive/archives.js";
 import { openCache } from "../../../src/archive/cache.js";
@@ -44,14 +51,30 @@ export interface MakingsBed {
 
 const most = 1000;
 
-export async function openMakingsBed({ store, project }: Pick<StoreBed, "store" | "project">): Promise<MakingsBed> {
+export async function openMakingsBed({
+  store,
+  project,
+}: Pick<StoreBed, "store" | "project">): Promise<MakingsBed> {
   const directory = await mkdtemp(join(tmpdir(), "remuda-test-makings-"));
   const kept = new DirectoryArchives(join(directory, "archives"), systemClock);
   const staging = await openStaging(join(directory, "staging"));
-  const cache = await openCache({ archives: kept, directory: join(directory, "cache"), maxBytes: 2 ** 30, onFault() {} });
-  const [extensions, profiles] = [new RedisExtensionStore(store, project), new RedisProfileStore(store, project)];
+  const cache = await openCache({
+    archives: kept,
+    directory: join(directory, "cache"),
+    maxBytes: 2 ** 30,
+    onFault() {},
+  });
+  const [extensions, profiles] = [
+    new RedisExtensionStore(store, project),
+    new RedisProfileStore(store, project),
+  ];
   const archives = makeProfileArchives({
-    profiles, archives: kept, staging, seal: new StreamSeal(new Secret("a key of the tests")), maxBytes: 2 ** 30, open: openFrom(cache),
+    profiles,
+    archives: kept,
+    staging,
+    seal: new StreamSeal(new Secret("a key of the tests")),
+    maxBytes: 2 ** 30,
+    open: openFrom(cache),
   });
   const keep = async (extension: ExtensionFiles): Promise<Digest> => {
     const path = join(directory, `extension-${Math.random()}.zip`);
@@ -62,7 +85,11 @@ export async function openMakingsBed({ store, project }: Pick<StoreBed, "store" 
     return digest;
   };
   return {
-    extensions, profiles, archives, cache, keep,
+    extensions,
+    profiles,
+    archives,
+    cache,
+    keep,
     async addExtension(name, extension = {}) {
       const id = newExtensionId();
       const digest = await keep(extension);
@@ -78,10 +105,20 @@ export async function openMakingsBed({ store, project }: Pick<StoreBed, "store" 
   };
 }
 
-export async function writeExtension(path: string, { fake, manifest, files = {} }: ExtensionFiles): Promise<void> {
+export async function writeExtension(
+  path: string,
+  { fake, manifest, files = {} }: ExtensionFiles,
+): Promise<void> {
   const zip = new ZipFile();
-  const text = JSON.stringify({ manifest_version: 3, name: "of a test", version: "1", ...(fake && { fake }), ...manifest });
-  for (const [name, content] of Object.entries({ "manifest.json": text, ...files })) zip.addBuffer(Buffer.from(content), name);
+  const text = JSON.stringify({
+    manifest_version: 3,
+    name: "of a test",
+    version: "1",
+    ...(fake && { fake }),
+    ...manifest,
+  });
+  for (const [name, content] of Object.entries({ "manifest.json": text, ...files }))
+    zip.addBuffer(Buffer.from(content), name);
   zip.end();
   await pipeline(Readable.from(zip.outputStream), createWriteStream(path));
 }

@@ -36,7 +36,10 @@ import { nodeA } from "../store/pool-bed.js";
 import { startRedis, type TestRedis } from "../store/redis.js";
 import { claimOf, openStoreBed, type StoreBed } from "../store/store-bed.js";
 
-/** A node's slots over a real store and fake Chromium processes, unless real ones are asked for; a test says which calls of the store fail. */
+/**
+ * A node's slots over a real store and fake Chromium processes, unless real ones are asked for; a test says
+ * which calls of the store fail.
+ */
 export interface NodeBed {
   readonly makings: MakingsBed;
   readonly leaseCommands: LeaseCommands;
@@ -59,18 +62,30 @@ export interface NodeBed {
   close(): Promise<void>;
 }
 
-interface Options extends Partial<Pick<SlotPorts, "maxBrowsers" | "maxBytes" | "parallelLaunches" | "launchLimitMs">> {
+interface Options extends Partial<
+  Pick<SlotPorts, "maxBrowsers" | "maxBytes" | "parallelLaunches" | "launchLimitMs">
+> {
   /** What holds a launch up before Chromium is started. */
   readonly before?: () => Promise<void>;
   readonly isReal?: boolean;
   readonly saveLimitMs?: number;
 }
 
-export async function openNodeBed(project: string, { isReal = false, saveLimitMs = 30_000, before = async () => {}, ...limits }: Options = {}): Promise<NodeBed> {
+export async function openNodeBed(
+  project: string,
+  { isReal = false, saveLimitMs = 30_000, before = async () => {}, ...limits }: Options = {},
+): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
   const fake = await makeFakeChromium();
-  const host: BrowserHost = await openTestHost(isReal ? {} : { named: { chromium: fake.executable, "headless-shell": fake.executable }, readablePaths: readableByFakes });
+  const host: BrowserHost = await openTestHost(
+    isReal
+      ? {}
+      : {
+          named: { chromium: fake.executable, "headless-shell": fake.executable },
+          readablePaths: readableByFakes,
+        },
+  );
   const broken: Broken = new Set();
   const launched: Chromium[] = [];
   const poolStore = failing<PoolStore>(bed.poolStore, broken);
@@ -81,52 +96,153 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
   const makings = await openMakingsBed(bed);
   const saves: { outcomes: SaveOutcome[]; told: string[] } = { outcomes: [], told: [] };
   const profileSaver = new ProfileSaver({
-    profiles: failing(makings.archives, broken), pack: packProfile, saved: async (profile) => void saves.told.push(profile), clock: systemClock, log: silentLog,
-    meter: { profileSaved: (outcome) => void saves.outcomes.push(outcome) }, limitMs: saveLimitMs, hurriedMs: 5000, hurry: new AbortController().signal, parallelSaves: 2,
+    profiles: failing(makings.archives, broken),
+    pack: packProfile,
+    saved: async (profile) => void saves.told.push(profile),
+    clock: systemClock,
+    log: silentLog,
+    meter: { profileSaved: (outcome) => void saves.outcomes.push(outcome) },
+    limitMs: saveLimitMs,
+    hurriedMs: 5000,
+    hurry: new AbortController().signal,
+    parallelSaves: 2,
   });
-  const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, { maxFiles: 100, maxUnpackedBytes: 2 ** 20 });
+  const unpack = (path: string, into: string): Promise<void> =>
+    unpackExtension(path, into, { maxFiles: 100, maxUnpackedBytes: 2 ** 20 });
   const assets = new BrowserAssets({
-    ...makings, log: silentLog, unpackExtension: unpack,
+    ...makings,
+    log: silentLog,
+    unpackExtension: unpack,
     unpackProfile: (tar, room) => unpackProfile(tar, room, { maxBytes: 2 ** 30, maxFiles: 10_000 }),
   });
   const slots = new Slots({
-    profileSaver, furnishing: (template) => assets.of(template),
-    openBrowserEgress: (browser, template) => BrowserEgress.open(browser, template, {
-      privateHosts: ["127.0.0.0/8"], privateHostsCeiling: [], allowedProbeUrl: null, log: silentLog, meter: { opened() {}, closed() {} }, openUpstream: async () => undefined,
-      openListener: async () => openPort(),
-      egress: {
-        settings: { connectMs: 2000, idleMs: 60_000, maxConnections: 100, bytesPerSecond: null, headerBytes: 65_536 },
-        resolve: makeResolve({ clock: systemClock, limitMs: 2000 }), reserved, clock: systemClock, log: silentLog, meter: { request() {}, carried() {} },
-      },
-    }),
-    poolStore, reports, clock: systemClock, log: silentLog, parallelLaunches: 4, launchLimitMs: 90_000, maxBrowsers: 10, maxBytes: 2 ** 40, ...limits,
+    profileSaver,
+    furnishing: (template) => assets.of(template),
+    openBrowserEgress: (browser, template) =>
+      BrowserEgress.open(browser, template, {
+        privateHosts: ["127.0.0.0/8"],
+        privateHostsCeiling: [],
+        allowedProbeUrl: null,
+        log: silentLog,
+        meter: { opened() {}, closed() {} },
+        openUpstream: async () => undefined,
+        openListener: async () => openPort(),
+        egress: {
+          settings: {
+            connectMs: 2000,
+            idleMs: 60_000,
+            maxConnections: 100,
+            bytesPerSecond: null,
+            headerBytes: 65_536,
+          },
+          resolve: makeResolve({ clock: systemClock, limitMs: 2000 }),
+          reserved,
+          clock: systemClock,
+          log: silentLog,
+          meter: { request() {}, carried() {} },
+        },
+      }),
+    poolStore,
+    reports,
+    clock: systemClock,
+    log: silentLog,
+    parallelLaunches: 4,
+    launchLimitMs: 90_000,
+    maxBrowsers: 10,
+    maxBytes: 2 ** 40,
+    ...limits,
     async launch(spec, { onAnswer, ...options }) {
       await before();
-      const chromium = await launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) });
+      const chromium = await launchChromium(spec, host, {
+        ...options,
+        onStage: (stage) => void (stage === "answer" && onAnswer()),
+      });
       launched.push(chromium);
       return chromium;
     },
     makeBridge: (chromium) => new Bridge(chromium.pipe, systemClock),
-    meter: { launched() {}, failed() {} }, health: { launched() {}, failed() {} },
+    meter: { launched() {}, failed() {} },
+    health: { launched() {}, failed() {} },
   });
   const restarts = new Restarts({ slots, clock: systemClock, log: silentLog });
-  const uploads = new ExtensionUploads({ poolStore, restarts, cache: makings.cache, unpack, loadLimitMs: 5000, log: silentLog });
-  const changeSession = new ChangeSession({ attachProfile: new AttachProfile({ assets, restarts, log: silentLog }), networkSync, log: silentLog });
+  const uploads = new ExtensionUploads({
+    poolStore,
+    restarts,
+    cache: makings.cache,
+    unpack,
+    loadLimitMs: 5000,
+    log: silentLog,
+  });
+  const changeSession = new ChangeSession({
+    attachProfile: new AttachProfile({ assets, restarts, log: silentLog }),
+    networkSync,
+    log: silentLog,
+  });
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log: silentLog });
-  const leaseCommands = new LeaseCommands({ slots, poolStore, reports, log: silentLog, networkSync, handover, uploads, changeSession, resetLimitMs: 5000, answer: async () => {} });
-  const redisContact = new RedisContact({ node: nodeA, slots, poolStore, networkSync, clock, log: silentLog, limitMs: 4000, isolatedMs: 120_000 });
+  const leaseCommands = new LeaseCommands({
+    slots,
+    poolStore,
+    reports,
+    log: silentLog,
+    networkSync,
+    handover,
+    uploads,
+    changeSession,
+    resetLimitMs: 5000,
+    answer: async () => {},
+  });
+  const redisContact = new RedisContact({
+    node: nodeA,
+    slots,
+    poolStore,
+    networkSync,
+    clock,
+    log: silentLog,
+    limitMs: 4000,
+    isolatedMs: 120_000,
+  });
   const reconciler = new Reconciler({
-    node: nodeA, nodes: bed.nodes, slots, poolStore, projects: failing(bed.projects, broken), reports, handover, clock, log: silentLog, expirePeriodMs: 5000, probePeriodMs: 60_000, probeLimitMs: 1000,
+    node: nodeA,
+    nodes: bed.nodes,
+    slots,
+    poolStore,
+    projects: failing(bed.projects, broken),
+    reports,
+    handover,
+    clock,
+    log: silentLog,
+    expirePeriodMs: 5000,
+    probePeriodMs: 60_000,
+    probeLimitMs: 1000,
   });
   const stopKeeping = reconciler.start();
   return {
-    makings, leaseCommands, handover, reconciler, uploads, changeSession, host, saves, bed, broken, slots, networkSync, launched, fake, clock, poolStore,
-    launch: (browser) => slots.launch({ kind: "launch", node: nodeA, browser: browser.id, claim: claimOf(browser) }),
+    makings,
+    leaseCommands,
+    handover,
+    reconciler,
+    uploads,
+    changeSession,
+    host,
+    saves,
+    bed,
+    broken,
+    slots,
+    networkSync,
+    launched,
+    fake,
+    clock,
+    poolStore,
+    launch: (browser) =>
+      slots.launch({ kind: "launch", node: nodeA, browser: browser.id, claim: claimOf(browser) }),
     async close() {
       redisContact.close();
       stopKeeping();
       await slots.close();
-      const left = await takeCensus(host.scratchDirectory, new Set(launched.map(({ isolation }) => isolation.uid ?? -1)));
+      const left = await takeCensus(
+        host.scratchDirectory,
+        new Set(launched.map(({ isolation }) => isolation.uid ?? -1)),
+      );
       await host.close();
       expect(left).toEqual(nothing);
       await fake.remove();
@@ -136,4 +252,3 @@ export async function openNodeBed(project: string, { isReal = false, saveLimitMs
     },
   };
 }
-

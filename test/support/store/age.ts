@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 
 /**
- * Redis's `TIME` cannot be driven, so tests write every stored instant of a key back by `ms`: afterwards all is as if that much
- * time had passed.
+ * Redis's `TIME` cannot be driven, so tests write every stored instant of a key back by `ms`: afterwards all
+ * is as if that much time had passed.
  */
 const script = `
 local ms, kept = tonumber(ARGV[1]), {}

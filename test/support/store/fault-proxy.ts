@@ -21,7 +21,9 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
   const { hostname, port } = new URL(target);
   const server = createServer((incoming, outgoing) => {
     const path = (incoming.url ?? "").split("?", 1)[0] ?? "";
-    const cut = cuts.find(({ operation, left }) => left > 0 && matches(operation, incoming.method ?? "", path));
+    const cut = cuts.find(
+      ({ operation, left }) => left > 0 && matches(operation, incoming.method ?? "", path),
+    );
     if (cut) cut.left -= 1;
     const { method, url, headers } = incoming;
     const onward = httpRequest({ host: hostname, port, method, path: url, headers, agent: false });

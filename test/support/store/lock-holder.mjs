@@ -1,4 +1,5 @@
-// A process that holds the lock of a directory and is there to be killed: `lock-holder.mjs <compiled sources> <directory>`.
+// A process that holds the lock of a directory and is there to be killed: `lock-holder.mjs <compiled sources>
+// <directory>`.
 import { join } from "node:path";
 const [compiled, directory] = process.argv.slice(2);
 const { lockDirectory } = await import(join(compiled, "src/store/private/directory-lock.js"));

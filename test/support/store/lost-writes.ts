@@ -8,10 +8,12 @@ export interface Detached {
 }
 
 export async function detachReplica(redis: Redis, pattern: string): Promise<Detached> {
-  const kept = await Promise.all((await redis.keys(pattern)).map(async (key) => {
-    const [dump, ttlMs] = await Promise.all([redis.dumpBuffer(key), redis.pttl(key)]);
-    return { key, dump, ttlMs: Math.max(0, ttlMs) };
-  }));
+  const kept = await Promise.all(
+    (await redis.keys(pattern)).map(async (key) => {
+      const [dump, ttlMs] = await Promise.all([redis.dumpBuffer(key), redis.pttl(key)]);
+      return { key, dump, ttlMs: Math.max(0, ttlMs) };
+    }),
+  );
   return {
     keys: kept.map(({ key }) => key),
     async takeOver() {

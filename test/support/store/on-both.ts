@@ -4,8 +4,15 @@ import { startRedis, type TestRedis } from "./redis.js";
 import { openStoreBed, type StoreBed } from "./store-bed.js";
 
 /** Runs the tests of `body` on a plain Redis and on a cluster, where a key in a wrong slot is an error. */
-export function onBoth(name: string, body: (use: { bed(): StoreBed; server(): TestRedis }) => void, limits: Partial<StoreLimits> = {}): void {
-  describe.each([{ kind: "plain", cluster: false }, { kind: "cluster", cluster: true }])(`${name} ($kind Redis)`, ({ cluster }) => {
+export function onBoth(
+  name: string,
+  body: (use: { bed(): StoreBed; server(): TestRedis }) => void,
+  limits: Partial<StoreLimits> = {},
+): void {
+  describe.each([
+    { kind: "plain", cluster: false },
+    { kind: "cluster", cluster: true },
+  ])(`${name} ($kind Redis)`, ({ cluster }) => {
     let server: TestRedis | undefined;
     let bed: StoreBed | undefined;
     let count = 0;

@@ -1,5 +1,14 @@
 import {
-  type BrowserId, type ControlId, type Partition, partitionOf, type LeaseId, newLeaseId, newPoolId, type NodeId, type PoolId, type RequestId,
+  type BrowserId,
+  type ControlId,
+  type Partition,
+  partitionOf,
+  type LeaseId,
+  newLeaseId,
+  newPoolId,
+  type NodeId,
+  type PoolId,
+  type RequestId,
 } from "../../../src/base/ids.js";
 import type { Browser, RetireReason } from "../../../src/pool/browser.js";
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
@@ -35,13 +44,25 @@ export class PoolBed {
   readonly partition: Partition;
   revision = 1;
 
-  private constructor(readonly bed: StoreBed, readonly id: PoolId, public spec: PoolSpec) {
+  private constructor(
+    readonly bed: StoreBed,
+    readonly id: PoolId,
+    public spec: PoolSpec,
+  ) {
     this.partition = partitionOf(id);
   }
 
-  static async create(bed: StoreBed, over: Partial<PoolSpec> = {}, unsupported: readonly string[] = []): Promise<PoolBed> {
+  static async create(
+    bed: StoreBed,
+    over: Partial<PoolSpec> = {},
+    unsupported: readonly string[] = [],
+  ): Promise<PoolBed> {
     const pool = new PoolBed(bed, newPoolId(), poolConfig(over));
-    await bed.poolStore.createPool(pool.partition, { id: pool.id, write: writeOf(pool.spec, unsupported), request: request() });
+    await bed.poolStore.createPool(pool.partition, {
+      id: pool.id,
+      write: writeOf(pool.spec, unsupported),
+      request: request(),
+    });
     return pool;
   }
 
@@ -53,12 +74,17 @@ export class PoolBed {
   }
 
   claim(count: number, options: { node?: NodeId; recycleAt?: number } = {}): Promise<readonly Browser[]> {
-    const candidates = Array.from({ length: count }, () => candidateOn(this.partition, options.node ?? nodeA, options.recycleAt));
+    const candidates = Array.from({ length: count }, () =>
+      candidateOn(this.partition, options.node ?? nodeA, options.recycleAt),
+    );
     return this.bed.poolStore.claimLaunches(this.partition, { candidates, request: request() });
   }
 
   /** Claims launches and reports them healthy, in order. */
-  async launch(count: number, options: { node?: NodeId; recycleAt?: number } = {}): Promise<readonly BrowserId[]> {
+  async launch(
+    count: number,
+    options: { node?: NodeId; recycleAt?: number } = {},
+  ): Promise<readonly BrowserId[]> {
     const claimed = await this.claim(count, options);
     for (const browser of claimed) await this.bed.reports.launched(browser.id, claimOf(browser), "{}");
     return claimed.map((browser) => browser.id);
@@ -69,7 +95,10 @@ export class PoolBed {
     const id = request();
     const waiter: Waiter = { id, lease: newLeaseId(), control: controlA, connection: id, ...over };
     const keyed = waiter.key === undefined ? {} : { keyed: { key: waiter.key, body: body ?? "body" } };
-    return { waiter, reply: await this.bed.poolStore.acquire(this.partition, { pool: this.id, waiter, mayWait, ...keyed }) };
+    return {
+      waiter,
+      reply: await this.bed.poolStore.acquire(this.partition, { pool: this.id, waiter, mayWait, ...keyed }),
+    };
   }
 
   async lend(options: AskOptions = {}): Promise<Held> {
@@ -78,19 +107,41 @@ export class PoolBed {
 
   release(held: Held, over: Partial<ReleaseRequest> = {}): Promise<string> {
     return this.bed.poolStore.release(this.partition, {
-      browser: held.id, lease: held.lease, reuse: true, why: "released", isRetry: false, request: request(), ...over,
+      browser: held.id,
+      lease: held.lease,
+      reuse: true,
+      why: "released",
+      isRetry: false,
+      request: request(),
+      ...over,
     });
   }
 
   /** As the official client releases: it names no lease. */
   releaseUnnamed(id: BrowserId, over: { isRetry?: boolean; request?: RequestId } = {}): Promise<string> {
-    return this.bed.poolStore.release(this.partition, { browser: id, reuse: true, why: "released", isRetry: false, request: request(), ...over });
+    return this.bed.poolStore.release(this.partition, {
+      browser: id,
+      reuse: true,
+      why: "released",
+      isRetry: false,
+      request: request(),
+      ...over,
+    });
   }
 
-  async update(change: Partial<PoolSpec>, flags: { isNewLaunch?: boolean; isNewNetwork?: boolean; discard?: boolean; request?: RequestId } = {}): Promise<string> {
+  async update(
+    change: Partial<PoolSpec>,
+    flags: { isNewLaunch?: boolean; isNewNetwork?: boolean; discard?: boolean; request?: RequestId } = {},
+  ): Promise<string> {
     const config = { ...this.spec, ...change };
     const outcome = await this.bed.poolStore.updatePool(this.partition, {
-      revision: this.revision, write: writeOf(config), isNewLaunch: false, isNewNetwork: false, discard: false, request: request(), ...flags,
+      revision: this.revision,
+      write: writeOf(config),
+      isNewLaunch: false,
+      isNewNetwork: false,
+      discard: false,
+      request: request(),
+      ...flags,
     });
     if (outcome === "updated") {
       this.spec = config;
@@ -165,8 +216,12 @@ export class PoolBed {
 
   /** All there is of the pool in Redis, but for kept answers. */
   async dump(): Promise<Record<string, string>> {
-    const keys = (await this.bed.redis.keys(`remuda:*{${this.partition}}:*`)).filter((key) => !key.includes(":answer:")).toSorted();
-    return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await pictureOf(this.bed.redis, key)] as const)));
+    const keys = (await this.bed.redis.keys(`remuda:*{${this.partition}}:*`))
+      .filter((key) => !key.includes(":answer:"))
+      .toSorted();
+    return Object.fromEntries(
+      await Promise.all(keys.map(async (key) => [key, await pictureOf(this.bed.redis, key)] as const)),
+    );
   }
 }
 

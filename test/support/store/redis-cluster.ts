@@ -28,10 +28,32 @@ const members = 3;
 
 async function startMember(folder: string): Promise<Member> {
   const [port, bus, front] = [await freePort(), await freePort(), await freePort()];
-  const child = spawn("redis-server", [
-    "--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--dir", folder, "--cluster-enabled", "yes", "--cluster-port", `${bus}`, "--cluster-config-file", `${port}.conf`,
-    "--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", `${front}`, "--cluster-announce-bus-port", `${bus}`,
-  ], { stdio: "ignore" });
+  const child = spawn(
+    "redis-server",
+    [
+      "--port",
+      `${port}`,
+      "--bind",
+      "127.0.0.1",
+      "--save",
+      "",
+      "--dir",
+      folder,
+      "--cluster-enabled",
+      "yes",
+      "--cluster-port",
+      `${bus}`,
+      "--cluster-config-file",
+      `${port}.conf`,
+      "--cluster-announce-ip",
+      "127.0.0.1",
+      "--cluster-announce-port",
+      `${front}`,
+      "--cluster-announce-bus-port",
+      `${bus}`,
+    ],
+    { stdio: "ignore" },
+  );
   const client = new Redis(port, { retryStrategy: () => 20, maxRetriesPerRequest: 500 });
   client.on("error", () => {});
   await client.ping();
@@ -43,24 +65,44 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   const all = await Promise.all(Array.from({ length: members }, () => startMember(folder)));
   const share = Math.ceil(slots / members);
   for (const [at, { client, port, bus }] of all.entries()) {
-    await client.call("CLUSTER", "ADDSLOTSRANGE", `${at * share}`, `${Math.min((at + 1) * share, slots) - 1}`);
+    await client.call(
+      "CLUSTER",
+      "ADDSLOTSRANGE",
+      `${at * share}`,
+      `${Math.min((at + 1) * share, slots) - 1}`,
+    );
     const others = all.filter((other) => other.port !== port);
-    await Promise.all(others.map((other) => other.client.call("CLUSTER", "MEET", "127.0.0.1", `${port}`, `${bus}`)));
+    await Promise.all(
+      others.map((other) => other.client.call("CLUSTER", "MEET", "127.0.0.1", `${port}`, `${bus}`)),
+    );
   }
-  await until("a cluster", async () => {
-    const infos = await Promise.all(all.map(async ({ client }) => String(await client.call("CLUSTER", "INFO"))));
-    return infos.every((info) => info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${members}`));
-  }, 60_000);
+  await until(
+    "a cluster",
+    async () => {
+      const infos = await Promise.all(
+        all.map(async ({ client }) => String(await client.call("CLUSTER", "INFO"))),
+      );
+      return infos.every(
+        (info) => info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${members}`),
+      );
+    },
+    60_000,
+  );
   for (const { client } of all) client.disconnect();
   const [first] = all;
   return {
-    url: first?.proxy.url ?? "", proxies: all.map(({ proxy }) => proxy),
+    url: first?.proxy.url ?? "",
+    proxies: all.map(({ proxy }) => proxy),
     async stop() {
       for (const { proxy, child } of all) {
         await proxy.close();
         child.kill("SIGKILL");
       }
-      await Promise.all(all.map(({ child }) => (child.exitCode === null && child.signalCode === null ? once(child, "exit") : undefined)));
+      await Promise.all(
+        all.map(({ child }) =>
+          child.exitCode === null && child.signalCode === null ? once(child, "exit") : undefined,
+        ),
+      );
       await rm(folder, { recursive: true, force: true });
     },
   };

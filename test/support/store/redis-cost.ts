@@ -13,8 +13,17 @@ export interface Cost {
 
 async function countersOf(redis: Redis): Promise<Cost> {
   const text = `${await redis.info("stats")}${await redis.info("commandstats")}`;
-  const calls = (...names: string[]): number => names.reduce((sum, name) => sum + Number(new RegExp(`^cmdstat_${name}:calls=(\\d+)`, "m").exec(text)?.[1] ?? 0), 0);
-  return { bytes: Number(/^total_net_output_bytes:(\d+)/m.exec(text)?.[1]), reads: calls("hget"), wholeReads: calls("hvals", "hgetall"), roundTrips: Number(/^total_reads_processed:(\d+)/m.exec(text)?.[1]) };
+  const calls = (...names: string[]): number =>
+    names.reduce(
+      (sum, name) => sum + Number(new RegExp(`^cmdstat_${name}:calls=(\\d+)`, "m").exec(text)?.[1] ?? 0),
+      0,
+    );
+  return {
+    bytes: Number(/^total_net_output_bytes:(\d+)/m.exec(text)?.[1]),
+    reads: calls("hget"),
+    wholeReads: calls("hvals", "hgetall"),
+    roundTrips: Number(/^total_reads_processed:(\d+)/m.exec(text)?.[1]),
+  };
 }
 
 /** What some work cost Redis, where nobody else uses it. */
@@ -22,5 +31,10 @@ export async function costOf(redis: Redis, work: () => Promise<unknown>): Promis
   const before = await countersOf(redis);
   await work();
   const after = await countersOf(redis);
-  return { bytes: after.bytes - before.bytes, reads: after.reads - before.reads, wholeReads: after.wholeReads - before.wholeReads, roundTrips: after.roundTrips - before.roundTrips };
+  return {
+    bytes: after.bytes - before.bytes,
+    reads: after.reads - before.reads,
+    wholeReads: after.wholeReads - before.wholeReads,
+    roundTrips: after.roundTrips - before.roundTrips,
+  };
 }

@@ -17,12 +17,19 @@ export async function keysAbout(url: string, words: readonly string[]): Promise<
 
 async function contentOf(redis: Redis, key: string): Promise<string> {
   switch (await redis.type(key)) {
-    case "string": return (await redis.get(key)) ?? "";
-    case "hash": return JSON.stringify(await redis.hgetall(key));
-    case "set": return (await redis.smembers(key)).join();
-    case "zset": return (await redis.zrange(key, "0", "-1")).join();
-    case "list": return (await redis.lrange(key, "0", "-1")).join();
-    case "stream": return JSON.stringify(await redis.xrange(key, "-", "+"));
-    default: return "";
+    case "string":
+      return (await redis.get(key)) ?? "";
+    case "hash":
+      return JSON.stringify(await redis.hgetall(key));
+    case "set":
+      return (await redis.smembers(key)).join();
+    case "zset":
+      return (await redis.zrange(key, "0", "-1")).join();
+    case "list":
+      return (await redis.lrange(key, "0", "-1")).join();
+    case "stream":
+      return JSON.stringify(await redis.xrange(key, "-", "+"));
+    default:
+      return "";
   }
 }

@@ -46,15 +46,23 @@ export async function freePort(): Promise<number> {
 async function tlsIn(folder: string): Promise<readonly string[]> {
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   await Promise.all([writeFile(cert, testCertificate), writeFile(key, testKey)]);
-  return [`tls-cert-file ${cert}`, `tls-key-file ${key}`, `tls-ca-cert-file ${cert}`, "tls-auth-clients no", "tls-replication yes"];
+  return [
+    `tls-cert-file ${cert}`,
+    `tls-key-file ${key}`,
+    `tls-ca-cert-file ${cert}`,
+    "tls-auth-clients no",
+    "tls-replication yes",
+  ];
 }
-const asArguments = (lines: readonly string[]): readonly string[] => lines.flatMap((line) => `--${line}`.split(" "));
+const asArguments = (lines: readonly string[]): readonly string[] =>
+  lines.flatMap((line) => `--${line}`.split(" "));
 
 /** `isSecure`: all of them speak TLS, with the certificate of tests. */
 export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): Promise<RedisPair> {
   const folder = await mkdtemp(join(tmpdir(), "remuda-pair-"));
   const secured = isSecure ? await tlsIn(folder) : [];
-  const portLines = (port: number): readonly string[] => (isSecure ? ["port 0", `tls-port ${port}`, ...secured] : [`port ${port}`]);
+  const portLines = (port: number): readonly string[] =>
+    isSecure ? ["port 0", `tls-port ${port}`, ...secured] : [`port ${port}`];
   const children: ChildProcess[] = [];
   const clients = new Set<Redis>();
   const run = (...args: string[]): ChildProcess => {
@@ -63,28 +71,56 @@ export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): 
     return child;
   };
   const clientAt = (port: number): Redis => {
-    const client = new Redis(port, { retryStrategy: () => 20, maxRetriesPerRequest: 200, ...(isSecure && { tls: { ca: testCertificate } }) });
+    const client = new Redis(port, {
+      retryStrategy: () => 20,
+      maxRetriesPerRequest: 200,
+      ...(isSecure && { tls: { ca: testCertificate } }),
+    });
     client.on("error", () => {});
     clients.add(client);
     return client;
   };
   const start = async (...more: string[]): Promise<RedisOfPair> => {
     const port = await freePort();
-    const child = run(...asArguments(portLines(port)), "--bind", "127.0.0.1", "--dbfilename", `${port}.rdb`, "--save", "", "--repl-diskless-sync-delay", "0", ...more);
+    const child = run(
+      ...asArguments(portLines(port)),
+      "--bind",
+      "127.0.0.1",
+      "--dbfilename",
+      `${port}.rdb`,
+      "--save",
+      "",
+      "--repl-diskless-sync-delay",
+      "0",
+      ...more,
+    );
     await clientAt(port).ping();
-    return { port, url: `redis${isSecure ? "s" : ""}://127.0.0.1:${port}`, client: () => clientAt(port), signal: (signal) => void child.kill(signal) };
+    return {
+      port,
+      url: `redis${isSecure ? "s" : ""}://127.0.0.1:${port}`,
+      client: () => clientAt(port),
+      signal: (signal) => void child.kill(signal),
+    };
   };
   const primary = await start();
   const replica = await start("--replicaof", "127.0.0.1", `${primary.port}`);
-  const ports = await Promise.all(Array.from({ length: sentinels }, async (_, at) => {
-    const [port, file] = [await freePort(), join(folder, `sentinel-${at}.conf`)];
-    await writeFile(file, [
-      ...portLines(port), "bind 127.0.0.1", `sentinel monitor herd 127.0.0.1 ${primary.port} ${Math.floor(sentinels / 2) + 1}`,
-      `sentinel down-after-milliseconds herd ${downAfterMs}`, "sentinel failover-timeout herd 4000",
-    ].join("\n"));
-    run(file, "--sentinel");
-    return port;
-  }));
+  const ports = await Promise.all(
+    Array.from({ length: sentinels }, async (_, at) => {
+      const [port, file] = [await freePort(), join(folder, `sentinel-${at}.conf`)];
+      await writeFile(
+        file,
+        [
+          ...portLines(port),
+          "bind 127.0.0.1",
+          `sentinel monitor herd 127.0.0.1 ${primary.port} ${Math.floor(sentinels / 2) + 1}`,
+          `sentinel down-after-milliseconds herd ${downAfterMs}`,
+          "sentinel failover-timeout herd 4000",
+        ].join("\n"),
+      );
+      run(file, "--sentinel");
+      return port;
+    }),
+  );
   const [at, to] = [clientAt(primary.port), clientAt(replica.port)];
   const caughtUp = async (): Promise<void> => {
     // WAIT is for what its own connection has written last.
@@ -94,13 +130,22 @@ export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): 
   await until("replication", async () => (await to.info("replication")).includes("master_link_status:up"));
   const asked = ports[0] === undefined ? undefined : clientAt(ports[0]);
   if (asked) {
-    await until("the sentinels know the replica and each other", async () => {
-      const [state] = (await asked.call("SENTINEL", "CKQUORUM", "herd").then(() => [true], () => [false])) as [boolean];
-      return state && ((await asked.call("SENTINEL", "REPLICAS", "herd")) as unknown[]).length === 1;
-    }, 20_000);
+    await until(
+      "the sentinels know the replica and each other",
+      async () => {
+        const [state] = (await asked.call("SENTINEL", "CKQUORUM", "herd").then(
+          () => [true],
+          () => [false],
+        )) as [boolean];
+        return state && ((await asked.call("SENTINEL", "REPLICAS", "herd")) as unknown[]).length === 1;
+      },
+      20_000,
+    );
   }
   return {
-    primary, replica, caughtUp,
+    primary,
+    replica,
+    caughtUp,
     sentinelUrl: `redis${isSecure ? "s" : ""}+sentinel://${ports.map((port) => `127.0.0.1:${port}`).join(",")}/herd`,
     async swap() {
       await to.replicaof("NO", "ONE");
@@ -114,7 +159,11 @@ export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): 
     async stop() {
       for (const client of clients) client.disconnect();
       for (const child of children) child.kill("SIGKILL");
-      await Promise.all(children.map((child) => (child.exitCode === null && child.signalCode === null ? once(child, "exit") : undefined)));
+      await Promise.all(
+        children.map((child) =>
+          child.exitCode === null && child.signalCode === null ? once(child, "exit") : undefined,
+        ),
+      );
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -1,11 +1,21 @@
 import { once } from "node:events";
 import { rmSync } from "node:fs";
-import { connect, createServer, type ListenOptions, type NetConnectOpts, type Server, type Socket } from "node:net";
+import {
+  connect,
+  createServer,
+  type ListenOptions,
+  type NetConnectOpts,
+  type Server,
+  type Socket,
+} from "node:net";
 
 /** Where a Redis listens: the path of a socket, or a port of loopback. */
 export type RedisPlace = string | number;
 
-/** Stands between daemons and a Redis on a socket of its own. Can be taken away, freeze, delay, and lead to another Redis. */
+/**
+ * Stands between daemons and a Redis on a socket of its own. Can be taken away, freeze, delay, and lead to
+ * another Redis.
+ */
 export interface RedisProxy {
   /** What `REDIS_URL` may be. */
   readonly url: string;
@@ -13,8 +23,8 @@ export interface RedisProxy {
   cut(): Promise<void>;
   restore(): Promise<void>;
   /**
-   * Connections there are now carry nothing any more and are not closed, as behind a firewall that forgot them; new ones work.
-   * `subscriptions`: only those that have subscribed.
+   * Connections there are now carry nothing any more and are not closed, as behind a firewall that forgot
+   * them; new ones work. `subscriptions`: only those that have subscribed.
    */
   freeze(which?: "all" | "subscriptions"): void;
   /** Everything takes so much longer, each way. */
@@ -30,10 +40,14 @@ interface Carried {
   hasSubscribed: boolean;
 }
 
-const optionsOf = (place: RedisPlace): NetConnectOpts => (typeof place === "number" ? { host: "127.0.0.1", port: place } : { path: place });
+const optionsOf = (place: RedisPlace): NetConnectOpts =>
+  typeof place === "number" ? { host: "127.0.0.1", port: place } : { path: place };
 
 /** `at`: the path of the proxy's own socket, by default beside that of its target; or a port. */
-export async function openRedisProxy(target: RedisPlace, at: RedisPlace = `${String(target)}.proxy`): Promise<RedisProxy> {
+export async function openRedisProxy(
+  target: RedisPlace,
+  at: RedisPlace = `${String(target)}.proxy`,
+): Promise<RedisProxy> {
   const carried = new Set<Carried>();
   let leadsTo = target;
   let delayMs = 0;
@@ -44,17 +58,22 @@ export async function openRedisProxy(target: RedisPlace, at: RedisPlace = `${Str
     const onward = connect(optionsOf(leadsTo));
     const pair: Carried = { ends: [socket, onward], isFrozen: false, hasSubscribed: false };
     carried.add(pair);
-    for (const [from, to] of [[socket, onward], [onward, socket]] as const) {
+    for (const [from, to] of [
+      [socket, onward],
+      [onward, socket],
+    ] as const) {
       from.on("data", (piece: Buffer) => {
         if (from === socket && piece.includes("subscribe")) pair.hasSubscribed = true;
         if (!pair.isFrozen) later(() => void (pair.isFrozen || to.write(piece)));
       });
-      from.on("error", () => {}).once("close", () => {
-        // The other end of a frozen connection never hears of it.
-        if (pair.isFrozen) return;
-        carried.delete(pair);
-        later(() => to.destroy());
-      });
+      from
+        .on("error", () => {})
+        .once("close", () => {
+          // The other end of a frozen connection never hears of it.
+          if (pair.isFrozen) return;
+          carried.delete(pair);
+          later(() => to.destroy());
+        });
     }
   };
   const restore = async (): Promise<void> => {
@@ -73,7 +92,10 @@ export async function openRedisProxy(target: RedisPlace, at: RedisPlace = `${Str
   };
   await restore();
   return {
-    url: typeof at === "string" ? at : `redis://127.0.0.1:${at}`, cut, restore, close: cut,
+    url: typeof at === "string" ? at : `redis://127.0.0.1:${at}`,
+    cut,
+    restore,
+    close: cut,
     freeze(which = "all") {
       for (const pair of carried) if (which === "all" || pair.hasSubscribed) pair.isFrozen = true;
     },

@@ -17,14 +17,45 @@ export interface TestRedis {
   stop(): Promise<void>;
 }
 
-/** A Redis of the test's own; with `cluster`, a one-node cluster that holds every slot, where a wrong slot is an error; with `port`, also on loopback. */
+/**
+ * A Redis of the test's own; with `cluster`, a one-node cluster that holds every slot, where a wrong slot is
+ * an error; with `port`, also on loopback.
+ */
 export async function startRedis(options: { cluster?: boolean; port?: number } = {}): Promise<TestRedis> {
   const folder = await mkdtemp(join(tmpdir(), "remuda-redis-"));
   const url = join(folder, "redis.sock");
-  const args = ["--port", String(options.port ?? 0), "--bind", "127.0.0.1", "--unixsocket", url, "--dir", folder, "--save", "", "--appendonly", "no", "--loglevel", "warning"];
+  const args = [
+    "--port",
+    String(options.port ?? 0),
+    "--bind",
+    "127.0.0.1",
+    "--unixsocket",
+    url,
+    "--dir",
+    folder,
+    "--save",
+    "",
+    "--appendonly",
+    "no",
+    "--loglevel",
+    "warning",
+  ];
   // A cluster node wants a port even where only the socket is used.
   const port = 20_000 + (process.pid % 20_000);
-  const cluster = options.cluster ? ["--cluster-enabled", "yes", "--port", String(port), "--bind", "127.0.0.1", "--cluster-port", String(port + 20_000), "--cluster-announce-ip", "127.0.0.1"] : [];
+  const cluster = options.cluster
+    ? [
+        "--cluster-enabled",
+        "yes",
+        "--port",
+        String(port),
+        "--bind",
+        "127.0.0.1",
+        "--cluster-port",
+        String(port + 20_000),
+        "--cluster-announce-ip",
+        "127.0.0.1",
+      ]
+    : [];
   const child = spawn("redis-server", [...args, ...cluster], { stdio: "ignore" });
   const ended = once(child, "exit");
   const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => 20, maxRetriesPerRequest: 200 });
@@ -36,7 +67,8 @@ export async function startRedis(options: { cluster?: boolean; port?: number } =
   }
   redis.disconnect();
   return {
-    url, clusterUrl: `redis://127.0.0.1:${port}`,
+    url,
+    clusterUrl: `redis://127.0.0.1:${port}`,
     client: () => new Redis(url),
     signal: (signal) => void child.kill(signal),
     async stop() {

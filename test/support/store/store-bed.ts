@@ -1,6 +1,13 @@
 import type { Redis } from "ioredis";
 import { Events } from "../../../src/base/events.js";
-import { type ClaimId, type Partition, newBrowserId, newRequestId, type NodeId, type ProjectId } from "../../../src/base/ids.js";
+import {
+  type ClaimId,
+  type Partition,
+  newBrowserId,
+  newRequestId,
+  type NodeId,
+  type ProjectId,
+} from "../../../src/base/ids.js";
 import type { Log } from "../../../src/base/log.js";
 import type { Browser } from "../../../src/pool/browser.js";
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
@@ -53,11 +60,17 @@ export interface BedOptions {
 export async function openStoreBed(server: TestRedis, options: BedOptions): Promise<StoreBed> {
   const project = options.project as ProjectId;
   const limits = { ...defaultLimits, ...options.limits };
-  const redis = connectAlone({ url: server.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: options.commandTimeoutMs ?? 10_000 });
+  const redis = connectAlone({
+    url: server.url,
+    isCluster: false,
+    connectTimeoutMs: 2000,
+    commandTimeoutMs: options.commandTimeoutMs ?? 10_000,
+  });
   const store = new ScriptStore(redis, silent);
   await store.open(new AbortController().signal);
   if (options.database !== undefined) await redis.select(options.database);
-  const unlessLost = <Value>(work: () => Promise<Value>): Promise<Value | void> => (options.isEffectLost?.() ? Promise.resolve() : work());
+  const unlessLost = <Value>(work: () => Promise<Value>): Promise<Value | void> =>
+    options.isEffectLost?.() ? Promise.resolve() : work();
   const projects = new RedisProjectStore(store, project, limits);
   const nodes = new RedisNodeStore(store, project, { limits, overcommit: 1 });
   const jobs: Job[] = [];
@@ -67,14 +80,28 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   });
   signals.on("lease.ended", (end) => ended.push(end));
   const effects = new EffectRunner({
-    jobs: { add: async (more) => void (await unlessLost(async () => jobs.push(...more))) }, log: silent, signals,
+    jobs: { add: async (more) => void (await unlessLost(async () => jobs.push(...more))) },
+    log: silent,
+    signals,
     freeName: (name, owner) => unlessLost(() => projects.freeName({ kind: "session", name, owner })),
     freeRoom: (node, browser) => unlessLost(() => nodes.freeRoom(node, browser)),
     moveTombstones: (partition) => unlessLost(() => projects.moveTombstones(partition)),
   });
   const poolStore = new RedisPoolStore(store, effects, { project, limits });
   return {
-    redis, store, poolStore, reports: new RedisNodeReports(poolStore), projects, proxies: new RedisProxyStore(store, project), profiles: new RedisProfileStore(store, project), extensions: new RedisExtensionStore(store, project), nodes, effects, jobs, ended, project,
+    redis,
+    store,
+    poolStore,
+    reports: new RedisNodeReports(poolStore),
+    projects,
+    proxies: new RedisProxyStore(store, project),
+    profiles: new RedisProfileStore(store, project),
+    extensions: new RedisExtensionStore(store, project),
+    nodes,
+    effects,
+    jobs,
+    ended,
+    project,
     async close() {
       await effects.idle();
       await store.close();
@@ -83,17 +110,35 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
 }
 
 export const poolConfig = (over: Partial<PoolSpec> = {}): PoolSpec => ({
-  headless: true, stealth: false, kiosk_mode: false, engine: "chromium", memory: "1GiB", viewport: { width: 800, height: 600, refresh_rate: 60 },
-  size: 2, fill_rate_per_minute: 6000, timeout_seconds: 60, reset_on_release: "none", ...over,
+  headless: true,
+  stealth: false,
+  kiosk_mode: false,
+  engine: "chromium",
+  memory: "1GiB",
+  viewport: { width: 800, height: 600, refresh_rate: 60 },
+  size: 2,
+  fill_rate_per_minute: 6000,
+  timeout_seconds: 60,
+  reset_on_release: "none",
+  ...over,
 });
 
 export const writeOf = (spec: PoolSpec, unsupported: readonly string[] = []): PoolWrite => {
-  const { size: _, fill_rate_per_minute: __, timeout_seconds: ___, reset_on_release: ____, name: _____, ...launchConfig } = spec;
+  const {
+    size: _,
+    fill_rate_per_minute: __,
+    timeout_seconds: ___,
+    reset_on_release: ____,
+    name: _____,
+    ...launchConfig
+  } = spec;
   return { spec, launchConfig, unsupported };
 };
 
 export const candidateOn = (partition: Partition, node: NodeId, recycleAt?: number): LaunchCandidate => ({
-  id: newBrowserId(partition), node, facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }),
+  id: newBrowserId(partition),
+  node,
+  facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }),
   ...(recycleAt === undefined ? {} : { recycleAt }),
 });
 

@@ -2,7 +2,22 @@ import type { StoreLimits } from "../../../src/store/limits.js";
 
 /** The limits of the default configuration. */
 export const defaultLimits: StoreLimits = {
-  maxWaiters: 1000, maxSessions: null, idempotencyMs: 600_000, keyedGraceMs: 10_000, controlLostMs: 5000, provisionalMs: 30_000, retryWindowMs: 120_000,
-  eventsKept: 10_000, eventsKeptInAll: 200_000, launchPickupMs: 60_000, launchClaimMs: 60_000, backoffInitialMs: 1000, backoffMaxMs: 60_000, earlyDeathMs: 60_000, nodeLostMs: 15_000, nodeLateMs: 3000,
-  tombstoneMs: 86_400_000, maxTombstones: 100_000,
+  maxWaiters: 1000,
+  maxSessions: null,
+  idempotencyMs: 600_000,
+  keyedGraceMs: 10_000,
+  controlLostMs: 5000,
+  provisionalMs: 30_000,
+  retryWindowMs: 120_000,
+  eventsKept: 10_000,
+  eventsKeptInAll: 200_000,
+  launchPickupMs: 60_000,
+  launchClaimMs: 60_000,
+  backoffInitialMs: 1000,
+  backoffMaxMs: 60_000,
+  earlyDeathMs: 60_000,
+  nodeLostMs: 15_000,
+  nodeLateMs: 3000,
+  tombstoneMs: 86_400_000,
+  maxTombstones: 100_000,
 };

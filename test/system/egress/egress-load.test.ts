@@ -14,24 +14,40 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([kept.close(), lost.close()]));
 
-const of = (site: TimingSite, { session_id: session }: Lease) => site.requests.filter(({ path }) => path === `/${session}`);
+const of = (site: TimingSite, { session_id: session }: Lease) =>
+  site.requests.filter(({ path }) => path === `/${session}`);
 const acquire = async (daemon: Daemon): Promise<Lease> =>
   (await daemon.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 30 })).body as Lease;
 
 /** Takes `lost` away from all of them at once; when each reply came. */
-const narrow = (daemon: Daemon, leases: readonly Lease[]): Promise<readonly number[]> => Promise.all(leases.map(async ({ session_id: session }) => {
-  const { status } = await daemon.call(`PATCH /browsers/${session}`, { network: { allowed_hosts: [kept.host] } });
-  const at = wallMs();
-  expect(status).toBe(200);
-  return at;
-}));
+const narrow = (daemon: Daemon, leases: readonly Lease[]): Promise<readonly number[]> =>
+  Promise.all(
+    leases.map(async ({ session_id: session }) => {
+      const { status } = await daemon.call(`PATCH /browsers/${session}`, {
+        network: { allowed_hosts: [kept.host] },
+      });
+      const at = wallMs();
+      expect(status).toBe(200);
+      return at;
+    }),
+  );
 
 async function proveNarrowed(daemon: Daemon, leases: readonly Lease[]): Promise<void> {
-  await until("traffic of all", () => leases.every((lease) => of(lost, lease).length > 3 && of(kept, lease).length > 3), 30_000);
+  await until(
+    "traffic of all",
+    () => leases.every((lease) => of(lost, lease).length > 3 && of(kept, lease).length > 3),
+    30_000,
+  );
   const repliedAt = await narrow(daemon, leases);
   const after = leases.map((lease) => of(kept, lease).length);
-  await until("traffic of all after it", () => leases.every((lease, at) => of(kept, lease).length > (after[at] ?? 0) + 3), 30_000);
-  const late = leases.map((lease, at) => of(lost, lease).filter((request) => request.at > (repliedAt[at] ?? 0)).length);
+  await until(
+    "traffic of all after it",
+    () => leases.every((lease, at) => of(kept, lease).length > (after[at] ?? 0) + 3),
+    30_000,
+  );
+  const late = leases.map(
+    (lease, at) => of(lost, lease).filter((request) => request.at > (repliedAt[at] ?? 0)).length,
+  );
   expect(late).toEqual(leases.map(() => 0));
 }
 
@@ -42,7 +58,11 @@ test("under the load of a hundred clients no request that a PATCH has closed arr
   const leases = await Promise.all(Array.from({ length: 20 }, () => acquire(daemon)));
   const { scratchDirectory } = daemon.place;
   const hosts = [lost, lost, lost, kept, kept].map(({ host }) => host);
-  const stops = await Promise.all(leases.map(({ session_id: session }) => askThroughProxy({ scratchDirectory, session }, { path: `/${session}`, hosts })));
+  const stops = await Promise.all(
+    leases.map(({ session_id: session }) =>
+      askThroughProxy({ scratchDirectory, session }, { path: `/${session}`, hosts }),
+    ),
+  );
   await proveNarrowed(daemon, leases);
   await Promise.all(stops.map((stop) => stop()));
   await daemon.stop();
@@ -55,7 +75,11 @@ test("nor does one of real browsers", async () => {
   const leases = await Promise.all(Array.from({ length: 3 }, () => acquire(daemon)));
   for (const { session_id: session, cdp_ws_url: url } of leases) {
     const client = await connectRaw(url);
-    await askForever(client, await client.attach(), [kept, lost].map(({ host }) => `http://${host}/${session}`));
+    await askForever(
+      client,
+      await client.attach(),
+      [kept, lost].map(({ host }) => `http://${host}/${session}`),
+    );
   }
   await proveNarrowed(daemon, leases);
   await daemon.stop();

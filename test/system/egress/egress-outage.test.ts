@@ -30,7 +30,10 @@ afterEach(async () => {
 });
 
 // Whoever is cut off here is not to be taken for lost.
-const patient = { node: { beat_period_ms: 500, lost_after_ms: 60_000 }, acquire: { control_beat_period_ms: 500, control_lost_after_ms: 60_000 } };
+const patient = {
+  node: { beat_period_ms: 500, lost_after_ms: 60_000 },
+  acquire: { control_beat_period_ms: 500, control_lost_after_ms: 60_000 },
+};
 const hostOf = ({ origin }: Site): string => new URL(origin).host;
 
 interface Opened {
@@ -39,15 +42,21 @@ interface Opened {
   readonly page: string;
 }
 
-async function open(control: Pick<Daemon, "call">, pool: string, url: (lease: Lease) => string = ({ cdp_ws_url }) => cdp_ws_url): Promise<Opened> {
-  const lease = (await control.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 30 })).body as Lease;
+async function open(
+  control: Pick<Daemon, "call">,
+  pool: string,
+  url: (lease: Lease) => string = ({ cdp_ws_url }) => cdp_ws_url,
+): Promise<Opened> {
+  const lease = (await control.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 30 }))
+    .body as Lease;
   const client = await connectRaw(url(lease));
   const page = await client.attach();
   await askForever(client, page, [first.origin, second.origin]);
   await until("the first answer", () => first.requests.length > 0);
   return { lease, client, page };
 }
-const wait = ({ client, page }: Opened, ms: number): Promise<unknown> => client.evaluate(`new Promise((done) => setTimeout(done, ${ms}))`, page);
+const wait = ({ client, page }: Opened, ms: number): Promise<unknown> =>
+  client.evaluate(`new Promise((done) => setTimeout(done, ${ms}))`, page);
 const flows = (site: Site): Promise<unknown> => {
   const before = site.requests.length;
   return until("requests again", () => site.requests.length > before + 3, 15_000);
@@ -55,17 +64,29 @@ const flows = (site: Site): Promise<unknown> => {
 
 test("a PATCH that the node cannot hear of through Redis is in force all the same, told directly, and the record says so", async () => {
   const control = await startDaemon({ role: "control", redisUrl: redis.url, file: patient });
-  const node = await startDaemon({ role: "node", redisUrl: way.url, file: { ...patient, drain: { limit_seconds: 0 } } });
+  const node = await startDaemon({
+    role: "node",
+    redisUrl: way.url,
+    file: { ...patient, drain: { limit_seconds: 0 } },
+  });
   await control.makePool({ name: "herd" });
-  const opened = await open(control, "herd", ({ cdp_ws_url }) => cdp_ws_url.replace(new URL(control.url).host, new URL(node.url).host));
+  const opened = await open(control, "herd", ({ cdp_ws_url }) =>
+    cdp_ws_url.replace(new URL(control.url).host, new URL(node.url).host),
+  );
   await until("the other too", () => second.requests.length > 0);
   await way.cut();
-  const patched = await control.call(`PATCH /browsers/${opened.lease.session_id}`, { network: { allowed_hosts: [hostOf(first)] } });
+  const patched = await control.call(`PATCH /browsers/${opened.lease.session_id}`, {
+    network: { allowed_hosts: [hostOf(first)] },
+  });
   expect(patched).toMatchObject({ status: 200, body: { network: { allowed_hosts: [hostOf(first)] } } });
-  const arrived = await Promise.all([first, second].map((site) => arrivals(site.requests, () => wait(opened, 1500))));
+  const arrived = await Promise.all(
+    [first, second].map((site) => arrivals(site.requests, () => wait(opened, 1500))),
+  );
   expect([arrived[0] ?? 0, arrived[1]]).toEqual([expect.any(Number), 0]);
   expect(arrived[0]).toBeGreaterThan(3);
-  expect((await control.call(`GET /browsers/${opened.lease.session_id}`)).body.network.allowed_hosts).toEqual([hostOf(first)]);
+  expect((await control.call(`GET /browsers/${opened.lease.session_id}`)).body.network.allowed_hosts).toEqual(
+    [hostOf(first)],
+  );
   const later = await arrivals(second.requests, async () => {
     await way.restore();
     await flows(first);
@@ -79,19 +100,35 @@ test("a PATCH that the node cannot hear of through Redis is in force all the sam
 test("a node that stands still is told to be silent, and puts the change in force when it wakes up; a strict one lets nothing out before", async () => {
   const control = await startDaemon({ role: "control", redisUrl: redis.url, file: patient });
   const strict = { ...patient, egress: { contact_limit_ms: 4000 }, drain: { limit_seconds: 0 } };
-  const node = await spawnDaemon(compiled, new DaemonPlace({ role: "node", redisUrl: redis.url, file: strict }));
+  const node = await spawnDaemon(
+    compiled,
+    new DaemonPlace({ role: "node", redisUrl: redis.url, file: strict }),
+  );
   await control.makePool({ name: "herd" });
-  const { lease, client } = await open(control, "herd", ({ cdp_ws_url }) => cdp_ws_url.replace(new URL(control.url).host, new URL(node.url).host));
+  const { lease, client } = await open(control, "herd", ({ cdp_ws_url }) =>
+    cdp_ws_url.replace(new URL(control.url).host, new URL(node.url).host),
+  );
   await until("the other too", () => second.requests.length > 0);
   node.signal("SIGSTOP");
-  const patched = await control.call(`PATCH /browsers/${lease.session_id}`, { network: { allowed_hosts: [hostOf(first)] } });
-  expect(patched).toMatchObject({ status: 503, body: { code: "node_silent", message: expect.stringContaining("not in force yet") as string } });
+  const patched = await control.call(`PATCH /browsers/${lease.session_id}`, {
+    network: { allowed_hosts: [hostOf(first)] },
+  });
+  expect(patched).toMatchObject({
+    status: 503,
+    body: { code: "node_silent", message: expect.stringContaining("not in force yet") as string },
+  });
   expect(Number(patched.headers.get("retry-after"))).toBeGreaterThan(0);
   // Still the old list: the record never tells of one that is not in force.
-  expect((await control.call(`GET /browsers/${lease.session_id}`)).body.network).not.toHaveProperty("allowed_hosts");
+  expect((await control.call(`GET /browsers/${lease.session_id}`)).body.network).not.toHaveProperty(
+    "allowed_hosts",
+  );
   const late = await arrivals(second.requests, async () => {
     node.signal("SIGCONT");
-    await until("it in force", async () => (await control.call(`GET /browsers/${lease.session_id}`)).body.network.allowed_hosts !== undefined);
+    await until(
+      "it in force",
+      async () =>
+        (await control.call(`GET /browsers/${lease.session_id}`)).body.network.allowed_hosts !== undefined,
+    );
     await flows(first);
   });
   expect(late).toBe(0);
@@ -115,7 +152,10 @@ test("while Redis is cut off nothing more is open than before, and nothing less"
 });
 
 test("a strict node that Redis does not reach closes what is open, until it does", async () => {
-  const daemon = await startDaemon({ redisUrl: way.url, file: { ...patient, egress: { contact_limit_ms: 2000 } } });
+  const daemon = await startDaemon({
+    redisUrl: way.url,
+    file: { ...patient, egress: { contact_limit_ms: 2000 } },
+  });
   await daemon.makePool({ name: "herd", network: { allowed_hosts: [hostOf(first)] } });
   const opened = await open(daemon, "herd");
   await way.cut();
@@ -132,7 +172,12 @@ test("a strict node that Redis does not reach closes what is open, until it does
 });
 
 test("a daemon killed and started again while traffic flows: never open", async () => {
-  const place = new DaemonPlace({ file: { ...patient, pools: [{ name: "herd", size: 1, headless: true, network: { allowed_hosts: [hostOf(first)] } }] } });
+  const place = new DaemonPlace({
+    file: {
+      ...patient,
+      pools: [{ name: "herd", size: 1, headless: true, network: { allowed_hosts: [hostOf(first)] } }],
+    },
+  });
   const killed = await spawnDaemon(compiled, place);
   await killed.poolWhen("herd", (pool) => pool.available_count === 1);
   await open(killed, "herd");
@@ -149,13 +194,24 @@ test("a daemon killed and started again while traffic flows: never open", async 
 });
 
 test("a node that has to give each browser a namespace and cannot launches nothing, and says why", async () => {
-  const place = new DaemonPlace({ file: { egress: { isolation: "namespace" }, pools: [{ name: "herd", size: 1, headless: true }] } });
+  const place = new DaemonPlace({
+    file: { egress: { isolation: "namespace" }, pools: [{ name: "herd", size: 1, headless: true }] },
+  });
   // Root as a container has it: without the right to make namespaces.
   const daemon = await spawnDaemon(compiled, place, ["setpriv", "--bounding-set", "-sys_admin"]);
-  const { fill } = await daemon.poolWhen("herd", (pool) => pool.fill?.reason === "capacity" && pool.fill.last_error !== undefined);
+  const { fill } = await daemon.poolWhen(
+    "herd",
+    (pool) => pool.fill?.reason === "capacity" && pool.fill.last_error !== undefined,
+  );
   expect(fill?.last_error).toContain("egress.isolation demands a network namespace");
-  expect(await daemon.call("GET /readyz")).toMatchObject({ status: 503, body: { message: expect.stringContaining("egress.isolation") } });
-  expect(await daemon.call("POST /browsers", { headless: true })).toMatchObject({ status: 529, body: { details: [{ message: expect.stringContaining("egress.isolation") }] } });
+  expect(await daemon.call("GET /readyz")).toMatchObject({
+    status: 503,
+    body: { message: expect.stringContaining("egress.isolation") },
+  });
+  expect(await daemon.call("POST /browsers", { headless: true })).toMatchObject({
+    status: 529,
+    body: { details: [{ message: expect.stringContaining("egress.isolation") }] },
+  });
   expect(await daemon.browsersOf("herd")).toEqual([]);
   await daemon.stop();
 });

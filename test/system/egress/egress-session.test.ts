@@ -20,15 +20,20 @@ afterAll(async () => {
 
 const hostOf = (origin: string): string => new URL(origin).host;
 const acquire = async (pool: string, body: object = {}): Promise<Lease> =>
-  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 20, ...body })).body as Lease;
+  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 20, ...body }))
+    .body as Lease;
 const patch = (lease: Lease, body: object) => daemon.call(`PATCH /browsers/${lease.session_id}`, body);
-const curl = (lease: Lease, url: string, more: object = {}) => daemon.call(`POST /browsers/${lease.session_id}/curl`, { url, ...more });
+const curl = (lease: Lease, url: string, more: object = {}) =>
+  daemon.call(`POST /browsers/${lease.session_id}/curl`, { url, ...more });
 
 /** `200`, or the reason of a denial, as a page sees it. */
 async function visit(client: RawCdp, page: string, url: string): Promise<unknown> {
   const { result } = await client.send("Page.navigate", { url }, page);
   if (result?.["errorText"]) return result["errorText"];
-  return await until(`${url} loaded`, async () => await client.evaluate("document.readyState === 'complete' && document.body.innerText", page));
+  return await until(
+    `${url} loaded`,
+    async () => await client.evaluate("document.readyState === 'complete' && document.body.innerText", page),
+  );
 }
 
 test("a session says what holds it, from when that is proved, and what it has used", async () => {
@@ -39,7 +44,11 @@ test("a session says what holds it, from when that is proved, and what it has us
   expect(await visit(client, page, site.origin)).toBe("hello");
   expect(await visit(client, page, other.otherOrigin)).toContain("allowed_hosts");
   const { body } = await daemon.call(`GET /browsers/${lease.session_id}`);
-  expect(body.network).toMatchObject({ allowed_hosts: ["*.example.com", "127.0.0.1"], generation: 1, attested: expect.stringMatching(/^\d{4}-.*Z$/) });
+  expect(body.network).toMatchObject({
+    allowed_hosts: ["*.example.com", "127.0.0.1"],
+    generation: 1,
+    attested: expect.stringMatching(/^\d{4}-.*Z$/),
+  });
   expect(["namespace", "proxy"]).toContain(body.network.isolation);
   expect(body.isolation.network).toBe(body.network.isolation);
   const used = await until("what was used", async () => {
@@ -57,9 +66,15 @@ test("a session says what holds it, from when that is proved, and what it has us
   });
   expect(dead.usage.bytes_received).toBeGreaterThanOrEqual(used.bytes_received);
   for (const series of [
-    'requests_total{pool="says",outcome="denied"}', 'requests_total{pool="says",outcome="direct"}', 'denied_total{pool="says",reason="allowed_hosts"}',
-    'bytes_total{pool="says",direction="received"}', `browsers{tier="${body.network.isolation}"}`,
-  ]) await until(series, async () => (await daemon.call("GET /metrics")).text.includes(`remuda_egress_${series} `));
+    'requests_total{pool="says",outcome="denied"}',
+    'requests_total{pool="says",outcome="direct"}',
+    'denied_total{pool="says",reason="allowed_hosts"}',
+    'bytes_total{pool="says",direction="received"}',
+    `browsers{tier="${body.network.isolation}"}`,
+  ])
+    await until(series, async () =>
+      (await daemon.call("GET /metrics")).text.includes(`remuda_egress_${series} `),
+    );
 });
 
 test("what a holder used is not the next one's", async () => {
@@ -67,7 +82,10 @@ test("what a holder used is not the next one's", async () => {
   const first = await acquire("counts");
   const client = await connectRaw(first.cdp_ws_url);
   await visit(client, await client.attach(), site.origin);
-  await until("its count", async () => (await daemon.call(`GET /browsers/${first.session_id}`)).body.usage.requests > 0);
+  await until(
+    "its count",
+    async () => (await daemon.call(`GET /browsers/${first.session_id}`)).body.usage.requests > 0,
+  );
   await daemon.call("POST /browser_pools/counts/release", { session_id: first.session_id });
   const next = await acquire("counts");
   expect(next.session_id).toBe(first.session_id);
@@ -88,17 +106,32 @@ test("a PATCH of allowed_hosts is in force at its reply, cuts what it no longer 
   const sockets = await openWebSocketSite();
   await visit(client, page, site.origin);
   // A tunnel that stays open.
-  expect(await client.evaluate(
-    `new Promise((resolve) => { window.socket = new WebSocket("${sockets.url}"); socket.onopen = () => resolve("open"); window.cut = new Promise((done) => socket.onclose = () => done("cut")) })`, page,
-  )).toBe("open");
-  const { status, body } = await patch(lease, { network: { allowed_hosts: [hostOf(site.origin), "  *.Example.com "] }, name: "narrow" });
+  expect(
+    await client.evaluate(
+      `new Promise((resolve) => { window.socket = new WebSocket("${sockets.url}"); socket.onopen = () => resolve("open"); window.cut = new Promise((done) => socket.onclose = () => done("cut")) })`,
+      page,
+    ),
+  ).toBe("open");
+  const { status, body } = await patch(lease, {
+    network: { allowed_hosts: [hostOf(site.origin), "  *.Example.com "] },
+    name: "narrow",
+  });
   expect(status).toBe(200);
-  expect(body).toMatchObject({ name: "narrow", network: { allowed_hosts: [hostOf(site.origin), "*.example.com"] } });
+  expect(body).toMatchObject({
+    name: "narrow",
+    network: { allowed_hosts: [hostOf(site.origin), "*.example.com"] },
+  });
   expect(await client.evaluate("window.cut", page)).toBe("cut");
-  expect((await curl(lease, other.origin)).body).toMatchObject({ code: "egress_denied", message: expect.stringContaining("allowed_hosts") });
+  expect((await curl(lease, other.origin)).body).toMatchObject({
+    code: "egress_denied",
+    message: expect.stringContaining("allowed_hosts"),
+  });
   expect((await curl(lease, site.origin)).status).toBe(200);
   expect(other.requests).toEqual([]);
-  expect(await patch(lease, { start_url: other.origin })).toMatchObject({ status: 400, body: { details: [{ message: expect.stringContaining("start_url") }] } });
+  expect(await patch(lease, { start_url: other.origin })).toMatchObject({
+    status: 400,
+    body: { details: [{ message: expect.stringContaining("start_url") }] },
+  });
   expect((await patch(lease, { network: { allowed_hosts: [] } })).status).toBe(400);
   const wide = await patch(lease, { network: { allowed_hosts: null } });
   expect(wide.body.network).not.toHaveProperty("allowed_hosts");
@@ -108,7 +141,9 @@ test("a PATCH of allowed_hosts is in force at its reply, cuts what it no longer 
   const next = await acquire("changes");
   expect(next.session_id).toBe(lease.session_id);
   expect((await curl(next, site.origin)).status).toBe(200);
-  expect((await daemon.call(`GET /browsers/${next.session_id}`)).body.network).not.toHaveProperty("allowed_hosts");
+  expect((await daemon.call(`GET /browsers/${next.session_id}`)).body.network).not.toHaveProperty(
+    "allowed_hosts",
+  );
   await daemon.call("POST /browser_pools/changes/release", { session_id: next.session_id });
   await sockets.close();
 });
@@ -116,34 +151,57 @@ test("a PATCH of allowed_hosts is in force at its reply, cuts what it no longer 
 test("a pool's new allowlist replaces idle browsers at once and leased ones at their release", async () => {
   await daemon.makePool({ name: "pools", size: 2 });
   const lease = await acquire("pools");
-  expect((await daemon.call("PATCH /browser_pools/pools", { network: { allowed_hosts: [hostOf(site.origin)] } })).status).toBe(200);
+  expect(
+    (await daemon.call("PATCH /browser_pools/pools", { network: { allowed_hosts: [hostOf(site.origin)] } }))
+      .status,
+  ).toBe(200);
   expect((await curl(lease, other.origin)).status).toBe(200);
   const fresh = await acquire("pools");
   expect((await curl(fresh, other.origin)).body).toMatchObject({ code: "egress_denied" });
-  expect((await daemon.call(`GET /browsers/${fresh.session_id}`)).body.network).toMatchObject({ allowed_hosts: [hostOf(site.origin)], generation: 2 });
-  for (const { session_id } of [lease, fresh]) await daemon.call("POST /browser_pools/pools/release", { session_id });
+  expect((await daemon.call(`GET /browsers/${fresh.session_id}`)).body.network).toMatchObject({
+    allowed_hosts: [hostOf(site.origin)],
+    generation: 2,
+  });
+  for (const { session_id } of [lease, fresh])
+    await daemon.call("POST /browser_pools/pools/release", { session_id });
   await daemon.poolWhen("pools", (pool) => pool.available_count === 2 && pool.stale_count === 0);
   const ids = (await daemon.browsersOf("pools")).map(({ session_id }) => session_id);
   expect(ids).not.toContain(lease.session_id);
-  expect(await daemon.call("POST /browser_pools/pools/acquire", { start_url: other.origin })).toMatchObject({ status: 400 });
+  expect(await daemon.call("POST /browser_pools/pools/acquire", { start_url: other.origin })).toMatchObject({
+    status: 400,
+  });
 });
 
 test("private hosts a pool names replace the operator's; [] closes them all", async () => {
   await daemon.makePool({ name: "closed", network: { private_hosts: [] } });
   const shut = await acquire("closed");
-  expect((await curl(shut, site.origin)).body).toMatchObject({ code: "egress_denied", message: expect.stringContaining("private") });
+  expect((await curl(shut, site.origin)).body).toMatchObject({
+    code: "egress_denied",
+    message: expect.stringContaining("private"),
+  });
   await daemon.makePool({ name: "one", network: { private_hosts: [hostOf(site.origin)] } });
   const one = await acquire("one");
   expect((await curl(one, site.origin)).status).toBe(200);
   expect((await curl(one, other.origin)).body).toMatchObject({ code: "egress_denied" });
-  for (const [pool, { session_id }] of [["closed", shut], ["one", one]] as const) await daemon.call(`POST /browser_pools/${pool}/release`, { session_id });
+  for (const [pool, { session_id }] of [
+    ["closed", shut],
+    ["one", one],
+  ] as const)
+    await daemon.call(`POST /browser_pools/${pool}/release`, { session_id });
 });
 
 test("the ports of Remuda itself are closed whatever is opened", async () => {
   await daemon.makePool({ name: "own" });
   const lease = await acquire("own");
-  for (const url of [daemon.url, daemon.url.replace("127.0.0.1", "localhost"), daemon.url.replace("127.0.0.1", "127.0.0.2")]) {
-    expect((await curl(lease, `${url}/healthz`)).body, url).toMatchObject({ code: "egress_denied", message: expect.stringContaining("remuda") });
+  for (const url of [
+    daemon.url,
+    daemon.url.replace("127.0.0.1", "localhost"),
+    daemon.url.replace("127.0.0.1", "127.0.0.2"),
+  ]) {
+    expect((await curl(lease, `${url}/healthz`)).body, url).toMatchObject({
+      code: "egress_denied",
+      message: expect.stringContaining("remuda"),
+    });
   }
   await daemon.call("POST /browser_pools/own/release", { session_id: lease.session_id });
 });
@@ -152,20 +210,49 @@ test("curl sends what it is told, answers what came, and refuses what is no requ
   await daemon.makePool({ name: "curls" });
   const lease = await acquire("curls");
   const echo = await openEcho();
-  const told = await curl(lease, `${echo.origin}/path?q=1`, { method: "put", headers: { "X-Own": "yes", Host: "evil.example" }, body: "häh" });
-  expect(told).toMatchObject({ status: 200, body: { status: 207, headers: { "set-cookie": ["a=1", "b=2"] } } });
-  expect(JSON.parse(told.body.body)).toMatchObject({ method: "PUT", url: "/path?q=1", own: "yes", host: hostOf(echo.origin), body: "häh" });
+  const told = await curl(lease, `${echo.origin}/path?q=1`, {
+    method: "put",
+    headers: { "X-Own": "yes", Host: "evil.example" },
+    body: "häh",
+  });
+  expect(told).toMatchObject({
+    status: 200,
+    body: { status: 207, headers: { "set-cookie": ["a=1", "b=2"] } },
+  });
+  expect(JSON.parse(told.body.body)).toMatchObject({
+    method: "PUT",
+    url: "/path?q=1",
+    own: "yes",
+    host: hostOf(echo.origin),
+    body: "häh",
+  });
   expect(told.body.duration_ms).toBeGreaterThanOrEqual(0);
   const binary = await curl(lease, `${echo.origin}/binary`, { response_encoding: "base64" });
   expect(Buffer.from(binary.body.body, "base64")).toEqual(Buffer.from([0, 255, 128]));
-  expect((await curl(lease, `${site.origin}/moved`)).body).toMatchObject({ status: 301, headers: { location: ["/elsewhere"] } });
+  expect((await curl(lease, `${site.origin}/moved`)).body).toMatchObject({
+    status: 301,
+    headers: { location: ["/elsewhere"] },
+  });
   for (const [body, status] of [
-    [{ url: "ftp://a.example/" }, 400], [{ url: "nonsense" }, 400], [{}, 400], [{ url: site.origin, method: "TRACE" }, 400], [{ url: site.origin, timeout_ms: 999 }, 400],
-    [{ url: site.origin, headers: { "a b": "c" } }, 400], [{ url: "http://no-such-name.invalid/" }, 400], [{ url: "http://127.0.0.1:9/" }, 502],
-  ] as const) expect([body, (await daemon.call(`POST /browsers/${lease.session_id}/curl`, body)).status]).toEqual([body, status]);
+    [{ url: "ftp://a.example/" }, 400],
+    [{ url: "nonsense" }, 400],
+    [{}, 400],
+    [{ url: site.origin, method: "TRACE" }, 400],
+    [{ url: site.origin, timeout_ms: 999 }, 400],
+    [{ url: site.origin, headers: { "a b": "c" } }, 400],
+    [{ url: "http://no-such-name.invalid/" }, 400],
+    [{ url: "http://127.0.0.1:9/" }, 502],
+  ] as const)
+    expect([body, (await daemon.call(`POST /browsers/${lease.session_id}/curl`, body)).status]).toEqual([
+      body,
+      status,
+    ]);
   const late = await curl(lease, `${echo.origin}/never`, { timeout_ms: 1000 });
   expect(late).toMatchObject({ status: 502, body: { code: "destination_failed" } });
-  expect(await daemon.kernel().browsers.curl(lease.session_id, { url: site.origin })).toMatchObject({ status: 200, body: expect.stringContaining("hello") });
+  expect(await daemon.kernel().browsers.curl(lease.session_id, { url: site.origin })).toMatchObject({
+    status: 200,
+    body: expect.stringContaining("hello"),
+  });
   expect((await daemon.call("POST /browsers/none/curl", { url: site.origin })).status).toBe(404);
   await echo.close();
 });
@@ -175,7 +262,8 @@ test("curl over the browser's own URL needs the lease's token, and ends with the
   const lease = await acquire("token");
   const echo = await openEcho();
   const direct = lease.cdp_ws_url.replace(/^ws/, "http").replace("/cdp?", "/curl?");
-  const ask = (url: string, body: object): Promise<Response> => fetch(url, { method: "POST", body: JSON.stringify(body) });
+  const ask = (url: string, body: object): Promise<Response> =>
+    fetch(url, { method: "POST", body: JSON.stringify(body) });
   expect(await (await ask(direct, { url: site.origin })).json()).toMatchObject({ status: 200 });
   expect((await ask(direct.replace(/token=.*/, "token=wrong"), { url: site.origin })).status).toBe(401);
   const pending = ask(direct, { url: `${echo.origin}/never`, timeout_ms: 60_000 });
@@ -200,10 +288,21 @@ async function openEcho(): Promise<Listening> {
     if (request.url === "/never") return;
     if (request.url === "/binary") return void response.end(Buffer.from([0, 255, 128]));
     let body = "";
-    request.setEncoding("utf8").on("data", (text: string) => (body += text)).on("end", () => {
-      const { method, url, headers } = request;
-      response.writeHead(207, [["set-cookie", "a=1"], ["set-cookie", "b=2"]].flat()).end(JSON.stringify({ method, url, own: headers["x-own"], host: headers.host, body }));
-    });
+    request
+      .setEncoding("utf8")
+      .on("data", (text: string) => (body += text))
+      .on("end", () => {
+        const { method, url, headers } = request;
+        response
+          .writeHead(
+            207,
+            [
+              ["set-cookie", "a=1"],
+              ["set-cookie", "b=2"],
+            ].flat(),
+          )
+          .end(JSON.stringify({ method, url, own: headers["x-own"], host: headers.host, body }));
+      });
   });
   return { origin: `http://${await listening(server)}`, asked, close: () => closed(server) };
 }
@@ -214,10 +313,13 @@ async function openWebSocketSite(): Promise<{ url: string; close(): Promise<void
   const server = createServer();
   const sockets = new WebSocketServer({ server });
   const url = `ws://${await listening(server)}`;
-  return { url, async close() {
-    for (const socket of sockets.clients) socket.terminate();
-    await closed(server);
-  } };
+  return {
+    url,
+    async close() {
+      for (const socket of sockets.clients) socket.terminate();
+      await closed(server);
+    },
+  };
 }
 
 async function listening(server: Server): Promise<string> {
@@ -236,12 +338,17 @@ test("the port a daemon listens on is closed to its browsers, though others reac
   const behind = await startDaemon({ file: { node: { address: "http://192.0.2.1:9" } } });
   try {
     await behind.makePool({ name: "behind" });
-    const lease = (await behind.call("POST /browser_pools/behind/acquire", { acquire_timeout_seconds: 20 })).body as Lease;
+    const lease = (await behind.call("POST /browser_pools/behind/acquire", { acquire_timeout_seconds: 20 }))
+      .body as Lease;
     const { port, searchParams } = new URL(lease.cdp_ws_url);
-    const answer = await fetch(`http://127.0.0.1:${port}/browsers/${lease.session_id}/curl?token=${searchParams.get("token")}`, {
-      method: "POST", body: JSON.stringify({ url: `http://127.0.0.1:${port}/health` }),
+    const answer = await fetch(
+      `http://127.0.0.1:${port}/browsers/${lease.session_id}/curl?token=${searchParams.get("token")}`,
+      { method: "POST", body: JSON.stringify({ url: `http://127.0.0.1:${port}/health` }) },
+    );
+    expect(await answer.json()).toMatchObject({
+      code: "egress_denied",
+      message: expect.stringContaining("remuda"),
     });
-    expect(await answer.json()).toMatchObject({ code: "egress_denied", message: expect.stringContaining("remuda") });
   } finally {
     await behind.stop();
   }

@@ -19,7 +19,10 @@ afterEach(async () => {
 });
 
 const acquire = async (pool: string, body: object = {}): Promise<Lease> => {
-  const { status, text } = await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 20, ...body });
+  const { status, text } = await daemon.call(`POST /browser_pools/${pool}/acquire`, {
+    acquire_timeout_seconds: 20,
+    ...body,
+  });
   if (status !== 200) throw new Error(`acquire: ${status} ${text}`);
   return JSON.parse(text) as Lease;
 };
@@ -46,7 +49,9 @@ test("a lease that Redis forgot in a failover is cut before the next holder's fi
   expect(lease.lease_id).not.toBe(forgotten.lease_id);
   const client = await connectRaw(lease.cdp_ws_url);
   expect(await client.evaluate("6 * 7", await client.attach())).toBe(42);
-  expect(await within(systemClock, { what: "the cut", limitMs: 2000 }, earlier.closed)).toMatchObject({ code: 4410 });
+  expect(await within(systemClock, { what: "the cut", limitMs: 2000 }, earlier.closed)).toMatchObject({
+    code: 4410,
+  });
   expect(await refusedUpgrade(forgotten.cdp_ws_url)).toMatchObject({ status: 410 });
   expect(await client.evaluate("6 * 7", await client.attach())).toBe(42);
   await client.close();
@@ -59,12 +64,19 @@ test("between strangers, a browser that a forgotten lease has used goes to nobod
   const earlier = await connectRaw(forgotten.cdp_ws_url);
   await earlier.attach();
   await failOver();
-  const lease = await until("another browser", async () => {
-    const got = await acquire("strangers");
-    if (got.session_id !== forgotten.session_id) return got;
-    expect(await refusedUpgrade(got.cdp_ws_url)).toMatchObject({ status: 410, body: { message: expect.stringContaining("not_clean") } });
-    return undefined;
-  }, 20_000);
+  const lease = await until(
+    "another browser",
+    async () => {
+      const got = await acquire("strangers");
+      if (got.session_id !== forgotten.session_id) return got;
+      expect(await refusedUpgrade(got.cdp_ws_url)).toMatchObject({
+        status: 410,
+        body: { message: expect.stringContaining("not_clean") },
+      });
+      return undefined;
+    },
+    20_000,
+  );
   expect(await isDriven(lease)).toBe(42);
   await earlier.closed;
 });
@@ -73,15 +85,37 @@ test("browsers that ended after the last write that was kept are granted no more
   await daemon.makePool({ name: "whole", size: 2 });
   await redis.detach();
   const ended = [await acquire("whole"), await acquire("whole")];
-  for (const { session_id } of ended) await daemon.call("POST /browser_pools/whole/release", { session_id, reuse: false });
-  await until("their replacements", async () => {
-    const browsers = await daemon.browsersOf("whole");
-    return browsers.length === 2 && browsers.every(({ state, session_id }) => state === "idle" && ended.every((lease) => lease.session_id !== session_id));
-  }, 20_000);
+  for (const { session_id } of ended)
+    await daemon.call("POST /browser_pools/whole/release", { session_id, reuse: false });
+  await until(
+    "their replacements",
+    async () => {
+      const browsers = await daemon.browsersOf("whole");
+      return (
+        browsers.length === 2 &&
+        browsers.every(
+          ({ state, session_id }) =>
+            state === "idle" && ended.every((lease) => lease.session_id !== session_id),
+        )
+      );
+    },
+    20_000,
+  );
   await failOver();
-  await until("records and browsers in step", async () => {
-    const browsers = await daemon.browsersOf("whole");
-    return browsers.length === 2 && browsers.every(({ state, session_id }) => state === "idle" && ended.every((lease) => lease.session_id !== session_id));
-  }, 20_000);
-  for (const lease of [await acquire("whole"), await acquire("whole")]) expect(await isDriven(lease)).toBe(42);
+  await until(
+    "records and browsers in step",
+    async () => {
+      const browsers = await daemon.browsersOf("whole");
+      return (
+        browsers.length === 2 &&
+        browsers.every(
+          ({ state, session_id }) =>
+            state === "idle" && ended.every((lease) => lease.session_id !== session_id),
+        )
+      );
+    },
+    20_000,
+  );
+  for (const lease of [await acquire("whole"), await acquire("whole")])
+    expect(await isDriven(lease)).toBe(42);
 });

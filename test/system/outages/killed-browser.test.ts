@@ -2,7 +2,11 @@ import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type BrowserProcesses, processesOf as findProcesses, workspaceOf } from "../../support/browser/browser-processes.js";
+import {
+  type BrowserProcesses,
+  processesOf as findProcesses,
+  workspaceOf,
+} from "../../support/browser/browser-processes.js";
 import { makeFakeChromium, standIn } from "../../support/browser/chromium-fake.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemon.js";
@@ -16,16 +20,27 @@ beforeAll(async () => {
 });
 afterAll(() => daemon.stop());
 
-const processesOf = (session: string, of: Daemon = daemon): Promise<BrowserProcesses> => findProcesses(of.place.scratchDirectory, session);
+const processesOf = (session: string, of: Daemon = daemon): Promise<BrowserProcesses> =>
+  findProcesses(of.place.scratchDirectory, session);
 const idleIn = async (pool: string): Promise<string> =>
-  await until("an idle browser", async () => (await daemon.browsersOf(pool)).find(({ state }) => state === "idle")?.session_id);
+  await until(
+    "an idle browser",
+    async () => (await daemon.browsersOf(pool)).find(({ state }) => state === "idle")?.session_id,
+  );
 const acquire = async (pool: string): Promise<Lease> =>
   (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 30 })).body as Lease;
 const replaced = (pool: string, session: string): Promise<unknown> =>
-  until("a replacement", async () => {
-    const browsers = await daemon.browsersOf(pool);
-    return browsers.every(({ session_id }) => session_id !== session) && browsers.some(({ state }) => state === "idle");
-  }, 20_000);
+  until(
+    "a replacement",
+    async () => {
+      const browsers = await daemon.browsersOf(pool);
+      return (
+        browsers.every(({ session_id }) => session_id !== session) &&
+        browsers.some(({ state }) => state === "idle")
+      );
+    },
+    20_000,
+  );
 const isGone = async (session: string): Promise<boolean> =>
   !existsSync(workspaceOf(daemon.place.scratchDirectory, session));
 
@@ -42,20 +57,37 @@ test.each(kinds)("an idle browser that is killed is replaced at once ($name)", a
   await until("nothing of it left", () => isGone(session));
 });
 
-test.each(kinds)("a leased browser that is killed ends its lease: its client is told, its session is over, its URL says why ($name)", async (kind) => {
-  await daemon.makePool({ ...kind, name: `leased-${kind.name}` });
-  const lease = await acquire(`leased-${kind.name}`);
-  const client = await connectRaw(lease.cdp_ws_url);
-  process.kill((await processesOf(lease.session_id)).main, "SIGKILL");
-  expect(await client.closed).toMatchObject({ reason: expect.stringMatching(/gone|over/) });
-  await until("the session over", async () => (await daemon.call(`GET /browsers/${lease.session_id}`)).status === 404);
-  // Its tombstone follows the end of the lease.
-  await until("why it is over", async () => (await daemon.call(`GET /browsers/${lease.session_id}?include_deleted=true`)).body.reason === "crashed");
-  expect(await refusedUpgrade(lease.cdp_ws_url)).toMatchObject({ status: 410, body: { code: "browser_gone", message: expect.stringContaining("crashed") } });
-  await replaced(`leased-${kind.name}`, lease.session_id);
-  expect((await daemon.call(`POST /browser_pools/leased-${kind.name}/release`, { session_id: lease.session_id })).status).toBe(204);
-  await until("nothing of it left", () => isGone(lease.session_id));
-});
+test.each(kinds)(
+  "a leased browser that is killed ends its lease: its client is told, its session is over, its URL says why ($name)",
+  async (kind) => {
+    await daemon.makePool({ ...kind, name: `leased-${kind.name}` });
+    const lease = await acquire(`leased-${kind.name}`);
+    const client = await connectRaw(lease.cdp_ws_url);
+    process.kill((await processesOf(lease.session_id)).main, "SIGKILL");
+    expect(await client.closed).toMatchObject({ reason: expect.stringMatching(/gone|over/) });
+    await until(
+      "the session over",
+      async () => (await daemon.call(`GET /browsers/${lease.session_id}`)).status === 404,
+    );
+    // Its tombstone follows the end of the lease.
+    await until(
+      "why it is over",
+      async () =>
+        (await daemon.call(`GET /browsers/${lease.session_id}?include_deleted=true`)).body.reason ===
+        "crashed",
+    );
+    expect(await refusedUpgrade(lease.cdp_ws_url)).toMatchObject({
+      status: 410,
+      body: { code: "browser_gone", message: expect.stringContaining("crashed") },
+    });
+    await replaced(`leased-${kind.name}`, lease.session_id);
+    expect(
+      (await daemon.call(`POST /browser_pools/leased-${kind.name}/release`, { session_id: lease.session_id }))
+        .status,
+    ).toBe(204);
+    await until("nothing of it left", () => isGone(lease.session_id));
+  },
+);
 
 test("a headful browser whose display is killed is over as well", async () => {
   await daemon.makePool({ name: "blind", headless: false, viewport: { width: 800, height: 600 } });
@@ -107,7 +139,8 @@ test("a page that outgrows its browser's memory while a command is pending: the 
   const { body: session } = await daemon.call("POST /browsers", { headless: true, memory: "1GiB" });
   const client = await connectRaw(session.cdp_ws_url);
   const page = await client.attach();
-  const hog = "new Promise(() => { globalThis.kept = []; setInterval(() => kept.push(new Uint8Array(64 * 2 ** 20).fill(1)), 1); })";
+  const hog =
+    "new Promise(() => { globalThis.kept = []; setInterval(() => kept.push(new Uint8Array(64 * 2 ** 20).fill(1)), 1); })";
   const answer = await client.send("Runtime.evaluate", { expression: hog, awaitPromise: true }, page);
   expect(answer.error?.message).toBeTruthy();
   const { result } = await client.send("Target.createTarget", { url: "about:blank" });
@@ -127,7 +160,10 @@ test("launches that fail are told in the pool with Chromium's last lines, backed
   expect(refused).toMatchObject({ status: 500, body: { code: "launch_failed" } });
   expect(refused.body.details[0].message).toContain("the profile is on fire");
   await fake.turn({});
-  await failing.poolWhen("failing", ({ available_count, fill }) => available_count === 2 && fill === undefined);
+  await failing.poolWhen(
+    "failing",
+    ({ available_count, fill }) => available_count === 2 && fill === undefined,
+  );
   await failing.stop();
   await fake.remove();
 });

@@ -4,7 +4,13 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { uidsIn } from "../../support/daemon/daemon.js";
-import { type CompiledDaemon, compileDaemon, type DaemonProcess, isRedisLiving, spawnDaemon } from "../../support/daemon/daemon-process.js";
+import {
+  type CompiledDaemon,
+  compileDaemon,
+  type DaemonProcess,
+  isRedisLiving,
+  spawnDaemon,
+} from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { keysAbout } from "../../support/store/redis-look.js";
@@ -21,17 +27,29 @@ const pools = [
   { name: "headless", headless: true, engine: "chromium" },
   { name: "headful", headless: false, viewport: { width: 800, height: 600 } },
 ];
-const start = (): Promise<DaemonProcess> => spawnDaemon(compiled, new DaemonPlace({ file: { node: { parallel_launches: 3 } } }));
+const start = (): Promise<DaemonProcess> =>
+  spawnDaemon(compiled, new DaemonPlace({ file: { node: { parallel_launches: 3 } } }));
 const makeAll = (daemon: DaemonProcess): Promise<unknown> =>
-  Promise.all(pools.map((pool) => daemon.call("POST /browser_pools", { size: 1, reset_on_release: "state", ...pool })));
+  Promise.all(
+    pools.map((pool) => daemon.call("POST /browser_pools", { size: 1, reset_on_release: "state", ...pool })),
+  );
 const acquireAll = async (daemon: DaemonProcess): Promise<{ session_id: string; cdp_ws_url: string }[]> =>
-  (await Promise.all(pools.map(({ name }) => daemon.call(`POST /browser_pools/${name}/acquire`, { acquire_timeout_seconds: 30 })))).map(({ body }) => body);
+  (
+    await Promise.all(
+      pools.map(({ name }) =>
+        daemon.call(`POST /browser_pools/${name}/acquire`, { acquire_timeout_seconds: 30 }),
+      ),
+    )
+  ).map(({ body }) => body);
 
 /** Brings a fresh daemon to a stage at which it is then killed. */
 const stages: Readonly<Record<string, (daemon: DaemonProcess) => Promise<unknown>>> = {
   async launching(daemon) {
     await makeAll(daemon);
-    await until("processes of launches", async () => (await takeCensus(daemon.place.scratchDirectory, new Set())).processes.length >= 3);
+    await until(
+      "processes of launches",
+      async () => (await takeCensus(daemon.place.scratchDirectory, new Set())).processes.length >= 3,
+    );
   },
   async idle(daemon) {
     await makeAll(daemon);
@@ -40,45 +58,87 @@ const stages: Readonly<Record<string, (daemon: DaemonProcess) => Promise<unknown
   async leased(daemon) {
     await makeAll(daemon);
     const leases = await acquireAll(daemon);
-    await Promise.all(leases.map(async ({ cdp_ws_url }) => (await connectRaw(cdp_ws_url)).send("Target.createTarget", { url: "data:text/html,<title>held</title>" })));
+    await Promise.all(
+      leases.map(async ({ cdp_ws_url }) =>
+        (await connectRaw(cdp_ws_url)).send("Target.createTarget", {
+          url: "data:text/html,<title>held</title>",
+        }),
+      ),
+    );
   },
   async resetting(daemon) {
     await makeAll(daemon);
     const leases = await acquireAll(daemon);
     await Promise.all(leases.map(async ({ cdp_ws_url }) => (await connectRaw(cdp_ws_url)).close()));
-    await Promise.all(leases.map(({ session_id }, at) => daemon.call(`POST /browser_pools/${pools[at]?.name}/release`, { session_id })));
+    await Promise.all(
+      leases.map(({ session_id }, at) =>
+        daemon.call(`POST /browser_pools/${pools[at]?.name}/release`, { session_id }),
+      ),
+    );
   },
 };
 
 const browsersOf = async (daemon: DaemonProcess): Promise<string[]> =>
-  (await Promise.all(pools.map(({ name }) => daemon.browsersOf(name)))).flat().map(({ session_id }) => session_id);
+  (await Promise.all(pools.map(({ name }) => daemon.browsersOf(name))))
+    .flat()
+    .map(({ session_id }) => session_id);
 
-test.each(Object.keys(stages))("a daemon killed while its browsers are %s: they end without it, and its next start clears what is left", async (stage) => {
-  const daemon = await start();
-  const { place } = daemon;
-  await stages[stage]?.(daemon);
-  const before = await browsersOf(daemon);
-  expect(before).toHaveLength(3);
-  await daemon.end("SIGKILL");
-  const uids = new Set([...uidsIn(daemon.log), 200_000]);
-  await until("no process left", async () => (await takeCensus(place.scratchDirectory, uids)).processes.length === 0, limitMs);
+test.each(Object.keys(stages))(
+  "a daemon killed while its browsers are %s: they end without it, and its next start clears what is left",
+  async (stage) => {
+    const daemon = await start();
+    const { place } = daemon;
+    await stages[stage]?.(daemon);
+    const before = await browsersOf(daemon);
+    expect(before).toHaveLength(3);
+    await daemon.end("SIGKILL");
+    const uids = new Set([...uidsIn(daemon.log), 200_000]);
+    await until(
+      "no process left",
+      async () => (await takeCensus(place.scratchDirectory, uids)).processes.length === 0,
+      limitMs,
+    );
 
-  const next = await spawnDaemon(compiled, place);
-  await Promise.all(pools.map(({ name }) => next.poolWhen(name, (pool) => pool.available_count === 1 && pool.acquired_count + pool.resetting_count === 0, limitMs)));
-  const after = await browsersOf(next);
-  expect(after.filter((id) => before.includes(id))).toEqual([]);
-  await until("no key speaks of them", async () => (await keysAbout(join(place.dataDir, "redis/redis.sock"), before)).length === 0, limitMs);
-  expect((await takeCensus(place.scratchDirectory, new Set())).directories.filter((name) => before.includes(name))).toEqual([]);
-  expect(isRedisLiving(daemon.log)).toBe(false);
-  await next.stop(daemon.log);
-});
+    const next = await spawnDaemon(compiled, place);
+    await Promise.all(
+      pools.map(({ name }) =>
+        next.poolWhen(
+          name,
+          (pool) => pool.available_count === 1 && pool.acquired_count + pool.resetting_count === 0,
+          limitMs,
+        ),
+      ),
+    );
+    const after = await browsersOf(next);
+    expect(after.filter((id) => before.includes(id))).toEqual([]);
+    await until(
+      "no key speaks of them",
+      async () => (await keysAbout(join(place.dataDir, "redis/redis.sock"), before)).length === 0,
+      limitMs,
+    );
+    expect(
+      (await takeCensus(place.scratchDirectory, new Set())).directories.filter((name) =>
+        before.includes(name),
+      ),
+    ).toEqual([]);
+    expect(isRedisLiving(daemon.log)).toBe(false);
+    await next.stop(daemon.log);
+  },
+);
 
 const isListening = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1").once("connect", () => (socket.destroy(), resolve(true))).once("error", () => resolve(false));
+    const socket = connect(port, "127.0.0.1")
+      .once("connect", () => (socket.destroy(), resolve(true)))
+      .once("error", () => resolve(false));
   });
 
-test.each([["SIGTERM", "idle"], ["SIGINT", "leased"], ["SIGTERM", "launching"], ["SIGTERM", "resetting"]] as const)(
+test.each([
+  ["SIGTERM", "idle"],
+  ["SIGINT", "leased"],
+  ["SIGTERM", "launching"],
+  ["SIGTERM", "resetting"],
+] as const)(
   "a daemon ended by %s while its browsers are %s leaves nothing",
   async (signal, stage) => {
     const daemon = await start();

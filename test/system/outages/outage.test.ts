@@ -21,8 +21,10 @@ afterAll(async () => {
   await redis.stop();
 });
 
-const acquire = async (pool: string, body: object = {}): Promise<Lease> => (await daemon.call(`POST /browser_pools/${pool}/acquire`, body)).body as Lease;
-const isBack = (): Promise<unknown> => until("Redis back", async () => (await daemon.call("GET /browser_pools")).status === 200, 20_000);
+const acquire = async (pool: string, body: object = {}): Promise<Lease> =>
+  (await daemon.call(`POST /browser_pools/${pool}/acquire`, body)).body as Lease;
+const isBack = (): Promise<unknown> =>
+  until("Redis back", async () => (await daemon.call("GET /browser_pools")).status === 200, 20_000);
 
 /** A Redis of one test's own, behind a proxy. */
 async function openOwn(): Promise<{ own: TestRedis; way: RedisProxy }> {
@@ -45,15 +47,26 @@ test("while Redis is away the API says so and clients go on; when it is back, le
   const refused = await daemon.call("POST /browser_pools/through/acquire", {});
   expect(refused).toMatchObject({ status: 503, body: { code: "store_unavailable" } });
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-  for (const operation of ["GET /browser_pools", "GET /browsers", "POST /browsers", "POST /browser_pools", "DELETE /browsers/held"]) {
+  for (const operation of [
+    "GET /browser_pools",
+    "GET /browsers",
+    "POST /browsers",
+    "POST /browser_pools",
+    "DELETE /browsers/held",
+  ]) {
     const body = operation.startsWith("POST") ? { size: 1, headless: true } : undefined;
-    expect((await daemon.call(operation, operation === "POST /browsers" ? { headless: true } : body)).status, operation).toBe(503);
+    expect(
+      (await daemon.call(operation, operation === "POST /browsers" ? { headless: true } : body)).status,
+      operation,
+    ).toBe(503);
   }
   expect((await refusedUpgrade(lease.cdp_ws_url)).status).toBe(503);
   for (const path of ["/healthz", "/readyz"]) expect((await fetch(daemon.url + path)).status, path).toBe(200);
   expect((await daemon.call("GET /metrics")).text).toContain("remuda_store_up 0");
   // Longer than it takes for a node to count as lost.
-  expect(await client.evaluate("new Promise((resolve) => setTimeout(() => resolve('still here'), 4000))", page)).toBe("still here");
+  expect(
+    await client.evaluate("new Promise((resolve) => setTimeout(() => resolve('still here'), 4000))", page),
+  ).toBe("still here");
   await proxy.restore();
   await isBack();
   expect((await daemon.call("GET /browsers/held")).body).toMatchObject({ lease_id: lease.lease_id });
@@ -72,13 +85,19 @@ test("a browser that dies while Redis is away is replaced when it is back", asyn
   const { main } = await processesOf(daemon.place.scratchDirectory, session);
   await proxy.cut();
   process.kill(main, "SIGKILL");
-  await until("the crash noticed", () => daemon.log.split("\n").some((line) => line.includes(session) && line.includes("browser crashed")));
+  await until("the crash noticed", () =>
+    daemon.log.split("\n").some((line) => line.includes(session) && line.includes("browser crashed")),
+  );
   await proxy.restore();
   await isBack();
-  await until("a replacement", async () => {
-    const browsers = await daemon.browsersOf("dead");
-    return browsers.length === 1 && browsers[0]?.session_id !== session && browsers[0]?.state === "idle";
-  }, 20_000);
+  await until(
+    "a replacement",
+    async () => {
+      const browsers = await daemon.browsersOf("dead");
+      return browsers.length === 1 && browsers[0]?.session_id !== session && browsers[0]?.state === "idle";
+    },
+    20_000,
+  );
 });
 
 test("an acquire that waits through an outage is answered", async () => {
@@ -89,7 +108,9 @@ test("an acquire that waits through an outage is answered", async () => {
   await proxy.cut();
   await proxy.restore();
   await isBack();
-  expect((await daemon.call("POST /browser_pools/wait/release", { session_id: held.session_id })).status).toBe(204);
+  expect(
+    (await daemon.call("POST /browser_pools/wait/release", { session_id: held.session_id })).status,
+  ).toBe(204);
   expect(await waiting).toMatchObject({ status: 200, body: { session_id: held.session_id } });
 });
 
@@ -98,7 +119,11 @@ test("an outage longer than a node or a control may be silent ends no lease and 
   // Ticks come back before beats do.
   const patient = await startDaemon({
     redisUrl: way.url,
-    file: { node: { id: "patient", beat_period_ms: 2000, lost_after_ms: 4500 }, acquire: { control_beat_period_ms: 2000, control_lost_after_ms: 4500 }, periods: { fill_ms: 100, reap_ms: 100 } },
+    file: {
+      node: { id: "patient", beat_period_ms: 2000, lost_after_ms: 4500 },
+      acquire: { control_beat_period_ms: 2000, control_lost_after_ms: 4500 },
+      periods: { fill_ms: 100, reap_ms: 100 },
+    },
   });
   await patient.makePool({ name: "long", size: 1 });
   const { body: lease } = await patient.call("POST /browser_pools/long/acquire", {});
@@ -107,13 +132,21 @@ test("an outage longer than a node or a control may be silent ends no lease and 
   const waiting = patient.call("POST /browser_pools/long/acquire", { acquire_timeout_seconds: 40 });
   await patient.poolWhen("long", (pool) => pool.waiting_count === 1);
   await way.cut();
-  expect(await client.evaluate("new Promise((resolve) => setTimeout(() => resolve('still here'), 5500))", page)).toBe("still here");
+  expect(
+    await client.evaluate("new Promise((resolve) => setTimeout(() => resolve('still here'), 5500))", page),
+  ).toBe("still here");
   await way.restore();
   await until("Redis back", async () => (await patient.call("GET /browser_pools")).status === 200, 20_000);
-  await until("a beat of the node", async () => (await patient.call("GET /metrics")).text.includes('remuda_nodes{state="ready"} 1'));
-  expect((await patient.call(`GET /browsers/${lease.session_id}`)).body).toMatchObject({ lease_id: lease.lease_id });
+  await until("a beat of the node", async () =>
+    (await patient.call("GET /metrics")).text.includes('remuda_nodes{state="ready"} 1'),
+  );
+  expect((await patient.call(`GET /browsers/${lease.session_id}`)).body).toMatchObject({
+    lease_id: lease.lease_id,
+  });
   expect((await client.send("Browser.getVersion")).result).toBeDefined();
-  expect((await patient.call("POST /browser_pools/long/release", { session_id: lease.session_id })).status).toBe(204);
+  expect(
+    (await patient.call("POST /browser_pools/long/release", { session_id: lease.session_id })).status,
+  ).toBe(204);
   const answeredAt = performance.now();
   expect(await waiting).toMatchObject({ status: 200, body: { session_id: lease.session_id } });
   expect(performance.now() - answeredAt).toBeLessThan(10_000);
@@ -124,7 +157,11 @@ test("an outage longer than a node or a control may be silent ends no lease and 
 test("a control that comes back with Redis gives nodes the time to be heard before it takes them for lost", async () => {
   const { own, way } = await openOwn();
   const file = { node: { id: "far", beat_period_ms: 500, lost_after_ms: 2500 } };
-  const node = await startDaemon({ role: "node", redisUrl: way.url, file: { ...file, drain: { limit_seconds: 0 } } });
+  const node = await startDaemon({
+    role: "node",
+    redisUrl: way.url,
+    file: { ...file, drain: { limit_seconds: 0 } },
+  });
   const first = await startDaemon({ role: "control", redisUrl: own.url, file });
   await first.makePool({ name: "far" });
   const { body: lease } = await first.call("POST /browser_pools/far/acquire", { name: "held" });
@@ -136,11 +173,16 @@ test("a control that comes back with Redis gives nodes the time to be heard befo
   const redisClient = own.client();
   const before = Number(await redisClient.hget("remuda:{nodes}:ticks", "reap"));
   const second = await startDaemon({ role: "control", redisUrl: own.url, file });
-  await until("its ticks", async () => Number(await redisClient.hget("remuda:{nodes}:ticks", "reap")) > before);
+  await until(
+    "its ticks",
+    async () => Number(await redisClient.hget("remuda:{nodes}:ticks", "reap")) > before,
+  );
   redisClient.disconnect();
   await way.restore();
   await second.poolWhen("far", (pool) => pool.acquired_count === 1);
-  await until("the node heard", async () => (await second.call("GET /metrics")).text.includes('remuda_nodes{state="ready"} 1'));
+  await until("the node heard", async () =>
+    (await second.call("GET /metrics")).text.includes('remuda_nodes{state="ready"} 1'),
+  );
   expect((await second.call("GET /browsers/held")).body).toMatchObject({ lease_id: lease.lease_id });
   expect((await client.send("Browser.getVersion")).result).toBeDefined();
   await node.stop();

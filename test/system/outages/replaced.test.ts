@@ -9,7 +9,9 @@ afterEach(() => daemon.stop());
 const never = 600_000;
 
 const acquire = async (): Promise<Lease> => {
-  const { status, body } = await daemon.call("POST /browser_pools/replaced/acquire", { acquire_timeout_seconds: 20 });
+  const { status, body } = await daemon.call("POST /browser_pools/replaced/acquire", {
+    acquire_timeout_seconds: 20,
+  });
   expect(status).toBe(200);
   return body as Lease;
 };
@@ -19,14 +21,18 @@ const connectAndLeave = async ({ cdp_ws_url }: Lease): Promise<void> => {
   await client.close();
 };
 const release = async ({ session_id, lease_id }: Lease, body: object = {}): Promise<void> => {
-  expect((await daemon.call("POST /browser_pools/replaced/release", { session_id, lease_id, ...body })).status).toBe(204);
+  expect(
+    (await daemon.call("POST /browser_pools/replaced/release", { session_id, lease_id, ...body })).status,
+  ).toBe(204);
 };
 
 test.each([
   ["at once where there is room", {}],
   ["as soon as its room is free where there is no other", { max_browsers: 1 }],
 ])("a browser that is over is replaced %s, without a tick", async (_, node) => {
-  daemon = await startDaemon({ file: { periods: { fill_ms: never, reap_ms: never, recycle_ms: never }, node } });
+  daemon = await startDaemon({
+    file: { periods: { fill_ms: never, reap_ms: never, recycle_ms: never }, node },
+  });
   await daemon.makePool({ name: "replaced", engine: "headless-shell", reset_on_release: "relaunch" });
   const first = await acquire();
   await release(first);

@@ -32,11 +32,25 @@ let savesUnder: (key: string) => ProfileArchives;
 beforeAll(async () => {
   [redis, folder] = await Promise.all([startRedis(), mkdtemp(join(tmpdir(), "remuda-profiles-"))]);
   client = redis.client();
-  daemon = await startDaemon({ role: "control", redisUrl: redis.url, file: { archives: { directory: join(folder, "archives") }, limits: { max_profiles: 12 } } });
+  daemon = await startDaemon({
+    role: "control",
+    redisUrl: redis.url,
+    file: { archives: { directory: join(folder, "archives") }, limits: { max_profiles: 12 } },
+  });
   kernel = daemon.kernel({ maxRetries: 0 });
   const archives = new DirectoryArchives(join(folder, "archives"), systemClock);
-  const ports = { profiles: new RedisProfileStore(new ScriptStore(client, silentLog), defaultProject), archives, staging: await openStaging(join(folder, "staging")) };
-  savesUnder = (key) => makeProfileArchives({ ...ports, seal: new StreamSeal(new Secret(key)), maxBytes: 2 ** 30, open: (digest) => archives.open(digest) });
+  const ports = {
+    profiles: new RedisProfileStore(new ScriptStore(client, silentLog), defaultProject),
+    archives,
+    staging: await openStaging(join(folder, "staging")),
+  };
+  savesUnder = (key) =>
+    makeProfileArchives({
+      ...ports,
+      seal: new StreamSeal(new Secret(key)),
+      maxBytes: 2 ** 30,
+      open: (digest) => archives.open(digest),
+    });
 });
 afterAll(async () => {
   await daemon.stop();
@@ -49,17 +63,30 @@ afterAll(async () => {
 async function save(id: string, tar: Buffer, key = encryptionKey): Promise<void> {
   const profile = findProfileId(id);
   if (!profile) throw new Error(`${id} is no id`);
-  expect(await savesUnder(key).save(profile, Readable.from([tar]), { signal: new AbortController().signal })).toBe("committed");
+  expect(
+    await savesUnder(key).save(profile, Readable.from([tar]), { signal: new AbortController().signal }),
+  ).toBe("committed");
 }
-const failed = (work: Promise<unknown>): Promise<unknown> => work.then(() => "no error", (error: unknown) => error);
+const failed = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => "no error",
+    (error: unknown) => error,
+  );
 const bytesOf = async (reply: Response): Promise<Buffer> => Buffer.from(await reply.arrayBuffer());
-const unpacked = async (bytes: Buffer): Promise<Buffer> => Buffer.concat(await pipeThrough(Readable.from([bytes]), decompress).toArray());
+const unpacked = async (bytes: Buffer): Promise<Buffer> =>
+  Buffer.concat(await pipeThrough(Readable.from([bytes]), decompress).toArray());
 const archiveFiles = async (): Promise<string[]> =>
-  (await readdir(join(folder, "archives"), { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  (await readdir(join(folder, "archives"), { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name));
 
 test("the official client creates, lists, reads, renames, downloads and deletes", async () => {
   const made = await kernel.profiles.create({ name: "me" });
-  expect(made).toEqual({ id: expect.stringMatching(/^[0-9a-z]{24}$/), name: "me", created_at: expect.stringMatching(/^\d{4}-.*Z$/) });
+  expect(made).toEqual({
+    id: expect.stringMatching(/^[0-9a-z]{24}$/),
+    name: "me",
+    created_at: expect.stringMatching(/^\d{4}-.*Z$/),
+  });
   const nameless = await kernel.profiles.create({});
   expect(nameless).not.toHaveProperty("name");
   expect((await kernel.profiles.list()).getPaginatedItems()).toEqual([nameless, made]);
@@ -71,16 +98,30 @@ test("the official client creates, lists, reads, renames, downloads and deletes"
   const [first, second] = [randomBytes(3_000_000), randomBytes(2_000_000)];
   for (const tar of [first, second]) {
     await save(made.id, tar);
-    const [packed, plain] = await Promise.all([kernel.profiles.download("you"), kernel.profiles.download(made.id, { format: "tar" })]);
-    expect([packed.status, packed.headers.get("content-type"), plain.status]).toEqual([200, "application/octet-stream", 200]);
+    const [packed, plain] = await Promise.all([
+      kernel.profiles.download("you"),
+      kernel.profiles.download(made.id, { format: "tar" }),
+    ]);
+    expect([packed.status, packed.headers.get("content-type"), plain.status]).toEqual([
+      200,
+      "application/octet-stream",
+      200,
+    ]);
     expect((await bytesOf(plain)).equals(tar)).toBe(true);
     const bytes = await bytesOf(packed);
     expect(bytes.subarray(0, 4)).toEqual(Buffer.from([0x28, 0xb5, 0x2f, 0xfd]));
     expect((await unpacked(bytes)).equals(tar)).toBe(true);
   }
-  expect(Date.parse((await kernel.profiles.retrieve("you")).updated_at ?? "")).toBeGreaterThanOrEqual(Date.parse(renamed.updated_at ?? ""));
+  expect(Date.parse((await kernel.profiles.retrieve("you")).updated_at ?? "")).toBeGreaterThanOrEqual(
+    Date.parse(renamed.updated_at ?? ""),
+  );
   for (const id of ["you", nameless.id]) expect(await kernel.profiles.delete(id)).toBeNull();
-  const works = [() => kernel.profiles.retrieve("you"), () => kernel.profiles.update(made.id, { name: "x" }), () => kernel.profiles.download("you"), () => kernel.profiles.delete(made.id)];
+  const works = [
+    () => kernel.profiles.retrieve("you"),
+    () => kernel.profiles.update(made.id, { name: "x" }),
+    () => kernel.profiles.download("you"),
+    () => kernel.profiles.delete(made.id),
+  ];
   for (const work of works) expect(await failed(work())).toBeInstanceOf(NotFoundError);
   expect(await client.keys("*profile*")).toEqual([]);
 });
@@ -88,12 +129,21 @@ test("the official client creates, lists, reads, renames, downloads and deletes"
 test("names are there once, ids go before names, and there are no more than there may be", async () => {
   const me = await kernel.profiles.create({ name: "me" });
   const taken = await daemon.call("POST /profiles", { name: "me" });
-  expect([taken.status, taken.body.code, taken.headers.get("x-should-retry")]).toEqual([409, "name_taken", "false"]);
+  expect([taken.status, taken.body.code, taken.headers.get("x-should-retry")]).toEqual([
+    409,
+    "name_taken",
+    "false",
+  ]);
   const impostor = await kernel.profiles.create({ name: me.id });
   expect(await failed(kernel.profiles.update(impostor.id, { name: "me" }))).toBeInstanceOf(ConflictError);
   expect((await kernel.profiles.retrieve(me.id)).id).toBe(me.id);
-  const raced = await Promise.all(Array.from({ length: 8 }, () => daemon.call("POST /profiles", { name: "raced" })));
-  expect(raced.map(({ status }) => status).toSorted()).toEqual([201, ...Array.from({ length: 7 }, () => 409)]);
+  const raced = await Promise.all(
+    Array.from({ length: 8 }, () => daemon.call("POST /profiles", { name: "raced" })),
+  );
+  expect(raced.map(({ status }) => status).toSorted()).toEqual([
+    201,
+    ...Array.from({ length: 7 }, () => 409),
+  ]);
   const ids = [me.id, impostor.id, raced.find(({ status }) => status === 201)?.body.id as string];
   while (ids.length < 12) ids.push((await kernel.profiles.create({})).id);
   expect(await failed(kernel.profiles.create({}))).toBeInstanceOf(PermissionDeniedError);
@@ -105,11 +155,20 @@ test("names are there once, ids go before names, and there are no more than ther
 
 test("one that a pool names is not deleted, until no pool names it any more", async () => {
   const { id } = await kernel.profiles.create({ name: "me" });
-  const { body: pool } = await daemon.call("POST /browser_pools", { name: "herd", size: 1, fill_rate_per_minute: 0, profile: { name: "me" } });
+  const { body: pool } = await daemon.call("POST /browser_pools", {
+    name: "herd",
+    size: 1,
+    fill_rate_per_minute: 0,
+    profile: { name: "me" },
+  });
   expect(pool).toMatchObject({ profile_id: id });
   await kernel.profiles.update("me", { name: "you" });
   expect(await failed(kernel.profiles.delete("you"))).toMatchObject({
-    status: 400, error: { code: "resource_in_use", details: [{ code: "resource_in_use", message: `pool herd (${pool.id})` }] },
+    status: 400,
+    error: {
+      code: "resource_in_use",
+      details: [{ code: "resource_in_use", message: `pool herd (${pool.id})` }],
+    },
   });
   expect((await daemon.call("PATCH /browser_pools/herd", { profile: { id: "" } })).status).toBe(200);
   expect(await kernel.profiles.delete("you")).toBeNull();
@@ -123,7 +182,10 @@ test("what is kept is sealed, and what was sealed with another key cannot be rea
   expect(kept.includes("a cookie")).toBe(false);
   await save(id, Buffer.from("a cookie of somebody else"), "another key than that of the daemon");
   for (const query of ["", "?format=tar"]) {
-    expect(await daemon.call(`GET /profiles/${id}/download${query}`)).toMatchObject({ status: 422, body: { code: "secret_unreadable" } });
+    expect(await daemon.call(`GET /profiles/${id}/download${query}`)).toMatchObject({
+      status: 422,
+      body: { code: "secret_unreadable" },
+    });
   }
   expect(daemon.log).not.toContain("a cookie");
   await kernel.profiles.delete(id);
@@ -142,7 +204,10 @@ test("an archive that is gone from its place is told as such, and a damaged one 
     expect(await failed(kernel.profiles.download(id, { format }).then(bytesOf))).toBeInstanceOf(Error);
   }
   await rm(path);
-  expect(await daemon.call(`GET /profiles/${id}/download`)).toMatchObject({ status: 500, body: { code: "archive_missing" } });
+  expect(await daemon.call(`GET /profiles/${id}/download`)).toMatchObject({
+    status: 500,
+    body: { code: "archive_missing" },
+  });
   await kernel.profiles.delete(id);
 });
 
@@ -150,12 +215,17 @@ test("clients that go away in the middle of a download leave no file open", asyn
   const { id } = await kernel.profiles.create({});
   await save(id, randomBytes(40_000_000));
   const opened = async (): Promise<number> => {
-    const targets = await Promise.all((await readdir("/proc/self/fd")).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => "")));
+    const targets = await Promise.all(
+      (await readdir("/proc/self/fd")).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => "")),
+    );
     return targets.filter((target) => target.startsWith(join(folder, "archives"))).length;
   };
   const leave = async (query: string): Promise<void> => {
     const gone = new AbortController();
-    const reply = await fetch(`${daemon.url}/profiles/${id}/download${query}`, { headers: { authorization: `Bearer ${daemon.apiKey}` }, signal: gone.signal });
+    const reply = await fetch(`${daemon.url}/profiles/${id}/download${query}`, {
+      headers: { authorization: `Bearer ${daemon.apiKey}` },
+      signal: gone.signal,
+    });
     await reply.body?.getReader().read();
     expect(await opened()).toBeGreaterThan(0);
     gone.abort();

@@ -11,20 +11,28 @@ import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 let daemon: Daemon;
 let site: LoginSite;
 beforeAll(async () => {
-  [daemon, site] = await Promise.all([startDaemon({ file: { browser: { engine: "chromium" } } }), openLoginSite()]);
+  [daemon, site] = await Promise.all([
+    startDaemon({ file: { browser: { engine: "chromium" } } }),
+    openLoginSite(),
+  ]);
 });
 afterAll(async () => {
   await site.close();
   await daemon.stop();
 });
 
-const created = async (body: object): Promise<Lease> => (await daemon.call("POST /browsers", { headless: true, timeout_seconds: 600, ...body })).body as Lease;
+const created = async (body: object): Promise<Lease> =>
+  (await daemon.call("POST /browsers", { headless: true, timeout_seconds: 600, ...body })).body as Lease;
 const end = (lease: Lease) => daemon.call(`DELETE /browsers/${lease.session_id}`);
 
 async function see(client: RawCdp, path: string, expression: string): Promise<unknown> {
   const page = await client.attach();
   await client.send("Page.navigate", { url: site.origin + path }, page);
-  await until(`${path} loaded`, async () => (await client.evaluate(`document.readyState === "complete" && location.pathname`, page)) === path);
+  await until(
+    `${path} loaded`,
+    async () =>
+      (await client.evaluate(`document.readyState === "complete" && location.pathname`, page)) === path,
+  );
   return await client.evaluate(expression, page);
 }
 async function seeIn(lease: Lease, path: string, expression: string): Promise<unknown> {
@@ -37,12 +45,19 @@ async function seeIn(lease: Lease, path: string, expression: string): Promise<un
 test("two sessions that save one profile at once leave the whole state of one", async () => {
   await daemon.call("POST /profiles", { name: "shared" });
   const words = ["one", "other"];
-  const leases = await Promise.all(words.map(() => created({ profile: { name: "shared", save_changes: true } })));
-  const write = (word: string): string => `for (let at = 0; at < 50; at += 1) localStorage.setItem(at, ${JSON.stringify(word)}); document.cookie = "who=${word}; max-age=3600"`;
+  const leases = await Promise.all(
+    words.map(() => created({ profile: { name: "shared", save_changes: true } })),
+  );
+  const write = (word: string): string =>
+    `for (let at = 0; at < 50; at += 1) localStorage.setItem(at, ${JSON.stringify(word)}); document.cookie = "who=${word}; max-age=3600"`;
   await Promise.all(leases.map((lease, at) => seeIn(lease, "/", write(words[at] ?? ""))));
   expect((await Promise.all(leases.map(end))).map(({ status }) => status)).toEqual([204, 204]);
   const next = await created({ profile: { name: "shared" } });
-  const found = await seeIn(next, "/", "[...new Set([...Array(50).keys()].map((at) => localStorage.getItem(at))), document.cookie].join()");
+  const found = await seeIn(
+    next,
+    "/",
+    "[...new Set([...Array(50).keys()].map((at) => localStorage.getItem(at))), document.cookie].join()",
+  );
   expect(words.map((word) => `${word},who=${word}`)).toContain(found);
   await end(next);
   expect((await daemon.call("GET /metrics")).text).toContain('remuda_profile_saves_total{outcome="saved"} 2');
@@ -87,7 +102,12 @@ test("a browser whose Chromium is killed saves nothing: the profile is as it was
 test("a daemon that stops saves what is held", async () => {
   const stopping = await startDaemon({ file: { browser: { engine: "chromium" } } });
   await stopping.call("POST /profiles", { name: "stopped" });
-  const lease = (await stopping.call("POST /browsers", { headless: true, profile: { name: "stopped", save_changes: true } })).body as Lease;
+  const lease = (
+    await stopping.call("POST /browsers", {
+      headless: true,
+      profile: { name: "stopped", save_changes: true },
+    })
+  ).body as Lease;
   await seeIn(lease, "/login", moveIn);
   await stopping.stop();
   expect(stopping.log).toMatch(/"outcome":"saved"[^\n]*"profile save ended"/);

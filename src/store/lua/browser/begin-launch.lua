@@ -1,4 +1,5 @@
--- begin-launch: a node has taken up a launch; from now on it has the time of a launch, the wait for its turn included.
+-- begin-launch: a node has taken up a launch; from now on it has the time of a launch, the wait for its turn
+-- included.
 -- KEYS  pool browsers launching
 -- ARGV  browser claim launchMs
 -- REPLY begun (the browser, and how its pool makes browsers ready for the next holder as things stand; empty on demand), stale (the claim is not the record's)

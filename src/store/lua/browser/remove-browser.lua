@@ -2,7 +2,8 @@
 -- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  browser claim lease usage eventsKept
 -- REPLY gone, stale
--- `usage` is JSON of what its last lease used in all, for that lease's tombstone; `lease` is empty where nothing was counted.
+-- `usage` is JSON of what its last lease used in all, for that lease's tombstone; `lease` is empty where
+-- nothing was counted.
 --- @include removal
 
 local first = again()

@@ -1,4 +1,5 @@
--- ahead: what is due later than if it were set now was set before Redis's clock went back, as by a failover to another machine: it is due as if set now.
+-- ahead: what is due later than if it were set now was set before Redis's clock went back, as by a failover
+-- to another machine: it is due as if set now.
 --- @include endings
 --- @include closed-nodes
 --- @include failing-nodes
@@ -42,7 +43,8 @@ local function boundPool(closed, backoffMs, silentMs)
   if boundNodes(closed, { "silentUntil" }, silentMs) then keepClosed(closed) end
 end
 
--- The instant of the last move, as the stream of moves has it: that never goes back. 0 before Redis 7.0, and where there was none.
+-- The instant of the last move, as the stream of moves has it: that never goes back. 0 before Redis 7.0, and
+-- where there was none.
 local function lastMoveAt()
   if redis.call("EXISTS", K.events) == 0 then return 0 end
   local info = redis.call("XINFO", "STREAM", K.events)

@@ -3,7 +3,8 @@
 
 local answerMs = 10000
 
--- What the caller has still to carry out: jobs, names and rooms to give back. Each is repeated by a tick when lost.
+-- What the caller has still to carry out: jobs, names and rooms to give back. Each is repeated by a tick when
+-- lost.
 local effects
 local function addEffect(kind, value)
   effects = effects or {}
@@ -20,7 +21,8 @@ local function again()
   return first and { first:match("^(.-)\n(.*)\n(.-)\n(.-)$") }
 end
 
--- Answers a change of state, and remembers the answer for a repeat; with `kept` in place of a payload that is found again by it.
+-- Answers a change of state, and remembers the answer for a repeat; with `kept` in place of a payload that is
+-- found again by it.
 local function finish(kind, payload, kept)
   payload = payload or ""
   local at, left = tostring(now), effectsText()

@@ -1,4 +1,5 @@
--- closed-nodes: nodes whose browsers are not lent: one that does not answer, and one that drains unless nothing else exists.
+-- closed-nodes: nodes whose browsers are not lent: one that does not answer, and one that drains unless
+-- nothing else exists.
 --- @include base
 --- @include pool
 --- @include node-index
@@ -29,7 +30,8 @@ local function lineUp(node, closed)
   end
 end
 
--- A silence that is void is over: whoever told of it has died, and nobody else would say that the node answers.
+-- A silence that is void is over: whoever told of it has died, and nobody else would say that the node
+-- answers.
 local function endVoidSilences(closed)
   local over = {}
   for id, node in pairs(closed) do
@@ -52,7 +54,8 @@ local function countElsewhere(terms)
   return count
 end
 
--- A lease on a node that drains has to be able to live its time: its holder may not use it for as long as that.
+-- A lease on a node that drains has to be able to live its time: its holder may not use it for as long as
+-- that.
 local function mayLend(browser, terms)
   local node = terms.closed[browser.node]
   if not node then return true end

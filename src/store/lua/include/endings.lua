@@ -51,7 +51,8 @@ local function cut(browser, message)
   addEffect("cuts", { node = browser.node, message = message })
 end
 
--- Decides once that a browser is over. Its lease, if any, ends with it. `credit` pays for its replacement at once.
+-- Decides once that a browser is over. Its lease, if any, ends with it. `credit` pays for its replacement at
+-- once.
 local function retire(browser, why, credit)
   if browser.state == "launching" then refund(browser) end
   if browser.lease then

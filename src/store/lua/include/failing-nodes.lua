@@ -1,8 +1,10 @@
--- failing-nodes: the nodes on which this pool's launches fail, kept apart from the pool's own backoff: one sick node holds up nobody else.
+-- failing-nodes: the nodes on which this pool's launches fail, kept apart from the pool's own backoff: one
+-- sick node holds up nobody else.
 --- @include base
 --- @include pool
 
--- By node: {failures, restsUntil, error, diedAt?, trial?}; `trial` is the one browser that is launched there to see.
+-- By node: {failures, restsUntil, error, diedAt?, trial?}; `trial` is the one browser that is launched there
+-- to see.
 local function failingNodes()
   local text = poolFields("failing")[1]
   return text and cjson.decode(text) or {}

@@ -1,4 +1,5 @@
--- failures: launches that fail, or whose browser dies young, put the pool off that node; where nodes fail one after the other, off all.
+-- failures: launches that fail, or whose browser dies young, put the pool off that node; where nodes fail one
+-- after the other, off all.
 --- @include moves
 --- @include failing-nodes
 --- @include refunds
@@ -22,7 +23,8 @@ local function countFailure(browser, text, initialMs, maxMs)
   if failures > 1 then redis.call("HSET", K.pool, "backoffUntil", now + backoff(failures - 1)) end
 end
 
--- A launch has come to nothing and nothing is left of it. Whoever waits for it is told, and may have it tried on another node.
+-- A launch has come to nothing and nothing is left of it. Whoever waits for it is told, and may have it tried
+-- on another node.
 local function giveUp(browser, text, initialMs, maxMs)
   refund(browser)
   browser.lastError = text

@@ -42,7 +42,8 @@ local function removeWaiter(waiter)
   redis.call("HDEL", K.waiterRecords, waiter.id)
 end
 
--- A provisional lease: final once its control confirms the flushed reply or a client opens the URL. Gives the record's text.
+-- A provisional lease: final once its control confirms the flushed reply or a client opens the URL. Gives the
+-- record's text.
 local function lend(browser, waiter, terms)
   browser.lease = {
     id = waiter.lease, grantedAt = now, timeoutSeconds = terms.timeoutSeconds, registrations = 0, control = waiter.control,
@@ -92,8 +93,8 @@ local function settle(browser, why, terms)
   if waiter then grantTo(browser, waiter, terms) end
 end
 
--- The next idle browser that may be handed out; a network-stale one is retired on the way. Those of closed nodes stand last, and among
--- them one that may be lent may stand behind others.
+-- The next idle browser that may be handed out; a network-stale one is retired on the way. Those of closed
+-- nodes stand last, and among them one that may be lent may stand behind others.
 local function takeIdle(terms)
   local passed = 0
   while true do

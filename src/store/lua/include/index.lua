@@ -1,4 +1,5 @@
--- index: browsers by node, generation, age and leases served, so that nobody has to read every record to find some. A retiring one has a place only.
+-- index: browsers by node, generation, age and leases served, so that nobody has to read every record to find
+-- some. A retiring one has a place only.
 --- @include write-record
 --- @include node-index
 

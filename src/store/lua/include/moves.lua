@@ -20,8 +20,8 @@ local function idleScore(browser)
   return browser.replaceable and score + replaceableScore or score
 end
 
--- Gives the record's text. `score` is the deadline of the claim for launching, resetting and retiring; for leased the browser's creation, the
--- order of lists.
+-- Gives the record's text. `score` is the deadline of the claim for launching, resetting and retiring; for
+-- leased the browser's creation, the order of lists.
 local function move(browser, to, why, score)
   local from = browser.state
   if not moves[from]:find(to, 1, true) then error("no move from " .. from .. " to " .. to) end

@@ -1,4 +1,5 @@
--- node-index: which browsers a node has, without reading a record: members `node browser`, all of one score, so that their order is their text's.
+-- node-index: which browsers a node has, without reading a record: members `node browser`, all of one score,
+-- so that their order is their text's.
 
 local function nodeIndexEntry(browser)
   return browser.node .. " " .. browser.id

@@ -17,7 +17,8 @@ local function poolTerms()
   }
 end
 
--- Under which a generation's launch configuration is kept, in `configKey` of the record. An earlier release writes none, and leaves that of another.
+-- Under which a generation's launch configuration is kept, in `configKey` of the record. An earlier release
+-- writes none, and leaves that of another.
 local function configKeyOf(generation, kept)
   return kept and kept:match("^(%d+)-") == generation and kept or generation
 end
@@ -26,7 +27,8 @@ local function nextNumber(name)
   return redis.call("HINCRBY", K.pool, name, 1)
 end
 
--- Greater than the last, and also a time: after a failover that lost the last ones none is given twice, for others have acted on those.
+-- Greater than the last, and also a time: after a failover that lost the last ones none is given twice, for
+-- others have acted on those.
 local function nextInstant(name)
   local number = math.max(now, tonumber(redis.call("HGET", K.pool, name) or 0) + 1)
   redis.call("HSET", K.pool, name, string.format("%.0f", number))

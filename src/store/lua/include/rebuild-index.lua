@@ -1,4 +1,5 @@
--- rebuild-index: the index is made anew from the records where somebody has moved browsers who knows of none: another release.
+-- rebuild-index: the index is made anew from the records where somebody has moved browsers who knows of none:
+-- another release.
 --- @include index
 
 -- How many moves there ever were, as the stream counts them; nil before Redis 7.0.

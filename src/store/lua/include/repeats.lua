@@ -50,7 +50,8 @@ local function placeAgain(earlier, waiter)
   return place
 end
 
--- The answer to a key that was seen before; nil where its place was given up unserved. `onPlace` answers for a place taken over.
+-- The answer to a key that was seen before; nil where its place was given up unserved. `onPlace` answers for
+-- a place taken over.
 local function repeated(waiter, onPlace)
   local text = A.body ~= "" and redis.call("GET", K.idempotency)
   if not text then return nil end

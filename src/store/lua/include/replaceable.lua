@@ -2,7 +2,8 @@
 --- @include moves
 --- @include closed-nodes
 
--- Where they stand in line (moves, closed): on closed nodes last of all; between the two stand those of closed nodes that are not replaceable.
+-- Where they stand in line (moves, closed): on closed nodes last of all; between the two stand those of
+-- closed nodes that are not replaceable.
 local replaceableScores = { { apart + replaceableScore / 2, "+inf" }, { replaceableScore / 2, apart - replaceableScore / 2 } }
 
 -- One that is idle; nil where none is.

@@ -1,9 +1,11 @@
--- change-lease: change a live lease: its name, tags, start page or viewport; or ask its node for another network.
+-- change-lease: change a live lease: its name, tags, start page or viewport; or ask its node for another
+-- network.
 -- KEYS  pool browsers nodeStamps answer
 -- ARGV  browser lease change
 -- REPLY touched (the browser), superseded, unknown
--- `change` is JSON {set: {field: value}, clear: [field], touched: bool, altered?: bool, uploaded?: bool, network?: {allowedHosts?, proxy?}};
--- a name was reserved before, the old one is given back after. What is asked of the network is in force only when its node says so (applied).
+-- `change` is JSON {set: {field: value}, clear: [field], touched: bool, altered?: bool, uploaded?: bool,
+-- network?: {allowedHosts?, proxy?}}; a name was reserved before, the old one is given back after. What is
+-- asked of the network is in force only when its node says so (applied).
 --- @include changes
 --- @include write-record
 --- @include pool

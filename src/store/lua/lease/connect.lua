@@ -2,7 +2,8 @@
 -- KEYS  browsers provisional nodeStamps
 -- ARGV  browser lease
 -- REPLY connected (JSON {registrations, startUrl}), over (why)
--- Not remembered for repeats: a second registration of one client only makes the node ask again before it expires the lease.
+-- Not remembered for repeats: a second registration of one client only makes the node ask again before it
+-- expires the lease.
 --- @include base
 --- @include write-record
 

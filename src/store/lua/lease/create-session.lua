@@ -1,9 +1,11 @@
--- create-session: claim the launch of an on-demand browser for a caller who waits for it; again where a launch of that caller has failed.
+-- create-session: claim the launch of an on-demand browser for a caller who waits for it; again where a
+-- launch of that caller has failed.
 -- KEYS  pool templates browsers launching leases waiterRecords provisional controls endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer idempotency
 -- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most isAgain
 -- REPLY claimed (JSON {browser, waiter, lease}), again (the waiter; still launching), granted (the browser), mismatch, over, full (as many sessions as may be), none (no room), superseded (the place is another connection's, or was given up)
--- `browser` and `waiter` are JSON; the waiter is bound to the browser and stands in no queue. `browser` is empty where no node has room:
--- then only what the key was given before is given again. `isAgain`: for a place that stands since its launch has failed, and for nothing else.
+-- `browser` and `waiter` are JSON; the waiter is bound to the browser and stands in no queue. `browser` is
+-- empty where no node has room: then only what the key was given before is given again. `isAgain`: for a
+-- place that stands since its launch has failed, and for nothing else.
 --- @include repeats
 --- @include events
 --- @include index

@@ -2,7 +2,8 @@
 -- KEYS  browsers nodeStamps
 -- ARGV  browser lease revision outcome
 -- REPLY applied, stale (something else is asked for by now, or the lease is over)
--- `outcome`: `applied`, or `refused`: then what was in force is. Not remembered for repeats: a second one is stale.
+-- `outcome`: `applied`, or `refused`: then what was in force is. Not remembered for repeats: a second one is
+-- stale.
 --- @include base
 --- @include write-record
 

@@ -2,7 +2,8 @@
 -- KEYS  browsers nodeStamps
 -- ARGV  used
 -- REPLY noted
--- `used` is a JSON list of [browser, lease, usage]. Not remembered for repeats: the same count again changes nothing.
+-- `used` is a JSON list of [browser, lease, usage]. Not remembered for repeats: the same count again changes
+-- nothing.
 --- @include base
 --- @include write-record
 

@@ -1,9 +1,11 @@
--- rejoin: put callers who wait back in line, each at its rank, whom this pool has taken for gone while their control stood still.
+-- rejoin: put callers who wait back in line, each at its rank, whom this pool has taken for gone while their
+-- control stood still.
 -- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  waiting eventsKept controlLostMs provisionalMs
 -- REPLY rejoined (JSON list, of each a word: waiting, held, superseded, over, deleted)
--- `waiting` is a JSON list of waiters as they were stored. `held`: it has a browser; `superseded`: another connection has its place; `over`: no place
--- is remembered, so that it may have been served; `deleted`: the pool is. Not remembered for repeats: a second time they are in line.
+-- `waiting` is a JSON list of waiters as they were stored. `held`: it has a browser; `superseded`: another
+-- connection has its place; `over`: no place is remembered, so that it may have been served; `deleted`: the
+-- pool is. Not remembered for repeats: a second time they are in line.
 --- @include grants
 
 local terms, words = poolTerms(), {}

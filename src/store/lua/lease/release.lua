@@ -2,7 +2,8 @@
 -- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  name browser lease reuse why isRetry eventsKept controlLostMs provisionalMs retryWindowMs
 -- REPLY released, saving (released; what it leaves is saved as a profile), already (nothing is held, or the lease that is meant has ended), superseded, unknown, elsewhere
--- `name` is what the caller calls the pool by, empty where that is its id or nothing; `elsewhere`: this pool is not called so.
+-- `name` is what the caller calls the pool by, empty where that is its id or nothing; `elsewhere`: this pool
+-- is not called so.
 --- @include grants
 
 local first = again()

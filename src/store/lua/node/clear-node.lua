@@ -1,4 +1,5 @@
--- clear-node: end what a node holds: because it drains, stops, or was lost (then nobody is left to clear up, and the records go).
+-- clear-node: end what a node holds: because it drains, stops, or was lost (then nobody is left to clear up,
+-- and the records go).
 -- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  node why which eventsKept
 -- REPLY cleared (how many are left on the node; of a lost one: how many were)

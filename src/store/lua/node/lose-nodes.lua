@@ -1,4 +1,5 @@
--- lose-nodes: take nodes without a beat for lost, once and for all: one that beats again counts as living when what it held is cleared.
+-- lose-nodes: take nodes without a beat for lost, once and for all: one that beats again counts as living
+-- when what it held is cleared.
 -- KEYS  beats facts lost
 -- ARGV  lostMs
 -- REPLY lost (JSON list of the ids of those that are not cleared yet)

@@ -2,7 +2,8 @@
 -- KEYS  beats facts lost
 -- ARGV  node facts lostMs
 -- REPLY beaten, lost (it was taken for lost, and what it held is not cleared yet), taken (the facts of another that lives under its name)
--- Each start of a node has a `run` of its own. An earlier run of the same `origin` is known to be over: it held the same data directory.
+-- Each start of a node has a `run` of its own. An earlier run of the same `origin` is known to be over: it
+-- held the same data directory.
 --- @include base
 
 if redis.call("SISMEMBER", K.lost, A.node) == 1 then return plain("lost") end

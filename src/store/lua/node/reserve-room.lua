@@ -2,8 +2,9 @@
 -- KEYS  room rest trial
 -- ARGV  browser bytes mostBytes mostBrowsers graceMs isTrial restMs
 -- REPLY reserved, full
--- `isTrial`: the node fails launches; it has no room while it rests, and then for one until that has come to something.
--- The map holds a set of browsers with their bytes, never a counter: giving back twice is harmless.
+-- `isTrial`: the node fails launches; it has no room while it rests, and then for one until that has come to
+-- something. The map holds a set of browsers with their bytes, never a counter: giving back twice is
+-- harmless.
 --- @include base
 
 local sum, count = 0, 0

@@ -2,8 +2,9 @@
 -- KEYS  pool templates browsers launching retiring replaceable events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  candidates madeFor obstacle claimMs eventsKept
 -- REPLY claimed (JSON list of browsers), none
--- `candidates` is a JSON list of browsers to be, for which room on their node is reserved: as browsers of the launch configuration
--- `madeFor` need it, empty for any. `obstacle` is why nodes that might have room launch nothing, for the pool object.
+-- `candidates` is a JSON list of browsers to be, for which room on their node is reserved: as browsers of the
+-- launch configuration `madeFor` need it, empty for any. `obstacle` is why nodes that might have room launch
+-- nothing, for the pool object.
 --- @include changes
 --- @include index
 --- @include pool

@@ -1,4 +1,5 @@
--- launch-demand: how many launches a fill would claim now, if there were room; notes what holds the pool up where that is none.
+-- launch-demand: how many launches a fill would claim now, if there were room; notes what holds the pool up
+-- where that is none.
 -- KEYS  pool browsers retiring replaceable
 -- ARGV  most
 -- REPLY wanted (JSON {count, resting, trying}: nodes on which the pool's launches fail, now left alone, or tried with one)

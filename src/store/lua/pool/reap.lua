@@ -87,7 +87,8 @@ local function lookAfter(waiter)
     waiter.detachedAt = now
     redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter))
   end
-  -- Its control has it launched again at once, or gives it up: a failover may bring back one of which it knows nothing any more.
+  -- Its control has it launched again at once, or gives it up: a failover may bring back one of which it
+  -- knows nothing any more.
   local isForgotten = waiter.unplacedAt and now - waiter.unplacedAt > unplacedMs
   local isOver = isForgotten or waiter.detachedAt and now - waiter.detachedAt > tonumber(A.keyedMs)
   if isOver or isLost and not waiter.key then

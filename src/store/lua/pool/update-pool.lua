@@ -1,4 +1,5 @@
--- update-pool: write a merged configuration over the revision it was merged from, and retire what it makes superfluous or stale.
+-- update-pool: write a merged configuration over the revision it was merged from, and retire what it makes
+-- superfluous or stale.
 -- KEYS  pool templates browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  revision fields config launchConfig size fillRate name isNewLaunch isNewNetwork isNewRefresh discard eventsKept
 -- REPLY updated, changed (by others meanwhile), missing
@@ -22,7 +23,8 @@ if A.isNewRefresh == "1" then redis.call("HSET", K.pool, "refreshedFrom", now) e
 nextNumber("revision")
 -- What is launched from now on has the new network: it is a new launch configuration too.
 if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
-  -- Also a time: others keep what they have read under a key, and a failover that lost the last generations gives their numbers once more.
+  -- Also a time: others keep what they have read under a key, and a failover that lost the last generations
+  -- gives their numbers once more.
   local key = string.format("%d-%.0f", nextNumber("generation"), now)
   redis.call("HSET", K.pool, "configKey", key)
   redis.call("HSET", K.templates, key, A.launchConfig)
@@ -48,7 +50,8 @@ end
 if A.discard == "1" or A.isNewNetwork == "1" then each(K.idle, discardStale) end
 if A.discard == "1" then each(K.launching, discardStale) end
 
--- Launching first, then stale idle, then longest idle; never a leased one. Worn ones are replaced only as far as there is room below.
+-- Launching first, then stale idle, then longest idle; never a leased one. Worn ones are replaced only as far
+-- as there is room below.
 local surge = tonumber(A.size) < tonumber(oldSize) and 0 or redis.call("SCARD", K.replaceable)
 local excess = liveCount() - tonumber(A.size) - surge
 local function shrink(key, from)

@@ -1,4 +1,5 @@
--- change-proxy: call a proxy otherwise, or note what a check has found; an empty argument leaves what there is.
+-- change-proxy: call a proxy otherwise, or note what a check has found; an empty argument leaves what there
+-- is.
 -- KEYS  proxyNames proxy
 -- ARGV  id name checked
 -- REPLY changed, missing

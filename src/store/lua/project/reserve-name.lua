@@ -1,4 +1,5 @@
--- reserve-name: take a name for an owner; void once its deadline is past and its owner does not live (the tick looks).
+-- reserve-name: take a name for an owner; void once its deadline is past and its owner does not live (the
+-- tick looks).
 -- KEYS  names
 -- ARGV  field owner partition graceMs
 -- REPLY reserved (its deadline), taken

@@ -1,4 +1,5 @@
--- reserve-size: set a pool's size where the sum over all pools stays within the limit; void after its deadline unless the record says the same.
+-- reserve-size: set a pool's size where the sum over all pools stays within the limit; void after its
+-- deadline unless the record says the same.
 -- KEYS  sizes
 -- ARGV  pool size limit mostPools graceMs
 -- REPLY reserved, over (the sum), many (pools)

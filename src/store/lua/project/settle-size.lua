@@ -1,4 +1,5 @@
--- settle-size: put right a pool's reserved size that its record does not bear out, unless it was reserved anew meanwhile.
+-- settle-size: put right a pool's reserved size that its record does not bear out, unless it was reserved
+-- anew meanwhile.
 -- KEYS  sizes
 -- ARGV  pool before after
 -- REPLY settled, kept

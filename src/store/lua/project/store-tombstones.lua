@@ -1,4 +1,5 @@
--- store-tombstones: keep tombstones of sessions that are over; the oldest go when there are too many or their time is past.
+-- store-tombstones: keep tombstones of sessions that are over; the oldest go when there are too many or their
+-- time is past.
 -- KEYS  tombstoneOrder tombstones tombstoneNames
 -- ARGV  tombstones most keepMs
 -- REPLY buried

@@ -7,4 +7,11 @@ import { pages } from "./pages.js";
 import { webrtc } from "./webrtc.js";
 
 /** Every way out that is known. */
-export const corpus: readonly Attempt[] = [...pages, ...addresses, ...webrtc, ...contexts, ...commands, ...extensions];
+export const corpus: readonly Attempt[] = [
+  ...pages,
+  ...addresses,
+  ...webrtc,
+  ...contexts,
+  ...commands,
+  ...extensions,
+];

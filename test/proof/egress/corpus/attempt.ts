@@ -13,7 +13,10 @@ export interface Work {
   readonly site: AllowedSite;
   /** A URL at the port: `http://<denied host>:<port>/<nonce>` unless told otherwise. */
   url(other?: { readonly scheme?: string; readonly host?: string; readonly path?: string }): string;
-  /** A name of the attempt's own in one of the zones; asking anybody for one outside, or a local one, is a contact. */
+  /**
+   * A name of the attempt's own in one of the zones; asking anybody for one outside, or a local one, is a
+   * contact.
+   */
   name(zone: "outside" | "local" | "private" | "loopback" | "mixed" | "rebinding"): string;
   /** Has the allowed site serve something for this attempt; gives the URL. */
   serve(path: string, served: Served): string;
@@ -23,9 +26,15 @@ export interface Work {
   readonly cdpUrl: string;
   /** Opens a page of the allowed site, or of the given URL, in the first context or the given one. */
   open(url?: string, context?: string): Promise<Page>;
-  /** Writes files, by their names, to a directory of the session's own; gives the directory. Only with the need `uploads`. */
+  /**
+   * Writes files, by their names, to a directory of the session's own; gives the directory. Only with the
+   * need `uploads`.
+   */
   upload(files: Readonly<Record<string, string>>): Promise<string>;
-  /** Gives the browser an extension, in every way its holder has; false where all refuse it. Only with the need `uploads`. */
+  /**
+   * Gives the browser an extension, in every way its holder has; false where all refuse it. Only with the
+   * need `uploads`.
+   */
   extend(files: Readonly<Record<string, string>>): Promise<boolean>;
   /** Ports of Remuda itself. */
   readonly ownPorts: readonly number[];
@@ -35,7 +44,10 @@ export interface Work {
   saw(what: string): void;
 }
 
-/** Why an attempt reaches no sink in a Chromium that nobody guards either; it is kept for what it would find if that changed. */
+/**
+ * Why an attempt reaches no sink in a Chromium that nobody guards either; it is kept for what it would find
+ * if that changed.
+ */
 export interface Never {
   readonly because: string;
 }
@@ -47,38 +59,63 @@ export type Need =
   | "privileged-cdp"
   /** Names that resolve as the attempt wants. */
   | "names"
-  | "node" | "node6" | "metadata" | "uploads" | "own-ports";
+  | "node"
+  | "node6"
+  | "metadata"
+  | "uploads"
+  | "own-ports";
 
 export interface Attempt {
   readonly name: string;
   readonly needs?: readonly Need[];
   /** It alters the whole browser, so it gets one of its own. */
   readonly isAlone?: true;
-  /** What it does is to turn the browser from its proxy. Without a guard it is tried on one that has a proxy, to nowhere. */
+  /**
+   * What it does is to turn the browser from its proxy. Without a guard it is tried on one that has a proxy,
+   * to nowhere.
+   */
   readonly leavesProxy?: true;
   /** Does a full, headless Chromium without any guard reach the sink by it? */
   readonly reachesPlain: true | Never;
-  /** Does its worst. What it throws is no failure, and it ends by itself or is left behind after its limit. */
+  /**
+   * Does its worst. What it throws is no failure, and it ends by itself or is left behind after its limit.
+   */
   run(work: Work): Promise<unknown>;
 }
 
 /** An attempt of a script in a page of the allowed site; in the script, `url` is the denied one. */
-export function inPage(name: string, script: string | ((work: Work) => string), other: Partial<Attempt> = {}): Attempt {
+export function inPage(
+  name: string,
+  script: string | ((work: Work) => string),
+  other: Partial<Attempt> = {},
+): Attempt {
   return {
-    name, reachesPlain: true, ...other,
+    name,
+    reachesPlain: true,
+    ...other,
     async run(work) {
       const page = await work.open();
-      await page.evaluate(`const url = ${JSON.stringify(work.url())}; ${typeof script === "string" ? script : script(work)}`);
+      await page.evaluate(
+        `const url = ${JSON.stringify(work.url())}; ${typeof script === "string" ? script : script(work)}`,
+      );
     },
   };
 }
 
 /** An attempt of a document that the allowed site serves. */
-export function inDocument(name: string, document: (url: string, work: Work) => string, other: Partial<Attempt> = {}): Attempt {
+export function inDocument(
+  name: string,
+  document: (url: string, work: Work) => string,
+  other: Partial<Attempt> = {},
+): Attempt {
   return {
-    name, reachesPlain: true, ...other,
+    name,
+    reachesPlain: true,
+    ...other,
     async run(work) {
-      await work.open(work.serve("/document", { body: `<!doctype html><body>${document(work.url(), work)}` }));
+      await work.open(
+        work.serve("/document", { body: `<!doctype html><body>${document(work.url(), work)}` }),
+      );
     },
   };
 }

@@ -21,10 +21,21 @@ async function tunnel(cdp: RawCdp, target: string): Promise<Send> {
   return async (method, params = {}) => {
     last += 1;
     const id = last;
-    const sent = await cdp.send("Target.sendMessageToTarget", { sessionId, message: JSON.stringify({ id, method, params }) });
+    const sent = await cdp.send("Target.sendMessageToTarget", {
+      sessionId,
+      message: JSON.stringify({ id, method, params }),
+    });
     if (sent.error) return sent;
-    const inside = ({ params: given }: RawReply): RawReply => JSON.parse(String(given?.message ?? "{}")) as RawReply;
-    return inside(await cdp.message((each) => each.method === "Target.receivedMessageFromTarget" && each.params?.sessionId === sessionId && inside(each).id === id));
+    const inside = ({ params: given }: RawReply): RawReply =>
+      JSON.parse(String(given?.message ?? "{}")) as RawReply;
+    return inside(
+      await cdp.message(
+        (each) =>
+          each.method === "Target.receivedMessageFromTarget" &&
+          each.params?.sessionId === sessionId &&
+          inside(each).id === id,
+      ),
+    );
   };
 }
 
@@ -34,7 +45,7 @@ const nested = async (cdp: RawCdp): Promise<Send> => {
 };
 
 const paths: Readonly<Record<string, (work: Work) => Promise<Send>>> = {
-  "flat": async ({ cdp }) => cdp.send,
+  flat: async ({ cdp }) => cdp.send,
   "nested by attachToBrowserTarget": ({ cdp }) => nested(cdp),
   "nested twice": async ({ cdp }) => {
     const { result } = await cdp.send("Target.attachToBrowserTarget");
@@ -43,7 +54,10 @@ const paths: Readonly<Record<string, (work: Work) => Promise<Send>>> = {
   },
   "by sendMessageToTarget to the browser": async ({ cdp }) => tunnel(cdp, await browserOf(cdp)),
   "attached to the browser as a target": async ({ cdp }) => {
-    const { result } = await cdp.send("Target.attachToTarget", { targetId: await browserOf(cdp), flatten: true });
+    const { result } = await cdp.send("Target.attachToTarget", {
+      targetId: await browserOf(cdp),
+      flatten: true,
+    });
     return (method, params) => cdp.send(method, params, String(result?.sessionId));
   },
 };
@@ -51,7 +65,7 @@ const paths: Readonly<Record<string, (work: Work) => Promise<Send>>> = {
 /** Proxies a context might be given; the sink itself is one that would carry anything. */
 const proxies: Readonly<Record<string, (work: Work) => object>> = {
   "direct://": () => ({ proxyServer: "direct://" }),
-  "empty": () => ({ proxyServer: "" }),
+  empty: () => ({ proxyServer: "" }),
   "of its own": ({ world, port }) => ({ proxyServer: `http://${world.denied}:${port}` }),
   "of its own, SOCKS": ({ world, port }) => ({ proxyServer: `socks5://${world.denied}:${port}` }),
   "a list that ends direct": () => ({ proxyServer: "http://127.0.0.1:9,direct://" }),
@@ -64,7 +78,10 @@ const visit = async (work: Work, context: unknown): Promise<void> => {
 };
 
 const inContext = (path: string, proxy: string, reachesPlain: true | Never = true): Attempt => ({
-  name: `context with proxy ${proxy}, ${path}`, needs: ["privileged-cdp"], leavesProxy: true, reachesPlain,
+  name: `context with proxy ${proxy}, ${path}`,
+  needs: ["privileged-cdp"],
+  leavesProxy: true,
+  reachesPlain,
   async run(work) {
     const send = await paths[path]?.(work);
     const reply = await send?.("Target.createBrowserContext", proxies[proxy]?.(work));
@@ -77,49 +94,79 @@ const direct = `{"proxyServer":"direct://"}`;
 
 /** One message as text, whose fields a gate and Chromium might read differently. */
 const texts: Readonly<Record<string, { readonly text: (id: number) => string; readonly isBinary?: true }>> = {
-  "method twice, the other first": { text: (id) => `{"id":${id},"method":"Browser.getVersion",${create},"params":${direct}}` },
-  "method twice, the other last": { text: (id) => `{"id":${id},${create},"method":"Browser.getVersion","params":${direct}}` },
+  "method twice, the other first": {
+    text: (id) => `{"id":${id},"method":"Browser.getVersion",${create},"params":${direct}}`,
+  },
+  "method twice, the other last": {
+    text: (id) => `{"id":${id},${create},"method":"Browser.getVersion","params":${direct}}`,
+  },
   "params twice, the empty first": { text: (id) => `{"id":${id},${create},"params":{},"params":${direct}}` },
   "params twice, the empty last": { text: (id) => `{"id":${id},${create},"params":${direct},"params":{}}` },
-  "proxyServer twice": { text: (id) => `{"id":${id},${create},"params":{"proxyServer":"","proxyServer":"direct://"}}` },
+  "proxyServer twice": {
+    text: (id) => `{"id":${id},${create},"params":{"proxyServer":"","proxyServer":"direct://"}}`,
+  },
   "escaped key": { text: (id) => `{"id":${id},${create},"params":{"proxy\\u0053erver":"direct://"}}` },
-  "escaped method": { text: (id) => `{"id":${id},"method":"Target.createBrowser\\u0043ontext","params":${direct}}` },
-  "escaped name of the field": { text: (id) => `{"id":${id},"m\\u0065thod":"Target.createBrowserContext","params":${direct}}` },
+  "escaped method": {
+    text: (id) => `{"id":${id},"method":"Target.createBrowser\\u0043ontext","params":${direct}}`,
+  },
+  "escaped name of the field": {
+    text: (id) => `{"id":${id},"m\\u0065thod":"Target.createBrowserContext","params":${direct}}`,
+  },
   "a comment within": { text: (id) => `{"id":${id},/* held */${create},"params":${direct}}` },
   "a mark of byte order before": { text: (id) => `\ufeff{"id":${id},${create},"params":${direct}}` },
   "text after the message": { text: (id) => `{"id":${id},${create},"params":${direct}} held` },
-  "a second message behind a NUL": { text: (id) => `{"id":${id + 1},"method":"Browser.getVersion"}\0{"id":${id},${create},"params":${direct}}` },
+  "a second message behind a NUL": {
+    text: (id) => `{"id":${id + 1},"method":"Browser.getVersion"}\0{"id":${id},${create},"params":${direct}}`,
+  },
   "a comma too many": { text: (id) => `{"id":${id},${create},"params":${direct},}` },
   "a binary frame": { text: (id) => `{"id":${id},${create},"params":${direct}}`, isBinary: true },
 };
 
 const asText = (what: string, reachesPlain: true | Never): Attempt => ({
-  name: `context with proxy direct://, ${what}`, needs: ["privileged-cdp"], leavesProxy: true, reachesPlain,
+  name: `context with proxy direct://, ${what}`,
+  needs: ["privileged-cdp"],
+  leavesProxy: true,
+  reachesPlain,
   async run(work) {
     const id = 7_000_000;
     const { text, isBinary } = texts[what] ?? { text: () => "" };
     work.cdp.socket.send(text(id), { binary: isBinary === true });
     // What cannot be read is refused without an id.
-    const isReply = (each: RawReply): boolean => each.id === id || (each.id === undefined && each.error !== undefined);
+    const isReply = (each: RawReply): boolean =>
+      each.id === id || (each.id === undefined && each.error !== undefined);
     const reply = await Promise.race([work.cdp.message(isReply), work.cdp.closed.then(() => undefined)]);
     await visit(work, reply?.result?.browserContextId);
   },
 });
 
 const refusedByChromium: Never = { because: "Chromium 156 refuses such a message itself" };
-const acceptedTexts = new Set(["proxyServer twice", "escaped key", "escaped method", "escaped name of the field"]);
+const acceptedTexts = new Set([
+  "proxyServer twice",
+  "escaped key",
+  "escaped method",
+  "escaped name of the field",
+]);
 
 interface ProxyOption {
   readonly server: (work: Work) => string;
   readonly bypass?: string;
 }
 
-const throughPlaywright = (what: string, { server, bypass }: ProxyOption, reachesPlain: true | Never = true): Attempt => ({
-  name: `Playwright's newContext with proxy ${what}`, needs: ["privileged-cdp"], leavesProxy: true, reachesPlain,
+const throughPlaywright = (
+  what: string,
+  { server, bypass }: ProxyOption,
+  reachesPlain: true | Never = true,
+): Attempt => ({
+  name: `Playwright's newContext with proxy ${what}`,
+  needs: ["privileged-cdp"],
+  leavesProxy: true,
+  reachesPlain,
   async run(work) {
     const browser = await playwright.connectOverCDP(work.cdpUrl, { timeout: 5000 });
     try {
-      const context = await browser.newContext({ proxy: { server: server(work), ...(bypass !== undefined && { bypass }) } });
+      const context = await browser.newContext({
+        proxy: { server: server(work), ...(bypass !== undefined && { bypass }) },
+      });
       await (await context.newPage()).goto(work.url(), { timeout: 3000 }).catch(() => {});
       await context.close();
     } finally {
@@ -129,7 +176,10 @@ const throughPlaywright = (what: string, { server, bypass }: ProxyOption, reache
 });
 
 const throughPuppeteer = (what: string, options: (work: Work) => object): Attempt => ({
-  name: `Puppeteer's createBrowserContext with proxy ${what}`, needs: ["privileged-cdp"], leavesProxy: true, reachesPlain: true,
+  name: `Puppeteer's createBrowserContext with proxy ${what}`,
+  needs: ["privileged-cdp"],
+  leavesProxy: true,
+  reachesPlain: true,
   async run(work) {
     const browser = await puppeteer.connect({ browserWSEndpoint: work.cdpUrl, protocolTimeout: 5000 });
     try {
@@ -152,11 +202,18 @@ const throughExposed = (url: string): string => `
   await soon(new Promise(() => {}), 500);`;
 
 const exposed = (path: string): Attempt => ({
-  name: `Target.exposeDevToolsProtocol, ${path}`, needs: ["privileged-cdp"], leavesProxy: true, reachesPlain: true,
+  name: `Target.exposeDevToolsProtocol, ${path}`,
+  needs: ["privileged-cdp"],
+  leavesProxy: true,
+  reachesPlain: true,
   async run(work) {
     const page = await work.open();
     const send = await paths[path]?.(work);
-    await send?.("Target.exposeDevToolsProtocol", { targetId: page.target, bindingName: "held", inheritPermissions: true });
+    await send?.("Target.exposeDevToolsProtocol", {
+      targetId: page.target,
+      bindingName: "held",
+      inheritPermissions: true,
+    });
     await page.goto(work.serve("/again", {}));
     await page.evaluate(throughExposed(work.url()));
   },
@@ -164,14 +221,21 @@ const exposed = (path: string): Attempt => ({
 
 export const contexts: readonly Attempt[] = [
   ...Object.keys(proxies).map((proxy) => inContext("flat", proxy)),
-  ...Object.keys(paths).filter((path) => path !== "flat").flatMap((path) => ["direct://", "of its own"].map((proxy) => inContext(path, proxy))),
+  ...Object.keys(paths)
+    .filter((path) => path !== "flat")
+    .flatMap((path) => ["direct://", "of its own"].map((proxy) => inContext(path, proxy))),
   ...Object.keys(texts).map((what) => asText(what, acceptedTexts.has(what) ? true : refusedByChromium)),
-  throughPlaywright("direct://", { server: () => "direct://" }, { because: "Playwright makes an HTTP proxy of every text" }),
+  throughPlaywright(
+    "direct://",
+    { server: () => "direct://" },
+    { because: "Playwright makes an HTTP proxy of every text" },
+  ),
   throughPlaywright("of its own", { server: ({ world, port }) => `http://${world.denied}:${port}` }),
   throughPlaywright("of its own, SOCKS", { server: ({ world, port }) => `socks5://${world.denied}:${port}` }),
   throughPlaywright("that is bypassed", { server: () => "http://127.0.0.1:9", bypass: "*" }),
   throughPuppeteer("direct://", () => ({ proxyServer: "direct://" })),
   throughPuppeteer("of its own", ({ world, port }) => ({ proxyServer: `http://${world.denied}:${port}` })),
   throughPuppeteer("that is bypassed", () => ({ proxyServer: "http://127.0.0.1:9", proxyBypassList: ["*"] })),
-  exposed("flat"), exposed("nested by attachToBrowserTarget"),
+  exposed("flat"),
+  exposed("nested by attachToBrowserTarget"),
 ];

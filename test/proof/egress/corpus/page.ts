@@ -13,12 +13,20 @@ const put = (tag, given = {}) => soon(new Promise((resolve) => {
 
 /** A page of a raw client. */
 export class Page {
-  private constructor(private readonly cdp: RawCdp, readonly target: string, readonly session: string) {}
+  private constructor(
+    private readonly cdp: RawCdp,
+    readonly target: string,
+    readonly session: string,
+  ) {}
 
   /** In a window of its own: a page behind others would put off much of what it is to do. */
   static async open(cdp: RawCdp, url: string, context?: string): Promise<Page> {
     const where = context === undefined ? {} : { browserContextId: context };
-    const { result } = await cdp.send("Target.createTarget", { url: "about:blank", newWindow: true, ...where });
+    const { result } = await cdp.send("Target.createTarget", {
+      url: "about:blank",
+      newWindow: true,
+      ...where,
+    });
     const target = String(result?.targetId);
     const page = new Page(cdp, target, await cdp.attach(target));
     await page.command("Page.enable");
@@ -34,7 +42,10 @@ export class Page {
   async goto(url: string): Promise<RawReply> {
     const reply = await this.command("Page.navigate", { url });
     const isLoaded = `new Promise((resolve) => document.readyState === "complete" ? resolve() : addEventListener("load", resolve))`;
-    await this.cdp.evaluate(`Promise.race([${isLoaded}, new Promise((resolve) => setTimeout(resolve, 3000))])`, this.session);
+    await this.cdp.evaluate(
+      `Promise.race([${isLoaded}, new Promise((resolve) => setTimeout(resolve, 3000))])`,
+      this.session,
+    );
     return reply;
   }
 

@@ -11,7 +11,10 @@ type Zone = Parameters<Work["name"]>[0];
 const hostIn = (nonce: string, zone: Zone): string =>
   zone === "local" ? `${nonce}.local` : `${zone}.${nonce}.${zone === "outside" ? deniedZone : allowedZone}`;
 
-/** Makes the names of one attempt known. The last is public when it is asked for first, and this machine ever after. */
+/**
+ * Makes the names of one attempt known. The last is public when it is asked for first, and this machine ever
+ * after.
+ */
 export function nameHosts(nonce: string, { dns, world }: Ground & { readonly dns: readonly Dns[] }): void {
   const node = world.node ?? "127.0.0.1";
   for (const server of dns) {
@@ -37,14 +40,34 @@ interface Given {
   readonly opened: Page[];
 }
 
-export function workOf({ nonce, sink, ground: { world, site }, door, cdp, ownPorts, dns, askedBefore, opened }: Given): Work {
+export function workOf({
+  nonce,
+  sink,
+  ground: { world, site },
+  door,
+  cdp,
+  ownPorts,
+  dns,
+  askedBefore,
+  opened,
+}: Given): Work {
   const serve: Work["serve"] = (path, served) => site.serve(`/${nonce}${path}`, served);
   return {
-    nonce, port: sink.port, world, site, serve, cdp, cdpUrl: door.cdpUrl, ownPorts,
+    nonce,
+    port: sink.port,
+    world,
+    site,
+    serve,
+    cdp,
+    cdpUrl: door.cdpUrl,
+    ownPorts,
     url: ({ scheme = "http", host = world.denied, path = "" } = {}) =>
       `${scheme}://${host.includes(":") && !/[[@]/.test(host) ? `[${host}]` : host}:${sink.port}/${nonce}${path}`,
     name: (zone) => hostIn(nonce, zone),
-    async open(url = serve("/page", { body: "<!doctype html><title>allowed</title><body>allowed" }), context) {
+    async open(
+      url = serve("/page", { body: "<!doctype html><title>allowed</title><body>allowed" }),
+      context,
+    ) {
       const page = await Page.open(cdp, url, context);
       opened.push(page);
       return page;
@@ -54,7 +77,10 @@ export function workOf({ nonce, sink, ground: { world, site }, door, cdp, ownPor
       return await door.upload(files);
     },
     async extend(files) {
-      const { result } = await cdp.send("Extensions.loadUnpacked", { path: await door.upload?.(files), enableInIncognito: true });
+      const { result } = await cdp.send("Extensions.loadUnpacked", {
+        path: await door.upload?.(files),
+        enableInIncognito: true,
+      });
       return result?.id !== undefined || (await door.extend?.(files)) === true;
     },
     namesAsked: () => dns.flatMap(({ queries }, at) => queries.slice(askedBefore[at])),

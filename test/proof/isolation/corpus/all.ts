@@ -11,4 +11,15 @@ import { pages } from "./pages.js";
 import { processes } from "./processes.js";
 
 /** Every attempt that is known against one browser. */
-export const corpus: readonly Attempt[] = [...outside, ...pages, ...commands, ...walks, ...processes, ...extensions, ...archives, ...ownPages, ...floods, ...appetites];
+export const corpus: readonly Attempt[] = [
+  ...outside,
+  ...pages,
+  ...commands,
+  ...walks,
+  ...processes,
+  ...extensions,
+  ...archives,
+  ...ownPages,
+  ...floods,
+  ...appetites,
+];

@@ -49,7 +49,9 @@ interface Common {
   readonly needsHeadless?: true;
   /** The wall against it is the end of its browser. */
   readonly endsBrowser?: true;
-  /** It alters the whole browser, so it gets one of its own; those of one name share it, one after the other. */
+  /**
+   * It alters the whole browser, so it gets one of its own; those of one name share it, one after the other.
+   */
   readonly isAlone?: true | string;
   /** One of the most dangerous, which every `npm test` tries. */
   readonly isQuick?: true;
@@ -59,7 +61,10 @@ interface Common {
   readonly succeedsPlain: true | "as root" | Never;
 }
 
-/** What a holder of a lease can do; what it gives, and whatever pages show after it, must not contain words of the ground. */
+/**
+ * What a holder of a lease can do; what it gives, and whatever pages show after it, must not contain words of
+ * the ground.
+ */
 export interface ClientAttempt extends Common {
   readonly door: "page" | "extension" | "CDP" | "outside";
   run(work: Work): Promise<unknown>;

@@ -3,13 +3,19 @@ import type { ClientAttempt, Work } from "./attempt.js";
 
 interface Extension {
   readonly permissions: readonly string[];
-  /** Its service worker's work; `files` are the URLs of all files, `say` tells something, what it returns is told too. */
+  /**
+   * Its service worker's work; `files` are the URLs of all files, `say` tells something, what it returns is
+   * told too.
+   */
   readonly worker: string;
   readonly files?: Readonly<Record<string, string>>;
   readonly manifest?: object;
 }
 
-/** The worker's answer comes to the allowed site as a request, since nothing else of it can be seen by a holder. */
+/**
+ * The worker's answer comes to the allowed site as a request, since nothing else of it can be seen by a
+ * holder.
+ */
 const workerOf = (work: Work, code: string): string => `
 const files = ${JSON.stringify(work.targets.map(({ path }) => `file://${path}`))};
 const soon = (promise, ms = 1500) => Promise.race([promise, new Promise((resolve) => setTimeout(resolve, ms))]);
@@ -21,18 +27,29 @@ const opened = async (url) => { const tab = await chrome.tabs.create({ url });
 const eachIn = async (work) => { const got = []; for (const url of few) got.push(await soon((async () => work(await opened(url)))().catch(String), 2500)); return got; };
 (async () => { ${code} })().catch(String).then(say).finally(() => fetch(${JSON.stringify(`${work.site.origin}/${work.nonce}/done`)}).catch(() => {}));`;
 
-const manifestOf = (work: Work, { permissions, manifest = {} }: Extension): string => JSON.stringify({
-  manifest_version: 3, name: work.nonce, version: "1", permissions, host_permissions: ["<all_urls>", "file:///*"],
-  background: { service_worker: "worker.js" }, ...manifest,
-});
+const manifestOf = (work: Work, { permissions, manifest = {} }: Extension): string =>
+  JSON.stringify({
+    manifest_version: 3,
+    name: work.nonce,
+    version: "1",
+    permissions,
+    host_permissions: ["<all_urls>", "file:///*"],
+    background: { service_worker: "worker.js" },
+    ...manifest,
+  });
 
-const filesOf = (work: Work, extension: Extension): Record<string, string> =>
-  ({ "manifest.json": manifestOf(work, extension), "worker.js": workerOf(work, extension.worker), ...named(work, extension.files) });
+const filesOf = (work: Work, extension: Extension): Record<string, string> => ({
+  "manifest.json": manifestOf(work, extension),
+  "worker.js": workerOf(work, extension.worker),
+  ...named(work, extension.files),
+});
 
 /** `FILES` in a script of its pages stands for the URLs of all files. */
 const named = ({ targets }: Work, files: Extension["files"] = {}): Record<string, string> => {
   const urls = JSON.stringify(targets.map(({ path }) => `file://${path}`));
-  return Object.fromEntries(Object.entries(files).map(([name, text]) => [name, text.replaceAll("FILES", urls)]));
+  return Object.fromEntries(
+    Object.entries(files).map(([name, text]) => [name, text.replaceAll("FILES", urls)]),
+  );
 };
 
 const doneLimitMs = 15_000;
@@ -40,12 +57,24 @@ const doneLimitMs = 15_000;
 /** Gives the browser the extension, waits until it has done its part, and gives what it said. */
 async function tryIt(work: Work, files: Readonly<Record<string, string | Buffer>>): Promise<unknown> {
   if (!(await work.browser.extend(files))) return "refused";
-  await Promise.race([work.site.heard(`/${work.nonce}/done`), new Promise((resolve) => setTimeout(resolve, doneLimitMs))]);
+  await Promise.race([
+    work.site.heard(`/${work.nonce}/done`),
+    new Promise((resolve) => setTimeout(resolve, doneLimitMs)),
+  ]);
   return work.site.said(`/${work.nonce}/said`);
 }
 
-const extension = (name: string, made: Extension | ((work: Work) => Extension), other: Partial<ClientAttempt> & { after?(work: Work): Promise<unknown> } = {}): ClientAttempt => ({
-  name: `extension: ${name}`, door: "extension", needsChromium: true, isAlone: other.isQuick === true ? "extensions" : true, succeedsPlain: true, ...other,
+const extension = (
+  name: string,
+  made: Extension | ((work: Work) => Extension),
+  other: Partial<ClientAttempt> & { after?(work: Work): Promise<unknown> } = {},
+): ClientAttempt => ({
+  name: `extension: ${name}`,
+  door: "extension",
+  needsChromium: true,
+  isAlone: other.isQuick === true ? "extensions" : true,
+  succeedsPlain: true,
+  ...other,
   async run(work) {
     const said = await tryIt(work, filesOf(work, typeof made === "function" ? made(work) : made));
     return [said, await other.after?.(work)];
@@ -62,12 +91,29 @@ const readDownloads = async (work: Work): Promise<unknown> => {
 };
 
 const reading: readonly ClientAttempt[] = [
-  extension("downloads of files, read back by DOM.setFileInputFiles", { permissions: ["downloads"], worker: save }, { after: readDownloads, isQuick: true }),
-  extension("fetch by its worker", { permissions: [], worker: "return await Promise.all(files.map((url) => soon(fetch(url).then((reply) => reply.text(), String))));" }, { isQuick: true, succeedsPlain: { because: "a worker of an extension fetches no file: URL" } }),
-  extension("files opened in tabs, read by scripting", {
-    permissions: ["tabs", "scripting"],
-    worker: "return await eachIn((tab) => chrome.scripting.executeScript({ target: { tabId: tab.id }, func: () => document.documentElement.outerHTML }));",
-  }, { isQuick: true }),
+  extension(
+    "downloads of files, read back by DOM.setFileInputFiles",
+    { permissions: ["downloads"], worker: save },
+    { after: readDownloads, isQuick: true },
+  ),
+  extension(
+    "fetch by its worker",
+    {
+      permissions: [],
+      worker:
+        "return await Promise.all(files.map((url) => soon(fetch(url).then((reply) => reply.text(), String))));",
+    },
+    { isQuick: true, succeedsPlain: { because: "a worker of an extension fetches no file: URL" } },
+  ),
+  extension(
+    "files opened in tabs, read by scripting",
+    {
+      permissions: ["tabs", "scripting"],
+      worker:
+        "return await eachIn((tab) => chrome.scripting.executeScript({ target: { tabId: tab.id }, func: () => document.documentElement.outerHTML }));",
+    },
+    { isQuick: true },
+  ),
   extension("files opened in tabs, taken by pageCapture", {
     permissions: ["tabs", "pageCapture"],
     worker: `return await eachIn((tab) => chrome.pageCapture.saveAsMHTML({ tabId: tab.id }).then((blob) => blob.text()).then((text) => text.replace(/=\\r?\\n/g, "")));`,
@@ -77,69 +123,146 @@ const reading: readonly ClientAttempt[] = [
     worker: `return await eachIn(async ({ id: tabId }) => { await chrome.debugger.attach({ tabId }, "1.3");
       return await chrome.debugger.sendCommand({ tabId }, "Runtime.evaluate", { expression: "document.documentElement.outerHTML" }); });`,
   }),
-  extension("files opened in windows, seen by a content script", {
-    permissions: ["tabs"],
-    worker: "for (const url of few) await chrome.windows.create({ url }); await eachIn(() => {});",
-    files: { "content.js": "chrome.runtime.sendMessage(document.documentElement.outerHTML);" },
-    manifest: { content_scripts: [{ matches: ["file:///*", "<all_urls>"], js: ["content.js"] }] },
-  }, { after: (work) => work.shown() }),
-  extension("frames of files in its own page", (work) => ({
-    permissions: ["tabs"], worker: 'await opened("page.html");',
-    files: { "page.html": work.targets.map(({ path }) => `<iframe src="file://${path}"></iframe><img src="file://${path}">`).join("") },
-  }), { after: (work) => work.shown(), succeedsPlain: { because: "Chromium opens no file in a frame of an extension" } }),
-  extension("XMLHttpRequest in its own page", {
-    permissions: ["tabs"], worker: 'await opened("page.html");',
-    files: {
-      "page.html": `<script src="page.js"></script><body>`,
-      "page.js": "FILES.map((url) => { const asked = new XMLHttpRequest(); asked.onloadend = () => document.body.append(asked.responseText); asked.open('GET', url); asked.send(); });",
+  extension(
+    "files opened in windows, seen by a content script",
+    {
+      permissions: ["tabs"],
+      worker: "for (const url of few) await chrome.windows.create({ url }); await eachIn(() => {});",
+      files: { "content.js": "chrome.runtime.sendMessage(document.documentElement.outerHTML);" },
+      manifest: { content_scripts: [{ matches: ["file:///*", "<all_urls>"], js: ["content.js"] }] },
     },
-  }, { after: (work) => work.shown() }),
+    { after: (work) => work.shown() },
+  ),
+  extension(
+    "frames of files in its own page",
+    (work) => ({
+      permissions: ["tabs"],
+      worker: 'await opened("page.html");',
+      files: {
+        "page.html": work.targets
+          .map(({ path }) => `<iframe src="file://${path}"></iframe><img src="file://${path}">`)
+          .join(""),
+      },
+    }),
+    {
+      after: (work) => work.shown(),
+      succeedsPlain: { because: "Chromium opens no file in a frame of an extension" },
+    },
+  ),
+  extension(
+    "XMLHttpRequest in its own page",
+    {
+      permissions: ["tabs"],
+      worker: 'await opened("page.html");',
+      files: {
+        "page.html": `<script src="page.js"></script><body>`,
+        "page.js":
+          "FILES.map((url) => { const asked = new XMLHttpRequest(); asked.onloadend = () => document.body.append(asked.responseText); asked.open('GET', url); asked.send(); });",
+      },
+    },
+    { after: (work) => work.shown() },
+  ),
   extension("an offscreen document", {
     permissions: ["offscreen"],
     worker: `await chrome.offscreen.createDocument({ url: "page.html", reasons: ["DOM_PARSER"], justification: "x" }); return await soon(chrome.runtime.sendMessage("ask"), 3000);`,
     files: {
       "page.html": `<script src="page.js"></script><body>`,
-      "page.js": "chrome.runtime.onMessage.addListener((_, __, answer) => { Promise.all(FILES.map((url) => fetch(url).then((reply) => reply.text(), String))).then(answer); return true; });",
+      "page.js":
+        "chrome.runtime.onMessage.addListener((_, __, answer) => { Promise.all(FILES.map((url) => fetch(url).then((reply) => reply.text(), String))).then(answer); return true; });",
     },
   }),
-  extension("a redirect to files by declarativeNetRequest", {
-    permissions: ["declarativeNetRequest", "tabs"],
-    worker: `await chrome.declarativeNetRequest.updateDynamicRules({ addRules: few.map((url, at) => ({ id: at + 1, action: { type: "redirect", redirect: { url } }, condition: { urlFilter: "/diverted-" + at, resourceTypes: ["main_frame"] } })) });`,
-  }, {
-    after: async (work) => {
-      for (const at of work.few.keys()) await work.open(`${work.site.origin}/diverted-${at}`);
-      return await work.shown();
+  extension(
+    "a redirect to files by declarativeNetRequest",
+    {
+      permissions: ["declarativeNetRequest", "tabs"],
+      worker: `await chrome.declarativeNetRequest.updateDynamicRules({ addRules: few.map((url, at) => ({ id: at + 1, action: { type: "redirect", redirect: { url } }, condition: { urlFilter: "/diverted-" + at, resourceTypes: ["main_frame"] } })) });`,
     },
-    succeedsPlain: { because: "Chromium redirects nothing of the web to a file" },
-  }),
-  extension("a page of developer tools", {
-    permissions: [], worker: "", files: { "devtools.html": `<script src="page.js"></script>`, "page.js": "FILES.map((url) => fetch(url).then((reply) => reply.text()).then((text) => chrome.runtime.sendMessage(text)));" },
-    manifest: { devtools_page: "devtools.html" },
-  }, { succeedsPlain: { because: "nobody opens developer tools in it" } }),
-  extension("userScripts in files", {
-    permissions: ["userScripts", "tabs"],
-    worker: `await chrome.userScripts?.register([{ id: "x", matches: ["file:///*"], js: [{ code: "document.title = document.documentElement.outerHTML" }] }]);
+    {
+      after: async (work) => {
+        for (const at of work.few.keys()) await work.open(`${work.site.origin}/diverted-${at}`);
+        return await work.shown();
+      },
+      succeedsPlain: { because: "Chromium redirects nothing of the web to a file" },
+    },
+  ),
+  extension(
+    "a page of developer tools",
+    {
+      permissions: [],
+      worker: "",
+      files: {
+        "devtools.html": `<script src="page.js"></script>`,
+        "page.js":
+          "FILES.map((url) => fetch(url).then((reply) => reply.text()).then((text) => chrome.runtime.sendMessage(text)));",
+      },
+      manifest: { devtools_page: "devtools.html" },
+    },
+    { succeedsPlain: { because: "nobody opens developer tools in it" } },
+  ),
+  extension(
+    "userScripts in files",
+    {
+      permissions: ["userScripts", "tabs"],
+      worker: `await chrome.userScripts?.register([{ id: "x", matches: ["file:///*"], js: [{ code: "document.title = document.documentElement.outerHTML" }] }]);
       await eachIn(() => {}); return (await chrome.tabs.query({})).map(({ title }) => title);`,
-  }, { succeedsPlain: { because: "userScripts wants developer mode" } }),
-  extension("native messaging", {
-    permissions: ["nativeMessaging"],
-    worker: `return await soon(new Promise((resolve) => { const port = chrome.runtime.connectNative("x.x"); port.onDisconnect.addListener(() => resolve(chrome.runtime.lastError?.message)); }));`,
-  }, { succeedsPlain: { because: "no native host is installed" } }),
-  extension("every permission that touches files, at once", {
-    permissions: ["downloads", "downloads.open", "downloads.shelf", "tabs", "scripting", "pageCapture", "debugger", "nativeMessaging", "management", "fileSystem"],
-    worker: save,
-  }, { after: readDownloads }),
+    },
+    { succeedsPlain: { because: "userScripts wants developer mode" } },
+  ),
+  extension(
+    "native messaging",
+    {
+      permissions: ["nativeMessaging"],
+      worker: `return await soon(new Promise((resolve) => { const port = chrome.runtime.connectNative("x.x"); port.onDisconnect.addListener(() => resolve(chrome.runtime.lastError?.message)); }));`,
+    },
+    { succeedsPlain: { because: "no native host is installed" } },
+  ),
+  extension(
+    "every permission that touches files, at once",
+    {
+      permissions: [
+        "downloads",
+        "downloads.open",
+        "downloads.shelf",
+        "tabs",
+        "scripting",
+        "pageCapture",
+        "debugger",
+        "nativeMessaging",
+        "management",
+        "fileSystem",
+      ],
+      worker: save,
+    },
+    { after: readDownloads },
+  ),
 ];
 
 const marks = { permissions: ["downloads"], worker: save };
 
 /** Its outer manifest asks for nothing; the packed one that policy installs asks for everything. */
 const packed: ClientAttempt = {
-  name: "extension: packed, with more in it than its manifest says", door: "extension", needsChromium: true, isAlone: true, isQuick: true, succeedsPlain: true,
+  name: "extension: packed, with more in it than its manifest says",
+  door: "extension",
+  needsChromium: true,
+  isAlone: true,
+  isQuick: true,
+  succeedsPlain: true,
   async run(work) {
-    const inner = filesOf(work, { ...marks, worker: `${workerReads} ${save}`, permissions: ["downloads", "tabs", "scripting", "webRequest", "webRequestBlocking"] });
-    const outer = { manifest_version: 3, name: work.nonce, version: "1", permissions: ["webRequest", "webRequestBlocking"] };
-    const said = await tryIt(work, work.browser.isPlain ? inner : await packedFiles(inner, JSON.stringify(outer)));
+    const inner = filesOf(work, {
+      ...marks,
+      worker: `${workerReads} ${save}`,
+      permissions: ["downloads", "tabs", "scripting", "webRequest", "webRequestBlocking"],
+    });
+    const outer = {
+      manifest_version: 3,
+      name: work.nonce,
+      version: "1",
+      permissions: ["webRequest", "webRequestBlocking"],
+    };
+    const said = await tryIt(
+      work,
+      work.browser.isPlain ? inner : await packedFiles(inner, JSON.stringify(outer)),
+    );
     const after = await work.renewed();
     return [said, await readDownloads(after), await after.shown()];
   },

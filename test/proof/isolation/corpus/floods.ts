@@ -8,11 +8,16 @@ import type { ClientAttempt, Work } from "./attempt.js";
 const mebibyte = 2 ** 20;
 const farId = 7_000_001;
 const times = (count: number): readonly number[] => Array.from({ length: count }, (_, place) => place);
-const flood = (name: string, run: ClientAttempt["run"], other: Partial<ClientAttempt> = {}): ClientAttempt => ({
-  name: `flood: ${name}`, door: "CDP", succeedsPlain: true, ...other, run,
-});
+const flood = (
+  name: string,
+  run: ClientAttempt["run"],
+  other: Partial<ClientAttempt> = {},
+): ClientAttempt => ({ name: `flood: ${name}`, door: "CDP", succeedsPlain: true, ...other, run });
 
-/** Sends a command with that in its params; gives the error's words, or nothing where the client was closed for it. */
+/**
+ * Sends a command with that in its params; gives the error's words, or nothing where the client was closed
+ * for it.
+ */
 async function answerTo({ cdp }: Work, given: string): Promise<string | undefined> {
   cdp.socket.send(`{"id":${farId},"method":"Browser.getVersion","params":{"given":${given}}}`);
   const answer = cdp.message(({ id }) => id === farId).then(({ error }) => error?.message ?? "answered");
@@ -20,12 +25,14 @@ async function answerTo({ cdp }: Work, given: string): Promise<string | undefine
 }
 
 async function takesLong(work: Work): Promise<void> {
-  if ((await answerTo(work, `"${"x".repeat(20 * mebibyte)}"`)) !== undefined) work.saw("a message of 20 MiB was taken");
+  if ((await answerTo(work, `"${"x".repeat(20 * mebibyte)}"`)) !== undefined)
+    work.saw("a message of 20 MiB was taken");
 }
 
 async function takesMany(work: Work): Promise<void> {
   const answer = await answerTo(work, `[${"{},".repeat(300_000)}{}]`);
-  if (answer !== undefined && !answer.includes("keys and elements")) work.saw("a message of 300,000 values was parsed");
+  if (answer !== undefined && !answer.includes("keys and elements"))
+    work.saw("a message of 300,000 values was parsed");
 }
 
 async function opensMany({ browser, saw }: Work): Promise<void> {
@@ -41,9 +48,11 @@ async function finishesNothing({ browser, saw }: Work): Promise<void> {
   const part = frame(Buffer.alloc(12 * mebibyte, "x"), { isLast: false });
   for (const { socket } of clients) socket.write(part);
   const cut = Promise.race(clients.map(({ closed }) => closed.then(() => true)));
-  const taken = Promise.all(clients.map(async ({ socket }) => {
-    while (socket.writableLength > 0) await new Promise((resolve) => setTimeout(resolve, 50));
-  })).then(() => new Promise<false>((resolve) => setTimeout(() => resolve(false), 1000)));
+  const taken = Promise.all(
+    clients.map(async ({ socket }) => {
+      while (socket.writableLength > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+    }),
+  ).then(() => new Promise<false>((resolve) => setTimeout(() => resolve(false), 1000)));
   if (!(await Promise.race([cut, taken]))) saw("96 MiB of unfinished messages are held");
   for (const { socket } of clients) socket.destroy();
 }
@@ -62,7 +71,14 @@ async function attachesMany({ cdp, saw }: Work): Promise<void> {
       if (answers === wanted) resolve();
     });
   });
-  for (const each of times(wanted)) cdp.socket.send(JSON.stringify({ id: farId + each, method: "Target.attachToTarget", params: { targetId: result?.["targetId"], flatten: true } }));
+  for (const each of times(wanted))
+    cdp.socket.send(
+      JSON.stringify({
+        id: farId + each,
+        method: "Target.attachToTarget",
+        params: { targetId: result?.["targetId"], flatten: true },
+      }),
+    );
   await all;
   if (got === wanted) saw(`${wanted} CDP sessions of one client`);
 }
@@ -70,20 +86,26 @@ async function attachesMany({ cdp, saw }: Work): Promise<void> {
 async function asksForDenied({ ground, open, saw }: Work): Promise<void> {
   const before = ground.log().split("\n").length;
   const page = await open();
-  await page.evaluate(`await soon(Promise.all(Array.from({ length: 1000 }, (_, at) => fetch("http://10.0." + (at >> 8) + "." + (at & 255) + "/", { mode: "no-cors" }).catch(() => {}))), 8000);`);
+  await page.evaluate(
+    `await soon(Promise.all(Array.from({ length: 1000 }, (_, at) => fetch("http://10.0." + (at >> 8) + "." + (at & 255) + "/", { mode: "no-cors" }).catch(() => {}))), 8000);`,
+  );
   const lines = ground.log().split("\n").length - before;
   if (lines > 200) saw(`${lines} lines in the log for 1000 denied requests`);
 }
 
-const statusOf = (port: number, host: string): Promise<number> => new Promise((resolve, reject) => {
-  request({ port, host: "127.0.0.1", path: "/metrics", headers: { host } }, (reply) => {
-    reply.resume();
-    resolve(reply.statusCode ?? 0);
-  }).once("error", reject).end();
-});
+const statusOf = (port: number, host: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    request({ port, host: "127.0.0.1", path: "/metrics", headers: { host } }, (reply) => {
+      reply.resume();
+      resolve(reply.statusCode ?? 0);
+    })
+      .once("error", reject)
+      .end();
+  });
 
 async function asksUnderAnotherName({ ground: { port }, saw }: Work): Promise<void> {
-  if ((await statusOf(port, `127.0.0.1:${port}`)) !== 200) throw new Error("its own name is refused too, so nothing is proved");
+  if ((await statusOf(port, `127.0.0.1:${port}`)) !== 200)
+    throw new Error("its own name is refused too, so nothing is proved");
   for (const host of ["attacker.example", `attacker.example:${port}`, "127.0.0.1.attacker.example"]) {
     if ((await statusOf(port, host)) === 200) saw(`/metrics as ${JSON.stringify(host)}`);
   }
@@ -97,7 +119,8 @@ async function commandLines(): Promise<readonly string[]> {
 
 async function readsCommandLines({ browser, saw }: Work): Promise<void> {
   const session = /\/browsers\/([^/?]+)/.exec(browser.cdpUrl)?.[1] ?? basename(browser.root);
-  if ((await commandLines()).some((line) => line.includes(session))) saw("what names a session in a command line");
+  if ((await commandLines()).some((line) => line.includes(session)))
+    saw("what names a session in a command line");
 }
 
 const quick = { isQuick: true } as const;
@@ -109,7 +132,15 @@ export const floods: readonly ClientAttempt[] = [
   flood("40 clients of one browser", opensMany, quick),
   flood("96 MiB of messages that are not finished", finishesNothing, quick),
   flood("1200 CDP sessions of one client", attachesMany),
-  flood("1000 denied requests and the log", asksForDenied, { ...quick, door: "page", succeedsPlain: { because: "without a way out of its own nothing is denied, and nobody logs it" } }),
-  flood("/metrics under another name", asksUnderAnotherName, { ...quick, door: "outside", succeedsPlain: { because: "the daemon is the same without walls; its own name is the control" } }),
+  flood("1000 denied requests and the log", asksForDenied, {
+    ...quick,
+    door: "page",
+    succeedsPlain: { because: "without a way out of its own nothing is denied, and nobody logs it" },
+  }),
+  flood("/metrics under another name", asksUnderAnotherName, {
+    ...quick,
+    door: "outside",
+    succeedsPlain: { because: "the daemon is the same without walls; its own name is the control" },
+  }),
   flood("sessions in command lines", readsCommandLines, { door: "outside", ...quick }),
 ];

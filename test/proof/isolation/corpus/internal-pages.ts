@@ -6,9 +6,24 @@ import type { ClientAttempt, Work } from "./attempt.js";
 /** The PDF viewer's, an extension that every Chromium carries; its pages have chrome.tabs and more. */
 const viewer = "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/index.html";
 const own = [
-  "chrome://extensions", "chrome://settings", "chrome://downloads", "chrome://policy", "chrome://version", "chrome://inspect", "chrome://flags",
-  "chrome://net-export", "chrome://tracing", "chrome://process-internals", "chrome://local-state", "chrome://tab-search.top-chrome", "chrome-untrusted://print",
-  "devtools://devtools/bundled/inspector.html", "about:settings", "view-source:chrome://settings", "CHROME://DISCARDS", viewer,
+  "chrome://extensions",
+  "chrome://settings",
+  "chrome://downloads",
+  "chrome://policy",
+  "chrome://version",
+  "chrome://inspect",
+  "chrome://flags",
+  "chrome://net-export",
+  "chrome://tracing",
+  "chrome://process-internals",
+  "chrome://local-state",
+  "chrome://tab-search.top-chrome",
+  "chrome-untrusted://print",
+  "devtools://devtools/bundled/inspector.html",
+  "about:settings",
+  "view-source:chrome://settings",
+  "CHROME://DISCARDS",
+  viewer,
 ];
 
 interface Info {
@@ -16,9 +31,11 @@ interface Info {
   readonly type: string;
   readonly url: string;
 }
-const isOwn = (url: string): boolean => /^(?:view-source:)?(?:chrome|chrome-untrusted|chrome-search|devtools|chrome-extension):/i.test(url);
+const isOwn = (url: string): boolean =>
+  /^(?:view-source:)?(?:chrome|chrome-untrusted|chrome-search|devtools|chrome-extension):/i.test(url);
 /** A new tab's page is where a browser begins; an error stands for what is refused. */
-const isHarmless = (url: string): boolean => /^chrome:\/\/(?:newtab|new-tab-page)/.test(url) || url.startsWith("chrome-error:");
+const isHarmless = (url: string): boolean =>
+  /^chrome:\/\/(?:newtab|new-tab-page)/.test(url) || url.startsWith("chrome-error:");
 
 /** Without a wall each window has one of these by itself, which shows nothing of what an attempt did. */
 const isOfWindows = (url: string): boolean => url.startsWith("chrome://omnibox-popup.top-chrome/");
@@ -33,7 +50,10 @@ export async function lookForOwn(work: Work): Promise<void> {
   for (const { targetId, url } of await targetsOf(work)) {
     if (!isOwn(url) || isHarmless(url) || (work.browser.isPlain && isOfWindows(url))) continue;
     const session = await work.cdp.attach(targetId);
-    const where = await work.cdp.evaluate("typeof document === 'object' ? location.href + ' ' + Object.keys(globalThis.chrome ?? {}).join() : ''", session);
+    const where = await work.cdp.evaluate(
+      "typeof document === 'object' ? location.href + ' ' + Object.keys(globalThis.chrome ?? {}).join() : ''",
+      session,
+    );
     if (typeof where === "string" && isOwn(where)) work.saw(`scripts ${where.slice(0, 120)}`);
   }
 }
@@ -45,11 +65,21 @@ async function inTurn(work: Work, page: Awaited<ReturnType<Work["open"]>>, url: 
   const isLate = new Promise((resolve) => setTimeout(resolve, visitLimitMs));
   await Promise.race([page.command("Page.navigate", { url }), isLate]);
   const where = await Promise.race([page.evaluate("return location.href"), isLate]);
-  if (typeof where === "string" && isOwn(where) && !isHarmless(where)) work.saw(`scripts ${where.slice(0, 120)}`);
+  if (typeof where === "string" && isOwn(where) && !isHarmless(where))
+    work.saw(`scripts ${where.slice(0, 120)}`);
 }
 
-const ownPage = (name: string, run: (work: Work) => Promise<unknown>, other: Partial<ClientAttempt> = {}): ClientAttempt => ({
-  name: `own pages: ${name}`, door: "CDP", needsChromium: true, isAlone: other.isQuick === true ? "own pages" : true, succeedsPlain: true, ...other,
+const ownPage = (
+  name: string,
+  run: (work: Work) => Promise<unknown>,
+  other: Partial<ClientAttempt> = {},
+): ClientAttempt => ({
+  name: `own pages: ${name}`,
+  door: "CDP",
+  needsChromium: true,
+  isAlone: other.isQuick === true ? "own pages" : true,
+  succeedsPlain: true,
+  ...other,
   async run(work) {
     const got = await run(work);
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -58,71 +88,136 @@ const ownPage = (name: string, run: (work: Work) => Promise<unknown>, other: Par
   },
 });
 
-/** Packs a directory of the host by chrome.developerPrivate, from the page that has it; the packed file outlives the session. */
+/**
+ * Packs a directory of the host by chrome.developerPrivate, from the page that has it; the packed file
+ * outlives the session.
+ */
 async function packFromViewer(work: Work): Promise<unknown> {
   const directory = join(work.ground.directory, `pack-${work.nonce}`);
   const seen = work.ground.seen(directory);
   await mkdir(seen, { recursive: true });
   await chmod(seen, 0o777);
-  await writeFile(join(seen, "manifest.json"), JSON.stringify({ manifest_version: 3, name: "packed", version: "1" }));
+  await writeFile(
+    join(seen, "manifest.json"),
+    JSON.stringify({ manifest_version: 3, name: "packed", version: "1" }),
+  );
   const { result } = await work.cdp.send("Target.createTarget", { url: viewer });
   if (result === undefined) return "refused";
   const session = await work.cdp.attach(String(result["targetId"]));
-  await work.cdp.evaluate("new Promise((resolve) => chrome.tabs?.create({ url: 'chrome://extensions' }, resolve) ?? resolve())", session);
+  await work.cdp.evaluate(
+    "new Promise((resolve) => chrome.tabs?.create({ url: 'chrome://extensions' }, resolve) ?? resolve())",
+    session,
+  );
   await new Promise((resolve) => setTimeout(resolve, 800));
   const manager = (await targetsOf(work)).find(({ url }) => url.startsWith("chrome://extensions"));
   if (manager === undefined) return "no manager";
   const inner = await work.cdp.attach(manager.targetId);
-  const said = await work.cdp.evaluate(`new Promise((resolve) => chrome.developerPrivate.packDirectory(${JSON.stringify(directory)}, "", 0, (answer) => resolve(JSON.stringify(answer))))`, inner);
+  const said = await work.cdp.evaluate(
+    `new Promise((resolve) => chrome.developerPrivate.packDirectory(${JSON.stringify(directory)}, "", 0, (answer) => resolve(JSON.stringify(answer))))`,
+    inner,
+  );
   if (existsSync(`${seen}.crx`)) work.saw("packed a directory of the host and wrote beside it");
   return said;
 }
 
 const commandIds = [
-  "openTabSearch", "closeTabSearch", "openGlic", "noOpCommand", "startDataSharingTour", "showSavedTabGroupsWebUI", "openPasswordManager", "openPrivacyGuide",
-  "openSafetyCheck", "openNewTabPage", "openSettings", "openFeedback",
+  "openTabSearch",
+  "closeTabSearch",
+  "openGlic",
+  "noOpCommand",
+  "startDataSharingTour",
+  "showSavedTabGroupsWebUI",
+  "openPasswordManager",
+  "openPrivacyGuide",
+  "openSafetyCheck",
+  "openNewTabPage",
+  "openSettings",
+  "openFeedback",
 ];
 
 export const ownPages: readonly ClientAttempt[] = [
-  ownPage("Target.createTarget", async (work) => {
-    for (const url of own) await work.cdp.send("Target.createTarget", { url });
-  }, { isQuick: true }),
+  ownPage(
+    "Target.createTarget",
+    async (work) => {
+      for (const url of own) await work.cdp.send("Target.createTarget", { url });
+    },
+    { isQuick: true },
+  ),
   ownPage("Page.navigate", async (work) => {
     const page = await work.open();
     for (const url of own) await inTurn(work, page, url);
   }),
-  ownPage("window.open and links of pages", async (work) => {
-    const page = await work.open();
-    await page.evaluate(`for (const url of ${JSON.stringify(own)}) { try { window.open(url); } catch {} Object.assign(document.createElement("a"), { href: url, target: "_blank" }).click(); }`);
-  }, { succeedsPlain: { because: "Chromium opens none of them for a page of the web" } }),
-  ownPage("redirects of the web", async (work) => {
-    const page = await work.open();
-    for (const [at, location] of own.entries()) await inTurn(work, page, work.serve(`/own-${at}`, { status: 302, headers: { location } }));
-  }, { succeedsPlain: { because: "Chromium follows no redirect there" } }),
-  ownPage("Page.setDocumentContent with frames of them", async (work) => {
-    const page = await work.open();
-    const { result } = await page.command("Page.getFrameTree");
-    const frameId = (result?.["frameTree"] as { frame: { id: string } } | undefined)?.frame.id;
-    await page.command("Page.setDocumentContent", { frameId, html: own.map((url) => `<iframe src="${url}"></iframe>`).join("") });
-  }, { succeedsPlain: { because: "Chromium frames none of them in a page of the web" } }),
-  ownPage("Browser.executeBrowserCommand", async (work) => {
-    for (const commandId of commandIds) {
-      const { error } = await work.cdp.send("Browser.executeBrowserCommand", { commandId });
-      // One that Chromium does not know is refused by Chromium, as unknown.
-      if (error === undefined && commandId !== "noOpCommand") work.saw(`the command ${commandId} was carried out`);
-    }
-  }, { isQuick: true }),
-  ownPage("chrome.tabs of the PDF viewer, and a directory of the host packed", packFromViewer, { isQuick: true }),
+  ownPage(
+    "window.open and links of pages",
+    async (work) => {
+      const page = await work.open();
+      await page.evaluate(
+        `for (const url of ${JSON.stringify(own)}) { try { window.open(url); } catch {} Object.assign(document.createElement("a"), { href: url, target: "_blank" }).click(); }`,
+      );
+    },
+    { succeedsPlain: { because: "Chromium opens none of them for a page of the web" } },
+  ),
+  ownPage(
+    "redirects of the web",
+    async (work) => {
+      const page = await work.open();
+      for (const [at, location] of own.entries())
+        await inTurn(work, page, work.serve(`/own-${at}`, { status: 302, headers: { location } }));
+    },
+    { succeedsPlain: { because: "Chromium follows no redirect there" } },
+  ),
+  ownPage(
+    "Page.setDocumentContent with frames of them",
+    async (work) => {
+      const page = await work.open();
+      const { result } = await page.command("Page.getFrameTree");
+      const frameId = (result?.["frameTree"] as { frame: { id: string } } | undefined)?.frame.id;
+      await page.command("Page.setDocumentContent", {
+        frameId,
+        html: own.map((url) => `<iframe src="${url}"></iframe>`).join(""),
+      });
+    },
+    { succeedsPlain: { because: "Chromium frames none of them in a page of the web" } },
+  ),
+  ownPage(
+    "Browser.executeBrowserCommand",
+    async (work) => {
+      for (const commandId of commandIds) {
+        const { error } = await work.cdp.send("Browser.executeBrowserCommand", { commandId });
+        // One that Chromium does not know is refused by Chromium, as unknown.
+        if (error === undefined && commandId !== "noOpCommand")
+          work.saw(`the command ${commandId} was carried out`);
+      }
+    },
+    { isQuick: true },
+  ),
+  ownPage("chrome.tabs of the PDF viewer, and a directory of the host packed", packFromViewer, {
+    isQuick: true,
+  }),
   ownPage("chrome.tabs of an extension of the holder's", async (work) => {
     await work.browser.extend({
-      "manifest.json": JSON.stringify({ manifest_version: 3, name: work.nonce, version: "1", permissions: ["tabs", "bookmarks", "history", "management"], background: { service_worker: "worker.js" } }),
+      "manifest.json": JSON.stringify({
+        manifest_version: 3,
+        name: work.nonce,
+        version: "1",
+        permissions: ["tabs", "bookmarks", "history", "management"],
+        background: { service_worker: "worker.js" },
+      }),
       "worker.js": `(async () => { for (const url of ${JSON.stringify(own)}) await chrome.tabs.create({ url }).catch(() => {}); })().finally(() => fetch(${JSON.stringify(`${work.site.origin}/${work.nonce}/done`)}))`,
     });
-    await Promise.race([work.site.heard(`/${work.nonce}/done`), new Promise((resolve) => setTimeout(resolve, 4000))]);
+    await Promise.race([
+      work.site.heard(`/${work.nonce}/done`),
+      new Promise((resolve) => setTimeout(resolve, 4000)),
+    ]);
   }),
   ownPage("a new tab and the PDF viewer's frame in a page", async (work) => {
-    const pdf = "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj 3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\ntrailer<</Root 1 0 R>>";
+    const pdf =
+      "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj 3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\ntrailer<</Root 1 0 R>>";
     await work.open(work.serve("/shown.pdf", { body: pdf, headers: { "content-type": "application/pdf" } }));
-    await work.cdp.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
+    await work.cdp.send("Target.setAutoAttach", {
+      autoAttach: true,
+      waitForDebuggerOnStart: false,
+      flatten: true,
+    });
   }),
 ];

@@ -10,14 +10,30 @@ const run = promisify(execFile);
 const looked = new WeakMap<Work["browser"], Promise<readonly number[]>>();
 /** Looked up once for each browser, when it has a page of a site: all of these look at the same processes. */
 function pidsOf(work: Work): Promise<readonly number[]> {
-  const found = looked.get(work.browser) ?? work.open().then(() => processesOf(work.browser.root)).then(withDescendants);
+  const found =
+    looked.get(work.browser) ??
+    work
+      .open()
+      .then(() => processesOf(work.browser.root))
+      .then(withDescendants);
   looked.set(work.browser, found);
   return found;
 }
 
-/** What is seen of a browser's processes from outside: `look` is given each of Chromium's, and says what is wrong with it. */
-const seen = (name: string, look: (pid: number, work: Work) => Promise<string | undefined>, other: Partial<ClientAttempt> = {}): ClientAttempt => ({
-  name: `outside: ${name}`, door: "outside", succeedsPlain: true, isQuick: true, ...other,
+/**
+ * What is seen of a browser's processes from outside: `look` is given each of Chromium's, and says what is
+ * wrong with it.
+ */
+const seen = (
+  name: string,
+  look: (pid: number, work: Work) => Promise<string | undefined>,
+  other: Partial<ClientAttempt> = {},
+): ClientAttempt => ({
+  name: `outside: ${name}`,
+  door: "outside",
+  succeedsPlain: true,
+  isQuick: true,
+  ...other,
   async run(work) {
     for (const pid of await pidsOf(work)) {
       const wrong = await look(pid, work);
@@ -27,9 +43,11 @@ const seen = (name: string, look: (pid: number, work: Work) => Promise<string | 
   },
 });
 
-const valueIn = async (pid: number, name: string): Promise<string> => new RegExp(`^${name}:\\s*(.*)$`, "m").exec(await factOf(pid, "status"))?.[1] ?? "";
+const valueIn = async (pid: number, name: string): Promise<string> =>
+  new RegExp(`^${name}:\\s*(.*)$`, "m").exec(await factOf(pid, "status"))?.[1] ?? "";
 const isFirst = async (pid: number): Promise<boolean> => !(await factOf(pid, "cmdline")).includes("--type=");
-const namespaceOf = (pid: number, kind: string): Promise<string> => readlink(`/proc/${pid}/ns/${kind}`).catch(() => "");
+const namespaceOf = (pid: number, kind: string): Promise<string> =>
+  readlink(`/proc/${pid}/ns/${kind}`).catch(() => "");
 
 /** What its descriptors lead to. */
 const linksOf = async (pid: number): Promise<string[]> => {
@@ -38,52 +56,110 @@ const linksOf = async (pid: number): Promise<string[]> => {
 };
 
 export const outside: readonly ClientAttempt[] = [
-  seen("its processes can gain privileges", async (pid) => ((await valueIn(pid, "NoNewPrivs")) === "1" ? undefined : "no_new_privs is not set"), { succeedsPlain: { because: "Chromium's own sandbox may set it on all it can" } }),
+  seen(
+    "its processes can gain privileges",
+    async (pid) => ((await valueIn(pid, "NoNewPrivs")) === "1" ? undefined : "no_new_privs is not set"),
+    { succeedsPlain: { because: "Chromium's own sandbox may set it on all it can" } },
+  ),
   seen("the bounding set of its first process", async (pid) => {
     const bound = await valueIn(pid, "CapBnd");
     // In its sandbox's own user namespace Chromium has what that gives.
     return /^0+$/.test(bound) || !(await isFirst(pid)) ? undefined : `CapBnd is ${bound}`;
   }),
-  seen("capabilities of its first process", async (pid) => {
-    const effective = await valueIn(pid, "CapEff");
-    return /^0+$/.test(effective) || !(await isFirst(pid)) ? undefined : `CapEff is ${effective}`;
-  }, { succeedsPlain: { because: "an ordinary user has none" } }),
-  seen("its renderers are in Chromium's sandbox", async (pid) => {
-    if (!(await factOf(pid, "cmdline")).includes("--type=renderer")) return undefined;
-    return (await valueIn(pid, "Seccomp")) === "2" ? undefined : "a renderer without seccomp";
-  }, { succeedsPlain: { because: "an ordinary user's Chromium has its sandbox" } }),
-  seen("it leaves core files", async (pid) => (/^Max core file size\s+0\s+0\s/m.test(await factOf(pid, "limits")) ? undefined : "core files are not off")),
-  seen("it is in the host's process namespace", async (pid) => ((await namespaceOf(pid, "pid")) === (await namespaceOf(process.pid, "pid")) ? "in the host's" : undefined)),
-  seen("it is in the host's mount namespace", async (pid) => ((await namespaceOf(pid, "mnt")) === (await namespaceOf(process.pid, "mnt")) ? "in the host's" : undefined)),
+  seen(
+    "capabilities of its first process",
+    async (pid) => {
+      const effective = await valueIn(pid, "CapEff");
+      return /^0+$/.test(effective) || !(await isFirst(pid)) ? undefined : `CapEff is ${effective}`;
+    },
+    { succeedsPlain: { because: "an ordinary user has none" } },
+  ),
+  seen(
+    "its renderers are in Chromium's sandbox",
+    async (pid) => {
+      if (!(await factOf(pid, "cmdline")).includes("--type=renderer")) return undefined;
+      return (await valueIn(pid, "Seccomp")) === "2" ? undefined : "a renderer without seccomp";
+    },
+    { succeedsPlain: { because: "an ordinary user's Chromium has its sandbox" } },
+  ),
+  seen("it leaves core files", async (pid) =>
+    /^Max core file size\s+0\s+0\s/m.test(await factOf(pid, "limits")) ? undefined : "core files are not off",
+  ),
+  seen("it is in the host's process namespace", async (pid) =>
+    (await namespaceOf(pid, "pid")) === (await namespaceOf(process.pid, "pid")) ? "in the host's" : undefined,
+  ),
+  seen("it is in the host's mount namespace", async (pid) =>
+    (await namespaceOf(pid, "mnt")) === (await namespaceOf(process.pid, "mnt")) ? "in the host's" : undefined,
+  ),
   seen("it is in the host's namespaces of IPC and names", async (pid) => {
-    const shared = await Promise.all(["ipc", "uts"].map(async (kind) => ((await namespaceOf(pid, kind)) === (await namespaceOf(process.pid, kind)) ? kind : "")));
-    return shared.some((kind) => kind !== "") ? `in the host's ${shared.filter((kind) => kind !== "").join(" and ")}` : undefined;
+    const shared = await Promise.all(
+      ["ipc", "uts"].map(async (kind) =>
+        (await namespaceOf(pid, kind)) === (await namespaceOf(process.pid, kind)) ? kind : "",
+      ),
+    );
+    return shared.some((kind) => kind !== "")
+      ? `in the host's ${shared.filter((kind) => kind !== "").join(" and ")}`
+      : undefined;
   }),
-  seen("its environment holds what others keep", async (pid, { ground }) => {
-    const text = await factOf(pid, "environ");
-    return [...ground.words].find(([words]) => text.includes(words))?.[1] ?? /REMUDA_[A-Z_]+/.exec(text)?.[0];
-  }, { succeedsPlain: { because: "whoever starts it alone chooses its environment" } }),
-  seen("its command line holds what others keep", async (pid, { ground }) => {
-    const text = await factOf(pid, "cmdline");
-    return [...ground.words].find(([words]) => text.includes(words))?.[1];
-  }, { succeedsPlain: { because: "its command line is its own" } }),
-  seen("descriptors of files that are not its own", async (pid, { ground, browser }) => {
-    const isForeign = (path: string): boolean => path.startsWith(dirname(ground.scratchDirectory)) && !path.startsWith(`${browser.root}/`);
-    return (await linksOf(pid)).find(isForeign);
-  }, { succeedsPlain: { because: "nothing of the corpus hands descriptors on" } }),
-  seen("sockets and pipes that it shares with the daemon", async (pid, { ground }) => {
-    const theirs = new Set((await linksOf(ground.daemonPid)).filter((name) => /^(?:socket|pipe):/.test(name)));
-    const shared = (await linksOf(pid)).filter((name) => theirs.has(name));
-    // Its pipes of CDP end in the daemon by other ends; an inherited end would be the same.
-    return shared.length > 4 ? `${shared.length} of them` : undefined;
-  }, { succeedsPlain: { because: "nothing of the corpus hands descriptors on" } }),
+  seen(
+    "its environment holds what others keep",
+    async (pid, { ground }) => {
+      const text = await factOf(pid, "environ");
+      return (
+        [...ground.words].find(([words]) => text.includes(words))?.[1] ?? /REMUDA_[A-Z_]+/.exec(text)?.[0]
+      );
+    },
+    { succeedsPlain: { because: "whoever starts it alone chooses its environment" } },
+  ),
+  seen(
+    "its command line holds what others keep",
+    async (pid, { ground }) => {
+      const text = await factOf(pid, "cmdline");
+      return [...ground.words].find(([words]) => text.includes(words))?.[1];
+    },
+    { succeedsPlain: { because: "its command line is its own" } },
+  ),
+  seen(
+    "descriptors of files that are not its own",
+    async (pid, { ground, browser }) => {
+      const isForeign = (path: string): boolean =>
+        path.startsWith(dirname(ground.scratchDirectory)) && !path.startsWith(`${browser.root}/`);
+      return (await linksOf(pid)).find(isForeign);
+    },
+    { succeedsPlain: { because: "nothing of the corpus hands descriptors on" } },
+  ),
+  seen(
+    "sockets and pipes that it shares with the daemon",
+    async (pid, { ground }) => {
+      const theirs = new Set(
+        (await linksOf(ground.daemonPid)).filter((name) => /^(?:socket|pipe):/.test(name)),
+      );
+      const shared = (await linksOf(pid)).filter((name) => theirs.has(name));
+      // Its pipes of CDP end in the daemon by other ends; an inherited end would be the same.
+      return shared.length > 4 ? `${shared.length} of them` : undefined;
+    },
+    { succeedsPlain: { because: "nothing of the corpus hands descriptors on" } },
+  ),
   {
-    name: "outside: another user of the machine reads the daemon's files", door: "outside", isQuick: true, succeedsPlain: { because: "they are the daemon's in either case" },
+    name: "outside: another user of the machine reads the daemon's files",
+    door: "outside",
+    isQuick: true,
+    succeedsPlain: { because: "they are the daemon's in either case" },
     async run({ ground }) {
       const through = isRoot ? asUser(ground.uid + 1) : [];
       const kept = ground.targets.filter(({ what }) => /secret|key|Redis|another browser/.test(what));
       const [program = "cat", ...args] = [...through, "cat"];
-      return isRoot && await Promise.all(kept.map(({ path }) => run(program, [...args, ground.seen(path)]).then(({ stdout }) => stdout, () => "")));
+      return (
+        isRoot &&
+        (await Promise.all(
+          kept.map(({ path }) =>
+            run(program, [...args, ground.seen(path)]).then(
+              ({ stdout }) => stdout,
+              () => "",
+            ),
+          ),
+        ))
+      );
     },
   },
 ];

@@ -1,7 +1,13 @@
 import { hostname } from "node:os";
 import type { ProcessAttempt } from "./attempt.js";
 
-const process = (name: string, script: string, other: Partial<ProcessAttempt> = {}): ProcessAttempt => ({ name, door: "process", script, succeedsPlain: true, ...other });
+const process = (name: string, script: string, other: Partial<ProcessAttempt> = {}): ProcessAttempt => ({
+  name,
+  door: "process",
+  script,
+  succeedsPlain: true,
+  ...other,
+});
 const asRoot = { succeedsPlain: "as root" } as const;
 const quick = { isQuick: true } as const;
 
@@ -9,7 +15,10 @@ const quick = { isQuick: true } as const;
 export const processes: readonly ProcessAttempt[] = [
   process("read files of the host", "read", quick),
   process("read files through /proc of its own processes", "read_through_processes", quick),
-  process("read what its own processes' descriptors lead to", "read_descriptors", { ...quick, succeedsPlain: { because: "nothing of the corpus hands descriptors on" } }),
+  process("read what its own processes' descriptors lead to", "read_descriptors", {
+    ...quick,
+    succeedsPlain: { because: "nothing of the corpus hands descriptors on" },
+  }),
   process("environments of other processes", "process_environments", quick),
   process("command lines of other processes", "process_command_lines", quick),
   process("memory of other processes", "process_memory", quick),
@@ -23,10 +32,20 @@ export const processes: readonly ProcessAttempt[] = [
   process("ports of the host's loopback", "loopback_ports", quick),
   process("datagrams to the host", "loopback_datagrams"),
   process("raw sockets and the kernel's log", "raw_sockets", asRoot),
-  process("the host's name", "host_name", { judge: (text) => (text.includes(`host: ${hostname()}\n`) ? `the host's name, ${hostname()}` : undefined) }),
+  process("the host's name", "host_name", {
+    judge: (text) => (text.includes(`host: ${hostname()}\n`) ? `the host's name, ${hostname()}` : undefined),
+  }),
   process("set the host's name", "set_host_name", asRoot),
-  process("remount writable, as root of a nested namespace", "nested_remount", { leavesMarks: true, ...quick, succeedsPlain: { because: "mounts of another user namespace are locked" } }),
-  process("unmount what covers, as root of a nested namespace", "nested_unmount", { leavesMarks: true, ...quick, succeedsPlain: true }),
+  process("remount writable, as root of a nested namespace", "nested_remount", {
+    leavesMarks: true,
+    ...quick,
+    succeedsPlain: { because: "mounts of another user namespace are locked" },
+  }),
+  process("unmount what covers, as root of a nested namespace", "nested_unmount", {
+    leavesMarks: true,
+    ...quick,
+    succeedsPlain: true,
+  }),
   process("new mounts of /proc and others, as root of a nested namespace", "nested_mounts", quick),
   process("chroot out, as root of a nested namespace", "nested_chroot", quick),
   process("pivot_root out, as root of a nested namespace", "nested_pivot", quick),
@@ -38,9 +57,13 @@ export const processes: readonly ProcessAttempt[] = [
   process("shared memory of others", "shared_memory", quick),
   process("watch directories of others", "watch_files"),
   process("write wherever it may", "write_everywhere", { ...quick, leavesMarks: true }),
-  process("see names of others' files", "see_everything", { judge: (text, { victims }) => (text.includes(victims.key) ? "names of others' directories" : undefined) }),
+  process("see names of others' files", "see_everything", {
+    judge: (text, { victims }) => (text.includes(victims.key) ? "names of others' directories" : undefined),
+  }),
   process("cgroups", "cgroups", asRoot),
-  process("cgroups, as root of a nested namespace", "nested_cgroups", { succeedsPlain: { because: "the cgroups of a namespace are its owner's" } }),
+  process("cgroups, as root of a nested namespace", "nested_cgroups", {
+    succeedsPlain: { because: "the cgroups of a namespace are its owner's" },
+  }),
   process("mount, remount, unmount", "mount_directly", { ...asRoot, ...quick }),
   process("programs that run as their owner", "set_user_ids"),
 ];
