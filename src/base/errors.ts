@@ -6,7 +6,7 @@ interface ErrorKind {
 }
 
 /**
- * Every failure the API can answer (interface.md 7, design.md 5). A code is stable; its message may be made
+ * Every failure the API can answer (docs/errors.md). A code is stable; its message may be made
  * more exact. `retry: false` on a 409 sends `x-should-retry: false`, since the official client would repeat
  * it.
  */
@@ -124,7 +124,7 @@ export const errors = {
 export type ErrorCode = keyof typeof errors;
 
 /**
- * One of several faults (interface.md 2.1, ErrorDetail). Its code is `invalid_input`, or one of the table.
+ * One of several faults (docs/errors.md). Its code is `invalid_input`, or one of the table.
  */
 export interface Detail {
   readonly code: string;

@@ -5,7 +5,7 @@ import type { Engine } from "./chromium.js";
 /**
  * Where the real binaries lie. A distribution's wrapper (`/usr/bin/chromium`) is never one of them: it adds
  * switches of its own (`--disable-extensions-except`, API keys) and a shell between us and the process
- * (chromium.md 1).
+ * (docs/chromium.md#the-binary).
  */
 const places: Record<Engine, readonly string[]> = {
   chromium: [

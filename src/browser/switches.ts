@@ -15,20 +15,21 @@ export interface SwitchFacts {
 
 /**
  * Height of tab strip and toolbar of full Chromium, which its headless mode also takes from the page
- * (measured, 156).
+ * (Chromium 156, docs/chromium.md#windows-and-displays).
  */
 export const toolbarPixels = 87;
 
 /**
  * What would show a PDF in frames of its page, where a client has scripts run before the frame has an address
- * to judge. Without it there is a guest, which tells itself from pages from the first (measured, 156).
+ * to judge. Without it there is a guest, which tells itself from pages from the first (Chromium 156,
+ * docs/chromium.md#its-own-pages).
  */
 const framedViewer = "PdfOopif";
 
 /**
- * Features that cost launches and idle time without use here, chromium.md 1: the WebUI* ones render hidden
- * pages (0.6 CPU seconds and 60 MiB per browser), the spare renderer is a process, network time a request.
- * Chromium heeds only the last `--disable-features`, so there may be but one.
+ * Features that cost launches and idle time without use here (docs/chromium.md#launch): the WebUI* ones
+ * render hidden pages (0.6 CPU seconds and 60 MiB per browser), the spare renderer is a process, network time
+ * a request. Chromium heeds only the last `--disable-features`, so there may be but one.
  */
 const disabledFeatures = [
   "WebUIOmniboxPopup",
@@ -44,7 +45,7 @@ const disabledFeatures = [
 /**
  * For a browser that has nothing but its proxy. A page that asks for a WebRTC connection has Chromium join
  * the group of multicast DNS, which tells the network of it by IGMP, though no candidate is ever named;
- * without it there is silence, and still no candidate (measured, 156, both engines).
+ * without it there is silence, and still no candidate (Chromium 156, docs/chromium.md#ways-past-the-proxy).
  */
 const disabledByEgress = ["WebRtcHideLocalIpsWithMdns"];
 
@@ -58,9 +59,10 @@ function featureSwitches({ engine, egress }: LaunchSpec): string[] {
 
 /**
  * Chromium heeds only the last `--enable-features` too. NetworkServiceInProcess2: one process and 16 MiB less
- * (chromium.md 2). The other ends the time in which Chromium holds back what is not urgent, such as answering
- * that its cache is cleared, after 1 s; else that lasts until its first page has come to rest, 3 s at best
- * and minutes at worst. It costs no CPU time (0.38 to 0.42 s until 6 s after launch, 0.42 without; 156).
+ * (docs/chromium.md#memory-and-processes). The other ends the time in which Chromium holds back what is not
+ * urgent, such as answering that its cache is cleared, after 1 s; else that lasts until its first page has
+ * come to rest, 3 s at best and minutes at worst. It costs no CPU time (0.38 to 0.42 s until 6 s after
+ * launch, 0.42 without; 156).
  */
 const enabledFeatures = [
   "NetworkServiceInProcess2",
@@ -69,14 +71,15 @@ const enabledFeatures = [
 
 /** For both engines. */
 const common = [
-  // The only door to CDP: no port is open anywhere, and the end of the pipe ends the browser (chromium.md 4).
+  // The only door to CDP: no port is open anywhere, and the end of the pipe ends the browser
+  // (docs/chromium.md#the-pipe).
   "--remote-debugging-pipe",
   // There is no GPU; without this Chromium starts one process to find that out.
   "--disable-gpu",
   // Shared memory goes into TMPDIR, the browser's own directory, and is removed with it; both are tmpfs.
   "--disable-dev-shm-usage",
   `--enable-features=${enabledFeatures.join(",")}`,
-  // UDP is a way out that no proxy sees (chromium.md 5).
+  // UDP is a way out that no proxy sees (docs/chromium.md#ways-past-the-proxy).
   "--disable-quic",
   // A password store would ask the desktop's keyring over D-Bus.
   "--password-store=basic",
@@ -84,7 +87,7 @@ const common = [
 
 /**
  * Takes the updates of extensions away, and with them all that policy installs. Without it a browser was
- * silent for 150 s all the same (measured, 156).
+ * silent for 150 s all the same (Chromium 156, docs/chromium.md#silence-on-the-network).
  */
 const noUpdates = "--disable-background-networking";
 
@@ -93,30 +96,30 @@ const full = [
   "--no-first-run",
   "--no-default-browser-check",
   // A profile may carry experiments of chrome://flags, which become switches at the start: --enable-quic is
-  // among them (measured, 156).
+  // among them (Chromium 156, docs/chromium.md#the-binary).
   "--no-experiments",
-  // Silence on the network (chromium.md 5, Background connections). Port 9 is one Chromium refuses to connect
-  // to.
+  // Silence on the network (docs/chromium.md#silence-on-the-network). Port 9 is one Chromium refuses to
+  // connect to.
   noUpdates,
   "--disable-component-update",
   "--disable-sync",
   "--gaia-url=http://127.0.0.1:9/",
   "--component-updater=url-source=http://127.0.0.1:9/",
   // Where no policy silences it, a warning about unusual switches takes 56 pixels from the first page
-  // (measured, 156).
+  // (Chromium 156, docs/chromium.md#enterprise-policy).
   "--disable-infobars",
-  // Headful Chromium exits with its last window; this holds the process until a new page is open (measured,
-  // 156).
+  // Headful Chromium exits with its last window; this holds the process until a new page is open (Chromium
+  // 156, docs/chromium.md#windows-and-displays).
   "--keep-alive-for-test",
-  // Older versions want it for Extensions.loadUnpacked; 156 does not (chromium.md 3).
+  // Older versions want it for Extensions.loadUnpacked; 156 does not (docs/chromium.md#extensions).
   "--enable-unsafe-extension-debugging",
 ];
 
 /**
- * What sends everything through the browser's proxy (chromium.md 5). Without the bypass list loopback and
- * link-local addresses go direct; of the two WebRTC switches one is for full Chromium and one for
- * headless-shell; without the resolver rule the names of TURN servers and ICE candidates are looked up past
- * the proxy.
+ * What sends everything through the browser's proxy (docs/chromium.md#ways-past-the-proxy). Without the
+ * bypass list loopback and link-local addresses go direct; of the two WebRTC switches one is for full
+ * Chromium and one for headless-shell; without the resolver rule the names of TURN servers and ICE candidates
+ * are looked up past the proxy.
  */
 const egressSwitches = (proxyUrl: string): string[] => [
   `--proxy-server=${proxyUrl}`,
@@ -128,8 +131,7 @@ const egressSwitches = (proxyUrl: string): string[] => [
 
 /**
  * Only policy or a namespace keeps an extension from changing the proxy. Where there is neither there are no
- * extensions: one that is loaded still gets an id, but never runs (chromium.md, What does NOT work, 6; seen
- * again, 156).
+ * extensions: one that is loaded still gets an id, but never runs (docs/chromium.md#extensions).
  */
 const barsExtensions = ({ egress, engine }: LaunchSpec, { lacksPolicy = false }: SwitchFacts): boolean =>
   lacksPolicy && engine === "chromium" && egress !== undefined && egress.namespace === undefined;
@@ -172,8 +174,8 @@ function windowSwitches(spec: LaunchSpec): string[] {
 /**
  * The window's size. In headless modes the viewport is the page's size, for nobody sees a toolbar; in headful
  * mode it is the display's. A window of exactly the display's size is made one pixel narrower and lower by
- * Chromium, which fears that a window manager might take it for full screen (measured, 156); one pixel lower
- * alone keeps the width.
+ * Chromium, which fears that a window manager might take it for full screen (Chromium 156,
+ * docs/chromium.md#windows-and-displays); one pixel lower alone keeps the width.
  */
 export function outerSize({
   engine,

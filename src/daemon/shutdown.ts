@@ -31,7 +31,7 @@ interface Around {
   readonly limits: { readonly stopMs: Millis; readonly hurriedMs: Millis };
 }
 
-// A terminal's Ctrl-C reaches us twice where npm passes it on as well (design.md 5, Shutdown).
+// A terminal's Ctrl-C reaches us twice where npm passes it on as well (docs/deployment.md#stopping).
 const sameSignalMs = 1000;
 const signalNames = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const faultNames = ["uncaughtException", "unhandledRejection"] as const;

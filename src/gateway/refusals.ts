@@ -13,8 +13,8 @@ export interface GatewayRefusal {
 }
 
 /**
- * 410 with the reason; that a pool was deleted under its holders has a code of its own (design.md 5, Deleting
- * a pool).
+ * 410 with the reason; that a pool was deleted under its holders has a code of its own
+ * (docs/api.md#deleting-a-pool).
  */
 export const goneBecause = (reason: string): GatewayRefusal =>
   reason === "pool_deleted"

@@ -2,7 +2,7 @@ import type { FastifyReply } from "fastify";
 import { type Detail, type Done, errors, RemudaError, type Refusal, refusal } from "../base/errors.js";
 import { InvalidInput } from "./invalid-input.js";
 
-/** The flat body of every failure (interface.md 2.1). */
+/** The flat body of every failure (docs/errors.md). */
 export interface ErrorBody {
   readonly code: string;
   readonly message: string;
@@ -51,7 +51,7 @@ export function refusalOfError(thrown: unknown): Refusal {
 }
 
 const asksForRetryAfter: ReadonlySet<number> = new Set([429, 503, 529]);
-/** What the official client repeats by itself (wire-facts.md 1.2). */
+/** What the official client repeats by itself (docs/api.md#clients). */
 const isRepeatedByClients = (status: number): boolean => status === 409 || status === 429 || status >= 500;
 
 const partsOf = (thrown: unknown): { code?: unknown; statusCode?: unknown } =>

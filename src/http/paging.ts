@@ -1,6 +1,6 @@
 import type { Paging } from "../spec/paging.js";
 
-/** The contract's defaults (wire-facts.md 2.1). */
+/** The defaults of docs/api.md#lists. */
 export const pagingOf = ({ limit = 20, offset = 0 }: Asked): Paging => ({ limit, offset });
 
 interface Asked {

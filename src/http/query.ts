@@ -4,7 +4,7 @@
 export const malformedQuery: Readonly<Record<string, never>> = Object.freeze({});
 
 /**
- * `limit=5&tags[team]=a` gives `{ limit: "5", tags: { team: "a" } }` (wire-facts.md 1.4). A key given twice
+ * `limit=5&tags[team]=a` gives `{ limit: "5", tags: { team: "a" } }` (docs/api.md#lists). A key given twice
  * becomes a list, which no schema here accepts.
  */
 export function parseQuery(text: string): Record<string, unknown> {

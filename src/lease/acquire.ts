@@ -23,7 +23,7 @@ interface Ask {
   readonly caller: Caller;
 }
 
-/** Lends a browser of a pool, or waits for one; design.md 5, Acquire. */
+/** Lends a browser of a pool, or waits for one (docs/api.md#acquire). */
 export const makeAcquire = (ports: AcquirePorts) => {
   const names = new PoolNameCache(ports.projects);
   return async (ref: string, body: AcquireBody, caller: Caller): Promise<Outcome> => {

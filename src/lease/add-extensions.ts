@@ -120,8 +120,8 @@ async function prepare(
 }
 
 /**
- * interface.md 8, those of its launch included; what was uploaded to the browser before is known to its node
- * only.
+ * Those of its launch included (docs/api.md#bounds-of-fields); what was uploaded to the browser before is
+ * known to its node only.
  */
 function countFaults({ launch }: Session, items: readonly SentExtension[]): readonly Detail[] {
   const faults: Detail[] = [];

@@ -19,7 +19,7 @@ interface Ports {
 const isRepeat = ({ profile }: Session, wanted: LoadedProfile, { retryCount }: Caller): boolean =>
   retryCount > 0 && profile?.id === wanted.id && profile.save === wanted.save;
 
-/** A profile goes only where none is loaded, of the launch or of an earlier PATCH (wire-facts.md 2.2). */
+/** A profile goes only where none is loaded, of the launch or of an earlier PATCH (docs/api.md#sessions). */
 export const refusedProfile = (
   session: Session,
   wanted: LoadedProfile | undefined,

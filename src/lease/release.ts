@@ -12,7 +12,7 @@ export interface ReleasePorts {
   readonly projects: ProjectStore;
   /**
    * A retry of the official client after its session's lease has ended ends nothing within this time
-   * (design.md 5, Release).
+   * (docs/api.md#release).
    */
   readonly retryWindowMs: Millis;
   readonly clock: Clock;

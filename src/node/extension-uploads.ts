@@ -31,7 +31,7 @@ export interface ExtensionUploadPorts {
   readonly log: Log;
 }
 
-/** interface.md 8: those of its launch included. */
+/** Those of its launch included (docs/api.md#bounds-of-fields). */
 const mostExtensions = 20;
 
 interface Asked {

@@ -76,7 +76,7 @@ export class Slot implements LocalBrowser {
     this.leaseUsage = leaseUsage;
     this.activity = new Activity(clock, (lease) => leaseUsage.begin(lease));
     const { profile_id: id, profile } = template;
-    // Browsers of pools never save (interface.md 4.4).
+    // Browsers of pools never save (docs/extensions-and-profiles.md#profiles).
     if (id !== undefined) this.profile = { id, isSaved: isOnDemand && profile?.save_changes === true };
   }
 

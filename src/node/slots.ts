@@ -140,7 +140,7 @@ export class Slots {
     await this.ports.reports.launched(slot.id, claim, isolationText(slot.chromium));
   }
 
-  /** An empty node admits one of any class (design.md 5, Capacity). */
+  /** An empty node admits one of any class (docs/deployment.md#capacity). */
   #admits(id: BrowserId, bytes: number): boolean {
     const held = new Map([
       ...this.#admitted,

@@ -19,7 +19,7 @@ interface Ports {
   readonly projects: ProjectStore;
 }
 
-/** In `{id_or_name}` ids win (design.md 5). */
+/** In `{id_or_name}` ids win (docs/api.md#names-and-ids). */
 export async function findPool({ poolStore, projects }: Ports, ref: string): Promise<Pool | undefined> {
   const id = findPoolId(ref);
   const byId = id && (await poolStore.findPool(partitionOf(id)));

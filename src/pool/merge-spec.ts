@@ -66,7 +66,10 @@ interface Asking {
   readonly chrome_policy?: object | undefined;
 }
 
-/** headless-shell has no extensions, no enterprise policy and no window (seen with 156). */
+/**
+ * headless-shell has no extensions, no enterprise policy and no window (Chromium 156,
+ * docs/chromium.md#headless-shell).
+ */
 const asksMore = ({ headless, extensions, browser_policy, chrome_policy }: Asking): boolean =>
   !headless || (extensions?.length ?? 0) > 0 || Object.keys(browser_policy ?? chrome_policy ?? {}).length > 0;
 
@@ -95,7 +98,7 @@ export function createPoolSpec(
 
 /**
  * `current` with the fields of `patch` written over it: omitted ones stay, clearing values remove
- * (interface.md 4.4).
+ * (docs/api.md#changing-a-pool).
  */
 export function mergePoolSpec(
   current: PoolSpec,
@@ -175,7 +178,10 @@ function checkCeiling(
   }
 }
 
-/** Browsers of pools never save (interface.md 4.4), those of sessions where it is asked for. */
+/**
+ * Browsers of pools never save (docs/extensions-and-profiles.md#profiles), those of sessions where it is
+ * asked for.
+ */
 const savingProfile = (
   { profile }: LaunchTemplate,
   { profile: asked }: SessionCreate,
@@ -209,8 +215,8 @@ export const changesLaunch = (before: PoolSpec, after: PoolSpec): boolean =>
   !isDeepStrictEqual(launchedFrom(before), launchedFrom(after));
 
 /**
- * Only the normalised allowlist raises the network generation, its removal included (design.md 5,
- * Generations).
+ * Only the normalised allowlist raises the network generation, its removal included
+ * (docs/api.md#generations).
  */
 export const changesNetwork = (before: PoolSpec, after: PoolSpec): boolean =>
   !isDeepStrictEqual(before.network?.allowed_hosts, after.network?.allowed_hosts);
@@ -223,8 +229,8 @@ export const startsRefresh = (before: PoolSpec, after: PoolSpec): boolean =>
   (!before.refresh_on_profile_update || before.profile_id !== after.profile_id);
 
 /**
- * interface.md 4.4, `expected_network`: `{}` when there was none; explicit empty lists differ from omitted
- * ones.
+ * docs/api.md#changing-a-pool, `expected_network`: `{}` when there was none; explicit empty lists differ from
+ * omitted ones.
  */
 export const isExpectedNetwork = (saved: Network | undefined, expected: Network): boolean =>
   isDeepStrictEqual(saved ?? {}, normaliseNetwork(expected));
@@ -338,7 +344,7 @@ function set<Key extends keyof LaunchTemplate>(
   else Object.assign(merged, { [key]: value });
 }
 
-/** An omitted class follows `headless`; a named one has to fit it (interface.md 4.6). */
+/** An omitted class follows `headless`; a named one has to fit it (docs/api.md#bounds-of-fields). */
 function mergeMemory({
   merged,
   asked,
@@ -356,7 +362,9 @@ function mergeMemory({
   merged.memory = fitting[0] ?? merged.memory;
 }
 
-/** headless-shell has no extensions and no enterprise policy (seen with 156). */
+/**
+ * headless-shell has no extensions and no enterprise policy (Chromium 156, docs/chromium.md#headless-shell).
+ */
 function checkEngine(merged: LaunchTemplate, faults: FieldFaults): void {
   if (merged.engine !== "headless-shell") return;
   if (!merged.headless) fieldFault(faults, "engine", "headless-shell requires headless true");
@@ -365,7 +373,7 @@ function checkEngine(merged: LaunchTemplate, faults: FieldFaults): void {
     fieldFault(faults, "browser_policy", "the engine headless-shell has no policies");
 }
 
-/** interface.md 4.4, `refresh_on_profile_update`; wire-facts.md 2.1 for its default at creation. */
+/** docs/api.md#changing-a-pool, `refresh_on_profile_update`. */
 function mergeRefresh(
   { current, merged, patch }: { current: PoolSpec; merged: Mutable<PoolSpec>; patch: Partial<Fields> },
   faults: FieldFaults,

@@ -13,7 +13,7 @@ export interface BrowserCounts {
   readonly waiting: number;
 }
 
-/** Why a pool is below its size (design.md 5, Pool object). */
+/** Why a pool is below its size (docs/api.md#pools). */
 export type FillReason = "rate" | "capacity" | "launch_failing" | "rate_zero" | "not_supported";
 export interface FillHold {
   readonly reason: FillReason;
@@ -54,6 +54,6 @@ export interface PoolBrowser {
 export const shortfall = (size: number, have: BrowserCounts): number =>
   Math.max(0, size - have.launching - have.idle - have.leased - have.resetting);
 
-/** At most one minute's worth of launches, and how full the bucket starts (design.md 5, Fill). */
+/** At most one minute's worth of launches, and how full the bucket starts (docs/api.md#filling). */
 export const maxBurstOf = (config: { size: number; fill_rate_per_minute: number }): number =>
   Math.ceil((config.size * config.fill_rate_per_minute) / 100);

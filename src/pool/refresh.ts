@@ -26,7 +26,7 @@ export const makeRefreshPartition =
 
 /**
  * Only browsers that were claimed before the save: those after it have its state, or what is yet newer
- * (interface.md 4.4).
+ * (docs/api.md#changing-a-pool).
  */
 async function refresh(
   { poolStore, profiles }: PartitionPorts,

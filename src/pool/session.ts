@@ -5,7 +5,7 @@ import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { ProfileFacts } from "../registry/profiles/selectors.js";
 import type { LoadedProfile } from "./session-profile.js";
 
-/** A leased browser as the contract's session object is made from (interface.md 2.7). */
+/** What a session (docs/api.md#sessions) is made from while it is leased. */
 export interface Session {
   readonly browser: Browser;
   readonly launch: LaunchTemplate;

@@ -1,6 +1,6 @@
 import { Type, type Static } from "typebox";
 
-/** Every bound of the contract's fields (interface.md 4.4, 4.6, 8). */
+/** The bounds of docs/api.md#bounds-of-fields. */
 export const bounds = {
   namePattern: "^[a-zA-Z0-9._-]{1,255}$",
   timeoutSeconds: { minimum: 10, maximum: 259_200 },
@@ -182,7 +182,7 @@ const poolFields = {
   reset_on_release: Type.Optional(Type.Enum([...resets])),
 };
 
-/** POST /browser_pools (wire-facts.md 2.1). */
+/** POST /browser_pools (docs/api.md#pools). */
 export const PoolCreate = Type.Object(
   {
     ...poolFields,
@@ -192,7 +192,7 @@ export const PoolCreate = Type.Object(
   },
   closed,
 );
-/** PATCH /browser_pools/{id_or_name} (interface.md 4.4). An empty name is a no-op. */
+/** PATCH /browser_pools/{id_or_name} (docs/api.md#changing-a-pool). An empty name is a no-op. */
 export const PoolPatch = Type.Object(
   {
     ...poolFields,
@@ -211,7 +211,7 @@ export const ProxyChoice = Type.Object(
   },
   closed,
 );
-/** POST /browsers (interface.md 4.6). */
+/** POST /browsers (docs/api.md#sessions). */
 export const SessionCreate = Type.Object(
   {
     ...browserFields,
@@ -226,7 +226,7 @@ export const SessionCreate = Type.Object(
   },
   closed,
 );
-/** PATCH /browsers/{id_or_name} (wire-facts.md 2.2). */
+/** PATCH /browsers/{id_or_name} (docs/api.md#sessions). */
 export const SessionPatch = Type.Object(
   {
     disable_default_proxy: Type.Optional(Type.Boolean()),
@@ -256,7 +256,7 @@ export const SessionPatch = Type.Object(
   },
   closed,
 );
-/** POST /browser_pools/{id_or_name}/acquire (wire-facts.md 2.1). */
+/** POST /browser_pools/{id_or_name}/acquire (docs/api.md#acquire). */
 export const AcquireBody = Type.Object(
   {
     acquire_timeout_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600 })),

@@ -1,6 +1,8 @@
 import { type Static, Type } from "typebox";
 
-/** POST /browsers/{id}/curl (wire-facts.md 2.2). Here, since both the API and the browser's node take it. */
+/**
+ * POST /browsers/{id}/curl (docs/api.md#operations). Here, since both the API and the browser's node take it.
+ */
 export const CurlBody = Type.Object(
   {
     url: Type.String({ minLength: 1, maxLength: 8192 }),

@@ -79,7 +79,7 @@ function hosts(list: readonly string[]): string[] {
   return [...new Set(texts)];
 }
 
-/** Stored trimmed, lower-cased, in normal form and without duplicates (wire-facts.md 6). */
+/** Stored trimmed, lower-cased, in normal form and without duplicates (docs/api.md#bounds-of-fields). */
 export function normaliseNetwork(network: Network): Network {
   const { allowed_hosts, private_hosts, proxy_routes } = network;
   return {

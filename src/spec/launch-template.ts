@@ -1,10 +1,10 @@
 import type { ExtensionId, ProfileId } from "../base/ids.js";
 import type { MemoryClass, Network, ResetMode, Selector, Telemetry, Viewport } from "./bodies.js";
 
-/** The viewport in force: the contract's default is 1920x1080 at 25 (interface.md 4.6). */
+/** The viewport in force: the default is 1920x1080 at 25 (docs/api.md#sessions). */
 export const defaultViewport = { width: 1920, height: 1080 } as const;
 
-/** design.md 5 (Session fields): an omitted rate is 10 above 1920x1200 pixels, 25 above 1280x800, else 60. */
+/** docs/api.md#sessions: an omitted rate is 10 above 1920x1200 pixels, 25 above 1280x800, else 60. */
 export function refreshRateOf(viewport: Viewport): number {
   if (viewport.refresh_rate !== undefined) return viewport.refresh_rate;
   const pixels = viewport.width * viewport.height;

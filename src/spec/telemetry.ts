@@ -1,7 +1,7 @@
 import { type Telemetry, telemetryCategories } from "./bodies.js";
 import { fieldFault, type FieldFaults } from "./field-checks.js";
 
-/** What `enabled: true` turns on (wire-facts.md 2.10). */
+/** What `enabled: true` turns on (docs/api.md#changing-a-pool). */
 const defaultSet = {
   control: { enabled: true },
   connection: { enabled: true },
@@ -21,8 +21,8 @@ export function captures(telemetry: Telemetry | undefined | null): boolean {
 }
 
 /**
- * interface.md 4.4: omitted, null and `{}` leave it as it is; `enabled: true` enables the default set,
- * besides what is there; `enabled: false` clears; category settings are merged onto what is there.
+ * docs/api.md#changing-a-pool: omitted, null and `{}` leave it as it is; `enabled: true` enables the default
+ * set, besides what is there; `enabled: false` clears; category settings are merged onto what is there.
  */
 export function mergeTelemetry(
   current: Telemetry | undefined,

@@ -39,7 +39,7 @@ const mostAtOnce = 1000;
 /** Redis keeps streams in pieces of 100: less would save nothing. */
 const leastEvents = 100;
 /**
- * Names compare without regard to case and accents where they are looked up (wire-facts.md 2.1), but are
+ * Names compare without regard to case and accents where they are looked up (docs/api.md#lists), but are
  * unique as written.
  */
 const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;

@@ -119,8 +119,8 @@ export const packageRules: readonly Rule[] = [
   belongs(/^socks$/, ["egress/"], "socks belongs to egress/: the way out of a browser"),
   belongs(
     /^koffi$/,
-    ["http/hung-up.ts", "browser/resources/mounts.ts"],
-    "koffi is for the few calls of the C library that Node.js does not offer: http/hung-up.ts, browser/resources/mounts.ts and egress/namespace/helper.mjs",
+    ["http/hung-up.ts", "browser/resources/mounts.ts", "daemon/time-slice.ts"],
+    "koffi is for calls of the C library that Node.js lacks (in egress/namespace/helper.mjs besides)",
   ),
   belongs(
     /^(@aws-sdk\/.*|@mongodb-js\/zstd)$/,

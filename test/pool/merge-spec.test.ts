@@ -260,7 +260,7 @@ describe("refresh_on_profile_update", () => {
   }
 
   /**
-   * interface.md 4.4, said once more from its text: the state after a PATCH, or undefined where it is
+   * docs/api.md#changing-a-pool once more: the state after a PATCH, or undefined where it is
    * refused.
    */
   function expected(

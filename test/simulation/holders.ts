@@ -4,7 +4,7 @@ import { hold, type ShadowLease } from "./shadow.js";
 import type { Holder, Release } from "./model.js";
 import type { World } from "./world.js";
 
-/** A retry that names no lease is safe so long after the lease's end (design.md 5, Release). */
+/** A retry that names no lease is safe so long after the lease's end (docs/api.md#release). */
 const retryWindowMs = 110_000;
 
 /** After a failover a place that was served before may be served once more, with another browser. */

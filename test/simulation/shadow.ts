@@ -1,7 +1,10 @@
 import type { BrowserId, Partition, LeaseId, NodeId } from "../../src/base/ids.js";
 import { browserMoves, type BrowserState, browserStates } from "../../src/pool/browser.js";
 
-/** Why a step may end leases; whatever ends one for another reason breaks design.md section 6. */
+/**
+ * Why a step may end leases; whatever ends one for another reason breaks
+ * CONTRIBUTING.md#what-may-never-happen.
+ */
 export type Cause =
   | { readonly kind: "none" }
   | { readonly kind: "release" | "undo" | "expire"; readonly lease: LeaseId }

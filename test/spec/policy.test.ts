@@ -107,7 +107,7 @@ test("a name like __proto__ is one as any other", () => {
   ]);
 });
 
-// wire-facts.md 7, whether or not this Chromium knows them.
+// Refused whether or not this Chromium knows them (docs/extensions-and-profiles.md#enterprise-policy).
 test.each([
   "ExtensionSettings",
   "ExtensionInstallForcelist",

@@ -31,7 +31,7 @@ export function findPacked(manifest: Manifest, files: ReadonlySet<string>): stri
  * Throws `BadArchive` unless the packed extension is signed by the key that it is named for, and its own
  * files and manifest hold what is asked of others. It cannot be narrowed, for that breaks its signature, and
  * with another key it would be another extension. What it says of all addresses stays: Chromium gives what
- * policy installs no access to files (measured, 156).
+ * policy installs no access to files (Chromium 156, docs/chromium.md#extensions).
  */
 export async function checkPacked(path: string, limits: ZipLimits & ManifestRules): Promise<void> {
   const begins = await verifiedStart(path);

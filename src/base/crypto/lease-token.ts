@@ -4,7 +4,7 @@ import type { Secret } from "./secret.js";
 
 /**
  * The token in every URL handed out: `<lease>.<HMAC-SHA256 of session and lease under the cluster secret>`.
- * Redis holds no token, and the same lease gives the same URL after a restart (design.md 4).
+ * Redis holds no token, and the same lease gives the same URL after a restart (docs/api.md#cdp-urls).
  */
 export const tokenOf = (secret: Secret, browser: BrowserId, lease: LeaseId): string =>
   `${lease}.${signature(secret, browser, lease)}`;

@@ -55,7 +55,7 @@ const unlikelyNumbers = [10_000, 60_000] as const;
 
 /**
  * What any display can become. Xvfb takes the memory of its largest screen at once, 4 bytes a pixel and no
- * more: 14 MiB here, 8 for a screen of 1920 × 1080 (measured, 21.1).
+ * more: 14 MiB here, 8 for a screen of 1920 × 1080 (Xvfb 21.1, docs/chromium.md#windows-and-displays).
  */
 const roomy: Size = { width: 2560, height: 1440 };
 const largestOf = ({ width, height }: Size): Size => ({

@@ -67,9 +67,9 @@ async function roomIdsOf(directories: Pick<Directories, "extensions">): Promise<
 
 /**
  * Chromium lets an unpacked extension read all files that it may read itself, whatever its manifest says,
- * unless its settings say otherwise before it is loaded; uninstalling forgets that (measured, 156). Says so
- * for those of a launch and for those that may come, and for all that the profile knows, and gives their ids.
- * Nothing of the browser may run.
+ * unless its settings say otherwise before it is loaded; uninstalling forgets that (Chromium 156,
+ * docs/chromium.md#extensions). Says so for those of a launch and for those that may come, and for all that
+ * the profile knows, and gives their ids. Nothing of the browser may run.
  */
 export async function closeFiles(
   { directories, uid }: Pick<Workspace, "directories" | "uid">,
@@ -116,8 +116,8 @@ async function closeIn(
   const known = Object.entries(settings).map(
     ([id, said]) => [id, { ...valuesOf(said), newAllowFileAccess: false }] as const,
   );
-  // More than this of one that was loaded before, and Chromium forgets all of it at its start (measured,
-  // 156).
+  // More than this of one that was loaded before, and Chromium forgets all of it at its start (Chromium 156,
+  // docs/chromium.md#extensions).
   const closed = [...known, ...wanted.map((id) => [id, { newAllowFileAccess: false }] as const)];
   const beside = `${path}.closed`;
   await putForeignFile(

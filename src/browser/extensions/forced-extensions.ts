@@ -58,8 +58,8 @@ const requestPermissions = new Set<unknown>(["webRequest", "webRequestBlocking"]
 
 /**
  * What policy the unpacked extension needs: undefined where it needs none. It needs one when it asks to watch
- * or stop requests and brings what a policy installs from, an update.xml and a .crx (wire-facts.md 7). Throws
- * `NotInstallable`.
+ * or stop requests and brings what a policy installs from, an update.xml and a .crx
+ * (docs/extensions-and-profiles.md#installed-by-policy). Throws `NotInstallable`.
  */
 export async function findForced({ name, path }: ExtensionDirectory): Promise<ForcedExtension | undefined> {
   const files: readonly string[] = await readdir(path).catch(() => []);

@@ -15,8 +15,9 @@ interface Within {
 
 /**
  * Whether Chromium installs the extension within the limit. It tells of none that policy installs, and lets
- * nobody attach to one: a page of its own ends the session that opens it (measured, 156). What shows is the
- * start of its worker, which comes with each installing; of one without a worker, its files in the profile.
+ * nobody attach to one: a page of its own ends the session that opens it (Chromium 156,
+ * docs/chromium.md#extensions). What shows is the start of its worker, which comes with each installing; of
+ * one without a worker, its files in the profile.
  */
 export async function isInstalled(
   forced: ForcedExtension,

@@ -15,8 +15,8 @@ export async function installedIn(cdp: Cdp, within: { limitMs?: Millis } = {}): 
 const limitMs: Millis = 15_000;
 const pauseMs: Millis = 10;
 /**
- * The worker of an uninstalled extension may still be starting, and goes on until it is closed too (measured,
- * 156).
+ * The worker of an uninstalled extension may still be starting, and goes on until it is closed too (Chromium
+ * 156, docs/chromium.md#extensions).
  */
 const quietMs: Millis = 150;
 
@@ -63,7 +63,8 @@ const mostManifestBytes = 2 ** 20;
 
 /**
  * Uninstalls one whose worker, if it has any, runs by then. A worker that is still starting would leave a
- * target behind that stays in every list, cannot be closed and is nowhere else (measured, 156).
+ * target behind that stays in every list, cannot be closed and is nowhere else (Chromium 156,
+ * docs/chromium.md#extensions).
  */
 async function uninstall(cdp: Cdp, clock: Clock, { id, path }: { id: string; path: string }): Promise<void> {
   // The path is what the browser says.

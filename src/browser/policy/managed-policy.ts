@@ -18,8 +18,8 @@ const defaultPolicy: ManagedPolicy = {
 
 /**
  * `debugger` commands pass no gate, and its Target.setRemoteLocations has the browser dial any address
- * itself, past the proxy (measured, 156). A native host is a program outside the browser. The others change
- * proxy, WebRTC or look up names.
+ * itself, past the proxy (Chromium 156, docs/chromium.md#ways-past-the-proxy). A native host is a program
+ * outside the browser. The others change proxy, WebRTC or look up names.
  */
 export const blockedPermissions: readonly string[] = [
   "proxy",
@@ -31,7 +31,7 @@ export const blockedPermissions: readonly string[] = [
 
 const ofAllExtensions: ManagedPolicy = {
   // An app has `chrome.sockets`, TCP and UDP without the proxy, and still loads on Linux; blocking a
-  // permission of that name changes nothing (measured, 156).
+  // permission of that name changes nothing (Chromium 156, docs/chromium.md#ways-past-the-proxy).
   allowed_types: ["extension", "theme"],
   blocked_permissions: blockedPermissions,
 };
@@ -40,12 +40,12 @@ const ofAllExtensions: ManagedPolicy = {
  * What no caller changes: src/spec/policies/managed-policies.ts refuses each of these names. What closes the
  * host's files and Chromium's own pages comes first. Nothing here may touch remote debugging:
  * `RemoteDebuggingAllowed` false leaves no CDP at all, and a browser that survives the end of its pipe
- * (chromium.md, What does NOT work, 7 and 8).
+ * (docs/chromium.md#the-pipe).
  */
 const pinnedPolicy: ManagedPolicy = {
   // All that is not allowed: programs of the host start by other schemes, `mailto:` without being asked
-  // (measured, 156). What is named stands for pages of Chromium's own, which "*" leaves open; behind
-  // `view-source:` the inner address is judged.
+  // (Chromium 156, docs/chromium.md#ways-past-the-proxy). What is named stands for pages of Chromium's own,
+  // which "*" leaves open; behind `view-source:` the inner address is judged.
   URLBlocklist: [
     "*",
     "file://*",
@@ -71,13 +71,14 @@ const pinnedPolicy: ManagedPolicy = {
   // chrome://policy/test replaces the policies of a running browser, so a CDP client could undo the lines
   // above.
   PolicyTestPageEnabled: false,
-  // Without it --keep-alive-for-test does not hold a headful browser reliably: 5 of 60 exited (measured,
-  // 156).
+  // Without it --keep-alive-for-test does not hold a headful browser reliably: 5 of 60 exited (Chromium 156,
+  // docs/chromium.md#enterprise-policy).
   BackgroundModeEnabled: true,
-  // Our own switches would make headful Chromium show a bar that takes 56 pixels from the page (measured,
-  // 156).
+  // Our own switches would make headful Chromium show a bar that takes 56 pixels from the page (Chromium 156,
+  // docs/chromium.md#enterprise-policy).
   CommandLineFlagSecurityWarningsEnabled: false,
-  // What follows closes ways round the proxy, for a browser without one too (chromium.md 5).
+  // What follows closes ways round the proxy, for a browser without one too
+  // (docs/chromium.md#ways-past-the-proxy).
   WebRtcIPHandling: "disable_non_proxied_udp",
   QuicAllowed: false,
   DnsOverHttpsMode: "off",
@@ -87,8 +88,8 @@ const pinnedPolicy: ManagedPolicy = {
 };
 
 /**
- * Holds a browser to its proxy whatever an extension asks for; only this beats `chrome.proxy` (chromium.md
- * 5).
+ * Holds a browser to its proxy whatever an extension asks for; only this beats `chrome.proxy`
+ * (docs/chromium.md#ways-past-the-proxy).
  */
 const proxyPolicy = (proxyUrl: string): ManagedPolicy => ({
   ProxySettings: { ProxyMode: "fixed_servers", ProxyServer: proxyUrl, ProxyBypassList: "<-loopback>" },
@@ -101,7 +102,10 @@ export interface ForcedEntry {
   readonly updateUrl: string;
 }
 
-/** An entry of its own takes the place of what is said of all, the permissions included (measured, 156). */
+/**
+ * An entry of its own takes the place of what is said of all, the permissions included (Chromium 156,
+ * docs/chromium.md#enterprise-policy).
+ */
 const forcedSettings = ({ id, updateUrl }: ForcedEntry): readonly [string, ManagedPolicy] => [
   id,
   {

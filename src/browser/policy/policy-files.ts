@@ -87,7 +87,10 @@ export function refusePolicy({ policy = {}, forced = [] }: PolicyWanted): void {
   );
 }
 
-/** From these files Chromium installs packed extensions: no network is asked (measured with Chromium 156). */
+/**
+ * From these files Chromium installs packed extensions: no network is asked (Chromium 156,
+ * docs/chromium.md#extensions).
+ */
 async function writeUpdates(
   at: { directory: string; shownAt: string },
   forced: readonly ForcedExtension[],

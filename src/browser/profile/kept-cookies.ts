@@ -11,8 +11,8 @@ type Cookie = Given<"Storage.setCookies">["cookies"][number];
 /**
  * All cookies, as they were when the browser was asked to exit. Those without an end, which many logins are,
  * Chromium forgets at its exit; the others it writes down every 30 s and at its exit, and on a busy machine
- * its process ends before that is done (seen with 156). They lie in the user-data directory from its end on,
- * so that they are where the other cookies are, and go wherever those go.
+ * its process ends before that is done (Chromium 156, docs/chromium.md#profiles). They lie in the user-data
+ * directory from its end on, so that they are where the other cookies are, and go wherever those go.
  */
 const fileIn = ({ directories }: Workspace): string =>
   join(directories.profile, "remuda-session-cookies.json");

@@ -11,7 +11,10 @@ export interface Clearable {
   readonly clock: Clock;
 }
 
-/** Takes away everything that a client may have left but `page`, and every extension (chromium.md 8). */
+/**
+ * Takes away everything that a client may have left but `page`, and every extension
+ * (docs/chromium.md#clearing-a-used-browser).
+ */
 export async function clearBrowser(browser: Clearable, page: string): Promise<void> {
   const { cdp, directories } = browser;
   await Promise.all([disposeContexts(cdp), uninstallAll(cdp)]);
@@ -31,7 +34,7 @@ const pauseMs: Millis = 10;
 /**
  * Closes every other target and waits until it has gone, at most 2 s. Repeated, because a page may open
  * another while it closes, and the worker of an uninstalled extension goes on until it is closed too
- * (measured, 156).
+ * (Chromium 156, docs/chromium.md#extensions).
  */
 export async function closeOthers({ cdp, clock }: Clearable, page: string): Promise<void> {
   const deadline = clock.monotonic() + departureLimitMs;

@@ -13,7 +13,10 @@ interface Place {
 const cacheEntry = /^[0-9a-f]{16}_/;
 const anything = /./;
 
-/** Every kind of data whose directory or file goes when the data goes (measured, 156). */
+/**
+ * Every kind of data whose directory or file goes when the data goes (Chromium 156,
+ * docs/chromium.md#clearing-a-used-browser).
+ */
 const places: readonly Place[] = [
   { what: "HTTP cache entries", path: "Cache/Cache_Data", holds: cacheEntry },
   { what: "compiled scripts", path: "Code Cache/js", holds: cacheEntry },

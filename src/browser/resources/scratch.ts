@@ -24,8 +24,8 @@ export const scratchName = (dataDirectory: string): string =>
 
 /**
  * Where the browsers of a data directory's daemon live: in memory when that is roomy (a quarter faster to
- * launch, chromium.md 1). Never in the data directory: that may be closed to browsers with uids of their own,
- * and its path too long.
+ * launch, docs/chromium.md#launch). Never in the data directory: that may be closed to browsers with uids of
+ * their own, and its path too long.
  */
 export async function findScratchDirectory(dataDirectory: string): Promise<string> {
   const isWritable = await access(sharedMemory, constants.W_OK).then(

@@ -79,7 +79,7 @@ export function nextUse({ average, isBehind }: Use, percent: number, most: numbe
 }
 
 /** Where a browser's processor time is counted and shared out; in version 1 that may be two hierarchies. */
-export interface Account {
+export interface ProcessorAccount {
   readonly weighed: string;
   readonly counted: string;
 }
@@ -88,7 +88,7 @@ interface Reading {
   readonly at: Millis;
 }
 interface Counted {
-  readonly account: Account;
+  readonly account: ProcessorAccount;
   /** Absent until it was looked at. */
   readonly last?: Reading;
   readonly use: Use;
@@ -114,11 +114,11 @@ export class Yielding {
     return this.parts.kind;
   }
 
-  add(account: Account): void {
+  add(account: ProcessorAccount): void {
     this.#counted.set(account.weighed, { account, use: { average: 0, isBehind: false } });
   }
 
-  delete({ weighed }: Account): void {
+  delete({ weighed }: ProcessorAccount): void {
     this.#counted.delete(weighed);
   }
 

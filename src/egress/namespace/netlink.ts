@@ -126,9 +126,9 @@ const pairUp = [
 /**
  * What is tried, the best first. A network that leads nowhere, without which `navigator.onLine` is false: a
  * pair of veth devices is the one kind that every kernel with namespaces seems to have (dummy is a module of
- * its own). Each device would get an IPv6 address of its own about a second later (measured), and Chromium
- * breaks off whatever it loads when its addresses change (ERR_NETWORK_CHANGED); a kernel without IPv6 knows
- * no such mode, and needs none.
+ * its own). Each device would get an IPv6 address of its own about a second later (Linux 6.18,
+ * docs/chromium.md#ways-past-the-proxy), and Chromium breaks off whatever it loads when its addresses change
+ * (ERR_NETWORK_CHANGED); a kernel without IPv6 knows no such mode, and needs none.
  */
 export const networks: readonly (readonly NetlinkMessage[])[] = [
   [loopbackUp, addPair, keepBare(device), keepBare(peer), ...pairUp],

@@ -13,7 +13,8 @@ const refused = new Map([
     "Extensions.loadUnpacked",
     "Extensions.loadUnpacked is refused: POST /browsers/{id}/extensions loads extensions",
   ],
-  // Page JavaScript would hold a browser-level connection that no gate sees (chromium.md 5).
+  // Page JavaScript would hold a browser-level connection that no gate sees
+  // (docs/chromium.md#ways-past-the-proxy).
   ["Target.exposeDevToolsProtocol", "Target.exposeDevToolsProtocol is refused: it leads round the gateway"],
 ]);
 
@@ -26,6 +27,6 @@ export const browserRules: Rule = ({ method }) => {
   if (message !== undefined) return refuseCommand(message);
   if (method.startsWith(ofInstalledApps))
     return refuseCommand(`${method} is refused: apps are not installed here`);
-  // The session stays: only this client goes (design.md 5, Activity).
+  // The session stays: only this client goes (docs/api.md#cdp-urls).
   return method === "Browser.close" ? { kind: "answer", result: {}, andDisconnect: true } : pass;
 };

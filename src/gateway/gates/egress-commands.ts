@@ -29,12 +29,12 @@ const casting = refused("it looks for receivers in the network and sends to them
  * are in file-params.ts.
  */
 export const egressTable: Readonly<Record<string, EgressVerdict>> = {
-  // Beats switch and policy. An empty text means a direct connection, and so does a blank one (measured,
-  // 156).
+  // Beats switch and policy. An empty text means a direct connection, and so does a blank one (Chromium 156,
+  // docs/chromium.md#ways-past-the-proxy).
   "Target.createBrowserContext.proxyServer": refused("a context has the proxy of its session"),
   "Target.createBrowserContext.proxyBypassList": refused("a context has the proxy of its session"),
-  // Polls each location over TCP from the browser process, whatever its proxy, on page sessions too
-  // (measured, 156).
+  // Polls each location over TCP from the browser process, whatever its proxy, on page sessions too (Chromium
+  // 156, docs/chromium.md#ways-past-the-proxy).
   "Target.setRemoteLocations": refused("the browser would connect to them without the proxy"),
   "Target.setRemoteLocations.locations": refused("see the command"),
   "Target.setRemoteLocations.locations.host": refused("see the command"),

@@ -18,8 +18,8 @@ const isOfExtension = (url: string): boolean => /^(?:[a-z][a-z0-9+.-]*:){0,8}chr
 
 /**
  * Pages of Chromium itself. Those of its developer tools read any file for whoever scripts them, also when
- * policy has put an error page in their place, and chrome://inspect opens them (measured, 156); others end
- * the browser or change its settings.
+ * policy has put an error page in their place, and chrome://inspect opens them (Chromium 156,
+ * docs/chromium.md#its-own-pages); others end the browser or change its settings.
  */
 export function isInternalPage(url: string): boolean {
   const tidy = tidied(url);
@@ -50,7 +50,7 @@ const scheme = /^[a-z][a-z0-9+.-]*:/i;
 
 /**
  * Why a client may not have Chromium load such an address; other schemes may start programs of the host, as
- * `mailto:` does (measured, 156).
+ * `mailto:` does (Chromium 156, docs/chromium.md#ways-past-the-proxy).
  */
 export function whyNotOpened(url: string): string | undefined {
   if (isFileUrl(url)) return "file URLs are not open to clients";

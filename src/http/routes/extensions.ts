@@ -26,7 +26,7 @@ interface Deps {
   readonly clock: Clock;
 }
 
-/** interface.md 1 (Extensions), wire-facts.md 2.4. */
+/** docs/extensions-and-profiles.md#extensions. */
 export function addExtensions(app: App, deps: Deps): void {
   addReads(app, deps);
   addDownloads(app, deps);

@@ -21,7 +21,7 @@ interface Deps {
   readonly profiles: ProfileOperations;
 }
 
-/** interface.md 1 (Profiles), wire-facts.md 2.5. */
+/** docs/extensions-and-profiles.md#profiles. */
 export function addProfiles(app: App, deps: Deps): void {
   addReads(app, deps);
   addWrites(app, deps);

@@ -3,7 +3,8 @@ import type { App } from "../app.js";
 import { sendRefusal } from "../errors.js";
 
 /**
- * There are no projects yet, whatever is asked of them (interface.md 1); hence not in the OpenAPI document.
+ * There are no projects yet, whatever is asked of them (docs/api.md#what-is-not-built); hence not in the
+ * OpenAPI document.
  */
 export function addProjects(app: App): void {
   for (const url of ["/org/projects", "/org/projects/*", "/projects", "/projects/*"]) {

@@ -17,7 +17,7 @@ interface Deps {
   readonly proxies: ProxyOperations;
 }
 
-/** interface.md 1 (Proxies), wire-facts.md 2.6; proxies go by their ids only. */
+/** docs/egress.md#proxies; proxies go by their ids only. */
 export function addProxies(app: App, deps: Deps): void {
   addReads(app, deps);
   addWrites(app, deps);

@@ -26,7 +26,10 @@ const maxParts = 80;
 /** Of a list of the most names there may be, as JSON. */
 const maxFieldBytes = 64 * 1024;
 
-/** interface.md 4.5; the body is read by the operation, once it knows that there is such a session. */
+/**
+ * docs/extensions-and-profiles.md#into-a-running-browser; the body is read by the operation, once it knows
+ * that there is such a session.
+ */
 export function addSessionExtensions(app: App, { sessions, staging, clock, uploads }: Deps): void {
   const limits: MultipartLimits = { maxParts, maxFieldBytes, ...uploads };
   app.post(

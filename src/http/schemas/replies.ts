@@ -20,7 +20,7 @@ const Region = Type.Enum([...regions]);
 const Memory = Type.Enum([...memoryClasses]);
 
 const Detail = Type.Object({ code: Type.Optional(Type.String()), message: Type.Optional(Type.String()) });
-/** interface.md 2.1. */
+/** The one shape of a failure (docs/errors.md). */
 export const ErrorReply = Type.Object(
   {
     code: Type.Enum(Object.keys(errors)),
@@ -33,7 +33,7 @@ export const ErrorReply = Type.Object(
 
 const { size: _size, ...optionalConfig } = PoolCreate.properties;
 const ConfigReply = Type.Object({ ...optionalConfig, size: Type.Integer({ minimum: 1 }) });
-/** interface.md 2.8 and design.md 5 (Pool object). */
+/** A pool as docs/api.md#pools has it. */
 export const PoolReply = Type.Object(
   {
     id: Type.String(),
@@ -97,7 +97,7 @@ const SessionNetwork = Type.Object(
   { description: "What is in force for this lease" },
 );
 
-/** wire-facts.md 2.5. */
+/** A profile as docs/extensions-and-profiles.md#profiles has it. */
 export const ProfileReply = Type.Object(
   {
     id: Type.String(),
@@ -118,7 +118,7 @@ const SessionProfile = Type.Object(
   { description: "As it is now; of one that was deleted since, the id" },
 );
 
-/** interface.md 2.7, wire-facts.md 2.2. */
+/** A session as docs/api.md#sessions has it. */
 export const SessionReply = Type.Object(
   {
     session_id: Type.String(),
@@ -179,7 +179,7 @@ export const SessionReply = Type.Object(
   { $id: "BrowserSession" },
 );
 
-/** wire-facts.md 2.6. */
+/** A proxy as docs/egress.md#proxies has it. */
 export const ProxyReply = Type.Object(
   {
     id: Type.String(),
@@ -207,7 +207,7 @@ export const ProxyReply = Type.Object(
   { $id: "Proxy" },
 );
 
-/** wire-facts.md 2.4. */
+/** An extension as docs/extensions-and-profiles.md#extensions has it. */
 export const ExtensionReply = Type.Object(
   {
     id: Type.String(),
@@ -225,7 +225,7 @@ export const ExtensionReply = Type.Object(
 );
 
 const Scope = Type.Object({ project_id: Type.Union([Type.String(), Type.Null()]) });
-/** interface.md 5. */
+/** Who a key is (docs/api.md#operations). */
 export const AuthContextReply = Type.Object(
   {
     authentication: Type.Object({

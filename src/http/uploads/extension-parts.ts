@@ -2,14 +2,13 @@ import type { Detail } from "../../base/errors.js";
 import { bounds } from "../../spec/bodies.js";
 
 /**
- * How clients call the parts of POST /browsers/{id}/extensions (wire-facts.md 1.6). A body keeps to one of
- * them.
+ * How clients call the parts of POST /browsers/{id}/extensions
+ * (docs/extensions-and-profiles.md#into-a-running-browser). A body keeps to one of them.
  * - `indexed`: `extensions[0][name]` with `extensions[0][zip_file]`, in any order (the official client).
  * - `repeated`: the n-th `extensions[][name]` with the n-th `extensions[][zip_file]` (Python's, and old ones
  *   of Node.js).
  * - `consecutive`: `extensions.name` beside its `extensions.zip_file`, whichever comes first (Go's).
- * - `listed`: JSON `extensions`, whose n-th entry names the n-th `extensions.items.zip_file` (interface.md
- *   4.5).
+ * - `listed`: JSON `extensions`, whose n-th entry names the n-th `extensions.items.zip_file`.
  */
 type Naming = "indexed" | "repeated" | "consecutive" | "listed";
 

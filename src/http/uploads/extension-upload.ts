@@ -4,8 +4,8 @@ import { InvalidInput } from "../invalid-input.js";
 import type { Part } from "./part-queue.js";
 
 /**
- * What POST /extensions sends, in whichever order: clients append their parts concurrently (wire-facts.md
- * 1.6).
+ * What POST /extensions sends, in whichever order: clients append their parts concurrently
+ * (docs/extensions-and-profiles.md#into-a-running-browser).
  */
 export interface ExtensionUpload {
   readonly file: Readable;

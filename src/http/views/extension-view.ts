@@ -1,7 +1,7 @@
 import type { Extension } from "../../registry/extensions/extension.js";
 import type { ExtensionReply } from "../schemas/replies.js";
 
-/** wire-facts.md 2.4. */
+/** An extension as docs/extensions-and-profiles.md#extensions has it. */
 export const extensionView = ({
   id,
   name,

@@ -1,7 +1,7 @@
 import type { ProfileFacts } from "../../registry/profiles/selectors.js";
 import type { ProfileReply } from "../schemas/replies.js";
 
-/** wire-facts.md 2.5. */
+/** A profile as docs/extensions-and-profiles.md#profiles has it. */
 export const profileView = ({ id, name, createdAt, updatedAt, lastUsedAt }: ProfileFacts): ProfileReply => ({
   id,
   ...(name !== undefined && { name }),

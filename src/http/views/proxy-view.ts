@@ -1,7 +1,7 @@
 import type { Proxy } from "../../registry/proxies/proxy.js";
 import type { ProxyReply } from "../schemas/replies.js";
 
-/** wire-facts.md 2.6: of its secrets only that there are some. */
+/** A proxy as docs/egress.md#proxies has it: of its secrets only that there are some. */
 export const proxyView = ({ id, name, protocol, bypassHosts, checked, ...own }: Proxy): ProxyReply => ({
   id,
   ...(name !== undefined && { name }),

@@ -26,7 +26,7 @@ export interface ViewContext {
 
 const instant = (at: Millis): string => new Date(at).toISOString();
 
-/** interface.md 2.8 and design.md 5 (Pool object). */
+/** A pool as docs/api.md#pools has it. */
 export const poolView = (pool: Pool, { region }: ViewContext): PoolReply => ({
   id: pool.id,
   ...(pool.name !== undefined && { name: pool.name }),
@@ -84,7 +84,7 @@ function configView(spec: PoolSpec): ConfigReply {
   return { ...Object.fromEntries(present), ...telemetry } as ConfigReply;
 }
 
-/** interface.md 2.8: in a pool's configuration the destination of an export is returned as a string. */
+/** In a pool's configuration the destination of an export is returned as a string. */
 function telemetryView(telemetry: NonNullable<LaunchTemplate["telemetry"]>): object {
   const otlp = telemetry.export?.otlp;
   if (!otlp?.destination) return telemetry;
@@ -105,7 +105,10 @@ export const poolBrowserView = (browser: PoolBrowser): PoolBrowserReply => ({
   ...(browser.lastError !== undefined && { last_error: browser.lastError }),
 });
 
-/** interface.md 2.7. `created_at` and the uptime are the session's, which lives through all its leases. */
+/**
+ * A session as docs/api.md#sessions has it. `created_at` and the uptime are the session's, which lives
+ * through all its leases.
+ */
 export function sessionView(session: Session, { region, links }: ViewContext): SessionReply {
   const { browser, launch, pool, at } = session;
   const { lease } = browser;
@@ -212,7 +215,7 @@ export const anySessionView = (found: SessionOrTombstone, context: ViewContext):
   found.kind === "session" ? sessionView(found.session, context) : tombstoneView(found.tombstone, context);
 
 /**
- * wire-facts.md 1.5: a page that has more without saying where it goes on makes the official client throw.
+ * A page that has more without saying where it goes on makes the official client throw (docs/api.md#lists).
  */
 export const pagingHeaders = (
   page: Page<unknown>,

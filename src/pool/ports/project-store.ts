@@ -17,7 +17,7 @@ export interface ProjectBounds {
 
 /**
  * What spans partitions: the project's pools and names. Reservations name an owner and are void after a
- * deadline (design.md 4).
+ * deadline (docs/deployment.md#redis).
  */
 export interface ProjectStore {
   /** Reserves a name for an owner; undefined where another owner has it. Reserving again is harmless. */

@@ -14,7 +14,10 @@ interface Shape {
 const texts: Shape = { form: "a list of texts", holds: isTexts };
 const fields: Shape = { form: "an object", holds: isFields };
 
-/** What Chromium 156 refuses when it has another type; of others it only warns (measured). */
+/**
+ * What Chromium 156 refuses when it has another type; of others it only warns (Chromium 156,
+ * docs/chromium.md#extensions).
+ */
 const shapes: Readonly<Record<string, Shape>> = {
   description: { form: "a text", holds: isText },
   permissions: {

@@ -15,7 +15,7 @@ export interface ManifestRules {
 
 /**
  * Reads what Chromium 156 reads: a byte order mark and comments are fine, a comma after the last element is
- * not (measured).
+ * not (Chromium 156, docs/chromium.md#extensions).
  */
 export function parseManifest(text: string): ManifestReading {
   try {
@@ -98,7 +98,10 @@ function identityFaults({ manifest_version, name, version, key }: Manifest): rea
   ];
 }
 
-/** Chromium's own bound is that of 32 bits, whatever its message says (measured). */
+/**
+ * Chromium's own bound is that of 32 bits, whatever its message says (Chromium 156,
+ * docs/chromium.md#extensions).
+ */
 const maxVersionPart = 2 ** 32 - 1;
 const isVersion = (text: string): boolean =>
   /^(?:0|[1-9]\d*)(?:\.\d+){0,3}$/.test(text) &&
@@ -149,8 +152,9 @@ function reservedFaults(files: ReadonlySet<string>): readonly string[] {
 const requests = new Set(["webRequest", "webRequestBlocking"]);
 
 /**
- * Whether it can only do its work when it is installed by enterprise policy (wire-facts.md 7): it asks to
- * stop requests, and brings what policy installs from, an update.xml and a packed .crx.
+ * Whether it can only do its work when it is installed by enterprise policy
+ * (docs/extensions-and-profiles.md#installed-by-policy): it asks to stop requests, and brings what policy
+ * installs from, an update.xml and a packed .crx.
  */
 export const demandsPolicy = (manifest: Manifest, files: ReadonlySet<string>): boolean =>
   permissionsOf(manifest).some((permission) => requests.has(permission)) &&

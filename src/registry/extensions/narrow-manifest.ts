@@ -11,8 +11,8 @@ const hostLists: readonly string[] = [
 /**
  * The manifest without what names files of the host; undefined where nothing of it does. Chromium lets an
  * unpacked extension read every file that it may read itself as soon as one of these patterns matches
- * `file:`, past the policy that closes it to pages (measured, 156). `<all_urls>` does, and becomes what it
- * means for the network.
+ * `file:`, past the policy that closes it to pages (Chromium 156, docs/chromium.md#extensions). `<all_urls>`
+ * does, and becomes what it means for the network.
  */
 export function narrowManifest(manifest: Manifest): Manifest | undefined {
   const narrowed: Record<string, unknown> = { ...manifest };

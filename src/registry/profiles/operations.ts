@@ -38,7 +38,7 @@ export const makeProfileOperations = (ports: ProfilePorts): ProfileOperations =>
 const found = (profile: Profile | undefined): Done<Profile> | Refusal =>
   profile ? done(profile) : refusal("profile_not_found");
 
-/** In `{id_or_name}` ids win (design.md 5). */
+/** In `{id_or_name}` ids win (docs/api.md#names-and-ids). */
 async function findProfile(
   { store }: Pick<ProfilePorts, "store">,
   ref: string,

@@ -20,7 +20,7 @@ export interface ProfileRefs {
   findNamed(name: string): Promise<ProfileId | undefined>;
 }
 
-/** An empty id or name clears; an empty object is at fault (interface.md 4.4). */
+/** An empty id or name clears; an empty object is at fault (docs/api.md#changing-a-pool). */
 export const clearsProfile = ({ id, name }: Selector): boolean =>
   !id && !name && (id !== undefined || name !== undefined);
 

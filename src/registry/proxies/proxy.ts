@@ -39,7 +39,7 @@ const ProxyConfig = Type.Object(
   },
   closed,
 );
-/** POST /proxies (wire-facts.md 2.6). */
+/** POST /proxies (docs/egress.md#proxies). */
 export const ProxyCreate = Type.Object(
   {
     type: Type.Enum([...proxyTypes]),

@@ -86,8 +86,8 @@ export const namedProxies = ({ proxy_id, network }: Named): readonly string[] =>
 ];
 
 /**
- * A session's `proxy` and its deprecated echo `proxy_id` (interface.md 2.7); `name`: what the proxy is called
- * now.
+ * A session's `proxy` and its deprecated echo `proxy_id` (docs/api.md#sessions); `name`: what the proxy is
+ * called now.
  */
 export function proxyFields(
   { proxy_id, proxy_mode }: Pick<LaunchTemplate, "proxy_id" | "proxy_mode">,

@@ -17,7 +17,7 @@ export const urlPolicies = /^(?:URL(?:Allowlist|Blocklist|Whitelist|Blacklist)|D
 
 /**
  * Values under which no page opens: one must sign in first, or nothing but incognito windows is allowed
- * (measured, 156).
+ * (Chromium 156, docs/chromium.md#enterprise-policy).
  */
 export const barringValues: ReadonlyMap<string, unknown> = new Map([
   ["BrowserSignin", 2],
@@ -25,8 +25,8 @@ export const barringValues: ReadonlyMap<string, unknown> = new Map([
 ]);
 
 /**
- * interface.md 4.4 and wire-facts.md 7 name extensions, the proxy, DevTools and automation; the rest is what
- * holds those in force.
+ * Extensions, the proxy, DevTools and automation are the service's
+ * (docs/extensions-and-profiles.md#enterprise-policy); the rest is what holds those in force.
  */
 export const managedPolicies: readonly Managed[] = [
   named(
@@ -59,8 +59,8 @@ export const managedPolicies: readonly Managed[] = [
     "DNSInterceptionChecksEnabled",
     "IntranetRedirectBehavior",
     "OutOfProcessSystemDnsResolutionEnabled",
-    // Negotiate looks up the server's canonical name itself, proxy or not (measured, 156); Kerberos asks for
-    // more.
+    // Negotiate looks up the server's canonical name itself, proxy or not (Chromium 156,
+    // docs/chromium.md#ways-past-the-proxy); Kerberos asks for more.
     "AuthServer(?:Allow|White)list",
   ),
   named(

@@ -68,7 +68,7 @@ function whatIsWrong(name: string, value: unknown): string | undefined {
 
 /**
  * Policies that say which addresses and ports WebRTC uses, beside an allowlist that WebRTC must not get round
- * (wire-facts.md 6).
+ * (docs/extensions-and-profiles.md#enterprise-policy).
  */
 const webRtcPolicies = /^WebRtc(?:UdpPortRange|LocalIpsAllowedUrls)/;
 

@@ -62,8 +62,8 @@ async function take(
 }
 
 /**
- * One daemon per data directory (design.md 4). The file stays when the lock goes: removing it would race with
- * the next start.
+ * One daemon per data directory (docs/deployment.md#one-machine). The file stays when the lock goes: removing
+ * it would race with the next start.
  */
 export async function lockDirectory(dataDir: string, clock: Clock): Promise<DirectoryLock> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });

@@ -42,7 +42,7 @@ const settingsOf = (place: PrivateRedisPaths): string =>
     "daemonize no",
     "appendonly yes",
     'save ""',
-    // Lost keys would be lost truth: a write is refused instead (design.md 4).
+    // Lost keys would be lost truth: a write is refused instead (docs/deployment.md#one-machine).
     "maxmemory-policy noeviction",
     "loglevel warning",
     "",

@@ -1,6 +1,9 @@
 import type { ExtensionId, Partition, NodeId, ProfileId, ProjectId, ProxyId } from "../../base/ids.js";
 
-/** The parts of a partition: all share its hash tag, so one script may touch them all (design.md 4). */
+/**
+ * The parts of a partition: all share its hash tag, so one script may touch them all
+ * (docs/deployment.md#redis).
+ */
 export const partitionParts = [
   "pool",
   "templates",

@@ -54,7 +54,8 @@ test("nothing is classified that the protocol does not have", () => {
 
 describe.each([undefined, "a page's session"])("on session %s the gate refuses", (session) => {
   test.each<[string, Params]>([
-    // An empty text is a direct connection to Chromium, like direct:// (measured, 156).
+    // An empty text is a direct connection to Chromium, like direct:// (Chromium 156,
+    // docs/chromium.md#ways-past-the-proxy).
     ...["direct://", "http://127.0.0.1:1", "", " ", null, 0, false, ["direct://"], {}].map(
       (proxyServer): [string, Params] => [
         "Target.createBrowserContext",

@@ -245,5 +245,8 @@ const browser: readonly Dirt[] = [
   },
 ];
 
-/** chromium.md 8's list and some more, in an order in which nothing undoes what was left before. */
+/**
+ * What docs/chromium.md#clearing-a-used-browser names and some more, in an order in which nothing undoes what
+ * was left before.
+ */
 export const dirt: readonly Dirt[] = [...stores, ...page, ...browser];

@@ -1,4 +1,4 @@
--- tokens: the bucket that paces launches (design.md 5, Fill).
+-- tokens: the bucket that paces launches (docs/api.md#filling).
 --- @include base
 --- @include pool
 

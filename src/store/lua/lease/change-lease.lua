@@ -36,7 +36,7 @@ if change.network then
     revision = nextRevision(),
     allowedHosts = asked.allowedHosts or before.allowedHosts, proxy = asked.proxy or before.proxy,
   }
-  -- A browser that a holder has sent through another proxy is nobody else's (design.md 5, Reuse).
+  -- A browser that a holder has sent through another proxy is nobody else's (docs/api.md#release).
   if asked.proxy then lease.altered = true end
 end
 if name and name ~= lease.name then addEffect("names", { name = name, owner = lease.id }) end
