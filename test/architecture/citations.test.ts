@@ -3,17 +3,26 @@ import { faultOfPlace, files, textOf } from "./documents.js";
 
 const cited = /(?<![\w/.-])((?:[\w-]+\/)*[\w-]+\.md)(?:#([\w-]+))?/g;
 const decided = /\bDECISIONS(?:\.md)?[ ,]+(\d+)/g;
-const code = files.filter((path) => /^(src|test|scripts|config|k8s)\/|^Dockerfile$/.test(path) && /(\.(ts|mjs|lua|json|yaml|sh|pl)|Dockerfile)$/.test(path));
+const code = files.filter(
+  (path) =>
+    /^(src|test|scripts|config|k8s)\/|^Dockerfile$/.test(path) &&
+    /(\.(ts|mjs|lua|json|yaml|sh|pl)|Dockerfile)$/.test(path),
+);
 
 /** What a comment sends a reader to, such as `docs/api.md#reuse`, `README.md` or `DECISIONS.md 4`. */
 const faultsOf = (path: string): readonly string[] => {
   const text = textOf(path);
   const decisions = textOf("DECISIONS.md");
-  const hasDecision = (number: string): boolean => new RegExp(`^(?:<a id="${number}"></a>.*|${number}\\. )`, "m").test(decisions);
+  const hasDecision = (number: string): boolean =>
+    new RegExp(`^(?:<a id="${number}"></a>.*|${number}\\. )`, "m").test(decisions);
   return [
     ...[...text.matchAll(cited)].map(([, page, section]) => faultOfPlace(page ?? "", section)),
-    ...[...text.matchAll(decided)].map(([, number = ""]) => (hasDecision(number) ? undefined : `DECISIONS.md has no ${number}`)),
-  ].filter((fault) => fault !== undefined).map((fault) => `${path}: ${fault}`);
+    ...[...text.matchAll(decided)].map(([, number = ""]) =>
+      hasDecision(number) ? undefined : `DECISIONS.md has no ${number}`,
+    ),
+  ]
+    .filter((fault) => fault !== undefined)
+    .map((fault) => `${path}: ${fault}`);
 };
 
 test("every page, section and decision that the code cites is in the repository", () => {

@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import { root, sources } from "./sources.js";
 
 const exported = /^export (?:abstract |async )?(?:const|function|class|interface|type) (\w+)/gm;
-const namesOf = (code: string): ReadonlySet<string> => new Set([...code.matchAll(exported)].map(([, name]) => name ?? ""));
+const namesOf = (code: string): ReadonlySet<string> =>
+  new Set([...code.matchAll(exported)].map(([, name]) => name ?? ""));
 
 test("no exported name stands for two things", () => {
   const places = new Map<string, string[]>();

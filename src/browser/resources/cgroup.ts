@@ -10,7 +10,7 @@ import {
   prepareTop,
 } from "./cgroup-hierarchy.js";
 import { daemonPrograms, moveDaemon, setWeight } from "./cgroup-weights.js";
-import { type Account, findYieldKind, usedMsAt, Yielding } from "./yielding.js";
+import { type ProcessorAccount, findYieldKind, usedMsAt, Yielding } from "./yielding.js";
 
 /** One browser's cgroup in every hierarchy: what bounds it, and the list of its processes. */
 export interface Cgroup {
@@ -144,7 +144,7 @@ async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolea
     async make(name, limits) {
       const cgroup = await makeCgroup(tops, name, limits);
       await count(1);
-      const account: Account = {
+      const account: ProcessorAccount = {
         weighed: join(weighed?.path ?? "", name),
         counted: join(counted?.path ?? "", name),
       };
