@@ -10,6 +10,7 @@ export default defineConfig({
     fileParallelism: false,
     hookTimeout: 120_000,
     allowOnly: false,
+    expect: { poll: { timeout: 10_000, interval: 20 } },
     reporters: ["default", new FaultReporter()],
   },
 });
