@@ -29,6 +29,13 @@ interface About {
   readonly form?: string;
 }
 
+/** What texts of several settings have to look like. */
+export const httpOrigin = {
+  pattern: "^https?://[^/?#@\\s]+$",
+  form: "http(s)://host[:port] without a path",
+} as const;
+export const httpUrl = { pattern: "^https?://[^/@\\s]+(/\\S*)?$", form: "http(s)://…" } as const;
+
 type Range = readonly [minimum: number, maximum: number];
 
 const day = 24 * 60 * 60;

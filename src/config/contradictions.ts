@@ -1,0 +1,143 @@
+import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
+import { parseHostPattern, patternsOf } from "../base/net/hosts.js";
+import { type DeclaredPoolBounds, declaredPoolFaults } from "../pool/declared-pools.js";
+import type { ConfigFile } from "./schema.js";
+
+interface Contradiction {
+  readonly isIn: (file: ConfigFile) => boolean;
+  readonly fault: string | ((file: ConfigFile) => string);
+}
+
+const isOneOfSeveral = ({ role }: ConfigFile): boolean => role !== "all";
+
+const amongDaemons: readonly Contradiction[] = [
+  {
+    isIn: (file) => isOneOfSeveral(file) && file.redis.url === null,
+    fault: ({ role }) => `REDIS_URL (redis.url): role ${role} needs the Redis all daemons share`,
+  },
+  {
+    isIn: (file) => isOneOfSeveral(file) && file.cluster_secret === null,
+    fault: ({ role }) =>
+      `REMUDA_CLUSTER_SECRET (cluster_secret): role ${role} needs the secret all daemons share`,
+  },
+  {
+    isIn: (file) => isOneOfSeveral(file) && file.encryption_key === null,
+    fault: ({ role }) =>
+      `REMUDA_ENCRYPTION_KEY (encryption_key): role ${role} needs the key all daemons share`,
+  },
+  {
+    isIn: ({ role, api_key: key }) => role === "control" && key === null,
+    fault: "REMUDA_API_KEY (api_key): role control needs the key all controls share",
+  },
+];
+
+const amongTimes: readonly Contradiction[] = [
+  {
+    isIn: ({ fill }) => fill.backoff_max_ms < fill.backoff_initial_ms,
+    fault: "fill.backoff_max_ms: has to be at least fill.backoff_initial_ms",
+  },
+  {
+    isIn: ({ node }) => node.lost_after_ms <= 2 * node.beat_period_ms,
+    fault: "node.lost_after_ms: has to be more than twice node.beat_period_ms",
+  },
+  {
+    isIn: ({ egress: { contact_limit_ms: limitMs }, node }) =>
+      limitMs !== null && limitMs > node.isolated_limit_seconds * 1000,
+    fault: "egress.contact_limit_ms: has to be at most node.isolated_limit_seconds",
+  },
+  {
+    isIn: ({ acquire }) => acquire.control_lost_after_ms <= 2 * acquire.control_beat_period_ms,
+    fault: "acquire.control_lost_after_ms: has to be more than twice acquire.control_beat_period_ms",
+  },
+];
+
+const amongBounds: readonly Contradiction[] = [
+  {
+    isIn: ({ fill: { default_rate_per_minute: usual, max_rate_per_minute: most } }) =>
+      most !== null && usual > most,
+    fault: "fill.default_rate_per_minute: has to be at most fill.max_rate_per_minute",
+  },
+  {
+    isIn: ({ gateway }) => gateway.max_message_bytes > gateway.max_unfinished_bytes,
+    fault: "gateway.max_message_bytes: has to be at most gateway.max_unfinished_bytes",
+  },
+  {
+    isIn: ({ gateway }) => gateway.max_unfinished_bytes > gateway.max_total_unfinished_bytes,
+    fault: "gateway.max_unfinished_bytes: has to be at most gateway.max_total_unfinished_bytes",
+  },
+];
+
+const amongStores: readonly Contradiction[] = [
+  {
+    isIn: ({ redis }) => redis.cluster && /^rediss?\+sentinel:/.test(redis.url ?? ""),
+    fault: "redis.cluster: has to be false where redis.url names sentinels",
+  },
+  {
+    isIn: ({ archives }) => archives.s3_bucket === null && archives.s3_endpoint !== null,
+    fault: "archives.s3_endpoint: needs archives.s3_bucket",
+  },
+  {
+    isIn: ({ archives }) => (archives.s3_access_key_id === null) !== (archives.s3_secret_access_key === null),
+    fault: "archives.s3_access_key_id, archives.s3_secret_access_key: need each other",
+  },
+];
+
+/** What is wrong with settings that are each right alone, and with the declared pools under them. */
+export function contradictions(file: ConfigFile): string[] {
+  const found = [...amongDaemons, ...amongTimes, ...amongBounds, ...amongStores].filter(({ isIn }) =>
+    isIn(file),
+  );
+  const ofHosts = faultsOfHosts(file);
+  return [
+    ...found.map(({ fault }) => (typeof fault === "string" ? fault : fault(file))),
+    ...ofHosts,
+    ...declaredPoolFaults(file.pools, ofHosts.length > 0 ? anyBounds : boundsOf(file)),
+  ];
+}
+
+const boundsOf = ({ fill, browser, egress, region, limits }: ConfigFile): DeclaredPoolBounds => ({
+  defaults: {
+    fillRatePerMinute: fill.default_rate_per_minute,
+    maxFillRatePerMinute: fill.max_rate_per_minute,
+    engine: browser.engine,
+    privateHostsCeiling: patternsOf(egress.private_hosts_ceiling ?? egress.private_hosts),
+  },
+  region,
+  maxPoolSize: limits.max_pool_size,
+  maxPools: limits.max_pools,
+  pooledSessions: limits.pooled_sessions,
+});
+
+/** Where other settings are at fault: only what is wrong with a pool whatever they are. */
+const anyBounds: DeclaredPoolBounds = {
+  defaults: {
+    fillRatePerMinute: 1,
+    maxFillRatePerMinute: null,
+    engine: "chromium",
+    privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]),
+  },
+  region: "",
+  maxPoolSize: Infinity,
+  maxPools: Infinity,
+  pooledSessions: null,
+};
+
+/** What is wrong with the declared pools of a file whose other settings are refused. */
+export function faultsOfPools(content: unknown): readonly string[] {
+  const pools = typeof content === "object" && content !== null && "pools" in content ? content.pools : [];
+  return Array.isArray(pools) ? declaredPoolFaults(pools, anyBounds) : [];
+}
+
+function faultsOfHosts({ egress }: ConfigFile): string[] {
+  const faultsIn = (setting: "private_hosts" | "private_hosts_ceiling"): string[] =>
+    (egress[setting] ?? []).flatMap((host) => {
+      const parsed = parseHostPattern(host, { withRanges: true });
+      return parsed.kind === "fault" ? [`egress.${setting}: ${JSON.stringify(host)} ${parsed.message}`] : [];
+    });
+  const faults = [...faultsIn("private_hosts"), ...faultsIn("private_hosts_ceiling")];
+  if (faults.length > 0 || egress.private_hosts_ceiling === null) return faults;
+  const outside = outsideCeiling(egress.private_hosts, patternsOf(egress.private_hosts_ceiling));
+  return outside.map(
+    (host) => `egress.private_hosts: ${JSON.stringify(host)} is outside egress.private_hosts_ceiling`,
+  );
+}
