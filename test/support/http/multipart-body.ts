@@ -6,6 +6,14 @@ export interface SentPart {
   readonly type?: string;
 }
 
+export const field = (name: string, content: string): SentPart => ({ name, content });
+export const file = (name: string, content: string | Buffer): SentPart => ({
+  name,
+  content,
+  filename: `${name}.zip`,
+  type: "application/octet-stream",
+});
+
 export const boundary = "----remuda-test-boundary";
 export const multipartType = `multipart/form-data; boundary=${boundary}`;
 

@@ -1,0 +1,57 @@
+import { pool, poolConfig, session, tombstone } from "./recorded-operations.js";
+
+export const poolBody = {
+  id: pool.id,
+  name: "herd",
+  region: "us-east",
+  created_at: "2023-11-14T22:13:20.000Z",
+  acquired_count: 3,
+  available_count: 2,
+  launching_count: 1,
+  resetting_count: 4,
+  stale_count: 5,
+  waiting_count: 6,
+  extension_ids: [],
+  browser_pool_config: poolConfig,
+};
+const urls = (id: string, lease: string) => ({
+  cdp_ws_url: `ws://here/browsers/${id}/cdp?token=${lease}`,
+  webdriver_ws_url: `ws://here/browsers/${id}/webdriver?token=${lease}`,
+});
+export const sessionBody = {
+  session_id: session.browser.id,
+  created_at: "2023-11-14T22:13:20.500Z",
+  ...urls(session.browser.id, "leaseleaseleaselease0001"),
+  region: "us-east",
+  stealth: false,
+  headless: true,
+  memory: "1GiB",
+  timeout_seconds: 600,
+  kiosk_mode: false,
+  engine: "chromium",
+  lease_id: "leaseleaseleaselease0001",
+  name: "mine",
+  tags: { team: "a" },
+  viewport: poolConfig.viewport,
+  pool: { id: pool.id, name: "herd" },
+  usage: { uptime_ms: 2000, requests: 3, denied: 1, bytes_sent: 40, bytes_received: 500 },
+  isolation: { uid: 20001, network: "proxy", attested: "2023-11-14T22:13:20.900Z" },
+  network: { isolation: "proxy", attested: "2023-11-14T22:13:20.900Z", generation: 1 },
+};
+export const deletedBody = {
+  session_id: tombstone.id,
+  created_at: "2023-11-14T22:13:20.000Z",
+  ...urls(tombstone.id, tombstone.lease),
+  region: "us-east",
+  stealth: false,
+  headless: true,
+  memory: "1GiB",
+  timeout_seconds: 60,
+  kiosk_mode: false,
+  lease_id: tombstone.lease,
+  tags: { team: "b" },
+  usage: { uptime_ms: 9000, requests: 0, denied: 0, bytes_sent: 0, bytes_received: 0 },
+  deleted_at: "2023-11-14T22:13:29.000Z",
+  usage_status: "ready",
+  reason: "expired",
+};
