@@ -9,7 +9,7 @@ interface Success {
   readonly contentType?: string;
 }
 
-interface Operation {
+export interface Operation {
   readonly tag: string;
   readonly summary: string;
   readonly success: readonly Success[];
@@ -29,6 +29,16 @@ interface Described {
   readonly security?: [];
   readonly response: Record<number, object>;
 }
+
+export const reply = (status: 200 | 201, component: string, description: string): readonly Success[] => [
+  { status, description, component },
+];
+
+export const onePage = (component: string): readonly Success[] => [
+  { status: 200, description: "One page; its headers tell where the next begins", component, isList: true },
+];
+
+export const noContent = (description: string): readonly Success[] => [{ status: 204, description }];
 
 /**
  * What each route says of itself in the OpenAPI document; its body, params and query stand beside it in the
