@@ -2,7 +2,8 @@ import type { TrafficCounts } from "./byte-counts.js";
 import { dial } from "./dial.js";
 import type { EgressParts } from "./parts.js";
 import type { ConnectAttempt, TargetSocket, OpenRoute } from "./connections.js";
-import type { TargetHost, Upstream } from "./rules.js";
+import type { TargetHost } from "./rules.js";
+import type { Upstream } from "../registry/proxies/proxy.js";
 import { dialThrough, dialUpstream } from "./upstream.js";
 
 type Parts = Pick<EgressParts, "resolve" | "reserved" | "clock"> & { readonly counts: TrafficCounts };

@@ -16,17 +16,6 @@ import { EgressConnections } from "./connections.js";
 import { closedRules, type Rules } from "./rules.js";
 import { type TunnelRequest, tunnel, upgrade } from "./tunnel.js";
 
-export type {
-  CurlAnswer,
-  CurlRequest,
-  EgressParts,
-  EgressSettings,
-  EgressUsage,
-  Listener,
-  Meter,
-} from "./parts.js";
-export { CurlFailure } from "./curl.js";
-
 const closeMs = 2000;
 /** A quarter of the idle limit may pass unnoticed; bytes are reported at least so often. */
 const sweepMs = (idleMs: Millis): Millis => Math.min(idleMs / 4, 15_000);
@@ -44,10 +33,10 @@ export class Egress {
   readonly #inner = new Set<Socket>();
   /** Of connections that may be a stranger's: whether they are the browser's. */
   readonly #admissions = new WeakMap<Socket, Promise<boolean>>();
-  readonly #passages: EgressConnections;
+  readonly #connections: EgressConnections;
   readonly #counts: TrafficCounts;
   readonly #origins = new Origins();
-  readonly #doors: ForwardParts;
+  readonly #shared: ForwardParts;
   readonly #stopSweeping: () => void;
   #closing: Promise<void> | undefined;
 
@@ -70,11 +59,11 @@ export class Egress {
     const { settings, clock } = parts;
     this.#counts = new TrafficCounts(ask.browser, parts.meter);
     const around = { ...parts, browser: ask.browser, counts: this.#counts };
-    this.#passages = new EgressConnections(around);
-    this.#passages.apply(ask.rules);
+    this.#connections = new EgressConnections(around);
+    this.#connections.apply(ask.rules);
     const bucket = settings.bytesPerSecond === null ? undefined : new Bucket(settings.bytesPerSecond, clock);
-    this.#doors = {
-      connections: this.#passages,
+    this.#shared = {
+      connections: this.#connections,
       connector: new Connector(around),
       origins: this.#origins,
       pace: { clock, bucket, turn: turns.open() },
@@ -105,18 +94,18 @@ export class Egress {
 
   /** From the call on every request obeys; whatever is open and no longer allowed is cut when it resolves. */
   async apply(rules: Rules): Promise<void> {
-    this.#passages.apply(rules);
+    this.#connections.apply(rules);
     this.#origins.purge();
   }
 
   /** Nothing passes until the next `apply`. */
   shut(): void {
-    this.#passages.apply(closedRules);
+    this.#connections.apply(closedRules);
     this.#origins.purge();
   }
 
   usage(): EgressUsage {
-    return this.#counts.usage(this.#passages.size);
+    return this.#counts.usage(this.#connections.size);
   }
 
   /**
@@ -124,7 +113,7 @@ export class Egress {
    * `CurlFailure`.
    */
   fetch(request: CurlRequest, signal: AbortSignal): Promise<CurlAnswer> {
-    return fetchThrough(request, { ...this.#doors, ...this.parts, signal });
+    return fetchThrough(request, { ...this.#shared, ...this.parts, signal });
   }
 
   /** Cuts everything and stops listening; at most 2 s. */
@@ -142,13 +131,13 @@ export class Egress {
       await within(this.parts.clock, { what: "closing an egress", limitMs: closeMs }, closed);
     } finally {
       this.ask.listener.close();
-      this.#passages.close();
+      this.#connections.close();
       this.#counts.read();
     }
   }
 
   #sweep(): void {
-    this.#passages.cutQuiet();
+    this.#connections.cutQuiet();
     this.#counts.read();
   }
 
@@ -174,18 +163,18 @@ export class Egress {
       socket.once("close", () => this.#inner.delete(socket));
     });
     server.on("request", (request, response) =>
-      this.#run(request, () => forward({ request, response }, this.#doors)),
+      this.#run(request, () => forward({ request, response }, this.#shared)),
     );
     server.on(
       "checkContinue",
       (...[request, response]: [ProxyExchange["request"], ProxyExchange["response"]]) =>
-        this.#run(request, () => forward({ request, response }, this.#doors)),
+        this.#run(request, () => forward({ request, response }, this.#shared)),
     );
     server.on("connect", (request, socket, head) =>
-      this.#run(request, () => tunnel(asking(request, socket, head), this.#doors)),
+      this.#run(request, () => tunnel(asking(request, socket, head), this.#shared)),
     );
     server.on("upgrade", (request, socket, head) =>
-      this.#run(request, () => upgrade(asking(request, socket, head), this.#doors)),
+      this.#run(request, () => upgrade(asking(request, socket, head), this.#shared)),
     );
     return server;
   }

@@ -22,7 +22,7 @@ export interface ProxyExchange {
 }
 
 /** Sends a plain request on and its answer back, both as they come. */
-export async function forward(exchange: ProxyExchange, doors: ForwardParts): Promise<void> {
+export async function forward(exchange: ProxyExchange, shared: ForwardParts): Promise<void> {
   const { request, response } = exchange;
   const asked = parseAbsoluteTarget(request.url ?? "");
   if (!asked) return refuseProxied(response, malformed("A proxy is asked for an absolute http URL"));
@@ -30,14 +30,14 @@ export async function forward(exchange: ProxyExchange, doors: ForwardParts): Pro
   if (fault !== undefined) return refuseProxied(response, malformed(fault));
   const hasBody =
     request.headers["transfer-encoding"] !== undefined || (request.headers["content-length"] ?? "0") !== "0";
-  await new Forwarding(exchange, { asked, headers, doors, hasBody }).run();
+  await new Forwarding(exchange, { asked, headers, shared, hasBody }).run();
 }
 
 interface Parts {
   readonly asked: AbsoluteTarget;
   readonly headers: readonly string[];
   readonly hasBody: boolean;
-  readonly doors: ForwardParts;
+  readonly shared: ForwardParts;
 }
 
 /**
@@ -58,7 +58,7 @@ class Forwarding {
 
   async run(): Promise<void> {
     const { response } = this.exchange;
-    const { connections } = this.parts.doors;
+    const { connections } = this.parts.shared;
     const entry = await connections.enter(this.parts.asked.target, (way, attempt) =>
       this.#connect(way, attempt),
     );
@@ -77,7 +77,7 @@ class Forwarding {
   async #connect(way: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {
     const {
       asked: { target },
-      doors: { connector },
+      shared: { connector },
     } = this.parts;
     if (way.kind === "upstream") {
       const isAbsolute = way.upstream.protocol !== "socks5";
@@ -100,13 +100,13 @@ class Forwarding {
   }
 
   #idle(address?: string): TargetSocket | undefined {
-    const socket = this.#needsFresh ? undefined : this.parts.doors.origins.findIdle(this.#key);
+    const socket = this.#needsFresh ? undefined : this.parts.shared.origins.findIdle(this.#key);
     return socket && { socket, address };
   }
 
   #send(connection: OpenConnection): void {
     const { request, response } = this.exchange;
-    const { origins, headerBytes, pace } = this.parts.doors;
+    const { origins, headerBytes, pace } = this.parts.shared;
     const onward = origins.ask(this.#key, connection.connection.socket, {
       method: request.method ?? "GET",
       path: this.#path(connection),
@@ -193,7 +193,7 @@ class Forwarding {
     }
     answer.once("end", () => addTrailers(response, answer.rawTrailers));
     answer.once("error", () => abortResponse(response));
-    pipeBytes(answer, response, this.parts.doors.pace);
+    pipeBytes(answer, response, this.parts.shared.pace);
   }
 
   #fail({ reusedSocket }: ClientRequest, connection: OpenConnection): void {

@@ -63,8 +63,8 @@ function carry(from: Readable, to: Writable, turn: FairTurn): void {
 }
 
 /**
- * Joins a browser's socket to what its passage reached, each direction until its end, and ends the passage
- * when both are closed.
+ * Joins a browser's socket to the connection that was opened for it, each direction until its end, and ends that
+ * connection when both are closed.
  */
 export function joinSockets(inner: Socket, connection: OpenConnection, pace: Pace): void {
   const outer = connection.connection.socket;

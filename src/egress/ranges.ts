@@ -2,8 +2,6 @@ import { isIPv4 } from "node:net";
 import { makeRanges } from "../base/net/hosts.js";
 import { isMetadata, nat64 } from "../base/net/metadata-addresses.js";
 
-export { isMetadata } from "../base/net/metadata-addresses.js";
-
 type Subnet = readonly [address: string, prefix: number];
 
 /** IPv4 that is not the public internet (IANA special-purpose registry). */

@@ -1,10 +1,9 @@
 import { isIP } from "node:net";
 import { type HostPattern, matchesHost, parseHost } from "../base/net/hosts.js";
 import type { Upstream } from "../registry/proxies/proxy.js";
-import { isClosed, isMetadata, isUnspecified, loopbackOf } from "./ranges.js";
+import { isMetadata } from "../base/net/metadata-addresses.js";
+import { isClosed, isUnspecified, loopbackOf } from "./ranges.js";
 import type { Resolve } from "./resolve.js";
-
-export type { Upstream } from "../registry/proxies/proxy.js";
 
 /** What a browser may reach, and how. */
 export interface Rules {

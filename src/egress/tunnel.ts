@@ -24,14 +24,14 @@ export interface TunnelRequest {
 const established = "HTTP/1.1 200 Connection established\r\n\r\n";
 
 /** CONNECT: everything after the 200 passes unread. */
-export async function tunnel(asking: TunnelRequest, doors: TunnelParts): Promise<void> {
+export async function tunnel(asking: TunnelRequest, shared: TunnelParts): Promise<void> {
   const target = parseConnectTarget(asking.request.url ?? "");
   if (!target) return refuseTunnel(asking.socket, malformed("CONNECT needs a host and a port"));
-  await join(asking, target, { doors, toInner: established, toOuter: "" });
+  await join(asking, target, { shared, toInner: established, toOuter: "" });
 }
 
 /** A plain request that asks for another protocol: a tunnel whose first bytes are its head. */
-export async function upgrade(asking: TunnelRequest, doors: TunnelParts): Promise<void> {
+export async function upgrade(asking: TunnelRequest, shared: TunnelParts): Promise<void> {
   const { request } = asking;
   const asked = parseAbsoluteTarget(request.url ?? "");
   if (!asked) return refuseTunnel(asking.socket, malformed("A proxy is asked for an absolute http URL"));
@@ -43,11 +43,11 @@ export async function upgrade(asking: TunnelRequest, doors: TunnelParts): Promis
   const lines = [`${request.method} ${asked.path} HTTP/1.1`];
   for (let place = 0; place < headers.length; place += 2)
     lines.push(`${headers[place]}: ${headers[place + 1]}`);
-  await join(asking, asked.target, { doors, toInner: "", toOuter: [...lines, "", ""].join("\r\n") });
+  await join(asking, asked.target, { shared, toInner: "", toOuter: [...lines, "", ""].join("\r\n") });
 }
 
 interface Joining {
-  readonly doors: TunnelParts;
+  readonly shared: TunnelParts;
   readonly toInner: string;
   readonly toOuter: string;
 }
@@ -55,10 +55,10 @@ interface Joining {
 async function join(
   { socket, head }: TunnelRequest,
   target: TargetHost,
-  { doors, toInner, toOuter }: Joining,
+  { shared, toInner, toOuter }: Joining,
 ): Promise<void> {
-  const { connections, connector, pace } = doors;
-  // Until it is spliced, a reset must not end the process.
+  const { connections, connector, pace } = shared;
+  // Until the two sockets are joined, a reset must not end the process.
   socket.on("error", () => socket.destroy());
   const entry = await connections.enter(target, (way, attempt) => connector.tunnel(target, way, attempt));
   if (entry.kind !== "open") return refuseTunnel(socket, egressRefusalOf(entry));

@@ -8,7 +8,8 @@ import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { destroySocket, dial, setRawSocket } from "./dial.js";
 import type { Resolve } from "./resolve.js";
-import type { ReservedEndpoints, TargetHost, Upstream } from "./rules.js";
+import type { ReservedEndpoints, TargetHost } from "./rules.js";
+import type { Upstream } from "../registry/proxies/proxy.js";
 import { authorityOf } from "./target.js";
 
 export interface UpstreamOptions {

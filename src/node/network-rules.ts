@@ -1,5 +1,6 @@
 import { findProxyId, type ProxyId } from "../base/ids.js";
-import type { Rules, Upstream } from "../egress/rules.js";
+import type { Rules } from "../egress/rules.js";
+import type { Upstream } from "../registry/proxies/proxy.js";
 import type { NetworkChange } from "../pool/browser.js";
 import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
 import { type HostPattern, patternsOf } from "../base/net/hosts.js";

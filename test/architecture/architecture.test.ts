@@ -80,6 +80,8 @@ describe("the rules themselves", () => {
     ["an exit", source("daemon/control.ts", { code: "process.exit(1)" })],
     ["a timer of its own", source("node/beat.ts", { code: "setInterval(beat, 1000)" })],
     ["a barrel", source("pool/all.ts", { code: 'export * from "./lease.js";' })],
+    ["a name passed on", source("egress/egress.ts", { code: 'export { CurlFailure } from "./curl.js";' })],
+    ["a type passed on", source("egress/rules.ts", { code: 'export type {\n  A,\n} from "./parts.js";' })],
   ])("%s is an offence, and is told with the reason", (_, offender) => {
     const faults = faultsOf(all, [offender]);
     expect(faults).toHaveLength(1);

@@ -1,6 +1,6 @@
 import type { RequestListener } from "node:http";
 import { afterEach, expect, test } from "vitest";
-import type { CurlAnswer, CurlRequest } from "../../src/egress/egress.js";
+import type { CurlAnswer, CurlRequest } from "../../src/egress/parts.js";
 import { type EgressBed, openEgress, rulesFor } from "../support/egress/egress-bed.js";
 import { openOrigin, openRawOrigin, openSecureOrigin } from "../support/egress/egress-origin.js";
 import { openUpstream } from "../support/egress/egress-upstream.js";

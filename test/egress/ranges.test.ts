@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { isClosed, isMetadata, isUnspecified, loopbackOf } from "../../src/egress/ranges.js";
+import { isMetadata } from "../../src/base/net/metadata-addresses.js";
+import { isClosed, isUnspecified, loopbackOf } from "../../src/egress/ranges.js";
 import { parseHost } from "../../src/base/net/hosts.js";
 
 const canonical = (text: string): string => parseHost(text)?.host ?? "no host";

@@ -5,9 +5,9 @@ import {
   isStillAllowed,
   judgeTarget,
   type Rules,
-  type Upstream,
   type Route,
 } from "../../src/egress/rules.js";
+import type { Upstream } from "../../src/registry/proxies/proxy.js";
 import { type HostPattern, parseHostPattern } from "../../src/base/net/hosts.js";
 
 function patterns(...texts: string[]): HostPattern[] {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { CurlFailure } from "../../src/egress/egress.js";
+import { CurlFailure } from "../../src/egress/curl.js";
 import type { NodeMessage } from "../../src/pool/ports/messages.js";
 import type { Slot } from "../../src/node/slot.js";
 import { openSite, type Site } from "../support/browser/chromium-site.js";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { proxyPorts } from "../../src/egress/port.js";
-import { CurlFailure } from "../../src/egress/egress.js";
+import { CurlFailure } from "../../src/egress/curl.js";
 import type { Slot } from "../../src/node/slot.js";
 import { openSite, type Site } from "../support/browser/chromium-site.js";
 import { until } from "../support/browser/chromium-until.js";

@@ -27,7 +27,7 @@ export interface MakerParts {
   readonly limitMs: Millis;
 }
 
-interface Said {
+interface HelperAnswer {
   readonly kind: "made" | "refused";
   readonly why?: string;
 }
@@ -35,14 +35,14 @@ interface Said {
 interface Helper {
   readonly child: ChildProcess;
   readonly ended: Promise<unknown>;
-  /** Who waits for what it says next. */
-  hear: ((said: Said, server: unknown) => void) | undefined;
+  /** Who waits for its next answer. */
+  onAnswer: ((answer: HelperAnswer, server: unknown) => void) | undefined;
   /** Why it ended, or could not be started. */
   why(): string;
 }
 
 const script = fileURLToPath(new URL("helper.mjs", import.meta.url));
-const saidBytes = 2_000;
+const textBytes = 2_000;
 /** A helper that is at work needs a millisecond. */
 const atWorkLimitMs: Millis = 2_000;
 const endLimitMs: Millis = 5_000;
@@ -83,7 +83,7 @@ export class NamespaceMaker {
       await this.#endHelper();
       throw error;
     } finally {
-      helper.hear = undefined;
+      helper.onAnswer = undefined;
     }
   }
 
@@ -111,13 +111,13 @@ export class NamespaceMaker {
     let said = "";
     child.stderr
       ?.setEncoding("utf8")
-      .on("data", (text: string) => void (said = (said + text).slice(-saidBytes)));
+      .on("data", (text: string) => void (said = (said + text).slice(-textBytes)));
     child.on("error", (error) => void (said += error.message));
     const ended = Promise.race([once(child, "close"), once(child, "error")]).catch(() => {});
     const why = (): string => said.trim() || "the helper that makes network namespaces ended";
-    const helper: Helper = { child, ended, why, hear: undefined };
+    const helper: Helper = { child, ended, why, onAnswer: undefined };
     child.on("message", (answer, server) => {
-      if (helper.hear) helper.hear(answer as Said, server);
+      if (helper.onAnswer) helper.onAnswer(answer as HelperAnswer, server);
       // A socket that nobody waits for any more would hold its namespace for ever.
       else if (server instanceof Server) server.close();
     });
@@ -134,9 +134,9 @@ export class NamespaceMaker {
     child.channel?.ref();
     try {
       const answer = new Promise<MadeNamespace>((resolve, reject) => {
-        helper.hear = (said, server) => {
+        helper.onAnswer = (made, server) => {
           try {
-            resolve(this.#accept(child, said, server));
+            resolve(this.#accept(child, made, server));
           } catch (error) {
             reject(error as Error);
           }
@@ -149,7 +149,7 @@ export class NamespaceMaker {
     }
   }
 
-  #accept({ pid = 0 }: ChildProcess, said: Said, server: unknown): MadeNamespace {
+  #accept({ pid = 0 }: ChildProcess, answer: HelperAnswer, server: unknown): MadeNamespace {
     if (!(server instanceof Server)) throw new Error(said.why ?? "no socket was handed over");
     try {
       server.unref();

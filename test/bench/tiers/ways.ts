@@ -1,7 +1,8 @@
 import { systemClock } from "../../../src/base/clock.js";
 import type { BrowserId } from "../../../src/base/ids.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { Egress, type EgressParts, type Listener } from "../../../src/egress/egress.js";
+import { Egress } from "../../../src/egress/egress.js";
+import type { EgressParts, Listener } from "../../../src/egress/parts.js";
 import type { Namespaces } from "../../../src/egress/namespace/namespace.js";
 import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
 import { openPort } from "../../../src/egress/port.js";

@@ -1,6 +1,7 @@
 import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import { systemClock } from "../../../src/base/clock.js";
-import { Egress, type EgressParts, type EgressSettings, type Listener } from "../../../src/egress/egress.js";
+import { Egress } from "../../../src/egress/egress.js";
+import type { EgressParts, EgressSettings, Listener } from "../../../src/egress/parts.js";
 import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
 import { openPort } from "../../../src/egress/port.js";
 import type { Resolve } from "../../../src/egress/resolve.js";

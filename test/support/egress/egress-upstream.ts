@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createServer as createSecureServer } from "node:https";
 import { connect, type Socket } from "node:net";
 import { Secret } from "../../../src/base/crypto/secret.js";
-import type { Upstream } from "../../../src/egress/rules.js";
+import type { Upstream } from "../../../src/registry/proxies/proxy.js";
 import { testCertificate, testKey } from "./egress-certificate.js";
 import { listenOn, openRawOrigin, type TestServer } from "./egress-origin.js";
 
