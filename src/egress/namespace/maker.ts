@@ -150,7 +150,7 @@ export class NamespaceMaker {
   }
 
   #accept({ pid = 0 }: ChildProcess, answer: HelperAnswer, server: unknown): MadeNamespace {
-    if (!(server instanceof Server)) throw new Error(said.why ?? "no socket was handed over");
+    if (!(server instanceof Server)) throw new Error(answer.why ?? "no socket was handed over");
     try {
       server.unref();
       return { server, ...this.#hold(pid) };

@@ -37,7 +37,7 @@ beforeAll(async () => {
   const [nsenter = "", unshare = ""] = await Promise.all([findTool("nsenter"), findTool("unshare")]);
   tools = { nsenter, unshare };
   ip = (await findTool("ip")) ?? "";
-  script = await prepareDaemon("daemon-of-namespaces.mjs");
+  script = await prepareDaemon("../egress/daemon-of-namespaces.mjs");
 });
 afterAll(async () => {
   for (const server of servers) server.close();

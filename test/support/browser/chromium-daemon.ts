@@ -24,11 +24,11 @@ export interface DaemonScript {
   remove(): Promise<void>;
 }
 
-/** Compiles the sources and puts a script of this directory beside them, where any user can read both. */
+/** Compiles the sources and puts a script beside them, where any user can read both. */
 export async function prepareDaemon(
   script:
     | "daemon-of-browsers.mjs"
-    | "daemon-of-namespaces.mjs"
+    | "../egress/daemon-of-namespaces.mjs"
     | "keyring-daemon.mjs"
     | "unprivileged-daemon.mjs",
 ): Promise<DaemonScript> {
