@@ -22,7 +22,7 @@ export interface LaunchSpec {
   /** Enterprise policy of its own, merged over our defaults and below what is pinned. */
   readonly policy?: Readonly<Record<string, unknown>>;
   /** Puts into its directories what it is made of, before Chromium starts. */
-  readonly furnish?: FillWorkspace;
+  readonly fillWorkspace?: FillWorkspace;
   /**
    * It ends with its first holder: nobody will ask whether it is again as it was after its launch, so that is
    * not looked at.

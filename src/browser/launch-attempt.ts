@@ -8,7 +8,7 @@ import type { Workspace } from "./workspace.js";
 /** How far a launch has come; what fails it, fails it at one of these. */
 export type LaunchStage =
   | "preparing"
-  | "furnishing"
+  | "assets"
   | "display"
   | "spawn"
   | "answer"
@@ -116,7 +116,7 @@ export class LaunchAttempt {
     }
   }
 
-  /** No longer heeds its limit and its signal. */
+  /** From here on neither its limit nor its signal ends it. */
   finish(): void {
     this.#unlisten();
   }

@@ -71,7 +71,7 @@ const enabledFeatures = [
 
 /** For both engines. */
 const common = [
-  // The only door to CDP: no port is open anywhere, and the end of the pipe ends the browser
+  // The only way to CDP: no port is open anywhere, and the end of the pipe ends the browser
   // (docs/chromium.md#the-pipe).
   "--remote-debugging-pipe",
   // There is no GPU; without this Chromium starts one process to find that out.

@@ -24,7 +24,7 @@ const stopLimitMs = 15_000;
 /** Tells people who look which session the directory is of; browsers do not see it. */
 const sessionFile = "session";
 
-/** Takes a uid and names the directories, which `makeHome` makes. */
+/** Takes a uid and names the directories, which `makeWorkspace` makes. */
 export function takeWorkspace({ clock, scratchDirectory, sizedScratch, uids }: BrowserHost): Workspace {
   const stops = new Stops(clock, stopLimitMs);
   const uid = uids?.take() ?? null;
@@ -67,7 +67,7 @@ export async function fillWorkspace(
   signal: AbortSignal,
 ): Promise<readonly ExtensionDirectory[]> {
   const { directories, uid } = workspace;
-  const extensions = (await spec.furnish?.({ directories, uid, signal })) ?? [];
+  const extensions = (await spec.fillWorkspace?.({ directories, uid, signal })) ?? [];
   await mendProfile(workspace, extensions);
   return extensions;
 }

@@ -103,7 +103,7 @@ export async function openNode(
     maxBytes: config.node.memoryBytes * config.node.overcommit,
     parallelLaunches: config.node.parallelLaunches,
     launchLimitMs: config.node.launchLimitMs * launchTurns,
-    furnishing: (launch) => assets.of(launch),
+    fillWorkspaceOf: (launch) => assets.of(launch),
     launch: (spec, { onAnswer, ...options }) =>
       launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
     makeBridge: (chromium) => new Bridge(chromium.pipe, clock, gatewayLimitsOf(config).sessions),

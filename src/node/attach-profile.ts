@@ -45,7 +45,7 @@ export class AttachProfile {
   async #restart(slot: Slot, profile: ProfileId): Promise<void> {
     await this.ports.restarts.restart(slot, {
       why: "the browser restarts with a profile",
-      furnish: (keptWorkspace) => async (room) => {
+      fillWorkspace: (keptWorkspace) => async (room) => {
         await putAside(keptWorkspace);
         await this.#fill(profile, room);
         return keptWorkspace.extensions;

@@ -126,7 +126,7 @@ export class ExtensionUploads {
     if (loading.kind === "loaded") return;
     await this.ports.restarts.restart(slot, {
       why: closeReason(`the browser restarts: ${loading.why}`),
-      furnish: (keptWorkspace) => async () => [...keptWorkspace.extensions, ...unpacked],
+      fillWorkspace: (keptWorkspace) => async () => [...keptWorkspace.extensions, ...unpacked],
       undo: () => removeAll(unpacked),
     });
   }

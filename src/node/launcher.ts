@@ -29,7 +29,7 @@ export interface LauncherPorts {
   openBrowserEgress(browser: BrowserId, template: LaunchTemplate): Promise<BrowserEgress>;
   launch(spec: LaunchSpec, options: StartOptions): Promise<Chromium>;
   /** What a browser of this configuration is made of; undefined where it is nothing but itself. */
-  furnishing(template: LaunchTemplate): FillWorkspace | undefined;
+  fillWorkspaceOf(template: LaunchTemplate): FillWorkspace | undefined;
   readonly parallelLaunches: number;
   /** A launch that takes longer, its turn included, has failed; what becomes of it is ended when it comes. */
   readonly launchLimitMs: Millis;
@@ -75,12 +75,12 @@ export class Launcher {
       const egress = await this.ports.openBrowserEgress(id, template);
       try {
         signal.throwIfAborted();
-        const furnish = this.ports.furnishing(template);
+        const fillWorkspace = this.ports.fillWorkspaceOf(template);
         const start = template.start_url === undefined ? {} : { startUrl: template.start_url };
         const spec = {
           ...specOf(id, template, egress),
           ...start,
-          ...(furnish && { furnish }),
+          ...(fillWorkspace && { fillWorkspace }),
           ...(isForOne && { isForOne }),
         };
         return { chromium: await this.ports.launch(spec, { signal, onAnswer }), egress };
@@ -95,12 +95,12 @@ export class Launcher {
   again(
     { id, template, egress, ending: signal }: Slot,
     adopt: KeptWorkspace,
-    furnish: FillWorkspace,
+    fillWorkspace: FillWorkspace,
   ): Promise<Chromium> {
     return this.#inTurn(restartPriority, async (onAnswer) => {
       signal.throwIfAborted();
       return await this.ports.launch(
-        { ...specOf(id, template, egress), furnish },
+        { ...specOf(id, template, egress), fillWorkspace },
         { signal, onAnswer, adopt },
       );
     });

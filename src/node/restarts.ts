@@ -15,7 +15,7 @@ export interface RestartChange {
   /** For clients, who read it as the reason of their sockets' close: at most 123 bytes. */
   readonly why: string;
   /** Puts it in place and says which extensions are loaded then. */
-  furnish(keptWorkspace: KeptWorkspace): FillWorkspace;
+  fillWorkspace(keptWorkspace: KeptWorkspace): FillWorkspace;
   /** Takes it away again. */
   undo(keptWorkspace: KeptWorkspace): Promise<void>;
 }
@@ -71,7 +71,7 @@ export class Restarts {
   async #startChanged(slot: Slot, keptWorkspace: KeptWorkspace, change: RestartChange): Promise<void> {
     const { log } = this.ports;
     try {
-      await this.ports.slots.runAgain(slot, keptWorkspace, change.furnish(keptWorkspace));
+      await this.ports.slots.runAgain(slot, keptWorkspace, change.fillWorkspace(keptWorkspace));
     } catch (error) {
       if (slot.isEnding) throw error;
       log.warn(

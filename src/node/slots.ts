@@ -191,8 +191,8 @@ export class Slots {
   }
 
   /** Starts what has left again, in its session: only a restart does (restarts.ts). */
-  async runAgain(slot: Slot, keptWorkspace: KeptWorkspace, furnish: FillWorkspace): Promise<void> {
-    const chromium = await this.#launching.again(slot, keptWorkspace, furnish);
+  async runAgain(slot: Slot, keptWorkspace: KeptWorkspace, fillWorkspace: FillWorkspace): Promise<void> {
+    const chromium = await this.#launching.again(slot, keptWorkspace, fillWorkspace);
     slot.runs(this.#run(chromium));
     this.#watch(slot, chromium);
   }

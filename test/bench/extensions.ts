@@ -69,8 +69,8 @@ async function restart(chromium: Chromium, spec: LaunchSpec, host: BrowserHost):
   const started = systemClock.monotonic();
   const keptWorkspace = await chromium.stopAndKeep(limitMs);
   try {
-    const furnish = async (): Promise<readonly ExtensionDirectory[]> => keptWorkspace.extensions;
-    const again = await launchChromium({ ...spec, furnish }, host, { adopt: keptWorkspace });
+    const fillWorkspace = async (): Promise<readonly ExtensionDirectory[]> => keptWorkspace.extensions;
+    const again = await launchChromium({ ...spec, fillWorkspace }, host, { adopt: keptWorkspace });
     const tookMs = systemClock.monotonic() - started;
     await again.kill();
     return tookMs;

@@ -73,14 +73,14 @@ async function fill({ directories, uid }: KeptWorkspace): Promise<void> {
 
 async function measure(host: BrowserHost, headless: boolean, tar: string): Promise<Found> {
   let unpackMs = 0;
-  const furnish: FillWorkspace = async (room) => {
+  const fillWorkspace: FillWorkspace = async (room) => {
     const started = systemClock.monotonic();
     await unpackProfile(createReadStream(tar, { highWaterMark: 2 ** 20 }), room, limits);
     unpackMs = systemClock.monotonic() - started;
     return [];
   };
   const emptyMs = await launch(host, { headless });
-  return { emptyMs, profileMs: await launch(host, { headless, furnish }), unpackMs };
+  return { emptyMs, profileMs: await launch(host, { headless, fillWorkspace }), unpackMs };
 }
 
 async function launch(host: BrowserHost, given: Partial<LaunchSpec>): Promise<number> {

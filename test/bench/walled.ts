@@ -33,7 +33,7 @@ export async function walledCommand(engine: Engine, host: BrowserHost): Promise<
   const workspace = takeWorkspace(host);
   const { directories, uid } = workspace;
   await makeWorkspace(workspace, spec, host);
-  await furnish(workspace, engine, host);
+  await fill(workspace, engine, host);
   const inside = {
     directories,
     uid,
@@ -56,7 +56,7 @@ export async function walledCommand(engine: Engine, host: BrowserHost): Promise<
   return { executable: program, switches, walls, discard: () => workspace.discard() };
 }
 
-async function furnish(
+async function fill(
   workspace: Workspace,
   engine: Engine,
   { scratchDirectory, executables, machinePolicies }: BrowserHost,

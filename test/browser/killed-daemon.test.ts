@@ -54,7 +54,7 @@ const ownersIn = (scratchDirectory: string): ReadonlySet<number> =>
       .filter((uid) => uid !== 0),
   );
 
-test.each(["preparing", "furnishing", "display", "spawn", "answer", "left", "all"])(
+test.each(["preparing", "assets", "display", "spawn", "answer", "left", "all"])(
   "a daemon killed at stage %s: its processes and displays end without it, and the next start clears the rest",
   async (stage) => {
     const scratchDirectory = newScratchDirectory();

@@ -56,7 +56,7 @@ const leave = async (chromium: Chromium): Promise<KeptWorkspace> => {
 const start = async (spec: LaunchSpec): Promise<Chromium> => kept(await launchChromium(spec, host));
 const startAgain = async (spec: LaunchSpec, keptWorkspace: KeptWorkspace): Promise<Chromium> => {
   const chromium = kept(
-    await launchChromium({ furnish: async () => keptWorkspace.extensions, ...spec }, host, {
+    await launchChromium({ fillWorkspace: async () => keptWorkspace.extensions, ...spec }, host, {
       adopt: keptWorkspace,
     }),
   );
@@ -129,13 +129,16 @@ describe.each(kinds)("%s", (_, given) => {
 test("extensions given at the launch and those loaded later are there again", async () => {
   const spec = launchSpec({
     engine: "chromium",
-    furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")],
+    fillWorkspace: async ({ directories }) => [await writeExtension(directories.extensions, "given")],
   });
   const first = await start(spec);
   expect(await first.load([await writeInto(nextRoom(first), "later")], limitMs)).toEqual({ kind: "loaded" });
   const keptWorkspace = await leave(first);
   expect(keptWorkspace.extensions.map(({ name }) => name)).toEqual(["given", "later"]);
-  const second = await startAgain({ ...spec, furnish: async () => keptWorkspace.extensions }, keptWorkspace);
+  const second = await startAgain(
+    { ...spec, fillWorkspace: async () => keptWorkspace.extensions },
+    keptWorkspace,
+  );
   expect(second.extensions).toEqual(keptWorkspace.extensions);
   const { client, session } = await open(second, "/");
   expect(await client.evaluate(marks, session)).toBe("given,later");
@@ -144,10 +147,10 @@ test("extensions given at the launch and those loaded later are there again", as
 test("one that is not given again is gone, though its directory is still there", async () => {
   const spec = launchSpec({
     engine: "chromium",
-    furnish: async ({ directories }) => [await writeExtension(directories.extensions, "given")],
+    fillWorkspace: async ({ directories }) => [await writeExtension(directories.extensions, "given")],
   });
   const keptWorkspace = await leave(await start(spec));
-  const second = await startAgain({ ...spec, furnish: async () => [] }, keptWorkspace);
+  const second = await startAgain({ ...spec, fillWorkspace: async () => [] }, keptWorkspace);
   const { client, session } = await open(second, "/");
   expect(await client.evaluate(marks, session)).toBe("");
   expect(await client.send("Extensions.getExtensions")).toEqual({ extensions: [] });
@@ -159,9 +162,9 @@ test("a start that fails leaves the directories, and the next one without what f
   await open(first, "/login-for-now");
   const keptWorkspace = await leave(first);
   const broken = await writeBrokenExtension(keptWorkspace.directories.extensions, "broken");
-  await expect(startAgain({ ...spec, furnish: async () => [broken] }, keptWorkspace)).rejects.toMatchObject({
-    stage: "extensions",
-  });
+  await expect(
+    startAgain({ ...spec, fillWorkspace: async () => [broken] }, keptWorkspace),
+  ).rejects.toMatchObject({ stage: "extensions" });
   expect(await takeCensus(host.scratchDirectory, new Set())).toEqual({
     ...nothing,
     directories: [basename(keptWorkspace.directories.root)],
@@ -184,10 +187,10 @@ test("a start in directories that cannot be used any more leaves nothing but the
   });
 });
 
-test("a launch that is given up while it is furnished ends the furnishing before its directories go", async () => {
+test("a launch that is given up while its workspace is filled ends that before its directories go", async () => {
   const abort = new AbortController();
   let ended = false;
-  const furnish: LaunchSpec["furnish"] = async ({ directories, signal }) => {
+  const fillWorkspace: LaunchSpec["fillWorkspace"] = async ({ directories, signal }) => {
     setImmediate(() => abort.abort());
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     await writeFile(join(directories.extensions, "late"), "");
@@ -195,8 +198,8 @@ test("a launch that is given up while it is furnished ends the furnishing before
     return [];
   };
   await expect(
-    launchChromium(launchSpec({ engine: "chromium", furnish }), host, { signal: abort.signal }),
-  ).rejects.toMatchObject({ stage: "furnishing" });
+    launchChromium(launchSpec({ engine: "chromium", fillWorkspace }), host, { signal: abort.signal }),
+  ).rejects.toMatchObject({ stage: "assets" });
   expect(ended).toBe(true);
 });
 

@@ -16,7 +16,7 @@ const room = (signal: AbortSignal) => ({
   signal,
 });
 
-function furnishingFrom(over: Pick<BrowserAssetPorts, "archives" | "unpackProfile">): BrowserAssets {
+function assetsFrom(over: Pick<BrowserAssetPorts, "archives" | "unpackProfile">): BrowserAssets {
   return new BrowserAssets({
     extensions: { find: never, noteUse: never },
     profiles: { find: async () => ({ id: profile, createdAt: 0 }) as never, noteUse: async () => {} },
@@ -35,14 +35,14 @@ test("a launch that is given up while a profile's archive is opened lets go of t
     return tar;
   };
   await expect(
-    furnishingFrom({ archives: { open }, unpackProfile: never }).profile(profile, room(given.signal)),
+    assetsFrom({ archives: { open }, unpackProfile: never }).profile(profile, room(given.signal)),
   ).rejects.toThrow("given up");
   expect(tar.destroyed).toBe(true);
 });
 
 test("an archive that cannot be unpacked is let go of", async () => {
   const tar = new Readable({ read() {} });
-  const assets = furnishingFrom({ archives: { open: async () => tar }, unpackProfile: never });
+  const assets = assetsFrom({ archives: { open: async () => tar }, unpackProfile: never });
   await expect(assets.profile(profile, room(new AbortController().signal))).rejects.toThrow(
     "is not asked for",
   );

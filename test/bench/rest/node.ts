@@ -67,7 +67,7 @@ function slotsOf({ poolStore, reports }: Stores, { clock, log, hurry }: DaemonCo
     launchLimitMs: 90_000,
     maxBrowsers: 10_000,
     maxBytes: memoryBytes,
-    furnishing: () => undefined,
+    fillWorkspaceOf: () => undefined,
     openBrowserEgress: (browser, template) =>
       BrowserEgress.open(browser, template, {
         privateHosts: [],

@@ -124,7 +124,7 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))(
     ])("launched, known %s", async (__, more) => {
       const chromium = await launch({
         ...given,
-        furnish: async ({ directories }: StartDirectories) => [
+        fillWorkspace: async ({ directories }: StartDirectories) => [
           await writeReader(join(directories.extensions, "reader"), more),
         ],
       });
@@ -139,9 +139,11 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))(
       });
       expectNothing(await triesOf(chromium));
       const keptWorkspace = await chromium.stopAndKeep(limitMs);
-      const again = await launchChromium({ ...spec, furnish: async () => keptWorkspace.extensions }, host, {
-        adopt: keptWorkspace,
-      });
+      const again = await launchChromium(
+        { ...spec, fillWorkspace: async () => keptWorkspace.extensions },
+        host,
+        { adopt: keptWorkspace },
+      );
       expectNothing(await triesOf(again));
       await again.close(limitMs);
     });
@@ -163,7 +165,7 @@ test("one that was uninstalled may not be loaded again where it was: Chromium wo
 });
 
 test("a profile that allows an extension its files does not", async () => {
-  const furnish = async ({ directories, uid }: StartDirectories) => {
+  const fillWorkspace = async ({ directories, uid }: StartDirectories) => {
     const reader = await writeReader(join(directories.extensions, "reader"), { key: "bm90IGEga2V5" });
     const inner = join(directories.profile, "Default");
     await mkdir(inner);
@@ -175,7 +177,7 @@ test("a profile that allows an extension its files does not", async () => {
         await chown(path, uid, uid);
     return [reader];
   };
-  expectNothing(await triesOf(await launch({ engine: "chromium", furnish })));
+  expectNothing(await triesOf(await launch({ engine: "chromium", fillWorkspace })));
 });
 
 test("the control: with its access as Chromium gives it, the same extension reads and downloads what it likes", async () => {
@@ -206,7 +208,7 @@ test("a packed one that policy installs reads none either, whatever its own mani
   });
   await launch({
     engine: "chromium",
-    furnish: async ({ directories }: StartDirectories) => [
+    fillWorkspace: async ({ directories }: StartDirectories) => [
       await placeExtension(directories.extensions, "packed", path),
     ],
   });

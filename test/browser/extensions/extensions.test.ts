@@ -37,8 +37,8 @@ afterAll(async () => {
 
 const limitMs = 20_000;
 const withExtensions = kinds.filter(([, { engine }]) => engine === "chromium");
-const furnished = (...names: readonly string[]) => ({
-  furnish: ({ directories }: { directories: Chromium["directories"] }) =>
+const startingWith = (...names: readonly string[]) => ({
+  fillWorkspace: ({ directories }: { directories: Chromium["directories"] }) =>
     Promise.all(names.map((name) => writeExtension(directories.extensions, name))),
 });
 const write = (chromium: Chromium, name: string): Promise<ExtensionDirectory> =>
@@ -69,7 +69,7 @@ async function openSlowSite(): Promise<{ server: Server; url: string; asked: Pro
 
 describe.each(withExtensions)("in %s", (_, given) => {
   test("extensions given at the launch act on the first page opened, in every context", async () => {
-    const chromium = await launch({ ...given, ...furnished("first", "second") });
+    const chromium = await launch({ ...given, ...startingWith("first", "second") });
     expect(chromium.extensions.map(({ name }) => name)).toEqual(["first", "second"]);
     const client = new PipeClient(chromium);
     const session = await client.attach();
@@ -85,10 +85,10 @@ describe.each(withExtensions)("in %s", (_, given) => {
   test.each(["at the launch", "live"])(
     "an extension's own rules of what is stopped are in force, loaded %s",
     async (when) => {
-      const furnish = async ({ directories }: { directories: Chromium["directories"] }) => [
+      const fillWorkspace = async ({ directories }: { directories: Chromium["directories"] }) => [
         await writeRules(join(directories.extensions, "rules"), "rules"),
       ];
-      const chromium = await launch({ ...given, ...(when === "live" ? {} : { furnish }) });
+      const chromium = await launch({ ...given, ...(when === "live" ? {} : { fillWorkspace }) });
       if (when === "live")
         expect(await chromium.load([await writeRules(nextRoom(chromium), "rules")], limitMs)).toEqual({
           kind: "loaded",
@@ -136,7 +136,7 @@ describe.each(withExtensions)("in %s", (_, given) => {
   test.each([1, 5, 20])(
     "of %i extensions the last is broken: Chromium says why, and the browser is as it was",
     async (count) => {
-      const chromium = await launch({ ...given, ...furnished("kept") });
+      const chromium = await launch({ ...given, ...startingWith("kept") });
       const client = new PipeClient(chromium);
       await until(
         "the worker of the kept one",
@@ -169,10 +169,10 @@ describe.each(withExtensions)("in %s", (_, given) => {
   test("an extension that has the key of another is refused, and the other one goes on", async () => {
     const key =
       "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAn3bTzrMfmzmpHnLYGgDYBGPiGaprCZeLbhYWwUwVtVSc8gSTpYFTUA1YYJGWLRIH2RuqUS8Gm8Wc3gFVGZmAkrVzKP0mFqmCKkTPVMVgYPTj1lWKlDSdAcpWhRAiGSLExUrQcOe5VhKJ2L4hVsbEJsVwbSuwDjaTUjGJtNRsUdzPDjdMWFrFfiTmsxSHJlrHLEOGtBpxXpOCmHHYvOTlvMKlCNLQXFpUjLxBGFGFTXaVEPGnMTcMM2XbWCMhcpIzLGqLIGJYAvKzaKLtHdTIjDCzIFVSXtYwmqRZTGlzNSbbJBhPQNQwmbzELZxCIcNhkXPJbmzPSgRYvRXcPQIDAQAB";
-    const furnish = async ({ directories }: Pick<Chromium, "directories">) => [
+    const fillWorkspace = async ({ directories }: Pick<Chromium, "directories">) => [
       await writeExtension(directories.extensions, "first", { key }),
     ];
-    const chromium = await launch({ ...given, furnish });
+    const chromium = await launch({ ...given, fillWorkspace });
     const client = new PipeClient(chromium);
     const second = await writeInto(nextRoom(chromium), "second", { key });
     expect(await chromium.load([second], limitMs)).toMatchObject({
@@ -221,17 +221,17 @@ describe.each(withExtensions)("in %s", (_, given) => {
     });
     expect(await chromium.reset(limitMs)).toEqual({ differences: [] });
     expect(chromium.extensions).toEqual([]);
-    const launched = await launch({ ...given, ...furnished("given") });
+    const launched = await launch({ ...given, ...startingWith("given") });
     expect(await launched.reset(limitMs)).toEqual({
       differences: ["extensions: they cannot be loaded anew"],
     });
   });
 
   test("an extension that Chromium refuses fails the launch with Chromium's words, and nothing is left", async () => {
-    const furnish = async ({ directories }: Pick<Chromium, "directories">) => [
+    const fillWorkspace = async ({ directories }: Pick<Chromium, "directories">) => [
       await writeBrokenExtension(directories.extensions, "broken"),
     ];
-    const error: unknown = await launchChromium(launchSpec({ ...given, furnish }), host).catch(
+    const error: unknown = await launchChromium(launchSpec({ ...given, fillWorkspace }), host).catch(
       (thrown: unknown) => thrown,
     );
     expect(error).toBeInstanceOf(LaunchFailed);
@@ -244,7 +244,7 @@ describe.each(withExtensions)("in %s", (_, given) => {
 });
 
 test("headless-shell has no extensions, and a launch with some fails", async () => {
-  const failing = launchChromium(launchSpec({ engine: "headless-shell", ...furnished("any") }), host);
+  const failing = launchChromium(launchSpec({ engine: "headless-shell", ...startingWith("any") }), host);
   await expect(failing).rejects.toMatchObject({ stage: "extensions" });
   const chromium = await launch({ engine: "headless-shell" });
   expect(await chromium.load([await write(chromium, "any")], limitMs)).toMatchObject({

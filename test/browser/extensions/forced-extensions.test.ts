@@ -76,7 +76,7 @@ async function effectIn(
 describe.each(modes)("%s", (_, headless) => {
   test("an extension that may stop requests by policy alone acts from the first page on, beside one loaded unpacked", async () => {
     site.requests.splice(0);
-    const browser = await launch({ ...given(headless), furnish: both });
+    const browser = await launch({ ...given(headless), fillWorkspace: both });
     expect(browser.extensions.map(({ name }) => name)).toEqual(["plain", "stops"]);
     const { client, session, ...effect } = await effectIn(browser);
     expect(effect).toEqual({ marked: "packed,plain", stopped: "TypeError: Failed to fetch" });
@@ -110,18 +110,18 @@ describe.each(modes)("%s", (_, headless) => {
     site.requests.splice(0);
 
     const keptWorkspace = await first.stopAndKeep(limitMs);
-    const second = await launchChromium({ ...spec, furnish: async () => [added] }, host, {
+    const second = await launchChromium({ ...spec, fillWorkspace: async () => [added] }, host, {
       adopt: keptWorkspace,
     });
     expect(await effectIn(second)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
     const again = await second.stopAndKeep(limitMs);
     expect(again.extensions).toEqual([added]);
-    const third = await launchChromium({ ...spec, furnish: async () => again.extensions }, host, {
+    const third = await launchChromium({ ...spec, fillWorkspace: async () => again.extensions }, host, {
       adopt: again,
     });
     expect(await effectIn(third)).toMatchObject({ marked: "packed", stopped: "TypeError: Failed to fetch" });
     const without = await third.stopAndKeep(limitMs);
-    const fourth = await launchChromium({ ...spec, furnish: async () => [] }, host, { adopt: without });
+    const fourth = await launchChromium({ ...spec, fillWorkspace: async () => [] }, host, { adopt: without });
     expect(await effectIn(fourth, false)).toMatchObject({ marked: "", stopped: "reached" });
     await fourth.close(limitMs);
   }, 60_000);
@@ -132,7 +132,7 @@ test.each(tiers)(
   async (tier) => {
     const door = await openTestEgress(tier, localRules, host);
     opened.push(door);
-    const browser = await launch({ ...given(true), furnish: alone(packed.path), egress: door.door });
+    const browser = await launch({ ...given(true), fillWorkspace: alone(packed.path), egress: door.door });
     site.requests.splice(0);
     expect(await effectIn(browser)).toMatchObject({
       marked: "packed",
@@ -144,12 +144,12 @@ test.each(tiers)(
 
 test("loaded as others are, it would stop nothing: that is why it is installed by policy", async () => {
   const { path, remove } = await packExtension({ chromium: chromium() });
-  const furnish = async ({ directories: { extensions } }: StartDirectories) => {
+  const fillWorkspace = async ({ directories: { extensions } }: StartDirectories) => {
     const placed = await placeExtension(extensions, "stops", path);
     await writeFile(join(placed.path, "update.xml"), "");
     return [await placeExtension(extensions, "plain", join(path, "../source"))];
   };
-  const browser = await launch({ ...given(true), furnish });
+  const browser = await launch({ ...given(true), fillWorkspace });
   expect(await effectIn(browser, false)).toMatchObject({ marked: "packed", stopped: "reached" });
   site.requests.splice(0);
   await remove();
@@ -174,7 +174,7 @@ describe("what is not installed fails the launch", () => {
     ["is an app, packed", { packed: app }],
   ])("it %s", async (_, packing) => {
     const { path, remove } = await packExtension({ chromium: chromium(), ...packing });
-    const launching = launchChromium({ ...launchSpec(given(true)), furnish: alone(path) }, impatient());
+    const launching = launchChromium({ ...launchSpec(given(true)), fillWorkspace: alone(path) }, impatient());
     await expect(launching).rejects.toThrow(
       "Chromium refuses the extension stops: it was not installed by policy",
     );
@@ -193,29 +193,29 @@ describe("what is not installed fails the launch", () => {
       "its .crx has a header that cannot be read",
     ],
   ])("its .crx is %s", async (_, text, reason) => {
-    const furnish = async (room: StartDirectories) => {
+    const fillWorkspace = async (room: StartDirectories) => {
       const [placed] = await alone(packed.path)(room);
       await writeFile(join(placed?.path ?? "", "stops.crx"), Buffer.from(text, "latin1"));
       return placed ? [placed] : [];
     };
-    await expect(launch({ ...given(true), furnish })).rejects.toThrow(
+    await expect(launch({ ...given(true), fillWorkspace })).rejects.toThrow(
       `the extension stops demands to be installed by policy, and ${reason}`,
     );
   });
 
   test("two of the same key", async () => {
-    const furnish = async ({ directories: { extensions } }: StartDirectories) => [
+    const fillWorkspace = async ({ directories: { extensions } }: StartDirectories) => [
       await placeExtension(extensions, "one", packed.path),
       await placeExtension(extensions, "two", packed.path),
     ];
-    await expect(launch({ ...given(true), furnish })).rejects.toThrow(
+    await expect(launch({ ...given(true), fillWorkspace })).rejects.toThrow(
       "another extension of this browser has the same key",
     );
   });
 
   test("no policy reaches browsers here", async () => {
     const bare = makeLauncher(() => withoutPrivateRoot(host));
-    await expect(bare.launch({ ...given(true), furnish: alone(packed.path) })).rejects.toThrow(
+    await expect(bare.launch({ ...given(true), fillWorkspace: alone(packed.path) })).rejects.toThrow(
       "an extension has to be installed by policy",
     );
   });

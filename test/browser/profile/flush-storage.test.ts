@@ -68,11 +68,11 @@ test.each(kinds)(
     const keptWorkspace = await leaving;
     const tar = await buffer(packProfile(keptWorkspace));
     await keptWorkspace.discard();
-    const furnish: FillWorkspace = async (room) => {
+    const fillWorkspace: FillWorkspace = async (room) => {
       await unpackProfile(Readable.from([tar]), room, { maxBytes: 2 ** 30, maxFiles: 10_000 });
       return [];
     };
-    const second = await start(launchSpec({ ...given, furnish }));
+    const second = await start(launchSpec({ ...given, fillWorkspace }));
     expect(await (await openIn(second))(`localStorage.getItem("held")`)).toBe("stored");
   },
 );

@@ -105,7 +105,7 @@ async function livedIn(spec: LaunchSpec): Promise<{ tar: Buffer; uid: number | n
 describe.each(kinds)("%s", (_, given) => {
   test("a profile that was packed is logged in when another browser, as another uid, starts from it", async () => {
     const { tar, uid } = await livedIn(launchSpec(given));
-    const second = await start(launchSpec({ ...given, furnish: from(tar) }));
+    const second = await start(launchSpec({ ...given, fillWorkspace: from(tar) }));
     if (uid !== null) expect(second.isolation.uid).not.toBe(uid);
     expect(await new PipeClient(second).targets()).toMatchObject([{ url: "about:blank" }]);
     const { client, session } = await open(second, "/");
@@ -117,7 +117,7 @@ describe.each(kinds)("%s", (_, given) => {
     const first = await start(launchSpec(given));
     await open(first, "/login-for-now");
     const tar = await buffer(packProfile(await leave(first)));
-    const second = await start(launchSpec({ ...given, furnish: from(tar) }));
+    const second = await start(launchSpec({ ...given, fillWorkspace: from(tar) }));
     const { client, session } = await open(second, "/");
     expect(await client.evaluate("document.title", session)).toBe("welcome back");
   });
@@ -132,7 +132,7 @@ describe.each(kinds)("%s", (_, given) => {
       ),
     );
     const tar = await buffer(packProfile(keptWorkspace));
-    const second = await start(launchSpec({ ...given, furnish: from(tar) }));
+    const second = await start(launchSpec({ ...given, fillWorkspace: from(tar) }));
     const { client, session } = await open(second, "/");
     expect(await client.evaluate("document.title", session)).toBe("welcome back");
     const { cookies } = (await client.send("Storage.getCookies")) as {
@@ -177,7 +177,7 @@ test("a site that works offline does so from the packed profile", async () => {
   await client.evaluate(moveIn, session);
   const tar = await buffer(packProfile(await leave(first)));
   own.goOffline();
-  const second = await start(launchSpec({ engine: "chromium", furnish: from(tar) }));
+  const second = await start(launchSpec({ engine: "chromium", fillWorkspace: from(tar) }));
   const later = new PipeClient(second);
   const again = await later.attach();
   await later.open(`${own.origin}/`, again);
@@ -186,12 +186,17 @@ test("a site that works offline does so from the packed profile", async () => {
 });
 
 test("the start URL is opened, and no extension of the browser that was packed comes along", async () => {
-  const furnish: FillWorkspace = async ({ directories }) => [
+  const fillWorkspace: FillWorkspace = async ({ directories }) => [
     await writeExtension(directories.extensions, "theirs"),
   ];
-  const { tar } = await livedIn(launchSpec({ engine: "chromium", headless: false, furnish }));
+  const { tar } = await livedIn(launchSpec({ engine: "chromium", headless: false, fillWorkspace }));
   const second = await start(
-    launchSpec({ engine: "chromium", headless: false, furnish: from(tar), startUrl: `${site.origin}/start` }),
+    launchSpec({
+      engine: "chromium",
+      headless: false,
+      fillWorkspace: from(tar),
+      startUrl: `${site.origin}/start`,
+    }),
   );
   const client = new PipeClient(second);
   await expect
@@ -341,7 +346,7 @@ describe("by hand", () => {
       launchSpec({
         engine: "chromium",
         headless: true,
-        furnish: from(await tarOf({ name: "Local State", body: tampered })),
+        fillWorkspace: from(await tarOf({ name: "Local State", body: tampered })),
       }),
     );
     const { commandLine } = await new PipeClient(chromium).send("SystemInfo.getInfo");

@@ -23,7 +23,7 @@ const spec = (engine, headless) => ({
   memoryBytes: 2 ** 30,
 });
 const onStage = (stage) => say(stage);
-const furnish = async ({ directories }) => {
+const fillWorkspace = async ({ directories }) => {
   for (let file = 0; file < 200; file += 1)
     await writeFile(join(directories.profile, `${file}`), "x".repeat(10_000));
   return [];
@@ -35,7 +35,7 @@ const launchAndLeave = async () => {
 await Promise.all([
   launchAndLeave(),
   launchChromium(spec("headless-shell", true), host, { onStage }),
-  launchChromium({ ...spec("chromium", true), furnish }, host, { onStage }),
+  launchChromium({ ...spec("chromium", true), fillWorkspace }, host, { onStage }),
   launchChromium(spec("chromium", false), host, { onStage }),
 ]);
 say("all");

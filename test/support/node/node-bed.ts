@@ -117,7 +117,7 @@ export async function openNodeBed(
   });
   const slots = new Slots({
     profileSaver,
-    furnishing: (template) => assets.of(template),
+    fillWorkspaceOf: (template) => assets.of(template),
     openBrowserEgress: (browser, template) =>
       BrowserEgress.open(browser, template, {
         privateHosts: ["127.0.0.0/8"],

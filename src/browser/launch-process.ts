@@ -1,0 +1,99 @@
+import type { ChildProcess } from "node:child_process";
+import type { Readable, Writable } from "node:stream";
+import { openPipe, type Pipe } from "./cdp/pipe.js";
+import type { Directories, Exit } from "./chromium.js";
+import type { BrowserHost } from "./host.js";
+import { hasPrivateRoot } from "./isolation/rungs.js";
+import { startWalled } from "./isolation/syscall-filter.js";
+import type { LaunchAttempt } from "./launch-attempt.js";
+import { countsAlone, insideOf, type PreparedLaunch } from "./launch-preparation.js";
+import { limitsInside } from "./resources/limits.js";
+import { endProcessTree } from "./resources/process-tree.js";
+import { exitOf } from "./running.js";
+import { type SwitchFacts, switchesOf } from "./switches.js";
+
+export interface ChromiumProcess {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly pipe: Pipe;
+  readonly exited: Promise<Exit>;
+}
+
+export async function factsOf(
+  { spec, executable, walls, directories, extensions }: PreparedLaunch,
+  host: BrowserHost,
+): Promise<SwitchFacts> {
+  const hasForced = extensions.some(({ forced }) => forced);
+  const facts = {
+    profile: directories.profile,
+    sandbox: walls.sandbox,
+    hasForced,
+    lacksPolicy: !hasPrivateRoot(walls.rung),
+  };
+  const majorVersion = spec.stealth ? await host.findMajorVersion(executable) : undefined;
+  return majorVersion === undefined ? facts : { ...facts, majorVersion };
+}
+
+export function spawnChromium(prepared: PreparedLaunch, host: BrowserHost, facts: SwitchFacts): ChildProcess {
+  const { cgroup, spec, executable, walls, directories, display } = prepared;
+  const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: countsAlone(prepared) });
+  const command = [...limits, executable, ...switchesOf(spec, facts)];
+  return startWalled(walls, [...(cgroup?.prefix ?? []), ...walls.browser(insideOf(prepared), command)], {
+    stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
+    // A process group of its own, so that a signal to the daemon's does not reach it.
+    detached: true,
+    cwd: "/",
+    env: { ...environmentOf(directories), ...display?.environment },
+  });
+}
+
+/** All a browser gets to know: nothing of the daemon's own environment. */
+const environmentOf = ({
+  root,
+  temporary,
+  cache,
+  configuration,
+  data,
+}: Directories): Record<string, string> => ({
+  // It starts programs of a desktop by their names, such as xdg-open: there are none.
+  PATH: "/nonexistent",
+  HOME: root,
+  TMPDIR: temporary,
+  XDG_CONFIG_HOME: configuration,
+  XDG_CACHE_HOME: cache,
+  XDG_DATA_HOME: `${data}/share`,
+  XDG_RUNTIME_DIR: temporary,
+  LANG: "C.UTF-8",
+  // There is no desktop to talk to; a bus that is not there is found out faster than one that is searched
+  // for.
+  DBUS_SESSION_BUS_ADDRESS: `unix:path=${temporary}/no-bus`,
+});
+
+interface ProcessContext {
+  readonly prepared: PreparedLaunch;
+  readonly host: BrowserHost;
+  readonly attempt: LaunchAttempt;
+  readonly lastLines: () => readonly string[];
+}
+
+export function watchProcess(
+  child: ChildProcess,
+  { prepared, host, attempt, lastLines }: ProcessContext,
+): ChromiumProcess {
+  const exited = exitOf(child, lastLines, host.clock);
+  attempt.stops.add("processes", () => endProcessTree({ pid: child.pid, exited }, host.clock));
+  child.once("error", (error) => attempt.halt(error));
+  void exited.then(({ code, signal }) =>
+    attempt.halt(new Error(`it ended ${signal ? `by ${signal}` : `with code ${code}`}`)),
+  );
+  if (child.pid === undefined) throw new Error(`${prepared.executable} could not be started`);
+  const [, , , input, output] = child.stdio;
+  return {
+    child,
+    pid: child.pid,
+    pipe: openPipe(input as Writable, output as Readable, {
+      counting: (cut) => host.received.open(prepared.spec.browser, cut),
+    }),
+    exited,
+  };
+}
