@@ -102,7 +102,7 @@ export async function attest(
       throw new NotAttested(`what it has to allow was not reached: ${textOf(reached)}`);
     return { at: new Date(clock.now()).toISOString(), denied: true, ...(reached && { allowed: true }) };
   } finally {
-    canaryPath.leave();
+    canaryPath.close();
     await cdp.send("Target.detachFromTarget", { sessionId: session }, { limitMs }).catch(() => {});
   }
 }

@@ -8,7 +8,7 @@ export interface CanaryPath {
   readonly url: string;
   /** Has a request come? */
   wasTouched(): boolean;
-  leave(): void;
+  close(): void;
 }
 
 /**
@@ -41,7 +41,7 @@ export async function openCanary(): Promise<Canary> {
       return {
         url: `http://127.0.0.1:${port}${path}`,
         wasTouched: () => !untouched.has(path),
-        leave: () => void untouched.delete(path),
+        close: () => void untouched.delete(path),
       };
     },
     async close() {

@@ -145,14 +145,14 @@ export class RunningChromium implements Chromium {
     if (this.#end !== undefined) throw new Error("the browser has ended, and nothing of it is left");
     const { workspace } = this.launched;
     const extensions = this.extensions;
-    this.#end = this.#leave(limitMs);
+    this.#end = this.#stopInOrder(limitMs);
     await this.#end;
     const { code, signal } = await this.exited;
     return { ...workspace, extensions, isWhole: code === 0 && signal === null };
   }
 
-  /** What cannot be left in order is not left at all. */
-  async #leave(limitMs: Millis): Promise<void> {
+  /** What cannot be kept in order is not kept at all. */
+  async #stopInOrder(limitMs: Millis): Promise<void> {
     const { cdp, clock, workspace, log, pages, stops } = this.launched;
     const deadline = clock.monotonic() + limitMs;
     try {
@@ -167,7 +167,7 @@ export class RunningChromium implements Chromium {
     } catch (error) {
       await workspace
         .discard()
-        .catch((left: unknown) => log.error({ error: textOf(left) }, "left browser not cleared up"));
+        .catch((left: unknown) => log.error({ error: textOf(left) }, "kept workspace not cleared up"));
       throw error;
     }
   }
@@ -178,8 +178,8 @@ export class RunningChromium implements Chromium {
   }
 
   /**
-   * After a failure it is tried again. Where the browser is being left, its directories are no longer its to
-   * remove.
+   * After a failure it is tried again. Where its workspace is being kept, that is no longer removed with
+   * the browser.
    */
   kill(): Promise<void> {
     const { workspace, pages, stops } = this.launched;

@@ -319,7 +319,7 @@ async function beginAgent(
     void beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
   await beat();
   const listener = await listenAsNode(stores.listenerParts, node, {
-    onMessage: (message) => leaseCommands.hear(message),
+    onMessage: (message) => leaseCommands.receive(message),
     onAgain: () => void reconciler.look(),
   });
   stops.add("messages", () => listener.close());

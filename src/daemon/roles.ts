@@ -59,8 +59,8 @@ type DirectWay = ReturnType<typeof makeDirectMessages>;
 const directWay = (
   { log, clock }: DaemonContext,
   secret: Secret,
-  { receiveDirectly: hear }: NodeRole,
-): DirectWay => makeDirectMessages({ secret, clock, log, hear });
+  { receiveDirectly: receive }: NodeRole,
+): DirectWay => makeDirectMessages({ secret, clock, log, receive });
 
 const frontOf = (gateway: Gateway, direct?: DirectWay) => ({
   request: (...[request, response]: Parameters<Gateway["request"]>): boolean =>
@@ -72,8 +72,8 @@ const frontOf = (gateway: Gateway, direct?: DirectWay) => ({
 });
 
 /** Metrics of this process; a lease is counted where the script ran that ended it. */
-function openMetrics({ log, clock }: DaemonContext, stores: Stores, readings?: Gauges): Metrics {
-  const metrics = new Metrics({ clock, log, reachStore: stores.ping, ...(readings && { readings }) });
+function openMetrics({ log, clock }: DaemonContext, stores: Stores, gauges?: Gauges): Metrics {
+  const metrics = new Metrics({ clock, log, reachStore: stores.ping, ...(gauges && { gauges }) });
   const labels = new PoolLabels(stores.poolStore);
   stores.signals.on(
     "lease.ended",

@@ -77,7 +77,7 @@ export interface ClientParts {
 }
 
 /**
- * One client's WebSocket: its commands go past the gate to its seat on the bridge, frames come back unread.
+ * One client's WebSocket: its commands go past the gate to the bridge, frames come back unread.
  */
 export class CdpClient implements BridgeClient {
   readonly #flow: Backpressure;
@@ -89,12 +89,12 @@ export class CdpClient implements BridgeClient {
   /** When the long chunk came that ws is reading. */
   #longSince: Millis | undefined;
   #pauses = 0;
-  #seat: BridgeConnection | undefined;
+  #connection: BridgeConnection | undefined;
   #webSocket: WebSocket | undefined;
   #stopPings = (): void => {};
   #unansweredPings = 0;
   #isCorked = false;
-  #leaving: Promise<void> | undefined;
+  #detaching: Promise<void> | undefined;
 
   constructor(private readonly parts: ClientParts) {
     const { browser, shared, socket, pipe, clock, limits, gate, context, turn } = parts;
@@ -120,7 +120,7 @@ export class CdpClient implements BridgeClient {
 
   /** The upgrade was accepted. */
   start(webSocket: WebSocket, bridgeConnection: BridgeConnection): void {
-    this.#seat = bridgeConnection;
+    this.#connection = bridgeConnection;
     this.#webSocket = webSocket;
     // Before ws and after it, which reads the same bytes.
     this.parts.socket.prependListener("data", (chunk: Buffer) => this.#receive(chunk));
@@ -135,18 +135,18 @@ export class CdpClient implements BridgeClient {
       this.#stopPings();
       this.#unfinished.close();
       this.#unread.close();
-      this.#leave()
+      this.#detach()
         .finally(this.parts.onGone)
         .catch(() => {});
     });
     this.#stopPings = this.parts.clock.every(this.parts.limits.pingMs, () => this.#ping());
-    // The browser may have gone between the seat and the upgrade.
-    if (this.#leaving) this.#hangUp(closeCodes.browserGone, "browser_gone");
+    // The browser may have gone between its attachment and the upgrade.
+    if (this.#detaching) this.#hangUp(closeCodes.browserGone, "browser_gone");
   }
 
   deliver(frame: Frame | string): void {
     const webSocket = this.#webSocket;
-    if (this.#leaving || !webSocket || webSocket.readyState !== webSocket.OPEN) return;
+    if (this.#detaching || !webSocket || webSocket.readyState !== webSocket.OPEN) return;
     this.#cork();
     if (typeof frame === "string" || Buffer.isBuffer(frame))
       webSocket.send(frame, { binary: false, compress: false });
@@ -184,7 +184,7 @@ export class CdpClient implements BridgeClient {
    * it does not.
    */
   end(code: number, reason: string): Promise<void> {
-    const left = this.#leave();
+    const left = this.#detach();
     this.#hangUp(code, reason);
     return left;
   }
@@ -199,11 +199,11 @@ export class CdpClient implements BridgeClient {
     setImmediate(() => this.#webSocket?.terminate());
   }
 
-  #leave(): Promise<void> {
+  #detach(): Promise<void> {
     this.#flow.end();
     this.#inbox.close();
-    this.#leaving ??= this.#seat?.leave() ?? Promise.resolve();
-    return this.#leaving;
+    this.#detaching ??= this.#connection?.detach() ?? Promise.resolve();
+    return this.#detaching;
   }
 
   #hangUp(code: number, reason: string): void {
@@ -218,7 +218,7 @@ export class CdpClient implements BridgeClient {
   #ping(): void {
     if (this.#unansweredPings >= 2) return this.#webSocket?.terminate();
     this.#unansweredPings += 1;
-    if (!this.#leaving) this.#webSocket?.ping();
+    if (!this.#detaching) this.#webSocket?.ping();
   }
 
   /** Frames that came in one read of the pipe go out in one write. */
@@ -246,7 +246,7 @@ export class CdpClient implements BridgeClient {
     const { turn, clock } = this.parts;
     turn.spend(clock.monotonic() - this.#longSince);
     this.#longSince = undefined;
-    if (!turn.isOver || this.#leaving) return;
+    if (!turn.isOver || this.#detaching) return;
     this.wait();
     turn.wait(() => this.proceed(), chunkMs);
   }
@@ -257,11 +257,11 @@ export class CdpClient implements BridgeClient {
   }
 
   #count(): void {
-    if (!this.#leaving) this.#unfinished.set(this.#incoming.unfinishedBytes + this.#keptBytes);
+    if (!this.#detaching) this.#unfinished.set(this.#incoming.unfinishedBytes + this.#keptBytes);
   }
 
   #take(data: Buffer, isBinary: boolean): void {
-    if (this.#leaving) return;
+    if (this.#detaching) return;
     this.parts.traffic.received(data.length);
     if (isBinary) return this.#cut(closeCodes.notText, "CDP messages are text");
     this.#inbox.add(data);
@@ -273,7 +273,7 @@ export class CdpClient implements BridgeClient {
   }
 
   #carryOut(command: Command, judgement: Judgement): void {
-    if (judgement.kind === "pass") return this.#seat?.send(judgement.command);
+    if (judgement.kind === "pass") return this.#connection?.send(judgement.command);
     if (judgement.kind === "refuse") {
       this.parts.traffic.refused(command.method);
       return this.deliver(errorReply(command, codes.refused, judgement.message));

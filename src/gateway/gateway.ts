@@ -65,7 +65,7 @@ const mostFragments = 1024;
 const mostPieces = 64 * 1024;
 
 /**
- * Checks tokens, serves discovery, seats clients on the bridge of their browser, or sends them on to its
+ * Checks tokens, serves discovery, joins clients to the bridge of their browser, or sends them on to its
  * node.
  */
 export class Gateway {

@@ -40,10 +40,10 @@ export interface HandshakeParts {
 }
 
 /** More restarts than this in one upgrade are none of a browser that works. */
-const mostSeatings = 3;
+const mostJoins = 3;
 
 /**
- * One client from its upgrade to its end. Registered in Redis, then seated in Chromium, then accepted:
+ * One client from its upgrade to its end. Registered in Redis, then attached in Chromium, then accepted:
  * whatever fails before is still an HTTP answer. The fence may cut it at any of these points. One that meets
  * a restart of the browser waits for it.
  */
@@ -53,7 +53,7 @@ export class Handshake implements Visitor {
   /**
    * From when Chromium is asked for a session of the client until that is settled: the fence waits for it.
    */
-  #seating: Promise<boolean> | undefined;
+  #joining: Promise<boolean> | undefined;
   #cutReason: string | undefined;
   #isOpen = false;
 
@@ -70,7 +70,7 @@ export class Handshake implements Visitor {
   }
 
   /**
-   * Resolves when a connected client has been told; one that is still to be seated is for the browser as it
+   * Resolves when a connected client has been told; one that is still to be attached is for the browser as it
    * is then.
    */
   async interrupt(reason: string): Promise<void> {
@@ -81,7 +81,7 @@ export class Handshake implements Visitor {
   async end(code: number, reason: string): Promise<void> {
     this.#cutReason ??= reason;
     if (!this.#isOpen) refuseUpgrade(this.upgrade.socket, goneBecause(reason));
-    await this.#seating?.catch(() => {});
+    await this.#joining?.catch(() => {});
     await this.#client?.end(code, reason);
   }
 
@@ -92,7 +92,7 @@ export class Handshake implements Visitor {
     try {
       const refused = await this.#register();
       if (refused) return this.#refuse(refused);
-      await this.#seat();
+      await this.#join();
     } catch (error) {
       this.parts.log.warn(
         { browser: target.id, lease: target.lease, error: textOf(error) },
@@ -125,18 +125,18 @@ export class Handshake implements Visitor {
     });
   }
 
-  async #seat(): Promise<void> {
-    for (let seatings = 0; seatings < mostSeatings; seatings += 1) {
+  async #join(): Promise<void> {
+    for (let joins = 0; joins < mostJoins; joins += 1) {
       await awaitRestart(this.target.browser, this.parts);
       if (this.#cutReason !== undefined) return this.#refuse(goneBecause(this.#cutReason));
-      this.#seating = this.#takeSeat();
-      if (await this.#seating) return;
+      this.#joining = this.#joinOnce();
+      if (await this.#joining) return;
     }
     this.#refuse({ code: "unavailable", message: "The browser is being restarted" });
   }
 
   /** False where a restart came in between. */
-  async #takeSeat(): Promise<boolean> {
+  async #joinOnce(): Promise<boolean> {
     const { browser, root } = this.target;
     const { bridge } = browser;
     const client = this.#makeClient();
@@ -146,8 +146,8 @@ export class Handshake implements Visitor {
     });
     if (bridgeConnection === "restarted") return false;
     if (bridgeConnection && browser.restarting) {
-      // It goes with the Chromium that it is of.
-      await bridgeConnection.leave().catch(() => {});
+      // It belongs to a Chromium that is being replaced.
+      await bridgeConnection.detach().catch(() => {});
       return false;
     }
     this.#client = client;
@@ -192,7 +192,7 @@ export class Handshake implements Visitor {
     }
     if (this.#isOpen) return;
     this.#leave();
-    await bridgeConnection.leave();
+    await bridgeConnection.detach();
   }
 
   #refuse(refused: GatewayRefusal): void {

@@ -12,7 +12,7 @@ export interface StartOptions {
   readonly signal: AbortSignal;
   /** Chromium has given its first answer. */
   readonly onAnswer: () => void;
-  /** Starts again what has left; where that fails it stays ours. */
+  /** The workspace to start in again; where that fails it stays ours. */
   readonly adopt?: KeptWorkspace;
 }
 
@@ -48,8 +48,8 @@ export class Launcher {
   }
 
   /**
-   * Opens the browser's door and starts it; where it throws, nothing of either is left, or is ended when it
-   * comes.
+   * Opens the browser's egress and starts the browser. Where it throws, nothing of either is left; a launch
+   * that comes too late is ended when it comes.
    */
   async first(id: BrowserId, first: FirstStart): Promise<{ chromium: Chromium; egress: BrowserEgress }> {
     const { clock, launchLimitMs: limitMs } = this.ports;
@@ -91,7 +91,7 @@ export class Launcher {
     });
   }
 
-  /** Starts a browser of this node again, in what it has left and behind the same door. */
+  /** Starts a browser of this node again, in the workspace it has kept and behind the same egress. */
   again(
     { id, template, egress, ending: signal }: Slot,
     adopt: KeptWorkspace,

@@ -38,7 +38,7 @@ export class LeaseCommands {
   constructor(private readonly ports: LeaseCommandPorts) {}
 
   /** A message is a hint: one that comes late or twice changes nothing. */
-  hear(message: NodeMessage): void {
+  receive(message: NodeMessage): void {
     const slot = this.ports.slots.find(message.browser);
     if (!slot) return;
     const onFault = (error: unknown): void =>
@@ -54,7 +54,7 @@ export class LeaseCommands {
     const slot = this.ports.slots.find(message.browser);
     if (!slot) return undefined;
     if (message.kind === "ask") return await this.#outcomeOf(slot, message);
-    // The browser is over, and whoever ends it may not have heard: from now on nothing leaves it.
+    // The browser is over, and whoever ends it may not know yet: from now on nothing leaves it.
     if (message.kind === "cut") await slot.egress.close();
     await this.#act(slot, message);
     return succeeded;
@@ -63,7 +63,7 @@ export class LeaseCommands {
   async #act(slot: Slot, message: NodeMessage): Promise<void> {
     switch (message.kind) {
       case "cut":
-        this.ports.handover.leave(slot, message.lease);
+        this.ports.handover.noteCut(slot, message.lease);
         return await slot.activity.cutLease(message.lease, message.why);
       case "start":
         return await this.#start(slot, message);
@@ -160,7 +160,7 @@ export class LeaseCommands {
     slot: Slot,
     { lease, claim, mode }: { lease: LeaseId; claim: ClaimId; mode: "none" | "state" },
   ): Promise<void> {
-    if (mode === "state") this.ports.handover.leave(slot, lease);
+    if (mode === "state") this.ports.handover.noteCut(slot, lease);
     const isFenced = await this.#cut(slot, lease);
     if (isFenced && mode === "none") await this.ports.reports.freed(slot.id, claim);
   }
@@ -189,7 +189,7 @@ export class LeaseCommands {
     const record = (await this.ports.poolStore.findBrowser(id))?.browser;
     if (!slot || record?.state !== "resetting" || record.claim !== claim) return;
     if (record.fence) {
-      this.ports.handover.leave(slot, record.fence);
+      this.ports.handover.noteCut(slot, record.fence);
       if (!(await this.#cut(slot, record.fence))) return;
     }
     try {

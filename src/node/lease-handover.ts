@@ -46,7 +46,7 @@ export class LeaseHandover {
    * A lease is about to be cut, and what it has done to the browser is to be undone, or ended with it. Noted
    * until then: where Redis forgets the lease together with its end, nobody else gets the browser as it is.
    */
-  leave(slot: Slot, lease: LeaseId): void {
+  noteCut(slot: Slot, lease: LeaseId): void {
     const isKnown = slot.activity.rivalsOf(undefined).includes(lease);
     if (isKnown && hasUsed(slot, lease)) slot.unknownLease ??= lease;
   }

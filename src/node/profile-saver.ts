@@ -99,7 +99,7 @@ export class ProfileSaver {
   async #keep(slot: Slot, profile: ProfileId, signal: AbortSignal): Promise<SaveOutcome> {
     const { profiles, pack } = this.ports;
     signal.throwIfAborted();
-    const keptWorkspace = slot.keptWorkspace ?? (await slot.stopAndKeep(this.#leaveMs()));
+    const keptWorkspace = slot.keptWorkspace ?? (await slot.stopAndKeep(this.#stopMs()));
     if (!keptWorkspace.isWhole) return "broken";
     signal.throwIfAborted();
     const outcome = await this.#queue.add(async () => {
@@ -112,7 +112,7 @@ export class ProfileSaver {
   }
 
   /** Half of the time is the least that is left for the rest. */
-  #leaveMs(): Millis {
+  #stopMs(): Millis {
     const { clock, limitMs } = this.ports;
     const untilLate = this.#latest === undefined ? limitMs : Math.max(0, this.#latest - clock.monotonic());
     return Math.min(leaveLimitMs, limitMs / 2, untilLate / 2);

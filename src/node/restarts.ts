@@ -21,10 +21,10 @@ export interface RestartChange {
 }
 
 /** Chromium that takes longer to write its state hangs, and is killed. */
-const leaveLimitMs: Millis = 10_000;
+const stopLimitMs: Millis = 10_000;
 
 /**
- * Restarts of Chromium inside a session: its id and URL, its lease, its door and its directories stay.
+ * Restarts of Chromium inside a session: its id and URL, its lease, its egress and its directories stay.
  * Clients are told why and may come back at once, for upgrades wait until the new one is there. Where the
  * change keeps Chromium from starting, it is started once more as it was; where that fails too the browser is
  * over.
@@ -42,7 +42,7 @@ export class Restarts {
     slot.ending.throwIfAborted();
     const over = slot.restartBegins();
     try {
-      const keptWorkspace = await this.#leave(slot, change.why);
+      const keptWorkspace = await this.#stop(slot, change.why);
       await this.#startChanged(slot, keptWorkspace, change);
       await this.#restoreViewport(slot);
       log.info(
@@ -54,14 +54,14 @@ export class Restarts {
     }
   }
 
-  async #leave(slot: Slot, why: string): Promise<KeptWorkspace> {
+  async #stop(slot: Slot, why: string): Promise<KeptWorkspace> {
     const { log } = this.ports;
     // Their sockets are closed at once; Chromium forgets them with the rest.
     const told = slot.activity.interrupt(why);
     slot.bridge.close();
     await told;
-    const keptWorkspace = await slot.stopAndKeep(leaveLimitMs).catch((error: unknown) => {
-      this.#over(slot, `it did not leave for its restart: ${textOf(error)}`);
+    const keptWorkspace = await slot.stopAndKeep(stopLimitMs).catch((error: unknown) => {
+      this.#over(slot, `it did not stop for its restart: ${textOf(error)}`);
       throw error;
     });
     if (!keptWorkspace.isWhole) log.warn({ browser: slot.id }, "browser killed for its restart");

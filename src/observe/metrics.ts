@@ -58,7 +58,7 @@ export interface GatewayMeter {
 export interface MetricsContext {
   readonly clock: Clock;
   readonly log: Log;
-  readonly readings?: Gauges;
+  readonly gauges?: Gauges;
   /** Throws where the store does not answer. */
   reachStore(): Promise<unknown>;
 }
@@ -143,7 +143,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   readonly contentType = this.#registry.contentType;
 
-  /** Without readings (a node's agent) only what this process counts itself is shown. */
+  /** Without gauges (a node's agent) only what this process counts itself is shown. */
   constructor(private readonly context: MetricsContext) {
     for (const gauge of processGauges()) this.#registry.registerMetric(gauge);
   }
@@ -204,10 +204,10 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   /** Where the store cannot be read its gauges are absent rather than old, and the rest is still shown. */
   async #read(): Promise<void> {
-    const { readings, clock, log } = this.context;
-    if (!readings) return await this.#reach();
+    const { gauges, clock, log } = this.context;
+    if (!gauges) return await this.#reach();
     try {
-      const both = Promise.all([readings.pools(), readings.nodes()]);
+      const both = Promise.all([gauges.pools(), gauges.nodes()]);
       const [pools, nodes] = await within(clock, { what: "reading for metrics", limitMs: readLimitMs }, both);
       this.#show(pools, nodes);
       await this.#forgetAllBut(new Set([onDemandPoolLabel, ...pools.map(({ pool }) => pool)]));

@@ -169,5 +169,5 @@ test("the canary tells its own path from whatever else comes", async () => {
   expect(canaryPath.wasTouched()).toBe(false);
   await fetch(canaryPath.url);
   expect(canaryPath.wasTouched()).toBe(true);
-  canaryPath.leave();
+  canaryPath.close();
 });

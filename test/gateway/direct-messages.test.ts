@@ -38,7 +38,7 @@ beforeEach(async () => {
     secret,
     clock: systemClock,
     log: silentLog,
-    hear: async (given) => {
+    receive: async (given) => {
       heard.push(given);
       return outcome;
     },

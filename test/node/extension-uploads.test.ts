@@ -210,7 +210,7 @@ test("the fence waits for a restart, and the browser is then free", async () => 
   await until("the restart", () => slot.restarting !== undefined);
   await pool.release(held);
   const { claim } = await pool.record(held.id);
-  node.leaseCommands.hear({
+  node.leaseCommands.receive({
     kind: "fence",
     browser: held.id,
     lease: held.lease,

@@ -138,7 +138,7 @@ test.each([true, false])(
     await upload(lease, "idle", "uploaded");
     const client = await connectRaw(lease.url());
     expect(["launched", "uploaded"]).toContain(await titleOf(client, site.origin));
-    node.leaseCommands.hear({
+    node.leaseCommands.receive({
       kind: "ask",
       question: "q" as never,
       control: "c" as never,
@@ -261,7 +261,7 @@ test("a page that is asked for during a restart is dropped where its lease ends 
   };
   const attaching = attach(lease);
   await until("the restart", () => slot.restarting !== undefined);
-  node.leaseCommands.hear({
+  node.leaseCommands.receive({
     kind: "ask",
     question: "q" as never,
     control: "c" as never,

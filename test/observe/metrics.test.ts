@@ -11,7 +11,7 @@ function metricsOf(pools: () => Promise<readonly PoolGauge[]>, nodes: readonly N
     clock: systemClock,
     log,
     reachStore: async () => {},
-    readings: { pools, nodes: async () => nodes },
+    gauges: { pools, nodes: async () => nodes },
   });
 }
 

@@ -17,11 +17,11 @@ export interface BridgeClient {
 /** Where a client's root session is attached: the browser, or one target as `/devtools/page/…` asks for. */
 export type RootTarget = { readonly kind: "browser" } | { readonly kind: "target"; readonly target: string };
 
-/** A client's place on the bridge. */
+/** One client's attachment to the bridge. */
 export interface BridgeConnection {
   send(command: Command): void;
   /**
    * Detaches the root session, whereupon Chromium ends what the client attached and disposes its contexts.
    */
-  leave(): Promise<void>;
+  detach(): Promise<void>;
 }

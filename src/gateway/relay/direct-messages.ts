@@ -20,7 +20,7 @@ export interface DirectMessagePorts {
   readonly clock: Clock;
   readonly log: Log;
   /** Undefined where the browser that is spoken of is not here. */
-  hear(message: NodeMessage): Promise<CommandResult | undefined>;
+  receive(message: NodeMessage): Promise<CommandResult | undefined>;
 }
 
 /**
@@ -40,7 +40,7 @@ export const makeDirectMessages = (ports: DirectMessagePorts) => ({
 });
 
 async function answer(
-  { secret, clock, hear }: DirectMessagePorts,
+  { secret, clock, receive }: DirectMessagePorts,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -49,7 +49,7 @@ async function answer(
   const signature = String(request.headers[signatureHeader] ?? "");
   if (!isSigned(secret, { text, signature }, clock.now()))
     return refuseRequest(response, { code: "unauthorized" });
-  const outcome = await hear(JSON.parse(text) as NodeMessage);
+  const outcome = await receive(JSON.parse(text) as NodeMessage);
   if (outcome) answerJson(response, outcome);
   else refuseRequest(response, { code: "browser_not_found" });
 }

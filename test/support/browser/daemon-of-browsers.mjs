@@ -29,7 +29,7 @@ const fillWorkspace = async ({ directories }) => {
   return [];
 };
 const launchAndLeave = async () => {
-  await (await launchChromium(spec("headless-shell", true), host)).leave(20_000);
+  await (await launchChromium(spec("headless-shell", true), host)).stopAndKeep(20_000);
   say("left");
 };
 await Promise.all([

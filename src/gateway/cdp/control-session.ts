@@ -1,0 +1,151 @@
+import type { Clock, Millis } from "../../base/clock.js";
+import { within } from "../../base/deadline.js";
+import type { Pipe } from "../../browser/cdp/pipe.js";
+import type { RootTarget } from "./connection.js";
+import { LastPage, type TargetInfo } from "./last-page.js";
+import type { ChromiumError } from "./message-edits.js";
+
+export type OwnReply = { readonly result?: Record<string, unknown> } & ChromiumError;
+
+/** A command of the bridge itself. */
+export interface OwnCall {
+  readonly kind: "own";
+  readonly resolve: (reply: OwnReply) => void;
+}
+
+/** What is read of `PendingCalls` here, where clients' calls are too. */
+interface OwnCalls {
+  add(call: OwnCall): number;
+  take(id: number): unknown;
+}
+
+/** A refusal of Chromium to a command of the bridge. */
+class ChromiumRefused extends Error {
+  constructor(method: string, message: string) {
+    super(`${method}: ${message}`);
+    this.name = "ChromiumRefused";
+  }
+}
+
+/** Without a filter Chromium tells of all but the browser and the tabs, in one of which a PDF's viewer is. */
+const tabsToo = [{ type: "browser", exclude: true }, {}];
+const tabsAlone = [{ type: "tab" }, { exclude: true }];
+const limitMs: Millis = 5000;
+
+/**
+ * The bridge's own session on the pipe. The sessions of all clients hang below it, and it is told of targets
+ * that come, change, crash and go.
+ */
+export class ControlSession {
+  #id: string | undefined;
+  #opening: Promise<string> | undefined;
+  #listing: Promise<readonly TargetInfo[]> | undefined;
+  #lastPage: LastPage | undefined;
+  #isClosed = false;
+
+  constructor(
+    private readonly pipe: Pipe,
+    private readonly clock: Clock,
+    private readonly calls: OwnCalls,
+  ) {}
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Undefined until it is open. */
+  get lastPage(): LastPage | undefined {
+    return this.#lastPage;
+  }
+
+  /** Whether a message of this session is meant for the bridge. */
+  has(session: string): boolean {
+    return session === this.#id;
+  }
+
+  /** Nothing is asked any more; the caller settles the calls that are still open. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** Opens the session at the first call. Throws when Chromium does not answer; the next call tries again. */
+  open(): Promise<string> {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #open(): Promise<string> {
+    const id = String((await this.#send("Target.attachToBrowserTarget", {})).sessionId);
+    this.#id = id;
+    const { defaultBrowserContextId: own } = await this.ask("Target.getBrowserContexts", {});
+    const openBlank = (): void =>
+      void this.ask("Target.createTarget", { url: "about:blank" }).catch(() => {});
+    this.#lastPage = new LastPage(typeof own === "string" ? own : undefined, openBlank);
+    await this.ask("Target.setDiscoverTargets", { discover: true, filter: tabsToo });
+    return id;
+  }
+
+  /** Everything but tabs. Whoever asks meanwhile gets the same. */
+  targets(): Promise<readonly TargetInfo[]> {
+    this.#listing ??= this.#list().finally(() => (this.#listing = undefined));
+    return this.#listing;
+  }
+
+  async #list(): Promise<readonly TargetInfo[]> {
+    await this.open();
+    return targetsIn(await this.ask("Target.getTargets", {}));
+  }
+
+  async tabs(): Promise<readonly TargetInfo[]> {
+    return targetsIn(await this.ask("Target.getTargets", { filter: tabsAlone }));
+  }
+
+  /** The id of a client's new root session; `undefined` where there is no such target. */
+  async attach(root: RootTarget): Promise<string | undefined> {
+    if (root.kind === "browser")
+      return String((await this.ask("Target.attachToBrowserTarget", {})).sessionId);
+    try {
+      const params = { targetId: root.target, flatten: true };
+      return String((await this.ask("Target.attachToTarget", params)).sessionId);
+    } catch (error) {
+      if (error instanceof ChromiumRefused && !this.#isClosed) return undefined;
+      throw error;
+    }
+  }
+
+  /** Resolves when it is detached, whoever did it. */
+  async detach(session: string): Promise<void> {
+    await this.ask("Target.detachFromTarget", { sessionId: session }).catch((error: unknown) => {
+      // Detached already, or gone with the browser: either is what was wanted.
+      if (!(error instanceof ChromiumRefused) && !this.#isClosed) throw error;
+    });
+  }
+
+  /** Sends a command of the bridge, on this session unless another is named. */
+  ask(method: string, params: object, session = this.#id): Promise<Record<string, unknown>> {
+    return this.#send(method, params, session);
+  }
+
+  async #send(method: string, params: object, session?: string): Promise<Record<string, unknown>> {
+    if (this.#isClosed) throw new Error(`${method}: the browser is gone`);
+    let id = 0;
+    const reply = await within(
+      this.clock,
+      { what: method, limitMs },
+      new Promise<OwnReply>((resolve) => {
+        id = this.calls.add({ kind: "own", resolve });
+        this.pipe.send(
+          JSON.stringify({ id, method, params, ...(session === undefined ? {} : { sessionId: session }) }),
+        );
+      }),
+    ).finally(() => this.calls.take(id));
+    if (reply.error) throw new ChromiumRefused(method, reply.error.message);
+    return reply.result ?? {};
+  }
+}
+
+const targetsIn = ({ targetInfos }: Record<string, unknown>): readonly TargetInfo[] =>
+  targetInfos as readonly TargetInfo[];
