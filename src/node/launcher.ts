@@ -128,6 +128,37 @@ export class Launcher {
   }
 }
 
+interface AdmissionLimits {
+  readonly maxBrowsers: number;
+  readonly maxBytes: number;
+}
+
+/** Whether this node has room for another browser (docs/deployment.md#capacity). */
+export class Admission {
+  /** Memory of the launches that were admitted and are under way. */
+  readonly #launching = new Map<BrowserId, number>();
+
+  constructor(private readonly limits: AdmissionLimits) {}
+
+  /** An empty node admits one of any class. */
+  admits(id: BrowserId, bytes: number, slots: readonly Slot[]): boolean {
+    const held = new Map([
+      ...this.#launching,
+      ...slots.map((slot) => [slot.id, memoryBytes(slot.template.memory)] as const),
+    ]);
+    const heldBytes = [...held.values()].reduce((sum, theirs) => sum + theirs, 0);
+    const { maxBrowsers, maxBytes } = this.limits;
+    const fits = held.size === 0 || (held.size < maxBrowsers && heldBytes + bytes <= maxBytes);
+    if (fits) this.#launching.set(id, bytes);
+    return fits;
+  }
+
+  /** The launch is over, and the browser has a slot or is gone. */
+  forget(id: BrowserId): void {
+    this.#launching.delete(id);
+  }
+}
+
 const specOf = (
   browser: BrowserId,
   template: LaunchTemplate,

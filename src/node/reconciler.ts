@@ -89,7 +89,7 @@ export class Reconciler {
 
   async #lookAtAll(): Promise<void> {
     const { slots } = this.ports;
-    await slots.tellUntold();
+    await slots.retryEnds();
     // Before the records are read: of a browser that comes meanwhile nothing is said.
     const byPartition = groupBy(slots.all(), (slot) => partitionOf(slot.id));
     const partitions = [...byPartition.keys(), ...(await this.#othersWith(new Set(byPartition.keys())))];

@@ -4,7 +4,8 @@ import type { BrowserLimits } from "../browser/resources/limits.js";
 import type { StorageUse } from "../browser/resources/scratch-usage.js";
 import { memoryBytes } from "../spec/bodies.js";
 import type { Slot } from "./slot.js";
-import type { LimitPassed, Slots } from "./slots.js";
+import type { LimitPassed } from "./end-reports.js";
+import type { Slots } from "./slots.js";
 
 /** How much the browsers of this node have, in the words of browser/. */
 export interface ResourceUsage {

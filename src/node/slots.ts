@@ -3,13 +3,14 @@ import { within } from "../base/deadline.js";
 import { type BrowserId, type ClaimId, partitionOf } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Chromium, FillWorkspace, KeptWorkspace } from "../browser/chromium.js";
-import type { Browser, RetireReason } from "../pool/browser.js";
+import type { Browser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import type { PoolStore, Job } from "../pool/ports/pool-store.js";
-import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
+import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Bridge } from "../gateway/cdp/bridge.js";
+import { type BrowserEnd, EndReports } from "./end-reports.js";
 import type { LaunchHealth } from "./launch-health.js";
-import { type FirstStart, Launcher, type LauncherPorts } from "./launcher.js";
+import { Admission, type FirstStart, Launcher, type LauncherPorts } from "./launcher.js";
 import { isOrderly, type ProfileSaver } from "./profile-saver.js";
 import { type RunningPair, Slot } from "./slot.js";
 
@@ -27,24 +28,6 @@ export interface SlotPorts extends LauncherPorts {
   readonly health: Pick<LaunchHealth, "failed" | "launched">;
 }
 
-/** What a browser had more of than it may. */
-export type LimitPassed = Extract<RetireReason, "memory_exceeded" | "storage_exceeded">;
-
-interface End {
-  readonly why: Extract<
-    RetireReason,
-    | "crashed"
-    | "unhealthy"
-    | "not_clean"
-    | "reset_failed"
-    | "launch_failed"
-    | "missing"
-    | "node_lost"
-    | LimitPassed
-  >;
-  readonly text: string;
-}
-
 /**
  * What is still at work on a browser that ends, or on its way out of it, has so long; then it ends with the
  * browser.
@@ -60,17 +43,15 @@ interface Pending {
 export class Slots {
   readonly #slots = new Map<BrowserId, Slot>();
   readonly #pending = new Map<BrowserId, Pending>();
-  /** Memory of the launches that were admitted and are under way. */
-  readonly #admitted = new Map<BrowserId, number>();
-  /**
-   * Ends that Redis could not be told: a record that names a browser which is no more would be handed out.
-   */
-  readonly #untold = new Map<BrowserId, End>();
+  readonly #endReports: EndReports;
+  readonly #admission: Admission;
   readonly #launching: Launcher;
   #isClosed = false;
 
   constructor(private readonly ports: SlotPorts) {
     this.#launching = new Launcher(ports);
+    this.#endReports = new EndReports(ports);
+    this.#admission = new Admission(ports);
   }
 
   find(id: BrowserId): Slot | undefined {
@@ -87,13 +68,13 @@ export class Slots {
 
   /** Whether there is anything of a browser here: itself, its launch, or word of its end. */
   #isKnown(id: BrowserId): boolean {
-    return this.#slots.has(id) || this.#pending.has(id) || this.#untold.has(id);
+    return this.#slots.has(id) || this.#pending.has(id) || this.#endReports.isWaiting(id);
   }
 
   /** A launch job. Does nothing where the claim is not the record's, or the launch is under way. */
   async launch({ browser: id, claim }: Job): Promise<void> {
     const slot = this.#slots.get(id);
-    if (slot && !slot.isEnding) return await this.#sayLaunched(slot, claim);
+    if (slot && !slot.isEnding) return await this.#reportAgain(slot, claim);
     if (this.#isClosed || this.#isKnown(id)) return;
     const abort = new AbortController();
     const work = this.#launch(id, claim, abort.signal);
@@ -102,7 +83,7 @@ export class Slots {
       await work;
     } finally {
       this.#pending.delete(id);
-      this.#admitted.delete(id);
+      this.#admission.forget(id);
     }
   }
 
@@ -112,14 +93,14 @@ export class Slots {
     const { browser: record, mayReset } = begun;
     const template = await this.ports.poolStore.findLaunchConfig(partitionOf(id), record.config);
     if (!template) return;
-    if (!this.#admits(id, memoryBytes(template.memory)))
+    if (!this.#admission.admits(id, memoryBytes(template.memory), this.all()))
       return await this.#failed(record, claim, "the node holds as many browsers as it may");
     const begunAt = this.ports.clock.monotonic();
     try {
       await this.#launched(
         record,
         claim,
-        await this.#seat(record, { template, isForOne: !mayReset, signal }),
+        await this.#open(record, { template, isForOne: !mayReset, signal }),
       );
     } catch (error) {
       if (signal.aborted) return;
@@ -133,24 +114,11 @@ export class Slots {
    * It was launched under an earlier claim, and Redis has forgotten that: what nobody has used is as after
    * its launch.
    */
-  async #sayLaunched(slot: Slot, claim: ClaimId): Promise<void> {
+  async #reportAgain(slot: Slot, claim: ClaimId): Promise<void> {
     if (this.#pending.has(slot.id) || !(await this.ports.reports.beginLaunch(slot.id, claim))) return;
     if (slot.leaseUsage.total)
       return await this.retireNow(slot, "not_clean", "Redis has forgotten a lease of it");
     await this.ports.reports.launched(slot.id, claim, isolationText(slot.chromium));
-  }
-
-  /** An empty node admits one of any class (docs/deployment.md#capacity). */
-  #admits(id: BrowserId, bytes: number): boolean {
-    const held = new Map([
-      ...this.#admitted,
-      ...this.all().map((slot) => [slot.id, memoryBytes(slot.template.memory)] as const),
-    ]);
-    const heldBytes = [...held.values()].reduce((sum, theirs) => sum + theirs, 0);
-    const fits =
-      held.size === 0 || (held.size < this.ports.maxBrowsers && heldBytes + bytes <= this.ports.maxBytes);
-    if (fits) this.#admitted.set(id, bytes);
-    return fits;
   }
 
   async #failed(record: Browser, claim: ClaimId, text: string): Promise<void> {
@@ -175,7 +143,7 @@ export class Slots {
     this.ports.log.info({ browser: slot.id, isolation: slot.chromium.isolation }, "browser launched");
   }
 
-  async #seat({ id }: Browser, first: FirstStart): Promise<Slot> {
+  async #open({ id }: Browser, first: FirstStart): Promise<Slot> {
     const { clock } = this.ports;
     const { template } = first;
     const { chromium, egress } = await this.#launching.first(id, first);
@@ -190,7 +158,7 @@ export class Slots {
     return { chromium, bridge: this.ports.makeBridge(chromium) };
   }
 
-  /** Starts what has left again, in its session: only a restart does (restarts.ts). */
+  /** Starts a browser again whose workspace was kept, in its session: only a restart does (restarts.ts). */
   async runAgain(slot: Slot, keptWorkspace: KeptWorkspace, fillWorkspace: FillWorkspace): Promise<void> {
     const chromium = await this.#launching.again(slot, keptWorkspace, fillWorkspace);
     slot.runs(this.#run(chromium));
@@ -214,27 +182,26 @@ export class Slots {
   }
 
   /** Decides here that a browser is over, ends it, and says so. */
-  async retireNow(slot: Slot, why: End["why"], text: string): Promise<void> {
+  async retireNow(slot: Slot, why: BrowserEnd["why"], text: string): Promise<void> {
     slot.endBegins(why);
-    await this.endUnder(slot, await this.#tell(slot.id, { why, text }));
+    await this.endUnder(slot, await this.#endReports.decide(slot.id, { why, text }));
   }
 
   /** Ends what its record has decided to be over, under that claim. */
   async endUnder(slot: Slot, claim: ClaimId | undefined): Promise<void> {
     await this.end(slot);
-    if (claim) await this.#sayGone(slot.id, claim, slot.leaseUsage.total);
+    if (claim) await this.#endReports.gone(slot.id, claim, slot.leaseUsage.total);
   }
 
   /** A record that names this node, and there is no such browser: Redis has forgotten its end. */
   async endMissing(id: BrowserId): Promise<void> {
     if (this.#isKnown(id)) return;
     this.ports.log.warn({ browser: id }, "record without a browser ended");
-    const claim = await this.#tell(id, { why: "missing", text: "its node has no such browser" });
-    if (claim) await this.#sayGone(id, claim);
+    await this.#endReports.endedBefore(id, { why: "missing", text: "its node has no such browser" });
   }
 
-  /** Says what could not be said when it came, and ends what could not be ended. */
-  async tellUntold(): Promise<void> {
+  /** Ends what could not be ended when it was to be, and reports what could not be reported then. */
+  async retryEnds(): Promise<void> {
     await Promise.all(
       this.all()
         .filter(({ isEnding, ended }) => isEnding && !ended)
@@ -244,28 +211,7 @@ export class Slots {
           ),
         ),
     );
-    for (const [id, end] of this.#untold) {
-      const claim = await this.#tell(id, end);
-      if (claim) await this.#sayGone(id, claim);
-    }
-  }
-
-  async #tell(id: BrowserId, end: End): Promise<ClaimId | undefined> {
-    try {
-      const told = await this.ports.reports.end(id, end.why, end.text);
-      this.#untold.delete(id);
-      return told.kind === "unknown" ? undefined : told.claim;
-    } catch (error) {
-      this.ports.log.warn({ browser: id, error: textOf(error) }, "end could not be reported");
-      this.#untold.set(id, end);
-      return undefined;
-    }
-  }
-
-  async #sayGone(id: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void> {
-    await this.ports.reports.gone(id, claim, used).catch((error: unknown) => {
-      this.ports.log.warn({ browser: id, error: textOf(error) }, "end left to the tick");
-    });
+    await this.#endReports.retry();
   }
 
   /**
@@ -315,8 +261,7 @@ export class Slots {
       // Nothing else in it is worth a gentle close.
       else await (slot.keptWorkspace ? slot.keptWorkspace.discard() : slot.chromium.kill());
     } finally {
-      // Its door closes with it, and is the last to go: what Chromium still sends at its end has nowhere else
-      // to go.
+      // Its egress is closed last: what Chromium still sends at its end has no other way.
       await slot.egress.close();
     }
     this.#slots.delete(slot.id);

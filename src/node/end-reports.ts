@@ -1,0 +1,72 @@
+import type { BrowserId, ClaimId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { RetireReason } from "../pool/browser.js";
+import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
+
+/** What a browser had more of than it may. */
+export type LimitPassed = Extract<RetireReason, "memory_exceeded" | "storage_exceeded">;
+
+/** The end of a browser as its node decides it. */
+export interface BrowserEnd {
+  readonly why: Extract<
+    RetireReason,
+    | "crashed"
+    | "unhealthy"
+    | "not_clean"
+    | "reset_failed"
+    | "launch_failed"
+    | "missing"
+    | "node_lost"
+    | LimitPassed
+  >;
+  readonly text: string;
+}
+
+interface EndReportPorts {
+  readonly reports: Pick<NodeReports, "end" | "gone">;
+  readonly log: Log;
+}
+
+/**
+ * Reports ends that this node has decided. One that Redis could not be told of is kept until it can: a record
+ * that names a browser which is no more would be handed out.
+ */
+export class EndReports {
+  readonly #waiting = new Map<BrowserId, BrowserEnd>();
+
+  constructor(private readonly ports: EndReportPorts) {}
+
+  /** Whether the end of this browser is still to be reported. */
+  isWaiting(id: BrowserId): boolean {
+    return this.#waiting.has(id);
+  }
+
+  /** The claim under which the browser may be reported gone; undefined where there is none, or not yet. */
+  async decide(id: BrowserId, end: BrowserEnd): Promise<ClaimId | undefined> {
+    try {
+      const reply = await this.ports.reports.end(id, end.why, end.text);
+      this.#waiting.delete(id);
+      return reply.kind === "unknown" ? undefined : reply.claim;
+    } catch (error) {
+      this.ports.log.warn({ browser: id, error: textOf(error) }, "end could not be reported");
+      this.#waiting.set(id, end);
+      return undefined;
+    }
+  }
+
+  async gone(id: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void> {
+    await this.ports.reports.gone(id, claim, used).catch((error: unknown) => {
+      this.ports.log.warn({ browser: id, error: textOf(error) }, "end left to the tick");
+    });
+  }
+
+  /** Both at once, for a browser of which nothing is left by now. */
+  async endedBefore(id: BrowserId, end: BrowserEnd): Promise<void> {
+    const claim = await this.decide(id, end);
+    if (claim) await this.gone(id, claim);
+  }
+
+  async retry(): Promise<void> {
+    for (const [id, end] of this.#waiting) await this.endedBefore(id, end);
+  }
+}
