@@ -6,7 +6,7 @@ import type { ArchiveCache } from "./archives.js";
 import { directoryMode } from "./durable-files.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 
-export interface CacheOptions {
+interface CacheOptions {
   readonly directory: string;
   readonly maxBytes: number;
   readonly archives: Pick<ArchiveBackend, "place">;

@@ -10,7 +10,7 @@ import type { StreamSeal } from "./stream-seal.js";
 import { limitBytes, pipeThrough } from "./pipe-through.js";
 import { compress, decompress } from "./formats/zstd.js";
 
-export interface ProfileArchivePorts {
+interface ProfileArchivePorts {
   readonly profiles: Pick<ProfileStore, "find" | "commit">;
   readonly archives: Pick<Archives, "put" | "remove">;
   readonly staging: Pick<Staging, "take">;

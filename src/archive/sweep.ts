@@ -3,7 +3,7 @@ import type { Digest } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 
-export interface SweepPorts {
+interface SweepPorts {
   readonly archives: Pick<ArchiveBackend, "list" | "removeStale" | "tidy">;
   /** Every digest that a registry names. */
   named(): Promise<ReadonlySet<Digest>>;

@@ -26,7 +26,7 @@ export interface Attestation {
 }
 
 /** The browser that is asked, from inside. */
-export interface AttestedBrowser {
+interface AttestedBrowser {
   readonly cdp: Cdp;
   readonly clock: Clock;
   /** An open page, which is neither navigated nor told. */
@@ -47,7 +47,7 @@ export class NotAttested extends Error {
 }
 
 /** A link-local address, which Chromium sends past its proxy unless told otherwise. */
-export const metadataUrl = "http://169.254.169.254/";
+const metadataUrl = "http://169.254.169.254/";
 
 /**
  * Chromium breaks off whatever it loads when the machine's addresses change, as where containers come and go.

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** One path of the canary that nobody else knows. */
-export interface CanaryPath {
+interface CanaryPath {
   readonly url: string;
   /** Has a request come? */
   wasTouched(): boolean;

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import type { Millis } from "../base/clock.js";
 
 /** How a short-lived program ended, and what it wrote to its standard output and to its standard error. */
-export interface ProgramResult {
+interface ProgramResult {
   readonly succeeded: boolean;
   readonly output: string;
   readonly complaint: string;

@@ -17,7 +17,7 @@ export interface SwitchFacts {
  * Height of tab strip and toolbar of full Chromium, which its headless mode also takes from the page
  * (Chromium 156, docs/chromium.md#windows-and-displays).
  */
-export const toolbarPixels = 87;
+const toolbarPixels = 87;
 
 /**
  * What would show a PDF in frames of its page, where a client has scripts run before the frame has an address

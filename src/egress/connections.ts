@@ -36,7 +36,7 @@ export interface ConnectAttempt {
   readonly generation: number;
 }
 
-export type Connect = (way: OpenRoute, attempt: ConnectAttempt) => Promise<TargetSocket>;
+type Connect = (way: OpenRoute, attempt: ConnectAttempt) => Promise<TargetSocket>;
 
 export type EntryResult =
   | { readonly kind: "open"; readonly connection: OpenConnection }

@@ -1,14 +1,14 @@
 import { connect, type Socket } from "node:net";
 import type { Clock, Millis } from "../base/clock.js";
 
-export interface DialLimits {
+interface DialLimits {
   readonly clock: Clock;
   /** A time on the monotonic clock. */
   readonly until: Millis;
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface DialledSocket {
+interface DialledSocket {
   readonly socket: Socket;
   readonly address: string;
 }

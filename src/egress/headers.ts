@@ -18,7 +18,7 @@ interface Wanted {
   readonly keepsUpgrade?: boolean;
 }
 
-export interface OnwardHeaders {
+interface OnwardHeaders {
   /** Name, value, name, value. */
   readonly headers: string[];
   readonly fault?: string;

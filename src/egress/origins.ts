@@ -2,7 +2,7 @@ import { Agent, type ClientRequest, type ClientRequestArgs, request } from "node
 import type { Socket } from "node:net";
 import { idleOriginMs, idleOrigins } from "./limits.js";
 
-export interface OriginRequest {
+interface OriginRequest {
   readonly method: string;
   readonly path: string;
   /** Name, value, name, value. */

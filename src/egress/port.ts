@@ -19,7 +19,7 @@ export const isProxyAddress = (address: string): boolean => address.startsWith(p
 
 const anyProxyAddress = (): string => `${proxyBlock}${randomInt(256)}.${randomInt(1, 255)}`;
 
-export interface PortOptions {
+interface PortOptions {
   /** Left out: an address of the block. */
   readonly host?: string;
   /** Whether processes of this uid may be a browser of ours. Left out: everybody may connect. */

@@ -4,7 +4,7 @@ import { destroySocket } from "./dial.js";
 import type { EntryResult } from "./connections.js";
 
 /** What a browser is told instead of what it asked for. */
-export interface EgressRefusal {
+interface EgressRefusal {
   readonly status: number;
   readonly outcome: "denied" | "failed" | "limited" | "malformed";
   readonly body: { readonly code: string; readonly message: string; readonly rule?: string };

@@ -12,7 +12,7 @@ import type { ReservedEndpoints, TargetHost } from "./rules.js";
 import type { Upstream } from "../registry/proxies/proxy.js";
 import { authorityOf } from "./target.js";
 
-export interface UpstreamOptions {
+interface UpstreamOptions {
   /** For all of it: resolving, connecting, TLS, the proxy's answer. */
   readonly connectMs: Millis;
   readonly clock: Clock;

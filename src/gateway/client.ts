@@ -61,7 +61,7 @@ export interface SharedParts {
   readonly unread: Budget;
 }
 
-export interface ClientParts {
+interface ClientParts {
   readonly browser: BrowserId;
   readonly shared: SharedParts;
   readonly turn: FairTurn;

@@ -13,7 +13,7 @@ const refusedMethods = new Set(["CONNECT", "TRACE"]);
 
 const badRequest = (message: string): GatewayRefusal => ({ code: "bad_request", message });
 
-export interface CurlContext extends Pick<LocalBrowser, "curl"> {
+interface CurlContext extends Pick<LocalBrowser, "curl"> {
   /** Aborted when nobody waits for the answer. */
   readonly gone: AbortSignal;
   /** Told how much is held for it by now. */

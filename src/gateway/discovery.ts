@@ -3,7 +3,7 @@ import type { TargetInfo } from "./cdp/last-page.js";
 import { clientUrl } from "./paths.js";
 import type { LocalBrowser } from "./ports.js";
 
-export interface DiscoveryContext {
+interface DiscoveryContext {
   readonly publicUrl: string;
   readonly browser: BrowserId;
   readonly token: string;

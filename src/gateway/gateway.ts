@@ -30,7 +30,7 @@ import { awaitRestart, Handshake, type UpgradeRequest } from "./handshake.js";
 import { findPath, type Path } from "./paths.js";
 import type { GatewayPorts, LocalBrowser, NodeAddress } from "./ports.js";
 
-export interface GatewayParts {
+interface GatewayParts {
   readonly ports: GatewayPorts;
   readonly clock: Clock;
   readonly log: Log;

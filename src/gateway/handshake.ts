@@ -20,14 +20,14 @@ export interface UpgradeRequest {
   readonly head: Buffer;
 }
 
-export interface HandshakeTarget {
+interface HandshakeTarget {
   readonly id: BrowserId;
   readonly lease: LeaseId;
   readonly browser: LocalBrowser;
   readonly root: RootTarget;
 }
 
-export interface HandshakeParts {
+interface HandshakeParts {
   readonly ports: Pick<GatewayPorts, "connect" | "metrics">;
   readonly webSockets: WebSocketServer;
   readonly shared: SharedParts;

@@ -3,7 +3,7 @@ import { judgeMessage, type Judged, type JudgeContext, unjudged } from "./gates/
 import { measure, type Shape } from "./cdp/json-shape.js";
 import type { FairTurn } from "../base/fair-turns.js";
 
-export interface InboxParts extends JudgeContext {
+interface InboxParts extends JudgeContext {
   readonly turn: FairTurn;
   /** Judges in another thread; undefined where it could not. */
   judgeElsewhere(message: Buffer): Promise<Judged | undefined>;

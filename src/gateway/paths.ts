@@ -2,7 +2,7 @@ import { type BrowserId, findBrowserId } from "../base/ids.js";
 import type { RootTarget } from "./cdp/connection.js";
 
 /** What a URL of the gateway asks for. */
-export type GatewayEndpoint =
+type GatewayEndpoint =
   | { readonly kind: "client"; readonly root: RootTarget }
   | { readonly kind: "version" }
   | { readonly kind: "list" }

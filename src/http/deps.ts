@@ -50,7 +50,7 @@ export interface HttpOptions {
 }
 
 /** The text `/metrics` answers. */
-export interface MetricsPage {
+interface MetricsPage {
   readonly contentType: string;
   text(): Promise<string>;
 }

@@ -3,7 +3,7 @@ import { type Detail, type Done, errors, RemudaError, type Refusal, refusal } fr
 import { InvalidInput } from "./invalid-input.js";
 
 /** The flat body of every failure (docs/errors.md). */
-export interface ErrorBody {
+interface ErrorBody {
   readonly code: string;
   readonly message: string;
   readonly details?: readonly Detail[];

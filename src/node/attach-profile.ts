@@ -8,7 +8,7 @@ import { succeeded, failed, resultOfError, type CommandResult } from "../gateway
 import type { Restarts } from "./restarts.js";
 import type { Slot } from "./slot.js";
 
-export interface AttachProfilePorts {
+interface AttachProfilePorts {
   readonly assets: Pick<BrowserAssets, "profile">;
   readonly restarts: Restarts;
   readonly log: Log;

@@ -8,7 +8,7 @@ import { succeeded, failed, type CommandResult } from "../gateway/relay/command-
 import type { Slot } from "./slot.js";
 import { runExclusively } from "./exclusive.js";
 
-export interface ChangeSessionPorts {
+interface ChangeSessionPorts {
   readonly attachProfile: AttachProfile;
   readonly networkSync: Pick<NetworkSync, "prepare">;
   readonly log: Log;

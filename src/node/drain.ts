@@ -8,7 +8,7 @@ import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { Slots } from "./slots.js";
 
-export interface DrainPorts {
+interface DrainPorts {
   readonly node: NodeId;
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;

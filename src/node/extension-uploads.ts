@@ -21,7 +21,7 @@ import { closeReason, type Restarts } from "./restarts.js";
 import type { Slot } from "./slot.js";
 import { runExclusively } from "./exclusive.js";
 
-export interface ExtensionUploadPorts {
+interface ExtensionUploadPorts {
   readonly poolStore: Pick<PoolStore, "touch">;
   readonly restarts: Restarts;
   readonly cache: ArchiveCache;

@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
 
-export interface LaunchHealthPorts {
+interface LaunchHealthPorts {
   readonly clock: Clock;
   readonly log: Log;
   /** The pause after a failure: doubled with each further one, up to a maximum. */

@@ -8,7 +8,7 @@ import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { BrowserEgress } from "./browser-egress.js";
 import type { Slot } from "./slot.js";
 
-export interface StartOptions {
+interface StartOptions {
   readonly signal: AbortSignal;
   /** Chromium has given its first answer. */
   readonly onAnswer: () => void;

@@ -8,7 +8,7 @@ import type { NetworkSync } from "./network-sync.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 
-export interface LeaseHandoverPorts {
+interface LeaseHandoverPorts {
   readonly slots: Pick<Slots, "endUnder" | "retireNow">;
   readonly poolStore: Pick<PoolStore, "findBrowser">;
   readonly reports: Pick<NodeReports, "strayed">;

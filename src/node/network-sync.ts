@@ -9,7 +9,7 @@ import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Slot } from "./slot.js";
 
-export interface NetworkSyncPorts {
+interface NetworkSyncPorts {
   readonly poolStore: PoolStore;
   readonly reports: NodeReports;
   readonly clock: Clock;
@@ -29,7 +29,7 @@ const shutAfterMs: Millis = 1000;
 const readLimitMs: Millis = 1500;
 
 /** A change as it was asked for, for where the record cannot be read. */
-export interface PendingChange {
+interface PendingChange {
   readonly lease: LeaseId;
   readonly change: NetworkChange;
   /** Whether its lease is not over yet, as far as is known. */

@@ -2,7 +2,7 @@ import { type Clock, type Millis, pause } from "../base/clock.js";
 import type { Log } from "../base/log.js";
 import type { BeatResult, NodeFacts } from "../pool/ports/node-store.js";
 
-export interface NodeNamePorts {
+interface NodeNamePorts {
   readonly clock: Clock;
   readonly log: Log;
   readonly stopping: AbortSignal;

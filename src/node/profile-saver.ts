@@ -14,7 +14,7 @@ import type { Slot } from "./slot.js";
  */
 export type SaveOutcome = "saved" | "missing" | "broken" | "failed";
 
-export interface ProfileSaverPorts {
+interface ProfileSaverPorts {
   readonly profiles: Pick<ProfileArchives, "save">;
   /** The tar of what a browser has left; fails where it is more than a profile may be. */
   pack(keptWorkspace: KeptWorkspace): Readable;

@@ -13,7 +13,7 @@ import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 import type { LeaseHandover } from "./lease-handover.js";
 
-export interface ReconcilerPorts {
+interface ReconcilerPorts {
   readonly node: NodeId;
   readonly slots: Slots;
   readonly poolStore: PoolStore;

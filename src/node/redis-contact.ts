@@ -8,7 +8,7 @@ import type { NetworkSync } from "./network-sync.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 
-export interface RedisContactPorts {
+interface RedisContactPorts {
   readonly node: NodeId;
   readonly slots: Slots;
   readonly poolStore: PoolStore;

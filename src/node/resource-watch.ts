@@ -8,7 +8,7 @@ import type { LimitPassed } from "./end-reports.js";
 import type { Slots } from "./slots.js";
 
 /** How much the browsers of this node have, in the words of browser/. */
-export interface ResourceUsage {
+interface ResourceUsage {
   /** By the pid of a browser's first process; exact only above its limit. */
   memory(
     leaders: readonly number[],
@@ -21,7 +21,7 @@ export interface ResourceUsage {
   fullness(inMounts: readonly StorageUse[]): Promise<number>;
 }
 
-export interface ResourceWatchPorts {
+interface ResourceWatchPorts {
   readonly slots: Pick<Slots, "all" | "retireNow">;
   readonly usage: ResourceUsage;
   readonly limits: Pick<BrowserLimits, "maxScratchBytes" | "maxScratchFiles">;

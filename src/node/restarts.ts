@@ -4,14 +4,14 @@ import type { FillWorkspace, KeptWorkspace } from "../browser/chromium.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 
-export interface RestartPorts {
+interface RestartPorts {
   readonly slots: Slots;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /** What is to be another than before. */
-export interface RestartChange {
+interface RestartChange {
   /** For clients, who read it as the reason of their sockets' close: at most 123 bytes. */
   readonly why: string;
   /** Puts it in place and says which extensions are loaded then. */

@@ -8,7 +8,7 @@ import { securityHeaders } from "../base/net/security-headers.js";
 import { answerJson, refuseRequest, refuseUpgrade } from "../gateway/refusals.js";
 import type { Gateway } from "../gateway/gateway.js";
 
-export interface NodeServerParts {
+interface NodeServerParts {
   readonly gateway: Pick<Gateway, "request" | "upgrade">;
   /** For messages of other daemons. */
   readonly direct: Pick<Gateway, "request">;

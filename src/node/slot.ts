@@ -11,7 +11,7 @@ import type { BrowserEgress } from "./browser-egress.js";
 import type { LocalBrowser } from "../gateway/ports.js";
 import { LeaseUsageCount } from "./lease-usage.js";
 
-export interface SlotParts {
+interface SlotParts {
   readonly template: LaunchTemplate;
   readonly egress: BrowserEgress;
   readonly clock: Clock;

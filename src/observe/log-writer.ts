@@ -6,7 +6,7 @@ import { type Clock, type Millis, pause } from "../base/clock.js";
 /**
  * Why a line was not written: its like came too often, nobody reads fast enough, or nobody reads any more.
  */
-export type DropReason = "rate_limit" | "buffer_full" | "output_closed";
+type DropReason = "rate_limit" | "buffer_full" | "output_closed";
 
 const dropped: Record<DropReason, number> = { rate_limit: 0, buffer_full: 0, output_closed: 0 };
 

@@ -5,10 +5,10 @@ import type { Log } from "../base/log.js";
 import { RateLimit } from "../base/rate-limit.js";
 import { countDropped, LogWriter, openStream } from "./log-writer.js";
 
-export const pinoLevels = ["debug", "info", "warn", "error", "silent"] as const;
+const pinoLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof pinoLevels)[number];
 
-export interface LogOptions {
+interface LogOptions {
   readonly level: LogLevel;
   /** `auto`: text for a person at a terminal, JSON otherwise. */
   readonly format: "auto" | "json" | "text";
@@ -23,7 +23,7 @@ export interface LogOptions {
   readonly fields?: Readonly<Record<string, unknown>>;
 }
 
-export interface OpenLog {
+interface OpenLog {
   readonly log: Log;
   /**
    * Says what was suppressed and waits until all lines are written, at most `limitMs`: before the end of the

@@ -25,14 +25,14 @@ export interface Gauges {
 }
 
 /** What the control counts. A reason is a word of a fixed set. */
-export interface PoolMeter {
+interface PoolMeter {
   acquired(pool: string, outcome: "granted" | "timed_out" | "refused" | "gone", waitedMs: Millis): void;
   launched(pool: string): void;
   launchFailed(pool: string, reason: string): void;
   leaseEnded(pool: string, reason: string): void;
 }
 /** What a node counts of its browsers' ways out. */
-export interface EgressMeter {
+interface EgressMeter {
   asked(pool: string, outcome: "direct" | "upstream" | "denied", count: number): void;
   denied(pool: string, reason: string, count: number): void;
   passed(pool: string, direction: "sent" | "received", bytes: number): void;
@@ -40,22 +40,22 @@ export interface EgressMeter {
   closed(tier: "namespace" | "proxy"): void;
 }
 /** What a node counts of the profiles it saves. */
-export interface SavingMeter {
+interface SavingMeter {
   profileSaved(outcome: "saved" | "missing" | "broken" | "failed"): void;
 }
 /** What a node counts of the browsers it watches. */
-export interface LimitMeter {
+interface LimitMeter {
   limitPassed(limit: "memory_exceeded" | "storage_exceeded"): void;
 }
 /** What a node's gateway counts. */
-export interface GatewayMeter {
+interface GatewayMeter {
   connected(): void;
   disconnected(): void;
   carried(direction: "to_browser" | "to_client", bytes: number): void;
   refused(reason: string): void;
 }
 
-export interface MetricsContext {
+interface MetricsContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly gauges?: Gauges;

@@ -10,7 +10,7 @@ import { shownFaults } from "./shown-faults.js";
 import { packedFaultOf, findPacked } from "./packed-extension.js";
 import { BadArchive, type Zip, type ZipEntry, type ZipLimits, withZip } from "./zip.js";
 
-export type CheckedExtension =
+type CheckedExtension =
   /** `demandsPolicy`: it has to be installed by enterprise policy to do its work. */
   | { readonly kind: "sound"; readonly demandsPolicy: boolean }
   /** Each a sentence about the archive, or about the file of it that stands before a colon. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-export type Crx =
+type Crx =
   /** Where its zip begins, and whose it is as it says. */
   | { readonly kind: "crx"; readonly zipStart: number; readonly extension: string }
   | { readonly kind: "faulty"; readonly fault: string };

@@ -33,7 +33,7 @@ export function findPacked(manifest: Manifest, files: ReadonlySet<string>): stri
  * with another key it would be another extension. What it says of all addresses stays: Chromium gives what
  * policy installs no access to files (Chromium 156, docs/chromium.md#extensions).
  */
-export async function checkPacked(path: string, limits: ZipLimits & ManifestRules): Promise<void> {
+async function checkPacked(path: string, limits: ZipLimits & ManifestRules): Promise<void> {
   const begins = await verifiedStart(path);
   const manifest = await withZip(path, { ...limits, begins }, (zip) => readManifest(zip, limits));
   if (namesFiles(manifest))

@@ -7,7 +7,7 @@ import { extensionFiles } from "./extension-files.js";
 import { packedFaultOf, findPacked } from "./packed-extension.js";
 import { BadArchive, type Zip, type ZipEntry, type ZipLimits, withZip } from "./zip.js";
 
-export interface UnpackRules extends ZipLimits {
+interface UnpackRules extends ZipLimits {
   /** Browsers see the host's files: an extension that may come to them is refused. */
   readonly seesHostFiles?: boolean;
 }

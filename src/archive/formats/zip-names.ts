@@ -1,5 +1,5 @@
 /** What an entry says of itself in the archive's directory. */
-export interface EntryInfo {
+interface EntryInfo {
   readonly name: string;
   readonly sizeBytes: number;
   /** The upper half of its external attributes: a mode of Unix, 0 where the archive was made elsewhere. */

@@ -2,7 +2,7 @@ import { promisify } from "node:util";
 import zlib from "node:zlib";
 
 /** Whole frames of zstd (RFC 8878); both run on a thread of the pool, outside the event loop. */
-export interface ZstdCodec {
+interface ZstdCodec {
   compress(bytes: Buffer): Promise<Buffer>;
   decompress(frame: Buffer): Promise<Buffer>;
 }

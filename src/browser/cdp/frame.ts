@@ -14,7 +14,7 @@ export const bytesOf = (frame: Frame): number =>
 export const wholeOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : Buffer.concat(frame));
 
 /** What a CDP message from Chromium says of itself at its head and tail; its body is never parsed. */
-export interface FrameSummary {
+interface FrameSummary {
   /** Of a reply. */
   readonly id?: number;
   /** Of an event. */

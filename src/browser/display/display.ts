@@ -16,7 +16,7 @@ import { lastLinesOf } from "../tail.js";
 import { endProcessTree } from "../resources/process-tree.js";
 import { openXClient } from "./x-client.js";
 
-export interface DisplaySpec {
+interface DisplaySpec {
   readonly xvfb: string;
   readonly walls: Walls;
   readonly inside: WalledIn;

@@ -12,7 +12,7 @@ import { makeFilter, startWalled } from "./syscall-filter.js";
 import { directoryOf, findSystemFiles, makeEtc } from "./system-files.js";
 import { type IsolationTools, makeWalls, type Walls, type WallParts } from "./walls.js";
 
-export interface LadderSettings {
+interface LadderSettings {
   readonly scratch: string;
   /** The weakest rung allowed. */
   readonly required: RungName;

@@ -1,6 +1,6 @@
 import type { LaunchSpec } from "../chromium.js";
 
-export type ManagedPolicy = Readonly<Record<string, unknown>>;
+type ManagedPolicy = Readonly<Record<string, unknown>>;
 
 /** Keeps a browser nobody looks at from asking questions; a caller's own policy may say otherwise. */
 const defaultPolicy: ManagedPolicy = {

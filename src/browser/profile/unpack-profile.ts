@@ -7,7 +7,7 @@ import { emptyDirectory } from "../directories.js";
 import { isState, isStateFile } from "./profile-state.js";
 
 /** What a profile may be at most: of its files together, and how many. */
-export interface ProfileLimits {
+interface ProfileLimits {
   readonly maxBytes: number;
   readonly maxFiles: number;
 }

@@ -5,7 +5,7 @@ import { emptyDirectory } from "../directories.js";
 import { extensionsOf } from "./fingerprint.js";
 import { cachedAnswersIn } from "./stored-data.js";
 
-export interface Clearable {
+interface Clearable {
   readonly cdp: Cdp;
   readonly directories: Directories;
   readonly clock: Clock;

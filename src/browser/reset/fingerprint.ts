@@ -18,7 +18,7 @@ export interface Fingerprint {
   readonly stored: readonly string[];
 }
 
-export interface Fingerprinted {
+interface Fingerprinted {
   readonly cdp: Cdp;
   readonly directories: Directories;
 }

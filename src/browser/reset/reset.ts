@@ -9,7 +9,7 @@ import type { Pages } from "../cdp/pages.js";
 import { findTraces } from "./origin-traces.js";
 import { placeWindow } from "../cdp/window.js";
 
-export interface Resettable {
+interface Resettable {
   readonly cdp: Cdp;
   readonly pages: Pages;
   readonly spec: LaunchSpec;

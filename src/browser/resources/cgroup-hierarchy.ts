@@ -34,7 +34,7 @@ export async function findHierarchies(): Promise<Hierarchy[]> {
   );
 }
 
-export interface CgroupMount extends Omit<Hierarchy, "own"> {
+interface CgroupMount extends Omit<Hierarchy, "own"> {
   readonly point: string;
   readonly below: string;
 }

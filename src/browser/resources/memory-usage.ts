@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 
-export interface Process {
+interface Process {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;

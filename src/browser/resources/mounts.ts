@@ -5,7 +5,7 @@ import { promisify } from "node:util";
  * The calls of mount(2) and umount(2) that browsers' directories need. Each says whether the kernel has done
  * it.
  */
-export interface Mounts {
+interface Mounts {
   /** A file system in memory over a directory; `options` as of tmpfs(5). */
   mountTmpfs(path: string, options: string): Promise<boolean>;
   /** At once: what still uses it keeps it alive until it ends. */

@@ -19,7 +19,7 @@ const onDisk = "/var/tmp";
 const roomyBytes = 2 ** 30;
 
 /** A name of its own for each data directory of this machine. */
-export const scratchName = (dataDirectory: string): string =>
+const scratchName = (dataDirectory: string): string =>
   `remuda-${createHash("sha256").update(dataDirectory).digest("hex").slice(0, 12)}`;
 
 /**

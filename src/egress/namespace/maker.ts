@@ -17,7 +17,7 @@ export interface MadeNamespace {
   readonly userNamespace?: number;
 }
 
-export interface MakerParts {
+interface MakerParts {
   /** What the helper is started behind: nothing for root, unshare(1) for everybody else. */
   readonly prefix: readonly string[];
   readonly network: readonly NetlinkMessage[];

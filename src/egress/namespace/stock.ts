@@ -2,7 +2,7 @@ import type { Clock, Millis } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { NamespaceListener } from "./namespace.js";
 
-export interface StockParts {
+interface StockParts {
   /** One at a time. */
   make(): Promise<NamespaceListener>;
   /** Ends whatever makes them; the next `make` starts it again. */

@@ -17,14 +17,14 @@ export interface Command {
 export type Params = Readonly<Record<string, unknown>>;
 
 /** A command, or the error reply that Chromium itself would give. */
-export type Parsed =
+type Parsed =
   | { readonly kind: "command"; readonly command: Command }
   | { readonly kind: "fault"; readonly reply: string };
 
 /** CDP error codes, as Chromium uses them. */
 export const codes = { parse: -32700, invalid: -32600, sessionGone: -32001, refused: -32000 } as const;
 
-export interface Addressee {
+interface Addressee {
   readonly id?: number;
   readonly session?: string;
 }

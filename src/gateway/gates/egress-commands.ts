@@ -5,7 +5,7 @@ import { pass, refuseCommand, type Rule } from "./gate.js";
  * `harmless` ones were looked at and are not. A name of two parts is a command, a longer one a parameter,
  * nested ones by a dotted path.
  */
-export interface EgressVerdict {
+interface EgressVerdict {
   readonly is: "refused" | "harmless";
   readonly because: string;
 }

@@ -6,7 +6,7 @@ import { type Log, textOf } from "../../base/log.js";
 import type { Judged } from "./judge.js";
 import type { Task } from "./judge-worker.js";
 
-export interface JudgeThreadsParts {
+interface JudgeThreadsParts {
   /** The compiled judge-worker.js. */
   readonly script: URL;
   readonly clock: Clock;
@@ -14,7 +14,7 @@ export interface JudgeThreadsParts {
 }
 
 /** A message and whose it is. */
-export interface MessageToJudge extends Task {
+interface MessageToJudge extends Task {
   readonly browser: BrowserId;
   /** Told how long a thread had it. */
   spent(tookMs: Millis): void;

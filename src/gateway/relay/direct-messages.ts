@@ -15,7 +15,7 @@ const path = "/node/messages";
 const signatureHeader = "x-remuda-signature";
 const longestBytes = 256 * 1024;
 
-export interface DirectMessagePorts {
+interface DirectMessagePorts {
   readonly secret: Secret;
   readonly clock: Clock;
   readonly log: Log;

@@ -8,7 +8,7 @@ export interface PostReply {
   readonly text: string;
 }
 
-export interface PostRequest {
+interface PostRequest {
   readonly path: string;
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -10,7 +10,7 @@ import { Budget, type BudgetLimits } from "../../base/budget.js";
 import type { NodeAddress } from "../ports.js";
 import { post, type PostReply } from "./post.js";
 
-export interface AskCurlPorts {
+interface AskCurlPorts {
   readonly secret: Secret;
   readonly clock: Clock;
   readonly log: Log;

@@ -21,7 +21,7 @@ const Memory = Type.Enum([...memoryClasses]);
 
 const Detail = Type.Object({ code: Type.Optional(Type.String()), message: Type.Optional(Type.String()) });
 /** The one shape of a failure (docs/errors.md). */
-export const ErrorReply = Type.Object(
+const ErrorReply = Type.Object(
   {
     code: Type.Enum(Object.keys(errors)),
     message: Type.String(),
@@ -239,7 +239,7 @@ export const AuthContextReply = Type.Object(
   },
   { $id: "AuthContext" },
 );
-export const StatusReply = Type.Object(
+const StatusReply = Type.Object(
   {
     status: Type.String(),
     store: Type.Optional(

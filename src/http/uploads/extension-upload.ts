@@ -7,7 +7,7 @@ import type { Part } from "./part-queue.js";
  * What POST /extensions sends, in whichever order: clients append their parts concurrently
  * (docs/extensions-and-profiles.md#into-a-running-browser).
  */
-export interface ExtensionUpload {
+interface ExtensionUpload {
   readonly file: Readable;
   /** Reads the parts after the file, so that has to have been read. Throws `InvalidInput`. */
   name(): Promise<string | undefined>;

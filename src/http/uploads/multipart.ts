@@ -72,7 +72,7 @@ function makeParser(
   }
 }
 
-export const isMultipart = (contentType: string): boolean =>
+const isMultipart = (contentType: string): boolean =>
   /^multipart\/form-data\s*(?:;|$)/i.test(contentType);
 
 function listen(

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 
 /** `value`: the text of a field, decoded. */
-export interface FieldPart {
+interface FieldPart {
   readonly kind: "field";
   readonly name: string;
   readonly value: string;

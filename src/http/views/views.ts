@@ -11,7 +11,7 @@ import type { Session, Tombstone } from "../../pool/session.js";
 import { profileView } from "./profile-view.js";
 import type { PoolBrowserReply, PoolReply, SessionReply } from "../schemas/replies.js";
 
-export interface Links {
+interface Links {
   readonly cdp_ws_url: string;
   readonly webdriver_ws_url: string;
 }
@@ -191,7 +191,7 @@ function echoes(launch: LaunchTemplate): Partial<SessionReply> {
   return echo as Partial<SessionReply>;
 }
 
-export const tombstoneView = (dead: Tombstone, { region, links }: ViewContext): SessionReply => ({
+const tombstoneView = (dead: Tombstone, { region, links }: ViewContext): SessionReply => ({
   session_id: dead.id,
   created_at: instant(dead.createdAt),
   ...links(dead.id, dead.lease),
