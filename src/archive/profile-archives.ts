@@ -15,7 +15,7 @@ interface ProfileArchivePorts {
   readonly archives: Pick<Archives, "put" | "remove">;
   readonly staging: Pick<Staging, "take">;
   readonly seal: StreamSeal;
-  /** Of a profile's tar. */
+  /** The longest tar of a profile. */
   readonly maxBytes: number;
   /** The bytes of an archive: `archives.open`, or a node's cache (`openFrom`). */
   open(digest: Digest): Promise<Readable>;

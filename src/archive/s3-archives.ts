@@ -44,7 +44,7 @@ const leastPartBytes = 8 * 2 ** 20;
 const mostParts = 9000;
 /** Held in memory at once, each a part. */
 const partsAtOnce = 2;
-/** Of the SDK: a request that was refused for the moment is repeated. */
+/** The SDK repeats a request that was refused for the moment. */
 const attempts = 3;
 
 const clientOf = ({ region, endpoint, isPathStyle, credentials, limitMs }: S3Settings): S3Client =>

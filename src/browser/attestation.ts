@@ -31,7 +31,7 @@ interface AttestedBrowser {
   readonly clock: Clock;
   /** An open page, which is neither navigated nor told. */
   readonly page: string;
-  /** Of Chromium's main process. */
+  /** The pid of Chromium's main process. */
   readonly pid: number;
   /** Path of the network namespace it has to be in, if any. */
   readonly namespace: string | undefined;

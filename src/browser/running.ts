@@ -45,7 +45,7 @@ export interface Launched {
   /** Those it was launched with. */
   readonly given: readonly LaunchExtensions[];
   readonly isAdopted: boolean;
-  /** Of a headful browser. */
+  /** A headful browser has one. */
   readonly display?: Display;
   readonly directories: Directories;
   readonly isolation: Isolation;

@@ -29,7 +29,7 @@ const framedViewer = "PdfOopif";
 /**
  * Features that cost launches and idle time without use here (docs/chromium.md#launch): the WebUI* ones
  * render hidden pages (0.6 CPU seconds and 60 MiB per browser), the spare renderer is a process, network time
- * a request. Chromium heeds only the last `--disable-features`, so there may be but one.
+ * a request. Chromium takes only the last `--disable-features`, so there may be but one.
  */
 const disabledFeatures = [
   "WebUIOmniboxPopup",
@@ -58,7 +58,7 @@ function featureSwitches({ engine, egress }: LaunchSpec): string[] {
 }
 
 /**
- * Chromium heeds only the last `--enable-features` too. NetworkServiceInProcess2: one process and 16 MiB less
+ * Chromium takes only the last `--enable-features` too. NetworkServiceInProcess2: one process and 16 MiB less
  * (docs/chromium.md#memory-and-processes). The other ends the time in which Chromium holds back what is not
  * urgent, such as answering that its cache is cleared, after 1 s; else that lasts until its first page has
  * come to rest, 3 s at best and minutes at worst. It costs no CPU time (0.38 to 0.42 s until 6 s after

@@ -54,7 +54,7 @@ interface Held {
 
 /** A tunnel or a request that is open: until whoever uses it ends it, or it is cut. */
 export class OpenConnection {
-  /** Of what it carried when the bytes were last looked at, and since when that has not changed. */
+  /** What it had carried when the bytes were last looked at, and since when that has not changed. */
   #bytes = 0;
   #quietSince: Millis;
   #onCut = (): void => {};

@@ -31,7 +31,7 @@ export class Egress {
   readonly #server: Server;
   /** The browser's connections: those that became tunnels the server no longer knows. */
   readonly #inner = new Set<Socket>();
-  /** Of connections that may be a stranger's: whether they are the browser's. */
+  /** Whether a connection that may be a stranger's is the browser's. */
   readonly #admissions = new WeakMap<Socket, Promise<boolean>>();
   readonly #connections: EgressConnections;
   readonly #counts: TrafficCounts;

@@ -1,6 +1,6 @@
 /**
- * Of one connection, not of the message (RFC 9110 7.6.1); names in lower case. `trailer` is kept, since
- * trailers are handed on.
+ * They belong to one connection, not to the message (RFC 9110 7.6.1); names in lower case. `trailer` is kept,
+ * since trailers are handed on.
  */
 const ofConnection = new Set([
   "connection",

@@ -10,7 +10,7 @@ import type { OpenConnection } from "./connections.js";
 export interface Pace {
   readonly clock: Clock;
   readonly bucket?: Bucket | undefined;
-  /** Of the event loop, which all browsers of the daemon share. */
+  /** Its share of the event loop, which all browsers of the daemon use. */
   readonly turn: FairTurn;
 }
 
@@ -63,8 +63,8 @@ function carry(from: Readable, to: Writable, turn: FairTurn): void {
 }
 
 /**
- * Joins a browser's socket to the connection that was opened for it, each direction until its end, and ends that
- * connection when both are closed.
+ * Joins a browser's socket to the connection that was opened for it, each direction until its end, and
+ * ends that connection when both are closed.
  */
 export function joinSockets(inner: Socket, connection: OpenConnection, pace: Pace): void {
   const outer = connection.connection.socket;

@@ -1,7 +1,7 @@
 import { Transform } from "node:stream";
 import type { Clock, Millis } from "../base/clock.js";
 
-/** For the head of a request to arrive whole. */
+/** The head of a request has to arrive whole within this. */
 export const headersMs: Millis = 15_000;
 /** How long a browser's connection may wait for its next request. */
 export const keepAliveMs: Millis = 60_000;

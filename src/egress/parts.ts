@@ -15,7 +15,7 @@ export interface EgressSettings {
   readonly idleMs: Millis;
   /** Tunnels and requests of one browser at a time. */
   readonly maxConnections: number;
-  /** Of one browser, both directions together; null: no limit. */
+  /** What one browser may carry, both directions together; null: no limit. */
   readonly bytesPerSecond: number | null;
   /** Longest head of a request. */
   readonly headerBytes: number;

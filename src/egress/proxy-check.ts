@@ -34,7 +34,7 @@ interface Trial extends Asked {
 
 /** Nothing private: a check must tell nobody what there is in the operator's network. */
 const publicOnly: Rules = { allowed: null, privates: [], routes: [] };
-/** Of an answer; one that tells an address is short. */
+/** The longest answer that is read; one that tells an address is short. */
 const readBytes = 4096;
 const isPlain = ({ protocol }: URL): boolean => protocol === "http:";
 

@@ -33,7 +33,7 @@ const publicIpv6: readonly Subnet[] = [
 ];
 
 /**
- * Of those, what is closed: IETF protocols with Teredo, ORCHID and benchmarks; documentation; 6to4, which may
+ * What is closed of those: IETF protocols with Teredo, ORCHID and benchmarks; documentation; 6to4, which may
  * carry any IPv4 address.
  */
 const closedIpv6: readonly Subnet[] = [

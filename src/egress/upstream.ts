@@ -17,7 +17,7 @@ interface UpstreamOptions {
   readonly connectMs: Millis;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Of the upstream's own name; left out: the system's. */
+  /** Resolves the upstream's own name; left out: the system's resolver. */
   readonly resolve?: Resolve;
   /** What is not dialled even if an upstream is said to be there. */
   readonly reserved?: ReservedEndpoints;

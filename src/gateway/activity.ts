@@ -61,7 +61,7 @@ export class Activity {
 
   /**
    * Leases that are known here beside `lease` and not yet cut off: of two only one can be the record's
-   * (succession.ts).
+   * (lease-handover.ts).
    */
   rivalsOf(lease: LeaseId | undefined): readonly LeaseId[] {
     const known = [...this.#confirmed].flatMap((visitor) => this.#visitors.get(visitor) ?? []);

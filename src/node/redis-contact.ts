@@ -136,8 +136,8 @@ export class RedisContact {
 }
 
 /**
- * Networks change under a lease; one that this node has not heard of is found by its keeping, with what it
- * asks for.
+ * Networks change under a lease; one that this node has not heard of is found when its record is read, with
+ * what it asks for.
  */
 const mayChange =
   (networkSync: NetworkSync) =>

@@ -25,7 +25,7 @@ export interface RunningPair {
 
 /**
  * A browser of this node, from its first answer to its end. It is *running*; *restarting*, from when its
- * Chromium is asked to leave until another has taken its place; or *ending*, once and for all.
+ * Chromium is asked to stop until another has taken its place; or *ending*, once and for all.
  */
 export class Slot implements LocalBrowser {
   readonly id: BrowserId;
@@ -47,16 +47,16 @@ export class Slot implements LocalBrowser {
   viewport: Viewport | undefined;
   /**
    * A lease that its record forgot and that has used it: what that has left is still to be settled
-   * (succession.ts).
+   * (lease-handover.ts).
    */
   unknownLease: LeaseId | undefined;
   /** What holders have given it and it has, in load order. */
   uploads: readonly UploadedExtension[] = [];
   /** What it was started from, and whether its orderly end is saved there. */
   profile: { readonly id: ProfileId; readonly isSaved: boolean } | undefined;
-  /** One that a restart has asked to leave: its exit is no crash. */
+  /** One that a restart has asked to stop: its exit is no crash. */
   leaving: Chromium | undefined;
-  /** What the last Chromium has left, while there is no other. */
+  /** The workspace of the last Chromium, while there is no other. */
   keptWorkspace: KeptWorkspace | undefined;
   /** Why it is over, as far as that is known here. */
   why: RetireReason | undefined;
@@ -94,7 +94,7 @@ export class Slot implements LocalBrowser {
     this.keptWorkspace = undefined;
   }
 
-  /** Asks its Chromium to leave. Where it throws, nothing is left but what is being removed. */
+  /** Asks its Chromium to stop. Where it throws, nothing is left but what is being removed. */
   async stopAndKeep(limitMs: Millis): Promise<KeptWorkspace> {
     const { chromium } = this;
     this.leaving = chromium;

@@ -103,7 +103,7 @@ function fieldsOf(message: Buffer): readonly { readonly field: number; readonly 
   return found;
 }
 
-/** Of seven bits a byte, the least first, 32 bits at most. */
+/** Reads a protobuf varint: seven bits a byte, the least first, 32 bits at most. */
 function readNumber(
   message: Buffer,
   start: number,

@@ -101,7 +101,7 @@ async function isSigned(
   }
 }
 
-/** Of what is unpacked already or still to be; the file is at `path`. */
+/** Checks an extension that is unpacked already or still to be; the file is at `path`. */
 export async function packedFaultOf(
   name: string,
   path: string,

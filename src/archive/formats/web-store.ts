@@ -11,7 +11,7 @@ import { crxHeadBytes, readCrx } from "./crx.js";
 interface StoreOptions {
   readonly url: string;
   readonly limitMs: Millis;
-  /** Of what is downloaded. */
+  /** The longest download. */
   readonly maxBytes: number;
   readonly staging: Staging;
   readonly clock: Clock;

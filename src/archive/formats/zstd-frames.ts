@@ -17,7 +17,7 @@ const mostBytes = contentBytes + 2 ** 16;
 const magic = 0xfd2fb528;
 const checksumFlag = 0x04;
 
-/** Of a frame's header (RFC 8878, 3.1.1.1), which its first five bytes tell. */
+/** How long a frame's header is (RFC 8878, 3.1.1.1), as its first five bytes tell. */
 function headerBytes(descriptor: number): number {
   const isSingleSegment = (descriptor & 0x20) !== 0;
   const dictionaryId = [0, 1, 2, 4][descriptor & 0x03] ?? 0;

@@ -10,14 +10,14 @@ export const frameTailOf = (frame: Frame): Buffer =>
   Buffer.isBuffer(frame) ? frame : (frame.at(-1) ?? nothing);
 export const bytesOf = (frame: Frame): number =>
   Buffer.isBuffer(frame) ? frame.length : frame.reduce((bytes, part) => bytes + part.length, 0);
-/** For a reader who needs all of it. */
+/** The whole message, for a reader who needs all of it. */
 export const wholeOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : Buffer.concat(frame));
 
 /** What a CDP message from Chromium says of itself at its head and tail; its body is never parsed. */
 interface FrameSummary {
-  /** Of a reply. */
+  /** A reply has one. */
   readonly id?: number;
-  /** Of an event. */
+  /** An event has one. */
   readonly method?: string;
   /** The CDP session, absent for the browser's root session. */
   readonly session?: string;

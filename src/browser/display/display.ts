@@ -156,7 +156,7 @@ async function writeAuthority({ inside: { directories, uid } }: DisplaySpec, coo
 }
 
 interface Stopping {
-  /** Of a display without a private root: the socket file that it leaves when it is killed. */
+  /** A display without a private root leaves this socket file when it is killed. */
   readonly socket: string | undefined;
   readonly clock: Clock;
   readonly ended: Promise<void>;

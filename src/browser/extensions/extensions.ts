@@ -133,7 +133,7 @@ export class BrowserExtensions {
       : added;
   }
 
-  /** Of two with one key, Chromium would put the second in the place of the first. */
+  /** Where two have one key, Chromium would put the second in the place of the first. */
   async #findTwin(extensions: readonly ExtensionDirectory[]): Promise<Failure | undefined> {
     const ids = new Set(this.#loaded.map(({ id }) => id));
     for (const extension of extensions) {
@@ -208,7 +208,7 @@ async function whyNotLive(extensions: readonly ExtensionDirectory[]): Promise<Fa
   }
 }
 
-/** In words, for people. */
+/** Why it was not loaded, in words for people. */
 export const reasonOf = (failure: Failure): string =>
   failure.kind === "refused"
     ? `Chromium refuses the extension ${failure.name}: ${failure.message}`

@@ -34,7 +34,7 @@ export async function findUnpackedId({
 const isBase64 = /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /**
- * Of a manifest that cannot be read Chromium itself says what is wrong. What it reads and this does not,
+ * Chromium itself says what is wrong with a manifest that cannot be read. What it reads and this does not,
  * names its key otherwise.
  */
 function keyIn(text: string): unknown {

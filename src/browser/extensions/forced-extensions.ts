@@ -9,7 +9,7 @@ import { findForeignText } from "../foreign-file.js";
  * allowed to stop requests.
  */
 export interface ForcedExtension {
-  /** Of its packed form: the key decides, not the path. */
+  /** The id of its packed form: the key decides, not the path. */
   readonly id: string;
   readonly crx: string;
   readonly version: string;
@@ -79,7 +79,7 @@ export async function findForced({ name, path }: ExtensionDirectory): Promise<Fo
 
 class Unreadable extends Error {}
 
-/** Of a manifest that cannot be read Chromium itself says what is wrong. */
+/** Chromium itself says what is wrong with a manifest that cannot be read. */
 async function readManifest(path: string): Promise<Manifest> {
   const text = await readShort(join(path, "manifest.json"));
   try {

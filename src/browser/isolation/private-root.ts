@@ -10,7 +10,7 @@ export interface PrivateRoot {
   readonly proc: "own" | "container";
   /** No further user namespace can be made inside, so Chromium's own sandbox cannot be on. */
   readonly closesUserNamespaces: boolean;
-  /** Of the host, for all browsers alike (`findSystemFiles`). */
+  /** The host's, for all browsers alike (`findSystemFiles`). */
   readonly system: readonly string[];
   /** The directory with its /etc (`makeEtc`). */
   readonly etc: string;
@@ -29,8 +29,8 @@ export interface PrivateRoot {
 }
 
 /**
- * Of `/dev/shm` and `/tmp` each; Chromium 156 keeps shared memory in memfd files, which only a memory cap
- * bounds.
+ * The size of `/dev/shm` and of `/tmp`; Chromium 156 keeps shared memory in memfd files, which only a
+ * memory cap bounds.
  */
 const scratchBytes = 64 * 2 ** 20;
 

@@ -95,7 +95,7 @@ export async function makeEtc(directory: string, uid: number): Promise<void> {
   await mkdir(draft, { recursive: true, mode: 0o755 });
   const files = Object.entries(etcFiles(uid));
   await Promise.all(files.map(([name, text]) => writeFile(join(draft, name), text, { mode: 0o644 })));
-  // Of two launches at once the first counts.
+  // Where two launches come at once the first counts.
   await rename(draft, directory).catch(() => rm(draft, { recursive: true, force: true }));
 }
 

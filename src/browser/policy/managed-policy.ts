@@ -116,7 +116,7 @@ const forcedSettings = ({ id, updateUrl }: ForcedEntry): readonly [string, Manag
   },
 ];
 
-/** Of a browser: our defaults, over them the caller's, and over both what is pinned. */
+/** The policy of a browser: our defaults, over them the caller's, and over both what is pinned. */
 export const managedPolicy = (
   { policy, egress }: Pick<LaunchSpec, "policy" | "egress">,
   forced: readonly ForcedEntry[] = [],

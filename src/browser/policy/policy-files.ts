@@ -39,7 +39,7 @@ export interface PolicyWanted extends Pick<LaunchSpec, "policy" | "egress"> {
   readonly forced?: readonly ForcedExtension[];
 }
 
-/** Of two files that set the same policy, Chromium heeds the one whose name sorts last. */
+/** Where two files set the same policy, the one whose name sorts last counts for Chromium. */
 const fileName = join("managed", "zz-remuda.json");
 
 /** Below the directory of its policies, where Chromium looks for no policy. */

@@ -29,7 +29,7 @@ export async function cookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Coo
   return cookies.map(({ expires, session, ...cookie }) => (session ? cookie : { ...cookie, expires }));
 }
 
-/** Of a browser that has ended. What an earlier one has left goes. */
+/** Keeps the cookies of a browser that has ended, in the place of what an earlier one has left. */
 export async function keepCookies(workspace: Workspace, cookies: readonly Cookie[]): Promise<void> {
   const path = fileIn(workspace);
   if (cookies.length === 0) return await rm(path, { recursive: true, force: true });

@@ -21,7 +21,7 @@ const caches = [
   "component_crx_cache",
 ];
 
-/** Of one process, or of the pages that were open in it. */
+/** They belong to one process, or to the pages that were open in it. */
 const passing = [
   "lockfile",
   "LOCK",
@@ -101,7 +101,7 @@ const dangerous = ["NativeMessagingHosts"];
 
 const leftOut = new Set([...caches, ...passing, ...metrics, ...components, ...dangerous]);
 
-/** Of a process (`SingletonLock`, `.org.chromium.Chromium.XXXXXX`), or a write that never ended. */
+/** One process's own (`SingletonLock`, `.org.chromium.Chromium.XXXXXX`), or what a broken write has left. */
 const leftOutPattern = /^Singleton|^\.(org\.chromium|com\.google)\.|\.tmp$|\.pma$/;
 
 /**

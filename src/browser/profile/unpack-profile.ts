@@ -50,7 +50,7 @@ export async function unpackProfile(
 
 async function feed(tar: Readable, entries: Extract): Promise<void> {
   for await (const chunk of tar) {
-    // What gave up reading drains no more.
+    // A stream that was given up is not read to its end.
     if (entries.destroyed) return;
     if (!entries.write(chunk)) await roomIn(entries);
   }

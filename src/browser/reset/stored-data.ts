@@ -9,7 +9,7 @@ interface Place {
   readonly holds: RegExp;
 }
 
-/** Of Chromium's "simple" cache: a file or more per entry, beside an index (net/disk_cache/simple). */
+/** Chromium's "simple" cache has a file or more per entry, beside an index (net/disk_cache/simple). */
 const cacheEntry = /^[0-9a-f]{16}_/;
 const anything = /./;
 

@@ -5,7 +5,7 @@ import type { Controller, Hierarchy } from "./cgroup-hierarchy.js";
 /** What the cgroup of one browser lets it have. */
 export interface CgroupLimits {
   readonly memoryBytes: number;
-  /** Of processes and threads together, as the kernel counts. */
+  /** The most processes and threads together, as the kernel counts. */
   readonly tasks: number;
 }
 

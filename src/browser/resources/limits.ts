@@ -7,11 +7,11 @@ import type { SizedScratch } from "./sized-scratch.js";
 export interface BrowserLimits {
   /** Processes and threads together, as the kernel counts. */
   readonly maxTasks: number;
-  /** Of one core; null where a browser may use whatever is free. */
+  /** Percent of one core; null where a browser may use whatever is free. */
   readonly maxCpuPercent: number | null;
-  /** Of one core: who uses more for a while stands behind all who do not; null where nobody does. */
+  /** Percent of one core: who uses more for a while stands behind all who do not; null where nobody does. */
   readonly busyCpuPercent: number | null;
-  /** Of one process. */
+  /** How many files one process may have open. */
   readonly maxOpenFiles: number;
   /** Bytes and files below its directories. */
   readonly maxScratchBytes: number;
@@ -76,7 +76,7 @@ export interface Prlimit {
   readonly hard: { readonly files: number; readonly tasks: number; readonly dataBytes: number };
 }
 
-/** Of util-linux, and below /usr, which a browser's own root has. */
+/** A program of util-linux, and below /usr, which a browser's own root has. */
 const prlimitPath = "/usr/bin/prlimit";
 
 export async function findPrlimit(): Promise<Prlimit | undefined> {
@@ -105,7 +105,7 @@ const untouchedBytes = 2 ** 29;
 
 interface Inside extends Omit<Means, "sizedScratch" | "limits"> {
   readonly limits: BrowserLimits;
-  /** Of the browser's class. */
+  /** The memory of the browser's class. */
   readonly memoryBytes: number;
 }
 

@@ -43,7 +43,7 @@ export function treesOf(
   return trees;
 }
 
-/** Of processes between a browser's first one and its last. */
+/** The processes between a browser's first one and its last. */
 const mostDepth = 20;
 
 async function allProcesses(): Promise<Process[]> {

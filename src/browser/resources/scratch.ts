@@ -98,8 +98,8 @@ export async function makeScratchDirectory(path: string): Promise<void> {
 }
 
 /**
- * Of the daemon that has this scratch directory and of no other: two on one machine may have the same last
- * part.
+ * Belongs to the daemon that has this scratch directory and to no other: two on one machine may have
+ * the same last part.
  */
 export const cgroupNameOf = (scratch: string): string =>
   `${basename(scratch)}-${createHash("sha256").update(scratch).digest("hex").slice(0, 8)}`;

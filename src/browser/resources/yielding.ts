@@ -64,7 +64,7 @@ export function usedMsAt(path: string, version: Version): Millis | undefined {
 }
 
 export interface Use {
-  /** Of one core, in percent, the last period as much as all before it. */
+  /** Percent of one core, the last period as much as all before it. */
   readonly average: number;
   readonly isBehind: boolean;
 }
@@ -124,7 +124,7 @@ export class Yielding {
 
   /** To be called every few hundred ms; `most` in percent of one core. Gives those that stand behind. */
   look(now: Millis, most: number): readonly string[] {
-    // One reading tells that nobody can be busy.
+    // One look tells that nobody can be busy.
     if (this.#counted.size > 0 && !this.#areAllCalm(now, most))
       for (const counted of this.#counted.values()) this.#judge(counted, now, most);
     return [...this.#counted.values()]

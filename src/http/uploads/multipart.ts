@@ -72,8 +72,7 @@ function makeParser(
   }
 }
 
-const isMultipart = (contentType: string): boolean =>
-  /^multipart\/form-data\s*(?:;|$)/i.test(contentType);
+const isMultipart = (contentType: string): boolean => /^multipart\/form-data\s*(?:;|$)/i.test(contentType);
 
 function listen(
   parser: BusboyInstance,
