@@ -52,10 +52,10 @@ export class FairTurn {
   }
 
   /** `leastMs` counts where the work takes less by itself than what follows from it. */
-  run(work: () => void, leastMs: Millis = 0): void {
+  run<Result>(work: () => Result, leastMs: Millis = 0): Result {
     const startedAt = this.clock.monotonic();
     try {
-      work();
+      return work();
     } finally {
       this.spend(Math.max(leastMs, this.clock.monotonic() - startedAt));
     }

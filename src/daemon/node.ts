@@ -1,5 +1,3 @@
-import type { Clock } from "../base/clock.js";
-import { within } from "../base/deadline.js";
 import { textOf } from "../base/log.js";
 import { type BrowserId, type LeaseId, newRequestId, type NodeId } from "../base/ids.js";
 import { Stops } from "../base/stops.js";
@@ -33,6 +31,7 @@ import { NetworkSync } from "../node/network-sync.js";
 import type { NodeAddress, RegistrationReply } from "../gateway/ports.js";
 import { type SlotPorts, Slots } from "../node/slots.js";
 import { LeaseHandover } from "../node/lease-handover.js";
+import { makeBeat, Tenure } from "../node/tenure.js";
 import { startResourceWatch } from "../node/resource-watch.js";
 import { PoolLabels } from "../pool/pool-labels.js";
 import type { BeatResult, NodeFacts, NodeStore } from "../pool/ports/node-store.js";
@@ -142,9 +141,11 @@ export async function openNode(
       stores.messages.toControl(control, { kind: "answer", question, ok, ...why }),
   });
   const drain = new Drain({ node, poolStore, projects, nodes, slots, clock, log });
-  const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
+  const { expirePeriodMs, probePeriodMs, probeLimitMs, lostAfterMs } = config.node;
+  const tenure = new Tenure({ node, run, origin: parts.origin, nodes, clock, lostAfterMs });
   const reconciler = new Reconciler({
     node,
+    tenure,
     nodes,
     slots,
     poolStore,
@@ -167,6 +168,7 @@ export async function openNode(
       { config, context, stores, stops },
       {
         node,
+        tenure,
         slots,
         leaseCommands,
         networkSync,
@@ -250,6 +252,7 @@ interface Around {
 }
 interface Begun {
   readonly node: NodeId;
+  readonly tenure: Tenure;
   readonly slots: Slots;
   readonly leaseCommands: LeaseCommands;
   readonly networkSync: NetworkSync;
@@ -263,9 +266,10 @@ interface Begun {
  * A node that was taken for lost goes on when what it held is cleared. One whose name another has taken
  * meanwhile ends.
  */
-function onBeat(beaten: BeatResult, { log, fail }: DaemonContext): void {
+function onBeat(beaten: BeatResult, tenure: Tenure, { log, fail }: DaemonContext): void {
+  if (!tenure.isOver && beaten.kind === "taken") fail(new NodeNameTaken(beaten.by));
+  tenure.onBeat(beaten);
   if (beaten.kind === "lost") log.warn({}, "node was taken for lost: it waits until what it held is cleared");
-  if (beaten.kind === "taken") fail(new NodeNameTaken(beaten.by));
 }
 
 const openHealth = (
@@ -290,7 +294,7 @@ const failingOf = ({ failing }: LaunchHealth): Pick<NodeFacts, "failing"> => (fa
  */
 async function beginAgent(
   { config, context, stores, stops }: Around,
-  { node, slots, leaseCommands, networkSync, reconciler, drain, gateway, facts }: Begun,
+  { node, tenure, slots, leaseCommands, networkSync, reconciler, drain, gateway, facts }: Begun,
 ): Promise<() => void> {
   const { log, clock, hurry, stopping } = context;
   const { poolStore, nodes } = stores;
@@ -307,12 +311,14 @@ async function beginAgent(
   await stores.queues.drop(node);
   // Last of all: whoever is killed before has its queue dropped as a lost node.
   stops.add("name", async () => {
+    if (tenure.isOver) return;
     await stores.queues.drop(node);
     await nodes.forget(node);
   });
-  const beat = makeBeat(config, {
+  const beat = makeBeat({
     clock,
-    beat: async () => onBeat(await nodes.beat(facts()), context),
+    limitMs: config.node.lostAfterMs,
+    beat: async () => onBeat(await nodes.beat(facts()), tenure, context),
     look: () => reconciler.look(),
   });
   const beatSoon = (): void =>
@@ -323,7 +329,11 @@ async function beginAgent(
     onAgain: () => void reconciler.look(),
   });
   stops.add("messages", () => listener.close());
-  const worker = await startWorker(stores.queueOptions, node, (job) => workOn({ slots, leaseCommands }, job));
+  const worker = await startWorker(
+    stores.queueOptions,
+    node,
+    async (job) => void ((await tenure.mayWork()) && (await workOn({ slots, leaseCommands }, job))),
+  );
   stops.add("worker", () => worker.close());
   const redisContact = new RedisContact({
     node,
@@ -337,38 +347,19 @@ async function beginAgent(
   });
   stops.add("contact", () => redisContact.close());
   stops.add("keeping", reconciler.start());
-  stops.add("browsers", () => drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"));
+  stops.add("browsers", () =>
+    tenure.isOver
+      ? slots.close({ saves: false })
+      : drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"),
+  );
   stops.add("beat", clock.every(config.node.beatPeriodMs, beatSoon));
   stops.add("gateway", () => gateway.close());
   stops.add("drain", async () => {
     // From the next beat on nothing is placed here.
     await beat().catch((error: unknown) => log.warn({ error: textOf(error) }, "beat failed"));
-    await drain.wait(config.drain.limitMs, hurry);
+    if (!tenure.isOver) await drain.wait(config.drain.limitMs, hurry);
   });
   return beatSoon;
-}
-
-interface Beating {
-  readonly clock: Clock;
-  beat(): Promise<void>;
-  look(): Promise<void>;
-}
-
-/**
- * After so long a silence it may have been taken for lost: what still lives here is brought in order before
- * anything is placed here again.
- */
-function makeBeat(
-  { node: { lostAfterMs: limitMs } }: Config,
-  { clock, beat, look }: Beating,
-): () => Promise<void> {
-  let beatAt = clock.monotonic();
-  return async () => {
-    if (clock.monotonic() - beatAt > limitMs)
-      await within(clock, { what: "a look at what lives here", limitMs }, look()).catch(() => {});
-    await beat();
-    beatAt = clock.monotonic();
-  };
 }
 
 function workOn(

@@ -1,13 +1,19 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { StringDecoder } from "node:string_decoder";
+import { pipeline } from "node:stream/promises";
 import { Check } from "typebox/schema";
+import type { FairTurn } from "../base/fair-turns.js";
 import { CurlFailure } from "../egress/curl.js";
 import { CurlBody, type CurlReply } from "../spec/curl.js";
-import type { GatewayRefusal } from "./refusals.js";
+import { headersOfJson, type GatewayRefusal } from "./refusals.js";
+import { measure, type ShapeLimits } from "./cdp/json-shape.js";
 import type { LocalBrowser } from "./ports.js";
 
 /** A body of the largest text, every character of it escaped, and its headers. */
 const bodyBytes = 8 * 2 ** 20;
 const defaultTimeoutMs = 30_000;
+/** Several times what a hundred headers need. Reading 8 MiB of anything more intricate takes seconds. */
+const shapeLimits: ShapeLimits = { depth: 4, values: 1000 };
 /** They ask for a tunnel, or for what came to be shown to whoever asked. */
 const refusedMethods = new Set(["CONNECT", "TRACE"]);
 
@@ -18,16 +24,25 @@ interface CurlContext extends Pick<LocalBrowser, "curl"> {
   readonly gone: AbortSignal;
   /** Told how much is held for it by now. */
   kept(bytes: number): void;
+  /** Of all who ask through the browser. */
+  readonly turn: FairTurn;
+}
+
+/** What is to be answered; the body is put into text while it is written. */
+export interface Curled extends Omit<CurlReply, "body"> {
+  readonly body: Buffer;
+  readonly encoding: "utf8" | "base64";
 }
 
 /** Reads the request and sends it through the browser's way out. Ends when `gone` aborts. */
 export async function runCurl(
   request: IncomingMessage,
-  { curl, gone, kept }: CurlContext,
-): Promise<CurlReply | GatewayRefusal> {
+  { curl, gone, kept, turn }: CurlContext,
+): Promise<Curled | GatewayRefusal> {
   if (request.method !== "POST") return { code: "method_not_allowed", message: "This path takes POST" };
   const text = await read(request, kept);
-  const asked = parse(text);
+  await comeTo(turn);
+  const asked = turn.run(() => parse(text));
   if (!asked) return badRequest("The body is not what POST /browsers/{id}/curl takes");
   const {
     url,
@@ -54,7 +69,8 @@ export async function runCurl(
     return {
       status: answer.status,
       headers: answer.headers,
-      body: answer.body.toString(encoding),
+      body: answer.body,
+      encoding,
       duration_ms: Math.round(answer.durationMs),
     };
   } catch (error) {
@@ -78,7 +94,7 @@ function refusedFor({ kind, message, by }: CurlFailure): GatewayRefusal {
 }
 
 /** Undefined where there is more than any body may have, or it breaks off. */
-async function read(request: IncomingMessage, kept: (bytes: number) => void): Promise<string | undefined> {
+async function read(request: IncomingMessage, kept: (bytes: number) => void): Promise<Buffer | undefined> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   for await (const piece of request as AsyncIterable<Buffer>) {
@@ -87,14 +103,42 @@ async function read(request: IncomingMessage, kept: (bytes: number) => void): Pr
     pieces.push(piece);
     kept(bytes);
   }
-  return Buffer.concat(pieces).toString();
+  return Buffer.concat(pieces);
 }
 
-function parse(text: string | undefined): CurlBody | undefined {
+function parse(text: Buffer | undefined): CurlBody | undefined {
+  if (text === undefined || typeof measure(text, shapeLimits) === "string") return undefined;
   try {
-    const value: unknown = JSON.parse(text ?? "");
+    const value: unknown = JSON.parse(text.toString());
     return Check(CurlBody, value) ? value : undefined;
   } catch {
     return undefined;
   }
 }
+
+const pieceBytes = 64 * 1024;
+
+/**
+ * Piece by piece: 10 MiB from a hostile site are 60 MiB of JSON, which would take everybody a quarter of a
+ * second.
+ */
+export async function answerCurl(response: ServerResponse, curled: Curled, turn: FairTurn): Promise<void> {
+  response.writeHead(200, headersOfJson());
+  // Whoever asked has gone.
+  await pipeline(piecesOf(curled, turn), response).catch(() => {});
+}
+
+async function* piecesOf({ body, encoding, ...rest }: Curled, turn: FairTurn): AsyncGenerator<string> {
+  const decoder = new StringDecoder(encoding);
+  yield `${JSON.stringify(rest).slice(0, -1)},"body":"`;
+  for (let at = 0; at < body.length; at += pieceBytes) {
+    await comeTo(turn);
+    yield turn.run(() => inText(decoder.write(body.subarray(at, at + pieceBytes))));
+  }
+  yield `${inText(decoder.end())}"}`;
+}
+
+const inText = (text: string): string => JSON.stringify(text).slice(1, -1);
+
+const comeTo = (turn: FairTurn): Promise<void> | undefined =>
+  turn.isOver ? new Promise((resolve) => turn.wait(resolve)) : undefined;

@@ -18,9 +18,10 @@ import {
   refuseUpgrade,
 } from "./refusals.js";
 import { Budget } from "../base/budget.js";
+import { type FairTurn, turns } from "../base/fair-turns.js";
 import { closeCodes, type SharedParts } from "./client.js";
 import { ClientCounts } from "./client-counts.js";
-import { runCurl } from "./curl.js";
+import { answerCurl, runCurl } from "./curl.js";
 import { listPage, versionPage } from "./discovery.js";
 import { forwardRequest, forwardUpgrade, wasForwarded, type RelayRoute } from "./relay/forward.js";
 import type { Gate } from "./gates/gate.js";
@@ -76,6 +77,7 @@ export class Gateway {
   readonly #judges: JudgeThreads;
   readonly #shared: SharedParts;
   readonly #curls: Budget;
+  readonly #curlTurns = new WeakMap<LocalBrowser, FairTurn>();
 
   constructor(private readonly parts: GatewayParts) {
     const { limits, clock, log } = parts;
@@ -235,10 +237,12 @@ export class Gateway {
     response.once("close", () => account.close());
     const { signal } = gone;
     const kept = (bytes: number): void => void (signal.aborted || account.set(bytes));
-    const answer = await runCurl(request, { curl: browser.curl, gone: signal, kept });
+    const turn = this.#curlTurns.get(browser) ?? turns.open();
+    this.#curlTurns.set(browser, turn);
+    const answer = await runCurl(request, { curl: browser.curl, gone: signal, kept, turn });
     if (response.headersSent) return;
     if (isGatewayRefusal(answer)) refuseRequest(response, answer);
-    else answerJson(response, answer);
+    else await answerCurl(response, answer, turn);
   }
 
   /** A request through the browser's way out may itself take a minute. */

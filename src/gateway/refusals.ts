@@ -31,12 +31,16 @@ export const isGatewayRefusal = (value: object): value is GatewayRefusal => "cod
 
 const json = "application/json; charset=utf-8";
 
+export const headersOfJson = (): Record<string, string> => ({
+  ...securityHeaders,
+  "content-type": json,
+  "x-request-id": newRequestId(),
+});
+
 function headersFor(body: string, status: number): Record<string, string> {
   return {
-    ...securityHeaders,
-    "content-type": json,
+    ...headersOfJson(),
     "content-length": String(Buffer.byteLength(body)),
-    "x-request-id": newRequestId(),
     ...(status === 503 ? { "retry-after": "1" } : {}),
   };
 }

@@ -46,6 +46,10 @@ export function refusalOfError(thrown: unknown): Refusal {
   const { code, statusCode } = partsOf(thrown);
   const known = typeof code === "string" ? frameworkErrors[code] : undefined;
   if (known) return known;
+  if (exhausted.has(String(code)))
+    return refusal("unavailable", {
+      message: "This daemon has run out of disk space, descriptors or memory, or its disk fails",
+    });
   const isCallersFault = typeof statusCode === "number" && statusCode >= 400 && statusCode < 500;
   return refusal(isCallersFault ? "bad_request" : "internal");
 }
@@ -56,6 +60,21 @@ const isRepeatedByClients = (status: number): boolean => status === 409 || statu
 
 const partsOf = (thrown: unknown): { code?: unknown; statusCode?: unknown } =>
   typeof thrown === "object" && thrown !== null ? thrown : {};
+
+/**
+ * What a machine lacks (errno(3)), whatever was asked: whoever comes again may find it mended, or another
+ * daemon.
+ */
+const exhausted: ReadonlySet<string> = new Set([
+  "ENOSPC",
+  "EDQUOT",
+  "EROFS",
+  "EIO",
+  "EMFILE",
+  "ENFILE",
+  "ENOMEM",
+  "ESTALE",
+]);
 
 const frameworkErrors: Readonly<Record<string, Refusal>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: refusal("unsupported_media_type", {

@@ -12,9 +12,12 @@ import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 import type { LeaseHandover } from "./lease-handover.js";
+import type { Tenure } from "./tenure.js";
 
 interface ReconcilerPorts {
   readonly node: NodeId;
+  /** Whoever has lost the node's name has no word in its records. */
+  readonly tenure: Pick<Tenure, "holds">;
   readonly slots: Slots;
   readonly poolStore: PoolStore;
   readonly projects: Pick<ProjectStore, "partitions">;
@@ -69,8 +72,9 @@ export class Reconciler {
    * Never throws.
    */
   async lookFor(id: BrowserId): Promise<void> {
-    const { poolStore, slots, node, log } = this.ports;
+    const { poolStore, slots, node, tenure, log } = this.ports;
     try {
+      if (!(await tenure.holds())) return;
       const record = (await poolStore.findBrowser(id))?.browser;
       if (record?.node === node && standsForBrowser(record)) await slots.endMissing(id);
     } catch (error) {
@@ -88,8 +92,9 @@ export class Reconciler {
   }
 
   async #lookAtAll(): Promise<void> {
-    const { slots } = this.ports;
+    const { slots, tenure } = this.ports;
     await slots.retryEnds();
+    if (!(await tenure.holds())) return;
     // Before the records are read: of a browser that comes meanwhile nothing is said.
     const byPartition = groupBy(slots.all(), (slot) => partitionOf(slot.id));
     const partitions = [...byPartition.keys(), ...(await this.#othersWith(new Set(byPartition.keys())))];

@@ -268,13 +268,13 @@ export class Slots {
   }
 
   /** Ends everything at once, but for the time that saves may take; nothing is launched any more. */
-  async close(): Promise<void> {
+  async close({ saves } = { saves: true }): Promise<void> {
     this.#isClosed = true;
     const pending = [...this.#pending.values()];
     for (const { abort } of pending) abort.abort();
     await Promise.all(pending.map(({ done }) => done));
     const callOff = this.ports.profileSaver.hurry();
-    const ends = await Promise.allSettled(this.all().map((slot) => this.end(slot, { saves: true })));
+    const ends = await Promise.allSettled(this.all().map((slot) => this.end(slot, { saves })));
     callOff();
     const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
     if (failures.length > 0)

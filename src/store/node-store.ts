@@ -52,6 +52,11 @@ export class RedisNodeStore implements NodeStore {
     return [...beating, ...lost].flatMap((id) => findNodeId(id) ?? []);
   }
 
+  async holder(node: NodeId): Promise<NodeFacts | undefined> {
+    const text = await this.store.ask((redis) => redis.hget(nodesKey("facts"), node));
+    return text === null ? undefined : (JSON.parse(text) as NodeFacts);
+  }
+
   async isLost(node: NodeId): Promise<boolean> {
     return (await this.store.ask((redis) => redis.sismember(nodesKey("lost"), node))) === 1;
   }

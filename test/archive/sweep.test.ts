@@ -16,8 +16,11 @@ beforeEach(async () => {
   archives = new DirectoryArchives(directory, systemClock);
 });
 
+let laterMs = 0;
+const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + laterMs };
+beforeEach(() => void (laterMs = 0));
 const sweepWith = (named: () => Promise<ReadonlySet<Digest>>): (() => Promise<void>) =>
-  makeSweep({ archives, named, unusedMs: hourMs, clock: systemClock, log: silentLog });
+  makeSweep({ archives, named, unusedMs: hourMs, clock, log: silentLog });
 const age = (path: string): Promise<void> => utimes(path, Date.now() / 1000 - 7200, Date.now() / 1000 - 7200);
 const digests = async (): Promise<Digest[]> =>
   (await allOf(archives.list())).map(({ digest }) => digest).toSorted();
@@ -32,18 +35,41 @@ async function keptLongAgo(): Promise<SomeFile> {
 test("what nothing names goes once it is old; what is named or new stays", async () => {
   const [unused, named, fresh] = [await keptLongAgo(), await keptLongAgo(), await newFile(1000)];
   await archives.put(fresh.digest, fresh.path);
-  await sweepWith(() => Promise.resolve(new Set([named.digest])))();
+  const sweep = sweepWith(() => Promise.resolve(new Set([named.digest])));
+  await sweep();
+  laterMs = hourMs;
+  await sweep();
   expect(await digests()).toEqual([named.digest, fresh.digest].toSorted());
   expect(await digests()).not.toContain(unused.digest);
 });
 
+test("what was put long ago stays for as long after nothing names it any more: a failover may bring its name back", async () => {
+  const file = await keptLongAgo();
+  let names = new Set<Digest>();
+  const sweep = sweepWith(() => Promise.resolve(names));
+  await sweep();
+  laterMs = hourMs - 60_000;
+  await sweep();
+  expect(await digests()).toEqual([file.digest]);
+  names = new Set([file.digest]);
+  await sweep();
+  names = new Set();
+  laterMs = hourMs;
+  await sweep();
+  expect(await digests()).toEqual([file.digest]);
+});
+
 test("what is put and named while the sweep reads the names stays", async () => {
   const file = await keptLongAgo();
-  await sweepWith(async () => {
+  let isSecond = false;
+  const sweep = sweepWith(async () => {
     const names = new Set<Digest>();
-    await archives.put(file.digest, file.path);
+    if (isSecond) await archives.put(file.digest, file.path);
     return names;
-  })();
+  });
+  await sweep();
+  [isSecond, laterMs] = [true, hourMs];
+  await sweep();
   expect(await digests()).toEqual([file.digest]);
 });
 

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { type ErrorCode, errors, RemudaError, refusal } from "../../src/base/errors.js";
 import { errorsTable } from "../../src/http/errors-table.js";
@@ -80,6 +80,19 @@ test("a refusal's own words, details and time to come again are passed on", asyn
   const got = await acquire();
   expect(got.body).toEqual({ code: "too_many_waiters", message: "1000 are waiting", details });
   expect(got.headers.get("retry-after")).toBe("3");
+});
+
+test("what a full disk throws is 503 with a time to come again, and noted", async () => {
+  server().operations.answer(
+    "pools.acquire",
+    await writeFile("/dev/full", "x").then(
+      () => new Error("it was not full"),
+      (error: Error) => error,
+    ),
+  );
+  const got = await acquire();
+  expect(got).toMatchObject({ status: 503, body: { code: "unavailable" } });
+  expect(got.headers.get("retry-after")).toBe("1");
 });
 
 test("a coded error that is thrown is answered as its code and noted", async () => {

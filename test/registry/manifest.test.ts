@@ -44,6 +44,14 @@ test("a text that is all quotation marks or comments is read in little time", ()
     expect(parseManifest(text).kind).toBe("faulty");
 });
 
+test("what is nested deeper than Chromium reads is told as such, and what is not may be written again", () => {
+  const nested = (depth: number): string =>
+    `{"manifest_version":3,"name":"x","version":"1","a":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+  expect(faultsOf(nested(400_000))).toEqual(["manifest.json: is nested deeper than 200"]);
+  expect(faultsOf(nested(200))).toEqual(["manifest.json: is nested deeper than 200"]);
+  expect(faultsOf(nested(199))).toEqual([]);
+});
+
 // Of chrome/browser/resources/pdf/manifest.json.
 const viewerKey =
   "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDN6hM0rsDYGbzQPQfOygqlRtQgKUXMfnSjhIBL7LnReAVBEd7ZmKtyN2qmSasMl4HZpMhVe2rPWVVwBDl6iyNE/Kok6E6v6V3vCLGsOpQAuuNVye/3QxzIldzG/jQAdWZiyXReRVapOhZtLjGfywCvlWq7Sl/e3sbc0vWybSDI2QIDAQAB";

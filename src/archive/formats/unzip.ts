@@ -48,12 +48,16 @@ function refuseReach(manifest: Manifest): void {
   );
 }
 
-/** What it said before. One that cannot be read is left for Chromium to refuse. */
+/**
+ * What it said before. It is written anew, without comments and with every key spelled plainly, so that
+ * whoever reads it next reads what Chromium does: by a key that is not seen it would have another id, and
+ * access to files. One that cannot be read is left for Chromium to refuse.
+ */
 async function narrow(path: string): Promise<Manifest | undefined> {
   const read = parseManifest(await readFile(path, "utf8"));
-  const narrowed = read.kind === "manifest" ? narrowManifest(read.manifest) : undefined;
-  if (narrowed) await rewriteFile(path, JSON.stringify(narrowed));
-  return read.kind === "manifest" ? read.manifest : undefined;
+  if (read.kind === "faulty") return undefined;
+  await rewriteFile(path, JSON.stringify(narrowManifest(read.manifest) ?? read.manifest));
+  return read.manifest;
 }
 
 async function writeAll(zip: Zip, files: ReadonlyMap<string, ZipEntry>, into: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { lstat, realpath, rename } from "node:fs/promises";
 import { join } from "node:path";
+import { isTooDeep } from "../../base/json-depth.js";
 import type { Directories, ExtensionDirectory } from "../chromium.js";
 import { makeOwned } from "../directories.js";
 import { findForeignText, putForeignFile } from "../foreign-file.js";
@@ -130,7 +131,8 @@ async function closeIn(
 
 function parsed(text: string | undefined): Values {
   try {
-    return valuesOf(JSON.parse(text ?? "{}"));
+    const values: unknown = JSON.parse(text ?? "{}");
+    return isTooDeep(values) ? {} : valuesOf(values);
   } catch {
     return {};
   }

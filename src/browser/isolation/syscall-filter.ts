@@ -88,12 +88,23 @@ export function startWalled(
   [program = "", ...args]: readonly string[],
   options: Starting,
 ): ChildProcess {
-  if (path === undefined) return spawn(program, args, options);
+  if (path === undefined) return heard(spawn(program, args, options));
   const opened = openSync(path, "r");
   try {
     const stdio = Array.from({ length: descriptor }, (_, at) => options.stdio[at] ?? ("ignore" as const));
-    return spawn(program, args, { ...options, stdio: [...stdio, opened] });
+    return heard(spawn(program, args, { ...options, stdio: [...stdio, opened] }));
   } finally {
     closeSync(opened);
   }
+}
+
+/**
+ * Where no descriptor is left Node.js gives a process without streams and tells its error later: with nobody
+ * to hear it, it would end the daemon.
+ */
+function heard(child: ChildProcess): ChildProcess {
+  // Not so by its type.
+  if ("stdio" in child && Array.isArray(child.stdio)) return child;
+  child.on("error", () => {});
+  throw new Error("no descriptor is left to start a process with");
 }

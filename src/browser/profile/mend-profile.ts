@@ -1,6 +1,7 @@
 import { lstat, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { ExtensionDirectory } from "../chromium.js";
+import { isTooDeep } from "../../base/json-depth.js";
 import type { Workspace } from "../workspace.js";
 import { removeDirectory } from "../directories.js";
 import { findForeignText, putForeignFile } from "../foreign-file.js";
@@ -89,7 +90,7 @@ async function findValues(path: string): Promise<Values | undefined> {
   const text = await findForeignText(path, mostBytes);
   try {
     const values: unknown = JSON.parse(text ?? "null");
-    return isValues(values) ? values : undefined;
+    return isValues(values) && !isTooDeep(values) ? values : undefined;
   } catch {
     return undefined;
   }

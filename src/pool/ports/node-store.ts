@@ -47,6 +47,8 @@ export interface NodeStore {
   lost(): Promise<readonly NodeId[]>;
   /** All that are not forgotten, living or not. */
   known(): Promise<readonly NodeId[]>;
+  /** Whoever has beaten last under this name. */
+  holder(node: NodeId): Promise<NodeFacts | undefined>;
   isLost(node: NodeId): Promise<boolean>;
   /** It is gone, and nothing of it is left. */
   forget(node: NodeId): Promise<void>;

@@ -1,3 +1,4 @@
+import { isTooDeep, mostJsonDepth } from "../../base/json-depth.js";
 import { extensionIdOf, manifestKey, builtinExtensions } from "../../base/builtin-extensions.js";
 import { type Fields, fileFaults, isFields, shapeFaults } from "./manifest-fields.js";
 
@@ -20,6 +21,8 @@ export interface ManifestRules {
 export function parseManifest(text: string): ManifestReading {
   try {
     const manifest: unknown = JSON.parse(withoutComments(text.replace(/^\ufeff/, "")));
+    if (isTooDeep(manifest))
+      return { kind: "faulty", fault: `manifest.json: is nested deeper than ${mostJsonDepth}` };
     return isFields(manifest)
       ? { kind: "manifest", manifest }
       : { kind: "faulty", fault: "manifest.json: is not an object" };

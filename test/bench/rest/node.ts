@@ -143,6 +143,7 @@ export async function startNode(config: Config, context: DaemonContext): Promise
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
   new Reconciler({
     node,
+    tenure: { holds: async () => true },
     nodes,
     slots,
     poolStore,

@@ -1,4 +1,4 @@
-import { chown, mkdir, writeFile } from "node:fs/promises";
+import { chown, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, StartDirectories } from "../../../src/browser/chromium.js";
@@ -11,6 +11,8 @@ import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { openSite } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { nextRoom, writeInto } from "../../support/archive/extension-files.js";
+import { unpackExtension } from "../../../src/archive/formats/unzip.js";
+import { zipBytes } from "../../support/archive/zip-bytes.js";
 import { packExtension, placeExtension } from "../../support/archive/packed-extension.js";
 
 let host: BrowserHost;
@@ -149,6 +151,51 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))(
     });
   },
 );
+
+test("an extension whose manifest hides its key from who reads no comments has no access to files either, from its first run on", async () => {
+  const site = await openSite();
+  const hidden = {
+    manifest_version: 3,
+    name: "hidden",
+    version: "1",
+    key: "bm90IGEga2V5",
+    permissions: ["downloads"],
+    host_permissions: [`${site.origin}/*`],
+    background: { service_worker: "worker.js" },
+  };
+  const spelled = `/* hidden */ ${JSON.stringify(hidden).replace('"key"', '"\\u006bey"')}`;
+  // Nobody may attach to it before its first run.
+  const telling = `chrome.extension.isAllowedFileSchemeAccess().then((isAllowed) => fetch("${site.origin}/told?" + isAllowed));`;
+  const archive = join(host.scratchDirectory, "hidden.zip");
+  await writeFile(
+    archive,
+    zipBytes([
+      { name: "manifest.json", content: spelled },
+      { name: "worker.js", content: telling },
+    ]),
+  );
+  const unpackInto = async (path: string) => {
+    await unpackExtension(archive, path, { maxFiles: 10, maxUnpackedBytes: 2 ** 20 });
+    return { name: "hidden", path };
+  };
+  const running = await launch({ engine: "chromium" });
+  // Its id by its key is not among those of which the browser knew at its start.
+  const loading = await running.load([await unpackInto(nextRoom(running))], limitMs);
+  expect({ loading, told: site.requests }).toEqual({
+    loading: { kind: "needs-restart", why: expect.any(String) },
+    told: [],
+  });
+  await launch({
+    engine: "chromium",
+    furnish: async ({ directories }: StartDirectories) => [
+      await unpackInto(join(directories.extensions, "hidden")),
+    ],
+  });
+  expect(
+    await until("what it says", async () => site.requests.find((each) => each.startsWith("/told?")), 15_000),
+  ).toBe("/told?false");
+  await Promise.all([rm(archive), site.close()]);
+});
 
 test("one that was uninstalled may not be loaded again where it was: Chromium would let it read files", async () => {
   const chromium = await launch({ engine: "chromium" });

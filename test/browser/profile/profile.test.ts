@@ -27,6 +27,7 @@ import type {
 import { directoriesOf, makeDirectories } from "../../../src/browser/directories.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
+import { closeFiles } from "../../../src/browser/extensions/file-access.js";
 import { mendProfile } from "../../../src/browser/profile/mend-profile.js";
 import { packProfile } from "../../../src/browser/profile/pack-profile.js";
 import { ProfileRejected, unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
@@ -338,6 +339,18 @@ describe("by hand", () => {
     });
     expect(statSync(preferences).uid).toBe(uid ?? process.getuid?.());
     expect(found()).toEqual(["Default", "Default/Preferences", "Default/Secure Preferences", "Local State"]);
+  });
+
+  test("what is nested deeper than Chromium reads is left for it to replace", async () => {
+    const { directories } = await newRoom();
+    const deep = `{"a":${"[".repeat(400_000)}${"]".repeat(400_000)}}`;
+    for (const name of ["Local State", "Default/Preferences", "Default/Secure Preferences"])
+      put(join(directories.profile, name), deep);
+    await mendProfile({ ...room, discard: async () => {} }, []);
+    await closeFiles(room, []);
+    expect(JSON.parse(readFileSync(join(directories.profile, "Default/Preferences"), "utf8"))).toEqual({
+      extensions: { settings: expect.any(Object) },
+    });
   });
 
   test("experiments of a profile become no switches", async () => {

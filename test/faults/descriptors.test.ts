@@ -1,0 +1,79 @@
+import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon/daemon-process.js";
+import { Fleet } from "../support/daemon/fleet.js";
+import { fault, startWatch } from "./fault.js";
+
+let compiled: CompiledDaemon;
+let fleet: Fleet;
+beforeAll(async () => {
+  compiled = await compileDaemon();
+});
+afterAll(() => compiled.remove());
+beforeEach(async () => {
+  fleet = await Fleet.open(compiled);
+});
+afterEach(() => fleet.close());
+
+const descriptorsOf = ({ pid }: DaemonProcess): number => readdirSync(`/proc/${pid}/fd`).length;
+/** So many may be open from now on; those that are stay. */
+const bound = ({ pid }: DaemonProcess, most: number): void =>
+  void execFileSync("prlimit", ["--pid", String(pid), `--nofile=${most}:`]);
+
+fault(
+  "a node has no descriptor left: launches fail, what is lent goes on, and the pool fills again",
+  async (tell) => {
+    const control = await fleet.control();
+    const { daemon } = await fleet.node("a");
+    await control.makePool({ name: "herd", size: 3 });
+    const held = (await control.call("POST /browser_pools/herd/acquire", {})).body as Lease;
+    for (const spare of [0, 3, 6]) {
+      bound(daemon, descriptorsOf(daemon) + spare);
+      const refused = await control.call("POST /browsers", { headless: true });
+      expect(refused).toMatchObject({ status: 500, body: { code: "launch_failed" } });
+      bound(daemon, 4096);
+    }
+    const watch = startWatch();
+    await control.poolWhen("herd", (pool) => pool.available_count === 2);
+    expect(await control.call("POST /browsers", { headless: true })).toMatchObject({ status: 200 });
+    expect((await control.call(`GET /browsers/${held.session_id}`)).body).toMatchObject({
+      lease_id: held.lease_id,
+    });
+    expect(daemon.log).not.toContain("daemon failed");
+    tell({
+      saw: "500 launch_failed from POST /browsers, where no other node is there",
+      recoveryMs: watch.since(),
+    });
+  },
+);
+
+function asking({ port }: DaemonProcess): Socket {
+  const socket = connect(port, "127.0.0.1")
+    .on("error", () => {})
+    .resume();
+  socket.write("GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
+  return socket;
+}
+
+fault("more connect than there are descriptors", async (tell) => {
+  const control = await fleet.control();
+  const { daemon } = await fleet.node("a");
+  await control.makePool({ name: "herd", size: 2 });
+  for (const one of [daemon, control]) {
+    bound(one, descriptorsOf(one) + 4);
+    const sockets = Array.from({ length: 100 }, () => asking(one));
+    await until("an answer to each, or its end", () =>
+      sockets.every((socket) => socket.closed || socket.bytesRead > 0),
+    );
+    for (const socket of sockets) socket.destroy();
+    bound(one, 4096);
+  }
+  const got = await control.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 10 });
+  expect(got.status).toBe(200);
+  for (const { log } of [daemon, control]) expect(log).not.toContain("daemon failed");
+  tell({ saw: "their connections are closed" });
+});
