@@ -187,7 +187,7 @@ test("an extension whose manifest hides its key from who reads no comments has n
   });
   await launch({
     engine: "chromium",
-    furnish: async ({ directories }: StartDirectories) => [
+    fillWorkspace: async ({ directories }: StartDirectories) => [
       await unpackInto(join(directories.extensions, "hidden")),
     ],
   });
