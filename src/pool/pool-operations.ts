@@ -4,16 +4,14 @@ import type { PoolCreate, PoolPatch } from "../spec/bodies.js";
 import { findPool } from "./lookup.js";
 import { idempotencyKeyOf } from "./idempotency.js";
 import type { PoolSpec } from "../spec/launch-template.js";
+import { createPoolSpec, type SpecDefaults, mergePoolSpec } from "./merge-spec.js";
 import {
-  createPoolSpec,
-  type SpecDefaults,
   isExpectedNetwork,
   changesLaunch,
   changesNetwork,
   startsRefresh,
   launchTemplateOf,
-  mergePoolSpec,
-} from "./merge-spec.js";
+} from "./spec-changes.js";
 import type { Caller } from "../spec/paging.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { PoolStore, IdempotencyKey, PoolWrite } from "./ports/pool-store.js";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { PoolPatch } from "../../src/spec/bodies.js";
-import { isExpectedNetwork, changesLaunch, changesNetwork } from "../../src/pool/merge-spec.js";
+import { isExpectedNetwork, changesLaunch, changesNetwork } from "../../src/pool/spec-changes.js";
 import { made, merged } from "../support/pool/specs.js";
 
 describe("expected_network", () => {
