@@ -9,6 +9,7 @@ import type { PoolSignals } from "../pool/ports/signals.js";
 import { Queues, type QueueOptions } from "../schedule/queues.js";
 import { EffectRunner } from "../store/effects.js";
 import { RedisExtensionStore } from "../store/extension-store.js";
+import { PartitionScripts } from "../store/partition-scripts.js";
 import { RedisPoolStore } from "../store/pool-store.js";
 import { queuePrefix } from "../store/redis/keys.js";
 import type { StoreLimits } from "../store/limits.js";
@@ -112,7 +113,8 @@ export function openStores(
   const nodes = new RedisNodeStore(store, defaultProject, { limits, overcommit: config.node.overcommit });
   const effects = makeEffects({ projects, nodes, queues, signals, log });
   stops.add("effects", () => effects.idle());
-  const poolStore = new RedisPoolStore(store, effects, { project: defaultProject, limits });
+  const scripts = new PartitionScripts(store, effects, { project: defaultProject, limits });
+  const poolStore = new RedisPoolStore(scripts);
   const stores: Stores = {
     poolStore,
     projects,
@@ -124,7 +126,7 @@ export function openStores(
     queueOptions,
     signals,
     listenerParts: { store, clock, log, limitMs, connect: () => connectForMessages(redis) },
-    reports: new RedisNodeReports(poolStore),
+    reports: new RedisNodeReports(scripts),
     ticks: new RedisTickStore(store),
     messages: new RedisMessages(store),
     hasContact: () => store.hasContact,

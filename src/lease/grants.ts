@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { type Clock, type Millis, pause } from "../base/clock.js";
+import { type Clock, type Millis } from "../base/clock.js";
 import {
   type BrowserId,
   type ControlId,
@@ -7,25 +7,14 @@ import {
   partitionOf,
   type LeaseId,
   newRequestId,
-  onDemandPartition,
   type RequestId,
 } from "../base/ids.js";
-import { groupBy } from "../base/group-by.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Waiters } from "./waiters.js";
 import type { LeaseRequest } from "./lend.js";
+import { Places, type Waiting } from "./places.js";
+import type { Waiters } from "./waiters.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
-
-interface Waiting {
-  readonly partition: Partition;
-  readonly lease: LeaseId;
-  readonly connection: RequestId;
-  readonly waiter: RequestId;
-  readonly name?: string;
-  /** As the store keeps it; that of a place in a pool's line. */
-  readonly stored?: string;
-}
 
 /** A grant to be undone; the request makes every further try a repeat of the first. */
 interface Lost {
@@ -42,8 +31,6 @@ interface GrantPorts {
   readonly beatPeriodMs: Millis;
 }
 
-/** Whoever has neither a browser nor a place is looked for again after it. */
-const lookAgainMs: Millis = 100;
 /** How often replies that were flushed are confirmed, in one script per partition. */
 const confirmEveryMs: Millis = 50;
 
@@ -61,17 +48,20 @@ export class Grants {
    * nothing new.
    */
   readonly #told = new LRUCache<LeaseId, BrowserId>({ max: 10_000 });
-  readonly #waiting = new Map<RequestId, Waiting>();
+  readonly #places: Places;
   readonly #lost = new Map<LeaseId, Lost>();
   readonly #abandoned = new Map<RequestId, LeaseRequest>();
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #stops: (() => void)[];
-  readonly #closing = new AbortController();
 
   constructor(
     private readonly control: ControlId,
     private readonly ports: GrantPorts,
   ) {
+    this.#places = new Places({
+      ...ports,
+      undo: (partition, lease) => this.settle(partition, lease, "lost"),
+    });
     this.#stops = [
       ports.clock.every(confirmEveryMs, () => this.#confirm()),
       ports.clock.every(ports.beatPeriodMs, () => this.#beat()),
@@ -108,15 +98,15 @@ export class Grants {
     this.#background("abandoned wish taken back", this.#takeBack(wanted));
   }
 
+  /** Looks after a place until what is returned is called. */
   waits(waiting: Waiting): () => void {
-    this.#waiting.set(waiting.connection, waiting);
-    return () => this.#waiting.delete(waiting.connection);
+    return this.#places.add(waiting);
   }
 
   /** Confirms and undoes what is left; resolves when nothing is under way. */
   async close(): Promise<void> {
     for (const stop of this.#stops) stop();
-    this.#closing.abort();
+    this.#places.close();
     await Promise.all(this.#underWay);
     this.#confirm();
     this.#tryAgain();
@@ -173,122 +163,12 @@ export class Grants {
     const partitions = new Set([
       ...this.#open.values(),
       ...this.#delivered.keys(),
-      ...[...this.#waiting.values()].map((waiting) => waiting.partition),
+      ...this.#places.partitions(),
     ]);
     for (const partition of partitions)
       this.#background("control beaten", this.ports.poolStore.beat(partition, this.control));
-    for (const [partition, waiting] of groupBy(this.#waiting.values(), (one) => one.partition))
-      this.#background("lost grants looked for", this.#look(partition, waiting));
+    for (const looked of this.#places.lookAfter()) this.#background("lost grants looked for", looked);
     this.#tryAgain();
-  }
-
-  /** The message of a grant may have been lost, and the place of whoever waits; the record is the truth. */
-  async #look(partition: Partition, waiting: readonly Waiting[]): Promise<void> {
-    const [held, missing] = await this.#find(partition, waiting);
-    for (const one of held) await this.#deliver(partition, one);
-    if (missing.length === 0) return;
-    // One that was just being served is not missing the second time.
-    const { signal } = this.#closing;
-    await pause(this.ports.clock, lookAgainMs, signal);
-    if (signal.aborted) return;
-    const [, lost] = await this.#find(
-      partition,
-      missing.filter((one) => this.#isWaiting(one)),
-    );
-    if (lost.length > 0)
-      await (partition === onDemandPartition ? this.#giveUp(lost) : this.#rejoin(partition, lost));
-  }
-
-  /** Who has a browser, and who has neither that nor a place. */
-  async #find(
-    partition: Partition,
-    waiting: readonly Waiting[],
-  ): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
-    if (waiting.length === 0) return [[], []];
-    const { poolStore } = this.ports;
-    const standing = new Set(
-      await poolStore.standingAmong(
-        partition,
-        waiting.map(({ waiter }) => waiter),
-      ),
-    );
-    const others = waiting.filter(({ waiter }) => !standing.has(waiter));
-    const held = new Set(
-      others.length === 0
-        ? []
-        : await poolStore.heldAmong(
-            partition,
-            others.map(({ lease }) => lease),
-          ),
-    );
-    return [others.filter(({ lease }) => held.has(lease)), others.filter(({ lease }) => !held.has(lease))];
-  }
-
-  async #deliver(partition: Partition, { lease, connection, waiter }: Waiting): Promise<void> {
-    const found = await this.ports.poolStore.findHeld(partition, lease);
-    if (!found) return;
-    const { browser, at } = found;
-    this.ports.waiters.deliver(connection, {
-      kind: "granted",
-      waiter,
-      connection,
-      browser: JSON.stringify(browser),
-      at,
-    });
-  }
-
-  /**
-   * They were taken for a dead control's, since this one stood still: they get their places back, as far as
-   * those are remembered.
-   */
-  async #rejoin(partition: Partition, lost: readonly Waiting[]): Promise<void> {
-    const { poolStore, log } = this.ports;
-    const named = await Promise.all(
-      lost.map(async (one) => ((await this.#reserve(one)) ? one : this.#forget(one))),
-    );
-    const able = named.flatMap((one) => (one?.stored === undefined ? [] : [{ ...one, stored: one.stored }]));
-    if (able.length === 0) return;
-    const words = await poolStore.rejoin(
-      partition,
-      able.map(({ stored }) => stored),
-    );
-    log.warn({ partition, waiters: able.length }, "waiters put back in line");
-    await Promise.all(able.map((one, at) => this.#settleRejoined(one, words[at])));
-  }
-
-  async #settleRejoined(
-    one: Waiting,
-    word: Awaited<ReturnType<PoolStore["rejoin"]>>[number] | undefined,
-  ): Promise<void> {
-    const { partition, lease, connection, waiter } = one;
-    if (word === "deleted" || word === "superseded")
-      this.ports.waiters.deliver(connection, { kind: word, waiter, connection });
-    if (word === "over") this.#forget(one);
-    if (word !== "waiting" || this.#isWaiting(one)) return;
-    // Its caller has gone meanwhile.
-    const reply = await this.ports.poolStore.withdraw(partition, { waiter, connection, lease });
-    if (reply.kind === "granted") this.settle(partition, lease, "lost");
-  }
-
-  /** Its name was given back with its place. */
-  async #reserve({ partition, name, lease }: Waiting): Promise<boolean> {
-    if (name === undefined) return true;
-    return (
-      (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, partition })) !==
-      undefined
-    );
-  }
-
-  #giveUp(lost: readonly Waiting[]): void {
-    for (const one of lost) this.#forget(one);
-  }
-
-  #forget({ connection, waiter }: Waiting): undefined {
-    this.ports.waiters.deliver(connection, { kind: "forgotten", waiter, connection });
-  }
-
-  #isWaiting({ connection }: Waiting): boolean {
-    return this.#waiting.has(connection);
   }
 
   #background(what: string, work: Promise<unknown>): void {

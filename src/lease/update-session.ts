@@ -1,9 +1,9 @@
 import type { Millis } from "../base/clock.js";
-import { type Detail, done, type Done, refusal, type Refusal, RemudaError } from "../base/errors.js";
-import { partitionOf, newRequestId } from "../base/ids.js";
+import { type Detail, done, type Done, refusal, type Refusal } from "../base/errors.js";
+import { partitionOf } from "../base/ids.js";
 import type { NodeReply, NodeRequest, RunningChange } from "../pool/ports/messages.js";
 import type { Browser } from "../pool/browser.js";
-import type { ProxyChoice, SessionPatch } from "../spec/bodies.js";
+import type { SessionPatch } from "../spec/bodies.js";
 import type { SessionReader } from "../pool/launch-templates.js";
 import {
   checkNetwork,
@@ -12,7 +12,6 @@ import {
   checkStartHost,
   checkStartUrl,
   fieldFault,
-  normaliseNetwork,
 } from "../spec/field-checks.js";
 import { findSession, findTombstone } from "../pool/lookup.js";
 import { refreshRateOf } from "../spec/launch-template.js";
@@ -26,6 +25,7 @@ import { checkWebRtc } from "../spec/policies/policy-checks.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import type { Session } from "../pool/session.js";
+import { askNetwork, changeNetwork, networkOf, orInForce, passStoreTrouble } from "./change-network.js";
 import { changeRunning, refusedProfile } from "./change-running.js";
 import { notSupported, unsupportedOfPatch } from "../spec/unsupported-fields.js";
 
@@ -146,30 +146,6 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
   return outcome;
 }
 
-/** Throws again what is no trouble of the store. */
-function passStoreTrouble(error: unknown): void {
-  if (!(error instanceof RemudaError && error.code === "store_unavailable")) throw error;
-}
-
-const inForce: Detail = {
-  code: "network_in_force",
-  message: "What the browser may reach has changed as was asked for",
-};
-
-/** What its node has said to be in force is, whether or not Redis can be told, or asked for the rest. */
-async function orInForce<Value>(work: () => Promise<Value>): Promise<Value | Refusal> {
-  try {
-    return await work();
-  } catch (error) {
-    passStoreTrouble(error);
-    return refusal("store_unavailable", {
-      message:
-        "The network is in force; the store could not be reached for the rest. To send the same again is harmless",
-      details: [inForce],
-    });
-  }
-}
-
 /**
  * First what the browser may refuse, all of it or nothing, then the record; the start page last, since
  * nothing of it is waited for but its dispatch. A network that is asked for alone is the node's to refuse
@@ -235,71 +211,6 @@ async function shown(
 
 const runningOf = ({ viewport }: SessionPatch): RunningChange =>
   viewport ? { viewport: { width: viewport.width, height: viewport.height } } : {};
-
-/**
- * The record says first what is asked, so that a node which the question does not reach finds it there. In
- * force is what the node says is.
- */
-async function changeNetwork(
-  ports: Ports,
-  browser: Browser,
-  network: LeaseChange["network"],
-): Promise<Refusal | undefined> {
-  if (!network || !browser.lease) return undefined;
-  const reply = await ports.poolStore.touch(partitionOf(browser.id), {
-    browser: browser.id,
-    lease: browser.lease.id,
-    change: { set: {}, clear: [], touched: true, network },
-    request: newRequestId(),
-  });
-  if (reply.kind !== "touched")
-    return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
-  return await askNetwork(ports, reply.browser);
-}
-
-async function askNetwork(ports: Ports, browser: Browser): Promise<Refusal | undefined> {
-  const { id, lease } = browser;
-  const change = lease?.networkWanted;
-  if (!lease || !change) return refusal("conflict");
-  const { revision } = change;
-  const answer = await ports.askNode(browser, { kind: "network", revision, change });
-  if (answer.kind === "done") {
-    // A node that Redis does not reach cannot say so in the record.
-    return await orInForce(async () => {
-      await ports.reports.applied({ browser: id, lease: lease.id, revision, outcome: "applied" });
-      return undefined;
-    });
-  }
-  if (answer.kind === "failed")
-    return refusal("conflict", {
-      message: "The browser's node could not put this network in force; nothing has changed",
-    });
-  return refusal("node_silent", {
-    retryAfterSeconds: 1,
-    message:
-      "The change is not in force yet: the browser's node did not answer in time, and will put it in force when it hears of it. DELETE the session to be sure",
-  });
-}
-
-/** `""` removes the proxy. */
-function chosenBy(id: string | undefined): ProxyChoice | undefined {
-  if (id === undefined) return undefined;
-  return id === "" ? { mode: "direct" } : { id };
-}
-
-function networkOf({ network, proxy, proxy_id }: SessionPatch): LeaseChange["network"] {
-  const allowed = network?.allowed_hosts;
-  const chosen = proxy ?? chosenBy(proxy_id);
-  if (allowed === undefined && chosen === undefined) return undefined;
-  return {
-    ...(allowed === undefined
-      ? {}
-      : {
-          allowedHosts: JSON.stringify(allowed && normaliseNetwork({ allowed_hosts: allowed }).allowed_hosts),
-        }),
-    ...(chosen === undefined ? {} : { proxy: JSON.stringify(chosen) }),
-  };
-}
 
 function touchOf(
   { name, tags, start_url, viewport }: SessionPatch,

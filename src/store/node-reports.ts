@@ -2,25 +2,25 @@ import { type BrowserId, type ClaimId, partitionOf, type LeaseId, newRequestId }
 import type { Browser, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 import { Batcher } from "./redis/batcher.js";
-import type { RedisPoolStore } from "./pool-store.js";
+import type { PartitionScripts } from "./partition-scripts.js";
 import { parseBrowser } from "./records.js";
 import type { ScriptReply } from "./redis/redis.js";
 
 /** What nodes report. Every call is a request of its own; the claim makes a repeat harmless. */
 export class RedisNodeReports implements NodeReports {
   readonly #freed = new Batcher<readonly [BrowserId, ClaimId], boolean>(async (partition, freed) => {
-    const reply = await this.poolStore.run({ partition, request: newRequestId() }, "browser-ready", {
+    const reply = await this.scripts.run({ partition, request: newRequestId() }, "browser-ready", {
       freed: JSON.stringify(freed),
     });
     return JSON.parse(reply.payload) as boolean[];
   });
 
   readonly #used = new Batcher<readonly [BrowserId, LeaseId, TrafficUsage], void>(async (partition, used) => {
-    await this.poolStore.run({ partition }, "note-usage", { used: JSON.stringify(used) });
+    await this.scripts.run({ partition }, "note-usage", { used: JSON.stringify(used) });
     return [];
   });
 
-  constructor(private readonly poolStore: RedisPoolStore) {}
+  constructor(private readonly scripts: PartitionScripts) {}
 
   async connect(
     browser: BrowserId,
@@ -28,10 +28,7 @@ export class RedisNodeReports implements NodeReports {
   ): Promise<
     { kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }
   > {
-    const reply = await this.poolStore.run({ partition: partitionOf(browser) }, "connect", {
-      browser,
-      lease,
-    });
+    const reply = await this.scripts.run({ partition: partitionOf(browser) }, "connect", { browser, lease });
     return reply.kind === "connected"
       ? { kind: "connected", ...(JSON.parse(reply.payload) as { registrations: number; startUrl?: string }) }
       : { kind: "over", why: reply.payload };
@@ -106,13 +103,13 @@ export class RedisNodeReports implements NodeReports {
     revision: number;
     outcome: "applied" | "refused";
   }): Promise<"applied" | "stale"> {
-    return (await this.poolStore.run({ partition: partitionOf(ask.browser) }, "network-applied", { ...ask }))
+    return (await this.scripts.run({ partition: partitionOf(ask.browser) }, "network-applied", { ...ask }))
       .kind === "applied"
       ? "applied"
       : "stale";
   }
 
   #run(browser: BrowserId, name: string, args: Record<string, string | number>): Promise<ScriptReply> {
-    return this.poolStore.run({ partition: partitionOf(browser), request: newRequestId() }, name, args);
+    return this.scripts.run({ partition: partitionOf(browser), request: newRequestId() }, name, args);
   }
 }

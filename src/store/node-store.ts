@@ -104,7 +104,7 @@ export class RedisNodeStore implements NodeStore {
   }
 
   async holdRoom(node: NodeId, { id, bytes }: { id: BrowserId; bytes: number }): Promise<void> {
-    const deadline = (await this.#now()) + this.options.limits.launchClaimMs;
+    const deadline = (await this.store.now()) + this.options.limits.launchClaimMs;
     await this.store.ask((redis) => redis.hsetnx(nodeKey(node, "room"), id, `${bytes} ${deadline}`));
   }
 
@@ -133,7 +133,7 @@ export class RedisNodeStore implements NodeStore {
 
   async sweepRooms(node: NodeId): Promise<void> {
     const places = Object.entries(await this.store.ask((redis) => redis.hgetall(nodeKey(node, "room"))));
-    const now = await this.#now();
+    const now = await this.store.now();
     const due = places.flatMap(([id, text]) =>
       isPending(Number(text.split(" ")[1]), now, this.options.limits.launchClaimMs) ? [] : [id as BrowserId],
     );
@@ -164,10 +164,5 @@ export class RedisNodeStore implements NodeStore {
 
   #run(name: string, args: ScriptArgs): Promise<ScriptReply> {
     return this.store.run(name, (key) => nodesKey(key as NodesPart), args);
-  }
-
-  async #now(): Promise<number> {
-    const [seconds] = await this.store.ask((redis) => redis.time());
-    return Number(seconds) * 1000;
   }
 }

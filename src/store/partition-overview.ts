@@ -10,16 +10,8 @@ import type {
   BrowsersRead,
 } from "../pool/ports/partition-overview.js";
 import type { BrowserCounts } from "../pool/pool.js";
-import type { RedisClient } from "./redis/connect.js";
-import type { PartitionPart } from "./redis/keys.js";
+import type { PartitionScripts } from "./partition-scripts.js";
 import { parseBrowser } from "./records.js";
-import type { ScriptArgs, ScriptReply } from "./redis/redis.js";
-
-interface Ports {
-  run(partition: Partition, script: string, args: ScriptArgs): Promise<ScriptReply>;
-  ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value>;
-  keyOf(partition: Partition, part: PartitionPart): string;
-}
 
 /** As the script `own` says it. */
 const noStamp = "none";
@@ -53,7 +45,7 @@ function parseOwn(text: string): Pick<Kept, "stamp" | "browsers"> {
 export class RedisPartitionOverview implements PartitionOverview {
   readonly #own = new LRUCache<string, Kept>({ max: 2000 });
 
-  constructor(private readonly ports: Ports) {}
+  constructor(private readonly scripts: PartitionScripts) {}
 
   async browsersOf(partition: Partition, node: NodeId): Promise<BrowsersRead> {
     const place = `${partition} ${node}`;
@@ -61,7 +53,7 @@ export class RedisPartitionOverview implements PartitionOverview {
     const agoMs = kept ? systemClock.monotonic() - kept.readAt : Infinity;
     if (kept && agoMs < mendEveryMs && (await this.#stampOf(partition, node)) === kept.stamp)
       return { browsers: kept.browsers, at: kept.at + agoMs };
-    const reply = await this.ports.run(partition, "node-browsers", { node, known: kept?.stamp ?? "" });
+    const reply = await this.scripts.run({ partition }, "node-browsers", { node, known: kept?.stamp ?? "" });
     const { at } = reply;
     const read = kept && reply.kind === "same" ? kept : parseOwn(reply.payload);
     this.#own.set(place, { ...read, at, readAt: systemClock.monotonic() });
@@ -74,7 +66,7 @@ export class RedisPartitionOverview implements PartitionOverview {
    */
   async #stampOf(partition: Partition, node: NodeId): Promise<string> {
     return (
-      (await this.ports.ask((redis) => redis.hget(this.ports.keyOf(partition, "nodeStamps"), node))) ??
+      (await this.scripts.ask((redis) => redis.hget(this.scripts.keyOf(partition, "nodeStamps"), node))) ??
       noStamp
     );
   }
@@ -82,19 +74,21 @@ export class RedisPartitionOverview implements PartitionOverview {
   async partitionsOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> {
     const has = await Promise.all(
       partitions.map((partition) =>
-        this.ports.ask((redis) => redis.hexists(this.ports.keyOf(partition, "nodeStamps"), node)),
+        this.scripts.ask((redis) => redis.hexists(this.scripts.keyOf(partition, "nodeStamps"), node)),
       ),
     );
     return partitions.filter((_, place) => has[place] === 1);
   }
 
   async lackOf(partition: Partition): Promise<Lack> {
-    const { ask, keyOf } = this.ports;
+    const { scripts } = this;
     const [[size, state, hold, obstacle], worn, all, retiring] = await Promise.all([
-      ask((redis) => redis.hmget(keyOf(partition, "pool"), "size", "state", "hold", "obstacle")),
-      ask((redis) => redis.scard(keyOf(partition, "replaceable"))),
-      ask((redis) => redis.hlen(keyOf(partition, "browsers"))),
-      ask((redis) => redis.zcard(keyOf(partition, "retiring"))),
+      scripts.ask((redis) =>
+        redis.hmget(scripts.keyOf(partition, "pool"), "size", "state", "hold", "obstacle"),
+      ),
+      scripts.ask((redis) => redis.scard(scripts.keyOf(partition, "replaceable"))),
+      scripts.ask((redis) => redis.hlen(scripts.keyOf(partition, "browsers"))),
+      scripts.ask((redis) => redis.zcard(scripts.keyOf(partition, "retiring"))),
     ]);
     const isShort = all - retiring < Number(size) + worn;
     if (state !== "open" || (!isShort && hold === "")) return "nothing";
@@ -102,7 +96,7 @@ export class RedisPartitionOverview implements PartitionOverview {
   }
 
   async spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
-    const { payload, at } = await this.ports.run(partition, "count-by-node", {});
+    const { payload, at } = await this.scripts.run({ partition }, "count-by-node", {});
     return {
       ofNode: new Map(Object.entries(JSON.parse(payload) as Record<NodeId, number>) as [NodeId, number][]),
       at,
@@ -110,24 +104,26 @@ export class RedisPartitionOverview implements PartitionOverview {
   }
 
   async leased(partition: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> {
-    const key = this.ports.keyOf(partition, "leased");
-    const rows = await this.ports.ask((redis) => redis.zrevrange(key, from, from + count - 1, "WITHSCORES"));
+    const key = this.scripts.keyOf(partition, "leased");
+    const rows = await this.scripts.ask((redis) =>
+      redis.zrevrange(key, from, from + count - 1, "WITHSCORES"),
+    );
     return rows.flatMap((text, place) =>
       place % 2 === 0 ? [{ id: text as BrowserId, createdAt: Number(rows[place + 1]) }] : [],
     );
   }
 
   async records(partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> {
-    const { payload, at } = await this.ports.run(partition, "read-some-browsers", {
+    const { payload, at } = await this.scripts.run({ partition }, "read-some-browsers", {
       ids: JSON.stringify(ids),
     });
     return { browsers: linesOf(payload).map(parseBrowser), at };
   }
 
   async findTerms(partition: Partition): Promise<PoolSummary | undefined> {
-    const key = this.ports.keyOf(partition, "pool");
+    const key = this.scripts.keyOf(partition, "pool");
     const [id, state, name, createdAt, generation, configKey, rate, follows, uses, revision] =
-      await this.ports.ask((redis) =>
+      await this.scripts.ask((redis) =>
         redis.hmget(
           key,
           "id",
@@ -157,7 +153,9 @@ export class RedisPartitionOverview implements PartitionOverview {
   }
 
   async counts(partition: Partition): Promise<BrowserCounts> {
-    const { payload } = await this.ports.run(partition, "read-pool", { fields: JSON.stringify(["id"]) });
+    const { payload } = await this.scripts.run({ partition }, "read-pool", {
+      fields: JSON.stringify(["id"]),
+    });
     return (JSON.parse(payload) as { counts: BrowserCounts }).counts;
   }
 }

@@ -1,9 +1,6 @@
 import type { Millis } from "../base/clock.js";
 
-/**
- * Instants are read in whole seconds, and a reservation that is renewed may be given a little more than the
- * one before.
- */
+/** A reservation that is renewed may be given a little more than the one before. */
 const slackMs: Millis = 5000;
 
 /**

@@ -6,12 +6,13 @@ export class RedisTickStore {
   constructor(private readonly store: ScriptStore) {}
 
   async ran(name: string): Promise<void> {
-    await this.store.ask(async (redis) => redis.hset(ticksKey, name, String(await this.#now())));
+    const at = await this.store.now();
+    await this.store.ask((redis) => redis.hset(ticksKey, name, String(at)));
   }
 
   async ageMs(name: string): Promise<number> {
     const text = await this.store.ask((redis) => redis.hget(ticksKey, name));
-    const ageMs = (await this.#now()) - Number(text ?? -Infinity);
+    const ageMs = (await this.store.now()) - Number(text ?? -Infinity);
     // It ran in what is still to come by a clock that has gone back since, so that nothing is known.
     return ageMs < 0 ? Infinity : ageMs;
   }
@@ -22,10 +23,5 @@ export class RedisTickStore {
    */
   async steadyMs(gapMs: number): Promise<number> {
     return Number((await this.store.run("ticks-steady", () => ticksKey, { gapMs })).payload);
-  }
-
-  async #now(): Promise<number> {
-    const [seconds = 0, micros = 0] = await this.store.ask((redis) => redis.time());
-    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   }
 }

@@ -104,8 +104,8 @@ export interface LaunchDemand {
   readonly trying: readonly NodeId[];
 }
 
-/** Everything that happens inside one partition; each method is one atomic script or one read. */
-export interface PoolStore extends PartitionOverview {
+/** Leases and waiters inside one partition; each method is one atomic script or one read. */
+export interface LeaseStore {
   /**
    * `name` is what the caller calls the pool by, where that is not its id: a pool of another name is
    * `missing`.
@@ -166,7 +166,10 @@ export interface PoolStore extends PartitionOverview {
   unfinished(partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
   /** Says that this control lives and looks after its waiters and grants here. */
   beat(partition: Partition, control: ControlId): Promise<void>;
+}
 
+/** Everything that happens inside one partition. */
+export interface PoolStore extends LeaseStore, PartitionOverview {
   createPool(partition: Partition, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void>;
   updatePool(
     partition: Partition,
@@ -201,8 +204,10 @@ export interface PoolStore extends PartitionOverview {
   findLaunchConfig(partition: Partition, key: string): Promise<LaunchTemplate | undefined>;
 
   wanted(partition: Partition, most: number): Promise<LaunchDemand>;
-  /** Nothing is claimed where the pool is no longer at the generation that the candidates were made for. */
-  /** `obstacle`: why nodes that could have room launch nothing; shown where capacity holds the pool up. */
+  /**
+   * Nothing is claimed where the pool is no longer at the generation that the candidates were made for.
+   * `obstacle`: why nodes that could have room launch nothing; shown where capacity holds the pool up.
+   */
   claimLaunches(
     partition: Partition,
     ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },

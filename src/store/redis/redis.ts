@@ -161,6 +161,12 @@ export class ScriptStore {
     return this.#persist(() => command(this.redis));
   }
 
+  /** Redis's time. */
+  async now(): Promise<Millis> {
+    const [seconds, micros] = await this.ask((redis) => redis.time());
+    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  }
+
   /** Runs a plain command of which a second run would answer otherwise. */
   async askOnce<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value> {
     try {

@@ -15,6 +15,7 @@ import type { LaunchCandidate, Job, PoolWrite } from "../../../src/pool/ports/po
 import type { PoolSignals } from "../../../src/pool/ports/signals.js";
 import { EffectRunner } from "../../../src/store/effects.js";
 import { RedisExtensionStore } from "../../../src/store/extension-store.js";
+import { PartitionScripts } from "../../../src/store/partition-scripts.js";
 import { RedisPoolStore } from "../../../src/store/pool-store.js";
 import type { StoreLimits } from "../../../src/store/limits.js";
 import { RedisNodeStore } from "../../../src/store/node-store.js";
@@ -87,12 +88,13 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     freeRoom: (node, browser) => unlessLost(() => nodes.freeRoom(node, browser)),
     moveTombstones: (partition) => unlessLost(() => projects.moveTombstones(partition)),
   });
-  const poolStore = new RedisPoolStore(store, effects, { project, limits });
+  const scripts = new PartitionScripts(store, effects, { project, limits });
+  const poolStore = new RedisPoolStore(scripts);
   return {
     redis,
     store,
     poolStore,
-    reports: new RedisNodeReports(poolStore),
+    reports: new RedisNodeReports(scripts),
     projects,
     proxies: new RedisProxyStore(store, project),
     profiles: new RedisProfileStore(store, project),

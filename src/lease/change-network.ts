@@ -1,0 +1,103 @@
+import { type Detail, refusal, type Refusal, RemudaError } from "../base/errors.js";
+import { newRequestId, partitionOf } from "../base/ids.js";
+import type { Browser } from "../pool/browser.js";
+import type { NodeReply, NodeRequest } from "../pool/ports/messages.js";
+import type { NodeReports } from "../pool/ports/node-reports.js";
+import type { LeaseChange, PoolStore } from "../pool/ports/pool-store.js";
+import type { ProxyChoice, SessionPatch } from "../spec/bodies.js";
+import { normaliseNetwork } from "../spec/field-checks.js";
+
+interface Ports {
+  readonly poolStore: PoolStore;
+  readonly reports: Pick<NodeReports, "applied">;
+  askNode(browser: Browser, what: NodeRequest): Promise<NodeReply>;
+}
+
+/** Throws again what is no trouble of the store. */
+export function passStoreTrouble(error: unknown): void {
+  if (!(error instanceof RemudaError && error.code === "store_unavailable")) throw error;
+}
+
+const inForce: Detail = {
+  code: "network_in_force",
+  message: "What the browser may reach has changed as was asked for",
+};
+
+/** What its node has said to be in force is, whether or not Redis can be told, or asked for the rest. */
+export async function orInForce<Value>(work: () => Promise<Value>): Promise<Value | Refusal> {
+  try {
+    return await work();
+  } catch (error) {
+    passStoreTrouble(error);
+    return refusal("store_unavailable", {
+      message:
+        "The network is in force; the store could not be reached for the rest. To send the same again is harmless",
+      details: [inForce],
+    });
+  }
+}
+
+/**
+ * The record says first what is asked, so that a node which the question does not reach finds it there. In
+ * force is what the node says is.
+ */
+export async function changeNetwork(
+  ports: Ports,
+  browser: Browser,
+  network: LeaseChange["network"],
+): Promise<Refusal | undefined> {
+  if (!network || !browser.lease) return undefined;
+  const reply = await ports.poolStore.touch(partitionOf(browser.id), {
+    browser: browser.id,
+    lease: browser.lease.id,
+    change: { set: {}, clear: [], touched: true, network },
+    request: newRequestId(),
+  });
+  if (reply.kind !== "touched")
+    return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
+  return await askNetwork(ports, reply.browser);
+}
+
+export async function askNetwork(ports: Ports, browser: Browser): Promise<Refusal | undefined> {
+  const { id, lease } = browser;
+  const change = lease?.networkWanted;
+  if (!lease || !change) return refusal("conflict");
+  const { revision } = change;
+  const answer = await ports.askNode(browser, { kind: "network", revision, change });
+  if (answer.kind === "done") {
+    // A node that Redis does not reach cannot say so in the record.
+    return await orInForce(async () => {
+      await ports.reports.applied({ browser: id, lease: lease.id, revision, outcome: "applied" });
+      return undefined;
+    });
+  }
+  if (answer.kind === "failed")
+    return refusal("conflict", {
+      message: "The browser's node could not put this network in force; nothing has changed",
+    });
+  return refusal("node_silent", {
+    retryAfterSeconds: 1,
+    message:
+      "The change is not in force yet: the browser's node did not answer in time, and will put it in force when it hears of it. DELETE the session to be sure",
+  });
+}
+
+/** `""` removes the proxy. */
+function chosenBy(id: string | undefined): ProxyChoice | undefined {
+  if (id === undefined) return undefined;
+  return id === "" ? { mode: "direct" } : { id };
+}
+
+export function networkOf({ network, proxy, proxy_id }: SessionPatch): LeaseChange["network"] {
+  const allowed = network?.allowed_hosts;
+  const chosen = proxy ?? chosenBy(proxy_id);
+  if (allowed === undefined && chosen === undefined) return undefined;
+  return {
+    ...(allowed === undefined
+      ? {}
+      : {
+          allowedHosts: JSON.stringify(allowed && normaliseNetwork({ allowed_hosts: allowed }).allowed_hosts),
+        }),
+    ...(chosen === undefined ? {} : { proxy: JSON.stringify(chosen) }),
+  };
+}

@@ -1,0 +1,172 @@
+import { type Clock, type Millis, pause } from "../base/clock.js";
+import { groupBy } from "../base/group-by.js";
+import { type LeaseId, onDemandPartition, type Partition, type RequestId } from "../base/ids.js";
+import type { Log } from "../base/log.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
+import type { Waiters } from "./waiters.js";
+
+/** A request of this control that has a place in a pool's line, or a launch on demand. */
+export interface Waiting {
+  readonly partition: Partition;
+  readonly lease: LeaseId;
+  readonly connection: RequestId;
+  readonly waiter: RequestId;
+  readonly name?: string;
+  /** As the store keeps it, where the place is in a pool's line. */
+  readonly stored?: string;
+}
+
+interface PlacePorts {
+  readonly poolStore: PoolStore;
+  readonly projects: Pick<ProjectStore, "reserveName">;
+  readonly waiters: Waiters;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Gives back a lease that nobody here wants any more. */
+  undo(partition: Partition, lease: LeaseId): void;
+}
+
+/** Whoever has neither a browser nor a place is looked for again after it. */
+const lookAgainMs: Millis = 100;
+
+/**
+ * The places of those who wait here. Finds the browser of one whose message was lost, and puts back in line
+ * one that has lost its place.
+ */
+export class Places {
+  readonly #waiting = new Map<RequestId, Waiting>();
+  readonly #closing = new AbortController();
+
+  constructor(private readonly ports: PlacePorts) {}
+
+  /** Looks after a place until what is returned is called. */
+  add(waiting: Waiting): () => void {
+    this.#waiting.set(waiting.connection, waiting);
+    return () => this.#waiting.delete(waiting.connection);
+  }
+
+  partitions(): readonly Partition[] {
+    return [...this.#waiting.values()].map(({ partition }) => partition);
+  }
+
+  /** Looks after all places, those of each partition by themselves. */
+  lookAfter(): readonly Promise<void>[] {
+    const byPartition = groupBy(this.#waiting.values(), ({ partition }) => partition);
+    return [...byPartition].map(([partition, waiting]) => this.#look(partition, waiting));
+  }
+
+  /** Nobody is looked for a second time any more. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** The message of a grant may have been lost, and the place of whoever waits; the record is the truth. */
+  async #look(partition: Partition, waiting: readonly Waiting[]): Promise<void> {
+    const [held, missing] = await this.#find(partition, waiting);
+    for (const one of held) await this.#deliver(partition, one);
+    if (missing.length === 0) return;
+    // One that was just being served is not missing the second time.
+    const { signal } = this.#closing;
+    await pause(this.ports.clock, lookAgainMs, signal);
+    if (signal.aborted) return;
+    const [, lost] = await this.#find(
+      partition,
+      missing.filter((one) => this.#isWaiting(one)),
+    );
+    if (lost.length > 0)
+      await (partition === onDemandPartition ? this.#giveUp(lost) : this.#rejoin(partition, lost));
+  }
+
+  /** Who has a browser, and who has neither that nor a place. */
+  async #find(
+    partition: Partition,
+    waiting: readonly Waiting[],
+  ): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
+    if (waiting.length === 0) return [[], []];
+    const { poolStore } = this.ports;
+    const standing = new Set(
+      await poolStore.standingAmong(
+        partition,
+        waiting.map(({ waiter }) => waiter),
+      ),
+    );
+    const others = waiting.filter(({ waiter }) => !standing.has(waiter));
+    const held = new Set(
+      others.length === 0
+        ? []
+        : await poolStore.heldAmong(
+            partition,
+            others.map(({ lease }) => lease),
+          ),
+    );
+    return [others.filter(({ lease }) => held.has(lease)), others.filter(({ lease }) => !held.has(lease))];
+  }
+
+  async #deliver(partition: Partition, { lease, connection, waiter }: Waiting): Promise<void> {
+    const found = await this.ports.poolStore.findHeld(partition, lease);
+    if (!found) return;
+    const { browser, at } = found;
+    this.ports.waiters.deliver(connection, {
+      kind: "granted",
+      waiter,
+      connection,
+      browser: JSON.stringify(browser),
+      at,
+    });
+  }
+
+  /**
+   * They were taken for a dead control's, since this one stood still: they get their places back, as far as
+   * those are remembered.
+   */
+  async #rejoin(partition: Partition, lost: readonly Waiting[]): Promise<void> {
+    const { poolStore, log } = this.ports;
+    const named = await Promise.all(
+      lost.map(async (one) => ((await this.#reserve(one)) ? one : this.#forget(one))),
+    );
+    const able = named.flatMap((one) => (one?.stored === undefined ? [] : [{ ...one, stored: one.stored }]));
+    if (able.length === 0) return;
+    const words = await poolStore.rejoin(
+      partition,
+      able.map(({ stored }) => stored),
+    );
+    log.warn({ partition, waiters: able.length }, "waiters put back in line");
+    await Promise.all(able.map((one, at) => this.#settleRejoined(one, words[at])));
+  }
+
+  async #settleRejoined(
+    one: Waiting,
+    word: Awaited<ReturnType<PoolStore["rejoin"]>>[number] | undefined,
+  ): Promise<void> {
+    const { partition, lease, connection, waiter } = one;
+    if (word === "deleted" || word === "superseded")
+      this.ports.waiters.deliver(connection, { kind: word, waiter, connection });
+    if (word === "over") this.#forget(one);
+    if (word !== "waiting" || this.#isWaiting(one)) return;
+    // Its caller has gone meanwhile.
+    const reply = await this.ports.poolStore.withdraw(partition, { waiter, connection, lease });
+    if (reply.kind === "granted") this.ports.undo(partition, lease);
+  }
+
+  /** Its name was given back with its place. */
+  async #reserve({ partition, name, lease }: Waiting): Promise<boolean> {
+    if (name === undefined) return true;
+    return (
+      (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, partition })) !==
+      undefined
+    );
+  }
+
+  #giveUp(lost: readonly Waiting[]): void {
+    for (const one of lost) this.#forget(one);
+  }
+
+  #forget({ connection, waiter }: Waiting): undefined {
+    this.ports.waiters.deliver(connection, { kind: "forgotten", waiter, connection });
+  }
+
+  #isWaiting({ connection }: Waiting): boolean {
+    return this.#waiting.has(connection);
+  }
+}

@@ -1,0 +1,205 @@
+import {
+  type BrowserId,
+  type ControlId,
+  type LeaseId,
+  type Partition,
+  partitionOf,
+  type PoolId,
+  type RequestId,
+} from "../base/ids.js";
+import type { Browser } from "../pool/browser.js";
+import type {
+  IdempotencyKey,
+  LaunchCandidate,
+  LeaseChange,
+  LeaseStore,
+  ReleaseRequest,
+  Waiter,
+} from "../pool/ports/pool-store.js";
+import type { AcquireReply, CreateReply, WaitingReply, WithdrawReply } from "../pool/ports/store-replies.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
+import { flag, type PartitionScripts, word } from "./partition-scripts.js";
+import { parseBrowser } from "./records.js";
+
+/** Leases and waiters of the partitions of one project: one atomic script for each change of state. */
+export class RedisLeaseStore implements LeaseStore {
+  constructor(protected readonly scripts: PartitionScripts) {}
+
+  async acquire(
+    partition: Partition,
+    ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean },
+  ): Promise<AcquireReply> {
+    const reply = await this.scripts.run(
+      { partition, request: ask.waiter.connection, keyed: ask.keyed },
+      "acquire",
+      {
+        pool: ask.pool,
+        name: ask.name ?? "",
+        waiter: JSON.stringify(ask.waiter),
+        body: ask.keyed?.body ?? "",
+        mayWait: flag(ask.mayWait),
+      },
+    );
+    if (reply.kind === "granted")
+      return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
+    if (reply.kind === "waiting") return { kind: "waiting", ...parsePlace(reply.payload) };
+    if (reply.kind === "unsupported") return { kind: "unsupported", fields: reply.payload.split(" ") };
+    return { kind: word<"none" | "full" | "missing" | "mismatch" | "over">(reply) };
+  }
+
+  async createSession(
+    partition: Partition,
+    ask: {
+      candidate?: LaunchCandidate;
+      waiter: Waiter;
+      template: LaunchTemplate;
+      keyed?: IdempotencyKey;
+      again?: RequestId;
+    },
+  ): Promise<CreateReply> {
+    const { candidate } = ask;
+    const browser = candidate && { ...candidate, config: candidate.id, generation: 1, networkGeneration: 1 };
+    const reply = await this.scripts.run(
+      { partition, request: ask.again ?? ask.waiter.connection, keyed: ask.keyed },
+      "create-session",
+      {
+        browser: browser ? JSON.stringify(browser) : "",
+        waiter: JSON.stringify(ask.waiter),
+        config: JSON.stringify(ask.template),
+        body: ask.keyed?.body ?? "",
+        isAgain: flag(ask.again !== undefined),
+      },
+    );
+    if (reply.kind === "granted")
+      return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
+    if (reply.kind === "claimed")
+      return {
+        kind: "claimed",
+        ...(JSON.parse(reply.payload) as { browser: Browser; waiter: RequestId; lease: LeaseId }),
+      };
+    if (reply.kind === "again") return { kind: "waiting", ...parsePlace(reply.payload) };
+    return { kind: word<"mismatch" | "over" | "full" | "none" | "superseded">(reply) };
+  }
+
+  async withdraw(
+    partition: Partition,
+    ask: { waiter: RequestId; connection: RequestId; lease: LeaseId },
+  ): Promise<WithdrawReply> {
+    const reply = await this.scripts.run({ partition, request: ask.connection }, "withdraw", { ...ask });
+    if (reply.kind === "granted")
+      return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
+    return { kind: word<"withdrawn" | "kept" | "superseded" | "unknown">(reply) };
+  }
+
+  async findKeyed(
+    partition: Partition,
+    key: string,
+  ): Promise<{ lease: LeaseId; waiter: RequestId } | undefined> {
+    const text = await this.scripts.ask((redis) => redis.get(this.scripts.idempotencyKey(partition, key)));
+    return text === null ? undefined : (JSON.parse(text) as { lease: LeaseId; waiter: RequestId });
+  }
+
+  async heldAmong(partition: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]> {
+    const browsers = await this.scripts.ask((redis) =>
+      redis.hmget(this.scripts.keyOf(partition, "leases"), ...leases),
+    );
+    return leases.filter((_, index) => browsers[index] !== null);
+  }
+
+  async findHeld(
+    partition: Partition,
+    lease: LeaseId,
+  ): Promise<{ browser: Browser; at: number } | undefined> {
+    const reply = await this.scripts.run({ partition }, "find-lease", { lease });
+    return reply.kind === "held" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
+  }
+
+  async confirm(partition: Partition, leases: readonly LeaseId[]): Promise<void> {
+    await this.scripts.run({ partition }, "confirm", { leases: JSON.stringify(leases) });
+  }
+
+  async undo(
+    partition: Partition,
+    lease: LeaseId,
+    request: RequestId,
+  ): Promise<"undone" | "kept" | "opened" | "over"> {
+    return word(await this.scripts.run({ partition, request }, "undo", { lease }));
+  }
+
+  async release(
+    partition: Partition,
+    ask: ReleaseRequest,
+  ): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
+    const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
+    return word(
+      await this.scripts.run({ partition, request }, "release", {
+        browser,
+        name,
+        lease,
+        reuse: flag(reuse),
+        why,
+        isRetry: flag(isRetry),
+      }),
+    );
+  }
+
+  async touch(
+    partition: Partition,
+    ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId },
+  ): Promise<{ kind: "touched"; browser: Browser; at: number } | { kind: "superseded" | "unknown" }> {
+    const { browser, lease = "", change, request } = ask;
+    const reply = await this.scripts.run({ partition, request }, "change-lease", {
+      browser,
+      lease,
+      change: JSON.stringify(change),
+    });
+    if (reply.kind === "touched")
+      return { kind: "touched", browser: parseBrowser(reply.payload), at: reply.at };
+    return { kind: word<"superseded" | "unknown">(reply) };
+  }
+
+  async findLeaseEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined> {
+    const { kind, payload } = await this.scripts.run({ partition: partitionOf(browser) }, "lease-end", {
+      browser,
+      lease,
+    });
+    return kind === "ended" ? payload : undefined;
+  }
+
+  async standingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
+    const texts = await this.scripts.ask((redis) =>
+      redis.hmget(this.scripts.keyOf(partition, "waiterRecords"), ...waiters),
+    );
+    return waiters.filter((_, index) => {
+      const text = texts[index];
+      return typeof text === "string" && !text.includes('"detachedAt"') && !text.includes('"lostAt"');
+    });
+  }
+
+  async rejoin(
+    partition: Partition,
+    stored: readonly string[],
+  ): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]> {
+    const reply = await this.scripts.run({ partition }, "rejoin", { waiting: `[${stored.join(",")}]` });
+    return JSON.parse(reply.payload) as ("waiting" | "held" | "superseded" | "over" | "deleted")[];
+  }
+
+  async unfinished(partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
+    const keys = (["resetting", "retiring"] as const).map((part) => this.scripts.keyOf(partition, part));
+    const scores = await Promise.all(
+      keys.map((key) => this.scripts.ask((redis) => redis.zmscore(key, ...browsers))),
+    );
+    return browsers.filter((_, index) =>
+      scores.some((all) => all[index] !== null && all[index] !== undefined),
+    );
+  }
+
+  async beat(partition: Partition, control: ControlId): Promise<void> {
+    await this.scripts.run({ partition }, "control-beat", { control });
+  }
+}
+
+function parsePlace(stored: string): Omit<WaitingReply, "kind"> {
+  const { id, lease } = JSON.parse(stored) as Waiter;
+  return { waiter: id, lease, stored };
+}

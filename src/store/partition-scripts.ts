@@ -1,0 +1,98 @@
+import { LRUCache } from "lru-cache";
+import type { Millis } from "../base/clock.js";
+import type { Partition, ProjectId, RequestId } from "../base/ids.js";
+import type { IdempotencyKey } from "../pool/ports/pool-store.js";
+import type { EffectRunner } from "./effects.js";
+import type { StoreLimits } from "./limits.js";
+import type { RedisClient } from "./redis/connect.js";
+import {
+  answerKey,
+  idempotencyKey,
+  type PartitionKeys,
+  partitionKeys,
+  type PartitionPart,
+} from "./redis/keys.js";
+import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
+
+/** Where a script runs and under which request. */
+export interface Place {
+  readonly partition: Partition;
+  readonly request?: RequestId;
+  readonly keyed?: IdempotencyKey | undefined;
+}
+
+export const flag = (value: boolean): string => (value ? "1" : "0");
+export const word = <Kind extends string>(reply: ScriptReply): Kind => reply.kind as Kind;
+
+/** Runs scripts and plain commands on the partitions of one project. */
+export class PartitionScripts {
+  readonly #limits: ScriptArgs;
+  readonly #keys = new LRUCache<Partition, PartitionKeys>({ max: 1000 });
+
+  constructor(
+    private readonly store: ScriptStore,
+    private readonly effects: EffectRunner,
+    private readonly at: { readonly project: ProjectId; readonly limits: StoreLimits },
+  ) {
+    this.#limits = limitArgs(at.limits);
+  }
+
+  /** Runs a script on a partition and carries out what it leaves to be done. */
+  async run(place: Place, name: string, args: ScriptArgs): Promise<ScriptReply> {
+    const reply = await this.store.run(name, this.#keysIn(place, name), args, this.#limits);
+    await this.effects.carryOut(place.partition, reply.effects);
+    return reply;
+  }
+
+  ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value> {
+    return this.store.ask(command);
+  }
+
+  now(): Promise<Millis> {
+    return this.store.now();
+  }
+
+  keyOf(partition: Partition, part: PartitionPart): string {
+    return this.#keysOf(partition)[part];
+  }
+
+  idempotencyKey(partition: Partition, digest: string): string {
+    return idempotencyKey(this.at.project, partition, digest);
+  }
+
+  #keysIn({ partition, request, keyed }: Place, script: string): (key: string) => string {
+    const { project } = this.at;
+    const keys = this.#keysOf(partition);
+    return (key) => {
+      if (key === "answer") return answerKey(project, partition, { script, request: request ?? "none" });
+      if (key === "idempotency") return idempotencyKey(project, partition, keyed?.key ?? "none");
+      return keys[key as PartitionPart];
+    };
+  }
+
+  #keysOf(partition: Partition): PartitionKeys {
+    const kept = this.#keys.get(partition);
+    if (kept) return kept;
+    const made = partitionKeys(this.at.project, partition);
+    this.#keys.set(partition, made);
+    return made;
+  }
+}
+
+/** The limits under the names by which the scripts' headers ask for them. */
+const limitArgs = (limits: StoreLimits): ScriptArgs => ({
+  most: limits.maxSessions ?? "",
+  keepMs: limits.idempotencyMs,
+  maxWaiters: limits.maxWaiters,
+  provisionalMs: limits.provisionalMs,
+  controlLostMs: limits.controlLostMs,
+  keyedMs: limits.keyedGraceMs,
+  retryWindowMs: limits.retryWindowMs,
+  claimMs: limits.launchPickupMs,
+  launchMs: limits.launchClaimMs,
+  initialMs: limits.backoffInitialMs,
+  maxMs: limits.backoffMaxMs,
+  earlyMs: limits.earlyDeathMs,
+  eventsKept: limits.eventsKept,
+  nodeLostMs: limits.nodeLostMs,
+});

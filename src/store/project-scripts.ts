@@ -1,0 +1,64 @@
+import type { Millis } from "../base/clock.js";
+import type { Partition, ProjectId } from "../base/ids.js";
+import type { RedisClient } from "./redis/connect.js";
+import {
+  partitionKey,
+  type PartitionPart,
+  projectIdempotencyKey,
+  projectKey,
+  type ProjectPart,
+} from "./redis/keys.js";
+import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
+
+/** A reservation whose owner has not come to be by then is void. Longer than any wait for a browser. */
+export const graceMs: Millis = 120_000;
+
+/** Runs scripts and plain commands on what spans the partitions of one project, in a slot of its own. */
+export class ProjectScripts {
+  constructor(
+    private readonly store: ScriptStore,
+    private readonly project: ProjectId,
+  ) {}
+
+  run(name: string, args: ScriptArgs): Promise<ScriptReply> {
+    return this.store.run(name, (key) => this.key(key as ProjectPart), args);
+  }
+
+  runKeyed(name: string, digest: string, args: ScriptArgs): Promise<ScriptReply> {
+    return this.store.run(name, () => this.idempotencyKey(digest), args);
+  }
+
+  ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value> {
+    return this.store.ask(command);
+  }
+
+  now(): Promise<Millis> {
+    return this.store.now();
+  }
+
+  key(part: ProjectPart): string {
+    return projectKey(this.project, part);
+  }
+
+  partitionKey(partition: Partition, part: PartitionPart): string {
+    return partitionKey(this.project, partition, part);
+  }
+
+  idempotencyKey(digest: string): string {
+    return projectIdempotencyKey(this.project, digest);
+  }
+
+  /** What an open pool's record says; nothing of one that is deleted or never came to be. */
+  async poolRecord(
+    partition: Partition,
+  ): Promise<{ state?: string; id?: string; name?: string; size?: string }> {
+    const key = this.partitionKey(partition, "pool");
+    const [state, id, name, size] = await this.ask((redis) =>
+      redis.hmget(key, "state", "id", "name", "size"),
+    );
+    if (!state) return {};
+    return state === "open"
+      ? { state, ...(id ? { id } : {}), ...(name ? { name } : {}), ...(size ? { size } : {}) }
+      : { state };
+  }
+}
