@@ -128,7 +128,7 @@ export async function openControl(
   stops.add("cuts", () => cuts.close());
   const asking = makeRequestNode(control, { messages, clock, sendDirectly });
   const onMessage = (message: ControlMessage): void =>
-    message.kind === "answer" ? asking.hear(message) : deliver({ waiters, grants }, message);
+    message.kind === "answer" ? asking.answered(message) : deliver({ waiters, grants }, message);
   const fill = makeFill({ poolStore, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
   const kickPartition = makeFillSoon(fill, (partition, error) =>
     log.warn({ partition, error: textOf(error) }, "fill left to the tick"),

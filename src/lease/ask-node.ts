@@ -37,11 +37,11 @@ export function makeRequestNode(
   ports: Ports,
 ): {
   ask(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
-  hear(answer: Answer): void;
+  answered(answer: Answer): void;
 } {
   const open = new Map<RequestId, (answer: NodeReply) => void>();
   return {
-    hear: ({ question, ok, text, code }) =>
+    answered: ({ question, ok, text, code }) =>
       open.get(question)?.(
         ok
           ? { kind: "done" }

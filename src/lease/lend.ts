@@ -145,7 +145,7 @@ async function stand<Answer>(
     ports.grants.abandon(wanted);
     throw error;
   } finally {
-    place.leave();
+    place.close();
   }
 }
 

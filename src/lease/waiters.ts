@@ -11,10 +11,10 @@ export type WaitResult =
 export interface WaitHandle {
   /**
    * Resolves at the first message that was not waited for yet, `limitMs` after the place was taken, when
-   * `gone` aborts, or when the desk closes.
+   * `gone` aborts, or when this control stops.
    */
   wait(limitMs: Millis, gone: AbortSignal): Promise<WaitResult>;
-  leave(): void;
+  close(): void;
 }
 
 /** The ends that have come for one place, one waiter at a time taking them. */
@@ -48,7 +48,7 @@ export class Waiters {
     const takenAt = this.clock.monotonic();
     this.#places.set(connection, ends);
     return {
-      leave: () => void this.#places.delete(connection),
+      close: () => void this.#places.delete(connection),
       wait: async (limitMs, gone) => {
         if (this.#isClosed) ends.put({ kind: "stopping" });
         const onGone = (): void => ends.put({ kind: "gone" });

@@ -150,5 +150,5 @@ type Own = ReadonlyMap<Partition, readonly Browser[]>;
 const partitionsWith = (own: Own, fits: (browser: Browser) => boolean): readonly Partition[] =>
   [...own].flatMap(([partition, browsers]) => (browsers.some(fits) ? [partition] : []));
 
-const isUnmarked = ({ state, worn }: Browser): boolean =>
-  state !== "launching" && state !== "retiring" && !worn;
+const isUnmarked = ({ state, replaceable }: Browser): boolean =>
+  state !== "launching" && state !== "retiring" && !replaceable;

@@ -99,7 +99,7 @@ export class LeaseHandover {
 
   async #settle(slot: Slot, stray: LeaseId): Promise<boolean> {
     const { slots, reports } = this.ports;
-    const said = await reports.strayed(slot.id, { lease: stray, isAltered: isAltered(slot) });
+    const said = await reports.unknownLease(slot.id, { lease: stray, isAltered: isAltered(slot) });
     if (said.kind === "kept") return await this.#restore(slot, stray);
     if (said.kind === "held") return false;
     await slots.endUnder(slot, said.claim);

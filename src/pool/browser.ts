@@ -121,7 +121,7 @@ export interface Browser {
   readonly fence?: LeaseId;
   readonly lease?: Lease;
   /** It goes when its replacement is idle: it is old, or its node drains. */
-  readonly worn?: boolean;
+  readonly replaceable?: boolean;
   /** Why it is retiring. */
   readonly why?: RetireReason;
   /** What a released lease leaves of it is being saved as a profile. */

@@ -62,7 +62,7 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
   ): Promise<void> =>
     walks[what].over(await projects.partitions(), (partition) =>
       visit(partition).catch((error: unknown) => {
-        ports.log.warn({ partition, what, error: textOf(error) }, "tick failed on a home");
+        ports.log.warn({ partition, what, error: textOf(error) }, "tick failed on a partition");
       }),
     );
   return {

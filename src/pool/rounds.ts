@@ -3,7 +3,7 @@ import type { Partition } from "../base/ids.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 
 export interface RoundLimits {
-  /** Homes looked at side by side: their round trips to Redis share the way. */
+  /** Partitions looked at side by side: their round trips to Redis share the way. */
   readonly atOnce: number;
   /** A walk that takes longer leaves the rest to the next. */
   readonly limitMs: Millis;

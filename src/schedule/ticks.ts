@@ -34,9 +34,40 @@ export async function startTicks(
   ticks: readonly Tick[],
   { clock, record }: { clock: Clock; record: TickRecord },
 ): Promise<Working> {
-  const { connection, prefix, log } = options;
+  const { log } = options;
+  const queue = openSchedule(options);
+  const worker = openWorker(options, ticks, record);
+  await Promise.all(ticks.map((tick) => arm(queue, tick)));
+  const watches = ticks.map((tick) =>
+    watch(tick, {
+      clock,
+      record,
+      arm: () => rearm(queue, tick),
+      warn: (error) =>
+        log.warn({ tick: tick.name, error: textOf(error) }, "schedule could not be looked after"),
+    }),
+  );
+  return {
+    async close() {
+      for (const stop of watches) stop();
+      await worker.close(true);
+      await queue.close();
+    },
+  };
+}
+
+function openSchedule({ connection, prefix, log }: QueueOptions): Queue {
   const queue = new Queue(scheduleName, { connection, prefix, skipVersionCheck: true });
   queue.on("error", (error) => log.warn({ error: error.message }, "schedule queue failed"));
+  return queue;
+}
+
+/** Runs whichever tick is due, and notes that it ran. */
+function openWorker(
+  { connection, prefix, log }: QueueOptions,
+  ticks: readonly Tick[],
+  record: TickRecord,
+): Worker {
   const byName = new Map(ticks.map((tick) => [tick.name, tick]));
   const worker = new Worker(
     scheduleName,
@@ -57,35 +88,17 @@ export async function startTicks(
   );
   worker.on("error", (error) => log.warn({ error: error.message }, "schedule worker failed"));
   worker.on("failed", (job, error) => log.warn({ tick: job?.name, error: textOf(error) }, "tick failed"));
-  const arm = async ({ name, periodMs }: Tick): Promise<void> => {
-    await queue.upsertJobScheduler(
-      name,
-      { every: periodMs },
-      { name, opts: { removeOnComplete: true, removeOnFail: true } },
-    );
-  };
-  await Promise.all(ticks.map(arm));
-  const watches = ticks.map((tick) =>
-    watch(tick, {
-      clock,
-      record,
-      arm: () => rearm(queue, tick, arm),
-      warn: (error) =>
-        log.warn({ tick: tick.name, error: textOf(error) }, "schedule could not be looked after"),
-    }),
-  );
-  return {
-    async close() {
-      for (const stop of watches) stop();
-      await worker.close(true);
-      await queue.close();
-    },
-  };
+  return worker;
 }
 
-async function rearm(queue: Queue, tick: Tick, arm: (tick: Tick) => Promise<void>): Promise<void> {
+async function arm(queue: Queue, { name, periodMs }: Tick): Promise<void> {
+  const opts = { removeOnComplete: true, removeOnFail: true };
+  await queue.upsertJobScheduler(name, { every: periodMs }, { name, opts });
+}
+
+async function rearm(queue: Queue, tick: Tick): Promise<void> {
   await queue.removeJobScheduler(tick.name);
-  await arm(tick);
+  await arm(queue, tick);
 }
 
 interface Watching {

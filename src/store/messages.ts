@@ -32,13 +32,13 @@ export interface ListenerParts {
 /** Who listens, and to what. `onAgain`: something may have been missed. */
 export type MessageListener<Message> = Pick<SubscriptionParts<Message>, "onMessage" | "onAgain">;
 
-type Ears = Promise<{ close(): void }>;
+type Subscribed = Promise<{ close(): void }>;
 
 const listenTo = <Message>(
   channel: string,
   { store, ...parts }: ListenerParts,
   hearing: MessageListener<Message>,
-): Ears =>
+): Subscribed =>
   Subscription.open<Message>({
     ...parts,
     ...hearing,
@@ -50,9 +50,9 @@ export const listenAsNode = (
   parts: ListenerParts,
   node: NodeId,
   hearing: MessageListener<NodeMessage>,
-): Ears => listenTo(nodeChannel(node), parts, hearing);
+): Subscribed => listenTo(nodeChannel(node), parts, hearing);
 export const listenAsControl = (
   parts: ListenerParts,
   control: ControlId,
   hearing: MessageListener<ControlMessage>,
-): Ears => listenTo(controlChannel(control), parts, hearing);
+): Subscribed => listenTo(controlChannel(control), parts, hearing);

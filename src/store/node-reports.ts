@@ -72,7 +72,7 @@ export class RedisNodeReports implements NodeReports {
     return { kind: reply.kind === "retiring" ? "retiring" : "already", claim: reply.payload as ClaimId };
   }
 
-  async strayed(
+  async unknownLease(
     browser: BrowserId,
     { lease, isAltered }: { lease: LeaseId; isAltered: boolean },
   ): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }> {

@@ -90,7 +90,7 @@ export class RedisPartitionOverview implements PartitionOverview {
       scripts.ask((redis) => redis.hlen(scripts.keyOf(partition, "browsers"))),
       scripts.ask((redis) => redis.zcard(scripts.keyOf(partition, "retiring"))),
     ]);
-    const isShort = all - retiring < Number(size) + worn;
+    const isShort = all - retiring < Number(size) + replaceable;
     if (state !== "open" || (!isShort && hold === "")) return "nothing";
     return isShort && hold === "capacity" && !obstacle ? "room" : "something";
   }

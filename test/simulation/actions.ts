@@ -3,6 +3,7 @@ import { demote, detachOrFailOver } from "./failover.js";
 import * as closing from "./closing.js";
 import * as controls from "./controls.js";
 import * as holders from "./holders.js";
+import { deliver } from "./messages.js";
 import * as nodes from "./nodes.js";
 import * as still from "./standing-still.js";
 import * as upkeep from "./upkeep.js";
@@ -38,7 +39,7 @@ const actions: readonly (readonly [number, Act])[] = [
   [1.5, holders.vanish],
   [22, nodes.runJob],
   [18, nodes.finishLaunch],
-  [25, nodes.deliver],
+  [25, deliver],
   [0.5, nodes.crash],
   [4, (world) => nodes.keep(world, world.random.pick(world.nodes))],
   [5, nodes.findInactive],

@@ -27,7 +27,7 @@ export class ClosedNodes {
   }
 
   /** It answers again. */
-  hear(partition: Partition, node: NodeId): void {
+  endSilence(partition: Partition, node: NodeId): void {
     const { drainsUntil } = this.of(partition, node);
     this.#partitions.get(partition)?.set(node, drainsUntil === undefined ? {} : { drainsUntil });
   }

@@ -33,11 +33,11 @@ export async function answerAgain(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   if (!node) return;
   world.note(`${node.id} answers again`);
-  for (const partition of poolPartitions(world)) await hear(world, partition, node);
+  for (const partition of poolPartitions(world)) await endSilence(world, partition, node);
 }
 
-export async function hear(world: World, partition: Partition, { id }: FakeNode): Promise<void> {
-  world.closed.hear(partition, id);
+export async function endSilence(world: World, partition: Partition, { id }: FakeNode): Promise<void> {
+  world.closed.endSilence(partition, id);
   await world.bed.poolStore.silenceNode(partition, id, 0);
 }
 
@@ -102,7 +102,7 @@ async function finishDrain(world: World, node: FakeNode): Promise<void> {
   node.launching.clear();
   await clear(world, node, "lost");
   for (const partition of world.partitions()) world.closed.clear(partition, node.id);
-  world.leave(node);
+  world.remove(node);
   await world.bed.nodes.forget(node.id);
   await startNode(world);
 }

@@ -27,7 +27,7 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
     redis.hkeys(key("templates")),
     redis.hmget(key("pool"), "state", "networkGeneration", "kind"),
   ]);
-  const worn = await redis.smembers(key("replaceable"));
+  const replaceable = await redis.smembers(key("replaceable"));
   const browsers = new Map(texts.map((text) => [parseBrowser(text).id, parseBrowser(text)]));
   const [state, network, kind] = pool;
   for (const browser of browsers.values()) {
@@ -57,10 +57,10 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
     );
   }
   for (const lease of provisional) hold(lease in leases, () => `${lease} is provisional and over`);
-  for (const id of worn)
+  for (const id of replaceable)
     hold(
       browsers.has(id as BrowserId) && browsers.get(id as BrowserId)?.state !== "retiring",
-      () => `${id} is worn and over`,
+      () => `${id} is replaceable and over`,
     );
   if (kind === "pool")
     hold(

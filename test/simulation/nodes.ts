@@ -1,22 +1,13 @@
-import {
-  type BrowserId,
-  type ClaimId,
-  partitionOf,
-  type LeaseId,
-  newRequestId,
-  type NodeId,
-} from "../../src/base/ids.js";
+import { type BrowserId, type ClaimId, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
 import type { Job } from "../../src/pool/ports/pool-store.js";
-import type { ControlMessage, NodeMessage } from "../../src/pool/ports/messages.js";
 import type { Browser } from "../../src/pool/browser.js";
-import { launchAgain, served } from "./controls.js";
 import { begin, clear, cut, newSlot, type Slot } from "./begin.js";
 import { hold } from "./shadow.js";
 import { type FakeNode, isHeard } from "./model.js";
 import type { World } from "./world.js";
 
 /**
- * What is left to do for a job or message, step by step as a node does it, so that anything may come in
+ * What is left to do for a job, step by step as a node does it, so that anything may come in
  * between.
  */
 
@@ -46,7 +37,7 @@ export async function killNode(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   if (!node) return;
   world.note(`node ${node.id} dies`);
-  world.leave(node);
+  world.remove(node);
   node.slots.clear();
   node.launching.clear();
   if (world.nodes.length < 2) await startNode(world);
@@ -80,7 +71,7 @@ export async function startAnew(world: World, node: FakeNode): Promise<void> {
   await bed.nodes.beat(world.factsOf(node));
 }
 
-const heardNode = (world: World, id: NodeId): FakeNode | undefined =>
+export const heardNode = (world: World, id: NodeId): FakeNode | undefined =>
   world.nodes.filter(isHeard).find((node) => node.id === id);
 
 /** Runs one job of the queues: lost, run twice, run late and out of order. */
@@ -262,65 +253,4 @@ export async function expire(world: World): Promise<void> {
   if (isExpired) hold(world.now - grantedAt >= 9000, () => `${ask.lease} expired early`);
   if (isExpired)
     hold(!isOpening(world, ask.lease), () => `${ask.lease} expired while a client was on its way in`);
-}
-
-/** Delivers a message between roles, or ignores it. */
-export async function deliver(world: World): Promise<void> {
-  const { random } = world;
-  if (world.inbox.length === 0) await world.hear();
-  // Some are heard a second time, and so late that much has overtaken them.
-  const heard = world.fails(0.15) ? random.pick(world.heard) : random.take(world.inbox);
-  if (!heard) return;
-  if (isForStopped(world, heard.channel)) return void world.inbox.push(heard);
-  if (world.fails(0.2)) return;
-  if (heard.message.kind === "fence") world.heard = [...world.heard.slice(-20), heard];
-  if (heard.channel.startsWith("remuda:node:"))
-    return await toNode(
-      world,
-      heard.channel.slice("remuda:node:".length),
-      heard.message as unknown as NodeMessage,
-    );
-  await toControl(
-    world,
-    heard.channel.slice("remuda:control:".length),
-    heard.message as unknown as ControlMessage,
-  );
-}
-
-/** What comes for it waits in its socket. */
-const isForStopped = (world: World, channel: string): boolean =>
-  world.controls.some(({ id, isStopped }) => isStopped && channel === `remuda:control:${id}`);
-
-async function toNode(world: World, id: string, message: NodeMessage): Promise<void> {
-  const slot = heardNode(world, id as NodeId)?.slots.get(message.browser);
-  if (!slot) return;
-  if (message.kind === "cut") await cut(slot, message.lease);
-  if (message.kind !== "fence") return;
-  world.note(`fence ${message.lease} ${message.claim}`);
-  await cut(slot, message.lease);
-  if (message.mode === "none") await world.bed.reports.freed(message.browser, message.claim);
-}
-
-async function toControl(world: World, id: string, message: ControlMessage): Promise<void> {
-  if (message.kind === "answer") return;
-  const caller = world.callers.find(({ connection }) => connection === message.connection);
-  if (caller?.phase !== "waiting" && message.kind === "granted") return unwanted(world, id, message);
-  if (caller?.phase !== "waiting" || !caller.control.isAlive) return;
-  if (message.kind === "granted") return served(world, caller, JSON.parse(message.browser) as Browser);
-  if (message.kind === "failed") return await launchAgain(world, caller);
-  caller.phase = "over";
-}
-
-/** As lease/grants.ts has it: a place that nobody holds any more, which a failover has brought back. */
-function unwanted(
-  world: World,
-  to: string,
-  { connection, browser }: Extract<ControlMessage, { kind: "granted" }>,
-): void {
-  const { id, lease } = JSON.parse(browser) as Browser;
-  const control = world.controls.find((one) => one.id === to);
-  if (!control?.isAlive || !lease || world.told.get(lease.id) === id) return;
-  world.note(`nobody waits at ${connection} for ${lease.id}`);
-  world.told.set(lease.id, id);
-  control.lost.push({ partition: partitionOf(id), lease: lease.id });
 }

@@ -3,8 +3,9 @@ import type { Waiter } from "../../src/pool/ports/pool-store.js";
 import { partitionKey, projectKey, nodeKey } from "../../src/store/redis/keys.js";
 import { confirm, flushReply, lookAfter, undo, withdraw } from "./controls.js";
 import { checkAll } from "./full-check.js";
-import { hear, lookAfterDrain } from "./closing.js";
-import { carryOut, deliver, expire, findInactiveAt, finishLaunch, keep } from "./nodes.js";
+import { endSilence, lookAfterDrain } from "./closing.js";
+import { deliver } from "./messages.js";
+import { carryOut, expire, findInactiveAt, finishLaunch, keep } from "./nodes.js";
 import { hold } from "./shadow.js";
 import { lookForLost, thaw } from "./standing-still.js";
 import { claimPlanned, planFill, reapPartition, reapNode, sweep } from "./upkeep.js";
@@ -32,7 +33,7 @@ export async function rest(world: World): Promise<void> {
   for (const control of world.controls) await step(world, () => lookForLost(world, control));
   await settleCallers(world);
   for (const partition of world.partitions())
-    for (const node of world.nodes) await step(world, () => hear(world, partition, node));
+    for (const node of world.nodes) await step(world, () => endSilence(world, partition, node));
   for (const partition of world.partitions()) await withdrawForgotten(world, partition);
   for (let round = 0; round < rounds; round += 1) {
     await world.pass(round === 0 ? 130_000 : 16_000);

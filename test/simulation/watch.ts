@@ -84,7 +84,7 @@ export class Watch {
       retiring = 0,
       browsers = 0,
       leases = 0,
-      worn = 0,
+      replaceable = 0,
       waiters = 0,
       waiting = 0,
     ] = counts;
@@ -108,11 +108,14 @@ export class Watch {
       return hold(launching + idle + leased + resetting === 0, () => "a deleted pool has browsers");
     const live = launching + idle + leased + resetting;
     hold(
-      live <= Number(size) + worn || idle + launching === 0,
-      () => `${live} live, size ${size}, ${worn} worn, ${idle} idle, ${launching} launching`,
+      live <= Number(size) + replaceable || idle + launching === 0,
+      () => `${live} live, size ${size}, ${replaceable} replaceable, ${idle} idle, ${launching} launching`,
     );
     if (moves.some((move) => move.to === "launching"))
-      hold(live <= Number(size) + worn, () => `a claim made ${live} of ${size}, ${worn} worn`);
+      hold(
+        live <= Number(size) + replaceable,
+        () => `a claim made ${live} of ${size}, ${replaceable} replaceable`,
+      );
   }
 }
 

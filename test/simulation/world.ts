@@ -24,11 +24,11 @@ import type { TestRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 import type { Slot } from "./begin.js";
 import { ClosedNodes } from "./closed-nodes.js";
-import { judgeLending } from "./closing.js";
 import type { Snapshot } from "./failover.js";
 import type { Ask, Caller, Control, FakeNode, Holder, PoolModel, Release } from "./model.js";
+import { judgeGrant, mayEnd } from "./judge.js";
 import { Random } from "./random.js";
-import { type Cause, hold, Shadow, type ShadowLease } from "./shadow.js";
+import { type Cause, hold, Shadow } from "./shadow.js";
 import { picturesOf, Watch } from "./watch.js";
 
 const beatPeriodMs = 1000;
@@ -83,14 +83,14 @@ export class World {
 
   private constructor(
     readonly bed: StoreBed,
-    readonly at: { readonly ear: Awaited<ReturnType<typeof openEar>>; readonly server: TestRedis },
+    readonly at: { readonly listener: Awaited<ReturnType<typeof openEar>>; readonly server: TestRedis },
     seed: number,
   ) {
     this.random = new Random(seed);
     this.shadow = new Shadow({
       nodeOf: (browser) => this.nodeOf.get(browser) ?? ("" as NodeId),
-      onGrant: (lease) => this.#judgeGrant(lease),
-      mayEnd: (lease, why) => this.#mayEnd(lease, why),
+      onGrant: (lease) => judgeGrant(this, lease),
+      mayEnd: (lease, why) => mayEnd(this, lease, why),
     });
     this.watch(onDemandPartition);
   }
@@ -104,14 +104,14 @@ export class World {
       commandTimeoutMs: 120_000,
       isEffectLost: () => holder.world?.isEffectLost ?? false,
     });
-    const ear = await openEar(server, (channel) => holder.world?.isMine(channel) ?? false);
-    const world = new World(bed, { ear, server }, seed);
+    const listener = await openEar(server, (channel) => holder.world?.isMine(channel) ?? false);
+    const world = new World(bed, { listener, server }, seed);
     holder.world = world;
     return world;
   }
 
   async close(): Promise<void> {
-    this.at.ear.close();
+    this.at.listener.close();
     await this.bed.close();
   }
 
@@ -247,7 +247,7 @@ export class World {
     };
   }
 
-  leave(node: FakeNode): void {
+  remove(node: FakeNode): void {
     node.isAlive = false;
     this.nodes.splice(this.nodes.indexOf(node), 1);
     this.deadNodes.push(node);
@@ -272,8 +272,8 @@ export class World {
     return this.ids.has(channel.slice(channel.lastIndexOf(":") + 1));
   }
 
-  async hear(): Promise<void> {
-    this.inbox.push(...(await this.at.ear.heard()));
+  async collect(): Promise<void> {
+    this.inbox.push(...(await this.at.listener.heard()));
   }
 
   #keys(): readonly string[] {
@@ -292,58 +292,5 @@ export class World {
         nodeParts.map((part) => nodeKey(node.id, part)),
       ),
     ];
-  }
-
-  /**
-   * No socket of an old lease reaches a new holder: one that Redis has forgotten goes before the holder's own
-   * comes (`openSocket`).
-   */
-  #judgeGrant(lease: ShadowLease): void {
-    const sockets = [...(this.slotOf(lease.browser)?.slot.sockets.keys() ?? [])].filter(
-      (other) => !this.lost.has(other),
-    );
-    hold(
-      sockets.length === 0,
-      () => `${lease.browser} went to ${lease.id} with sockets of ${sockets.join()}`,
-    );
-    judgeLending(this, lease, this.now);
-  }
-
-  #mayEnd(lease: ShadowLease, why: string): boolean {
-    const { cause } = this;
-    switch (cause.kind) {
-      case "none":
-        return false;
-      case "release":
-        return cause.lease === lease.id;
-      case "undo":
-        return cause.lease === lease.id && !lease.isOpened && !lease.isConfirmed;
-      case "expire":
-        return cause.lease === lease.id && (this.slotOf(lease.browser)?.slot.sockets.size ?? 0) === 0;
-      case "end":
-        return cause.browser === lease.browser;
-      case "clear":
-        return cause.node === this.nodeOf.get(lease.browser);
-      case "delete":
-        return cause.partition === lease.partition && why === "pool_deleted";
-      case "reap":
-        return !lease.isOpened && !lease.isConfirmed && (lease.isDoubtful || !this.isClaimed(lease));
-    }
-  }
-
-  /**
-   * Whether the control that spoke for a lease last was heard of ever since the grant, and has still to say
-   * how its reply fared.
-   */
-  isClaimed({ id, grantedAt }: ShadowLease): boolean {
-    const control = this.speakers.get(id);
-    if (!control?.isAlive || control.isPaused || control.isStopped || control.unheardUntil >= grantedAt)
-      return false;
-    return (
-      control.delivered.some(({ lease }) => lease === id) ||
-      this.callers.some(
-        (caller) => caller.lease === id && caller.control === control && caller.phase !== "over",
-      )
-    );
   }
 }

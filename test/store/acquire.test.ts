@@ -31,13 +31,13 @@ onBoth("acquire", ({ bed, server }) => {
       expect((await pool.lend()).id).toBe(one);
     });
 
-    test("a worn browser goes last", async () => {
+    test("a replaceable browser goes last", async () => {
       const pool = await PoolBed.create(bed(), { size: 2 });
-      const [worn] = await pool.launch(1, { recycleAt: 1 });
+      const [replaceable] = await pool.launch(1, { recycleAt: 1 });
       await bed().poolStore.recycle(pool.partition, { maxLeases: null, request: request() });
       const [other] = await pool.launch(1);
       expect((await pool.lend()).id).toBe(other);
-      expect((await pool.lend()).id).toBe(worn);
+      expect((await pool.lend()).id).toBe(replaceable);
     });
   });
 
@@ -65,11 +65,11 @@ onBoth("acquire", ({ bed, server }) => {
 
     test("the control of a served waiter is told, connection and browser included", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
-      const ear = await openEar(server());
+      const listener = await openEar(server());
       const { waiter } = await pool.ask();
       const [id] = await pool.launch(1);
-      const granted = (await ear.heard()).find(({ message }) => message.kind === "granted");
-      ear.close();
+      const granted = (await listener.heard()).find(({ message }) => message.kind === "granted");
+      listener.close();
       expect(granted).toMatchObject({
         channel: `remuda:control:${controlA}`,
         message: { waiter: waiter.id, connection: waiter.connection },
@@ -144,7 +144,7 @@ onBoth("acquire", ({ bed, server }) => {
       expect(await pool.counts()).toMatchObject({ waiting: 0 });
     });
 
-    test("missing: a deleted pool, one that never was, and another pool's id on this home", async () => {
+    test("missing: a deleted pool, one that never was, and another pool's id on this partition", async () => {
       const pool = await PoolBed.create(bed());
       const other = { ...pool, id: `${pool.partition}zzzzzzzzzzzz` };
       const waiter = (await pool.ask({ mayWait: false })).waiter;
@@ -193,10 +193,10 @@ onBoth("acquire", ({ bed, server }) => {
 
   test("an acquire's start page is sent to the node with the grant", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
-    const ear = await openEar(server());
+    const listener = await openEar(server());
     const held = await pool.lend({ startUrl: "https://example.com/" });
-    const heard = await ear.heard();
-    ear.close();
+    const heard = await listener.heard();
+    listener.close();
     expect(heard).toContainEqual({
       channel: "remuda:node:node-a",
       message: { kind: "start", browser: held.id, lease: held.lease, url: "https://example.com/" },

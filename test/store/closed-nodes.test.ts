@@ -114,7 +114,7 @@ onBoth("closed nodes", ({ bed }) => {
       expect(await pool.counts()).toMatchObject({ idle: 2 });
     });
 
-    test("what stands last there is not worn: another that is goes once its replacement has come", async () => {
+    test("what stands last there is not replaceable: another that is goes once its replacement has come", async () => {
       const pool = await PoolBed.create(bed(), { size: 2 });
       await pool.launch(1, { node: nodeB, recycleAt: 1 });
       const old = await pool.lend();
@@ -173,7 +173,7 @@ onBoth("closed nodes", ({ bed }) => {
       expect((await pool.ask()).reply.kind).toBe("waiting");
     });
 
-    test("one there that becomes worn stays last in line", async () => {
+    test("one there that becomes replaceable stays last in line", async () => {
       const pool = await PoolBed.create(bed(), { size: 8 });
       const [there] = await pool.launch(1);
       const [elsewhere] = await pool.launch(1, { node: nodeB });

@@ -142,10 +142,10 @@ onBoth("ends", ({ bed, server }) => {
         owner: waiter.lease,
         partition: pool.partition,
       });
-      const ear = await openEar(server());
+      const listener = await openEar(server());
       expect(await remove(pool, true)).toBe("deleted");
-      const heard = await ear.heard();
-      ear.close();
+      const heard = await listener.heard();
+      listener.close();
       expect(heard).toContainEqual({
         channel: `remuda:control:${controlA}`,
         message: { kind: "deleted", waiter: waiter.id, connection: waiter.connection },
@@ -211,12 +211,12 @@ onBoth("ends", ({ bed, server }) => {
     });
     if (created.kind !== "claimed") throw new Error(created.kind);
     const { browser } = created;
-    const ear = await openEar(server());
+    const listener = await openEar(server());
     await bed().reports.launched(browser.id, claimOf(browser), "{}");
-    expect(await ear.heard()).toContainEqual(
+    expect(await listener.heard()).toContainEqual(
       expect.objectContaining({ channel: `remuda:control:${controlA}` }),
     );
-    ear.close();
+    listener.close();
     expect((await bed().poolStore.findBrowser(browser.id))?.browser).toMatchObject({
       state: "leased",
       lease: { id: waiter.lease, timeoutSeconds: 60 },

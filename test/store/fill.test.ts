@@ -170,12 +170,13 @@ onBoth("fill", ({ bed }) => {
         ...(over.node ? { drains: { node: over.node, ms: 60_000 } } : {}),
       });
 
-    test("warms the replacement first, on credit; then the worn one goes", async () => {
+    test("warms the replacement first, on credit; then the replaceable one goes", async () => {
       const pool = await PoolBed.create(bed(), { size: 2, fill_rate_per_minute: 100 });
       const [old] = await pool.launch(1, { recycleAt: 1 });
       await pool.launch(1);
       expect(await recycle(pool)).toBe(1);
-      expect(await pool.state(old ?? ("" as never))).toBe("idle");
+      const marked = await pool.record(old ?? ("" as never));
+      expect([marked.state, marked.replaceable]).toEqual(["idle", true]);
       const [fresh] = await pool.claim(2);
       expect(fresh).toMatchObject({ paid: "credit" });
       expect(await pool.counts()).toMatchObject({ idle: 2, launching: 1 });
@@ -185,7 +186,7 @@ onBoth("fill", ({ bed }) => {
       expect(await pool.claim(2)).toHaveLength(0);
     });
 
-    test("a worn browser that is leased goes when it is released, its replacement ready", async () => {
+    test("a replaceable browser that is leased goes when it is released, its replacement ready", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       await pool.launch(1, { recycleAt: 1 });
       const held = await pool.lend();

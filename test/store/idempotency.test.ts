@@ -1,307 +1,132 @@
-import { describe, expect, test } from "vitest";
-import { age } from "../support/store/age.js";
+import { expect, test } from "vitest";
 import { openEar } from "../support/egress/listener.js";
 import { onBoth } from "../support/store/on-both.js";
-import { controlA, controlB, heldOf, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
-import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/store/store-bed.js";
-import { newLeaseId, onDemandPartition } from "../../src/base/ids.js";
-import { partitionKey } from "../../src/store/redis/keys.js";
-import type { Waiter } from "../../src/pool/ports/pool-store.js";
+import { controlA, controlB, heldOf, PoolBed } from "../support/store/pool-bed.js";
+import { request, writeOf } from "../support/store/store-bed.js";
 
-onBoth("an idempotency key", ({ bed, server }) => {
-  describe("on acquire", () => {
-    test("gives the same lease again while it lives", async () => {
-      const pool = await PoolBed.filled(bed(), { size: 2 });
-      const held = await pool.lend({ key: "k" });
-      const again = await pool.lend({ key: "k", control: controlB });
-      expect(again).toMatchObject({ id: held.id, lease: held.lease });
-      expect(await pool.counts()).toMatchObject({ leased: 1, idle: 1 });
-    });
-
-    test("takes over the place of a waiter: the old connection is told, the rank is kept", async () => {
-      const pool = await PoolBed.create(bed(), { size: 2 });
-      const first = await pool.ask({ key: "k" });
-      const second = await pool.ask();
-      const ear = await openEar(server());
-      const again = await pool.ask({ key: "k", control: controlB });
-      expect(again.reply).toMatchObject({
-        kind: "waiting",
-        waiter: first.waiter.id,
-        lease: first.waiter.lease,
-      });
-      expect(await ear.heard()).toContainEqual({
-        channel: `remuda:control:${controlA}`,
-        message: { kind: "superseded", waiter: first.waiter.id, connection: first.waiter.connection },
-      });
-      const [id] = await pool.launch(1);
-      expect(await ear.heard()).toContainEqual(
-        expect.objectContaining({
-          channel: `remuda:control:${controlB}`,
-          message: expect.objectContaining({
-            kind: "granted",
-            connection: again.waiter.connection,
-          }) as unknown,
-        }),
-      );
-      ear.close();
-      expect((await bed().poolStore.findHeld(pool.partition, first.waiter.lease))?.browser.id).toBe(id);
-      expect(await bed().poolStore.findHeld(pool.partition, second.waiter.lease)).toBeUndefined();
-    });
-
-    test("the connection that lost its place withdraws nothing, before and after the grant", async () => {
-      const pool = await PoolBed.create(bed(), { size: 1 });
-      const first = await pool.ask({ key: "k" });
-      await pool.ask({ key: "k" });
-      const old = { waiter: first.waiter.id, connection: first.waiter.connection, lease: first.waiter.lease };
-      expect(await bed().poolStore.withdraw(pool.partition, old)).toEqual({ kind: "superseded" });
-      await pool.launch(1);
-      expect(await bed().poolStore.withdraw(pool.partition, { ...old })).toEqual({ kind: "superseded" });
-      expect(await pool.counts()).toMatchObject({ leased: 1 });
-    });
-
-    test("with another body is a mismatch and changes nothing", async () => {
-      const pool = await PoolBed.filled(bed(), { size: 2 });
-      await pool.lend({ key: "k", body: "one" });
-      const { idle, leased } = await pool.counts();
-      expect((await pool.ask({ key: "k", body: "other" })).reply).toEqual({ kind: "mismatch" });
-      expect(await pool.counts()).toMatchObject({ idle, leased });
-    });
-
-    test("whose lease is over is over, until the key is forgotten", async () => {
-      const pool = await PoolBed.filled(bed(), { size: 2 });
-      await pool.release(await pool.lend({ key: "k" }));
-      expect((await pool.ask({ key: "k" })).reply).toEqual({ kind: "over" });
-      await pool.age(601_000);
-      expect((await pool.ask({ key: "k" })).reply.kind).toBe("granted");
-    });
-
-    test("whose place was given up unserved asks anew", async () => {
-      const pool = await PoolBed.create(bed(), { size: 1 });
-      const { waiter } = await pool.ask({ key: "k" });
-      await bed().poolStore.withdraw(pool.partition, {
-        waiter: waiter.id,
-        connection: waiter.connection,
-        lease: waiter.lease,
-      });
-      await pool.age(11_000);
-      await bed().poolStore.reap(pool.partition);
-      const again = await pool.ask({ key: "k" });
-      expect(again.reply).toMatchObject({ kind: "waiting", waiter: again.waiter.id });
-    });
-
-    test("keeps the rank of a waiter without a connection for 10 s, passed over meanwhile", async () => {
-      const pool = await PoolBed.create(bed(), { size: 3 });
-      const keyed = await pool.ask({ key: "k" });
-      const other = await pool.ask();
-      expect(
-        await bed().poolStore.withdraw(pool.partition, {
-          waiter: keyed.waiter.id,
-          connection: keyed.waiter.connection,
-          lease: keyed.waiter.lease,
-        }),
-      ).toEqual({ kind: "kept" });
-      await pool.launch(1);
-      expect(await bed().poolStore.findHeld(pool.partition, other.waiter.lease)).toBeDefined();
-      await pool.age(9000);
-      await pool.beat();
-      await bed().poolStore.reap(pool.partition);
-      const third = await pool.ask();
-      expect((await pool.ask({ key: "k" })).reply).toMatchObject({
-        kind: "waiting",
-        waiter: keyed.waiter.id,
-      });
-      await pool.launch(1);
-      expect(await bed().poolStore.findHeld(pool.partition, keyed.waiter.lease)).toBeDefined();
-      expect(await bed().poolStore.findHeld(pool.partition, third.waiter.lease)).toBeUndefined();
-    });
-
-    test("finds an idle browser at once when its place is taken over", async () => {
-      const pool = await PoolBed.create(bed(), { size: 1 });
-      const { waiter } = await pool.ask({ key: "k" });
-      await bed().poolStore.withdraw(pool.partition, {
-        waiter: waiter.id,
-        connection: waiter.connection,
-        lease: waiter.lease,
-      });
-      const [id] = await pool.launch(1);
-      expect(heldOf((await pool.ask({ key: "k" })).reply)).toMatchObject({ id, lease: waiter.lease });
-    });
-
-    test("still finds its lease when the pool has become unsupported", async () => {
-      const pool = await PoolBed.filled(bed(), { size: 1 });
-      const held = await pool.lend({ key: "k" });
-      await bed().poolStore.updatePool(pool.partition, {
-        revision: 1,
-        write: writeOf(pool.spec, ["profile"]),
-        isNewLaunch: false,
-        isNewNetwork: false,
-        discard: false,
-        request: request(),
-      });
-      expect(await pool.lend({ key: "k" })).toMatchObject({ lease: held.lease });
-    });
+onBoth("an idempotency key on acquire", ({ bed, server }) => {
+  test("gives the same lease again while it lives", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 2 });
+    const held = await pool.lend({ key: "k" });
+    const again = await pool.lend({ key: "k", control: controlB });
+    expect(again).toMatchObject({ id: held.id, lease: held.lease });
+    expect(await pool.counts()).toMatchObject({ leased: 1, idle: 1 });
   });
 
-  describe("on an on-demand session", () => {
-    const create = async (
-      over: Partial<Waiter> = {},
-    ): Promise<{
-      waiter: Waiter;
-      reply: Awaited<ReturnType<ReturnType<typeof bed>["poolStore"]["createSession"]>>;
-    }> => {
-      const id = request();
-      const waiter: Waiter = {
-        id,
-        lease: newLeaseId(),
-        control: controlA,
-        connection: id,
-        timeoutSeconds: 60,
-        ...over,
-      };
-      const { launchConfig: template } = writeOf(poolConfig());
-      const keyed = waiter.key === undefined ? {} : { keyed: { key: waiter.key, body: "body" } };
-      return {
-        waiter,
-        reply: await bed().poolStore.createSession(onDemandPartition, {
-          candidate: candidateOn(onDemandPartition, nodeA),
-          waiter,
-          template,
-          ...keyed,
-        }),
-      };
-    };
-    const launchOf = ({ reply }: Awaited<ReturnType<typeof create>>): Promise<"launched" | "stale"> => {
-      if (reply.kind !== "claimed") throw new Error(reply.kind);
-      return bed().reports.launched(reply.browser.id, claimOf(reply.browser), "{}");
-    };
-
-    test("a place whose launch failed, and of which no control knows any more, is given up with its name", async () => {
-      const first = await create({ name: "mine" });
-      if (first.reply.kind !== "claimed") throw new Error(first.reply.kind);
-      await bed().projects.reserveName({
-        kind: "session",
-        name: "mine",
-        owner: first.waiter.lease,
-        partition: onDemandPartition,
-      });
-      await bed().reports.launchFailed(first.reply.browser.id, claimOf(first.reply.browser), "no display");
-      const standing = () =>
-        bed().redis.hexists(partitionKey(bed().project, onDemandPartition, "waiterRecords"), first.waiter.id);
-      await bed().poolStore.reap(onDemandPartition);
-      expect(await standing()).toBe(1);
-      await age(bed().redis, "remuda:*", 61_000);
-      await bed().poolStore.beat(onDemandPartition, controlA);
-      await bed().poolStore.reap(onDemandPartition);
-      expect([await standing(), await bed().projects.findName("session", "mine")]).toEqual([0, undefined]);
+  test("takes over the place of a waiter: the old connection is told, the rank is kept", async () => {
+    const pool = await PoolBed.create(bed(), { size: 2 });
+    const first = await pool.ask({ key: "k" });
+    const second = await pool.ask();
+    const listener = await openEar(server());
+    const again = await pool.ask({ key: "k", control: controlB });
+    expect(again.reply).toMatchObject({
+      kind: "waiting",
+      waiter: first.waiter.id,
+      lease: first.waiter.lease,
     });
-
-    test("finds its place while it launches and its lease afterwards, whose configuration stays until it is gone", async () => {
-      const first = await create({ key: "k" });
-      expect((await create({ key: "k" })).reply).toMatchObject({
-        kind: "waiting",
-        waiter: first.waiter.id,
-        lease: first.waiter.lease,
-      });
-      await launchOf(first);
-      expect((await create({ key: "k" })).reply).toMatchObject({
-        kind: "granted",
-        browser: { lease: { id: first.waiter.lease } },
-      });
-      const held = await bed().poolStore.findHeld(onDemandPartition, first.waiter.lease);
-      const id = held?.browser.id ?? ("" as never);
-      await bed().poolStore.release(onDemandPartition, {
-        browser: id,
-        reuse: false,
-        why: "deleted",
-        isRetry: false,
-        request: request(),
-      });
-      expect((await create({ key: "k" })).reply).toEqual({ kind: "over" });
-      const found = await bed().poolStore.findBrowser(id);
-      if (found) await bed().reports.gone(id, claimOf(found.browser));
-      expect(await bed().poolStore.findLaunchConfig(onDemandPartition, id)).toBeUndefined();
+    expect(await listener.heard()).toContainEqual({
+      channel: `remuda:control:${controlA}`,
+      message: { kind: "superseded", waiter: first.waiter.id, connection: first.waiter.connection },
     });
+    const [id] = await pool.launch(1);
+    expect(await listener.heard()).toContainEqual(
+      expect.objectContaining({
+        channel: `remuda:control:${controlB}`,
+        message: expect.objectContaining({ kind: "granted", connection: again.waiter.connection }) as unknown,
+      }),
+    );
+    listener.close();
+    expect((await bed().poolStore.findHeld(pool.partition, first.waiter.lease))?.browser.id).toBe(id);
+    expect(await bed().poolStore.findHeld(pool.partition, second.waiter.lease)).toBeUndefined();
+  });
 
-    test("keeps a browser whose caller went while it launched for the retry, then lets it go", async () => {
-      const first = await create({ key: "k" });
-      await bed().poolStore.withdraw(onDemandPartition, {
-        waiter: first.waiter.id,
-        connection: first.waiter.connection,
-        lease: first.waiter.lease,
-      });
-      await launchOf(first);
-      expect((await create({ key: "k" })).reply).toMatchObject({ kind: "granted" });
-      const second = await create({ key: "other" });
-      await bed().poolStore.withdraw(onDemandPartition, {
-        waiter: second.waiter.id,
-        connection: second.waiter.connection,
-        lease: second.waiter.lease,
-      });
-      await launchOf(second);
-      await age(bed().redis, `remuda:${bed().project}:{${onDemandPartition}}:*`, 11_000);
-      await bed().poolStore.beat(onDemandPartition, controlA);
-      await bed().poolStore.reap(onDemandPartition);
-      expect(await bed().poolStore.findHeld(onDemandPartition, first.waiter.lease)).toBeDefined();
-      expect(await bed().poolStore.findHeld(onDemandPartition, second.waiter.lease)).toBeUndefined();
-    });
+  test("the connection that lost its place withdraws nothing, before and after the grant", async () => {
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    const first = await pool.ask({ key: "k" });
+    await pool.ask({ key: "k" });
+    const old = { waiter: first.waiter.id, connection: first.waiter.connection, lease: first.waiter.lease };
+    expect(await bed().poolStore.withdraw(pool.partition, old)).toEqual({ kind: "superseded" });
+    await pool.launch(1);
+    expect(await bed().poolStore.withdraw(pool.partition, { ...old })).toEqual({ kind: "superseded" });
+    expect(await pool.counts()).toMatchObject({ leased: 1 });
+  });
 
-    test("without one, a browser whose caller went while it launched is retired", async () => {
-      const first = await create();
-      await bed().poolStore.withdraw(onDemandPartition, {
-        waiter: first.waiter.id,
-        connection: first.waiter.connection,
-        lease: first.waiter.lease,
-      });
-      await launchOf(first);
-      expect((await bed().poolStore.browsers(onDemandPartition)).browsers).toMatchObject([
-        { state: "retiring", why: "unwanted" },
-      ]);
-    });
+  test("with another body is a mismatch and changes nothing", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 2 });
+    await pool.lend({ key: "k", body: "one" });
+    const { idle, leased } = await pool.counts();
+    expect((await pool.ask({ key: "k", body: "other" })).reply).toEqual({ kind: "mismatch" });
+    expect(await pool.counts()).toMatchObject({ idle, leased });
+  });
 
-    test("a further launch is claimed for the place of one that failed, once, and for no place that is another's or was given up", async () => {
-      const first = await create({ key: "k" });
-      const again = async (): Promise<Awaited<ReturnType<typeof create>>["reply"]> =>
-        await bed().poolStore.createSession(onDemandPartition, {
-          candidate: candidateOn(onDemandPartition, nodeB),
-          waiter: first.waiter,
-          template: writeOf(poolConfig()).launchConfig,
-          again: request(),
-        });
-      expect(await again()).toEqual({ kind: "superseded" });
-      if (first.reply.kind === "claimed")
-        await bed().reports.launchFailed(first.reply.browser.id, claimOf(first.reply.browser), "no display");
-      const further = await again();
-      expect(further).toMatchObject({
-        kind: "claimed",
-        browser: { node: nodeB },
-        waiter: first.waiter.id,
-        lease: first.waiter.lease,
-      });
-      expect(await again()).toEqual({ kind: "superseded" });
-      await launchOf({ ...first, reply: further });
-      expect(await bed().poolStore.findHeld(onDemandPartition, first.waiter.lease)).toMatchObject({
-        browser: { node: nodeB },
-      });
-      expect(await again()).toEqual({ kind: "superseded" });
-    });
+  test("whose lease is over is over, until the key is forgotten", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 2 });
+    await pool.release(await pool.lend({ key: "k" }));
+    expect((await pool.ask({ key: "k" })).reply).toEqual({ kind: "over" });
+    await pool.age(601_000);
+    expect((await pool.ask({ key: "k" })).reply.kind).toBe("granted");
+  });
 
-    test("a launch that fails tells the caller why, and its key may ask anew", async () => {
-      const first = await create({ key: "k" });
-      const ear = await openEar(server());
-      if (first.reply.kind === "claimed")
-        await bed().reports.launchFailed(first.reply.browser.id, claimOf(first.reply.browser), "no display");
-      expect(await ear.heard()).toContainEqual({
-        channel: `remuda:control:${controlA}`,
-        message: {
-          kind: "failed",
-          waiter: first.waiter.id,
-          connection: first.waiter.connection,
-          node: "node-a",
-          error: "no display",
-        },
-      });
-      ear.close();
-      expect((await create({ key: "k" })).reply.kind).toBe("claimed");
+  test("whose place was given up unserved asks anew", async () => {
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    const { waiter } = await pool.ask({ key: "k" });
+    await bed().poolStore.withdraw(pool.partition, {
+      waiter: waiter.id,
+      connection: waiter.connection,
+      lease: waiter.lease,
     });
+    await pool.age(11_000);
+    await bed().poolStore.reap(pool.partition);
+    const again = await pool.ask({ key: "k" });
+    expect(again.reply).toMatchObject({ kind: "waiting", waiter: again.waiter.id });
+  });
+
+  test("keeps the rank of a waiter without a connection for 10 s, passed over meanwhile", async () => {
+    const pool = await PoolBed.create(bed(), { size: 3 });
+    const keyed = await pool.ask({ key: "k" });
+    const other = await pool.ask();
+    expect(
+      await bed().poolStore.withdraw(pool.partition, {
+        waiter: keyed.waiter.id,
+        connection: keyed.waiter.connection,
+        lease: keyed.waiter.lease,
+      }),
+    ).toEqual({ kind: "kept" });
+    await pool.launch(1);
+    expect(await bed().poolStore.findHeld(pool.partition, other.waiter.lease)).toBeDefined();
+    await pool.age(9000);
+    await pool.beat();
+    await bed().poolStore.reap(pool.partition);
+    const third = await pool.ask();
+    expect((await pool.ask({ key: "k" })).reply).toMatchObject({ kind: "waiting", waiter: keyed.waiter.id });
+    await pool.launch(1);
+    expect(await bed().poolStore.findHeld(pool.partition, keyed.waiter.lease)).toBeDefined();
+    expect(await bed().poolStore.findHeld(pool.partition, third.waiter.lease)).toBeUndefined();
+  });
+
+  test("finds an idle browser at once when its place is taken over", async () => {
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    const { waiter } = await pool.ask({ key: "k" });
+    await bed().poolStore.withdraw(pool.partition, {
+      waiter: waiter.id,
+      connection: waiter.connection,
+      lease: waiter.lease,
+    });
+    const [id] = await pool.launch(1);
+    expect(heldOf((await pool.ask({ key: "k" })).reply)).toMatchObject({ id, lease: waiter.lease });
+  });
+
+  test("still finds its lease when the pool has become unsupported", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend({ key: "k" });
+    await bed().poolStore.updatePool(pool.partition, {
+      revision: 1,
+      write: writeOf(pool.spec, ["profile"]),
+      isNewLaunch: false,
+      isNewNetwork: false,
+      discard: false,
+      request: request(),
+    });
+    expect(await pool.lend({ key: "k" })).toMatchObject({ lease: held.lease });
   });
 });

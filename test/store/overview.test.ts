@@ -64,7 +64,7 @@ onBoth("the index of browsers", ({ bed }) => {
     });
   });
 
-  test("tells a node in which homes it has browsers", async () => {
+  test("tells a node in which partitions it has browsers", async () => {
     const [pool, other] = [await mixed(), await PoolBed.create(bed(), { size: 1 })];
     await other.launch(1, { node: nodeB });
     const partitionsOf = (node: NodeId): Promise<readonly string[]> =>

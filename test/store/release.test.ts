@@ -17,14 +17,14 @@ onBoth("release", ({ bed, server }) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
     await pool.connect(held);
-    const ear = await openEar(server());
+    const listener = await openEar(server());
     await pool.release(held);
     const { claim } = await pool.record(held.id);
-    expect(await ear.heard()).toContainEqual({
+    expect(await listener.heard()).toContainEqual({
       channel: "remuda:node:node-a",
       message: { kind: "fence", browser: held.id, lease: held.lease, claim, mode: "none" },
     });
-    ear.close();
+    listener.close();
     expect(bed().jobs).toEqual([]);
     expect((await pool.ask({ mayWait: false })).reply.kind).toBe("none");
     expect(await pool.freed(held.id)).toBe("freed");

@@ -26,7 +26,7 @@ async function cycles(pool: PoolBed, count: number): Promise<void> {
   for (let done = 0; done < count; done += 1) await pool.release(await pool.lend());
 }
 
-onBoth("what spans homes", ({ bed }) => {
+onBoth("what spans partitions", ({ bed }) => {
   const later = (ms: number): Promise<void> => age(bed().redis, "remuda:*", ms);
 
   describe("names", () => {
@@ -131,7 +131,7 @@ onBoth("what spans homes", ({ bed }) => {
       expect(await projects.partitions()).toHaveLength(2);
     });
 
-    test("a deleted one is looked after until its home is empty, and its tombstones are kept", async () => {
+    test("a deleted one is looked after until its partition is empty, and its tombstones are kept", async () => {
       const { projects, poolStore } = bed();
       const pool = await PoolBed.filled(bed(), { size: 1 });
       await projects.openPool(pool.id);

@@ -80,14 +80,14 @@ onBoth("update-pool", ({ bed }) => {
       expect(await pool.counts()).toMatchObject({ launching: 2 });
     });
 
-    test("ends the surge: a worn browser goes before its replacement came", async () => {
+    test("ends the surge: a replaceable browser goes before its replacement came", async () => {
       const pool = await PoolBed.create(bed(), { size: 4 });
-      const [worn] = await pool.launch(1, { recycleAt: 1 });
+      const [replaceable] = await pool.launch(1, { recycleAt: 1 });
       await pool.launch(3);
       await bed().poolStore.recycle(pool.partition, { maxLeases: null, request: request() });
       await pool.claim(1);
       await pool.update({ size: 3 });
-      expect(await pool.state(worn ?? ("" as never))).toBe("retiring");
+      expect(await pool.state(replaceable ?? ("" as never))).toBe("retiring");
       expect(await pool.counts()).toMatchObject({ launching: 0, idle: 3 });
     });
   });

@@ -33,7 +33,7 @@ export interface NodeReports {
    * A lease was cut that the record does not name. `kept`: what it left may be the next holder's;
    * `isAltered`: no pool takes that back.
    */
-  strayed(
+  unknownLease(
     browser: BrowserId,
     cut: { lease: LeaseId; isAltered: boolean },
   ): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }>;

@@ -61,7 +61,7 @@ export interface ProjectStore {
   sweepNames(): Promise<void>;
   /** Forgets pools that were never opened, and deleted ones whose partition is empty. */
   sweepPools(): Promise<void>;
-  /** Moves what partitions have to bury to where it is looked up. */
+  /** Moves tombstones from where they were written to where they are looked up. */
   sweepPendingTombstones(): Promise<void>;
   findTombstone(id: BrowserId): Promise<Tombstone | undefined>;
   /** The last that bore the name. */

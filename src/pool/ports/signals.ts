@@ -19,7 +19,7 @@ export interface PoolSignals {
   "browser.gone": { readonly partition: Partition; readonly browser: BrowserId };
 }
 
-/** The end of a lease as its node has to hear of it. */
+/** The end of a lease as its node is told of it. */
 export interface LeaseCut {
   readonly partition: Partition;
   readonly node: NodeId;

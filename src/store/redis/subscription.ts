@@ -14,7 +14,7 @@ export interface SubscriptionParts<Message> {
   onAgain?(): void;
   readonly clock: Clock;
   readonly log: Log;
-  /** One that does not hear its own word for so long is made anew. */
+  /** One that does not receive its own word for so long is made anew. */
   readonly limitMs: Millis;
 }
 
@@ -65,7 +65,7 @@ export class Subscription<Message> {
   close(): void {
     this.#isClosed = true;
     for (const stop of this.#stops) stop();
-    this.#leave();
+    this.#disconnect();
   }
 
   #connect(): void {
@@ -75,14 +75,14 @@ export class Subscription<Message> {
     this.#stopWatch = keepAlive(client, { clock, log, limitMs });
     client.on("error", (error: Error) => log.warn({ error: error.message }, "redis subscription failed"));
     client.on("message", (_: string, text: string) => {
-      if (client === this.#client) this.#hear(text);
+      if (client === this.#client) this.#receive(text);
     });
     client.on("ready", () => void this.#subscribe(client));
     // The first attempt's failure is logged as every other; the client goes on trying.
     client.connect().catch(() => {});
   }
 
-  #leave(): void {
+  #disconnect(): void {
     this.#stopWatch();
     this.#client?.disconnect();
     this.#client = undefined;
@@ -104,13 +104,13 @@ export class Subscription<Message> {
 
   #renew(): void {
     if (this.#isClosed) return;
-    this.#leave();
+    this.#disconnect();
     this.#heardAt = this.parts.clock.monotonic();
     this.#askedAt = undefined;
     this.#connect();
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     this.#heardAt = this.parts.clock.monotonic();
     this.#askedAt = undefined;
     if (text === echo) return;

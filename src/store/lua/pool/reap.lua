@@ -56,7 +56,7 @@ for _, id in ipairs(overdue(K.retiring)) do
   local browser = read(id)
   browser.tries = (browser.tries or 1) + 1
   if browser.tries > retireTries then
-    -- Its node is not there, or does not hear: a node ends what it has no record of.
+    -- Its node is not there, or does not answer: a node ends what it has no record of.
     removeBrowser(browser)
   else
     claim(browser)

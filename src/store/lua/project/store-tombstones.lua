@@ -2,7 +2,7 @@
 -- time is past.
 -- KEYS  tombstoneOrder tombstones tombstoneNames
 -- ARGV  tombstones most keepMs
--- REPLY buried
+-- REPLY stored
 -- `tombstones` is a JSON list of texts. A name leads to the session that bore it last.
 --- @include base
 
@@ -31,4 +31,4 @@ local atOnce = math.max(200, 2 * #tombstones)
 drop(redis.call("ZRANGEBYSCORE", K.tombstoneOrder, "-inf", now - tonumber(A.keepMs), "LIMIT", 0, atOnce))
 local excess = redis.call("ZCARD", K.tombstoneOrder) - tonumber(A.most)
 if excess > 0 then drop(redis.call("ZRANGE", K.tombstoneOrder, 0, math.min(excess, atOnce) - 1)) end
-return plain("buried")
+return plain("stored")

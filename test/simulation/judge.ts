@@ -1,0 +1,53 @@
+import { judgeLending } from "./closing.js";
+import { hold, type ShadowLease } from "./shadow.js";
+import type { World } from "./world.js";
+
+/**
+ * No socket of an old lease reaches a new holder: one that Redis has forgotten goes before the holder's own
+ * comes (`openSocket`).
+ */
+export function judgeGrant(world: World, lease: ShadowLease): void {
+  const sockets = [...(world.slotOf(lease.browser)?.slot.sockets.keys() ?? [])].filter(
+    (other) => !world.lost.has(other),
+  );
+  hold(sockets.length === 0, () => `${lease.browser} went to ${lease.id} with sockets of ${sockets.join()}`);
+  judgeLending(world, lease, world.now);
+}
+
+export function mayEnd(world: World, lease: ShadowLease, why: string): boolean {
+  const { cause } = world;
+  switch (cause.kind) {
+    case "none":
+      return false;
+    case "release":
+      return cause.lease === lease.id;
+    case "undo":
+      return cause.lease === lease.id && !lease.isOpened && !lease.isConfirmed;
+    case "expire":
+      return cause.lease === lease.id && (world.slotOf(lease.browser)?.slot.sockets.size ?? 0) === 0;
+    case "end":
+      return cause.browser === lease.browser;
+    case "clear":
+      return cause.node === world.nodeOf.get(lease.browser);
+    case "delete":
+      return cause.partition === lease.partition && why === "pool_deleted";
+    case "reap":
+      return !lease.isOpened && !lease.isConfirmed && (lease.isDoubtful || !isClaimed(world, lease));
+  }
+}
+
+/**
+ * Whether the control that spoke for a lease last was heard of ever since the grant, and has still to say
+ * how its reply fared.
+ */
+function isClaimed(world: World, { id, grantedAt }: ShadowLease): boolean {
+  const control = world.speakers.get(id);
+  if (!control?.isAlive || control.isPaused || control.isStopped || control.unheardUntil >= grantedAt)
+    return false;
+  return (
+    control.delivered.some(({ lease }) => lease === id) ||
+    world.callers.some(
+      (caller) => caller.lease === id && caller.control === control && caller.phase !== "over",
+    )
+  );
+}

@@ -1,0 +1,68 @@
+import { type NodeId, partitionOf } from "../../src/base/ids.js";
+import type { Browser } from "../../src/pool/browser.js";
+import type { ControlMessage, NodeMessage } from "../../src/pool/ports/messages.js";
+import { cut } from "./begin.js";
+import { launchAgain, served } from "./controls.js";
+import { heardNode } from "./nodes.js";
+import type { World } from "./world.js";
+
+/** Delivers a message between roles, or ignores it. */
+export async function deliver(world: World): Promise<void> {
+  const { random } = world;
+  if (world.inbox.length === 0) await world.collect();
+  // Some are heard a second time, and so late that much has overtaken them.
+  const heard = world.fails(0.15) ? random.pick(world.heard) : random.take(world.inbox);
+  if (!heard) return;
+  if (isForStopped(world, heard.channel)) return void world.inbox.push(heard);
+  if (world.fails(0.2)) return;
+  if (heard.message.kind === "fence") world.heard = [...world.heard.slice(-20), heard];
+  if (heard.channel.startsWith("remuda:node:"))
+    return await toNode(
+      world,
+      heard.channel.slice("remuda:node:".length),
+      heard.message as unknown as NodeMessage,
+    );
+  await toControl(
+    world,
+    heard.channel.slice("remuda:control:".length),
+    heard.message as unknown as ControlMessage,
+  );
+}
+
+/** What comes for it waits in its socket. */
+const isForStopped = (world: World, channel: string): boolean =>
+  world.controls.some(({ id, isStopped }) => isStopped && channel === `remuda:control:${id}`);
+
+async function toNode(world: World, id: string, message: NodeMessage): Promise<void> {
+  const slot = heardNode(world, id as NodeId)?.slots.get(message.browser);
+  if (!slot) return;
+  if (message.kind === "cut") await cut(slot, message.lease);
+  if (message.kind !== "fence") return;
+  world.note(`fence ${message.lease} ${message.claim}`);
+  await cut(slot, message.lease);
+  if (message.mode === "none") await world.bed.reports.freed(message.browser, message.claim);
+}
+
+async function toControl(world: World, id: string, message: ControlMessage): Promise<void> {
+  if (message.kind === "answer") return;
+  const caller = world.callers.find(({ connection }) => connection === message.connection);
+  if (caller?.phase !== "waiting" && message.kind === "granted") return unwanted(world, id, message);
+  if (caller?.phase !== "waiting" || !caller.control.isAlive) return;
+  if (message.kind === "granted") return served(world, caller, JSON.parse(message.browser) as Browser);
+  if (message.kind === "failed") return await launchAgain(world, caller);
+  caller.phase = "over";
+}
+
+/** As lease/grants.ts has it: a place that nobody holds any more, which a failover has brought back. */
+function unwanted(
+  world: World,
+  to: string,
+  { connection, browser }: Extract<ControlMessage, { kind: "granted" }>,
+): void {
+  const { id, lease } = JSON.parse(browser) as Browser;
+  const control = world.controls.find((one) => one.id === to);
+  if (!control?.isAlive || !lease || world.told.get(lease.id) === id) return;
+  world.note(`nobody waits at ${connection} for ${lease.id}`);
+  world.told.set(lease.id, id);
+  control.lost.push({ partition: partitionOf(id), lease: lease.id });
+}

@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { schemaKey } from "../../../src/store/redis/keys.js";
+import { checkSchema } from "../../../src/store/redis/schema.js";
+import { onBoth } from "../../support/store/on-both.js";
+
+onBoth("the schema number", ({ bed }) => {
+  const noted = async (): Promise<number> => Number(await bed().redis.get(schemaKey));
+
+  test("is noted in a Redis that has none, which the next start finds in order", async () => {
+    await checkSchema(bed().store);
+    expect(await noted()).toBeGreaterThan(1);
+    await checkSchema(bed().store);
+  });
+
+  test("of an older daemon is refused: it says so, what to do, and changes nothing", async () => {
+    await bed().redis.set(schemaKey, "1");
+    await expect(checkSchema(bed().store)).rejects.toThrow(
+      /schema 1, written by an older daemon; this one reads \d+ only: .* then empty this Redis/,
+    );
+    expect(await noted()).toBe(1);
+  });
+
+  test("of a newer daemon is refused, and stays", async () => {
+    await bed().redis.set(schemaKey, "999");
+    await expect(checkSchema(bed().store)).rejects.toThrow(/schema 999, written by a newer daemon/);
+    expect(await noted()).toBe(999);
+  });
+});
