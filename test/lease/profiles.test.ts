@@ -354,7 +354,7 @@ test("browsers from before the pool followed a profile stay in service, until th
   await save(control.bed, login);
   expect(await control.updatePool(bare.id, { profile: { name: "login" } }, callerOf())).toMatchObject({
     kind: "done",
-    value: { config: { refresh_on_profile_update: true } },
+    value: { spec: { refresh_on_profile_update: true } },
   });
   expect(await control.updatePool(deaf.id, { refresh_on_profile_update: true }, callerOf())).toMatchObject({
     kind: "done",

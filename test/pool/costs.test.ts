@@ -265,7 +265,7 @@ test("a look-up of a session that nobody knows reads no tombstone, a page of the
     }),
   );
   await store.run("store-tombstones", (part) => projectKey(project, part as ProjectPart), {
-    records: JSON.stringify(records),
+    tombstones: JSON.stringify(records),
     most: tombstones,
     keepMs: 86_400_000,
   });
