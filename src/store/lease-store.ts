@@ -18,7 +18,7 @@ import type {
 } from "../pool/ports/pool-store.js";
 import type { AcquireReply, CreateReply, WaitingReply, WithdrawReply } from "../pool/ports/store-replies.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
-import { flag, type PartitionScripts, word } from "./partition-scripts.js";
+import { flag, type PartitionScripts, wordOf } from "./partition-scripts.js";
 import { parseBrowser } from "./records.js";
 
 /** Leases and waiters of the partitions of one project: one atomic script for each change of state. */
@@ -44,7 +44,7 @@ export class RedisLeaseStore implements LeaseStore {
       return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
     if (reply.kind === "waiting") return { kind: "waiting", ...parsePlace(reply.payload) };
     if (reply.kind === "unsupported") return { kind: "unsupported", fields: reply.payload.split(" ") };
-    return { kind: word<"none" | "full" | "missing" | "mismatch" | "over">(reply) };
+    return { kind: wordOf(reply, ["none", "full", "missing", "mismatch", "over"]) };
   }
 
   async createSession(
@@ -78,7 +78,7 @@ export class RedisLeaseStore implements LeaseStore {
         ...(JSON.parse(reply.payload) as { browser: Browser; waiter: RequestId; lease: LeaseId }),
       };
     if (reply.kind === "again") return { kind: "waiting", ...parsePlace(reply.payload) };
-    return { kind: word<"mismatch" | "over" | "full" | "none" | "superseded">(reply) };
+    return { kind: wordOf(reply, ["mismatch", "over", "full", "none", "superseded"]) };
   }
 
   async withdraw(
@@ -88,7 +88,7 @@ export class RedisLeaseStore implements LeaseStore {
     const reply = await this.scripts.run({ partition, request: ask.connection }, "withdraw", { ...ask });
     if (reply.kind === "granted")
       return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
-    return { kind: word<"withdrawn" | "kept" | "superseded" | "unknown">(reply) };
+    return { kind: wordOf(reply, ["withdrawn", "kept", "superseded", "unknown"]) };
   }
 
   async findKeyed(
@@ -123,7 +123,8 @@ export class RedisLeaseStore implements LeaseStore {
     lease: LeaseId,
     request: RequestId,
   ): Promise<"undone" | "kept" | "opened" | "over"> {
-    return word(await this.scripts.run({ partition, request }, "undo", { lease }));
+    const reply = await this.scripts.run({ partition, request }, "undo", { lease });
+    return wordOf(reply, ["undone", "kept", "opened", "over"]);
   }
 
   async release(
@@ -131,16 +132,15 @@ export class RedisLeaseStore implements LeaseStore {
     ask: ReleaseRequest,
   ): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
     const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
-    return word(
-      await this.scripts.run({ partition, request }, "release", {
-        browser,
-        name,
-        lease,
-        reuse: flag(reuse),
-        why,
-        isRetry: flag(isRetry),
-      }),
-    );
+    const reply = await this.scripts.run({ partition, request }, "release", {
+      browser,
+      name,
+      lease,
+      reuse: flag(reuse),
+      why,
+      isRetry: flag(isRetry),
+    });
+    return wordOf(reply, ["released", "saving", "already", "superseded", "unknown", "elsewhere"]);
   }
 
   async touch(
@@ -155,7 +155,7 @@ export class RedisLeaseStore implements LeaseStore {
     });
     if (reply.kind === "touched")
       return { kind: "touched", browser: parseBrowser(reply.payload), at: reply.at };
-    return { kind: word<"superseded" | "unknown">(reply) };
+    return { kind: wordOf(reply, ["superseded", "unknown"]) };
   }
 
   async findLeaseEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined> {

@@ -2,7 +2,7 @@ import { type BrowserId, type ClaimId, partitionOf, type LeaseId, newRequestId }
 import type { Browser, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 import { Batcher } from "./redis/batcher.js";
-import type { PartitionScripts } from "./partition-scripts.js";
+import { flag, type PartitionScripts, wordOf } from "./partition-scripts.js";
 import { parseBrowser } from "./records.js";
 import type { ScriptReply } from "./redis/redis.js";
 
@@ -76,12 +76,12 @@ export class RedisNodeReports implements NodeReports {
     browser: BrowserId,
     { lease, isAltered }: { lease: LeaseId; isAltered: boolean },
   ): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }> {
-    const { kind, payload } = await this.#run(browser, "unknown-lease", {
-      browser,
-      lease,
-      altered: isAltered ? "1" : "0",
-    });
-    return { kind: kind as UnknownLeaseOutcome, ...(payload !== "" && { claim: payload as ClaimId }) };
+    const reply = await this.#run(browser, "unknown-lease", { browser, lease, altered: flag(isAltered) });
+    const { payload } = reply;
+    return {
+      kind: wordOf(reply, ["kept", "retiring", "already", "held", "unknown"]),
+      ...(payload !== "" && { claim: payload as ClaimId }),
+    };
   }
 
   async gone(browser: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void> {

@@ -82,7 +82,7 @@ export class RedisPartitionOverview implements PartitionOverview {
 
   async lackOf(partition: Partition): Promise<Lack> {
     const { scripts } = this;
-    const [[size, state, hold, obstacle], worn, all, retiring] = await Promise.all([
+    const [[size, state, hold, obstacle], replaceable, all, retiring] = await Promise.all([
       scripts.ask((redis) =>
         redis.hmget(scripts.keyOf(partition, "pool"), "size", "state", "hold", "obstacle"),
       ),

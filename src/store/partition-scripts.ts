@@ -22,7 +22,12 @@ export interface Place {
 }
 
 export const flag = (value: boolean): string => (value ? "1" : "0");
-export const word = <Kind extends string>(reply: ScriptReply): Kind => reply.kind as Kind;
+/** The word a script answered with, which is one of those that its header names for this place. */
+export function wordOf<const Word extends string>({ kind }: ScriptReply, words: readonly Word[]): Word {
+  const word = words.find((one) => one === kind);
+  if (word === undefined) throw new Error(`a script answered ${JSON.stringify(kind)}`);
+  return word;
+}
 
 /** Runs scripts and plain commands on the partitions of one project. */
 export class PartitionScripts {

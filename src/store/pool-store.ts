@@ -16,7 +16,7 @@ import { namedBy } from "../registry/references.js";
 import { type LaunchTemplate, resetModeOf } from "../spec/launch-template.js";
 import { RedisLeaseStore } from "./lease-store.js";
 import { RedisPartitionOverview } from "./partition-overview.js";
-import { flag, type PartitionScripts, word } from "./partition-scripts.js";
+import { flag, type PartitionScripts, wordOf } from "./partition-scripts.js";
 import { parseBrowser, parsePool, poolFields } from "./records.js";
 import type { ScriptArgs } from "./redis/redis.js";
 
@@ -43,31 +43,33 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     partition: Partition,
     ask: Parameters<PoolStore["updatePool"]>[1],
   ): Promise<"updated" | "changed" | "missing"> {
-    return word(
-      await this.scripts.run({ partition, request: ask.request }, "update-pool", {
-        ...writeArgs(ask.write, ask.revision + 1),
-        revision: String(ask.revision),
-        isNewLaunch: flag(ask.isNewLaunch),
-        isNewNetwork: flag(ask.isNewNetwork),
-        isNewRefresh: flag(ask.isNewRefresh ?? false),
-        discard: flag(ask.discard),
-      }),
-    );
+    const reply = await this.scripts.run({ partition, request: ask.request }, "update-pool", {
+      ...writeArgs(ask.write, ask.revision + 1),
+      revision: String(ask.revision),
+      isNewLaunch: flag(ask.isNewLaunch),
+      isNewNetwork: flag(ask.isNewNetwork),
+      isNewRefresh: flag(ask.isNewRefresh ?? false),
+      discard: flag(ask.discard),
+    });
+    return wordOf(reply, ["updated", "changed", "missing"]);
   }
 
   async deletePool(
     partition: Partition,
     ask: { force: boolean; request: RequestId },
   ): Promise<"deleted" | "leased" | "missing"> {
-    return word(
-      await this.scripts.run({ partition, request: ask.request }, "delete-pool", { force: flag(ask.force) }),
-    );
+    const reply = await this.scripts.run({ partition, request: ask.request }, "delete-pool", {
+      force: flag(ask.force),
+    });
+    return wordOf(reply, ["deleted", "leased", "missing"]);
   }
 
   async flush(partition: Partition, request: RequestId, before?: number): Promise<"flushed" | "missing"> {
-    return word(
-      await this.scripts.run({ partition, request }, "flush", { why: "flushed", before: before ?? "" }),
-    );
+    const reply = await this.scripts.run({ partition, request }, "flush", {
+      why: "flushed",
+      before: before ?? "",
+    });
+    return wordOf(reply, ["flushed", "missing"]);
   }
 
   async findPool(partition: Partition): Promise<Pool | undefined> {

@@ -14,6 +14,7 @@ import type { Tombstone } from "../pool/session.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
 import { RedisProjectNames } from "./project-names.js";
+import { wordOf } from "./partition-scripts.js";
 import { graceMs, ProjectScripts } from "./project-scripts.js";
 import { isPartition } from "./records.js";
 import type { ScriptStore } from "./redis/redis.js";
@@ -60,7 +61,7 @@ export class RedisProjectStore implements ProjectStore {
       mostPools: most.maxPools,
       graceMs,
     });
-    return reply.kind as "reserved" | "over" | "many";
+    return wordOf(reply, ["reserved", "over", "many"]);
   }
 
   async settleSize(pool: PoolId): Promise<void> {
