@@ -11,7 +11,7 @@ import type { Slots } from "./slots.js";
 interface LeaseHandoverPorts {
   readonly slots: Pick<Slots, "endUnder" | "retireNow">;
   readonly poolStore: Pick<PoolStore, "findBrowser">;
-  readonly reports: Pick<NodeReports, "strayed">;
+  readonly reports: Pick<NodeReports, "unknownLease">;
   readonly networkSync: Pick<NetworkSync, "restore" | "sync">;
   readonly log: Log;
 }

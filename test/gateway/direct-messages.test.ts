@@ -158,7 +158,7 @@ test("one that Redis brings is not asked twice", async () => {
     clock: systemClock,
     sendDirectly: tell(),
     messages: wireThat(async (_, asked) => {
-      if (asked.kind === "ask") asking.hear({ kind: "answer", question: asked.question, ok: true });
+      if (asked.kind === "ask") asking.answered({ kind: "answer", question: asked.question, ok: true });
     }),
   });
   expect(await asking.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });

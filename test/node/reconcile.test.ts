@@ -137,7 +137,7 @@ test("what cannot be settled while Redis is away is settled before the next hold
   await comes(slot, forgotten.lease);
   await restore();
   const held = await pool.lend();
-  node.broken.add("strayed");
+  node.broken.add("unknownLease");
   await expect(node.handover.begin(slot, held.lease)).rejects.toThrow("Redis cannot be reached");
   node.broken.clear();
   expect(await node.handover.begin(slot, held.lease)).toBe(false);
