@@ -37,7 +37,7 @@ export async function startTicks(
   const { log } = options;
   const queue = openSchedule(options);
   const worker = openWorker(options, ticks, record);
-  await Promise.all(ticks.map((tick) => arm(queue, tick)));
+  await Promise.all(ticks.map((tick) => armTick(queue, tick)));
   const watches = ticks.map((tick) =>
     watch(tick, {
       clock,
@@ -91,14 +91,14 @@ function openWorker(
   return worker;
 }
 
-async function arm(queue: Queue, { name, periodMs }: Tick): Promise<void> {
+async function armTick(queue: Queue, { name, periodMs }: Tick): Promise<void> {
   const opts = { removeOnComplete: true, removeOnFail: true };
   await queue.upsertJobScheduler(name, { every: periodMs }, { name, opts });
 }
 
 async function rearm(queue: Queue, tick: Tick): Promise<void> {
   await queue.removeJobScheduler(tick.name);
-  await arm(queue, tick);
+  await armTick(queue, tick);
 }
 
 interface Watching {
