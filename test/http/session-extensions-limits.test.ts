@@ -48,7 +48,7 @@ const uploadHead = head("/browsers/mine/extensions", multipartType, body.length)
 const slowJson = `${head("/browsers", "application/json", 100)}{`;
 
 test("an upload may take longer than other requests and pause longer; the next request of its connection may not", async () => {
-  const server = await start({ headersTimeoutMs: 300, requestTimeoutMs: 300, silenceTimeoutMs: 250 });
+  const server = await start({ headersTimeoutMs: 600, requestTimeoutMs: 600, silenceTimeoutMs: 1500 });
   const upload = open(server, uploadHead, body.subarray(0, 50_000));
   await expect.poll(files).toHaveLength(1);
   // Each is cut after more time than an ordinary request has.

@@ -36,7 +36,7 @@ afterEach(async () => {
   await redis.stop();
 });
 
-const limitMs = 400;
+const limitMs = 800;
 const options = () => ({
   url: proxy.url,
   isCluster: false,

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 export async function until<T>(
   what: string,
   holds: () => Promise<T> | T,
-  limitMs = 10_000,
+  limitMs = 20_000,
 ): Promise<NonNullable<T>> {
   const deadline = performance.now() + limitMs;
   for (;;) {
