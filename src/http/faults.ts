@@ -73,7 +73,7 @@ function wordsOf({ keyword, params }: ErrorObject): string {
 
 const patternWords: ReadonlyMap<string, string> = new Map([
   [bounds.namePattern, "must be 1 to 255 letters, digits, dots, underscores or hyphens"],
-  ["^[a-zA-Z0-9._-]{0,255}$", "must be at most 255 letters, digits, dots, underscores or hyphens"],
+  [bounds.clearableNamePattern, "must be at most 255 letters, digits, dots, underscores or hyphens"],
   [bounds.tagValuePattern, "must be at most 256 letters, digits, spaces or characters of _.:/=+@-"],
 ]);
 

@@ -3,6 +3,8 @@ import { Type, type Static } from "typebox";
 /** The bounds of docs/api.md#bounds-of-fields. */
 export const bounds = {
   namePattern: "^[a-zA-Z0-9._-]{1,255}$",
+  /** The same, or empty, where a name may be left out or taken away. */
+  clearableNamePattern: "^[a-zA-Z0-9._-]{0,255}$",
   timeoutSeconds: { minimum: 10, maximum: 259_200 },
   startUrlLength: 2048,
   extensions: 20,
@@ -198,7 +200,7 @@ export const PoolPatch = Type.Object(
     ...poolFields,
     discard_all_idle: Type.Optional(Type.Boolean()),
     expected_network: Type.Optional(Network),
-    name: Type.Optional(Type.String({ pattern: "^[a-zA-Z0-9._-]{0,255}$" })),
+    name: Type.Optional(Type.String({ pattern: bounds.clearableNamePattern })),
     size: Type.Optional(Type.Integer({ minimum: 1, maximum: bounds.poolSize })),
   },
   closed,
@@ -230,7 +232,7 @@ export const SessionCreate = Type.Object(
 export const SessionPatch = Type.Object(
   {
     disable_default_proxy: Type.Optional(Type.Boolean()),
-    name: Type.Optional(Type.String({ pattern: "^[a-zA-Z0-9._-]{0,255}$" })),
+    name: Type.Optional(Type.String({ pattern: bounds.clearableNamePattern })),
     network: Type.Optional(
       Type.Object(
         {

@@ -15,7 +15,7 @@ export interface Slot extends Pick<
   "id" | "activity" | "unknownLease" | "uploads" | "inTurn" | "restoreViewport"
 > {
   readonly sockets: Map<LeaseId, Visit>;
-  readonly config: object;
+  readonly template: Pick<RealSlot["template"], "profile_id">;
   lastActiveAt: number;
 }
 
@@ -34,7 +34,7 @@ export function newSlot(world: World, browser: BrowserId): Slot {
     lastActiveAt: world.now,
     unknownLease: undefined,
     uploads: [],
-    config: {},
+    template: {},
     inTurn: (work) => work(),
     restoreViewport: async () => {},
   };
