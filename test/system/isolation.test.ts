@@ -7,7 +7,8 @@ import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { workspaceOf } from "../support/browser/browser-processes.js";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
-import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { attempts, shown } from "./file-attempts.js";
 
 const marker = "the words that no browser may read";
 let daemon: Daemon;
@@ -69,157 +70,6 @@ afterAll(async () => {
   await daemon.stop();
 });
 
-/** A way to a file; what it gives, and whatever pages then show, must not contain the file's words. */
-type Attempt = (client: RawCdp, page: string, path: string) => Promise<unknown>;
-const inPage =
-  (script: (url: string) => string): Attempt =>
-  async (client, page, path) => {
-    await client.send("Page.navigate", { url: origin }, page);
-    return await client.send(
-      "Runtime.evaluate",
-      {
-        expression: limited(script(`file://${path}`)),
-        awaitPromise: true,
-        returnByValue: true,
-        userGesture: true,
-      },
-      page,
-    );
-  };
-const limited = (work: string): string =>
-  `Promise.race([(async () => { ${work} })().catch(String), new Promise((resolve) => setTimeout(resolve, 500))])`;
-const navigate =
-  (urlOf: (path: string) => string): Attempt =>
-  (client, page, path) =>
-    client.send("Page.navigate", { url: urlOf(path) }, page);
-const create =
-  (urlOf: (path: string) => string): Attempt =>
-  (client, _, path) =>
-    client.send("Target.createTarget", { url: urlOf(path) });
-
-const attempts: Readonly<Record<string, Attempt>> = {
-  "Page.navigate": navigate((path) => `file://${path}`),
-  "Page.navigate, odd spelling": navigate((path) => ` fi\nle:/${path}`),
-  "Page.navigate to its source": navigate((path) => `view-source:file://${path}`),
-  "Page.navigate, host named": navigate((path) => `file://localhost${path}`),
-  "Page.navigate, redirected": navigate((path) => `${origin}/?to=${encodeURIComponent(`file://${path}`)}`),
-  "Target.createTarget": create((path) => `file://${path}`),
-  "Target.createTarget, redirected": create(
-    (path) => `${origin}/?to=${encodeURIComponent(`file://${path}`)}`,
-  ),
-  "Network.loadNetworkResource": async (client, page, path) => {
-    await client.send("Page.navigate", { url: origin }, page);
-    const { result } = await client.send("Page.getFrameTree", {}, page);
-    const frameId = (result?.frameTree as { frame: { id: string } } | undefined)?.frame.id;
-    const loaded = await client.send(
-      "Network.loadNetworkResource",
-      { frameId, url: `file://${path}`, options: { disableCache: true, includeCredentials: true } },
-      page,
-    );
-    const stream = (loaded.result?.resource as { stream?: string } | undefined)?.stream;
-    return stream === undefined ? loaded : await client.send("IO.read", { handle: stream }, page);
-  },
-  "DOM.setFileInputFiles": async (client, page, path) => {
-    await client.send("Page.navigate", { url: origin }, page);
-    await expect
-      .poll(() => client.evaluate("document.querySelector('input') !== null", page), { timeout: 10_000 })
-      .toBe(true);
-    const { result } = await client.send(
-      "Runtime.evaluate",
-      { expression: "document.querySelector('input')" },
-      page,
-    );
-    const { objectId = "" } = (result?.result ?? {}) as { objectId?: string };
-    const answer = await client.send("DOM.setFileInputFiles", { files: [path], objectId }, page);
-    return [
-      answer,
-      await client.evaluate(limited("return await document.querySelector('input').files[0]?.text()"), page),
-    ];
-  },
-  "Input.dispatchDragEvent": (client, page, path) =>
-    client.send(
-      "Input.dispatchDragEvent",
-      { type: "drop", x: 5, y: 5, data: { items: [], files: [path], dragOperationsMask: 1 } },
-      page,
-    ),
-  "Extensions.loadUnpacked": (client, _, path) => client.send("Extensions.loadUnpacked", { path }),
-  "Fetch.fulfillRequest with a redirect": async (client, page, path) => {
-    await client.send("Fetch.enable", {}, page);
-    const going = client.send("Page.navigate", { url: `${origin}/fulfilled` }, page);
-    const { params } = await client.message(({ method }) => method === "Fetch.requestPaused");
-    await client.send(
-      "Fetch.fulfillRequest",
-      {
-        requestId: params?.requestId,
-        responseCode: 302,
-        responseHeaders: [{ name: "location", value: `file://${path}` }],
-      },
-      page,
-    );
-    return await going;
-  },
-  location: inPage(
-    (url) =>
-      `location.href = ${JSON.stringify(url)}; await new Promise((resolve) => setTimeout(resolve, 200));`,
-  ),
-  "window.open": inPage(
-    (url) => `window.open(${JSON.stringify(url)}); await new Promise((resolve) => setTimeout(resolve, 200));`,
-  ),
-  fetch: inPage((url) => `return await (await fetch(${JSON.stringify(url)})).text();`),
-  XMLHttpRequest: inPage(
-    (url) =>
-      `return await new Promise((resolve) => { const request = new XMLHttpRequest(); request.onloadend = () => resolve(request.responseText); request.open("GET", ${JSON.stringify(url)}); request.send(); });`,
-  ),
-  frame: inPage(
-    (url) =>
-      `const frame = document.createElement("iframe"); frame.src = ${JSON.stringify(url)}; document.body.append(frame); await new Promise((resolve) => setTimeout(resolve, 200)); return frame.contentDocument?.body?.innerText;`,
-  ),
-  script: inPage((url) => `return await import(${JSON.stringify(url)});`),
-  "a world with all access": async (client, page, path) => {
-    await client.send("Page.navigate", { url: origin }, page);
-    const { result } = await client.send("Page.getFrameTree", {}, page);
-    const frameId = (result?.frameTree as { frame: { id: string } } | undefined)?.frame.id;
-    const world = await client.send("Page.createIsolatedWorld", { frameId, grantUniveralAccess: true }, page);
-    const expression = limited(
-      `const request = new XMLHttpRequest(); request.open("GET", "file://${path}", false); request.send(); return request.responseText;`,
-    );
-    return await client.send(
-      "Runtime.evaluate",
-      { expression, contextId: world.result?.executionContextId, awaitPromise: true, returnByValue: true },
-      page,
-    );
-  },
-  "the developer tools' own page": async (client, _, path) => {
-    const { result } = await client.send("Target.createTarget", {
-      url: "devtools://devtools/bundled/inspector.html",
-    });
-    if (result === undefined) return "refused";
-    const tools = await client.attach(String(result.targetId));
-    await client.send("Runtime.enable", {}, tools);
-    const expression = `new Promise((resolve) => {
-      let text = "";
-      globalThis.DevToolsAPI = { ...globalThis.DevToolsAPI, streamWrite: (_, chunk) => (text += chunk), embedderMessageAck: (_, answer) => resolve(JSON.stringify(answer) + text) };
-      globalThis.DevToolsHost?.sendMessageToEmbedder(JSON.stringify({ id: 7, method: "loadNetworkResource", params: ["file://${path}", "", 1] }));
-      setTimeout(() => resolve(text), 500);
-    })`;
-    return await client.evaluate(expression, tools);
-  },
-};
-
-/** Everything any page shows by now. */
-async function shown(client: RawCdp): Promise<string> {
-  const { result } = await client.send("Target.getTargets");
-  const pages = ((result?.targetInfos ?? []) as { type: string; targetId: string }[]).filter(
-    ({ type }) => type === "page" || type === "iframe",
-  );
-  const texts = await Promise.all(
-    pages.map(async ({ targetId }) =>
-      client.evaluate("document.documentElement?.outerHTML ?? ''", await client.attach(targetId)),
-    ),
-  );
-  return texts.join("\n");
-}
-
 describe.each([{ engine: "headless-shell" }, { engine: "chromium" }])("$engine", ({ engine }) => {
   let session: Lease;
   beforeAll(async () => {
@@ -236,7 +86,7 @@ describe.each([{ engine: "headless-shell" }, { engine: "chromium" }])("$engine",
           const { result } = await client.send("Target.createTarget", { url: "about:blank" });
           const page = await client.attach(String(result?.targetId));
           await client.send("Page.enable", {}, page);
-          const given = JSON.stringify(await attempts[name]?.(client, page, path));
+          const given = JSON.stringify(await attempts[name]?.(client, page, { path, origin }));
           for (const text of [given, await shown(client)]) expect(text.includes(words) && path).toBe(false);
           await client.send("Target.closeTarget", { targetId: result?.targetId });
           await client.close();

@@ -6,7 +6,7 @@ import { compileSources } from "../../support/compiled.js";
 import { corpus } from "./corpus/all.js";
 import { isRoot } from "./programs.js";
 import type { Part } from "./report.js";
-import type { Outcome } from "./run.js";
+import type { Outcome } from "./outcome.js";
 
 const root = join(import.meta.dirname, "../../..");
 /** Of one run of the most dangerous attempts, on a machine that is busy with other tests. */

@@ -11,7 +11,7 @@ import { type Daemon, startDaemon, type Tier } from "./daemon.js";
 import type { Kind } from "./house.js";
 import { processesOf, withDescendants } from "./programs.js";
 import { type Part, partOf } from "./report.js";
-import type { Outcome } from "./run.js";
+import type { Outcome } from "./outcome.js";
 
 /** What nobody ends by then stays for ever. */
 const endLimitMs = 30_000;

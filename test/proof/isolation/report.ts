@@ -1,5 +1,5 @@
 import type { Attempt } from "./corpus/attempt.js";
-import { notBegun, type Outcome } from "./run.js";
+import { notBegun, type Outcome } from "./outcome.js";
 
 /** One run of the corpus: one engine in one tier, or without a wall. */
 export interface Part {

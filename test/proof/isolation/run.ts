@@ -1,37 +1,12 @@
-import { randomBytes } from "node:crypto";
-import { existsSync, rmSync } from "node:fs";
 import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import type { Attempt, ClientAttempt, ProcessAttempt } from "./corpus/attempt.js";
 import { textsIn } from "./corpus/attempt.js";
 import type { Browser, Ground, House } from "./house.js";
-import { intrude, type Place, type Told } from "./intrude.js";
-import type { Site } from "./site.js";
+import { notBegun, type Outcome, type Proving, type Tell } from "./outcome.js";
+import { tryTogether } from "./try-processes.js";
 import { openWork } from "./work.js";
-
-/**
- * What became of an attempt. `held`: it got nothing; `admitted`: it got what the pages of the repository
- * admit; `unsure`: nor can it be said that it was really tried.
- */
-export interface Outcome {
-  readonly name: string;
-  readonly door: Attempt["door"];
-  readonly verdict: "held" | "leaked" | "admitted" | "unsure" | "not tried";
-  /** What it got. */
-  readonly leaks: readonly string[];
-  /** Why it is unsure or was not tried. */
-  readonly note?: string;
-  readonly ms?: number;
-}
-
-export interface Proving {
-  readonly house: House;
-  readonly site: Site;
-  /** No further attempt is begun. */
-  readonly signal: AbortSignal;
-  onOutcome?(outcome: Outcome): void;
-}
 
 const attemptLimitMs = 25_000;
 const parallel = 3;
@@ -78,7 +53,6 @@ const admitted = ({ isAdmitted }: Attempt, outcome: Outcome): Outcome =>
     ? { ...outcome, verdict: "admitted", note: isAdmitted }
     : outcome;
 
-export const notBegun = "not begun";
 const isProcess = (attempt: Attempt): attempt is ProcessAttempt => attempt.door === "process";
 const isClient = (attempt: Attempt): attempt is ClientAttempt => attempt.door !== "process";
 
@@ -90,8 +64,6 @@ async function withBrowser(house: House, work: (browser: Browser) => Promise<unk
     await browser.close();
   }
 }
-
-type Tell = (attempt: Attempt, outcome: Outcome) => void;
 
 interface Trying {
   readonly proving: Proving;
@@ -206,96 +178,4 @@ async function answers({ cdpUrl }: Browser): Promise<unknown> {
 function wordsIn(given: unknown, { words }: Ground): string[] {
   const texts = textsIn(given);
   return [...words].filter(([each]) => texts.some((text) => text.includes(each))).map(([, what]) => what);
-}
-
-/** All at once by one program in the browser's place; without a wall by one as each who might be in it. */
-async function tryTogether(
-  attempts: readonly ProcessAttempt[],
-  { house: { ground }, browser, signal }: Proving & { readonly browser: Browser },
-  tell: Tell,
-): Promise<void> {
-  if (attempts.length === 0 || signal.aborted) return;
-  const nonce = randomBytes(6).toString("hex");
-  const scriptsIn = ({ kind }: Place): string[] =>
-    attempts.filter(({ leavesMarks }) => kind !== "root" || leavesMarks !== true).map(({ script }) => script);
-  const signalsBefore = ground.victims.signals();
-  const bound = attempts.find((attempt) => attempt.bound !== undefined)?.bound;
-  const told: Told = {
-    ...toldOf(ground, browser),
-    nonce,
-    ...(bound !== undefined && { bound, seconds: 60 }),
-  };
-  const runs = (await browser.places()).map((place) => intrude(place, scriptsIn(place), told));
-  const settled = await Promise.allSettled(runs);
-  const signals = ground.victims.signals() - signalsBefore;
-  for (const attempt of attempts) {
-    const texts = settled.flatMap((run) =>
-      run.status === "fulfilled" ? (run.value.get(attempt.script) ?? []) : [],
-    );
-    const leaks = texts.flatMap((text) => leaksIn(text, attempt, { ground, browser }));
-    if (attempt.script === "process_signal" && signals > 0) leaks.push("signalled another process");
-    const fault = settled.find((run) => run.status === "rejected");
-    const note = fault?.status === "rejected" ? String(fault.reason).slice(0, 300) : undefined;
-    const verdict = leaks.length > 0 ? "leaked" : note === undefined ? "held" : "unsure";
-    tell(attempt, {
-      name: attempt.name,
-      door: "process",
-      verdict,
-      leaks: [...new Set(leaks)],
-      ...(note !== undefined && { note }),
-    });
-  }
-}
-
-/**
- * The first process of a container: in a process namespace of its own a browser has one of that number too.
- */
-const firstPid = 1;
-
-function toldOf(
-  { victims, targets, sockets, port, daemonPidInside, directory }: Ground,
-  { root }: Browser,
-): Told {
-  return {
-    file: targets.map(({ path }) => path),
-    pid: [victims.pid, ...(daemonPidInside === firstPid ? [] : [daemonPidInside])],
-    own: root,
-    unix: [victims.socket, ...sockets],
-    abstract: [victims.abstract],
-    port: [victims.tcp, port],
-    datagram: [victims.udp],
-    key: victims.key,
-    segment: [victims.segment],
-    into: `${root}/Downloads`,
-    directory,
-  };
-}
-
-/** Whether the mark lies there outside too; it is removed then. */
-function isMarked(path: string): boolean {
-  const isThere = existsSync(path);
-  if (isThere) rmSync(path);
-  return isThere;
-}
-
-/**
- * A mark that was written inside is a leak where it lies outside too, and not in the browser's own
- * directories.
- */
-function leaksIn(
-  text: string,
-  attempt: ProcessAttempt,
-  { ground, browser }: { ground: Ground; browser: Browser },
-): string[] {
-  const judged = attempt.judge?.(text, ground);
-  if (judged !== undefined) return [judged];
-  const [, written] = /^wrote: (.*)$/s.exec(text) ?? [];
-  if (written !== undefined)
-    return isMarked(ground.seen(written)) && !written.startsWith(`${browser.root}/`)
-      ? [`wrote ${written}`]
-      : [];
-  const [, did] = /^did: (.*)$/s.exec(text) ?? [];
-  return did !== undefined
-    ? [did]
-    : [...ground.words].filter(([words]) => text.includes(words)).map(([, what]) => what);
 }

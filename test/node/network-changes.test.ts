@@ -1,0 +1,181 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { until } from "../support/browser/chromium-until.js";
+import { NetworkBed } from "../support/node/network-bed.js";
+import type { NodeBed } from "../support/node/node-bed.js";
+import { type Held, PoolBed } from "../support/store/pool-bed.js";
+
+let bed: NetworkBed;
+let node: NodeBed;
+let count = 0;
+beforeEach(async () => {
+  bed = await NetworkBed.open(`change${(count += 1)}`);
+  node = bed.node;
+});
+afterEach(() => bed.close());
+
+test("a change that no message tells of is put in force at the next look", async () => {
+  const { pool, slot, held } = await bed.lend();
+  slot.activity.begin(held.lease);
+  expect(await bed.reach(slot)).toBe(200);
+  await bed.change(pool, held, { allowedHosts: '["a.example"]' });
+  await bed.changedAtNextLook({ pool, slot, held });
+});
+
+test("where the node has not heard of the lease either, it is when its records are looked at", async () => {
+  const { pool, held } = await bed.lend();
+  await bed.change(pool, held, { allowedHosts: '["a.example"]' });
+  await node.reconciler.look();
+  await node.clock.advance(1000);
+  await until("it in the record", async () => (await pool.record(held.id)).lease?.network !== undefined);
+});
+
+test("a change to one browser asks nothing about others, whose changes are in force", async () => {
+  const pool = await PoolBed.create(node.bed, { size: 2 });
+  for (const browser of await pool.claim(2)) await node.launch(browser);
+  const [first, second] = [await pool.lend(), await pool.lend()];
+  for (const held of [first, second]) {
+    node.slots.find(held.id)?.activity.begin(held.lease);
+    await bed.change(pool, held, { allowedHosts: '["a.example"]' });
+  }
+  const isInForce = async ({ id }: Held): Promise<boolean> =>
+    (await pool.record(id)).lease?.network !== undefined;
+  await node.clock.advance(1000);
+  await until("both in force", async () => (await isInForce(first)) && (await isInForce(second)));
+  const read: string[] = [];
+  const { poolStore } = node.bed;
+  const findBrowser = poolStore.findBrowser.bind(poolStore);
+  poolStore.findBrowser = (id) => {
+    read.push(id);
+    return findBrowser(id);
+  };
+  await bed.change(pool, second, { allowedHosts: '["b.example"]' });
+  await node.clock.advance(1000);
+  await until(
+    "the change in force",
+    async () => (await findBrowser(second.id))?.browser.lease?.network?.allowedHosts === '["b.example"]',
+  );
+  expect(new Set(read)).toEqual(new Set([second.id]));
+});
+
+test("a change whose proxy is gone is refused, and what was in force is", async () => {
+  const { pool, slot, held } = await bed.lend();
+  await bed.change(pool, held, { proxy: `{"id":"${"p".repeat(24)}"}` });
+  expect(await node.networkSync.sync(slot, 1)).toBe(false);
+  expect(await bed.reach(slot)).toBe(200);
+  expect((await pool.record(held.id)).lease).not.toHaveProperty("networkWanted");
+});
+
+test("a change that is known and cannot be looked up closes the way out until it can", async () => {
+  const { pool, slot, held } = await bed.lend();
+  await bed.change(pool, held, { allowedHosts: "null" });
+  node.broken.add("findBrowser");
+  await expect(node.networkSync.sync(slot, 1)).rejects.toThrow("Redis");
+  expect(await bed.reach(slot)).toBe("closed");
+  node.broken.clear();
+  await node.clock.advance(1000);
+  await until("the way out", async () => (await bed.reach(slot)) === 200);
+});
+
+test("a change whose content came with the question is put in force without Redis, and told when it can be", async () => {
+  const { pool, slot, held } = await bed.lend();
+  await bed.change(pool, held, { allowedHosts: '["a.example"]' });
+  for (const call of ["findBrowser", "applied", "networkChanges"]) node.broken.add(call);
+  const changed = (revision: number, allowedHosts: string) =>
+    node.networkSync.sync(slot, revision, {
+      lease: held.lease,
+      change: { revision, allowedHosts },
+      isWanted: () => true,
+    });
+  expect(await changed(2, '["a.example"]')).toBe(true);
+  expect(await bed.reach(slot)).toBe("allowed_hosts");
+  // It came late, or after a failover whose clock is behind: only the record could tell.
+  await expect(changed(1, "null")).rejects.toThrow("cannot be read");
+  expect(await bed.reach(slot)).toBe("closed");
+  expect(await changed(2, '["a.example"]')).toBe(true);
+  node.broken.clear();
+  await bed.changedAtNextLook({ pool, slot, held });
+});
+
+test("a change under the number of one that a failover has taken from Redis is not taken for that one", async () => {
+  const { slot, held } = await bed.lend();
+  node.broken.add("findBrowser");
+  const changed = (allowedHosts: string) =>
+    node.networkSync.sync(slot, 7, {
+      lease: held.lease,
+      change: { revision: 7, allowedHosts },
+      isWanted: () => true,
+    });
+  expect(await changed("null")).toBe(true);
+  expect(await bed.reach(slot)).toBe(200);
+  expect(await changed('["a.example"]')).toBe(true);
+  expect(await bed.reach(slot)).toBe("allowed_hosts");
+});
+
+test("nor is one whose lease is over by then", async () => {
+  const { slot, held } = await bed.lend();
+  node.broken.add("findBrowser");
+  expect(
+    await node.networkSync.sync(slot, 1, {
+      lease: held.lease,
+      change: { revision: 1, allowedHosts: '["a.example"]' },
+      isWanted: () => false,
+    }),
+  ).toBe(false);
+  node.broken.clear();
+  await node.clock.advance(1000);
+  await until("the way out", async () => (await bed.reach(slot)) === 200);
+});
+
+test("a browser of which no change is known goes on where its record cannot be read", async () => {
+  const { slot } = await bed.lend();
+  node.broken.add("findBrowser");
+  await expect(node.networkSync.sync(slot)).rejects.toThrow("Redis");
+  expect(await bed.reach(slot)).toBe(200);
+});
+
+test("a change that is in force and could not be told is told again, and holds meanwhile", async () => {
+  const { pool, slot, held } = await bed.lend();
+  await bed.change(pool, held, { allowedHosts: '["a.example"]' });
+  node.broken.add("applied");
+  expect(await node.networkSync.sync(slot, 1)).toBe(true);
+  expect(await bed.reach(slot)).toBe("allowed_hosts");
+  node.broken.clear();
+  await bed.changedAtNextLook({ pool, slot, held });
+});
+
+test("the next holder of a browser whose fence never came has the launch's own network", async () => {
+  const { pool, slot, held } = await bed.lend();
+  slot.activity.begin(held.lease);
+  await bed.change(pool, held, { allowedHosts: '["a.example"]' });
+  expect(await node.networkSync.sync(slot, 1)).toBe(true);
+  expect(await bed.reach(slot)).toBe("allowed_hosts");
+  await pool.release(held);
+  await pool.freed(held.id);
+  await pool.lend();
+  await node.clock.advance(5000);
+  await until("its own network", async () => (await bed.reach(slot)) === 200);
+});
+
+test("the next holder's own change is not lost where the lease before, which nobody used, was never fenced", async () => {
+  const { pool, slot, held } = await bed.lend();
+  slot.activity.begin(held.lease);
+  await pool.release(held);
+  const next = await pool.lend();
+  await bed.change(pool, next, { allowedHosts: '["a.example"]' });
+  expect(await node.networkSync.sync(slot, 1)).toBe(true);
+  await node.clock.advance(5000);
+  await until("its lease", () => slot.activity.lease === next.lease);
+  expect(await bed.reach(slot)).toBe("allowed_hosts");
+});
+
+test("a change that cannot be, and that another has taken the place of, is not told as in force", async () => {
+  const { pool, slot, held } = await bed.lend();
+  await bed.change(pool, held, { allowedHosts: '["a.example"]', proxy: `{"id":"${"p".repeat(24)}"}` });
+  const { rulesWith } = slot.egress;
+  slot.egress.rulesWith = async (change) => {
+    if (change.revision === 1) await bed.change(pool, held, { allowedHosts: '["b.example"]' });
+    return await rulesWith.call(slot.egress, change);
+  };
+  expect(await node.networkSync.sync(slot, 1)).toBe(false);
+  expect(await bed.reach(slot)).toBe(200);
+});
