@@ -7,17 +7,24 @@ const alone = ["test/faults/**/*.test.ts"];
 
 export default defineConfig({
   test: {
+    globalSetup: ["test/support/compile.ts"],
+    setupFiles: ["test/support/end-with-run.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     allowOnly: false,
     // What is waited for comes when it comes: other work on the machine is no failure.
     expect: { poll: { timeout: 10_000, interval: 20 } },
     projects: [
-      { extends: true, test: { name: "pure", include: pure, pool: "forks", maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: { name: "pure", include: pure, pool: "forks", maxWorkers: 2, sequence: { groupOrder: 0 } },
+      },
       {
         extends: true,
         test: {
-          name: "processes", include: ["test/**/*.test.ts"], exclude: [...pure, ...alone],
+          name: "processes",
+          include: ["test/**/*.test.ts"],
+          exclude: [...pure, ...alone],
           // Parent-death signals follow the thread that forked, so tests that start processes need a process of their own.
           pool: "forks",
           // Tests wait for processes, sockets and timers more than they compute.
@@ -25,7 +32,10 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      { extends: true, test: { name: "alone", include: alone, pool: "forks", maxWorkers: 1, sequence: { groupOrder: 2 } } },
+      {
+        extends: true,
+        test: { name: "alone", include: alone, pool: "forks", maxWorkers: 1, sequence: { groupOrder: 2 } },
+      },
     ],
   },
 });

@@ -4,6 +4,8 @@ import { FaultReporter } from "./test/faults/reporter.js";
 /** `npm run prove:faults`: the faults that `npm test` tries too, and those that take longer. */
 export default defineConfig({
   test: {
+    globalSetup: ["test/support/compile.ts"],
+    setupFiles: ["test/support/end-with-run.ts"],
     include: ["test/faults/*.{test,fault}.ts"],
     pool: "forks",
     // Recovery times are measured: nothing else is to run meanwhile.

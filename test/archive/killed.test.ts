@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { readdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { pause, systemClock } from "../../src/base/clock.js";
 import { defaultProject, type Digest, newProfileId, type ProfileId } from "../../src/base/ids.js";
@@ -27,7 +27,7 @@ import {
 } from "../support/archive/archive-bed.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
-import { type CompiledDaemon, compileDaemon } from "../support/daemon/daemon-process.js";
+import { compiled } from "../support/compiled.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { type S3Server, startS3Server } from "../support/archive/s3-server.js";
 
@@ -35,13 +35,12 @@ const key = "the key of this deployment";
 const mebibyte = 2 ** 20;
 /** Many processes are started one after the other. */
 const limitMs = 120_000;
-let compiled: CompiledDaemon;
 let redis: TestRedis;
 let s3: S3Server;
 let store: ScriptStore;
 let profiles: RedisProfileStore;
 beforeAll(async () => {
-  [compiled, redis, s3] = await Promise.all([compileDaemon(), startRedis(), startS3Server()]);
+  [redis, s3] = await Promise.all([startRedis(), startS3Server()]);
   store = new ScriptStore(
     connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }),
     silentLog,
@@ -51,13 +50,13 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await store.close();
-  await Promise.all([compiled.remove(), redis.stop(), s3.close()]);
+  await Promise.all([redis.stop(), s3.close()]);
 });
 
 /** A process that writes until it is killed. */
 async function startWriter(what: "put" | "save", wishes: object): Promise<ChildProcess> {
   const child = fork(join(import.meta.dirname, "../support/archive/archive-writer.mjs"), [
-    dirname(dirname(compiled.main)),
+    compiled,
     what,
     JSON.stringify(wishes),
   ]);

@@ -12,7 +12,7 @@ import { findScratchDirectory, scratchDirectoriesOf } from "../../src/browser/re
 import { sweepEarlier, sweepLeftovers } from "../../src/browser/sweep.js";
 import { isLiving, processTreeOf } from "../../src/browser/resources/processes.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
-import { type DaemonScript, prepareDaemon } from "../support/browser/chromium-daemon.js";
+import { daemonScript } from "../support/browser/chromium-daemon.js";
 import {
   launchSpec,
   newScratchDirectory,
@@ -24,12 +24,12 @@ import { withoutPrivateRoot } from "../support/browser/rungs.js";
 import { until } from "../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;
-let script: DaemonScript;
+const script = daemonScript("browser/daemon-of-browsers.mjs");
 let neighbour: BrowserHost;
 let neighbours: readonly Chromium[];
 // Another daemon on the same machine, whose browsers have to live through all that follows.
 beforeAll(async () => {
-  [script, neighbour] = await Promise.all([prepareDaemon("daemon-of-browsers.mjs"), openTestHost()]);
+  neighbour = await openTestHost();
   neighbours = await Promise.all(kinds.map(([, given]) => launchChromium(launchSpec(given), neighbour)));
 });
 afterEach(async () => {
@@ -43,7 +43,7 @@ afterAll(async () => {
   const uids = new Set(neighbours.map(({ isolation }) => isolation.uid ?? -1));
   await Promise.all(neighbours.map((chromium) => chromium.kill()));
   expect(await takeCensus(neighbour.scratchDirectory, uids)).toEqual(nothing);
-  await Promise.all([neighbour.close(), script.remove()]);
+  await neighbour.close();
 });
 
 const ownersIn = (scratchDirectory: string): ReadonlySet<number> =>

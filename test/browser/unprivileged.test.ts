@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { chownSync } from "node:fs";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
-import { type DaemonScript, prepareDaemon } from "../support/browser/chromium-daemon.js";
+import { daemonScript } from "../support/browser/chromium-daemon.js";
 import { newScratchDirectory } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
 
@@ -11,11 +11,7 @@ const isRoot = process.getuid?.() === 0;
 const uid = isRoot ? 64_321 : undefined;
 const owners = new Set([uid ?? process.getuid?.() ?? 0]);
 
-let script: DaemonScript;
-beforeAll(async () => {
-  script = await prepareDaemon("unprivileged-daemon.mjs");
-});
-afterAll(() => script.remove());
+const script = daemonScript("browser/unprivileged-daemon.mjs");
 
 /** A scratch directory that belongs to the daemon's user. */
 function scratchOfUser(): string {

@@ -1,8 +1,8 @@
 import { chownSync } from "node:fs";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type DaemonScript, prepareDaemon } from "../support/browser/chromium-daemon.js";
+import { expect, test } from "vitest";
+import { daemonScript } from "../support/browser/chromium-daemon.js";
 import { newScratchDirectory } from "../support/browser/chromium-host.js";
 
 /** Nobody else's; who is not root is an ordinary user already. */
@@ -19,11 +19,7 @@ const login = `
 const asUser =
   uid === undefined ? [] : ["setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", "--"];
 
-let script: DaemonScript;
-beforeAll(async () => {
-  script = await prepareDaemon("keyring-daemon.mjs");
-});
-afterAll(() => script.remove());
+const script = daemonScript("browser/keyring-daemon.mjs");
 
 test("a browser of an ordinary user's daemon reads no key of its session, which it does without the filter of system calls", async () => {
   const scratchDirectory = newScratchDirectory();

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { closeToOthers } from "../../src/config/private-files.js";
-import { compileSources } from "../support/compiled.js";
+import { compiled } from "../support/compiled.js";
 
 let directory: string;
 beforeEach(async () => {
@@ -45,30 +45,24 @@ test("a directory that is not there yet, and one without keys, are no fault", as
 
 /** The same as another user, who owns nothing here. */
 async function asStranger(path: string): Promise<{ status: number | null; text: string }> {
-  const { directory: compiled, remove } = await compileSources();
-  try {
-    const module = pathToFileURL(join(compiled, "src/config/private-files.js")).href;
-    const code = `const { closeToOthers } = await import("${module}"); console.log(JSON.stringify(await closeToOthers(${JSON.stringify(path)})));`;
-    await chmod(compiled, 0o755);
-    const { status, stdout, stderr } = spawnSync(
-      "setpriv",
-      [
-        "--reuid",
-        "64999",
-        "--regid",
-        "64999",
-        "--clear-groups",
-        process.execPath,
-        "--input-type=module",
-        "-e",
-        code,
-      ],
-      { encoding: "utf8" },
-    );
-    return { status, text: stdout + stderr };
-  } finally {
-    await remove();
-  }
+  const module = pathToFileURL(join(compiled, "src/config/private-files.js")).href;
+  const code = `const { closeToOthers } = await import("${module}"); console.log(JSON.stringify(await closeToOthers(${JSON.stringify(path)})));`;
+  const { status, stdout, stderr } = spawnSync(
+    "setpriv",
+    [
+      "--reuid",
+      "64999",
+      "--regid",
+      "64999",
+      "--clear-groups",
+      process.execPath,
+      "--input-type=module",
+      "-e",
+      code,
+    ],
+    { encoding: "utf8" },
+  );
+  return { status, text: stdout + stderr };
 }
 
 test.runIf(process.getuid?.() === 0)(

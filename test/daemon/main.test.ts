@@ -4,15 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { helpText } from "../../src/config/table.js";
-import { compileSources } from "../support/compiled.js";
+import { compiled } from "../support/compiled.js";
 
-let compiled: Awaited<ReturnType<typeof compileSources>>;
 let directory: string;
 beforeAll(async () => {
-  compiled = await compileSources();
   directory = await mkdtemp(join(tmpdir(), "remuda-test-main-"));
 });
-afterAll(() => Promise.all([compiled.remove(), rm(directory, { recursive: true })]));
+afterAll(() => rm(directory, { recursive: true }));
 
 async function main(
   args: readonly string[],
@@ -29,7 +27,7 @@ async function main(
   return await new Promise((resolve) => {
     execFile(
       process.execPath,
-      [join(compiled.directory, "src/main.js"), ...args],
+      [join(compiled, "src/main.js"), ...args],
       { env, timeout: 20_000 },
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     );

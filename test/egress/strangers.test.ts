@@ -4,23 +4,21 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { afterAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import { canFindPeerUid, findPeerUid } from "../../src/egress/peer.js";
-import { compileSources } from "../support/compiled.js";
+import { compiled } from "../support/compiled.js";
 import { openEgress, rulesFor } from "../support/egress/egress-bed.js";
 import { ask, openTunnel } from "../support/egress/egress-client.js";
 
 const isRoot = process.getuid?.() === 0;
-const compiled = await compileSources();
-afterAll(() => compiled.remove());
 
 /**
  * A proxy of the proxy tier in another process, as another daemon on this machine has them: it answers
  * whatever it is asked.
  */
 async function otherDaemon(): Promise<{ url: URL; child: ChildProcess }> {
-  const module = pathToFileURL(join(compiled.directory, "src/egress/port.js")).href;
+  const module = pathToFileURL(join(compiled, "src/egress/port.js")).href;
   const code = `
     const { createServer } = await import("node:http"); const { openPort } = await import("${module}");
     const listener = openPort(); await listener.listen(createServer((_, reply) => reply.end("through another's proxy")));
@@ -108,7 +106,7 @@ test.runIf(isRoot)(
   "a proxy admits the browser's user alone: no other user of the machine, and no other browser's",
   async () => {
     // The helper waits for its child, which this process has to answer: so the egress stands in a third.
-    const module = (path: string): string => pathToFileURL(join(compiled.directory, path)).href;
+    const module = (path: string): string => pathToFileURL(join(compiled, path)).href;
     const code = `
     const { Egress } = await import("${module("src/egress/egress.js")}"); const { openPort } = await import("${module("src/egress/port.js")}");
     const { systemClock: clock } = await import("${module("src/base/clock.js")}"); const { patternsOf } = await import("${module("src/base/net/hosts.js")}");

@@ -1,10 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import {
-  type CompiledDaemon,
-  compileDaemon,
-  type DaemonProcess,
-  spawnDaemon,
-} from "../support/daemon/daemon-process.js";
+import { afterEach, beforeEach } from "vitest";
+import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace, type Wishes } from "../support/daemon/daemon-settings.js";
 import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
@@ -35,14 +30,9 @@ const noDrain = { drain: { limit_seconds: 0 } };
  * may be left of it.
  */
 export function useFaultBed(): FaultBed {
-  let compiled: CompiledDaemon;
   let redis: TestRedis;
   let proxy: RedisProxy;
   let running: DaemonProcess[] = [];
-  beforeAll(async () => {
-    compiled = await compileDaemon();
-  });
-  afterAll(() => compiled.remove());
   beforeEach(async () => {
     redis = await startRedis();
     proxy = await openRedisProxy(redis.url);
@@ -67,7 +57,7 @@ export function useFaultBed(): FaultBed {
         role,
         file: { ...noDrain, ...settings },
       });
-      const daemon = await spawnDaemon(compiled, place);
+      const daemon = await spawnDaemon(place);
       running.push(daemon);
       return daemon;
     },

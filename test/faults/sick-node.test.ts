@@ -1,18 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
-import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon/daemon-process.js";
+import { type DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet, spread } from "../support/daemon/fleet.js";
 import { send } from "../support/http/http-server.js";
 import { fault } from "./fault.js";
 
-let compiled: CompiledDaemon;
 let fleet: Fleet;
-beforeAll(async () => {
-  compiled = await compileDaemon();
-});
-afterAll(() => compiled.remove());
 beforeEach(async () => {
-  fleet = await Fleet.open(compiled);
+  fleet = await Fleet.open();
 });
 afterEach(() => fleet.close());
 

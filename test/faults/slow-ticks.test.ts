@@ -1,21 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { afterEach, beforeEach } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
-import { type CompiledDaemon, compileDaemon } from "../support/daemon/daemon-process.js";
 import type { PoolBrowser } from "../support/daemon/daemon.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
 import { fault } from "./fault.js";
 import { makeShortPools } from "./short-pools.js";
 
-let compiled: CompiledDaemon;
 let fleet: Fleet;
 let proxy: RedisProxy;
-beforeAll(async () => {
-  compiled = await compileDaemon();
-});
-afterAll(() => compiled.remove());
 beforeEach(async () => {
-  fleet = await Fleet.open(compiled);
+  fleet = await Fleet.open();
   proxy = await openRedisProxy(fleet.redis.url);
 });
 afterEach(async () => {

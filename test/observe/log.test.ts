@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Readable } from "node:stream";
-import { afterAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type LogLevel, makeLog } from "../../src/observe/log.js";
-import { compileSources } from "../support/compiled.js";
+import { compiled } from "../support/compiled.js";
 
 function book(level: LogLevel = "debug") {
   const lines: Record<string, unknown>[] = [];
@@ -88,10 +88,7 @@ test("an error that is its own cause ends somewhere", () => {
   expect(JSON.stringify(lines)).toContain("[deeper]");
 });
 
-const compiled = await compileSources();
-afterAll(() => compiled.remove());
-
-const urlOf = (path: string): string => pathToFileURL(join(compiled.directory, path)).href;
+const urlOf = (path: string): string => pathToFileURL(join(compiled, path)).href;
 
 /** The text of a program with a log of its own: `log`, `close`, and what it may count. */
 const programOf = (options: object, code: string): string => `

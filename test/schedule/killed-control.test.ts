@@ -8,7 +8,7 @@ import { connectForQueues } from "../../src/store/redis/connect.js";
 import { queuePrefix } from "../../src/store/redis/keys.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
-import { compileSources } from "../support/compiled.js";
+import { compiled } from "../support/compiled.js";
 import { startRedis } from "../support/store/redis.js";
 
 const controls = 6;
@@ -16,17 +16,16 @@ const controls = 6;
 const limitMs = 30_000;
 
 test("of the ticks that killed controls were about nothing is left where another control lives, and the schedule goes on", async () => {
-  const [server, compiled] = await Promise.all([startRedis(), compileSources()]);
+  const server = await startRedis();
   onTestFinished(async () => {
     await server.stop();
-    await compiled.remove();
   });
   const redis = server.client();
   const left = new Set<string>();
   for (let killed = 0; killed < controls; killed += 1) {
     const child = spawn(
       process.execPath,
-      [join(import.meta.dirname, "../support/store/control-of-ticks.mjs"), compiled.directory, server.url],
+      [join(import.meta.dirname, "../support/store/control-of-ticks.mjs"), compiled, server.url],
       { stdio: ["ignore", "pipe", "inherit"] },
     );
     await once(child.stdout, "data");

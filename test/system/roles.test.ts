@@ -1,12 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import type { Lease, PoolBrowser } from "../support/daemon/daemon.js";
-import {
-  type CompiledDaemon,
-  compileDaemon,
-  type DaemonProcess,
-  spawnDaemon,
-} from "../support/daemon/daemon-process.js";
+import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { getJson, refusedUpgrade } from "../support/gateway/gateway-bed.js";
 import { send } from "../support/http/http-server.js";
@@ -14,13 +9,8 @@ import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { keysAbout } from "../support/store/redis-look.js";
 
-let compiled: CompiledDaemon;
 let redis: TestRedis;
 let running: DaemonProcess[];
-beforeAll(async () => {
-  compiled = await compileDaemon();
-});
-afterAll(() => compiled.remove());
 beforeEach(async () => {
   redis = await startRedis();
   running = [];
@@ -33,7 +23,6 @@ afterEach(async () => {
 
 async function start(role: "control" | "node", file: Record<string, unknown> = {}): Promise<DaemonProcess> {
   const daemon = await spawnDaemon(
-    compiled,
     new DaemonPlace({ role, redisUrl: redis.url, file: { drain: { limit_seconds: 0 }, ...file } }),
   );
   running.push(daemon);
@@ -133,7 +122,7 @@ test("a node that dies ends its leases only, and its browsers are replaced on an
   );
   expect(second.log).not.toContain("browser crashed");
   // What the killed one has left is cleared by its next start.
-  const again = await spawnDaemon(compiled, first.place);
+  const again = await spawnDaemon(first.place);
   running.push(again);
 });
 

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { compileDaemon, spawnDaemon } from "../support/daemon/daemon-process.js";
+import { spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 
 /** A browser's, or anybody's. */
@@ -43,7 +43,7 @@ test.runIf(process.getuid?.() === 0)(
     ])
       chmodSync(path, 0o777);
     expect(readable(place.dataDir, stranger)).not.toEqual([]);
-    const daemon = await spawnDaemon(await compileDaemon(), place);
+    const daemon = await spawnDaemon(place);
     await daemon.call("POST /profiles", { name: "kept" });
     await daemon.makePool({ name: "one" });
     const kept = readable(place.dataDir);

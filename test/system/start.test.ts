@@ -1,21 +1,15 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
-import { type CompiledDaemon, compileDaemon, spawnDaemon } from "../support/daemon/daemon-process.js";
+import { spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { send } from "../support/http/http-server.js";
-
-let compiled: CompiledDaemon;
-beforeAll(async () => {
-  compiled = await compileDaemon();
-});
-afterAll(() => compiled.remove());
 
 test("a first start draws its keys, fills the declared pools and says how to go on; the next finds all as it was left", async () => {
   const pools = [{ name: "herd", size: 1, headless: true }];
   const place = new DaemonPlace({ drawsKeys: true, file: { pools } });
-  const first = await spawnDaemon(compiled, place);
+  const first = await spawnDaemon(place);
   await until("the banner", () => first.log.includes("Remuda is ready"));
   expect(first.log).toContain(`${first.url}/browser_pools/herd/acquire`);
   expect(first.log).toContain(join(place.dataDir, "api-key"));
@@ -30,7 +24,7 @@ test("a first start draws its keys, fills the declared pools and says how to go 
   const { id } = await first.poolWhen("herd", (pool) => pool.available_count === 2);
   expect(await first.end("SIGTERM")).toEqual({ code: 0, signal: null });
 
-  const second = await spawnDaemon(compiled, place);
+  const second = await spawnDaemon(place);
   expect(second.apiKey).toBe(first.apiKey);
   const pool = await second.poolWhen("herd", (state) => state.available_count === 2);
   expect(pool).toMatchObject({ id, browser_pool_config: { size: 2, timeout_seconds: 77 } });
@@ -41,9 +35,9 @@ test("a first start draws its keys, fills the declared pools and says how to go 
 
 test("a second daemon on the same data directory is refused by the first's name, and harms nothing", async () => {
   const place = new DaemonPlace({});
-  const first = await spawnDaemon(compiled, place);
+  const first = await spawnDaemon(place);
   await first.makePool({ name: "herd" });
-  await expect(spawnDaemon(compiled, place)).rejects.toThrow(`is in use by process ${first.pid}`);
+  await expect(spawnDaemon(place)).rejects.toThrow(`is in use by process ${first.pid}`);
   expect(await first.poolWhen("herd", (pool) => pool.available_count === 1)).toBeTruthy();
   await first.stop();
 });

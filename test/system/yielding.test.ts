@@ -1,25 +1,15 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { takeCensus } from "../support/browser/chromium-census.js";
 import { until } from "../support/browser/chromium-until.js";
 import { redisPidIn } from "../support/daemon/daemon.js";
-import {
-  type CompiledDaemon,
-  compileDaemon,
-  type DaemonProcess,
-  spawnDaemon,
-} from "../support/daemon/daemon-process.js";
+import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
 const limitMs = 30_000;
 const isRoot = process.getuid?.() === 0;
-let compiled: CompiledDaemon;
-beforeAll(async () => {
-  compiled = await compileDaemon();
-});
-afterAll(() => compiled.remove());
 
 const cpuGroupOf = (pid: number): string => {
   const memberships = readFileSync(`/proc/${pid}/cgroup`, "utf8");
@@ -60,7 +50,7 @@ async function openBusy(daemon: DaemonProcess): Promise<{ client: RawCdp; page: 
 test.runIf(isRoot)(
   "a busy browser stands behind its calm neighbour, and comes back; the same after the daemon was killed",
   async () => {
-    const start = (place: DaemonPlace): Promise<DaemonProcess> => spawnDaemon(compiled, place);
+    const start = (place: DaemonPlace): Promise<DaemonProcess> => spawnDaemon(place);
     const first = await start(new DaemonPlace({ file: { browser: { busy_cpu_percent: 5 } } }));
     await first.call("POST /browsers", { headless: true, engine: "headless-shell" });
     const { client, page } = await openBusy(first);
@@ -93,7 +83,7 @@ const sliceOf = (pid: number): string | undefined =>
 test.runIf(sliceOf(process.pid) !== undefined)(
   "the daemon, its Redis and its browsers have short time slices",
   async () => {
-    const daemon = await spawnDaemon(compiled, new DaemonPlace({}));
+    const daemon = await spawnDaemon(new DaemonPlace({}));
     await daemon.call("POST /browsers", { headless: true, engine: "headless-shell" });
     const { processes } = await takeCensus(daemon.place.scratchDirectory, new Set());
     const pids = [daemon.pid, redisPidIn(daemon.log), ...processes.map((line) => Number(line.split(" ")[0]))];

@@ -1,26 +1,15 @@
 import { execFile } from "node:child_process";
-import { chmodSync, chownSync, copyFileSync } from "node:fs";
+import { chownSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { takeCensus } from "../../support/browser/chromium-census.js";
 import { newScratchDirectory } from "../../support/browser/chromium-host.js";
-import { compileSources } from "../../support/compiled.js";
+import { compiled } from "../../support/compiled.js";
 
 const isRoot = process.getuid?.() === 0;
 /** Nobody else's, so that what it leaves can be told apart. */
 const uid = isRoot ? 64_322 : (process.getuid?.() ?? 0);
-
-let compiled: Awaited<ReturnType<typeof compileSources>>;
-beforeAll(async () => {
-  compiled = await compileSources();
-  chmodSync(compiled.directory, 0o755);
-  copyFileSync(
-    join(import.meta.dirname, "../../support/browser/policy-daemon.mjs"),
-    join(compiled.directory, "policy-daemon.mjs"),
-  );
-});
-afterAll(() => compiled.remove());
 
 const asUser = isRoot ? ["setpriv", "--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", "--"] : [];
 
@@ -30,8 +19,8 @@ async function said(prefix: readonly string[], owner: number): Promise<unknown[]
   const [program = "", ...args] = [
     ...prefix,
     process.execPath,
-    join(compiled.directory, "policy-daemon.mjs"),
-    compiled.directory,
+    join(compiled, "test/support/browser/policy-daemon.mjs"),
+    compiled,
     scratch,
   ];
   const { stdout } = await promisify(execFile)(program, args, { cwd: "/", timeout: 60_000 });

@@ -1,14 +1,14 @@
 import { once } from "node:events";
 import { chownSync, existsSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { sweepLeftovers } from "../../../src/browser/sweep.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
-import { type DaemonScript, prepareDaemon } from "../../support/browser/chromium-daemon.js";
+import { daemonScript } from "../../support/browser/chromium-daemon.js";
 import { newScratchDirectory, openTestHost } from "../../support/browser/chromium-host.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { holdersOf, own } from "../../support/egress/namespaces.js";
 
-let script: DaemonScript;
+const script = daemonScript("egress/daemon-of-namespaces.mjs");
 /** Leads an ordinary user into the one user namespace that may be made there. */
 const forbidding = [
   "unshare",
@@ -19,11 +19,6 @@ const forbidding = [
   'echo 1 > /proc/sys/user/max_user_namespaces && exec unshare --user --map-user=64322 --map-group=64322 "$@"',
   "sh",
 ];
-beforeAll(async () => {
-  script = await prepareDaemon("../egress/daemon-of-namespaces.mjs");
-});
-afterAll(() => script.remove());
-
 describe("of an ordinary user", () => {
   test("a daemon has them too: its browser's network holds its own proxy and nothing of the host", async () => {
     const { child, said } = await script.start("own", "ready", 64_322);

@@ -13,6 +13,8 @@ export interface Options {
   readonly control: boolean;
   /** Only attempts whose name has this in it. */
   readonly only?: string;
+  /** Only attempts that are called so. */
+  readonly names?: ReadonlySet<string>;
   /** A file for the results. */
   readonly json?: string;
   /** A file for the log of the daemons that are started. */
@@ -30,6 +32,7 @@ Runs every known way out of a browser against one of Remuda's and looks whether 
   --tier <names>           proxy, namespace (both); of a daemon that is started. none: only the runs without a guard
   --browser <names>        headless, headful, headless-shell (all)
   --only <text>            attempts whose name has this in it
+  --names <file>           attempts whose names are its lines
   --no-control             leaves out the runs without a guard, which show that the attempts can succeed
   --json <file>            writes the results there
   --log <file>             takes the log of the daemon that is started
@@ -45,7 +48,7 @@ const tiers: Readonly<Record<string, Tier>> = { proxy: "proxy", namespace: "name
 /** Throws with the usage where the arguments are not understood. */
 export function readOptions(args: readonly string[]): Options {
   const { values } = parse(args);
-  const { url, "key-file": keyFile, "sink-address": sinkAddress, only, json, log } = values;
+  const { url, "key-file": keyFile, "sink-address": sinkAddress, only, names, json, log } = values;
   return {
     tiers: values.tier === "none" ? [] : pick("--tier", values.tier, tiers),
     kinds: pick("--browser", values.browser, kinds),
@@ -53,6 +56,7 @@ export function readOptions(args: readonly string[]): Options {
     isQuiet: values.quiet === true,
     ...(sinkAddress !== undefined && { sinkAddress }),
     ...(only !== undefined && { only }),
+    ...(names !== undefined && { names: new Set(readFileSync(names, "utf8").split("\n")) }),
     ...(json !== undefined && { json }),
     ...(log !== undefined && { log }),
     ...(url !== undefined && { daemon: foreign(url, keyFile) }),
@@ -70,6 +74,7 @@ function parse(args: readonly string[]) {
         tier: { type: "string" },
         browser: { type: "string" },
         only: { type: "string" },
+        names: { type: "string" },
         json: { type: "string" },
         "no-control": { type: "boolean" },
         log: { type: "string" },

@@ -10,6 +10,7 @@ import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
 import { findExecutable } from "../../../src/browser/executable.js";
 import type { Door, House, Reach } from "./door.js";
+import { bound } from "../../support/bound.js";
 import { writeFiles } from "./files.js";
 
 /**
@@ -57,10 +58,8 @@ const proxied = [
 
 async function launch(executable: string, directory: string, reach: Reach): Promise<Door> {
   const switches = [...plain, ...(reach === "proxied" ? proxied : []), `--user-data-dir=${directory}`];
-  const child = spawn(executable, [...switches, "about:blank"], {
-    stdio: ["ignore", "ignore", "pipe"],
-    detached: true,
-  });
+  const [program = "", ...words] = bound(executable, ...switches, "about:blank");
+  const child = spawn(program, words, { stdio: ["ignore", "ignore", "pipe"], detached: true });
   const close = async (): Promise<void> => {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, "exit");

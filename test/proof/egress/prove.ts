@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { bound } from "../../support/bound.js";
 import { startDns } from "../../support/egress/dns-server.js";
 import { openMulticastEar } from "../../support/egress/egress-listener.js";
 import { openAllowedSite } from "../../support/egress/egress-site.js";
@@ -43,11 +44,9 @@ async function main(args: readonly string[]): Promise<number> {
  */
 async function again(args: readonly string[]): Promise<number> {
   const [, script = ""] = process.argv;
-  const child = spawn(
-    "unshare",
-    ["--net", "--", process.execPath, "--enable-source-maps", script, within, ...args],
-    { stdio: "inherit" },
-  );
+  const node = [process.execPath, "--enable-source-maps", script, within, ...args];
+  const [program = "", ...words] = bound("unshare", "--net", "--", ...node);
+  const child = spawn(program, words, { stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
   const [code] = (await once(child, "exit")) as [number | null];
   return code ?? 1;
@@ -117,7 +116,8 @@ type Around = Omit<Proving, "house" | "isPlain">;
 
 async function run({ title, isPlain, open }: Plan, options: Options, around: Around): Promise<Part> {
   const wanted = corpus.filter(
-    ({ name }: Attempt) => options.only === undefined || name.includes(options.only),
+    ({ name }: Attempt) =>
+      (options.only === undefined || name.includes(options.only)) && (options.names?.has(name) ?? true),
   );
   console.log(`\n${title}\n${"=".repeat(title.length)}`);
   const onOutcome = (outcome: Outcome): void => {

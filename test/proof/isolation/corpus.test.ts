@@ -1,45 +1,40 @@
 import { execFile } from "node:child_process";
-import { chmod, cp, readFile, symlink } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { compileSources } from "../../support/compiled.js";
+import { bound } from "../../support/bound.js";
+import { compiled } from "../../support/compiled.js";
 import { corpus } from "./corpus/all.js";
 import { isRoot } from "./programs.js";
 import type { Part } from "./report.js";
 import type { Outcome } from "./outcome.js";
 
-const root = join(import.meta.dirname, "../../..");
 /** Of one run of the most dangerous attempts, on a machine that is busy with other tests. */
 const limitMs = 300_000;
 const quick = corpus.filter(({ isQuick }) => isQuick === true);
 
-let proof: { directory: string; remove(): Promise<void> };
+let directory: string;
 beforeAll(async () => {
-  proof = await compileSources("tsconfig.prove.json");
-  const others = ["src/store/lua", "test/proof/isolation/intruder.pl", "test/proof/isolation/bystander.mjs"];
-  await Promise.all(
-    others.map((path) => cp(join(root, path), join(proof.directory, path), { recursive: true })),
-  );
-  // The daemon of an ordinary user has to read it too.
-  await chmod(proof.directory, 0o755);
-  await symlink(join(root, "package.json"), join(proof.directory, "package.json"));
+  directory = await mkdtemp(join(tmpdir(), "remuda-test-corpus-"));
 });
-afterAll(() => proof.remove());
+afterAll(() => rm(directory, { recursive: true }));
 
 /** `npm run prove:isolation -- --quick` with these options, in a process of its own. */
 async function prove(options: readonly string[]): Promise<Part> {
-  const results = join(proof.directory, `results-${options.join("")}.json`);
-  const args = [
+  const results = join(directory, `results-${options.join("")}.json`);
+  const [program = "", ...args] = bound(
+    process.execPath,
     "--enable-source-maps",
-    join(proof.directory, "test/proof/isolation/prove.js"),
+    join(compiled, "test/proof/isolation/prove.js"),
     "--quick",
     "--json",
     results,
     ...options,
-  ];
+  );
   // The exit code says what the results say.
   const said = await new Promise<string>(
-    (resolve) => void execFile(process.execPath, args, (_, output, errors) => resolve(output + errors)),
+    (resolve) => void execFile(program, args, (_, output, errors) => resolve(output + errors)),
   );
   const [part] = JSON.parse(
     await readFile(results, "utf8").catch(() => {

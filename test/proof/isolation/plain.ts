@@ -7,6 +7,7 @@ import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
 import { findExecutable } from "../../../src/browser/executable.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
+import { bound } from "../../support/bound.js";
 import type { ZipPart } from "../../support/archive/zip-bytes.js";
 import type { Browser, Ground, House, KeepingBrowser, Kind } from "./house.js";
 import type { Place } from "./intrude.js";
@@ -57,12 +58,14 @@ async function launch(executable: string, ground: Ground, { engine, headless }: 
   const mode = engine === "chromium" && headless ? ["--headless=new"] : [];
   const words = [
     ...asUser(ground.uid),
-    executable,
-    ...switches,
-    ...mode,
-    ...(ground.uid === 0 ? ["--no-sandbox"] : []),
-    `--user-data-dir=${root}/profile`,
-    "about:blank",
+    ...bound(
+      executable,
+      ...switches,
+      ...mode,
+      ...(ground.uid === 0 ? ["--no-sandbox"] : []),
+      `--user-data-dir=${root}/profile`,
+      "about:blank",
+    ),
   ];
   const [program = "", ...args] = words;
   const child = spawn(program, args, {

@@ -3,17 +3,12 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { lockDirectory } from "../../../src/store/private/directory-lock.js";
-import { compileSources } from "../../support/compiled.js";
+import { compiled } from "../../support/compiled.js";
 
-let compiled: Awaited<ReturnType<typeof compileSources>>;
 let directory: string;
-beforeAll(async () => {
-  compiled = await compileSources();
-});
-afterAll(() => compiled.remove());
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "remuda-test-lock-"));
 });
@@ -38,7 +33,7 @@ test("of ten starts at once one wins", async () => {
 
 test("a killed holder holds nothing, even when its process id has been given to another", async () => {
   const holder = fork(join(import.meta.dirname, "../../support/store/lock-holder.mjs"), [
-    compiled.directory,
+    compiled,
     directory,
   ]);
   await once(holder, "message");

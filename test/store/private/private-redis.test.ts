@@ -5,21 +5,15 @@ import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import {
   type PrivateRedis,
   type PrivateRedisOptions,
   startPrivateRedis,
 } from "../../../src/store/private/private-redis.js";
-import { compileSources } from "../../support/compiled.js";
+import { compiled } from "../../support/compiled.js";
 import { isLiving } from "../../support/living.js";
-
-let compiled: Awaited<ReturnType<typeof compileSources>>;
-beforeAll(async () => {
-  compiled = await compileSources();
-});
-afterAll(() => compiled.remove());
 
 let root: string;
 let started: PrivateRedis[] = [];
@@ -137,7 +131,7 @@ test("an executable that is absent is named", async () => {
 async function forkHolder(dataDir: string): Promise<{ holder: ChildProcess; pid: number }> {
   const holder = fork(
     join(import.meta.dirname, "../../support/store/redis-holder.mjs"),
-    [compiled.directory, dataDir],
+    [compiled, dataDir],
     { stdio: ["ignore", "ignore", "inherit", "ipc"] },
   );
   const [pid] = (await once(holder, "message")) as [number];

@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmod, copyFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
-import { compileSources } from "../compiled.js";
+import { bound } from "../bound.js";
+import { compiled } from "../compiled.js";
 
 /** A daemon cut down to its browsers, in a process of its own. */
 export interface BrowserDaemon {
@@ -15,33 +14,29 @@ export interface BrowserDaemon {
 /** A uid, or the command that the daemon is started behind. */
 type As = number | readonly string[];
 
+/** One of the scripts beside this file or of the egress, by its path from test/support. */
 export interface DaemonScript {
   /**
    * Starts the daemon, as another user if one is named or behind a command, and resolves when it has said
    * `line`. Throws when it ends instead.
    */
   start(scratchDirectory: string, line: string, as?: As): Promise<BrowserDaemon>;
-  remove(): Promise<void>;
 }
 
-/** Compiles the sources and puts a script beside them, where any user can read both. */
-export async function prepareDaemon(
+export const daemonScript = (
   script:
-    | "daemon-of-browsers.mjs"
-    | "../egress/daemon-of-namespaces.mjs"
-    | "keyring-daemon.mjs"
-    | "unprivileged-daemon.mjs",
-): Promise<DaemonScript> {
-  const { directory, remove } = await compileSources();
-  const path = join(directory, basename(script));
-  await copyFile(fileURLToPath(new URL(script, import.meta.url)), path);
-  await chmod(directory, 0o755);
-  return {
-    remove,
-    start: (scratchDirectory, line, as) =>
-      startDaemon([process.execPath, path, directory, scratchDirectory], line, as),
-  };
-}
+    | "browser/daemon-of-browsers.mjs"
+    | "browser/keyring-daemon.mjs"
+    | "browser/unprivileged-daemon.mjs"
+    | "egress/daemon-of-namespaces.mjs",
+): DaemonScript => ({
+  start: (scratchDirectory, line, as) =>
+    startDaemon(
+      bound(process.execPath, join(compiled, "test/support", script), compiled, scratchDirectory),
+      line,
+      as,
+    ),
+});
 
 async function startDaemon(command: readonly string[], line: string, as: As = []): Promise<BrowserDaemon> {
   const identity =

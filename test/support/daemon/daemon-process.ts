@@ -1,31 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 import { isLiving } from "../living.js";
-import { compileSources } from "../compiled.js";
+import { bound } from "../bound.js";
+import { compiled } from "../compiled.js";
 import { until } from "../browser/chromium-until.js";
 import { assertNothingLeft, DaemonClient, redisPidIn, urlIn } from "./daemon.js";
 import type { DaemonPlace } from "./daemon-settings.js";
 
-const root = join(import.meta.dirname, "../../..");
-
-export interface CompiledDaemon {
-  readonly main: string;
-  remove(): Promise<void>;
-}
-
-/** The daemon as JavaScript in a directory of its own, as a build of this moment would put it. */
-export async function compileDaemon(): Promise<CompiledDaemon> {
-  const { directory, remove } = await compileSources();
-  const scripts = "src/store/lua";
-  await Promise.all([
-    cp(join(root, scripts), join(directory, scripts), { recursive: true }),
-    symlink(join(root, "package.json"), join(directory, "package.json")),
-  ]);
-  return { main: join(directory, "src/main.js"), remove };
-}
+/** The daemon of this moment, as a build would put it. */
+const main = join(compiled, "src/main.js");
 
 /** A daemon in a process of its own, there to be killed. */
 export class DaemonProcess extends DaemonClient {
@@ -76,12 +61,11 @@ export class DaemonProcess extends DaemonClient {
 
 /** `through`: a command that becomes the daemon, such as one that takes rights away. */
 export async function spawnDaemon(
-  { main }: CompiledDaemon,
   place: DaemonPlace,
   through: readonly string[] = [],
 ): Promise<DaemonProcess> {
   let said = "";
-  const [program = "", ...args] = [...through, process.execPath, "--enable-source-maps", main];
+  const [program = "", ...args] = [...through, ...bound(process.execPath, "--enable-source-maps", main)];
   const child = spawn(program, args, {
     cwd: dirname(main),
     env: place.environment,

@@ -1,5 +1,5 @@
 import { type FakeChromium, type Knobs, makeFakeChromium, standIn } from "../browser/chromium-fake.js";
-import { type CompiledDaemon, type DaemonProcess, spawnDaemon } from "./daemon-process.js";
+import { type DaemonProcess, spawnDaemon } from "./daemon-process.js";
 import { DaemonPlace } from "./daemon-settings.js";
 import { startRedis, type TestRedis } from "../store/redis.js";
 
@@ -15,13 +15,10 @@ export class Fleet {
   readonly #running = new Set<DaemonProcess>();
   readonly #fakes: FakeChromium[] = [];
 
-  private constructor(
-    private readonly compiled: CompiledDaemon,
-    readonly redis: TestRedis,
-  ) {}
+  private constructor(readonly redis: TestRedis) {}
 
-  static async open(compiled: CompiledDaemon): Promise<Fleet> {
-    return new Fleet(compiled, await startRedis());
+  static async open(): Promise<Fleet> {
+    return new Fleet(await startRedis());
   }
 
   async control(
@@ -72,7 +69,7 @@ export class Fleet {
   }
 
   async #spawn(place: DaemonPlace): Promise<DaemonProcess> {
-    const daemon = await spawnDaemon(this.compiled, place);
+    const daemon = await spawnDaemon(place);
     this.#running.add(daemon);
     return daemon;
   }

@@ -8,6 +8,7 @@ import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
 import type { Engine } from "../../../src/browser/chromium.js";
 import { findExecutable } from "../../../src/browser/executable.js";
+import { bound } from "../bound.js";
 
 /** A parameter, a type or an element of one, as Chromium tells it at /json/protocol. */
 export interface ProtocolType {
@@ -45,10 +46,13 @@ export async function findProtocol(engine: Engine): Promise<readonly ProtocolDom
   const executable = await findExecutable(engine);
   if (executable === undefined) throw new Error(`${engine} is not installed`);
   const directory = await mkdtemp(join(tmpdir(), "remuda-protocol-"));
-  const child = spawn(executable, [...switches, `--user-data-dir=${directory}`, "about:blank"], {
-    stdio: ["ignore", "ignore", "pipe"],
-    detached: true,
-  });
+  const [program = "", ...words] = bound(
+    executable,
+    ...switches,
+    `--user-data-dir=${directory}`,
+    "about:blank",
+  );
+  const child = spawn(program, words, { stdio: ["ignore", "ignore", "pipe"], detached: true });
   const listening = new Promise<string>((resolve, reject) => {
     child.once("error", reject).once("exit", (code) => reject(new Error(`${engine} ended with ${code}`)));
     createInterface({ input: child.stderr }).on("line", (line) => {

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
+import { bound } from "../bound.js";
 import { until } from "../browser/chromium-until.js";
 import { freePort } from "./redis-pair.js";
 import { openRedisProxy, type RedisProxy } from "./redis-proxy.js";
@@ -28,32 +29,30 @@ const members = 3;
 
 async function startMember(folder: string): Promise<Member> {
   const [port, bus, front] = [await freePort(), await freePort(), await freePort()];
-  const child = spawn(
+  const [program = "", ...words] = bound(
     "redis-server",
-    [
-      "--port",
-      `${port}`,
-      "--bind",
-      "127.0.0.1",
-      "--save",
-      "",
-      "--dir",
-      folder,
-      "--cluster-enabled",
-      "yes",
-      "--cluster-port",
-      `${bus}`,
-      "--cluster-config-file",
-      `${port}.conf`,
-      "--cluster-announce-ip",
-      "127.0.0.1",
-      "--cluster-announce-port",
-      `${front}`,
-      "--cluster-announce-bus-port",
-      `${bus}`,
-    ],
-    { stdio: "ignore" },
+    "--port",
+    `${port}`,
+    "--bind",
+    "127.0.0.1",
+    "--save",
+    "",
+    "--dir",
+    folder,
+    "--cluster-enabled",
+    "yes",
+    "--cluster-port",
+    `${bus}`,
+    "--cluster-config-file",
+    `${port}.conf`,
+    "--cluster-announce-ip",
+    "127.0.0.1",
+    "--cluster-announce-port",
+    `${front}`,
+    "--cluster-announce-bus-port",
+    `${bus}`,
   );
+  const child = spawn(program, words, { stdio: "ignore" });
   const client = new Redis(port, { retryStrategy: () => 20, maxRetriesPerRequest: 500 });
   client.on("error", () => {});
   await client.ping();

@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
+import { bound } from "../bound.js";
 import { until } from "../browser/chromium-until.js";
 import { testCertificate, testKey } from "../egress/egress-certificate.js";
 
@@ -66,7 +67,8 @@ export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): 
   const children: ChildProcess[] = [];
   const clients = new Set<Redis>();
   const run = (...args: string[]): ChildProcess => {
-    const child = spawn("redis-server", args, { ...silent, cwd: folder });
+    const [program = "", ...words] = bound("redis-server", ...args);
+    const child = spawn(program, words, { ...silent, cwd: folder });
     children.push(child);
     return child;
   };

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { pause, systemClock } from "../../../src/base/clock.js";
+import { bound } from "../bound.js";
 
 export interface TestRedis {
   /** Path of its unix socket: what `REDIS_URL` may be. */
@@ -56,7 +57,8 @@ export async function startRedis(options: { cluster?: boolean; port?: number } =
         "127.0.0.1",
       ]
     : [];
-  const child = spawn("redis-server", [...args, ...cluster], { stdio: "ignore" });
+  const [program = "", ...words] = bound("redis-server", ...args, ...cluster);
+  const child = spawn(program, words, { stdio: "ignore" });
   const ended = once(child, "exit");
   const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => 20, maxRetriesPerRequest: 200 });
   redis.on("error", () => {});

@@ -1,19 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { openSite, type Site } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemon.js";
-import { type CompiledDaemon, compileDaemon, spawnDaemon } from "../../support/daemon/daemon-process.js";
+import { spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { arrivals, askForever } from "../../support/egress/egress-traffic.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
-
-let compiled: CompiledDaemon;
-beforeAll(async () => {
-  compiled = await compileDaemon();
-});
-afterAll(() => compiled.remove());
 
 let redis: TestRedis;
 let way: RedisProxy;
@@ -100,10 +94,7 @@ test("a PATCH that the node cannot hear of through Redis is in force all the sam
 test("a node that stands still is told to be silent, and puts the change in force when it wakes up; a strict one lets nothing out before", async () => {
   const control = await startDaemon({ role: "control", redisUrl: redis.url, file: patient });
   const strict = { ...patient, egress: { contact_limit_ms: 4000 }, drain: { limit_seconds: 0 } };
-  const node = await spawnDaemon(
-    compiled,
-    new DaemonPlace({ role: "node", redisUrl: redis.url, file: strict }),
-  );
+  const node = await spawnDaemon(new DaemonPlace({ role: "node", redisUrl: redis.url, file: strict }));
   await control.makePool({ name: "herd" });
   const { lease, client } = await open(control, "herd", ({ cdp_ws_url }) =>
     cdp_ws_url.replace(new URL(control.url).host, new URL(node.url).host),
@@ -178,11 +169,11 @@ test("a daemon killed and started again while traffic flows: never open", async 
       pools: [{ name: "herd", size: 1, headless: true, network: { allowed_hosts: [hostOf(first)] } }],
     },
   });
-  const killed = await spawnDaemon(compiled, place);
+  const killed = await spawnDaemon(place);
   await killed.poolWhen("herd", (pool) => pool.available_count === 1);
   await open(killed, "herd");
   await killed.end("SIGKILL");
-  const started = await spawnDaemon(compiled, place);
+  const started = await spawnDaemon(place);
   await started.poolWhen("herd", (pool) => pool.available_count === 1);
   const before = first.requests.length;
   const again = await open(started, "herd");
@@ -198,7 +189,7 @@ test("a node that has to give each browser a namespace and cannot launches nothi
     file: { egress: { isolation: "namespace" }, pools: [{ name: "herd", size: 1, headless: true }] },
   });
   // Root as a container has it: without the right to make namespaces.
-  const daemon = await spawnDaemon(compiled, place, ["setpriv", "--bounding-set", "-sys_admin"]);
+  const daemon = await spawnDaemon(place, ["setpriv", "--bounding-set", "-sys_admin"]);
   const { fill } = await daemon.poolWhen(
     "herd",
     (pool) => pool.fill?.reason === "capacity" && pool.fill.last_error !== undefined,

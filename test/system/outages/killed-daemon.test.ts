@@ -1,25 +1,13 @@
 import { connect } from "node:net";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { uidsIn } from "../../support/daemon/daemon.js";
-import {
-  type CompiledDaemon,
-  compileDaemon,
-  type DaemonProcess,
-  isRedisLiving,
-  spawnDaemon,
-} from "../../support/daemon/daemon-process.js";
+import { type DaemonProcess, isRedisLiving, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { keysAbout } from "../../support/store/redis-look.js";
-
-let compiled: CompiledDaemon;
-beforeAll(async () => {
-  compiled = await compileDaemon();
-});
-afterAll(() => compiled.remove());
 
 const limitMs = 30_000;
 const pools = [
@@ -28,7 +16,7 @@ const pools = [
   { name: "headful", headless: false, viewport: { width: 800, height: 600 } },
 ];
 const start = (): Promise<DaemonProcess> =>
-  spawnDaemon(compiled, new DaemonPlace({ file: { node: { parallel_launches: 3 } } }));
+  spawnDaemon(new DaemonPlace({ file: { node: { parallel_launches: 3 } } }));
 const makeAll = (daemon: DaemonProcess): Promise<unknown> =>
   Promise.all(
     pools.map((pool) => daemon.call("POST /browser_pools", { size: 1, reset_on_release: "state", ...pool })),
@@ -99,7 +87,7 @@ test.each(Object.keys(stages))(
       limitMs,
     );
 
-    const next = await spawnDaemon(compiled, place);
+    const next = await spawnDaemon(place);
     await Promise.all(
       pools.map(({ name }) =>
         next.poolWhen(
@@ -148,7 +136,7 @@ test.each([
     expect(await takeCensus(daemon.place.scratchDirectory, uidsIn(daemon.log))).toEqual(nothing);
     expect([isRedisLiving(daemon.log), await isListening(daemon.port)]).toEqual([false, false]);
     // What Redis has kept for the next start speaks of none of its browsers.
-    const next = await spawnDaemon(compiled, daemon.place);
+    const next = await spawnDaemon(daemon.place);
     expect(await keysAbout(join(daemon.place.dataDir, "redis/redis.sock"), ids)).toEqual([]);
     await next.stop();
   },
@@ -157,7 +145,7 @@ test.each([
 
 test("a second, later signal ends a draining daemon at once, and just as clean", async () => {
   const place = new DaemonPlace({ file: { drain: { limit_seconds: 600 } } });
-  const daemon = await spawnDaemon(compiled, place);
+  const daemon = await spawnDaemon(place);
   await daemon.makePool({ name: "held" });
   const { body } = await daemon.call("POST /browser_pools/held/acquire", {});
   const client = await connectRaw(body.cdp_ws_url);

@@ -16,12 +16,7 @@ import { takeCensus } from "../../support/browser/chromium-census.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type Lease, uidsIn } from "../../support/daemon/daemon.js";
-import {
-  type CompiledDaemon,
-  compileDaemon,
-  type DaemonProcess,
-  spawnDaemon,
-} from "../../support/daemon/daemon-process.js";
+import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { key } from "../../support/http/http-server.js";
 import { openLoginSite, type LoginSite } from "../../support/browser/login-site.js";
@@ -29,12 +24,11 @@ import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { keysAbout } from "../../support/store/redis-look.js";
 import { extensionZip } from "../../support/archive/zip-bytes.js";
 
-let compiled: CompiledDaemon;
 let site: LoginSite;
 beforeAll(async () => {
-  [compiled, site] = await Promise.all([compileDaemon(), openLoginSite()]);
+  site = await openLoginSite();
 });
-afterAll(() => Promise.all([compiled.remove(), site.close()]));
+afterAll(() => site.close());
 
 const limitMs = 30_000;
 const created = async (daemon: DaemonProcess, body: object = {}): Promise<Lease> =>
@@ -193,7 +187,7 @@ test.each(Object.keys(stages))(
   "a daemon killed while %s: the next start finds registry and disk whole, and nothing of it left",
   async (stage) => {
     const place = new DaemonPlace({ file: { browser: { engine: "chromium" } } });
-    const daemon = await spawnDaemon(compiled, place);
+    const daemon = await spawnDaemon(place);
     await savedOnce(daemon);
     const cut = await stages[stage]?.(daemon);
     if (!cut) throw new Error("no such stage");
@@ -206,7 +200,7 @@ test.each(Object.keys(stages))(
       limitMs,
     );
 
-    const next = await spawnDaemon(compiled, place);
+    const next = await spawnDaemon(place);
     const { session_id: id } = cut.lease;
     expect(existsSync(workspaceOf(place.scratchDirectory, id))).toBe(false);
     expect(await readdir(join(place.dataDir, "staging"))).toEqual([]);

@@ -1,0 +1,35 @@
+import { execFile } from "node:child_process";
+import { chmod, cp, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { TestProject } from "vitest/node";
+
+const root = join(import.meta.dirname, "../..");
+/** Everything that some test starts in a process of its own. */
+const folders = ["src", "test/proof", "test/support"];
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly compiled: string;
+  }
+}
+
+/** Compiles the sources once for all test files of a run: vitest's globalSetup. */
+export default async function compile(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  // Every project of the configuration inherits this, and is given what the root provides.
+  if (!project.isRootProject()) return undefined;
+  const directory = await mkdtemp(join(tmpdir(), "remuda-test-compiled-"));
+  // Some tests start their process as another user.
+  await chmod(directory, 0o755);
+  for (const name of ["node_modules", "package.json"]) await symlink(join(root, name), join(directory, name));
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  const options = ["-p", join(root, "tsconfig.prove.json"), "--noCheck", "--outDir", directory];
+  await promisify(execFile)(process.execPath, [tsc, ...options]);
+  // The compiler leaves aside what is not TypeScript.
+  const filter = (path: string): boolean => !path.endsWith(".ts");
+  for (const folder of folders)
+    await cp(join(root, folder), join(directory, folder), { recursive: true, filter });
+  project.provide("compiled", directory);
+  return () => rm(directory, { recursive: true });
+}
