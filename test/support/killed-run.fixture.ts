@@ -19,6 +19,10 @@ test("starts what tests start, tells the processes, and stays", async () => {
   for (const daemon of daemons) await daemon.makePool({ name: "kept" });
   const plain = await openPlain();
   await plain.open("listed");
-  await writeFile(process.env["REMUDA_STARTED"] ?? "", family(process.pid).join(" "));
+  const started = {
+    pids: family(process.pid),
+    scratchDirectories: daemons.map(({ place }) => place.scratchDirectory),
+  };
+  await writeFile(process.env["REMUDA_STARTED"] ?? "", JSON.stringify(started));
   await new Promise(() => {});
 }, 600_000);

@@ -4,9 +4,16 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { sweepLeftovers } from "../../src/browser/sweep.js";
 import { bound } from "./bound.js";
+import { openTestHost } from "./browser/chromium-host.js";
 import { until } from "./browser/chromium-until.js";
 import { isLiving } from "./living.js";
+
+interface Started {
+  readonly pids: readonly number[];
+  readonly scratchDirectories: readonly string[];
+}
 
 const root = join(import.meta.dirname, "../..");
 
@@ -25,12 +32,12 @@ test(
     let said = "";
     for (const stream of [run.stdout, run.stderr])
       stream.setEncoding("utf8").on("data", (text: string) => (said += text));
-    const pids = await until(
+    const { pids, scratchDirectories } = await until(
       "its processes",
       () => {
         if (run.exitCode !== null) throw new Error(`the run ended: ${said}`);
         const text = readFileSync(started, { encoding: "utf8", flag: "a+" });
-        return text === "" ? undefined : text.split(" ").map(Number);
+        return text === "" ? undefined : (JSON.parse(text) as Started);
       },
       120_000,
     );
@@ -38,10 +45,21 @@ test(
     expect(pids.length).toBeGreaterThan(8);
     run.kill("SIGKILL");
     await once(run, "exit");
+    onTestFinished(() => sweep(scratchDirectories));
     await until("their end", () => pids.every((pid) => !isLiving(pid)), 30_000).catch(() => {
       throw new Error(`left: ${pids.filter(isLiving).map(nameOf).join(", ")}`);
     });
   },
 );
+
+/** What only the next daemon of that directory would clear: directories and control groups. */
+async function sweep(scratchDirectories: readonly string[]): Promise<void> {
+  for (const scratchDirectory of scratchDirectories) {
+    const host = await openTestHost({ scratchDirectory });
+    await sweepLeftovers(host);
+    await host.close();
+    rmSync(scratchDirectory, { recursive: true });
+  }
+}
 
 const nameOf = (pid: number): string => readFileSync(`/proc/${pid}/comm`, "utf8").trim();
