@@ -1,11 +1,6 @@
 import { type HostPattern, parseHostPattern } from "../../../src/base/net/hosts.js";
-import {
-  closedRules,
-  judgeTarget,
-  type Route,
-  type Rules,
-  type Upstream,
-} from "../../../src/egress/rules.js";
+import { closedRules, judgeTarget, type Route, type Rules } from "../../../src/egress/rules.js";
+import type { Upstream } from "../../../src/registry/proxies/proxy.js";
 
 export function patterns(...texts: string[]): HostPattern[] {
   return texts.map((text) => {
