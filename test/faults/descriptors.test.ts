@@ -1,21 +1,16 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import type { Lease } from "../support/daemon/daemon.js";
-import { type CompiledDaemon, compileDaemon, type DaemonProcess } from "../support/daemon/daemon-process.js";
+import { type DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { fault, startWatch } from "./fault.js";
 
-let compiled: CompiledDaemon;
 let fleet: Fleet;
-beforeAll(async () => {
-  compiled = await compileDaemon();
-});
-afterAll(() => compiled.remove());
 beforeEach(async () => {
-  fleet = await Fleet.open(compiled);
+  fleet = await Fleet.open();
 });
 afterEach(() => fleet.close());
 

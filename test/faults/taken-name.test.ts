@@ -1,18 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import { assertNothingLeft, type Lease } from "../support/daemon/daemon.js";
-import { type CompiledDaemon, compileDaemon } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { fault } from "./fault.js";
 
-let compiled: CompiledDaemon;
 let fleet: Fleet;
-beforeAll(async () => {
-  compiled = await compileDaemon();
-});
-afterAll(() => compiled.remove());
 beforeEach(async () => {
-  fleet = await Fleet.open(compiled);
+  fleet = await Fleet.open();
 });
 afterEach(() => fleet.close());
 
