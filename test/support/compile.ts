@@ -16,7 +16,7 @@ declare module "vitest" {
 }
 
 /** Compiles the sources once for all test files of a run: vitest's globalSetup. */
-export default async function compile(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   // Every project of the configuration inherits this, and is given what the root provides.
   if (!project.isRootProject()) return undefined;
   const directory = await mkdtemp(join(tmpdir(), "remuda-test-compiled-"));
