@@ -166,8 +166,9 @@ function findAddress(body: string): string | undefined {
 
 function findNamed(body: string): string | undefined {
   try {
-    const told = JSON.parse(body) as unknown;
-    const ip: unknown = typeof told === "object" && told !== null && "ip" in told ? told.ip : undefined;
+    const answer = JSON.parse(body) as unknown;
+    const ip: unknown =
+      typeof answer === "object" && answer !== null && "ip" in answer ? answer.ip : undefined;
     return typeof ip === "string" ? ip : undefined;
   } catch {
     return undefined;

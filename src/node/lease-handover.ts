@@ -97,20 +97,20 @@ export class LeaseHandover {
     await Promise.all(rivals.map((rival) => slot.activity.cutLease(rival, "superseded")));
   }
 
-  async #settle(slot: Slot, stray: LeaseId): Promise<boolean> {
+  async #settle(slot: Slot, unknown: LeaseId): Promise<boolean> {
     const { slots, reports } = this.ports;
-    const said = await reports.unknownLease(slot.id, { lease: stray, isAltered: isAltered(slot) });
-    if (said.kind === "kept") return await this.#restore(slot, stray);
-    if (said.kind === "held") return false;
-    await slots.endUnder(slot, said.claim);
+    const reply = await reports.unknownLease(slot.id, { lease: unknown, isAltered: isAltered(slot) });
+    if (reply.kind === "kept") return await this.#restore(slot, unknown);
+    if (reply.kind === "held") return false;
+    await slots.endUnder(slot, reply.claim);
     return false;
   }
 
-  async #restore(slot: Slot, stray: LeaseId): Promise<boolean> {
+  async #restore(slot: Slot, unknown: LeaseId): Promise<boolean> {
     const { networkSync } = this.ports;
     try {
       await slot.inTurn(() => slot.restoreViewport());
-      if (slot.network?.lease === stray) await networkSync.restore(slot);
+      if (slot.network?.lease === unknown) await networkSync.restore(slot);
       // The new holder may have changed it already.
       await networkSync.sync(slot);
     } catch (error) {

@@ -25,7 +25,7 @@ const stopLimitMs: Millis = 10_000;
 
 /**
  * Restarts of Chromium inside a session: its id and URL, its lease, its egress and its directories stay.
- * Clients are told why and may come back at once, for upgrades wait until the new one is there. Where the
+ * Clients are interrupted why and may come back at once, for upgrades wait until the new one is there. Where the
  * change keeps Chromium from starting, it is started once more as it was; where that fails too the browser is
  * over.
  */
@@ -57,9 +57,9 @@ export class Restarts {
   async #stop(slot: Slot, why: string): Promise<KeptWorkspace> {
     const { log } = this.ports;
     // Their sockets are closed at once; Chromium forgets them with the rest.
-    const told = slot.activity.interrupt(why);
+    const interrupted = slot.activity.interrupt(why);
     slot.bridge.close();
-    await told;
+    await interrupted;
     const keptWorkspace = await slot.stopAndKeep(stopLimitMs).catch((error: unknown) => {
       this.#over(slot, `it did not stop for its restart: ${textOf(error)}`);
       throw error;

@@ -55,7 +55,7 @@ export class Slot implements LocalBrowser {
   /** What it was started from, and whether its orderly end is saved there. */
   profile: { readonly id: ProfileId; readonly isSaved: boolean } | undefined;
   /** One that a restart has asked to stop: its exit is no crash. */
-  leaving: Chromium | undefined;
+  stopping: Chromium | undefined;
   /** The workspace of the last Chromium, while there is no other. */
   keptWorkspace: KeptWorkspace | undefined;
   /** Why it is over, as far as that is known here. */
@@ -97,7 +97,7 @@ export class Slot implements LocalBrowser {
   /** Asks its Chromium to stop. Where it throws, nothing is left but what is being removed. */
   async stopAndKeep(limitMs: Millis): Promise<KeptWorkspace> {
     const { chromium } = this;
-    this.leaving = chromium;
+    this.stopping = chromium;
     try {
       this.keptWorkspace = await chromium.stopAndKeep(limitMs);
       return this.keptWorkspace;

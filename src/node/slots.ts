@@ -167,7 +167,7 @@ export class Slots {
 
   #watch(slot: Slot, chromium: Chromium): void {
     void chromium.exited.then(({ code, signal, lastLines }) => {
-      if (!slot.isEnding && slot.leaving !== chromium)
+      if (!slot.isEnding && slot.stopping !== chromium)
         this.crashed(slot, `exited with ${signal ?? code}: ${lastLines.slice(-5).join(" | ")}`);
     });
   }

@@ -30,6 +30,18 @@ test("every page, section and decision that the code cites is in the repository"
   expect(code.flatMap(faultsOf)).toEqual([]);
 });
 
+const named = /(?:\/\/|^\s*\/?\*).*?\b((?:[\w-]+\/)*[\w-]+\.ts)\b/gm;
+
+test("every file that a comment names is there", () => {
+  const isThere = (name: string): boolean => files.some((path) => `/${path}`.endsWith(`/${name}`));
+  const absent = code.flatMap((path) =>
+    [...textOf(path).matchAll(named)]
+      .filter(([, name = ""]) => !isThere(name))
+      .map(([, name]) => `${path}: there is no ${name}`),
+  );
+  expect(absent).toEqual([]);
+});
+
 test("a citation of what a reader does not have is an offence", () => {
   expect(faultOfPlace("docs/absent", undefined)).toBe("there is no docs/absent");
   expect(faultOfPlace("docs/api.md", "nowhere")).toBe("docs/api.md has no section #nowhere");

@@ -175,7 +175,7 @@ export const wordRules: readonly Rule[] = [
   ),
 ];
 
-/** `pool/acquire.ts imports ioredis: ioredis belongs to store/ …` for every offence. */
+/** `pool/fill.ts imports ioredis: ioredis belongs to store/ …` for every offence. */
 export const faultsOf = (rules: readonly Rule[], sources: readonly Source[]): string[] =>
   sources.flatMap((source) =>
     rules.flatMap((rule) =>

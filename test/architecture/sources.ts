@@ -4,7 +4,7 @@ import { join, posix } from "node:path";
 export const root = join(import.meta.dirname, "../..");
 
 export interface Source {
-  /** From src/, such as `pool/lease.ts`. */
+  /** From src/, such as `pool/pool.ts`. */
   readonly path: string;
   /** Without comments. */
   readonly code: string;

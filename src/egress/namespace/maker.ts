@@ -42,7 +42,7 @@ interface Helper {
 }
 
 const script = fileURLToPath(new URL("helper.mjs", import.meta.url));
-const textBytes = 2_000;
+const errorsBytes = 2_000;
 /** A helper that is at work needs a millisecond. */
 const atWorkLimitMs: Millis = 2_000;
 const endLimitMs: Millis = 5_000;
@@ -108,13 +108,13 @@ export class NamespaceMaker {
     const [program = "", ...args] = [...this.parts.prefix, process.execPath, script];
     // It is told nothing: neither the daemon's environment nor any descriptor but the channel's.
     const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe", "ipc"], cwd: "/", env: {} });
-    let said = "";
+    let errors = "";
     child.stderr
       ?.setEncoding("utf8")
-      .on("data", (text: string) => void (said = (said + text).slice(-textBytes)));
-    child.on("error", (error) => void (said += error.message));
+      .on("data", (text: string) => void (errors = (errors + text).slice(-errorsBytes)));
+    child.on("error", (error) => void (errors += error.message));
     const ended = Promise.race([once(child, "close"), once(child, "error")]).catch(() => {});
-    const why = (): string => said.trim() || "the helper that makes network namespaces ended";
+    const why = (): string => errors.trim() || "the helper that makes network namespaces ended";
     const helper: Helper = { child, ended, why, onAnswer: undefined };
     child.on("message", (answer, server) => {
       if (helper.onAnswer) helper.onAnswer(answer as HelperAnswer, server);

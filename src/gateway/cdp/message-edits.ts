@@ -70,7 +70,7 @@ interface OfTarget {
 
 /** What is parsed of an event: they come as often as a page changes its title. */
 const longestEventBytes = 16 * 1024;
-const told = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
+const targetHead = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
 /**
  * Within a text its quotation marks would be escaped, so the first is the target's own, whatever its title
  * says.
@@ -78,7 +78,7 @@ const told = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
 const urlKey = Buffer.from(',"url":"');
 const urlHeadBytes = 4096;
 /** Behind the texts that a page writes. */
-const belongs =
+const targetTail =
   /"browserContextId":"([0-9A-Za-z-]+)"(?:,"subtype":"([a-z_]+)")?\}\}(?:,"sessionId":"[^"]+"\})?$/;
 const targetTailBytes = 256;
 
@@ -89,7 +89,7 @@ const targetTailBytes = 256;
 export function findTarget(frame: Frame): TargetInfo | undefined {
   if (bytesOf(frame) <= longestEventBytes)
     return (JSON.parse(wholeOf(frame).toString()) as OfTarget).params.targetInfo;
-  const [, targetId, type] = told.exec(head(frame)) ?? [];
+  const [, targetId, type] = targetHead.exec(head(frame)) ?? [];
   if (targetId === undefined || type === undefined) return undefined;
   return { targetId, type, title: "", url: urlHead(wholeOf(frame)), ...contextOf(frame) };
 }
@@ -97,7 +97,7 @@ export function findTarget(frame: Frame): TargetInfo | undefined {
 function contextOf(frame: Frame): Pick<TargetInfo, "browserContextId" | "subtype"> {
   const tail = frameTailOf(frame);
   const [, browserContextId, subtype] =
-    belongs.exec(tail.toString("latin1", Math.max(0, tail.length - targetTailBytes))) ?? [];
+    targetTail.exec(tail.toString("latin1", Math.max(0, tail.length - targetTailBytes))) ?? [];
   return {
     ...(browserContextId !== undefined && { browserContextId }),
     ...(subtype !== undefined && { subtype }),

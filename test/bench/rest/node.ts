@@ -89,7 +89,7 @@ function slotsOf({ poolStore, reports }: Stores, { clock, log, hurry }: DaemonCo
   });
 }
 
-/** What agent.ts wires, but for Chromium and its clients. */
+/** What src/daemon/node.ts wires, but for Chromium and its clients. */
 export async function startNode(config: Config, context: DaemonContext): Promise<SimulatedNode> {
   const { clock, log } = context;
   const { stores } = openStores(config, context);

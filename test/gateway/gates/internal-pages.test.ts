@@ -229,7 +229,9 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("clients 
       await until("the page", async () =>
         (await targets()).some(({ targetId, url: at }) => targetId === target && at === `${site.origin}/`),
       );
-      expect(await cdp.evaluate("document.title", await cdp.attach(target))).toBe("site");
+      // The address is there before the document is read.
+      const page = await cdp.attach(target);
+      await until("its title", async () => (await cdp.evaluate("document.title", page)) === "site");
       await cdp.send("Target.closeTarget", { targetId: target });
       await cdp.close();
     },
