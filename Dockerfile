@@ -5,7 +5,7 @@ FROM ${BASE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --include=dev --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json ./
 COPY scripts scripts
 COPY src src
 RUN node scripts/bootstrap.mjs build && npm prune --omit=dev --no-audit --no-fund

@@ -6,14 +6,14 @@ import { runQuietly } from "./spawn.mjs";
 
 /** What is built from which folders to where. */
 const targets = {
-  daemon: { project: "tsconfig.build.json", folders: ["src"], output: "dist" },
+  daemon: { project: "src/tsconfig.json", folders: ["src"], output: "dist" },
   bench: {
-    project: "tsconfig.bench.json",
+    project: "test/bench/tsconfig.json",
     folders: ["src", "test/bench", "test/support"],
     output: "dist-bench",
   },
   prove: {
-    project: "tsconfig.prove.json",
+    project: "test/proof/tsconfig.json",
     folders: ["src", "test/proof", "test/simulation", "test/bench", "test/support"],
     output: "dist-prove",
   },
@@ -34,6 +34,7 @@ export function digestOf(root, { project, folders }) {
   const digest = createHash("sha256");
   const files = [
     "tsconfig.json",
+    "src/tsconfig.json",
     project,
     "package-lock.json",
     ...folders.flatMap((folder) => filesOf(root, folder)),
@@ -61,7 +62,7 @@ async function compile(root, project, directory) {
 function copyOthers(root, folders, directory) {
   const others = folders
     .flatMap((folder) => filesOf(root, folder))
-    .filter((path) => !/\.[cm]?ts$/.test(path));
+    .filter((path) => !/\.[cm]?ts$|tsconfig\.json$/.test(path));
   for (const path of others) cpSync(join(root, path), join(directory, path));
 }
 

@@ -109,9 +109,9 @@ describe("npm packages", () => {
 });
 
 describe("build", () => {
-  const target = { project: "tsconfig.build.json", folders: ["src"] };
+  const target = { project: "src/tsconfig.json", folders: ["src"] };
   beforeEach(() => {
-    for (const file of ["tsconfig.json", "tsconfig.build.json", "package-lock.json", "src/a.ts"])
+    for (const file of ["tsconfig.json", "src/tsconfig.json", "package-lock.json", "src/a.ts"])
       write(file, "{}");
   });
   test("is due when a source is changed, added or removed", () => {
@@ -132,7 +132,7 @@ describe("build", () => {
   });
   test("sources that do not compile are refused and leave the last build in place", async () => {
     cpSync(join(root, "tsconfig.json"), join(directory, "tsconfig.json"));
-    cpSync(join(root, "tsconfig.build.json"), join(directory, "tsconfig.build.json"));
+    cpSync(join(root, "src/tsconfig.json"), join(directory, "src/tsconfig.json"));
     symlinkSync(join(root, "node_modules"), join(directory, "node_modules"));
     write("package.json", { type: "module" });
     write("src/a.ts", "export const a: number = 1;\n");

@@ -24,7 +24,7 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
   await chmod(directory, 0o755);
   for (const name of ["node_modules", "package.json"]) await symlink(join(root, name), join(directory, name));
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  const options = ["-p", join(root, "tsconfig.prove.json"), "--noCheck", "--outDir", directory];
+  const options = ["-p", join(root, "test/proof/tsconfig.json"), "--noCheck", "--outDir", directory];
   await promisify(execFile)(process.execPath, [tsc, ...options]);
   // The compiler leaves aside what is not TypeScript.
   const filter = (path: string): boolean => !path.endsWith(".ts");
