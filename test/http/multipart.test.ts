@@ -1,93 +1,9 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { connect, type AddressInfo, type Socket } from "node:net";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type MultipartLimits, readParts } from "../../src/http/uploads/multipart.js";
-import type { Part } from "../../src/http/uploads/part-queue.js";
+import { expect, test } from "vitest";
 import { Random } from "../simulation/random.js";
-import { DrivenClock } from "../support/driven-clock.js";
-import { boundary, multipartBody, multipartType, type SentPart } from "../support/http/multipart-body.js";
+import { boundary, multipartBody, multipartType, field, file } from "../support/http/multipart-body.js";
+import { sharedMultipartServer, textOf } from "../support/http/multipart-server.js";
 
-const limits: MultipartLimits = {
-  maxParts: 5,
-  maxFieldBytes: 100,
-  maxFileBytes: 1_000_000,
-  stallMs: 20_000,
-  limitMs: 300_000,
-};
-
-interface Seen {
-  readonly parts: string[];
-  outcome?: string;
-}
-let clock = new DrivenClock();
-let read: (parts: AsyncGenerator<Part>, seen: Seen) => Promise<void>;
-let seen: Seen = { parts: [] };
-let ended = 0;
-
-const readAll = async (parts: AsyncGenerator<Part>, into: Seen): Promise<void> => {
-  for await (const part of parts) into.parts.push(await told(part));
-};
-async function told(part: Part): Promise<string> {
-  if (part.kind === "field") return `${part.name}=${part.value}`;
-  const chunks: Buffer[] = [];
-  for await (const chunk of part.bytes) chunks.push(chunk as Buffer);
-  return `${part.name}:${part.filename ?? "-"}:${Buffer.concat(chunks).toString("latin1")}`;
-}
-
-async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  request.once("close", () => (ended += 1));
-  try {
-    await read(readParts({ request, response }, limits, clock), seen);
-    seen.outcome = "whole";
-  } catch (error) {
-    seen.outcome = error instanceof Error ? error.message : "odd";
-  }
-  response.end(seen.outcome);
-}
-const server = createServer((request, response) => void serve(request, response));
-const sockets: Socket[] = [];
-beforeAll(async () => {
-  await once(server.listen(0, "127.0.0.1"), "listening");
-});
-afterEach(async () => {
-  for (const socket of sockets.splice(0)) socket.destroy();
-  await expect
-    .poll(() => new Promise((resolve) => server.getConnections((_, count) => resolve(count))))
-    .toBe(0);
-  [clock, seen, ended, read] = [new DrivenClock(), { parts: [] }, 0, readAll];
-});
-afterAll(() => void server.close());
-read = readAll;
-
-/** A request of which `text` has been sent, and that promises `length` bytes. */
-function open(
-  text: Buffer,
-  length = text.length,
-  type = multipartType,
-): { socket: Socket; got: () => string } {
-  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
-  sockets.push(socket);
-  let got = "";
-  socket.on("data", (chunk) => (got += chunk.toString())).on("error", () => {});
-  socket.write(
-    `POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`,
-  );
-  socket.write(text);
-  return { socket, got: () => got };
-}
-async function outcomeOf(text: Buffer, length?: number, type?: string): Promise<string | undefined> {
-  open(text, length, type);
-  await expect.poll(() => seen.outcome).toBeDefined();
-  return seen.outcome;
-}
-const file = (name: string, content: string | Buffer): SentPart => ({
-  name,
-  content,
-  filename: `${name}.zip`,
-  type: "application/octet-stream",
-});
-const field = (name: string, content: string): SentPart => ({ name, content });
+const server = sharedMultipartServer();
 
 test("fields and files come in the order they are sent in, however the bytes are cut", async () => {
   const body = multipartBody([
@@ -98,17 +14,17 @@ test("fields and files come in the order they are sent in, however the bytes are
     { name: "e", content: "{}", filename: "blob", type: "application/json" },
   ]);
   for (const size of [1, 7, body.length]) {
-    seen = { parts: [] };
-    const { socket } = open(Buffer.alloc(0), body.length);
+    server.seen = { parts: [] };
+    const { socket } = server.open(Buffer.alloc(0), body.length);
     for (let at = 0; at < body.length; at += size) socket.write(body.subarray(at, at + size));
-    await expect.poll(() => seen.outcome).toBe("whole");
-    expect(seen.parts).toEqual(["a=1", "b:b.zip:bytes\r\n--of-b", "c=ü", "d:d.zip:", "e={}"]);
+    await expect.poll(() => server.seen.outcome).toBe("whole");
+    expect(server.seen.parts).toEqual(["a=1", "b:b.zip:bytes\r\n--of-b", "c=ü", "d:d.zip:", "e={}"]);
   }
 });
 
 test("a connection goes on with its next request after a body was read", async () => {
   const body = multipartBody([field("a", "1")]);
-  const { socket, got } = open(body);
+  const { socket, got } = server.open(body);
   await expect.poll(got).toContain("whole");
   socket.write("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n");
   await expect.poll(got).toContain("The body must be sent as multipart/form-data");
@@ -160,29 +76,29 @@ test.each([
     "body: must have at most 5 parts",
   ],
 ])("%s is told in plain words", async (...[, body, type, message]) => {
-  expect(await outcomeOf(body, body.length, type)).toBe(message);
+  expect(await server.outcomeOf(body, body.length, type)).toBe(message);
 });
 
 test("a file of the most bytes is taken, one of a byte more is not, and what follows a file that was left is still read", async () => {
-  expect(await outcomeOf(multipartBody([file("a", Buffer.alloc(1_000_000))]))).toBe("whole");
-  seen = { parts: [] };
-  expect(await outcomeOf(multipartBody([file("a", Buffer.alloc(1_000_001))]))).toBe(
+  expect(await server.outcomeOf(multipartBody([file("a", Buffer.alloc(1_000_000))]))).toBe("whole");
+  server.seen = { parts: [] };
+  expect(await server.outcomeOf(multipartBody([file("a", Buffer.alloc(1_000_001))]))).toBe(
     "a: must have at most 1000000 bytes",
   );
-  seen = { parts: [] };
-  read = async (parts, into) => {
+  server.seen = { parts: [] };
+  server.read = async (parts, into) => {
     for await (const part of parts) into.parts.push(part.name);
   };
   expect(
-    await outcomeOf(
+    await server.outcomeOf(
       multipartBody([file("a", Buffer.alloc(900_000)), file("b", Buffer.alloc(1_000_001)), field("c", "1")]),
     ),
   ).toBe("whole");
-  expect(seen.parts).toEqual(["a", "b", "c"]);
+  expect(server.seen.parts).toEqual(["a", "b", "c"]);
 });
 
 test("who wants no more is rid of the rest, which is still read so that the reply arrives", async () => {
-  read = async (parts) => {
+  server.read = async (parts) => {
     for await (const part of parts) throw new Error(`not ${part.name}`);
   };
   const body = multipartBody([
@@ -190,17 +106,17 @@ test("who wants no more is rid of the rest, which is still read so that the repl
     file("b", Buffer.alloc(900_000)),
     file("c", Buffer.alloc(900_000)),
   ]);
-  const { socket, got } = open(body.subarray(0, 600_000), body.length);
+  const { socket, got } = server.open(body.subarray(0, 600_000), body.length);
   await expect.poll(got).toContain("not a");
   socket.write(body.subarray(600_000));
-  await expect.poll(() => ended).toBe(1);
+  await expect.poll(() => server.ended).toBe(1);
   expect(socket.destroyed).toBe(false);
 });
 
 /** Reads the bytes of files, and tells how many there were so far. */
 function countBytes(): () => number {
   let bytes = 0;
-  read = async (parts) => {
+  server.read = async (parts) => {
     const { value } = await parts.next();
     if (value?.kind !== "file") throw new Error("no file came");
     for await (const chunk of value.bytes) bytes += (chunk as Buffer).length;
@@ -211,18 +127,18 @@ const long = multipartBody([file("a", Buffer.alloc(500_000))]);
 
 test("a client that sends nothing for the limit fails the file that is read, and is disconnected after the reply", async () => {
   const bytes = countBytes();
-  const { socket, got } = open(long.subarray(0, 300_000), long.length);
+  const { socket, got } = server.open(long.subarray(0, 300_000), long.length);
   await expect.poll(bytes).toBeGreaterThan(299_000);
-  await clock.advance(19_999);
+  await server.clock.advance(19_999);
   const before = bytes();
   socket.write(long.subarray(300_000, 300_100));
   await expect.poll(bytes).toBeGreaterThan(before);
-  await clock.advance(19_999);
-  expect(seen.outcome).toBeUndefined();
-  await clock.advance(1);
+  await server.clock.advance(19_999);
+  expect(server.seen.outcome).toBeUndefined();
+  await server.clock.advance(1);
   await expect.poll(got).toContain("Nothing of the body arrived for 20 seconds");
   expect(socket.closed).toBe(false);
-  await clock.advance(2000);
+  await server.clock.advance(2000);
   await expect.poll(() => socket.closed).toBe(true);
 });
 
@@ -230,39 +146,39 @@ test("a slow reader is not the client's stall, but counts for the whole", async 
   let isReading = false;
   let goOn = (): void => {};
   const held = new Promise<void>((resolve) => (goOn = resolve));
-  read = async (parts, into) => {
+  server.read = async (parts, into) => {
     for await (const part of parts) {
       isReading = true;
       await held;
-      into.parts.push(await told(part));
+      into.parts.push(await textOf(part));
     }
   };
-  open(multipartBody([file("a", Buffer.alloc(900_000)), field("b", "1")]));
+  server.open(multipartBody([file("a", Buffer.alloc(900_000)), field("b", "1")]));
   await expect.poll(() => isReading).toBe(true);
-  await clock.advance(299_000);
-  expect(seen.outcome).toBeUndefined();
-  await clock.advance(1000);
+  await server.clock.advance(299_000);
+  expect(server.seen.outcome).toBeUndefined();
+  await server.clock.advance(1000);
   goOn();
-  await expect.poll(() => seen.outcome).toBe("The body did not arrive within 300 seconds");
+  await expect.poll(() => server.seen.outcome).toBe("The body did not arrive within 300 seconds");
 });
 
 test("a client that goes fails the file that is read", async () => {
   const bytes = countBytes();
-  const { socket } = open(long.subarray(0, 100_000), long.length);
+  const { socket } = server.open(long.subarray(0, 100_000), long.length);
   await expect.poll(bytes).toBeGreaterThan(99_000);
   socket.destroy();
-  await expect.poll(() => seen.outcome).toBe("The connection closed before the body had arrived");
+  await expect.poll(() => server.seen.outcome).toBe("The connection closed before the body had arrived");
 });
 
 test("what nobody wants is read only within the limits", async () => {
-  read = async (parts) => {
+  server.read = async (parts) => {
     for await (const part of parts) throw new Error(`not ${part.name}`);
   };
-  const { socket, got } = open(long.subarray(0, 100_000), long.length);
+  const { socket, got } = server.open(long.subarray(0, 100_000), long.length);
   await expect.poll(got).toContain("not a");
-  await clock.advance(20_000);
+  await server.clock.advance(20_000);
   expect(socket.closed).toBe(false);
-  await clock.advance(2000);
+  await server.clock.advance(2000);
   await expect.poll(() => socket.closed).toBe(true);
 });
 
@@ -295,7 +211,7 @@ function spoiled(body: Buffer, random: Random): Buffer {
   return Buffer.concat(random.pick(ways)?.() ?? [body]);
 }
 
-test("whatever a body is, it is read whole or refused, and nothing hangs", async () => {
+test("whatever a body is, it is read whole or refused, and nothing hangs", { timeout: 120_000 }, async () => {
   const seed = Number(process.hrtime.bigint() % 1_000_000n);
   const random = new Random(seed);
   const sound = multipartBody([
@@ -309,12 +225,12 @@ test("whatever a body is, it is read whole or refused, and nothing hangs", async
       (now) => spoiled(now, random),
       sound,
     );
-    seen = { parts: [] };
+    server.seen = { parts: [] };
     const half = random.below(body.length);
-    const { socket } = open(body.subarray(0, half), body.length);
+    const { socket } = server.open(body.subarray(0, half), body.length);
     socket.write(body.subarray(half));
     await expect
-      .poll(() => seen.outcome, { message: `seed ${seed}, round ${round}`, interval: 2 })
+      .poll(() => server.seen.outcome, { message: `seed ${seed}, round ${round}`, interval: 2 })
       .toBeDefined();
     socket.destroy();
   }

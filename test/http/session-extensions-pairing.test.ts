@@ -1,10 +1,9 @@
 import { afterEach, expect, test } from "vitest";
 import { Random } from "../simulation/random.js";
 import { sharedServer } from "../support/http/http-server.js";
-import { multipartBody, type SentPart } from "../support/http/multipart-body.js";
+import { multipartBody, type SentPart, field, file } from "../support/http/multipart-body.js";
 import { stagingBed } from "../support/archive/staging-bed.js";
 import { digestOf, upload } from "../support/http/extension-uploads.js";
-import { field, file } from "../support/http/multipart-body.js";
 
 const { staging, files } = await stagingBed();
 const server = sharedServer({}, { staging });

@@ -1,10 +1,9 @@
 import { afterEach, expect, test } from "vitest";
 import { sharedServer } from "../support/http/http-server.js";
-import { multipartBody, multipartType, type SentPart } from "../support/http/multipart-body.js";
+import { multipartBody, multipartType, type SentPart, field, file } from "../support/http/multipart-body.js";
 import { processorMsOf } from "../support/processor-time.js";
 import { stagingBed } from "../support/archive/staging-bed.js";
 import { many, upload, type UploadReply } from "../support/http/extension-uploads.js";
-import { field, file } from "../support/http/multipart-body.js";
 
 const { staging, files } = await stagingBed();
 const server = sharedServer({}, { staging });

@@ -3,10 +3,9 @@ import Kernel, { BadRequestError, toFile } from "@onkernel/sdk";
 import { afterEach, expect, test } from "vitest";
 import { refusal } from "../../src/base/errors.js";
 import { key, sharedServer } from "../support/http/http-server.js";
-import { multipartBody, multipartType, type SentPart } from "../support/http/multipart-body.js";
+import { multipartBody, multipartType, type SentPart, field, file } from "../support/http/multipart-body.js";
 import { stagingBed } from "../support/archive/staging-bed.js";
 import { digestOf, many, upload, uploadPath, type UploadReply } from "../support/http/extension-uploads.js";
-import { field, file } from "../support/http/multipart-body.js";
 
 const { staging, files } = await stagingBed();
 const server = sharedServer({}, { staging });

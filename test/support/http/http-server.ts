@@ -105,6 +105,13 @@ export function sharedServer(
   };
 }
 
+/** The error that it ends with. */
+export const failed = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => "no error",
+    (error: unknown) => error,
+  );
+
 export interface Sent {
   readonly method?: string;
   readonly body?: unknown;
