@@ -30,7 +30,7 @@ test("every page, section and decision that the code cites is in the repository"
   expect(code.flatMap(faultsOf)).toEqual([]);
 });
 
-const named = /(?:\/\/|^\s*\/?\*).*?\b((?:[\w-]+\/)*[\w-]+\.ts)\b/gm;
+const named = /(?:\/\/|^\s*\/?\*).*?(?<![\w*./-])((?:[\w-]+\/)*[\w-]+\.ts)\b/gm;
 
 test("every file that a comment names is there", () => {
   const isThere = (name: string): boolean => files.some((path) => `/${path}`.endsWith(`/${name}`));
