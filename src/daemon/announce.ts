@@ -1,6 +1,5 @@
 import { pause } from "../base/clock.js";
 import { textOf } from "../base/log.js";
-import { banner } from "./banner.js";
 import type { Config } from "../config/config.js";
 import { apiKeyFile } from "../config/kept.js";
 import type { DaemonContext } from "./boot.js";
@@ -49,3 +48,48 @@ async function tell({ config, url, installRoot, pools, clock, log, stopping }: A
   if (!stopping.aborted && pool.kind === "done")
     log.warn({ pool: name, fill: pool.value.fill }, "no browser is idle yet");
 }
+
+/** As a shell takes it, whatever characters are in it. */
+const quoted = (text: string): string =>
+  /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+interface BannerFacts {
+  readonly url: string;
+  readonly keyFile: string | null;
+  readonly pool: string;
+  readonly installRoot: string;
+  /** Private hosts that are open to every browser whose network names none. */
+  readonly openHosts: readonly string[];
+}
+
+/**
+ * What a person sees when the first browser is idle: the address, where the key is, and two things to paste.
+ */
+const banner = ({ url, keyFile, pool, installRoot, openHosts }: BannerFacts): string => `
+Remuda is ready: ${url}${
+  openHosts.length === 0
+    ? ""
+    : `
+WARNING:        every page of every browser may reach ${openHosts.join(", ")}`
+}
+API key:        ${keyFile ?? "the one you gave in REMUDA_API_KEY"}
+API pages:      ${url}/docs
+
+Acquire a browser:
+
+  curl -X POST ${url}/browser_pools/${pool}/acquire \\
+    -H "Authorization: Bearer ${keyFile === null ? "$REMUDA_API_KEY" : `$(cat ${quoted(keyFile)})`}" -H "Content-Type: application/json" -d '{}'
+
+Drive one with Playwright (save as try.mjs in ${installRoot}, then: ${keyFile === null ? "" : `REMUDA_API_KEY=$(cat ${quoted(keyFile)}) `}node try.mjs):
+
+  import { chromium } from "playwright-core";
+  const headers = { authorization: \`Bearer \${process.env.REMUDA_API_KEY}\`, "content-type": "application/json" };
+  const post = (path, body) => fetch("${url}/browser_pools/${pool}/" + path, { method: "POST", headers, body: JSON.stringify(body) });
+  const session = await (await post("acquire", { acquire_timeout_seconds: 30 })).json();
+  const browser = await chromium.connectOverCDP(session.cdp_ws_url);
+  const page = browser.contexts()[0].pages()[0];
+  await page.goto("data:text/html,<title>Hello from Remuda</title>");
+  console.log(await page.title());
+  await browser.close();
+  await post("release", { session_id: session.session_id, lease_id: session.lease_id, reuse: false });
+`;

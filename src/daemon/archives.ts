@@ -1,52 +1,43 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
-import type { Digest } from "../base/ids.js";
 import { textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
 import type { ArchiveCache, Staging } from "../archive/archives.js";
 import { openCache } from "../archive/cache.js";
 import { DirectoryArchives } from "../archive/directory-archives.js";
 import type { ArchiveBackend } from "../archive/kept-archives.js";
+import { type KeptProfiles, makeProfileArchives } from "../archive/profile-archives.js";
 import { openStaging } from "../archive/staging.js";
-import { makeSweep } from "../archive/sweep.js";
 import type { Config } from "../config/config.js";
 import type { DaemonContext } from "./boot.js";
-import type { Tick } from "../schedule/ticks.js";
-import type { Stores } from "./state.js";
+import type { DaemonParts } from "./shared.js";
 
 type Around = Pick<DaemonContext, "clock" | "log">;
 
 export interface ArchivesPart {
   readonly archives: ArchiveBackend;
   readonly staging: Staging;
-  /** A node's. */
+  /** What a node has fetched. */
   readonly cache: ArchiveCache;
   readonly stops: Stops;
 }
 
-/** Deletes what neither an extension nor a profile names. */
-export function archivesTick(
-  config: Config,
-  { clock, log }: Around,
-  { archives, stores }: { archives: ArchiveBackend; stores: Stores },
-): Tick {
-  const named = async (): Promise<ReadonlySet<Digest>> => {
-    const [extensions, profiles] = await Promise.all([stores.extensions.all(), stores.profiles.all()]);
-    return new Set([
-      ...extensions.map(({ digest }) => digest),
-      ...profiles.flatMap(({ archive }) => archive?.digest ?? []),
-    ]);
-  };
-  const { unusedMs, sweepPeriodMs } = config.archives;
-  return {
-    name: "archives",
-    periodMs: sweepPeriodMs,
-    run: makeSweep({ archives, named, unusedMs, clock, log }),
-  };
-}
+/** States of profiles, read through `open`: from the archives themselves, or from a node's cache. */
+export const profileArchivesOf = (
+  { config, stores, keys, archives: { archives, staging } }: DaemonParts,
+  open: Parameters<typeof makeProfileArchives>[0]["open"],
+): KeptProfiles =>
+  makeProfileArchives({
+    profiles: stores.profiles,
+    archives,
+    staging,
+    seal: keys.streamSeal,
+    maxBytes: config.profiles.maxBytes,
+    open,
+  });
 
 /**
- * Archives of extensions and profiles, wired by hand. Once per daemon: what lies in staging and cache is
+ * Archives of extensions and profiles. Opened once per daemon, since what lies in staging and cache is
  * emptied.
  */
 export async function openArchives(config: Config, { clock, log }: Around): Promise<ArchivesPart> {

@@ -1,54 +1,40 @@
-import type { ArchivesPart } from "./archives.js";
-import { makeProfileArchives, openFrom } from "../archive/profile-archives.js";
-import { StreamSeal } from "../archive/stream-seal.js";
+import { openFrom } from "../archive/profile-archives.js";
 import { unpackExtension } from "../archive/formats/unzip.js";
+import type { BrowserHost } from "../browser/host.js";
+import { hasPrivateRoot } from "../browser/isolation/rungs.js";
 import { packProfile } from "../browser/profile/pack-profile.js";
 import { unpackProfile } from "../browser/profile/unpack-profile.js";
-import type { Config } from "../config/config.js";
-import { encryptionKey } from "../config/kept.js";
-import { extensionLimits } from "./extensions.js";
-import type { DaemonContext } from "./boot.js";
 import { AttachProfile } from "../node/attach-profile.js";
-import { ChangeSession } from "../node/change-session.js";
-import type { NetworkSync } from "../node/network-sync.js";
-import type { LeaseCommandPorts } from "../node/lease-commands.js";
 import { BrowserAssets } from "../node/browser-assets.js";
-import { Restarts } from "../node/restarts.js";
-import { ProfileSaver } from "../node/profile-saver.js";
-import type { Slots } from "../node/slots.js";
+import { ChangeSession } from "../node/change-session.js";
 import { ExtensionUploads } from "../node/extension-uploads.js";
+import type { LeaseCommandPorts } from "../node/lease-commands.js";
+import type { NetworkSync } from "../node/network-sync.js";
+import { ProfileSaver } from "../node/profile-saver.js";
+import { Restarts } from "../node/restarts.js";
+import type { Slots } from "../node/slots.js";
 import { makeRefresh } from "../pool/refresh.js";
-import type { ProfileArchives } from "../registry/profiles/profile.js";
-import type { Stores } from "./state.js";
-import type { Metrics } from "../observe/metrics.js";
-
-interface Wiring {
-  readonly stores: Stores;
-  readonly metrics: Metrics;
-  readonly archives: Omit<ArchivesPart, "stops">;
-  /** Without a private root, browsers do. */
-  readonly seesHostFiles: boolean;
-}
+import { profileArchivesOf } from "./archives.js";
+import { extensionLimits } from "./registries.js";
+import type { DaemonParts } from "./shared.js";
 
 /** What browsers of a node are made from, and where what they become is kept. */
 export interface AssetsPart {
   readonly assets: BrowserAssets;
   readonly profileSaver: ProfileSaver;
-  /** What makes of running browsers something else. */
+  /** What changes running browsers. */
   changing(slots: Slots, networkSync: NetworkSync): Pick<LeaseCommandPorts, "uploads" | "changeSession">;
 }
 
-/** Of a step of the stop; the rest is for browsers that could not be saved in time. */
+/** Part of a step of the stop; the rest is for browsers that could not be saved in time. */
 const savingShare = 2 / 3;
 
-/** Wired by hand. */
-export async function openBrowserAssets(
-  config: Config,
-  { log, clock, hurry }: DaemonContext,
-  { stores, metrics, archives, seesHostFiles }: Wiring,
-): Promise<AssetsPart> {
-  const profiles = await openProfileArchives(config, { stores, archives });
+export function openBrowserAssets(shared: DaemonParts, host: BrowserHost): AssetsPart {
+  const { config, clock, log, hurry, stores, metrics, archives } = shared;
   const { cache } = archives;
+  const profiles = profileArchivesOf(shared, openFrom(cache));
+  // Without a private root, browsers see files of the host.
+  const seesHostFiles = !hasPrivateRoot(host.walls?.rung ?? "none");
   const rules = { ...extensionLimits(config), seesHostFiles };
   const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, rules);
   const assets = new BrowserAssets({
@@ -74,36 +60,13 @@ export async function openBrowserAssets(
   });
   const changing: AssetsPart["changing"] = (slots, networkSync) => {
     const restarts = new Restarts({ slots, clock, log });
+    const attachProfile = new AttachProfile({ assets, restarts, log });
+    const { poolStore } = stores;
+    const { loadLimitMs } = config.extensions;
     return {
-      uploads: new ExtensionUploads({
-        poolStore: stores.poolStore,
-        restarts,
-        cache,
-        unpack,
-        loadLimitMs: config.extensions.loadLimitMs,
-        log,
-      }),
-      changeSession: new ChangeSession({
-        attachProfile: new AttachProfile({ assets, restarts, log }),
-        networkSync,
-        log,
-      }),
+      uploads: new ExtensionUploads({ poolStore, restarts, cache, unpack, loadLimitMs, log }),
+      changeSession: new ChangeSession({ attachProfile, networkSync, log }),
     };
   };
   return { assets, profileSaver, changing };
-}
-
-async function openProfileArchives(
-  config: Config,
-  { stores, archives: { archives, staging, cache } }: Pick<Wiring, "stores" | "archives">,
-): Promise<ProfileArchives> {
-  const seal = new StreamSeal(await encryptionKey(config));
-  return makeProfileArchives({
-    profiles: stores.profiles,
-    archives,
-    staging,
-    seal,
-    maxBytes: config.profiles.maxBytes,
-    open: openFrom(cache),
-  });
 }

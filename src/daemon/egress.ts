@@ -1,103 +1,83 @@
-import { within } from "../base/deadline.js";
-import { Seal } from "../base/crypto/seal.js";
 import { Stops } from "../base/stops.js";
 import type { BrowserId } from "../base/ids.js";
+import { patternsOf } from "../base/net/hosts.js";
+import { within } from "../base/deadline.js";
 import { findTool } from "../browser/executable.js";
 import type { BrowserHost } from "../browser/host.js";
 import { hasPrivateRoot } from "../browser/isolation/rungs.js";
 import type { Config } from "../config/config.js";
-import { encryptionKey } from "../config/kept.js";
-import { findNamespaces } from "../egress/namespace/namespace.js";
 import { makeReservedEndpoints } from "../egress/reserved-endpoints.js";
 import type { EgressSettings, Listener } from "../egress/parts.js";
 import { canFindPeerUid } from "../egress/peer.js";
 import { openPort } from "../egress/port.js";
-import { makeResolve } from "../egress/resolve.js";
-import type { DaemonContext } from "./boot.js";
-import { EndpointWatch, redisEndpoints } from "./reserved-endpoints.js";
+import { findNamespaces } from "../egress/namespace/namespace.js";
 import { BrowserEgress, type BrowserEgressPorts } from "../node/browser-egress.js";
-import type { NodeAddress } from "../gateway/ports.js";
 import { TrafficCounters } from "../node/traffic-counters.js";
 import { openUpstream } from "../registry/proxies/operations.js";
-import { patternsOf } from "../base/net/hosts.js";
-import { PoolLabels } from "../pool/pool-labels.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
-import type { Stores } from "./state.js";
-import type { Metrics } from "../observe/metrics.js";
+import type { DaemonParts } from "./shared.js";
 
 /** How the browsers of a node are let out. */
 export interface EgressPart {
   open(browser: BrowserId, template: LaunchTemplate): Promise<BrowserEgress>;
   /** Why no browser can be let out as the settings demand. */
   readonly unready: string | undefined;
-  /** Where this daemon listens, closed to browsers from now on. */
-  close(place: NodeAddress): Promise<void>;
-}
-
-interface Wiring {
-  readonly stores: Stores;
-  readonly metrics: Metrics;
-  readonly host: BrowserHost;
+  readonly stops: Stops;
 }
 
 /** Longest head of a request: what Chromium sends with every cookie it may have. */
 const headerBytes = 256 * 1024;
-const tellEveryMs = 1000;
+const countEveryMs = 1000;
 /** A failover is followed within it. */
-const ownPlacesMs = 5000;
+const endpointsEveryMs = 5000;
 
-/** The egress of a node, wired by hand. */
-export async function openEgress(
-  config: Config,
-  { log, clock, redisUrl }: DaemonContext,
-  { stores, metrics, host }: Wiring,
-): Promise<{ egressPart: EgressPart; stops: Stops }> {
+export async function openEgress(shared: DaemonParts, host: BrowserHost): Promise<EgressPart> {
+  const { config, clock, endpoints, labels, metrics } = shared;
   const stops = new Stops(clock, config.stop.stepMs);
-  const tier = await findTier(config, { host, clock, log });
+  const tier = await findTier(shared, host);
   if (tier.close) stops.add("network namespaces", tier.close);
-  const seal = new Seal(await encryptionKey(config));
-  const own = new EndpointWatch({ clock, log, sources: [stores.redisMembers, () => stores.nodes.living()] });
-  await Promise.all([
-    own.add({ host: "127.0.0.1", port: host.canary.port }),
-    ...redisEndpoints(redisUrl.reveal()).map((place) => own.add(place)),
-  ]);
+  await endpoints.add({ host: "127.0.0.1", port: host.canary.port });
   stops.add(
-    "own places",
-    clock.every(ownPlacesMs, () => void own.refresh()),
+    "reserved endpoints",
+    clock.every(endpointsEveryMs, () => void endpoints.refresh()),
   );
   const counters = new TrafficCounters();
-  const labels = new PoolLabels(stores.poolStore);
   stops.add(
-    "tally",
-    clock.every(tellEveryMs, () => void counters.tell((partition) => labels.ofPartition(partition), metrics)),
+    "traffic counters",
+    clock.every(
+      countEveryMs,
+      () => void counters.tell((partition) => labels.ofPartition(partition), metrics),
+    ),
   );
-  const { connectLimitMs, resolvers, privateHosts, privateHostsCeiling } = config.egress;
-  const ports: BrowserEgressPorts = {
+  const ports: BrowserEgressPorts = { ...portsOf(shared, counters), openListener: tier.openListener };
+  return {
+    open: (browser, template) => BrowserEgress.open(browser, template, ports),
+    unready: tier.unready,
+    stops,
+  };
+}
+
+function portsOf(
+  { config, clock, log, stores, keys, metrics, endpoints, resolve }: DaemonParts,
+  counters: TrafficCounters,
+): Omit<BrowserEgressPorts, "openListener"> {
+  const { privateHosts, privateHostsCeiling, allowedProbeUrl } = config.egress;
+  return {
     privateHosts,
     privateHostsCeiling: patternsOf(privateHostsCeiling),
-    allowedProbeUrl: config.egress.allowedProbeUrl,
+    allowedProbeUrl,
     log,
     meter: metrics,
-    openListener: tier.openListener,
-    openUpstream: (id) => openUpstream({ store: stores.proxies, seal }, id),
+    openUpstream: (id) => openUpstream({ store: stores.proxies, seal: keys.seal }, id),
     egress: {
       settings: settingsOf(config),
-      reserved: makeReservedEndpoints(own.places),
+      reserved: makeReservedEndpoints(endpoints.places),
       clock,
       log,
       meter: counters,
-      resolve: makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) }),
+      resolve,
     },
   };
-  const egressPart: EgressPart = {
-    open: (browser, launch) => BrowserEgress.open(browser, launch, ports),
-    unready: tier.unready,
-    async close(place) {
-      await own.add(place);
-      await own.refresh();
-    },
-  };
-  return { egressPart, stops };
 }
 
 const settingsOf = ({ egress }: Config): EgressSettings => ({
@@ -109,8 +89,7 @@ const settingsOf = ({ egress }: Config): EgressSettings => ({
   curlBodyBytes: egress.curlBodyBytes,
 });
 
-type TierParts = Pick<DaemonContext, "clock" | "log"> & { readonly host: BrowserHost };
-
+/** What holds browsers of this node to their proxies. */
 interface Tier {
   openListener(): Promise<Listener>;
   readonly unready?: string;
@@ -125,7 +104,7 @@ const peerLimitMs = 2000;
  */
 async function findPeerRule(
   { uids, clock }: BrowserHost,
-  log: DaemonContext["log"],
+  log: DaemonParts["log"],
 ): Promise<((uid: number) => boolean) | undefined> {
   const isTold = await within(
     clock,
@@ -144,7 +123,8 @@ async function findPeerRule(
  * `auto` takes what this machine grants; where a namespace is demanded and not granted, nothing is opened at
  * all.
  */
-async function findTier({ egress, node }: Config, { host, clock, log }: TierParts): Promise<Tier> {
+async function findTier({ config, clock, log }: DaemonParts, host: BrowserHost): Promise<Tier> {
+  const { egress, node } = config;
   const mayConnect = await findPeerRule(host, log);
   const viaPort: Tier = { openListener: async () => openPort({ ...(mayConnect && { mayConnect }) }) };
   if (egress.isolation === "proxy") return viaPort;

@@ -1,49 +1,58 @@
 import type { Config } from "../config/config.js";
 import { urlOf } from "../config/resolve.js";
-import type { DaemonContext } from "./boot.js";
 import type { BrowserId, LeaseId, NodeId } from "../base/ids.js";
-import type { Secret } from "../base/crypto/secret.js";
 import { defaultGate } from "../gateway/gates/default-gate.js";
 import { Gateway } from "../gateway/gateway.js";
 import { defaultGatewayLimits, type GatewayLimits } from "../gateway/limits.js";
 import type { GatewayMetrics, GatewayPorts, NodeAddress } from "../gateway/ports.js";
 import { isReachable } from "../gateway/relay/reachability.js";
 import { SilentNodes } from "../pool/silent-nodes.js";
-import { lateAfterMs, type Stores } from "./state.js";
+import type { DaemonParts } from "./shared.js";
+import { lateAfterMs, type Stores } from "./stores.js";
 import type { Metrics } from "../observe/metrics.js";
 
-export interface GatewayContext {
-  readonly secret: Secret;
-  readonly metrics: Metrics;
-  publicUrl(): string;
-  findAddress(browser: BrowserId): Promise<NodeAddress | undefined>;
-  findEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined>;
+interface GatewayParts {
+  /** The browsers of this process. */
+  readonly local: Pick<GatewayPorts, "findBrowser" | "connect">;
+  /** The node in this process, to which no client is sent on. */
+  readonly own?: NodeId;
   /** Told where a node could not be reached; absent in a process that lends no browsers. */
-  unreachable?(address: NodeAddress): void;
+  readonly unreachable?: GatewayPorts["unreachable"];
+  /** Told of a browser whose record names no other node, and which may have been lost here. */
+  onUnplaced?(browser: BrowserId): void;
 }
 
-/** A gateway over the browsers of this process; a control alone has none and sends every client on. */
-export function makeGateway(
-  config: Config,
-  { clock, log }: DaemonContext,
-  { wiring, local }: { wiring: GatewayContext; local: Pick<GatewayPorts, "findBrowser" | "connect"> },
+/** What a control without a node has: it sends every client on. */
+export const browsersElsewhere: GatewayParts["local"] = {
+  findBrowser: () => undefined,
+  connect: () => Promise.resolve({ kind: "gone", reason: "no browser is here" }),
+};
+
+export function openGateway(
+  { config, clock, log, stores, keys, metrics, url }: DaemonParts,
+  { local, own, unreachable, onUnplaced }: GatewayParts,
 ): Gateway {
+  const find = findNodeAddress(stores, own);
   return new Gateway({
     clock,
     log,
-    secret: wiring.secret,
+    secret: keys.cluster,
     gate: defaultGate,
     limits: gatewayLimitsOf(config),
     judgeScript: new URL("../gateway/gates/judge-worker.js", import.meta.url),
     get publicUrl() {
-      return wiring.publicUrl();
+      return url.of();
     },
     ports: {
       ...local,
-      findAddress: wiring.findAddress,
-      findEnd: wiring.findEnd,
-      ...(wiring.unreachable && { unreachable: wiring.unreachable }),
-      metrics: meterOf(wiring.metrics),
+      async findAddress(browser) {
+        const address = await find(browser);
+        if (!address) onUnplaced?.(browser);
+        return address;
+      },
+      findEnd: findLeaseEnd(stores),
+      ...(unreachable && { unreachable }),
+      metrics: meterOf(metrics),
     },
   });
 }
@@ -73,15 +82,11 @@ const meterOf = (metrics: Metrics): GatewayMetrics => ({
   refused: (method) => metrics.refused(method),
 });
 
-export const openSilentNodes = (
-  config: Config,
-  { clock, log }: DaemonContext,
-  { poolStore, projects, nodes }: Stores,
-): SilentNodes =>
+export const openSilentNodes = ({ config, clock, log, stores }: DaemonParts): SilentNodes =>
   new SilentNodes({
-    poolStore,
-    projects,
-    nodes,
+    poolStore: stores.poolStore,
+    projects: stores.projects,
+    nodes: stores.nodes,
     clock,
     log,
     lookEveryMs: config.node.beatPeriodMs,

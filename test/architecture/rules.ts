@@ -105,8 +105,8 @@ export const packageRules: readonly Rule[] = [
   belongs(/^(fastify|@fastify\/.*|ajv|ajv-formats)$/, ["http/"], "fastify belongs to http/"),
   belongs(
     /^playwright-core$/,
-    ["browser/", "daemon/banner.ts"],
-    "playwright-core belongs to browser/ (daemon/banner.ts prints a script that uses it)",
+    ["browser/", "daemon/announce.ts"],
+    "playwright-core belongs to browser/ (daemon/announce.ts prints a script that uses it)",
   ),
   belongs(
     /^tar-stream$/,
@@ -159,8 +159,8 @@ export const packageRules: readonly Rule[] = [
 export const wordRules: readonly Rule[] = [
   confined(
     /\bprocess\.env\b|\benv\b.*\bfrom\s+"node:process"/g,
-    ["config/config.ts", "daemon/banner.ts"],
-    "the environment is read by config/config.ts only, validated (daemon/banner.ts prints a script that reads it)",
+    ["config/config.ts", "daemon/announce.ts"],
+    "the environment is read by config/config.ts only, validated (daemon/announce.ts prints a script that reads it)",
   ),
   confined(/\bprocess\.exit\s*\(/g, ["main.ts"], "main.ts ends the process, after one shutdown"),
   confined(

@@ -10,7 +10,7 @@ import {
 import { makeFill } from "../../src/pool/fill.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import { refuseInUse } from "../../src/registry/in-use.js";
-import { gaugesOf } from "../../src/daemon/gauges.js";
+import { gaugesOf } from "../../src/daemon/metrics.js";
 import { projectKey, type ProjectPart } from "../../src/store/redis/keys.js";
 import { age } from "../support/store/age.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";

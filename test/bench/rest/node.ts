@@ -13,7 +13,7 @@ import { LeaseHandover } from "../../../src/node/lease-handover.js";
 import { Slots } from "../../../src/node/slots.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { startWorker } from "../../../src/schedule/queues.js";
-import { openStores, type Stores } from "../../../src/daemon/state.js";
+import { openStores, type Stores } from "../../../src/daemon/stores.js";
 import { listenAsNode } from "../../../src/store/messages.js";
 import { silentListener, simulatedBrowser } from "./browser.js";
 import { browsersPerNode } from "./sizes.js";

@@ -30,7 +30,7 @@ import { RedisNodeReports } from "../store/node-reports.js";
 import { RedisTickStore } from "../store/tick-store.js";
 import { type ListenerParts, RedisMessages } from "../store/messages.js";
 
-/** What both roles share: the way to Redis and everything that stands on it. */
+/** What all roles share: the way to Redis and everything that stands on it. */
 export interface Stores {
   readonly poolStore: RedisPoolStore;
   readonly projects: RedisProjectStore;
@@ -58,7 +58,8 @@ export interface Stores {
 }
 
 /** Longer than a launch may take once it runs: it may have to wait for its turn. */
-export const launchTurns = 3;
+const launchTurns = 3;
+export const launchClaimMs = ({ launchLimitMs }: Config["node"]): Millis => launchLimitMs * launchTurns;
 
 /** A node that is merely busy may miss some beats, and stand still for a moment. */
 export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Millis =>
@@ -71,7 +72,7 @@ const limitsOf = ({ acquire, fill, limits, node, tombstones }: Config): StoreLim
   keyedGraceMs: acquire.keyedGraceMs,
   controlLostMs: acquire.controlLostAfterMs,
   launchPickupMs: node.launchPickupMs,
-  launchClaimMs: node.launchLimitMs * launchTurns,
+  launchClaimMs: launchClaimMs(node),
   backoffInitialMs: fill.backoffInitialMs,
   backoffMaxMs: fill.backoffMaxMs,
   earlyDeathMs: fill.earlyDeathMs,
@@ -86,41 +87,29 @@ const limitsOf = ({ acquire, fill, limits, node, tombstones }: Config): StoreLim
 });
 
 /** Needs no Redis yet: `contact` does. */
-export function openStores(
-  config: Config,
-  { redisUrl, log, clock, stopping }: DaemonContext,
-): { stores: Stores; stops: Stops } {
+export function openStores(config: Config, context: DaemonContext): { stores: Stores; stops: Stops } {
+  const { log, clock, stopping } = context;
   const stops = new Stops(clock, config.stop.stepMs);
-  const redis: RedisOptions = {
-    url: redisUrl.reveal(),
-    isCluster: config.redis.cluster,
-    connectTimeoutMs: config.redis.connectTimeoutMs,
-    commandTimeoutMs: config.redis.commandTimeoutMs,
-    ...(config.redis.sentinelPassword && { sentinelPassword: config.redis.sentinelPassword.reveal() }),
-  };
-  const limitMs = redis.commandTimeoutMs;
+  const redis = redisOptionsOf(config, context);
   const store = new ScriptStore(connect(redis), log, clock);
   stops.add("redis", () => store.close());
-  const limits = limitsOf(config);
+  const { queues, queueOptions } = openQueues(redis, context, stops);
   const signals = new Events<PoolSignals>((error) => log.error({ error: textOf(error) }, "listener failed"));
-  const queueRedis = connectForQueues(redis, log);
-  stops.add("queue connection", () => queueRedis.disconnect());
-  stops.add("queue connection's watch", keepAlive(queueRedis, { clock, log, limitMs }));
-  const queueOptions: QueueOptions = { connection: queueRedis, prefix: queuePrefix, log, clock, limitMs };
-  const queues = new Queues(queueOptions);
-  stops.add("queues", () => queues.close());
-  const projects = new RedisProjectStore(store, defaultProject, limits);
-  const nodes = new RedisNodeStore(store, defaultProject, { limits, overcommit: config.node.overcommit });
+  const limits = limitsOf(config);
+  const project = defaultProject;
+  const projects = new RedisProjectStore(store, project, limits);
+  const nodes = new RedisNodeStore(store, project, { limits, overcommit: config.node.overcommit });
   const effects = makeEffects({ projects, nodes, queues, signals, log });
   stops.add("effects", () => effects.idle());
-  const scripts = new PartitionScripts(store, effects, { project: defaultProject, limits });
+  const scripts = new PartitionScripts(store, effects, { project, limits });
   const poolStore = new RedisPoolStore(scripts);
+  const limitMs = redis.commandTimeoutMs;
   const stores: Stores = {
     poolStore,
     projects,
-    proxies: new RedisProxyStore(store, defaultProject),
-    profiles: new RedisProfileStore(store, defaultProject),
-    extensions: new RedisExtensionStore(store, defaultProject),
+    proxies: new RedisProxyStore(store, project),
+    profiles: new RedisProfileStore(store, project),
+    extensions: new RedisExtensionStore(store, project),
     nodes,
     queues,
     queueOptions,
@@ -129,17 +118,48 @@ export function openStores(
     reports: new RedisNodeReports(scripts),
     ticks: new RedisTickStore(store),
     messages: new RedisMessages(store),
-    hasContact: () => store.hasContact,
-    isConnected: () => store.isConnected,
-    ping: () => store.askOnce((client) => client.ping()),
-    redisMembers: () => store.members(),
-    async contact() {
-      await store.open(stopping);
-      await checkSchema(store);
-    },
+    ...contactWith(store, stopping),
   };
   return { stores, stops };
 }
+
+const redisOptionsOf = ({ redis }: Config, { redisUrl }: DaemonContext): RedisOptions => ({
+  url: redisUrl.reveal(),
+  isCluster: redis.cluster,
+  connectTimeoutMs: redis.connectTimeoutMs,
+  commandTimeoutMs: redis.commandTimeoutMs,
+  ...(redis.sentinelPassword && { sentinelPassword: redis.sentinelPassword.reveal() }),
+});
+
+/** Queues have a connection of their own, which waits. */
+function openQueues(
+  redis: RedisOptions,
+  { log, clock }: DaemonContext,
+  stops: Stops,
+): Pick<Stores, "queues" | "queueOptions"> {
+  const limitMs = redis.commandTimeoutMs;
+  const connection = connectForQueues(redis, log);
+  stops.add("queue connection", () => connection.disconnect());
+  stops.add("queue connection's watch", keepAlive(connection, { clock, log, limitMs }));
+  const queueOptions: QueueOptions = { connection, prefix: queuePrefix, log, clock, limitMs };
+  const queues = new Queues(queueOptions);
+  stops.add("queues", () => queues.close());
+  return { queues, queueOptions };
+}
+
+const contactWith = (
+  store: ScriptStore,
+  stopping: AbortSignal,
+): Pick<Stores, "hasContact" | "isConnected" | "ping" | "redisMembers" | "contact"> => ({
+  hasContact: () => store.hasContact,
+  isConnected: () => store.isConnected,
+  ping: () => store.askOnce((client) => client.ping()),
+  redisMembers: () => store.members(),
+  async contact() {
+    await store.open(stopping);
+    await checkSchema(store);
+  },
+});
 
 /**
  * Why a daemon cannot serve, whatever its role. One that has lost Redis again goes on with the sockets it

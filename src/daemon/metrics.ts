@@ -1,0 +1,79 @@
+import { type BrowserId, type Partition, partitionOf, onDemandPartition } from "../base/ids.js";
+import type { Config } from "../config/config.js";
+import type { AcquireMeter } from "../lease/metered-acquire.js";
+import type { SlotPorts } from "../node/slots.js";
+import { type Gauges, Metrics, type PoolGauge } from "../observe/metrics.js";
+import { onDemandLabel } from "../pool/pool-labels.js";
+import type { NodeFacts } from "../pool/ports/node-store.js";
+import type { DaemonContext } from "./boot.js";
+import type { DaemonParts } from "./shared.js";
+import type { Stores } from "./stores.js";
+
+/**
+ * Metrics of this process. A lease is counted where the script ran that ended it; what the store holds is
+ * shown by controls.
+ */
+export function openMetrics(
+  { role }: Pick<Config, "role">,
+  { log, clock }: Pick<DaemonContext, "log" | "clock">,
+  { stores, labels }: Pick<DaemonParts, "stores" | "labels">,
+): Metrics {
+  const metrics = new Metrics({
+    clock,
+    log,
+    reachStore: stores.ping,
+    ...(role !== "node" && { gauges: gaugesOf(stores) }),
+  });
+  stores.signals.on("lease.ended", ({ partition, why }) =>
+    countAs(labels.ofPartition(partition), (pool) => metrics.leaseEnded(pool, why)),
+  );
+  return metrics;
+}
+
+/** A label that cannot be read costs a count, never what is counted. */
+const countAs = (label: Promise<string>, add: (pool: string) => void): void => void label.then(add, () => {});
+
+export const acquireMeter = ({ labels, metrics }: DaemonParts): AcquireMeter => ({
+  acquired: (ref, outcome, waitedMs) =>
+    countAs(labels.ofRef(ref), (pool) => metrics.acquired(pool, outcome, waitedMs)),
+});
+
+export function slotMeter({ labels, metrics }: DaemonParts): SlotPorts["meter"] {
+  const countFor = ({ id }: { id: BrowserId }, add: (pool: string) => void): void =>
+    countAs(labels.ofBrowser(id), add);
+  return {
+    launched: (browser) => countFor(browser, (pool) => metrics.launched(pool)),
+    failed: (browser, reason) => countFor(browser, (pool) => metrics.launchFailed(pool, reason)),
+  };
+}
+
+/** What a control shows of the store at each scrape. */
+export const gaugesOf = ({
+  poolStore,
+  projects,
+  nodes,
+}: Pick<Stores, "poolStore" | "projects" | "nodes">): Gauges => ({
+  async pools() {
+    const readingOf = async (pool: string, partition: Partition): Promise<PoolGauge> => {
+      const { waiting, stale: _stale, ...states } = await poolStore.counts(partition);
+      return { pool, states, waiting };
+    };
+    const named = (await projects.pools()).map(async (id) => {
+      const terms = await poolStore.findTerms(partitionOf(id));
+      return terms ? [await readingOf(terms.name ?? id, partitionOf(id))] : [];
+    });
+    return [...(await Promise.all(named)).flat(), await readingOf(onDemandLabel, onDemandPartition)];
+  },
+  async nodes() {
+    const living = await nodes.living();
+    const counts = { ready: 0, draining: 0, failing: 0 };
+    for (const node of living) counts[stateOf(node)] += 1;
+    return Object.entries(counts).map(([state, count]) => ({ state, count }));
+  },
+});
+
+/** `failing`: its last launches have come to nothing. */
+function stateOf({ isDraining, failing }: NodeFacts): "ready" | "draining" | "failing" {
+  if (isDraining) return "draining";
+  return failing ? "failing" : "ready";
+}

@@ -1,0 +1,99 @@
+import type { Readable } from "node:stream";
+import { type Staging, TooLarge } from "../archive/archives.js";
+import { checkExtension } from "../archive/formats/check-extension.js";
+import { makeFromStore } from "../archive/formats/web-store.js";
+import { blockedPermissions } from "../browser/policy/managed-policy.js";
+import type { Config } from "../config/config.js";
+import { makeProbe } from "../egress/proxy-check.js";
+import { makeReservedEndpoints } from "../egress/reserved-endpoints.js";
+import type { ExtensionOperations } from "../registry/extensions/extension.js";
+import { type ExtensionPorts, makeExtensionOperations } from "../registry/extensions/operations.js";
+import { makeProfileOperations } from "../registry/profiles/operations.js";
+import type { ProfileOperations } from "../registry/profiles/profile.js";
+import { makeProxyOperations } from "../registry/proxies/operations.js";
+import type { ProxyOperations } from "../registry/proxies/proxy.js";
+import { profileArchivesOf } from "./archives.js";
+import type { DaemonParts } from "./shared.js";
+
+interface Registries {
+  readonly extensions: ExtensionOperations;
+  readonly profiles: ProfileOperations;
+  readonly proxies: ProxyOperations;
+}
+
+/** What the API does with named extensions, profiles and proxies. */
+export const openRegistries = (shared: DaemonParts): Registries => ({
+  extensions: openExtensions(shared),
+  profiles: openProfiles(shared),
+  proxies: openProxies(shared),
+});
+
+function openExtensions({ config, clock, stores, archives: { archives, staging } }: DaemonParts) {
+  const { maxBytes, storeUrl, storeLimitMs } = config.extensions;
+  return makeExtensionOperations({
+    poolStore: stores.poolStore,
+    projects: stores.projects,
+    store: stores.extensions,
+    archives,
+    maxExtensions: config.limits.maxExtensions,
+    stage: (file, signal) => stage(staging, file, { maxBytes, signal }),
+    check: extensionCheck(config),
+    fromStore: makeFromStore({ url: storeUrl, limitMs: storeLimitMs, maxBytes, staging, clock }),
+  });
+}
+
+function openProfiles(shared: DaemonParts): ProfileOperations {
+  const { config, stores, archives } = shared;
+  return makeProfileOperations({
+    poolStore: stores.poolStore,
+    projects: stores.projects,
+    store: stores.profiles,
+    states: profileArchivesOf(shared, (digest) => archives.archives.open(digest)),
+    maxProfiles: config.limits.maxProfiles,
+  });
+}
+
+function openProxies({ config, clock, log, stores, keys, resolve, endpoints }: DaemonParts): ProxyOperations {
+  const probe = makeProbe({
+    clock,
+    resolve,
+    reserved: makeReservedEndpoints(endpoints.places),
+    defaultUrl: config.egress.checkUrl,
+    limitMs: config.egress.checkLimitMs,
+  });
+  return makeProxyOperations({
+    poolStore: stores.poolStore,
+    projects: stores.projects,
+    store: stores.proxies,
+    seal: keys.seal,
+    maxProxies: config.limits.maxProxies,
+    log,
+    probe: async (...asked) => {
+      await endpoints.refresh();
+      return await probe(...asked);
+    },
+  });
+}
+
+/** What an archive is held to wherever it is uploaded: what would not be loaded later is refused then. */
+export const extensionLimits = ({
+  extensions: { maxFiles, maxUnpackedBytes },
+}: Config): Parameters<typeof checkExtension>[1] => ({ maxFiles, maxUnpackedBytes, blockedPermissions });
+
+export const extensionCheck =
+  (config: Config) =>
+  (path: string): ReturnType<typeof checkExtension> =>
+    checkExtension(path, extensionLimits(config));
+
+async function stage(
+  staging: Staging,
+  file: Readable,
+  options: { maxBytes: number; signal: AbortSignal },
+): ReturnType<ExtensionPorts["stage"]> {
+  try {
+    return { kind: "staged", file: await staging.take(file, options) };
+  } catch (error) {
+    if (error instanceof TooLarge) return { kind: "too-large", maxBytes: error.maxBytes };
+    throw error;
+  }
+}

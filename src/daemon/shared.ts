@@ -1,0 +1,126 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { Seal } from "../base/crypto/seal.js";
+import type { Secret } from "../base/crypto/secret.js";
+import { Stops } from "../base/stops.js";
+import { StreamSeal } from "../archive/stream-seal.js";
+import type { Config } from "../config/config.js";
+import { apiKey, clusterSecret, encryptionKey } from "../config/kept.js";
+import { urlOf } from "../config/resolve.js";
+import { makeResolve, type Resolve } from "../egress/resolve.js";
+import type { Metrics } from "../observe/metrics.js";
+import { PoolLabels } from "../pool/pool-labels.js";
+import { type ArchivesPart, openArchives } from "./archives.js";
+import type { DaemonContext, Role } from "./boot.js";
+import { openMetrics } from "./metrics.js";
+import { EndpointWatch, redisEndpoints } from "./reserved-endpoints.js";
+import { openStores, type Stores } from "./stores.js";
+
+/** What every role of a daemon has beside its configuration: each part is built once, whatever uses it. */
+export interface DaemonParts extends DaemonContext {
+  readonly config: Config;
+  readonly stores: Stores;
+  readonly keys: Keys;
+  readonly url: PublicUrl;
+  readonly labels: PoolLabels;
+  readonly metrics: Metrics;
+  readonly archives: ArchivesPart;
+  readonly resolve: Resolve;
+  /** Where Remuda and its Redis listen: neither a browser nor a check of a proxy goes there. */
+  readonly endpoints: EndpointWatch;
+}
+
+interface Keys {
+  readonly api: Secret;
+  /** Signs the URLs of browsers, and messages between daemons. */
+  readonly cluster: Secret;
+  /** Seals fields of records in Redis. */
+  readonly seal: Seal;
+  /** Seals archives. */
+  readonly streamSeal: StreamSeal;
+}
+
+/** Where clients reach this daemon, which is known for certain only once the port is. */
+export class PublicUrl {
+  #port: number;
+  constructor(private readonly server: Config["server"]) {
+    this.#port = server.port;
+  }
+  readonly of = (): string => this.server.publicUrl ?? urlOf(this.server.host, this.#port);
+  set(port: number): void {
+    this.#port = port;
+  }
+}
+
+/** A part that has its own stops, taken over whole. */
+export const take = <Part extends { readonly stops: Stops }>(
+  stops: Stops,
+  name: string,
+  part: Part,
+): Part => {
+  stops.add(name, () => part.stops.run());
+  return part;
+};
+
+/** A role that opens its parts in order; where one cannot be opened the others are stopped again. */
+export const makeRole =
+  (open: (shared: DaemonParts, stops: Stops) => Promise<void>): Role =>
+  async (config, context) => {
+    const stops = new Stops(context.clock, config.drain.limitMs + config.stop.limitMs);
+    try {
+      await open(await openShared(config, context, stops), stops);
+      return stops;
+    } catch (error) {
+      await stops.run().catch(() => {});
+      throw error;
+    }
+  };
+
+async function openShared(config: Config, context: DaemonContext, stops: Stops): Promise<DaemonParts> {
+  const { clock } = context;
+  const { stores } = take(stops, "stores", openStores(config, context));
+  const keys = await openKeys(config);
+  const labels = new PoolLabels(stores.poolStore);
+  const { connectLimitMs, resolvers } = config.egress;
+  return {
+    ...context,
+    config,
+    stores,
+    keys,
+    labels,
+    url: new PublicUrl(config.server),
+    metrics: openMetrics(config, context, { stores, labels }),
+    archives: take(stops, "archives", await openArchives(config, context)),
+    resolve: makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) }),
+    endpoints: await openEndpoints(context, stores),
+  };
+}
+
+async function openKeys(config: Config): Promise<Keys> {
+  const [api, cluster, encryption] = await Promise.all([
+    apiKey(config),
+    clusterSecret(config),
+    encryptionKey(config),
+  ]);
+  return { api, cluster, seal: new Seal(encryption), streamSeal: new StreamSeal(encryption) };
+}
+
+async function openEndpoints(
+  { clock, log, redisUrl }: DaemonContext,
+  { redisMembers, nodes }: Stores,
+): Promise<EndpointWatch> {
+  const endpoints = new EndpointWatch({ clock, log, sources: [redisMembers, () => nodes.living()] });
+  await Promise.all(redisEndpoints(redisUrl.reveal()).map((endpoint) => endpoints.add(endpoint)));
+  return endpoints;
+}
+
+/** The nearest directory above with a package.json: the sources run from dist/src, and from src in tests. */
+function packageRootOf(directory: string): string {
+  if (existsSync(join(directory, "package.json"))) return directory;
+  const above = dirname(directory);
+  if (above === directory) throw new Error("no package.json was found above the sources");
+  return packageRootOf(above);
+}
+
+/** Where package.json is. */
+export const packageRoot = packageRootOf(import.meta.dirname);
