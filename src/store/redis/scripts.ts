@@ -44,11 +44,34 @@ function bound(text: string, { keys, args }: Pick<Script, "keys" | "args">): str
   );
 }
 
+const topLevelFunction = /^local function (\w+)\((?:.*\bend|[^]*?\nend)\n/gm;
+
+/**
+ * Leaves out the functions of includes that the command never reaches: Redis keeps none from one call to the
+ * next, and every call would make them all anew.
+ */
+function withoutUnreached(text: string): string {
+  const functions = new Map([...text.matchAll(topLevelFunction)].map(([body, name = ""]) => [name, body]));
+  const reached = new Set<string>();
+  const reach = (part: string): void => {
+    // What follows a dot is a field.
+    for (const [word] of part.matchAll(/(?<![.\w])[a-zA-Z]\w*/g)) {
+      const body = functions.get(word);
+      if (body === undefined || reached.has(word)) continue;
+      reached.add(word);
+      reach(body);
+    }
+  };
+  reach(text.replaceAll(topLevelFunction, ""));
+  return text.replaceAll(topLevelFunction, (body, name: string) => (reached.has(name) ? body : ""));
+}
+
 function parseScript(path: string): Script {
   const name = path.replace(/^.*\//, "").slice(0, -".lua".length);
   const source = read(path);
   const [keys, args] = [header(source, "KEYS"), header(source, "ARGV")];
-  const text = bound(withIncludes(source, new Set()).replaceAll(/^ *--.*\n/gm, ""), { keys, args });
+  const whole = withIncludes(source, new Set()).replaceAll(/^ *--.*\n/gm, "");
+  const text = bound(withoutUnreached(whole), { keys, args });
   return { name, path, keys, args, text, sha: createHash("sha1").update(text).digest("hex") };
 }
 

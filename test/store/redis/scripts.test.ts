@@ -22,6 +22,24 @@ test.each(scripts.map((script) => [script.name, script] as const))(
   },
 );
 
+const named = (name: string): RegExp => new RegExp(`(?<![.\\w])${name}\\b`, "g");
+const functionsIn = (text: string): readonly string[] =>
+  [...text.matchAll(/^local function (\w+)\(/gm)].map(([, name = ""]) => name);
+const luaFolder = new URL("../../../src/store/lua/", import.meta.url);
+const included = readdirSync(new URL("include/", luaFolder)).flatMap((file) =>
+  functionsIn(readFileSync(new URL(`include/${file}`, luaFolder), "utf8")),
+);
+
+test.each(scripts.map((script) => [script.name, script] as const))(
+  "%s is sent with every function that it calls, and with no other",
+  (_, { text }) => {
+    const sent = functionsIn(text);
+    expect(sent).toEqual([...new Set(sent)]);
+    expect(sent.filter((name) => (text.match(named(name)) ?? []).length < 2)).toEqual([]);
+    expect(included.filter((name) => named(name).test(text) && !sent.includes(name))).toEqual([]);
+  },
+);
+
 test.each(scripts.map((script) => [script.name, script] as const))(
   "%s answers with the words its header names",
   (_, { path }) => {

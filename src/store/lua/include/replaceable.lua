@@ -4,11 +4,13 @@
 
 -- Where they stand in line (moves, closed): on closed nodes last of all; between the two stand those of
 -- closed nodes that are not replaceable.
-local replaceableScores = { { apart + replaceableScore / 2, "+inf" }, { replaceableScore / 2, apart - replaceableScore / 2 } }
+local function replaceableScores()
+  return { { apart + replaceableScore / 2, "+inf" }, { replaceableScore / 2, apart - replaceableScore / 2 } }
+end
 
 -- One that is idle; nil where none is.
 local function replaceableIdle()
-  for _, scores in ipairs(replaceableScores) do
+  for _, scores in ipairs(replaceableScores()) do
     local id = redis.call("ZREVRANGEBYSCORE", K.idle, scores[2], scores[1], "LIMIT", 0, 1)[1]
     if id then return read(id) end
   end
