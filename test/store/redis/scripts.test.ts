@@ -22,7 +22,7 @@ test.each(scripts.map((script) => [script.name, script] as const))(
   },
 );
 
-const named = (name: string): RegExp => new RegExp(`(?<![.\\w])${name}\\b`, "g");
+const mentionsOf = (name: string): RegExp => new RegExp(`(?<![.\\w])${name}\\b`, "g");
 const functionsIn = (text: string): readonly string[] =>
   [...text.matchAll(/^local function (\w+)\(/gm)].map(([, name = ""]) => name);
 const luaFolder = new URL("../../../src/store/lua/", import.meta.url);
@@ -35,8 +35,8 @@ test.each(scripts.map((script) => [script.name, script] as const))(
   (_, { text }) => {
     const sent = functionsIn(text);
     expect(sent).toEqual([...new Set(sent)]);
-    expect(sent.filter((name) => (text.match(named(name)) ?? []).length < 2)).toEqual([]);
-    expect(included.filter((name) => named(name).test(text) && !sent.includes(name))).toEqual([]);
+    expect(sent.filter((name) => (text.match(mentionsOf(name)) ?? []).length < 2)).toEqual([]);
+    expect(included.filter((name) => mentionsOf(name).test(text) && !sent.includes(name))).toEqual([]);
   },
 );
 
