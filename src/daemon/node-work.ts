@@ -151,7 +151,7 @@ interface FactSources {
 }
 
 /** What a beat says of this node. */
-export function factsOf({ node, origin, run, config, address, ...sources }: FactSources): NodeFacts {
+export function beatFactsOf({ node, origin, run, config, address, ...sources }: FactSources): NodeFacts {
   const { stopping, health, host, egress } = sources;
   const obstacle = whyNot(host, config, egress);
   return {

@@ -13,7 +13,7 @@ import { openBrowserHost, whyNot } from "./browser-host.js";
 import { openBrowsers } from "./browsers.js";
 import { openEgress } from "./egress.js";
 import { nodeAddressOf } from "./gateway.js";
-import { beginNodeWork, factsOf } from "./node-work.js";
+import { beginNodeWork, beatFactsOf } from "./node-work.js";
 import { openLeaseWork, openNodeGateway } from "./lease-work.js";
 import { makeRole, type DaemonParts, take } from "./shared.js";
 import { whyUnready } from "./stores.js";
@@ -98,7 +98,7 @@ export async function openNode(shared: DaemonParts, { identity, unreachable }: N
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
     await Promise.all([endpoints.add(address), endpoints.add(listening)]);
     await endpoints.refresh();
-    const facts = () => factsOf({ ...identity, run, config, address, stopping, health, host, egress });
+    const facts = () => beatFactsOf({ ...identity, run, config, address, stopping, health, host, egress });
     beatSoon = await beginNodeWork(shared, { node, slots, gateway, facts, ...leaseWork }, stops);
   };
   const receive = leaseWork.leaseCommands.receiveDirectly.bind(leaseWork.leaseCommands);
