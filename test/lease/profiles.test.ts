@@ -1,17 +1,19 @@
-import { systemClock } from "../../src/base/clock.js";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type BrowserId, partitionOf, type ProfileId } from "../../src/base/ids.js";
+import { type BrowserId, type ProfileId } from "../../src/base/ids.js";
 import type { SessionCreate, SessionPatch } from "../../src/spec/bodies.js";
-import { makeFill } from "../../src/pool/fill.js";
-import { makeRefresh, makeRefreshPartition } from "../../src/pool/refresh.js";
 import type { Session } from "../../src/pool/session.js";
-import { makeMaintenance } from "../../src/pool/maintenance.js";
-import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
-import { nodeA, PoolBed } from "../support/store/pool-bed.js";
-import { aProfile, save } from "../support/node/registered.js";
-import { claimOf } from "../support/store/store-bed.js";
+import { PoolBed } from "../support/store/pool-bed.js";
+import { aProfile } from "../support/node/registered.js";
+import {
+  acquireFrom,
+  beatOfNode,
+  createSession,
+  filledPool,
+  sayGone,
+} from "../support/daemon/control-pools.js";
+import type { PoolSpec } from "../../src/spec/launch-template.js";
 
 let control: ControlBed;
 let count = 0;
@@ -19,70 +21,21 @@ let login: ProfileId;
 beforeEach(async () => {
   control = await openControlBed(`profiles${(count += 1)}`);
   login = await aProfile(control.bed, "login");
-  await control.bed.nodes.beat({
-    id: nodeA,
-    host: "h",
-    port: 1,
-    memoryBytes: 2 ** 40,
-    maxBrowsers: 20,
-    isDraining: false,
-    canLaunch: true,
-    engines: ["chromium"],
-  });
+  await beatOfNode(control);
 });
 afterEach(() => control.close());
 
-async function launchAll(pool: PoolBed): Promise<void> {
-  const { poolStore, nodes, reports } = control.bed;
-  await makeFill({
-    poolStore,
-    nodes,
-    jobs: { add: async () => {} },
-    random: () => 0,
-    recycle: { maxAgeMs: null, jitterRatio: 0 },
-  })(pool.partition);
-  for (const browser of await pool.browsers())
-    if (browser.state === "launching") await reports.launched(browser.id, claimOf(browser), "{}");
-}
-
-/** A pool that the project knows, filled as the daemon fills it. */
-async function filled(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<PoolBed> {
-  const pool = await PoolBed.create(control.bed, { size: 1, ...over });
-  await control.bed.projects.addPool(pool.id);
-  await control.bed.projects.openPool(pool.id);
-  await launchAll(pool);
-  return pool;
-}
-
-async function lend(pool: PoolBed): Promise<Session> {
-  const lent = await control.acquire(pool.id, {}, callerOf());
-  if (lent.kind !== "granted") throw new Error(`not granted: ${lent.kind}`);
-  return lent.session;
-}
-
-/** A session on demand, launched by nobody. */
-async function session(body: SessionCreate): Promise<Session> {
-  const known = control.bed.jobs.length;
-  const outcome = control.createSession({ headless: true, ...body }, callerOf());
-  await until("the launch", () => control.bed.jobs.length > known);
-  const job = control.bed.jobs.at(-1);
-  if (job) await control.bed.reports.launched(job.browser, job.claim, "{}");
-  const lent = await outcome;
-  if (lent.kind !== "granted") throw new Error(JSON.stringify(lent));
-  return lent.session;
-}
-
+const filled = (over: Partial<PoolSpec> = {}): Promise<PoolBed> => filledPool(control, { size: 1, ...over });
+const lend = (pool: PoolBed): Promise<Session> => acquireFrom(control, pool);
+const session = (body: SessionCreate): Promise<Session> => createSession(control, body);
 const recordOf = async (id: BrowserId) => (await control.bed.poolStore.findBrowser(id))?.browser;
+
 async function shown(ref: string): Promise<Session> {
   const got = await control.getSession(ref, { includeDeleted: false });
   if (got.kind !== "done" || got.value.kind !== "session") throw new Error(JSON.stringify(got));
   return got.value.session;
 }
-/** As a node does when it has ended the browser, and saved before. */
-async function gone(id: BrowserId): Promise<void> {
-  const browser = await recordOf(id);
-  if (browser) await control.bed.reports.gone(id, claimOf(browser));
-}
+
 const patch = (ref: string, body: SessionPatch, over: Parameters<typeof callerOf>[0] = {}) =>
   control.updateSession(ref, body, callerOf(over));
 
@@ -150,7 +103,7 @@ test("a PATCH attaches a profile where none is loaded: its node is asked, then t
   expect((await shown("mine")).profile).toMatchObject({ id: login, save: true });
   const released = control.release(pool.id, { session_id: browser.id }, callerOf());
   await until("the end", async () => (await recordOf(browser.id))?.state === "retiring");
-  await gone(browser.id);
+  await sayGone(control, browser.id);
   await control.clock.advance(50);
   expect(await released).toMatchObject({ kind: "done" });
 });
@@ -243,172 +196,4 @@ test("a session that ends while its node attaches a profile is gone", async () =
     kind: "refused",
     code: "browser_not_found",
   });
-});
-
-const saving = { profile: { name: "login", save_changes: true } };
-/** Time for many looks, and for more answers of Redis than any that is not waited for would take. */
-async function passes(id: BrowserId): Promise<void> {
-  for (let looks = 0; looks < 20; looks += 1) {
-    await recordOf(id);
-    await control.clock.advance(50);
-  }
-}
-/** Whether it has settled by now. */
-const isSettled = async (work: Promise<unknown>): Promise<boolean> =>
-  (await Promise.race([work.then(() => true), new Promise((resolve) => setImmediate(resolve))])) === true;
-
-test("the DELETE of a session that saves answers when its browser is gone, and at the latest after the limit", async () => {
-  for (const end of ["gone", "limit"] as const) {
-    const { browser } = await session(saving);
-    const deleted = control.remove(browser.id, callerOf());
-    await until("the end", async () => (await recordOf(browser.id))?.state === "retiring");
-    await passes(browser.id);
-    expect(await isSettled(deleted)).toBe(false);
-    if (end === "gone") await gone(browser.id);
-    await until("the answer", async () => {
-      await control.clock.advance(end === "gone" ? 50 : 10_000);
-      return await isSettled(deleted);
-    });
-    expect(await deleted).toMatchObject({ kind: "done" });
-    expect((await recordOf(browser.id))?.state).toBe(end === "gone" ? undefined : "retiring");
-  }
-});
-
-test.each([
-  ["without a profile", {}],
-  ["that does not save", { profile: { name: "login" } }],
-])("the DELETE of a session %s waits for nothing", async (_, body) => {
-  const { browser } = await session(body);
-  expect(await control.remove(browser.id, callerOf())).toMatchObject({ kind: "done" });
-  expect((await recordOf(browser.id))?.state).toBe("retiring");
-});
-
-test("a caller who goes while its session saves loses nothing; the client's own retry waits for the same save", async () => {
-  const { browser } = await session(saving);
-  const caller = new AbortController();
-  const first = control.remove(browser.id, callerOf({ gone: caller.signal }));
-  await until("the end", async () => (await recordOf(browser.id))?.state === "retiring");
-  caller.abort();
-  expect(await first).toMatchObject({ kind: "done" });
-  expect(await recordOf(browser.id)).toMatchObject({ state: "retiring", saving: true });
-  const again = control.remove(browser.id, callerOf({ retryCount: 1 }));
-  await passes(browser.id);
-  expect(await isSettled(again)).toBe(false);
-  await gone(browser.id);
-  await until("the answer", async () => {
-    await control.clock.advance(50);
-    return await isSettled(again);
-  });
-  expect(await again).toMatchObject({ kind: "done" });
-});
-
-const states = async (pool: PoolBed) => (await pool.browsers()).map(({ state }) => state).toSorted();
-const from = (refresh: boolean) => ({
-  size: 2,
-  profile: { name: "login" },
-  profile_id: login,
-  refresh_on_profile_update: refresh,
-});
-
-test("a save flushes the idle browsers of pools that ask for it and start from this profile, and of no others", async () => {
-  const other = await aProfile(control.bed, "other");
-  const asking = await filled(from(true));
-  const held = await lend(asking);
-  const others = [
-    await filled(from(false)),
-    await filled({ ...from(true), profile_id: other }),
-    await filled({ size: 2, refresh_on_profile_update: true }),
-  ];
-  await asking.age(5);
-  await save(control.bed, login);
-  const { poolStore, projects, profiles } = control.bed;
-  await makeRefresh({ poolStore, projects, profiles })(login);
-  expect(await states(asking)).toEqual(["leased", "retiring"]);
-  expect((await recordOf(held.browser.id))?.state).toBe("leased");
-  for (const pool of others) expect(await states(pool)).toEqual(["idle", "idle"]);
-});
-
-test("what was claimed after the save stays, however often it is told; a profile that was never saved flushes nothing", async () => {
-  const pool = await filled(from(true));
-  const refresh = makeRefresh(control.bed);
-  await refresh(login);
-  expect(await states(pool)).toEqual(["idle", "idle"]);
-  await pool.age(5);
-  await save(control.bed, login);
-  await refresh(login);
-  expect(await states(pool)).toEqual(["retiring", "retiring"]);
-  await pool.clear();
-  await launchAll(pool);
-  const before = (await pool.browsers()).map(({ id }) => id).toSorted();
-  expect(before).toHaveLength(2);
-  await refresh(login);
-  await makeRefreshPartition(control.bed)(pool.partition);
-  expect((await pool.browsers()).map(({ id, state }) => [id, state]).toSorted()).toEqual(
-    before.map((id) => [id, "idle"]),
-  );
-});
-
-test("browsers from before the pool followed a profile stay in service, until that is saved again", async () => {
-  const [bare, deaf] = [await filled({ size: 2 }), await filled(from(false))];
-  for (const pool of [bare, deaf]) await pool.age(5);
-  await save(control.bed, login);
-  expect(await control.updatePool(bare.id, { profile: { name: "login" } }, callerOf())).toMatchObject({
-    kind: "done",
-    value: { spec: { refresh_on_profile_update: true } },
-  });
-  expect(await control.updatePool(deaf.id, { refresh_on_profile_update: true }, callerOf())).toMatchObject({
-    kind: "done",
-  });
-  const tick = makeRefreshPartition(control.bed);
-  for (const pool of [bare, deaf]) await tick(pool.partition);
-  expect([await states(bare), await states(deaf)]).toEqual([
-    ["idle", "idle"],
-    ["idle", "idle"],
-  ]);
-  await save(control.bed, login);
-  for (const pool of [bare, deaf]) await tick(pool.partition);
-  expect([await states(bare), await states(deaf)]).toEqual([
-    ["retiring", "retiring"],
-    ["retiring", "retiring"],
-  ]);
-});
-
-test("a save whose word was lost is found by the recycle tick, also for what was launching meanwhile, and for a pool of an earlier release", async () => {
-  const [asking, silent, old] = [
-    await filled(from(true)),
-    await filled(from(false)),
-    await filled(from(true)),
-  ];
-  await Promise.all([asking.update({ size: 3 }), control.bed.redis.hdel(old.key("pool"), "follows")]);
-  const [late] = await asking.claim(1);
-  for (const pool of [asking, silent, old]) await pool.age(5);
-  await save(control.bed, login);
-  const maintenance = makeMaintenance({
-    ...control.bed,
-    jobs: { add: async (more) => void control.bed.jobs.push(...more) },
-    clock: systemClock,
-    log: silentLog,
-    fill: async () => {},
-    refresh: makeRefreshPartition(control.bed),
-    queues: { drop: async () => {}, keep: async () => {} },
-    maxLeases: null,
-    listensMs: async () => 0,
-    lostAfterMs: { node: 1, control: 1 },
-  });
-  await maintenance.recycle();
-  expect([await states(asking), await states(silent), await states(old)]).toEqual([
-    ["launching", "retiring", "retiring"],
-    ["idle", "idle"],
-    ["retiring", "retiring"],
-  ]);
-  if (late) await control.bed.reports.launched(late.id, claimOf(late), "{}");
-  expect(await states(asking)).toEqual(["idle", "retiring", "retiring"]);
-  await maintenance.recycle();
-  expect(await states(asking)).toEqual(["retiring", "retiring", "retiring"]);
-});
-
-test("a home that is no pool has nothing to be refreshed", async () => {
-  const { browser } = await session(saving);
-  await makeRefreshPartition(control.bed)(partitionOf(browser.id));
-  expect((await recordOf(browser.id))?.state).toBe("leased");
 });
