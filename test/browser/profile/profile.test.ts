@@ -1,54 +1,31 @@
-import { createHash } from "node:crypto";
-import {
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  statSync,
-  writeFileSync,
-  chownSync,
-  lstatSync,
-} from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
-import { extract, pack } from "tar-stream";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type {
-  Chromium,
-  FillWorkspace,
-  LaunchSpec,
-  KeptWorkspace,
-  StartDirectories,
-} from "../../../src/browser/chromium.js";
-import { directoriesOf, makeDirectories } from "../../../src/browser/directories.js";
+import type { Chromium, FillWorkspace, LaunchSpec, KeptWorkspace } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
-import { closeFiles } from "../../../src/browser/extensions/file-access.js";
-import { mendProfile } from "../../../src/browser/profile/mend-profile.js";
 import { packProfile } from "../../../src/browser/profile/pack-profile.js";
-import { ProfileRejected, unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
-import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
+import { unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
 import { kinds } from "../../support/browser/chromium-kinds.js";
 import { writeExtension } from "../../support/archive/extension-files.js";
 import { type LoginSite, lookAround, moveIn, openLoginSite } from "../../support/browser/login-site.js";
+import { namesIn, tarOf } from "../../support/archive/tar-bytes.js";
 
 let host: BrowserHost;
 let site: LoginSite;
 const started: Chromium[] = [];
-const lefts: KeptWorkspace[] = [];
+const kept: KeptWorkspace[] = [];
 beforeAll(async () => {
   [host, site] = await Promise.all([openTestHost(), openLoginSite()]);
 });
 afterEach(async () => {
   await Promise.all(started.splice(0).map((chromium) => chromium.kill()));
-  await Promise.all(lefts.splice(0).map((keptWorkspace) => keptWorkspace.discard()));
+  await Promise.all(kept.splice(0).map((keptWorkspace) => keptWorkspace.discard()));
 });
 afterAll(async () => {
   expect(await takeCensus(host.scratchDirectory, new Set())).toEqual(nothing);
@@ -79,19 +56,8 @@ async function open(chromium: Chromium, path: string): Promise<{ client: PipeCli
 
 async function leave(chromium: Chromium): Promise<KeptWorkspace> {
   const keptWorkspace = await chromium.stopAndKeep(limitMs);
-  lefts.push(keptWorkspace);
+  kept.push(keptWorkspace);
   return keptWorkspace;
-}
-
-async function namesIn(tar: Buffer): Promise<string[]> {
-  const entries = extract();
-  entries.end(tar);
-  const names: string[] = [];
-  for await (const entry of entries) {
-    names.push(entry.header.name);
-    entry.resume();
-  }
-  return names;
 }
 
 /** The profile of somebody who has logged in and moved in. */
@@ -206,205 +172,16 @@ test("the start URL is opened, and no extension of the browser that was packed c
   expect(await client.send("Extensions.getExtensions")).toEqual({ extensions: [] });
 });
 
-describe("by hand", () => {
-  const uid = process.getuid?.() === 0 ? 300_123 : null;
-  let room: StartDirectories;
-  let scratch: string;
-  beforeAll(async () => {
-    scratch = await mkdtemp(join(tmpdir(), "remuda-profile-"));
-  });
-  afterAll(() => rm(scratch, { recursive: true, force: true }));
-  const newRoom = async (signal: AbortSignal = new AbortController().signal): Promise<StartDirectories> => {
-    const directories = directoriesOf(scratch, newBrowserId(onDemandPartition));
-    await makeDirectories(directories, uid);
-    room = { directories, uid, signal };
-    return room;
-  };
-  const put = (path: string, bytes: string | Buffer = "held"): void => {
-    mkdirSync(join(path, ".."), { recursive: true });
-    writeFileSync(path, bytes);
-    if (uid !== null)
-      for (let at = path; at !== room.directories.profile; at = join(at, "..")) chownSync(at, uid, uid);
-  };
-  const found = (): string[] =>
-    readdirSync(room.directories.profile, { recursive: true })
-      .map((name) => `${name}`)
-      .toSorted();
-
-  test("only plain files of the browser's own are packed: no link, no file that is elsewhere too, none of another's", async () => {
-    const { directories } = await newRoom();
-    const { profile } = directories;
-    put(join(profile, "Default/Cookies"));
-    put(join(profile, "Default/linked"));
-    linkSync(join(profile, "Default/linked"), join(scratch, "elsewhere"));
-    symlinkSync("/etc/passwd", join(profile, "Default/link"));
-    symlinkSync("/etc", join(profile, "Default/links"));
-    if (uid !== null) writeFileSync(join(profile, "Default/ours"), "the daemon's");
-    put(join(profile, "Default/Web Data-journal"), "");
-    put(join(profile, "Default/History-journal"), "hot");
-    expect((await namesIn(await buffer(packProfile(room)))).toSorted()).toEqual([
-      "Default/Cookies",
-      "Default/History-journal",
-    ]);
-  });
-
-  test("what was packed is unpacked byte for byte, for the uid alone", async () => {
-    await newRoom();
-    const large = Buffer.alloc(3_000_001, "large");
-    put(join(room.directories.profile, "Default/File System/large"), large);
-    put(join(room.directories.profile, `Default/${"n".repeat(200)}/${"ü".repeat(100)}`), "deep");
-    put(join(room.directories.profile, "empty"), "");
-    const tar = await buffer(packProfile(room));
-    const before = found();
-    await newRoom();
-    put(join(room.directories.profile, "old"));
-    await unpackProfile(Readable.from([tar]), room, limits);
-    expect(found()).toEqual(before);
-    const { size, mode, uid: owner } = statSync(join(room.directories.profile, "Default/File System/large"));
-    expect({ size, mode: mode & 0o777, owner }).toEqual({
-      size: large.length,
-      mode: 0o600,
-      owner: uid ?? process.getuid?.(),
-    });
-    expect(
-      createHash("sha256")
-        .update(await buffer(packProfile(room)))
-        .digest("hex"),
-    ).toBe(createHash("sha256").update(tar).digest("hex"));
-  });
-
-  const tarOf = async (
-    ...entries: readonly {
-      name: string;
-      type?: "symlink" | "link" | "fifo" | "directory";
-      size?: number;
-      linkname?: string;
-      body?: string;
-    }[]
-  ): Promise<Buffer> => {
-    const tar = pack();
-    for (const { body, ...header } of entries) {
-      if (header.type) tar.entry(header).end(undefined);
-      else tar.entry(header, body ?? "held");
-    }
-    tar.finalize();
-    return await buffer(Readable.from(tar));
-  };
-
-  test.each([
-    ["a name that climbs", [{ name: "../out" }]],
-    ["a name that climbs within", [{ name: "Default/../../out" }]],
-    ["an absolute name", [{ name: "/etc/remuda-out" }]],
-    ["an empty part", [{ name: "Default//x" }]],
-    ["a symbolic link", [{ name: "Default", type: "symlink", linkname: "/etc" }]],
-    ["a hard link", [{ name: "Default/x", type: "link", linkname: "/etc/passwd" }]],
-    ["a pipe", [{ name: "Default/x", type: "fifo" }]],
-    ["a name of too many parts", [{ name: Array.from({ length: 40 }, () => "d").join("/") }]],
-    ["too many files", [1, 2, 3, 4].map((at) => ({ name: `${at}` }))],
-    ["too many bytes", [{ name: "x", body: "x".repeat(101) }]],
-  ] as const)("%s is refused", async (__, entries) => {
-    const tar = await tarOf(...entries);
-    await newRoom();
-    await expect(unpackProfile(Readable.from([tar]), room, { maxBytes: 100, maxFiles: 3 })).rejects.toThrow(
-      ProfileRejected,
-    );
-    expect(() => lstatSync(join(room.directories.root, "out"))).toThrow("ENOENT");
-  });
-
-  test("what a crash and another browser have written down is mended: how it ended, its locks, its tabs, its extensions", async () => {
-    const { directories } = await newRoom();
-    const { profile } = directories;
-    const kept = { name: "kept", path: join(directories.extensions, "kept") };
-    const settings = {
-      kept: { location: 4, path: kept.path },
-      foreign: { location: 4, path: "/elsewhere" },
-      own: { location: 5, path: "/usr/lib" },
-    };
-    const preferences = join(profile, "Default/Preferences");
-    put(
-      preferences,
-      JSON.stringify({ profile: { exit_type: "Crashed", name: "held" }, extensions: { settings } }),
-    );
-    put(join(profile, "Local State"), JSON.stringify({ profile: { last_used: "Profile 1" } }));
-    put(join(profile, "Default/Sessions/Session_1"));
-    put(join(profile, "Default/Secure Preferences"), "no JSON");
-    symlinkSync("elsewhere-1", join(profile, "SingletonLock"));
-    await mendProfile({ ...room, discard: async () => {} }, [kept]);
-    expect(JSON.parse(readFileSync(preferences, "utf8"))).toEqual({
-      profile: { exit_type: "Normal", exited_cleanly: true, name: "held" },
-      extensions: { settings: { kept: settings.kept, own: settings.own } },
-    });
-    expect(JSON.parse(readFileSync(join(profile, "Local State"), "utf8"))).toMatchObject({
-      profile: { last_used: "Default" },
-    });
-    expect(statSync(preferences).uid).toBe(uid ?? process.getuid?.());
-    expect(found()).toEqual(["Default", "Default/Preferences", "Default/Secure Preferences", "Local State"]);
-  });
-
-  test("what is nested deeper than Chromium reads is left for it to replace", async () => {
-    const { directories } = await newRoom();
-    const deep = `{"a":${"[".repeat(400_000)}${"]".repeat(400_000)}}`;
-    for (const name of ["Local State", "Default/Preferences", "Default/Secure Preferences"])
-      put(join(directories.profile, name), deep);
-    await mendProfile({ ...room, discard: async () => {} }, []);
-    await closeFiles(room, []);
-    expect(JSON.parse(readFileSync(join(directories.profile, "Default/Preferences"), "utf8"))).toEqual({
-      extensions: { settings: expect.any(Object) },
-    });
-  });
-
-  test("experiments of a profile become no switches", async () => {
-    const tampered = JSON.stringify({ browser: { enabled_labs_experiments: ["enable-quic@1"] } });
-    const chromium = await start(
-      launchSpec({
-        engine: "chromium",
-        headless: true,
-        fillWorkspace: from(await tarOf({ name: "Local State", body: tampered })),
-      }),
-    );
-    const { commandLine } = await new PipeClient(chromium).send("SystemInfo.getInfo");
-    expect(commandLine).toContain("--remote-debugging-pipe");
-    expect(commandLine).not.toContain("--enable-quic");
-  });
-
-  test("a file twice, and a file where a directory is needed, are refused", async () => {
-    await newRoom();
-    await expect(
-      unpackProfile(Readable.from([await tarOf({ name: "a" }, { name: "a" })]), room, limits),
-    ).rejects.toThrow();
-    await newRoom();
-    await expect(
-      unpackProfile(Readable.from([await tarOf({ name: "a" }, { name: "a/b" })]), room, limits),
-    ).rejects.toThrow();
-  });
-
-  test("what is no state is not unpacked either, such as programs that Chromium would start for an extension", async () => {
-    await newRoom();
-    await unpackProfile(
-      Readable.from([
-        await tarOf(
-          { name: "NativeMessagingHosts/x.json" },
-          { name: "SingletonLock" },
-          { name: "Default/Cookies" },
-        ),
-      ]),
-      room,
-      limits,
-    );
-    expect(found()).toEqual(["Default", "Default/Cookies"]);
-  });
-
-  test("a tar that is cut, one that fails and one that is given up are errors, and nothing hangs", async () => {
-    const tar = await tarOf({ name: "a", body: "a".repeat(5_000) });
-    await newRoom();
-    await expect(unpackProfile(Readable.from([tar.subarray(0, 2_000)]), room, limits)).rejects.toThrow(
-      "Unexpected end",
-    );
-    const failing = new Readable({ read: () => void failing.destroy(new Error("the archive is gone")) });
-    await expect(unpackProfile(failing, await newRoom(), limits)).rejects.toThrow("the archive is gone");
-    const abort = new AbortController();
-    const waiting = unpackProfile(new Readable({ read: () => {} }), await newRoom(abort.signal), limits);
-    setImmediate(() => abort.abort(new Error("given up")));
-    await expect(waiting).rejects.toThrow("given up");
-  });
+test("experiments of a profile become no switches", async () => {
+  const tampered = JSON.stringify({ browser: { enabled_labs_experiments: ["enable-quic@1"] } });
+  const chromium = await start(
+    launchSpec({
+      engine: "chromium",
+      headless: true,
+      fillWorkspace: from(await tarOf({ name: "Local State", body: tampered })),
+    }),
+  );
+  const { commandLine } = await new PipeClient(chromium).send("SystemInfo.getInfo");
+  expect(commandLine).toContain("--remote-debugging-pipe");
+  expect(commandLine).not.toContain("--enable-quic");
 });
