@@ -4,7 +4,8 @@ import { Redis } from "ioredis";
  * Each has a limit of its own and may outlive the browser it speaks of
  * (CONTRIBUTING.md#what-may-never-happen).
  */
-const mayRemember = /:(tombstones|tombstoneOrder|tombstoneNames|events|answer:.*|idempotency:.*|endedLeases)$/;
+const mayRemember =
+  /:(tombstones|tombstoneOrder|tombstoneNames|events|answer:.*|idempotency:.*|endedLeases)$/;
 
 /** The keys that still speak of any of these, in name or content; `url` is the path of a socket. */
 export async function keysAbout(url: string, words: readonly string[]): Promise<string[]> {
