@@ -15,8 +15,8 @@ test("a pool tells what its selectors mean, and echoes them as they were sent; o
     profile: { name: "me" },
     refresh_on_profile_update: true,
   };
-  const config = { ...pool.spec, ...named, extension_ids: [extension.id, one], profile_id: profile.id };
-  server().operations.answer("pools.get", done({ ...pool, config }));
+  const spec = { ...pool.spec, ...named, extension_ids: [extension.id, one], profile_id: profile.id };
+  server().operations.answer("pools.get", done({ ...pool, spec }));
   const { body } = await ask("/browser_pools/herd");
   expect(body).toMatchObject({
     extension_ids: [extension.id, one],
