@@ -65,7 +65,7 @@ async function sweep(scratchDirectories: readonly string[]): Promise<void> {
     const host = await openTestHost({ scratchDirectory });
     await sweepLeftovers(host);
     await host.close();
-    rmSync(scratchDirectory, { recursive: true });
+    rmSync(scratchDirectory, { recursive: true, force: true });
   }
 }
 

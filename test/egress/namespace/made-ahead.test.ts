@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
-import { descriptors, findOnes, greeter, helpers } from "../../support/egress/namespaces.js";
+import { descriptors, findOnes, greeter, helpers, onlyHelper } from "../../support/egress/namespaces.js";
 
 describe("namespaces made ahead", () => {
   test("are there at once, as many as the stock, and more are made behind them", async () => {
@@ -32,10 +32,10 @@ describe("namespaces made ahead", () => {
     async (signal) => {
       const found = await findOnes();
       (await found.openNamespace()).close();
-      const [pid = ""] = helpers();
-      process.kill(Number(pid), signal);
+      const pid = onlyHelper();
+      process.kill(pid, signal);
       const opened = await found.openNamespace();
-      expect(helpers()).not.toContain(pid);
+      expect(helpers()).not.toContain(`${pid}`);
       opened.close();
       await found.close();
       expect(helpers()).toEqual([]);
@@ -45,7 +45,7 @@ describe("namespaces made ahead", () => {
   test("are not begun anew where it closes while a helper does not answer", async () => {
     const found = await findOnes();
     (await found.openNamespace()).close();
-    process.kill(Number(helpers()[0]), "SIGSTOP");
+    process.kill(onlyHelper(), "SIGSTOP");
     const refused = expect(found.openNamespace()).rejects.toThrow("stopping");
     await found.close();
     await refused;
@@ -58,7 +58,7 @@ describe("namespaces made ahead", () => {
     await once(server, "listening");
     const found = await findOnes();
     (await found.openNamespace()).close();
-    const [pid = ""] = helpers();
+    const pid = `${onlyHelper()}`;
     const environment = readFileSync(`/proc/${pid}/environ`, "utf8")
       .split("\0")
       .filter(Boolean)

@@ -59,11 +59,20 @@ export const helpers = (): string[] =>
   readFileSync(`/proc/self/task/${process.pid}/children`, "utf8")
     .trim()
     .split(" ")
-    .filter((pid) => pid !== "" && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("namespace-helper"));
+    .filter(
+      (pid) => pid !== "" && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("namespace/helper.mjs"),
+    );
 
 /** A server that greets whoever connects. */
 export function greeter(greeting: string): Server {
   const server = createServer((socket) => socket.end(greeting));
   onTestFinished(() => void server.close());
   return server;
+}
+
+/** The only one of them. Where there is none nothing may be signalled: 0 would be this whole process group. */
+export function onlyHelper(): number {
+  const [pid, ...others] = helpers();
+  if (pid === undefined || others.length > 0) throw new Error(`helpers: ${[pid, ...others].join()}`);
+  return Number(pid);
 }
