@@ -127,14 +127,17 @@ const guarded: readonly Guarded[] = [
   },
 ];
 
+const needsFull = ({ needs }: Attempt): boolean => needs?.includes("chromium") ?? false;
+
 /**
- * Each attempt behind one guard: in the order of the corpus, the one that has fewest of those behind which it
- * can be tried. `npm run prove:egress` tries each behind all of them.
+ * Each attempt behind one guard: the one that has fewest of those behind which it can be tried; first those
+ * that cannot be tried behind all. `npm run prove:egress` tries each behind all of them.
  */
 function spread(kinds: readonly Guarded[]): ReadonlyMap<Guarded, readonly Attempt[]> {
   const shares = new Map<Guarded, Attempt[]>(kinds.map((kind) => [kind, []]));
-  for (const attempt of corpus) {
-    const able = [...shares].filter(([{ isFull }]) => isFull || !attempt.needs?.includes("chromium"));
+  const ordered = [...corpus.filter(needsFull), ...corpus.filter((attempt) => !needsFull(attempt))];
+  for (const attempt of ordered) {
+    const able = [...shares].filter(([{ isFull }]) => isFull || !needsFull(attempt));
     const [share] = able.map(([, attempts]) => attempts).toSorted((one, other) => one.length - other.length);
     share?.push(attempt);
   }
