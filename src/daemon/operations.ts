@@ -20,8 +20,8 @@ import {
   makeGetPool,
   makePoolBrowsers,
   makeRemovePool,
-  makeUpdatePool,
 } from "../pool/pool-operations.js";
+import { makeUpdatePool } from "../pool/update-pool.js";
 import type { References } from "../registry/references.js";
 import type { Lending } from "./lending.js";
 import { acquireMeter } from "./metrics.js";

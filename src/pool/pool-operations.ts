@@ -1,17 +1,11 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { partitionOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
-import type { PoolCreate, PoolPatch } from "../spec/bodies.js";
+import { findPoolId, partitionOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
+import type { PoolCreate } from "../spec/bodies.js";
 import { findPool } from "./lookup.js";
 import { idempotencyKeyOf } from "./idempotency.js";
 import type { PoolSpec } from "../spec/launch-template.js";
-import { createPoolSpec, type SpecDefaults, mergePoolSpec } from "./merge-spec.js";
-import {
-  isExpectedNetwork,
-  changesLaunch,
-  changesNetwork,
-  startsRefresh,
-  launchTemplateOf,
-} from "./spec-changes.js";
+import { createPoolSpec, type SpecDefaults } from "./merge-spec.js";
+import { launchTemplateOf } from "./spec-changes.js";
 import type { Caller } from "../spec/paging.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { PoolStore, IdempotencyKey, PoolWrite } from "./ports/pool-store.js";
@@ -30,15 +24,13 @@ export interface PoolPorts extends ProjectBounds, References {
   kick(pool: PoolId): void;
 }
 
-const updateTries = 10;
-
-const writeOf = (spec: PoolSpec): PoolWrite => ({
+export const writeOf = (spec: PoolSpec): PoolWrite => ({
   spec,
   launchConfig: launchTemplateOf(spec),
   unsupported: unsupportedFields(spec),
 });
 
-const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined =>
+export const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined =>
   size > ports.maxPoolSize
     ? refusal("bad_request", {
         details: [{ code: "invalid_input", message: `size: must be at most ${ports.maxPoolSize} here` }],
@@ -73,13 +65,13 @@ async function createOnce(
 ): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
   const id = newPoolId();
-  if (!keyed) return (await writePool(ports, id, spec)) ?? (await found(ports, id));
+  if (!keyed) return (await writePool(ports, id, spec)) ?? (await findOne(ports, id));
   const earlier = await projects.remember(keyed, unmade + id);
   if (earlier.kind === "mismatch") return refusal("idempotency_mismatch");
   const value = earlier.kind === "same" ? earlier.value : unmade + id;
   return value.startsWith(unmade)
     ? await makeKeyed(ports, { id: value.slice(unmade.length) as PoolId, spec, keyed })
-    : await found(ports, value);
+    : await findOne(ports, value);
 }
 
 /** An earlier attempt may have failed anywhere on its way: it is gone on with, under the same id. */
@@ -91,7 +83,7 @@ async function makeKeyed(
   const refused = await writePool(ports, id, spec);
   if (refused) await projects.forgetKey(keyed);
   else await projects.settleKey(keyed, id);
-  return refused ?? (await found(ports, id));
+  return refused ?? (await findOne(ports, id));
 }
 
 async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<Refusal | undefined> {
@@ -116,7 +108,7 @@ async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<
   return undefined;
 }
 
-function refusedSize(reserved: "reserved" | "over" | "many"): Refusal | undefined {
+export function refusedSize(reserved: "reserved" | "over" | "many"): Refusal | undefined {
   switch (reserved) {
     case "reserved":
       return undefined;
@@ -129,7 +121,7 @@ function refusedSize(reserved: "reserved" | "over" | "many"): Refusal | undefine
   }
 }
 
-async function found(ports: PoolPorts, ref: string): Promise<Done<Pool> | Refusal> {
+export async function findOne(ports: PoolPorts, ref: string): Promise<Done<Pool> | Refusal> {
   const pool = await findPool(ports, ref);
   return pool ? done(pool) : refusal("pool_not_found");
 }
@@ -137,126 +129,31 @@ async function found(ports: PoolPorts, ref: string): Promise<Done<Pool> | Refusa
 export const makeGetPool =
   (ports: PoolPorts) =>
   (ref: string): Promise<Done<Pool> | Refusal> =>
-    found(ports, ref);
-
-/**
- * PATCH /browser_pools/{x}: merged by compare-and-set on the pool's revision, so that nothing is written
- * over.
- */
-export const makeUpdatePool =
-  (ports: PoolPorts) =>
-  async (ref: string, patch: PoolPatch, caller: Caller): Promise<Done<Pool> | Refusal> => {
-    for (let tries = 0; tries < updateTries; tries += 1) {
-      const pool = await findPool(ports, ref);
-      if (!pool) return refusal("pool_not_found");
-      const outcome = await updateOnce(ports, pool, patch);
-      if (outcome === "written") return await found(ports, pool.id);
-      if (outcome !== "changed") return outcome;
-      if (caller.gone.aborted) break;
-    }
-    return refusal("conflict");
-  };
-
-/**
- * What a pool of an earlier release names, which had no extensions and profiles: resolved with its first
- * change.
- */
-function unresolved({
-  extensions,
-  extension_ids,
-  profile,
-  profile_id,
-}: PoolSpec): Pick<PoolPatch, "extensions" | "profile"> {
-  return {
-    ...(extensions && !extension_ids && { extensions: [...extensions] }),
-    ...(profile && !profile_id && { profile }),
-  };
-}
-
-async function updateOnce(
-  ports: PoolPorts,
-  pool: Pool,
-  patch: PoolPatch,
-): Promise<Refusal | "written" | "changed"> {
-  const { expected_network, ...fields } = patch;
-  const resolved = await resolveReferences(ports, { ...unresolved(pool.spec), ...fields });
-  const merged = withFaults(mergePoolSpec(pool.spec, resolved.body, ports.defaults), resolved.faults);
-  if (merged.kind === "refused") return merged;
-  const tooLarge = sizeRefusal(ports, merged.value.size);
-  if (tooLarge) return tooLarge;
-  if (expected_network && !isExpectedNetwork(pool.spec.network, expected_network))
-    return refusal("stale_network");
-  const refused = await reserve(ports, pool, merged.value);
-  if (refused) return refused;
-  const written = await ports.poolStore.updatePool(partitionOf(pool.id), {
-    revision: pool.revision,
-    write: writeOf(merged.value),
-    request: newRequestId(),
-    discard: patch.discard_all_idle ?? false,
-    isNewLaunch: changesLaunch(pool.spec, merged.value),
-    isNewNetwork: changesNetwork(pool.spec, merged.value),
-    isNewRefresh: startsRefresh(pool.spec, merged.value),
-  });
-  await giveBack(ports, pool, { after: merged.value, isWritten: written === "updated" });
-  if (written === "missing") return refusal("pool_not_found");
-  if (written === "updated") ports.kick(pool.id);
-  return written === "updated" ? "written" : "changed";
-}
-
-async function reserve(ports: PoolPorts, pool: Pool, after: PoolSpec): Promise<Refusal | undefined> {
-  const { projects } = ports;
-  const owner = pool.id;
-  const isRenamed = after.name !== undefined && after.name !== pool.name;
-  if (
-    isRenamed &&
-    !(await projects.reserveName({
-      kind: "pool",
-      name: after.name ?? "",
-      owner,
-      partition: partitionOf(owner),
-    }))
-  ) {
-    return refusal("name_taken", { message: `A pool named ${after.name} exists` });
-  }
-  const refused =
-    after.size === pool.spec.size
-      ? undefined
-      : refusedSize(await projects.reserveSize(owner, after.size, ports));
-  if (refused && isRenamed) await projects.freeName({ kind: "pool", name: after.name ?? "", owner });
-  return refused;
-}
-
-/** The old name after a change, the new one where the change was not written. */
-async function giveBack(
-  ports: PoolPorts,
-  pool: Pool,
-  change: { after: PoolSpec; isWritten: boolean },
-): Promise<void> {
-  const { projects } = ports;
-  const { after, isWritten } = change;
-  const superfluous = isWritten ? pool.name : after.name;
-  if (superfluous !== undefined && after.name !== pool.name)
-    await projects.freeName({ kind: "pool", name: superfluous, owner: pool.id });
-  if (!isWritten && after.size !== pool.spec.size) await projects.settleSize(pool.id);
-}
+    findOne(ports, ref);
 
 /** DELETE /browser_pools/{x}: its name is free at the reply. */
 export const makeRemovePool =
   (ports: PoolPorts) =>
   async (ref: string, options: { force: boolean }): Promise<Done<null> | Refusal> => {
     const pool = await findPool(ports, ref);
-    if (!pool) return refusal("pool_not_found");
+    if (!pool) return (await finishRemoval(ports, ref)) ? done(null) : refusal("pool_not_found");
     const deleted = await ports.poolStore.deletePool(partitionOf(pool.id), {
       force: options.force,
       request: newRequestId(),
     });
     if (deleted === "leased") return refusal("pool_in_use");
     if (deleted === "missing") return refusal("pool_not_found");
-    await ports.projects.dropPool(pool.id);
-    if (pool.name !== undefined)
-      await ports.projects.freeName({ kind: "pool", name: pool.name, owner: pool.id });
+    await ports.projects.dropPool(pool.id, pool.name);
     return done(null);
   };
+
+/** What the first attempt at a removal has left undone, where that was cut off; whether there was something. */
+async function finishRemoval({ projects }: PoolPorts, ref: string): Promise<boolean> {
+  const id = findPoolId(ref);
+  if (id && (await projects.settlePartition(partitionOf(id)))) return true;
+  const named = await projects.findName("pool", ref);
+  return named !== undefined && (await projects.settlePartition(named.partition));
+}
 
 /** POST /browser_pools/{x}/flush: idle browsers only; replaced at the fill rate. */
 export const makeFlushPool =

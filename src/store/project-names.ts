@@ -1,3 +1,4 @@
+import type { Millis } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
 import type { Partition } from "../base/ids.js";
 import type { Lease } from "../pool/browser.js";
@@ -20,7 +21,7 @@ const mostAtOnce = 1000;
  * Names compare without regard to case and accents where they are looked up (docs/api.md#lists), but are
  * unique as written.
  */
-const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;
+export const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;
 
 /** The names of one project's pools and sessions: who has reserved or bears each. */
 export class RedisProjectNames {
@@ -38,11 +39,17 @@ export class RedisProjectNames {
       partition: ask.partition,
       graceMs,
     });
-    return reply.kind === "reserved" ? { deadline: Number(reply.payload) } : undefined;
+    const isNew = reply.kind === "reserved";
+    return isNew || reply.kind === "renewed" ? { deadline: Number(reply.payload), isNew } : undefined;
   }
 
   /** With `only`, a later reservation of the same owner stays. */
-  async free(ask: { kind: NameKind; name: string; owner: string; only?: Reservation }): Promise<void> {
+  async free(ask: {
+    kind: NameKind;
+    name: string;
+    owner: string;
+    only?: Pick<Reservation, "deadline">;
+  }): Promise<void> {
     await this.scripts.run("free-name", {
       field: fieldOf(ask.kind, ask.name),
       owner: ask.owner,
@@ -50,7 +57,10 @@ export class RedisProjectNames {
     });
   }
 
-  async find(kind: NameKind, name: string): Promise<{ owner: string; partition: Partition } | undefined> {
+  async find(
+    kind: NameKind,
+    name: string,
+  ): Promise<{ owner: string; partition: Partition; deadline: Millis } | undefined> {
     const text = await this.scripts.ask((redis) =>
       redis.hget(this.scripts.key("names"), fieldOf(kind, name)),
     );

@@ -13,7 +13,7 @@ import type { ProjectBounds, ProjectStore } from "../pool/ports/project-store.js
 import type { Tombstone } from "../pool/session.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
-import { RedisProjectNames } from "./project-names.js";
+import { fieldOf, RedisProjectNames } from "./project-names.js";
 import { wordOf } from "./partition-scripts.js";
 import { graceMs, ProjectScripts } from "./project-scripts.js";
 import { isPartition } from "./records.js";
@@ -88,14 +88,8 @@ export class RedisProjectStore implements ProjectStore {
     await this.#scripts.ask((redis) => redis.hset(this.#scripts.key("pools"), pool, "open"));
   }
 
-  async dropPool(pool: PoolId): Promise<void> {
-    await this.#scripts.ask((redis) =>
-      redis
-        .multi()
-        .hset(this.#scripts.key("pools"), pool, "closing")
-        .hdel(this.#scripts.key("sizes"), pool)
-        .exec(),
-    );
+  async dropPool(pool: PoolId, name?: string): Promise<void> {
+    await this.#scripts.run("drop-pool", { pool, field: name === undefined ? "" : fieldOf("pool", name) });
   }
 
   async forgetPool(pool: PoolId): Promise<void> {
@@ -119,21 +113,24 @@ export class RedisProjectStore implements ProjectStore {
     const all = await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.key("pools")));
     const now = await this.#scripts.now();
     for (const [id, noted] of Object.entries(all)) {
-      const isVoid =
-        noted.startsWith("creating") && !isPending(Number(noted.split(" ")[1]) + graceMs, now, graceMs);
-      if (noted === "closing" || isVoid) await this.#settlePool(id as PoolId, noted);
+      const [state, since] = noted.split(" ");
+      const mayCome = state === "creating" && isPending(Number(since) + graceMs, now, graceMs);
+      if (state !== "open") await this.#settlePool(id as PoolId, noted, mayCome);
     }
     await this.#sweepSizes(now);
   }
 
-  async settlePartition(partition: Partition): Promise<void> {
+  async settlePartition(partition: Partition): Promise<boolean> {
     const all = Object.entries(await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.key("pools"))));
-    for (const [pool] of all.filter(
-      ([id, noted]) => noted === "open" && partitionOf(id as PoolId) === partition,
-    )) {
-      await this.#settlePool(pool as PoolId, "open");
+    const noted = all.filter(([id, state]) => state === "open" && partitionOf(id as PoolId) === partition);
+    // The pool may have been made since whoever asks has looked.
+    const { state } = noted.length > 0 ? await this.#scripts.poolRecord(partition) : {};
+    if (noted.length === 0 || state === "open") return false;
+    for (const [pool] of noted) {
       await this.#names.freeAllOf(pool);
+      await this.#settlePool(pool as PoolId, "open");
     }
+    return true;
   }
 
   async sweepPendingTombstones(): Promise<void> {
@@ -181,11 +178,11 @@ export class RedisProjectStore implements ProjectStore {
 
   /**
    * A note that the pool's record does not bear out: its creator or its deleter has died on the way, or its
-   * partition is empty by now.
+   * partition is empty by now. `mayCome`: its record may still be written.
    */
-  async #settlePool(pool: PoolId, noted: string): Promise<void> {
+  async #settlePool(pool: PoolId, noted: string, mayCome = false): Promise<void> {
     const { state } = await this.#scripts.poolRecord(partitionOf(pool));
-    if (!state) return await this.forgetPool(pool);
+    if (!state) return mayCome ? undefined : await this.forgetPool(pool);
     if (noted !== "closing") await (state === "open" ? this.openPool(pool) : this.dropPool(pool));
   }
 

@@ -167,6 +167,58 @@ test("a renamed pool's old name is free, its new one is not", async () => {
   expect(await control.getPool("herd")).toMatchObject({ code: "pool_not_found" });
 });
 
+/** `first` has done all but `call` when `second` runs whole. */
+async function between(
+  call: "reserveName" | "freeName",
+  first: () => Promise<unknown>,
+  second: () => Promise<unknown>,
+): Promise<unknown> {
+  const { projects } = control.bed;
+  const real = projects[call] as (...given: unknown[]) => Promise<unknown>;
+  (projects as unknown as Record<string, unknown>)[call] = async (...given: unknown[]) => {
+    (projects as unknown as Record<string, unknown>)[call] = real;
+    if (call === "freeName") await second();
+    const answer = await real.apply(projects, given);
+    if (call === "reserveName") await second();
+    return answer;
+  };
+  return await first();
+}
+
+test("two changes at once give a pool the same name: it has it", async () => {
+  const pool = await create({ name: "herd" });
+  const renamed = () => control.updatePool(pool.id, { name: "flock" }, callerOf());
+  await between("reserveName", renamed, renamed);
+  expect([await holderOf("herd"), await holderOf("flock")]).toEqual([undefined, pool.id]);
+  expect(poolOf(await control.getPool("flock")).id).toBe(pool.id);
+});
+
+test("a pool that is given its old name back before that was given up has it", async () => {
+  const pool = await create({ name: "herd" });
+  const to = (name: string) => () => control.updatePool(pool.id, { name }, callerOf());
+  await between("freeName", to("flock"), to("herd"));
+  expect([await holderOf("herd"), await holderOf("flock")]).toEqual([pool.id, undefined]);
+});
+
+test.each(["deletePool!", "dropPool", "dropPool!"])(
+  "a delete in which %s fails is finished by its repeat",
+  async (call) => {
+    for (const by of ["name", "id"] as const) {
+      const pool = await create({ name: "herd" });
+      const ref = by === "id" ? pool.id : "herd";
+      control.broken.add(call);
+      await expect(control.removePool(ref, { force: false })).rejects.toThrow("Redis");
+      control.broken.clear();
+      const again = await control.removePool(ref, { force: false });
+      expect(again.kind === "done" || (again.kind === "refused" && again.code === "pool_not_found")).toBe(
+        true,
+      );
+      expect([await holderOf("herd"), await sizes()]).toEqual([undefined, {}]);
+      expect(await control.bed.projects.pools()).toEqual([]);
+    }
+  },
+);
+
 test("the name of a deleted pool is free at the reply", async () => {
   const pool = await create({ name: "herd" });
   expect(await control.removePool("herd", { force: false })).toMatchObject({ kind: "done" });

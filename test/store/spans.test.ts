@@ -123,12 +123,23 @@ onBoth("what spans partitions", ({ bed }) => {
         request: request(),
       });
       await projects.sweepPools();
-      expect(await projects.pools()).toEqual([]);
+      expect(await projects.pools()).toEqual([made]);
       expect(await projects.partitions()).toHaveLength(3);
       await later(121_000);
       await projects.sweepPools();
       expect(await projects.pools()).toEqual([made]);
       expect(await projects.partitions()).toHaveLength(2);
+    });
+
+    test("one that is made while a tick takes it for deleted keeps its name", async () => {
+      const { projects } = bed();
+      const pool = await PoolBed.filled(bed(), { size: 1, name: "herd" });
+      const { id: owner, partition } = pool;
+      await projects.reserveName({ kind: "pool", name: "herd", owner, partition });
+      await projects.openPool(owner);
+      expect(await projects.settlePartition(partition)).toBe(false);
+      expect(await projects.findName("pool", "herd")).toMatchObject({ owner });
+      expect(await projects.pools()).toEqual([owner]);
     });
 
     test("a deleted one is looked after until its partition is empty, and its tombstones are kept", async () => {

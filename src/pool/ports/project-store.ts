@@ -6,6 +6,8 @@ import type { IdempotencyKey } from "./pool-store.js";
 /** One reservation of a name: another of the same owner has a later deadline. */
 export interface Reservation {
   readonly deadline: Millis;
+  /** False where its owner had the name already: then it is not this one's to give back. */
+  readonly isNew: boolean;
 }
 
 /** What all pools of a project may have together. */
@@ -27,11 +29,17 @@ export interface ProjectStore {
     owner: string;
     partition: Partition;
   }): Promise<Reservation | undefined>;
-  freeName(ask: { kind: "pool" | "session"; name: string; owner: string; only?: Reservation }): Promise<void>;
+  freeName(ask: {
+    kind: "pool" | "session";
+    name: string;
+    owner: string;
+    /** No other reservation than this one of the owner. */
+    only?: Pick<Reservation, "deadline">;
+  }): Promise<void>;
   findName(
     kind: "pool" | "session",
     name: string,
-  ): Promise<{ owner: string; partition: Partition } | undefined>;
+  ): Promise<{ owner: string; partition: Partition; deadline: Millis } | undefined>;
   /** Reserves a pool's size within the project's limit. */
   reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<"reserved" | "over" | "many">;
   /**
@@ -42,11 +50,17 @@ export interface ProjectStore {
   /** Notes a pool that is being created; void after a while unless it is opened. */
   addPool(pool: PoolId): Promise<void>;
   openPool(pool: PoolId): Promise<void>;
-  /** Takes the pool out of every list; its partition is still looked after until it is empty. */
-  dropPool(pool: PoolId): Promise<void>;
+  /**
+   * Takes the pool out of every list and frees its name; its partition is still looked after until it is
+   * empty.
+   */
+  dropPool(pool: PoolId, name?: string): Promise<void>;
   forgetPool(pool: PoolId): Promise<void>;
-  /** Does what is left to do for a deleted pool whose deleter has died on the way. */
-  settlePartition(partition: Partition): Promise<void>;
+  /**
+   * Does what is left to do for a deleted pool whose deleter has died on the way; whether there was
+   * something.
+   */
+  settlePartition(partition: Partition): Promise<boolean>;
   pools(): Promise<readonly PoolId[]>;
   /** Every partition with anything in it: open pools, deleted ones not yet empty, on-demand. */
   partitions(): Promise<readonly Partition[]>;

@@ -11,8 +11,8 @@ import {
   makeCreatePool,
   makeGetPool,
   makeRemovePool,
-  makeUpdatePool,
 } from "../../../src/pool/pool-operations.js";
+import { makeUpdatePool } from "../../../src/pool/update-pool.js";
 import type { PoolStore, Jobs } from "../../../src/pool/ports/pool-store.js";
 import type { ProjectStore } from "../../../src/pool/ports/project-store.js";
 import type { NodeReports } from "../../../src/pool/ports/node-reports.js";

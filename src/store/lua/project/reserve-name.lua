@@ -2,7 +2,7 @@
 -- tick looks).
 -- KEYS  names
 -- ARGV  field owner partition graceMs
--- REPLY reserved (its deadline), taken
+-- REPLY reserved (its deadline), renewed (its deadline; the owner had it before), taken
 --- @include base
 
 local text = redis.call("HGET", K.names, A.field)
@@ -11,4 +11,5 @@ if held and held.owner ~= A.owner then return plain("taken") end
 -- Each reservation has a deadline of its own, so that giving one back leaves a later one of the same owner.
 local deadline = math.max(now + tonumber(A.graceMs), held and held.deadline + 1 or 0)
 redis.call("HSET", K.names, A.field, cjson.encode({ owner = A.owner, partition = A.partition, deadline = deadline }))
+if held then return plain("renewed", string.format("%.0f", deadline)) end
 return plain("reserved", string.format("%.0f", deadline))
