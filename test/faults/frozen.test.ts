@@ -1,7 +1,9 @@
+import { Redis } from "ioredis";
 import { expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import type { DaemonClient, Lease } from "../support/daemon/daemon.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { age } from "../support/store/age.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 
@@ -58,3 +60,32 @@ fault("all Redis connections freeze without being closed", async (tell) => {
     recoveryMs,
   });
 });
+
+fault("commands of a connection that was given up arrive late, as when a cut network heals", async (tell) => {
+  const control = await bed.start("control", patient);
+  await bed.start("node", patient);
+  await control.makePool({ name: "herd", size: 2 });
+  const release = ({ session_id }: Lease) => control.call("POST /browser_pools/herd/release", { session_id });
+  // Each is asked on the frozen connection, and again on the next.
+  bed.proxy.freeze();
+  const first = (await acquire(control)).body as Lease;
+  await answersForgotten();
+  await bed.proxy.thaw();
+  await control.poolWhen("herd", (pool) => pool.acquired_count === 1 && pool.available_count === 1);
+  bed.proxy.freeze();
+  expect((await release(first)).status).toBe(204);
+  const others = [(await acquire(control)).body as Lease, (await acquire(control)).body as Lease];
+  await answersForgotten();
+  await bed.proxy.thaw();
+  const pool = await control.poolWhen("herd", ({ acquired_count }) => acquired_count === 2);
+  expect(pool.available_count).toBe(0);
+  for (const other of others) expect((await release(other)).status).toBe(204);
+  tell({ saw: "nothing: no lease is granted twice, and none is ended that was not meant" });
+});
+
+/** As after ten seconds, which is how long a repeat finds the first answer. */
+async function answersForgotten(): Promise<void> {
+  const redis = new Redis(bed.redis.url);
+  await age(redis, "*:answer:*", 11_000);
+  redis.disconnect();
+}

@@ -3,6 +3,7 @@ import { type Clock, type Millis, pause, systemClock } from "../../base/clock.js
 import { type Log, textOf } from "../../base/log.js";
 import { isConnectionFault, refusalWord, storeFault } from "../../base/store-fault.js";
 import { type RedisClient, keepAlive } from "./connect.js";
+import { closeGivenUp } from "./given-up.js";
 import { loadScripts, type Script } from "./scripts.js";
 
 /** What a script answered: its word, its payload, Redis's time in ms, and what is left to be done. */
@@ -71,6 +72,7 @@ export class ScriptStore {
     redis.on("ready", () => {
       this.#hasContact = true;
     });
+    if (redis instanceof Redis) closeGivenUp(redis, log);
     this.#limitMs = limitOf(redis);
     this.#stopWatch = keepAlive(redis, { clock, log, limitMs: this.#limitMs });
   }

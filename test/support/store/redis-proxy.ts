@@ -27,6 +27,8 @@ export interface RedisProxy {
    * them; new ones work. `subscriptions`: only those that have subscribed.
    */
   freeze(which?: "all" | "subscriptions"): void;
+  /** What was sent on frozen connections arrives after all, and then their ends. */
+  thaw(): Promise<void>;
   /** Everything takes so much longer, each way. */
   delay(ms: number): void;
   /** From now on new connections lead there; those that are stay where they are. */
@@ -38,6 +40,8 @@ interface Carried {
   readonly ends: readonly [Socket, Socket];
   isFrozen: boolean;
   hasSubscribed: boolean;
+  /** What was sent to Redis meanwhile. */
+  readonly held: Buffer[];
 }
 
 const optionsOf = (place: RedisPlace): NetConnectOpts =>
@@ -56,7 +60,7 @@ export async function openRedisProxy(
 
   const carry = (socket: Socket): void => {
     const onward = connect(optionsOf(leadsTo));
-    const pair: Carried = { ends: [socket, onward], isFrozen: false, hasSubscribed: false };
+    const pair: Carried = { ends: [socket, onward], isFrozen: false, hasSubscribed: false, held: [] };
     carried.add(pair);
     for (const [from, to] of [
       [socket, onward],
@@ -64,6 +68,7 @@ export async function openRedisProxy(
     ] as const) {
       from.on("data", (piece: Buffer) => {
         if (from === socket && piece.includes("subscribe")) pair.hasSubscribed = true;
+        if (pair.isFrozen && from === socket) pair.held.push(piece);
         if (!pair.isFrozen) later(() => void (pair.isFrozen || to.write(piece)));
       });
       from
@@ -98,6 +103,18 @@ export async function openRedisProxy(
     close: cut,
     freeze(which = "all") {
       for (const pair of carried) if (which === "all" || pair.hasSubscribed) pair.isFrozen = true;
+    },
+    async thaw() {
+      const frozen = [...carried].filter(({ isFrozen }) => isFrozen);
+      for (const pair of frozen) carried.delete(pair);
+      await Promise.all(
+        frozen.map(async ({ ends: [socket, onward], held }) => {
+          const closed = onward.destroyed ? undefined : once(onward, "close");
+          onward.end(Buffer.concat(held));
+          await closed;
+          socket.destroy();
+        }),
+      );
     },
     delay: (ms) => void (delayMs = ms),
     move: (place) => void (leadsTo = place),
