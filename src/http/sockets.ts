@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { refusal } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
@@ -21,11 +22,47 @@ interface Wiring {
   readonly docs: Listener;
 }
 
+/**
+ * Node.js takes a connection for idle as soon as its reply was ended; closing it then cuts off what its client has
+ * yet to read (http.Server of Node.js 20 to 24). Here it is idle once its last reply has left.
+ */
+class ApiServer extends Server {
+  readonly #replies = new Map<Socket, number>();
+  /** The bytes that an idle connection had received by then: more of them are a request on its way. */
+  readonly #idle = new Map<Socket, number>();
+
+  constructor(options: ServerOptions, listener: Listener) {
+    super(options, listener);
+    this.prependListener("request", ({ socket }, response) => {
+      this.#idle.delete(socket);
+      this.#replies.set(socket, (this.#replies.get(socket) ?? 0) + 1);
+      response.once("close", () => this.#replied(socket));
+    });
+    this.on("connection", (socket: Socket) =>
+      socket.once("close", () => {
+        this.#idle.delete(socket);
+        this.#replies.delete(socket);
+      }),
+    );
+  }
+
+  override closeIdleConnections(): void {
+    for (const [socket, bytes] of this.#idle) if (socket.bytesRead === bytes) socket.destroy();
+  }
+
+  #replied(socket: Socket): void {
+    const left = (this.#replies.get(socket) ?? 1) - 1;
+    if (left > 0) return void this.#replies.set(socket, left);
+    this.#replies.delete(socket);
+    if (!socket.destroyed) this.#idle.set(socket, socket.bytesRead);
+  }
+}
+
 /** The Node.js server under the API: who sees a request first, what is malformed, what takes too long. */
 export function makeServer(wiring: Wiring, api: Listener): Server {
   const { options } = wiring;
   const hosts = hostCheckOf(options);
-  const server = createServer(
+  const server = new ApiServer(
     {
       headersTimeout: options.headersTimeoutMs,
       requestTimeout: options.requestTimeoutMs,
