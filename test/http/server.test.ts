@@ -181,23 +181,26 @@ test("close lets replies in flight end, closes idle connections at once, and tak
   await expect(send(`${server.url}/healthz`)).rejects.toThrow();
 });
 
-test.each(["drain", "close"] as const)("%s lets a reply that waits for its reader leave whole", async (way) => {
-  const whole = "x".repeat(32 * 2 ** 20);
-  let hasEnded = false;
-  const request: Front["request"] = (_, response) => {
-    response.end(whole);
-    hasEnded = true;
-    return true;
-  };
-  const server = await start({ closeLimitMs: 30_000 }, { front: { request, upgrade: () => false } });
-  const slow = wire(server, "GET /browsers/x/cdp HTTP/1.1\r\nhost: localhost\r\n\r\n");
-  slow.socket.pause();
-  await expect.poll(() => hasEnded).toBe(true);
-  const stopped = server[way]();
-  slow.socket.resume();
-  await expect.poll(() => slow.text().length).toBeGreaterThan(whole.length);
-  await stopped;
-});
+test.each(["drain", "close"] as const)(
+  "%s lets a reply that waits for its reader leave whole",
+  async (way) => {
+    const whole = "x".repeat(32 * 2 ** 20);
+    let hasEnded = false;
+    const request: Front["request"] = (_, response) => {
+      response.end(whole);
+      hasEnded = true;
+      return true;
+    };
+    const server = await start({ closeLimitMs: 30_000 }, { front: { request, upgrade: () => false } });
+    const slow = wire(server, "GET /browsers/x/cdp HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    slow.socket.pause();
+    await expect.poll(() => hasEnded).toBe(true);
+    const stopped = server[way]();
+    slow.socket.resume();
+    await expect.poll(() => slow.text().length).toBeGreaterThan(whole.length);
+    await stopped;
+  },
+);
 
 test("close cuts what does not end within the limit, upgraded connections included", async () => {
   const server = await start({ closeLimitMs: 100 }, { front: { request: () => false, upgrade: () => true } });
