@@ -86,7 +86,7 @@ test("a role that cannot start leaves neither Redis nor lock", async () => {
 test("the death of the private Redis is a fault of the daemon", async () => {
   const stops = await boot(idle, config, lifetime());
   for (const pid of redisPids) process.kill(pid, "SIGKILL");
-  await expect.poll(() => faults.length, { timeout: 5000 }).toBe(1);
+  await expect.poll(() => faults.length).toBe(1);
   await stops.run();
 });
 

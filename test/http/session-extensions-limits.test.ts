@@ -54,14 +54,14 @@ test("an upload may take longer than other requests and pause longer; the next r
   // Each is cut after more time than an ordinary request has.
   for (let at = 0; at < 3; at += 1) {
     const other = open(server, slowJson);
-    await expect.poll(() => other.socket.closed, { timeout: 5000 }).toBe(true);
+    await expect.poll(() => other.socket.closed).toBe(true);
     expect(upload.socket.closed).toBe(false);
   }
   upload.socket.write(body.subarray(50_000));
   await expect.poll(upload.text).toMatch(/^HTTP\/1\.1 201 /);
   upload.socket.write(slowJson);
   const tick = setInterval(() => upload.socket.write(" "), 20);
-  await expect.poll(() => upload.socket.closed, { timeout: 5000 }).toBe(true);
+  await expect.poll(() => upload.socket.closed).toBe(true);
   clearInterval(tick);
   expect(upload.text()).toContain("The request did not arrive in time");
   expect(server.operations.received).toHaveLength(1);
@@ -71,7 +71,7 @@ test("other requests keep the limit for the whole of them, however they trickle"
   const server = await start({ headersTimeoutMs: 200, requestTimeoutMs: 200 });
   const { socket, text } = open(server, slowJson);
   const tick = setInterval(() => socket.write(" "), 20);
-  await expect.poll(() => socket.closed, { timeout: 5000 }).toBe(true);
+  await expect.poll(() => socket.closed).toBe(true);
   clearInterval(tick);
   expect(text()).toContain("The request did not arrive in time");
 });
@@ -80,7 +80,7 @@ test("an upload that sends nothing for its limit is refused and its connection c
   const server = await start({ uploads: { maxFileBytes: 1e6, stallMs: 300, limitMs: 60_000 } });
   const { socket, text } = open(server, uploadHead, body.subarray(0, 50_000));
   await expect.poll(files).toHaveLength(1);
-  await expect.poll(() => socket.closed, { timeout: 5000 }).toBe(true);
+  await expect.poll(() => socket.closed).toBe(true);
   expect(text()).toMatch(/^HTTP\/1\.1 400 [\s\S]*Nothing of the body arrived for 0.3 seconds/);
 });
 
@@ -88,7 +88,7 @@ test("an upload that trickles is refused when its time is over", async () => {
   const server = await start({ uploads: { maxFileBytes: 1e6, stallMs: 60_000, limitMs: 500 } });
   const { socket, text } = open(server, uploadHead, body.subarray(0, 50_000));
   const tick = setInterval(() => socket.write("x"), 20);
-  await expect.poll(() => socket.closed, { timeout: 5000 }).toBe(true);
+  await expect.poll(() => socket.closed).toBe(true);
   clearInterval(tick);
   expect(text()).toMatch(/^HTTP\/1\.1 400 [\s\S]*The body did not arrive within 0.5 seconds/);
 });
