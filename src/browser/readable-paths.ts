@@ -1,5 +1,6 @@
 import { realpath } from "node:fs/promises";
 import { isAbsolute, resolve, sep } from "node:path";
+import { CannotStart } from "../base/cannot-start.js";
 
 /** Each holds more than any engine needs, and secrets of the machine or of its users. */
 const tooWide: readonly string[] = ["/", "/proc", "/sys", "/dev", "/etc", "/root", "/home"];
@@ -12,7 +13,7 @@ export async function guardReadable(paths: readonly string[], guarded: readonly 
   const secrets = await Promise.all(guarded.map(settledPath));
   for (const path of paths) {
     const why = isAbsolute(path) ? objectionTo(await settledPath(path), secrets) : "is not absolute";
-    if (why !== undefined) throw new Error(`browser.readable_paths: ${path} ${why}`);
+    if (why !== undefined) throw new CannotStart(`browser.readable_paths: ${path} ${why}`);
   }
 }
 

@@ -1,5 +1,6 @@
 import { chmod, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { CannotStart } from "../base/cannot-start.js";
 
 /**
  * What holds secrets of this daemon, or all it knows: keys, the private Redis with its socket and file,
@@ -11,14 +12,11 @@ const privateDirectories = ["redis", "archives"];
 const groupAndOthers = 0o077;
 const others = 0o007;
 
-/** Said to the user as it is, without a stack: nothing in our code went wrong. */
-export class DataDirectoryOpen extends Error {
+export class DataDirectoryOpen extends CannotStart {
   constructor(path: string, mode: number) {
     super(
       `${path} may be entered or read by other users (mode ${mode.toString(8)}), and this user may not change that: chmod go-rwx it`,
     );
-    this.name = "DataDirectoryOpen";
-    this.stack = this.message;
   }
 }
 

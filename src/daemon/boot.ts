@@ -1,3 +1,4 @@
+import { CannotStart } from "../base/cannot-start.js";
 import { textOf } from "../base/log.js";
 import { Secret } from "../base/crypto/secret.js";
 import { Stops } from "../base/stops.js";
@@ -16,16 +17,13 @@ export interface DaemonContext extends ProcessContext {
 /** What a role's module exports. One that throws has stopped what it had started. */
 export type Role = (config: Config, context: DaemonContext) => Promise<Stops>;
 
-/** Someone else holds the data directory: said to the user as it is, without a stack. */
-export class DirectoryHeld extends Error {
+/** Someone else holds the data directory. */
+export class DirectoryHeld extends CannotStart {
   constructor(directory: string, pid: number | null) {
     const holder = pid === null ? "another process" : `process ${pid}`;
     super(
       `${directory} is in use by ${holder}: stop that daemon, or set REMUDA_DATA_DIR to another directory`,
     );
-    this.name = "DirectoryHeld";
-    // Nothing in our code went wrong: a stack would hide the sentence.
-    this.stack = this.message;
   }
 }
 

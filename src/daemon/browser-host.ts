@@ -1,4 +1,7 @@
+import { CannotStart } from "../base/cannot-start.js";
 import type { Stops } from "../base/stops.js";
+import type { Engine } from "../browser/chromium.js";
+import { findExecutable } from "../browser/executable.js";
 import { type BrowserHost, openHost } from "../browser/host.js";
 import { guardReadable } from "../browser/readable-paths.js";
 import {
@@ -16,10 +19,25 @@ export async function openBrowserHost(
   { config, clock, log }: DaemonParts,
   stops: Stops,
 ): Promise<BrowserHost> {
-  const host = await openHost(await hostSettings(config, { clock, log }), { clock, log });
+  const settings = await hostSettings(config, { clock, log });
+  await checkNamed(settings.named);
+  const host = await openHost(settings, { clock, log });
   stops.add("browser host", () => host.close());
   await sweepLeftovers(host);
   return host;
+}
+
+/** One that is named and not there would only show by pools that stay empty. */
+async function checkNamed(named: Partial<Record<Engine, string>> = {}): Promise<void> {
+  const settings = {
+    chromium: "browser.executable (REMUDA_CHROMIUM)",
+    "headless-shell": "browser.headless_shell",
+  };
+  for (const engine of ["chromium", "headless-shell"] as const) {
+    const path = named[engine];
+    if (path !== undefined && (await findExecutable(engine, path)) === undefined)
+      throw new CannotStart(`${settings[engine]}: ${path} is not there, or this user may not execute it`);
+  }
 }
 
 /**

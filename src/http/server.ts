@@ -1,7 +1,7 @@
-import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { TimeLimitReached, within } from "../base/deadline.js";
+import { listenOn } from "../base/net/listen-on.js";
 import { type App, type AppState, makeApp } from "./app.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { type Docs, isDocsPath, makeDocs } from "./docs.js";
@@ -25,7 +25,8 @@ export async function listen(options: HttpOptions, deps: HttpDeps): Promise<List
       makeServer({ options, deps, state, upgraded, isDocsPath, docs: docs.request }, api),
   });
   await app.ready();
-  await startListening(app.server, options);
+  // Not through Fastify, which would listen a second time where a name has two addresses.
+  await listenOn(app.server, { host: options.host, port: options.port });
   const { port } = app.server.address() as AddressInfo;
   return {
     port,
@@ -36,16 +37,6 @@ export async function listen(options: HttpOptions, deps: HttpDeps): Promise<List
     close: () => close({ app, docs, upgraded, state }, { options, deps }),
   };
 }
-
-/** Not through Fastify, which would listen a second time where a name has two addresses. */
-const startListening = (server: Server, { host, port }: HttpOptions): Promise<void> =>
-  new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host, port }, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
 
 interface Parts {
   readonly app: App;

@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from "node:net";
 import { textOf, type Log } from "../base/log.js";
 import { hasTwoHosts, type HostCheck } from "../base/net/host-check.js";
+import { listenOn } from "../base/net/listen-on.js";
 import { makeKeyCheck } from "../base/crypto/key-check.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { securityHeaders } from "../base/net/security-headers.js";
@@ -46,10 +47,7 @@ export async function listenAsNodeServer(
     socket.on("error", () => socket.destroy());
     refuseUpgrade(socket, { code: isTwice ? "bad_request" : "misdirected" });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host: at.host, port: at.port }, resolve);
-  });
+  await listenOn(server, { host: at.host, port: at.port });
   return {
     port: (server.address() as AddressInfo).port,
     close: () =>

@@ -1,4 +1,5 @@
 import { within } from "../base/deadline.js";
+import { CannotStart } from "../base/cannot-start.js";
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import type { NodeId, RequestId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
@@ -86,14 +87,12 @@ interface NodeNamePorts {
   clear(): Promise<void>;
 }
 
-/** Two daemons of one name would end each other's browsers: said to the user as it is, without a stack. */
-export class NodeNameTaken extends Error {
+/** Two daemons of one name would end each other's browsers. */
+export class NodeNameTaken extends CannotStart {
   constructor({ id, host, port }: NodeFacts) {
     super(
       `the node id ${id} is in use by the daemon at ${host}:${port}: stop that daemon, or give this one another id (node.id)`,
     );
-    this.name = "NameTaken";
-    this.stack = this.message;
   }
 }
 

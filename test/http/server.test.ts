@@ -227,7 +227,7 @@ test("a port that is taken is an error, and nothing is left behind", async () =>
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
   const { port } = other.address() as { port: number };
-  await expect(startServer({ port })).rejects.toThrow("EADDRINUSE");
+  await expect(startServer({ port })).rejects.toThrow(`port ${port} of 127.0.0.1 is taken`);
   await new Promise((resolve) => other.close(resolve));
 });
 

@@ -33,6 +33,20 @@ test("a first start draws its keys, fills the declared pools and says how to go 
   await second.stop(first.log);
 });
 
+test("a port that is taken and an engine that is not there end a start with the setting to change, without a stack", async () => {
+  const first = await spawnDaemon(new DaemonPlace({}));
+  const { port } = new URL(first.url);
+  const taken = new DaemonPlace({ port: Number(port) });
+  await expect(spawnDaemon(taken)).rejects.toThrow(
+    /"message":"port \d+ of 127\.0\.0\.1 is taken.*REMUDA_PORT/,
+  );
+  const absent = new DaemonPlace({ file: { browser: { executable: "/nowhere/chromium" } } });
+  const failed = await spawnDaemon(absent).catch(String);
+  expect(failed).toContain("browser.executable (REMUDA_CHROMIUM): /nowhere/chromium is not there");
+  expect(failed).not.toContain("    at ");
+  await first.stop();
+});
+
 test("a second daemon on the same data directory is refused by the first's name, and harms nothing", async () => {
   const place = new DaemonPlace({});
   const first = await spawnDaemon(place);
