@@ -164,7 +164,8 @@ function collectRoutes(app: App): readonly KnownRoute[] {
 
 function notFound(routes: readonly KnownRoute[], { url, method }: FastifyRequest) {
   const methods = routes.filter((route) => route.path.test(pathOf(url))).flatMap((route) => route.methods);
-  if (methods.length === 0 || method === "HEAD") return refusal("route_not_found");
+  // A route may take the method and still find nothing, as that of the page's own files.
+  if (methods.length === 0 || methods.includes(method)) return refusal("route_not_found");
   return refusal("method_not_allowed", {
     message: `This path takes ${[...new Set(methods)].sort().join(", ")}`,
   });

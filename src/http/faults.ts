@@ -1,6 +1,7 @@
 import type { ErrorObject } from "ajv";
 import type { Detail } from "../base/errors.js";
 import { bounds } from "../spec/bodies.js";
+import { curlPatterns } from "../spec/curl.js";
 
 /** What Ajv found, in words for a person who does not know JSON Schema; nothing of a value is repeated. */
 export function faultsOf(found: readonly ErrorObject[]): Detail[] {
@@ -72,6 +73,12 @@ function wordsOf({ keyword, params }: ErrorObject): string {
 }
 
 const patternWords: ReadonlyMap<string, string> = new Map([
+  [curlPatterns.method, "must be 1 to 20 letters"],
+  [
+    curlPatterns.headerValue,
+    "must have no characters but those of a header: no line breaks, none beyond Latin-1",
+  ],
+  [curlPatterns.headerName, "must be 1 to 256 of the characters that RFC 9110 (5.6.2) has in names"],
   [bounds.namePattern, "must be 1 to 255 letters, digits, dots, underscores or hyphens"],
   [bounds.clearableNamePattern, "must be at most 255 letters, digits, dots, underscores or hyphens"],
   [bounds.tagValuePattern, "must be at most 256 letters, digits, spaces or characters of _.:/=+@-"],

@@ -1,5 +1,11 @@
 import { type Static, Type } from "typebox";
 
+export const curlPatterns = {
+  method: "^[A-Za-z]{1,20}$",
+  headerName: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$",
+  headerValue: "^[\\t\\x20-\\x7e\\x80-\\xff]*$",
+} as const;
+
 /**
  * POST /browsers/{id}/curl (docs/api.md#operations). Here, since both the API and the browser's node take it.
  */
@@ -7,14 +13,13 @@ export const CurlBody = Type.Object(
   {
     url: Type.String({ minLength: 1, maxLength: 8192 }),
     method: Type.Optional(
-      Type.String({ pattern: "^[A-Za-z]{1,20}$", default: "GET", description: "Any but CONNECT and TRACE" }),
+      Type.String({ pattern: curlPatterns.method, default: "GET", description: "Any but CONNECT and TRACE" }),
     ),
     headers: Type.Optional(
-      Type.Record(
-        Type.String(),
-        Type.String({ maxLength: 65_536, pattern: "^[\\t\\x20-\\x7e\\x80-\\xff]*$" }),
-        { maxProperties: 100, propertyNames: { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$" } },
-      ),
+      Type.Record(Type.String(), Type.String({ maxLength: 65_536, pattern: curlPatterns.headerValue }), {
+        maxProperties: 100,
+        propertyNames: { pattern: curlPatterns.headerName },
+      }),
     ),
     body: Type.Optional(Type.String({ maxLength: 1024 * 1024 })),
     timeout_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 60_000, default: 30_000 })),

@@ -48,6 +48,15 @@ test("all faults are told at once, in plain words", async () => {
   ]);
 });
 
+test("what has a form of its own is told what form that is", async () => {
+  const body = { url: "https://a.example/", method: "GET\n", headers: { "a b": "c", d: "e\r\nf" } };
+  expect(await details("/browsers/mine/curl", body)).toEqual([
+    "headers.d: must have no characters but those of a header: no line breaks, none beyond Latin-1",
+    "headers: each name must be 1 to 256 of the characters that RFC 9110 (5.6.2) has in names",
+    "method: must be 1 to 20 letters",
+  ]);
+});
+
 test("a fault inside one of two alternatives is told alone", async () => {
   expect(await details("/browser_pools/herd", { telemetry: { enabled: "yes", colour: 1 } }, "PATCH")).toEqual(
     ["telemetry.colour: is not a known field", "telemetry.enabled: must be true or false"],

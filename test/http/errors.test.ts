@@ -135,6 +135,9 @@ test("a path that is not there and a method a path does not take are told apart"
   expect(
     await send(`${server().url}/browsers/x/computer/click_mouse`, { method: "POST", body: {} }),
   ).toMatchObject({ status: 404, body: { code: "route_not_found" } });
+  // The route of the page's own files takes GET, and has no such file.
+  for (const path of ["/docs/static/nothing", "/docs/static/..%2f..%2f..%2fetc%2fpasswd"])
+    expect(await send(server().url + path)).toMatchObject({ status: 404, body: { code: "route_not_found" } });
   const got = await send(`${server().url}/browser_pools/herd`, { method: "PUT", body: {} });
   expect(got).toMatchObject({
     status: 404,
