@@ -36,14 +36,26 @@ export function declaredPoolFaults(
   ];
 }
 
+/** Of an unknown field TypeBox says twice that it is there; once is enough. */
+function wordsOf(fault: ReturnType<typeof check.Errors>[number]): readonly string[] {
+  const where = fault.instancePath.replaceAll("/", ".");
+  switch (fault.keyword) {
+    case "boolean":
+      return [];
+    case "additionalProperties":
+      return fault.params.additionalProperties.map((name) => `${where}.${name}: is not a known field`);
+    case "required":
+      return fault.params.requiredProperties.map((name) => `${where}.${name}: is required`);
+    default:
+      return [`${where}: ${fault.message}`];
+  }
+}
+
 function faultsOfOne(
   body: unknown,
   { defaults, region, maxPoolSize }: DeclaredPoolBounds,
 ): readonly string[] {
-  if (!check.Check(body))
-    return [...check.Errors(body)].map(
-      ({ instancePath, message }) => `${instancePath.replaceAll("/", ".")}: ${message}`,
-    );
+  if (!check.Check(body)) return [...check.Errors(body)].flatMap(wordsOf);
   const faults: string[] = [];
   if (body.name === undefined)
     faults.push(".name: has to be given, or the pool would be created at every start");
