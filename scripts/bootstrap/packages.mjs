@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Refusal, say } from "./say.mjs";
 import { runWithProgress } from "./spawn.mjs";
@@ -14,7 +14,7 @@ function findLock(file) {
 /**
  * Whether node_modules holds exactly what package-lock.json wants. npm writes `.package-lock.json` as its
  * last act, so an interrupted installation does not count; optional packages for other platforms are absent
- * from it.
+ * from it. It says nothing of what somebody has removed since, so that is looked at as well.
  */
 export function hasPackages(root) {
   const wanted = findLock(join(root, "package-lock.json"));
@@ -23,9 +23,8 @@ export function hasPackages(root) {
   if (!installed) return false;
   const isSame = ([path, { integrity, optional }]) =>
     path === "" || (installed[path] ? installed[path].integrity === integrity : optional === true);
-  return (
-    Object.entries(wanted).every(isSame) && Object.keys(installed).every((path) => wanted[path] !== undefined)
-  );
+  const isThere = (path) => wanted[path] !== undefined && existsSync(join(root, path, "package.json"));
+  return Object.entries(wanted).every(isSame) && Object.keys(installed).every(isThere);
 }
 
 /** Installs the npm packages when they are absent or not those of package-lock.json. */

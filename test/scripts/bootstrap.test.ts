@@ -80,12 +80,18 @@ describe("npm packages", () => {
   const locks = (wanted: object, installed?: object): boolean => {
     write("package-lock.json", { packages: { "": {}, ...wanted } });
     if (installed) write("node_modules/.package-lock.json", { packages: installed });
+    for (const path of Object.keys(installed ?? {})) write(`${path}/package.json`, {});
     return hasPackages(directory);
   };
   const a = { "node_modules/a": { integrity: "1" } };
 
   test("nothing installed is not enough", () => expect(locks(a)).toBe(false));
   test("exactly what the lock wants is", () => expect(locks(a, a)).toBe(true));
+  test("one whose files are gone is not", () => {
+    locks(a, a);
+    rmSync(join(directory, "node_modules/a"), { recursive: true });
+    expect(hasPackages(directory)).toBe(false);
+  });
   test("another version is not", () =>
     expect(locks(a, { "node_modules/a": { integrity: "2" } })).toBe(false));
   test("one that is gone from the lock is not", () =>
