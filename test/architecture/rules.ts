@@ -168,6 +168,13 @@ export const wordRules: readonly Rule[] = [
     ["base/"],
     "time comes through a Clock (base/clock.ts), so that a test can drive it",
   ),
+  {
+    because: "secrets are compared by timingSafeEqual, whose time tells nothing of them",
+    findFaults: ({ path, code }) =>
+      path.startsWith("base/crypto/")
+        ? [...code.matchAll(/\.equals\(|\bcompare\(|\breveal\(\)\s*[!=]==?/g)].map(([text]) => `says ${text}`)
+        : [],
+  },
   confined(
     /^export (?:type )?(?:\*|\{[^}]*\} from\b).*/gm,
     [],

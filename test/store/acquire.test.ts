@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { BrowserId } from "../../src/base/ids.js";
 import { openEar } from "../support/egress/listener.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlA, controlB, heldOf, PoolBed } from "../support/store/pool-bed.js";
@@ -21,6 +22,17 @@ onBoth("acquire", ({ bed, server }) => {
       const [fresh] = await pool.launch(1);
       expect((await pool.lend()).id).toBe(fresh);
       expect((await pool.lend()).id).toBe(old);
+    });
+
+    test("an idle browser of an older network generation is retired and never lent, whatever left it idle", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1 });
+      const [old] = await pool.browsers();
+      await bed().redis.hincrby(pool.key("pool"), "networkGeneration", 1);
+      expect((await pool.ask({ mayWait: false })).reply).toMatchObject({ kind: "none" });
+      expect(await pool.record(old?.id as BrowserId)).toMatchObject({
+        state: "retiring",
+        why: "stale_network",
+      });
     });
 
     test("a browser that comes back stands behind those that waited idle", async () => {

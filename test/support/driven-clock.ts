@@ -8,6 +8,11 @@ export class DrivenClock implements Clock {
   now = (): Millis => this.#now;
   monotonic = (): Millis => this.#now;
 
+  /** How many tasks are still to come. */
+  get pending(): number {
+    return this.#timers.length;
+  }
+
   after(delayMs: Millis, task: () => void): () => void {
     const timer = { at: this.#now + delayMs, task };
     this.#timers.push(timer);
