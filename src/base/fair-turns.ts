@@ -81,6 +81,11 @@ export class FairTurn {
     this.turns.queue(this);
   }
 
+  /** When there is something left of the turn. */
+  come(): Promise<void> | undefined {
+    return this.isOver ? new Promise((resolve) => this.wait(resolve)) : undefined;
+  }
+
   /** For `Turns`: another round has begun. */
   renew(): void {
     this.#usedMs = 0;

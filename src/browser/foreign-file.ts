@@ -1,15 +1,19 @@
 import { constants } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { open, rm, writeFile } from "node:fs/promises";
 
-/**
- * The text of a file where a browser may write. Undefined where there is none, or something else in its
- * place: a link, a pipe that would hold up whoever opens it, or more than `mostBytes`.
- */
 export async function findForeignText(
   path: string,
   mostBytes: number,
   encoding: BufferEncoding = "utf8",
 ): Promise<string | undefined> {
+  return (await findForeignFile(path, mostBytes))?.toString(encoding);
+}
+
+/**
+ * The content of a file where a browser may write. Undefined where there is none, or something else in its
+ * place: a link, a pipe that would hold up whoever opens it, or more than `mostBytes`.
+ */
+export async function findForeignFile(path: string, mostBytes: number): Promise<Buffer | undefined> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
     () => undefined,
   );
@@ -17,7 +21,7 @@ export async function findForeignText(
   try {
     const found = await file.stat();
     if (!found.isFile() || found.nlink > 1 || found.size > mostBytes) return undefined;
-    return await file.readFile(encoding);
+    return await file.readFile();
   } catch {
     return undefined;
   } finally {
@@ -31,7 +35,7 @@ export async function findForeignText(
  */
 export async function putForeignFile(
   path: string,
-  content: string | Buffer,
+  content: string | Buffer | AsyncIterable<string>,
   uid: number | null,
 ): Promise<void> {
   await rm(path, { recursive: true, force: true });
@@ -41,7 +45,7 @@ export async function putForeignFile(
     0o600,
   );
   try {
-    await file.writeFile(content);
+    await writeFile(file, content);
     if (uid !== null) await file.chown(uid, uid);
   } finally {
     await file.close();

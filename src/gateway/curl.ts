@@ -41,7 +41,7 @@ export async function runCurl(
 ): Promise<Curled | GatewayRefusal> {
   if (request.method !== "POST") return { code: "method_not_allowed", message: "This path takes POST" };
   const text = await read(request, kept);
-  await comeTo(turn);
+  await turn.come();
   const asked = turn.run(() => parse(text));
   if (!asked) return badRequest("The body is not what POST /browsers/{id}/curl takes");
   const {
@@ -132,13 +132,10 @@ async function* piecesOf({ body, encoding, ...rest }: Curled, turn: FairTurn): A
   const decoder = new StringDecoder(encoding);
   yield `${JSON.stringify(rest).slice(0, -1)},"body":"`;
   for (let at = 0; at < body.length; at += pieceBytes) {
-    await comeTo(turn);
+    await turn.come();
     yield turn.run(() => inText(decoder.write(body.subarray(at, at + pieceBytes))));
   }
   yield `${inText(decoder.end())}"}`;
 }
 
 const inText = (text: string): string => JSON.stringify(text).slice(1, -1);
-
-const comeTo = (turn: FairTurn): Promise<void> | undefined =>
-  turn.isOver ? new Promise((resolve) => turn.wait(resolve)) : undefined;

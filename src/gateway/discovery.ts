@@ -1,5 +1,5 @@
 import type { BrowserId } from "../base/ids.js";
-import type { TargetInfo } from "./cdp/last-page.js";
+import type { TargetInfo } from "../browser/cdp/target-event.js";
 import { clientUrl } from "./paths.js";
 import type { LocalBrowser } from "./ports.js";
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { wholeOf } from "../../src/browser/cdp/frame.js";
+import { findTarget } from "../../src/browser/cdp/target-event.js";
 import { parseCommand as parse } from "../../src/gateway/cdp/command.js";
 import {
   findAttached,
   findCrashedTarget,
   findDetachedSession,
-  findTarget,
   rootReply,
   withId,
   withoutSession,

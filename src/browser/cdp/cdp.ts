@@ -1,8 +1,11 @@
 import type { CDPSession } from "playwright-core";
 import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
-import { bytesOf, firstClientId, type Frame, summarize, wholeOf } from "./frame.js";
+import { turns } from "../../base/fair-turns.js";
+import { bytesOf, firstClientId, type Frame, summarize } from "./frame.js";
+import { readLists } from "./list-reader.js";
 import type { Pipe } from "./pipe.js";
+import { findTarget, longestEventBytes } from "./target-event.js";
 
 declare const session: CDPSession;
 type Method = Parameters<CDPSession["send"]>[0];
@@ -43,6 +46,8 @@ interface Message {
 const defaultLimitMs = 10_000;
 /** More than all cookies that Chromium keeps, which is the longest answer asked for. */
 const longestReplyBytes = 32 * 1024 * 1024;
+/** `{"result":{"cookies":[`. */
+const listDepth = 3;
 
 /**
  * Our own CDP client on the browser's pipe. Clients of the gateway share the pipe: their ids are higher than
@@ -52,6 +57,8 @@ const longestReplyBytes = 32 * 1024 * 1024;
 export class Cdp {
   readonly #pending = new Map<number, Pending>();
   readonly #listeners = new Map<string, (params: unknown) => void>();
+  /** For reading long answers. */
+  readonly #turn = turns.open();
   #lastId = 0;
   #isClosed = false;
 
@@ -97,11 +104,22 @@ export class Cdp {
     const { id, method, session: from } = summarize(frame);
     if (id !== undefined) {
       const pending = this.#pending.get(id);
-      if (pending) settle(pending, readReply(frame));
+      if (pending && Buffer.isBuffer(frame)) settle(pending, JSON.parse(frame.toString()) as Message);
+      else if (pending) this.#takeLong(pending, frame);
       return;
     }
     const listener = method === undefined ? undefined : this.#listeners.get(keyOf(method, from));
-    listener?.((JSON.parse(wholeOf(frame).toString()) as Message).params);
+    const params = listener && paramsOf(frame);
+    if (params) listener(params);
+  }
+
+  #takeLong(pending: Pending, frame: Frame): void {
+    if (bytesOf(frame) > longestReplyBytes)
+      return settle(pending, { error: { message: `the answer is longer than ${longestReplyBytes} bytes` } });
+    readLists({ depth: listDepth, parts: [frame].flat() }, this.#turn).then(
+      (message) => settle(pending, message as Message),
+      pending.reject,
+    );
   }
 
   #close(): void {
@@ -113,9 +131,12 @@ export class Cdp {
 
 const keyOf = (event: string, from = ""): string => `${event} ${from}`;
 
-function readReply(frame: Frame): Message {
-  if (bytesOf(frame) <= longestReplyBytes) return JSON.parse(wholeOf(frame).toString()) as Message;
-  return { error: { message: `the answer is longer than ${longestReplyBytes} bytes` } };
+/** Undefined where it is too long for what is known of its kind. */
+function paramsOf(frame: Frame): unknown {
+  if (Buffer.isBuffer(frame) && frame.length <= longestEventBytes)
+    return (JSON.parse(frame.toString()) as Message).params;
+  const targetInfo = findTarget(frame);
+  return targetInfo && { targetInfo };
 }
 
 function settle({ method, resolve, reject }: Pending, { result, error }: Message): void {

@@ -1,14 +1,8 @@
 import { type Log, textOf } from "../../base/log.js";
 import type { Cdp } from "./cdp.js";
 import type { LaunchSpec } from "../chromium.js";
+import type { TargetInfo } from "./target-event.js";
 import { placeWindow } from "./window.js";
-
-interface TargetInfo {
-  readonly targetId: string;
-  readonly type: string;
-  readonly url: string;
-  readonly browserContextId?: string;
-}
 
 /**
  * The pages of the default context, the one clients find open. When the last of them goes (a script's
@@ -65,7 +59,8 @@ export class Pages {
   }
 
   #changed({ targetId, url }: TargetInfo): void {
-    if (this.#open.has(targetId) && /^https?:/.test(url)) this.#lastOrigin = new URL(url).origin;
+    if (this.#open.has(targetId) && /^https?:/.test(url) && URL.canParse(url))
+      this.#lastOrigin = new URL(url).origin;
   }
 
   #destroyed(page: string): void {

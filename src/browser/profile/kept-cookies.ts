@@ -1,8 +1,10 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Millis } from "../../base/clock.js";
+import { type FairTurn, turns } from "../../base/fair-turns.js";
 import { type Cdp, CdpRefused, type Given } from "../cdp/cdp.js";
-import { findForeignText, putForeignFile } from "../foreign-file.js";
+import { readLists } from "../cdp/list-reader.js";
+import { findForeignFile, putForeignFile } from "../foreign-file.js";
 import type { Workspace } from "../workspace.js";
 
 /** As CDP sets it. */
@@ -33,21 +35,45 @@ export async function cookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Coo
 export async function keepCookies(workspace: Workspace, cookies: readonly Cookie[]): Promise<void> {
   const path = fileIn(workspace);
   if (cookies.length === 0) return await rm(path, { recursive: true, force: true });
-  await putForeignFile(path, JSON.stringify(cookies), workspace.uid);
+  await putForeignFile(path, textOf(cookies), workspace.uid);
 }
+
+/** In turns of the event loop, as all that is done with cookies: there may be 32 MiB of them. */
+async function* textOf(cookies: readonly Cookie[]): AsyncGenerator<string> {
+  const turn = turns.open();
+  for (const [place, some] of batchesOf(cookies).entries()) {
+    await turn.come();
+    yield turn.run(() => `${place === 0 ? "[" : ","}${JSON.stringify(some).slice(1, -1)}`);
+  }
+  yield "]";
+}
+
+/** Some 2 ms at most: Chromium keeps 4 KiB of a cookie, for which JSON may take six times as many. */
+const batchSize = 32;
+const batchesOf = (cookies: readonly Cookie[]): readonly (readonly Cookie[])[] =>
+  Array.from({ length: Math.ceil(cookies.length / batchSize) }, (_, place) =>
+    cookies.slice(place * batchSize, (place + 1) * batchSize),
+  );
 
 /**
  * Gives the browser that has started there those that it lacks. The file stays as it is: were this start to
  * fail, the next one needs it.
  */
 export async function giveCookies(workspace: Workspace, cdp: Cdp): Promise<void> {
-  const kept = await findCookies(fileIn(workspace));
+  const turn = turns.open();
+  const kept = await findCookies(fileIn(workspace), turn);
   if (kept.length === 0) return;
   const known = new Set((await cdp.send("Storage.getCookies", {})).cookies.map(nameOf));
   const cookies = kept.filter((cookie) => !known.has(nameOf(cookie)));
-  if (cookies.length === 0) return;
+  for (const some of batchesOf(cookies)) {
+    await turn.come();
+    await turn.run(() => setCookies(cdp, some));
+  }
+}
+
+async function setCookies(cdp: Cdp, cookies: readonly Cookie[]): Promise<void> {
   // One by one where Chromium refuses all for one of them.
-  await cdp.send("Storage.setCookies", { cookies }).catch((error: unknown) => {
+  await cdp.send("Storage.setCookies", { cookies: [...cookies] }).catch((error: unknown) => {
     if (!(error instanceof CdpRefused)) throw error;
     return Promise.allSettled(cookies.map((cookie) => cdp.send("Storage.setCookies", { cookies: [cookie] })));
   });
@@ -58,10 +84,10 @@ const nameOf = ({ name, domain, path, partitionKey }: Cookie): string =>
   JSON.stringify([name, domain, path, partitionKey]);
 
 /** The file was the browser's while it was packed, so that it may hold anything. */
-async function findCookies(path: string): Promise<Cookie[]> {
-  const text = await findForeignText(path, mostBytes);
+async function findCookies(path: string, turn: FairTurn): Promise<Cookie[]> {
+  const text = await findForeignFile(path, mostBytes);
   try {
-    const values: unknown = JSON.parse(text ?? "[]");
+    const values = text && (await readLists({ depth: 1, parts: [text] }, turn));
     return Array.isArray(values) ? values.filter(isCookie) : [];
   } catch {
     return [];

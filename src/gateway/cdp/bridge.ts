@@ -6,7 +6,7 @@ import { ClosedTargets } from "./closed-targets.js";
 import { codes, type Command, errorReply } from "./command.js";
 import { written } from "../gates/judge.js";
 import { ControlSession, type OwnCall, type OwnReply } from "./control-session.js";
-import type { TargetInfo } from "./last-page.js";
+import { findTarget, type TargetInfo } from "../../browser/cdp/target-event.js";
 import type { BridgeClient, RootTarget, BridgeConnection } from "./connection.js";
 import { type CdpSession, CdpSessions } from "./sessions.js";
 import { SessionQuotas, usualSessions } from "./session-quotas.js";
@@ -15,7 +15,6 @@ import {
   findCrashedTarget,
   findDestroyedTarget,
   findDetachedSession,
-  findTarget,
   readReply,
   rootReply,
   withId,

@@ -1,5 +1,5 @@
 import type { Command } from "./command.js";
-import type { TargetInfo } from "./last-page.js";
+import type { TargetInfo } from "../../browser/cdp/target-event.js";
 import { isClosedTarget } from "../gates/internal-pages.js";
 import type { CdpSession, CdpSessions } from "./sessions.js";
 

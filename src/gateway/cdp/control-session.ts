@@ -2,7 +2,8 @@ import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import type { Pipe } from "../../browser/cdp/pipe.js";
 import type { RootTarget } from "./connection.js";
-import { LastPage, type TargetInfo } from "./last-page.js";
+import type { TargetInfo } from "../../browser/cdp/target-event.js";
+import { LastPage } from "./last-page.js";
 import type { ChromiumError } from "./message-edits.js";
 
 export type OwnReply = { readonly result?: Record<string, unknown> } & ChromiumError;

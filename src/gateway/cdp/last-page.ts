@@ -1,12 +1,4 @@
-/** What is read of a `Target.targetCreated`. */
-export interface TargetInfo {
-  readonly targetId: string;
-  readonly type: string;
-  readonly title: string;
-  readonly url: string;
-  readonly subtype?: string;
-  readonly browserContextId?: string;
-}
+import type { TargetInfo } from "../../browser/cdp/target-event.js";
 
 /**
  * Sees to it that a blank page is opened before the last page of the default context is closed: headful

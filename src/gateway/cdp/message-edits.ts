@@ -1,6 +1,6 @@
 import { bytesOf, type Frame, frameHeadOf, frameTailOf, wholeOf } from "../../browser/cdp/frame.js";
 import { codes } from "./command.js";
-import type { TargetInfo } from "./last-page.js";
+import { findTarget, type TargetInfo } from "../../browser/cdp/target-event.js";
 
 const idStart = '{"id":'.length;
 const comma = 0x2c;
@@ -62,54 +62,6 @@ const longestReadBytes = 2 * 1024 * 1024;
 export function readReply<Reply extends ChromiumError>(frame: Frame): Reply | ChromiumError {
   if (bytesOf(frame) <= longestReadBytes) return JSON.parse(wholeOf(frame).toString()) as Reply;
   return { error: { code: codes.refused, message: `The answer is longer than ${longestReadBytes} bytes` } };
-}
-
-interface OfTarget {
-  readonly params: { readonly sessionId: string; readonly targetInfo: TargetInfo };
-}
-
-/** What is parsed of an event: they come as often as a page changes its title. */
-const longestEventBytes = 16 * 1024;
-const targetHead = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
-/**
- * Within a text its quotation marks would be escaped, so the first is the target's own, whatever its title
- * says.
- */
-const urlKey = Buffer.from(',"url":"');
-const urlHeadBytes = 4096;
-/** Behind the texts that a page writes. */
-const targetTail =
-  /"browserContextId":"([0-9A-Za-z-]+)"(?:,"subtype":"([a-z_]+)")?\}\}(?:,"sessionId":"[^"]+"\})?$/;
-const targetTailBytes = 256;
-
-/**
- * What an event says of its target; of one that is too long, what tells whose page it is (order seen in
- * Chromium 156).
- */
-export function findTarget(frame: Frame): TargetInfo | undefined {
-  if (bytesOf(frame) <= longestEventBytes)
-    return (JSON.parse(wholeOf(frame).toString()) as OfTarget).params.targetInfo;
-  const [, targetId, type] = targetHead.exec(head(frame)) ?? [];
-  if (targetId === undefined || type === undefined) return undefined;
-  return { targetId, type, title: "", url: urlHead(wholeOf(frame)), ...contextOf(frame) };
-}
-
-function contextOf(frame: Frame): Pick<TargetInfo, "browserContextId" | "subtype"> {
-  const tail = frameTailOf(frame);
-  const [, browserContextId, subtype] =
-    targetTail.exec(tail.toString("latin1", Math.max(0, tail.length - targetTailBytes))) ?? [];
-  return {
-    ...(browserContextId !== undefined && { browserContextId }),
-    ...(subtype !== undefined && { subtype }),
-  };
-}
-
-/** An address that is not found counts as one of the browser's own. */
-function urlHead(frame: Buffer): string {
-  const at = frame.indexOf(urlKey);
-  if (at < 0) return "chrome://unknown/";
-  const from = at + urlKey.length;
-  return frame.toString("utf8", from, from + urlHeadBytes).split('"', 1)[0] ?? "";
 }
 
 /** Child session and target of a `Target.attachedToTarget`. */
