@@ -66,14 +66,17 @@ class Lists {
 
   /** Past the string that it is in, if it is: gives the place behind that, or behind the piece. */
   #readString(piece: Buffer, start: number): number {
-    let at = start;
-    for (; at < piece.length && this.#isInString; at += 1) {
+    if (!this.#isInString) return start;
+    for (let at = start; at < piece.length; at += 1) {
       const byte = piece[at];
       if (this.#isEscaped) this.#isEscaped = false;
       else if (byte === backslash) this.#isEscaped = true;
-      else if (byte === quote) this.#isInString = false;
+      else if (byte === quote) {
+        this.#isInString = false;
+        return at + 1;
+      }
     }
-    return at;
+    return piece.length;
   }
 
   /** Whether a list or an element begins or ends with this byte, which is outside of strings. */

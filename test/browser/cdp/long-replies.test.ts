@@ -44,14 +44,14 @@ function open(): { cdp: Cdp; say(text: string): void; rounds(): number; heard():
   const output = new PassThrough();
   const pipe = openPipe(new PassThrough(), output);
   const cdp = new Cdp(pipe, systemClock);
-  let [bytes, rounds, isCounting] = [0, 0, false];
+  let [heardBytes, rounds, isCounting] = [0, 0, false];
   const count = (): void => {
     rounds += 1;
     if (isCounting) setImmediate(count);
   };
   // After the client has had it.
   pipe.onFrame((frame) => {
-    bytes = bytesOf(frame);
+    heardBytes = bytesOf(frame);
     isCounting = true;
     setImmediate(count);
   });
@@ -61,7 +61,7 @@ function open(): { cdp: Cdp; say(text: string): void; rounds(): number; heard():
       const bytes = Buffer.from(`${text}\0`);
       for (let at = 0; at < bytes.length; at += readBytes) output.write(bytes.subarray(at, at + readBytes));
     },
-    heard: () => bytes,
+    heard: () => heardBytes,
     rounds() {
       isCounting = false;
       return rounds;
