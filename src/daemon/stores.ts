@@ -65,7 +65,7 @@ export const launchClaimMs = ({ launchLimitMs }: Config["node"]): Millis => laun
 export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Millis =>
   Math.min(Math.max(3 * beatPeriodMs, 2000), lostAfterMs / 2);
 
-const limitsOf = ({ acquire, fill, limits, node, tombstones }: Config): StoreLimits => ({
+const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones }: Config): StoreLimits => ({
   maxWaiters: acquire.maxWaiters,
   maxSessions: limits.maxSessions,
   idempotencyMs: acquire.idempotencyMs,
@@ -78,6 +78,7 @@ const limitsOf = ({ acquire, fill, limits, node, tombstones }: Config): StoreLim
   earlyDeathMs: fill.earlyDeathMs,
   provisionalMs: acquire.provisionalMs,
   retryWindowMs: acquire.retryWindowMs,
+  maxLeases: recycle.maxLeases,
   eventsKept: limits.eventsKept,
   eventsKeptInAll: limits.eventsKeptInAll,
   nodeLostMs: node.lostAfterMs,

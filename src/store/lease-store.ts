@@ -132,8 +132,11 @@ export class RedisLeaseStore implements LeaseStore {
     ask: ReleaseRequest,
   ): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
     const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
-    const reply = await this.scripts.run({ partition, request }, "release", {
+    // By the lease that it names, a release is known however often it is asked for.
+    const place = { partition, request: why === "released" && lease !== "" ? lease : request };
+    const reply = await this.scripts.run(place, "release", {
       browser,
+      request,
       name,
       lease,
       reuse: flag(reuse),

@@ -12,6 +12,8 @@ export interface StoreLimits {
   readonly provisionalMs: Millis;
   /** How long after a lease's end a repeated release that names no lease ends nothing. */
   readonly retryWindowMs: Millis;
+  /** A browser that has served so many leases is to be replaced; null without a limit. */
+  readonly maxLeases: number | null;
   /** Moves kept in the stream of a partition. */
   readonly eventsKept: number;
   /** The same of all partitions together. */

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Millis } from "../base/clock.js";
-import type { Partition, ProjectId, RequestId } from "../base/ids.js";
+import type { LeaseId, Partition, ProjectId, RequestId } from "../base/ids.js";
 import type { IdempotencyKey } from "../pool/ports/pool-store.js";
 import type { EffectRunner } from "./effects.js";
 import type { StoreLimits } from "./limits.js";
@@ -17,7 +17,8 @@ import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
 /** Where a script runs and under which request. */
 export interface Place {
   readonly partition: Partition;
-  readonly request?: RequestId;
+  /** Under which its first answer is kept. */
+  readonly request?: RequestId | LeaseId;
   readonly keyed?: IdempotencyKey | undefined;
 }
 
@@ -93,6 +94,7 @@ const limitArgs = (limits: StoreLimits): ScriptArgs => ({
   controlLostMs: limits.controlLostMs,
   keyedMs: limits.keyedGraceMs,
   retryWindowMs: limits.retryWindowMs,
+  maxLeases: limits.maxLeases ?? "",
   claimMs: limits.launchPickupMs,
   launchMs: limits.launchClaimMs,
   initialMs: limits.backoffInitialMs,

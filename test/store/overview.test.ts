@@ -190,3 +190,23 @@ onBoth("the index of browsers", ({ bed }) => {
     expect(await bed().poolStore.leased(pool.partition, 2, 2)).toEqual(youngest.slice(2));
   });
 });
+
+onBoth(
+  "the index of browsers by the leases they have served",
+  ({ bed }) => {
+    test("holds those that have served as many as one may, and no others", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1 });
+      const indexed = (): Promise<string[]> =>
+        bed().redis.zrange(pool.key("leaseCountIndex"), "0", "-1", "WITHSCORES");
+      await pool.release(await pool.lend());
+      expect(await indexed()).toEqual([]);
+      const held = await pool.lend();
+      await pool.release(held);
+      expect(await indexed()).toEqual([held.id, "2"]);
+      await bed().poolStore.recycle(pool.partition, { maxLeases: 2, request: request() });
+      expect(await indexed()).toEqual([]);
+      expect(await pool.record(held.id)).toMatchObject({ replaceable: true });
+    });
+  },
+  { maxLeases: 2 },
+);

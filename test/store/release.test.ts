@@ -58,6 +58,24 @@ onBoth("release", ({ bed, server }) => {
     expect([await pool.release(first), await pool.state(first.id)]).toEqual(["already", "gone"]);
   });
 
+  test("a release that names its lease leaves nothing but its answer, which outlasts whoever repeats it", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const ended = (): Promise<number> => bed().redis.zcard(pool.key("endedLeases"));
+    const held = await pool.lend();
+    const asked = request();
+    expect(await pool.release(held, { request: asked })).toBe("released");
+    expect(await ended()).toBe(0);
+    const next = await pool.lend();
+    await pool.age(110_000);
+    expect(await pool.release(held, { request: asked })).toBe("released");
+    expect(await pool.release(held)).toBe("already");
+    expect((await pool.record(held.id)).lease?.id).toBe(next.lease);
+    await pool.age(20_000);
+    expect(await pool.release(held)).toBe("superseded");
+    await pool.releaseUnnamed(next.id);
+    expect(await ended()).toBe(1);
+  });
+
   describe("reset_on_release", () => {
     test("state: a reset job goes with the fence", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1, reset_on_release: "state" });

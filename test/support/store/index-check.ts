@@ -53,7 +53,7 @@ export async function indexFault(
     ) ??
     differ(
       "changed",
-      changed.filter((field) => field !== "moves made"),
+      changed.filter((field) => field !== "moved last"),
       [...new Set(browsers.map(({ node }) => node))],
     )
   );

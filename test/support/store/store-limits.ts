@@ -9,6 +9,8 @@ export const defaultLimits: StoreLimits = {
   controlLostMs: 5000,
   provisionalMs: 30_000,
   retryWindowMs: 120_000,
+  // Every end of a lease is noted, so that a recycling may ask for any number.
+  maxLeases: 1,
   eventsKept: 10_000,
   eventsKeptInAll: 200_000,
   launchPickupMs: 60_000,

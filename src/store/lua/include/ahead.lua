@@ -43,14 +43,10 @@ local function boundPool(closed, backoffMs, silentMs)
   if boundNodes(closed, { "silentUntil" }, silentMs) then keepClosed(closed) end
 end
 
--- The instant of the last move, as the stream of moves has it: that never goes back. 0 before Redis 7.0, and
--- where there was none.
+-- The instant of the last move, as the stream of moves has it: that never goes back. 0 where there was none.
 local function lastMoveAt()
-  if redis.call("EXISTS", K.events) == 0 then return 0 end
-  local info = redis.call("XINFO", "STREAM", K.events)
-  for place = 1, #info, 2 do
-    if info[place] == "last-generated-id" then return tonumber(info[place + 1]:match("^%d+")) end
-  end
+  local made = lastMoveMade()
+  return made and tonumber(made:match("^%d+")) or 0
 end
 
 -- All records are read for that once, not as long as the clock takes to catch up.

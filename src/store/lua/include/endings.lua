@@ -7,6 +7,9 @@
 local retireMs = 10000
 -- Longer than anybody retries a release.
 local endedLeaseMs = 120000
+-- Set where the answer to this request is kept under the lease that it ends, for as long: whoever repeats it
+-- is answered by that.
+local isEndAnswered = false
 local fenceMs = 3000
 local resetMs = 15000
 -- Of the 1024 bytes a tombstone may have; the last count of what was used still comes.
@@ -34,13 +37,12 @@ local function dropLease(browser, why)
   redis.call("HDEL", K.leases, lease.id)
   redis.call("ZREM", K.provisional, lease.id)
   browser.lastLease, browser.lastLeaseEndedAt, browser.lastWhy = lease.id, now, why
-  if why ~= "undone" then
-    browser.served = browser.served + 1
-    if not browser.replaceable then redis.call("ZADD", K.leaseCountIndex, browser.served, browser.id) end
-  end
+  if why ~= "undone" then browser.served = browser.served + 1 end
   browser.lease = nil
   addEffect("ended", { lease = lease.id, why = why, hadClient = lease.registrations > 0, heldMs = now - lease.grantedAt })
-  redis.call("ZADD", K.endedLeases, math.max(lease.keyUntil or 0, now + endedLeaseMs), lease.id)
+  if lease.keyUntil or not isEndAnswered then
+    redis.call("ZADD", K.endedLeases, math.max(lease.keyUntil or 0, now + endedLeaseMs), lease.id)
+  end
   if lease.name then addEffect("names", { name = lease.name, owner = lease.id }) end
   return lease
 end

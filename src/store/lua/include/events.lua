@@ -3,9 +3,8 @@
 
 local function event(browser, from, to, why)
   local lease = browser.lease and browser.lease.id or from == "leased" and browser.lastLease or ""
-  redis.call("XADD", K.events, "MAXLEN", "~", A.eventsKept, "*",
+  -- A release that keeps no index notes no moves: that is how its own are found out (rebuild-index). Whoever
+  -- makes a move writes the record next.
+  movedAs = redis.call("XADD", K.events, "MAXLEN", "~", A.eventsKept, "*",
     "browser", browser.id, "lease", lease, "from", from, "to", to, "why", why)
-  -- A release that keeps no index counts no moves: that is how its own are found out (mend). Whoever makes a
-  -- move writes the record next.
-  movesMade = movesMade + 1
 end

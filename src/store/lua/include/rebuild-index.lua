@@ -2,23 +2,18 @@
 -- another release.
 --- @include index
 
--- How many moves there ever were, as the stream counts them; nil before Redis 7.0.
-local function movesEver()
-  if redis.call("EXISTS", K.events) == 0 then return 0 end
+-- The id of the last move that anybody has made, as the stream has it; of moves that were trimmed, too.
+local function lastMoveMade()
+  if redis.call("EXISTS", K.events) == 0 then return false end
   local info = redis.call("XINFO", "STREAM", K.events)
   for place = 1, #info, 2 do
-    if info[place] == "entries-added" then return info[place + 1] end
+    if info[place] == "last-generated-id" then return info[place + 1] end
   end
 end
 
-local function isWhole()
-  local ever = movesEver()
-  if not ever then return redis.call("ZCARD", K.nodeIndex) == redis.call("HLEN", K.browsers) end
-  return tonumber(redis.call("HGET", K.nodeStamps, moveCount) or 0) == ever
-end
-
 local function mend()
-  if isWhole() then return end
+  local made = lastMoveMade()
+  if redis.call("HGET", K.nodeStamps, lastMove) == made then return end
   redis.call("DEL", K.nodeIndex, K.generationIndex, K.ageIndex, K.leaseCountIndex, K.nodeStamps)
   for _, text in ipairs(redis.call("HVALS", K.browsers)) do
     local browser = cjson.decode(text)
@@ -26,5 +21,5 @@ local function mend()
     if browser.state ~= "retiring" then addToIndexes(browser) end
     stamp(browser.node)
   end
-  redis.call("HSET", K.nodeStamps, moveCount, movesEver() or 0)
+  if made then redis.call("HSET", K.nodeStamps, lastMove, made) end
 end

@@ -3,20 +3,18 @@
 --- @include browsers
 
 -- Stands among the nodes; none can be called so.
-local moveCount = "moves made"
+local lastMove = "moved last"
 
--- Moves made in this script whose number is not written yet.
-local movesMade = 0
+-- The id, in the stream of events, of the last move made in this script; nil once it is written.
+local movedAs
 
 -- A new value each time, also after a failover that lost the last ones: whoever has seen this one has seen
--- all there is. The number of moves goes along: each write goes into Redis's append-only file and to its
--- replicas, which costs more than to read it.
+-- all there is. The last move goes along in the same write.
 local function stamp(node)
   local value = clock[1] .. "." .. clock[2]
-  if movesMade == 0 then return redis.call("HSET", K.nodeStamps, node, value) end
-  local before = redis.call("HGET", K.nodeStamps, moveCount) or 0
-  redis.call("HSET", K.nodeStamps, node, value, moveCount, string.format("%.0f", before + movesMade))
-  movesMade = 0
+  if not movedAs then return redis.call("HSET", K.nodeStamps, node, value) end
+  redis.call("HSET", K.nodeStamps, node, value, lastMove, movedAs)
+  movedAs = nil
 end
 
 local function write(browser)

@@ -1,13 +1,15 @@
 -- release: end the lease of a browser, by the one that holds it.
 -- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
--- ARGV  name browser lease reuse why isRetry eventsKept controlLostMs provisionalMs retryWindowMs
--- REPLY released, saving (released; what it leaves is saved as a profile), already (nothing is held, or the lease that is meant has ended), superseded, unknown, elsewhere
+-- ARGV  name browser lease reuse why isRetry request maxLeases eventsKept controlLostMs provisionalMs retryWindowMs
+-- REPLY released (the request), saving (the request; released, and what it leaves is saved as a profile), already (nothing is held, or the lease that is meant has ended), superseded, unknown, elsewhere
 -- `name` is what the caller calls the pool by, empty where that is its id or nothing; `elsewhere`: this pool
--- is not called so.
+-- is not called so. `answer` is the lease's own where a release names it: it outlasts whoever repeats it, and
+-- saves a note of the lease that has ended. `maxLeases` is empty where no browser is replaced for what it has
+-- served.
 --- @include grants
 
 local first = again()
-if first then return first end
+if first then return first[2] == A.request and first or plain("already") end
 
 local terms = poolTerms()
 if A.name ~= "" and terms.name ~= A.name then return plain("elsewhere") end
@@ -33,12 +35,17 @@ local function savesProfile()
   return terms.kind == "on-demand" and browser.facts and cjson.decode(browser.facts).saves
 end
 
+if A.why == "released" and A.lease ~= "" then isEndAnswered, answerMs = true, endedLeaseMs end
 browser.saving = savesProfile() or nil
 local function endIt()
   if terms.kind == "on-demand" or A.reuse == "0" then return retire(browser, A.why) end
   if browser.lease.altered then return retire(browser, "altered") end
   if browser.uploaded and terms.reset == "state" then return retire(browser, "altered") end
   if terms.reset == "relaunch" then return retire(browser, A.why, true) end
+  local served = browser.served + 1
+  if A.maxLeases ~= "" and served >= tonumber(A.maxLeases) and not browser.replaceable then
+    redis.call("ZADD", K.leaseCountIndex, served, browser.id)
+  end
   if browser.lease.registrations == 0 and not browser.lease.touched and not browser.lease.startUrl then
     dropLease(browser, A.why)
     return settle(browser, A.why, terms)
@@ -46,5 +53,5 @@ local function endIt()
   fence(browser, A.why, terms.reset)
 end
 endIt()
-if browser.saving then return finish("saving") end
-return finish("released")
+if browser.saving then return finish("saving", A.request) end
+return finish("released", A.request)

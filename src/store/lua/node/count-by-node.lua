@@ -7,6 +7,6 @@
 mend()
 local counts = {}
 for _, node in ipairs(redis.call("HKEYS", K.nodeStamps)) do
-  if node ~= moveCount then counts[node] = redis.call("ZLEXCOUNT", K.nodeIndex, nodeIndexRange(node)) end
+  if node ~= lastMove then counts[node] = redis.call("ZLEXCOUNT", K.nodeIndex, nodeIndexRange(node)) end
 end
 return plain("spread", cjson.encode(counts))
