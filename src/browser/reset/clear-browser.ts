@@ -74,8 +74,25 @@ async function clearStorage(browser: Clearable, page: string): Promise<void> {
     cdp.send("Storage.clearDataForOrigin", { origin: "*", storageTypes: "all" }, { session }),
     cdp.send("Network.clearBrowserCookies", {}, { session }),
     clearCache(browser, session),
+    emptyClipboard(cdp, session),
   ]);
   await cdp.send("Target.detachFromTarget", { sessionId: session });
+}
+
+/** A page that copies nothing, as if by a key, needs no permission. */
+const copyNothing = `(() => {
+  addEventListener("copy", (event) => {
+    event.clipboardData.setData("text/plain", "");
+    event.preventDefault();
+  }, { once: true });
+  return document.execCommand("copy");
+})()`;
+
+/** No command of CDP has the clipboard, and Chromium keeps one for all its pages. */
+async function emptyClipboard(cdp: Cdp, session: string): Promise<void> {
+  const given = { expression: copyNothing, userGesture: true, returnByValue: true };
+  const { result } = await cdp.send("Runtime.evaluate", given, { session });
+  if (result.value !== true) throw new Error("the clipboard could not be emptied");
 }
 
 const cacheLimitMs: Millis = 4_000;

@@ -174,7 +174,22 @@ async function loadExtension({ client, chromium: { directories } }: Work): Promi
   await client.send("Extensions.loadUnpacked", { path: directories.uploads });
 }
 
+/** A page reads and writes the clipboard once it may and has the focus. */
+async function withClipboard({ client, site, session }: Work, expression: string): Promise<unknown> {
+  const permission = { name: "clipboard-read" };
+  await client.send("Browser.setPermission", { origin: site.origin, permission, setting: "granted" });
+  await client.send("Page.bringToFront", {}, session);
+  await client.send("Emulation.setFocusEmulationEnabled", { enabled: true }, session);
+  return await client.evaluate(expression, session);
+}
+
 const browser: readonly Dirt[] = [
+  {
+    what: "the clipboard",
+    leave: (work) => withClipboard(work, `navigator.clipboard.writeText("held")`),
+    // Empty, it has nothing to read.
+    find: (work) => withClipboard(work, `navigator.clipboard.readText().catch(() => "")`),
+  },
   {
     what: "a permission",
     leave: ({ client, site }) =>
