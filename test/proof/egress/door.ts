@@ -1,5 +1,6 @@
 import type { Engine } from "../../../src/browser/chromium.js";
 import type { World } from "../../support/egress/egress-world.js";
+import type { SecureSite } from "../../support/egress/egress-secure-site.js";
 import type { AllowedSite } from "../../support/egress/egress-site.js";
 
 /** A browser and a client's way to it. */
@@ -15,6 +16,8 @@ export interface Door {
    * over CDP alone.
    */
   extend?(files: Readonly<Record<string, string>>): Promise<boolean>;
+  /** Has the rules of its session be those of the beginning and these hosts. Absent: it has no rules. */
+  permit?(hosts: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -39,6 +42,7 @@ export interface House {
 export interface Ground {
   readonly world: World;
   readonly site: AllowedSite;
+  readonly secure: SecureSite;
 }
 
 export const allowedZone = "inside.test";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { appendFileSync } from "node:fs";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Engine } from "../../../src/browser/chromium.js";
@@ -10,8 +10,19 @@ import { startRedis } from "../../support/store/redis.js";
 import { zipBytes } from "../../support/archive/zip-bytes.js";
 import { allowedZone, type Door, type Ground, type House, type Reach } from "./door.js";
 import { writeFiles } from "./files.js";
+import { isRoot, uidOf } from "../isolation/programs.js";
 
 export type Tier = "proxy" | "namespace";
+/** As whom the daemon runs; an ordinary user makes network namespaces in user namespaces alone. */
+export type User = "root" | "ordinary";
+
+/** What a daemon of this build is started as. */
+export interface Start {
+  readonly tier: Tier;
+  readonly user: User;
+  /** Takes what it says. */
+  readonly logFile?: string;
+}
 
 /** How a browser is run. */
 export interface Kind {
@@ -41,11 +52,15 @@ const uidBase = 1_000_000 + 1000 * (process.pid % 100_000);
  * The daemon of this build, in a process of its own, where browsers might look for it: on all addresses, its
  * Redis on a port.
  */
-export async function startDaemon(tier: Tier, { site, world }: Ground, logFile?: string): Promise<Daemon> {
-  const directory = await mkdtemp(join(tmpdir(), "remuda-prove-"));
+export async function startDaemon(
+  { tier, user, logFile }: Start,
+  { site, secure, world }: Ground,
+): Promise<Daemon> {
+  const uid = uidOf(user);
+  const directory = await makeOwnedBy(uid, join(tmpdir(), "remuda-prove-"));
   const redisPort = 10_000 + (process.pid % 20_000);
   const redis = await startRedis({ port: redisPort });
-  const scratchDirectory = join("/dev/shm", `remuda-prove-${process.pid}`);
+  const scratchDirectory = await makeOwnedBy(uid, `/dev/shm/remuda-prove-${process.pid}-`);
   const config = join(directory, "config.json");
   await writeFile(
     config,
@@ -67,13 +82,15 @@ export async function startDaemon(tier: Tier, { site, world }: Ground, logFile?:
   const stopAll = async (helper?: { stop(): Promise<void> }): Promise<void> => {
     await helper?.stop();
     await redis.stop();
-    await rm(directory, { recursive: true, force: true });
+    for (const path of [directory, scratchDirectory]) await rm(path, { recursive: true, force: true });
   };
   try {
     const helper = await startHelper({
       file: main,
+      ...(uid !== process.getuid?.() && { uid }),
       environment: {
         REMUDA_CONFIG: config,
+        HOME: directory,
         REMUDA_DATA_DIR: join(directory, "data"),
         REMUDA_PORT: "0",
         REMUDA_HOST: "0.0.0.0",
@@ -90,13 +107,21 @@ export async function startDaemon(tier: Tier, { site, world }: Ground, logFile?:
       key,
       tier,
       scratchDirectory,
-      ownPorts: async () => (await listeningPorts()).filter((port) => port !== site.port),
+      ownPorts: async () =>
+        (await listeningPorts()).filter((port) => ![site.port, secure.port].includes(port)),
       close: () => stopAll(helper),
     };
   } catch (error) {
     await stopAll();
     throw error;
   }
+}
+
+async function makeOwnedBy(uid: number, prefix: string): Promise<string> {
+  const path = await mkdtemp(prefix);
+  await chmod(path, 0o755);
+  if (isRoot) await chown(path, uid, uid);
+  return path;
 }
 
 function urlIn(line: string): string | undefined {
@@ -126,9 +151,15 @@ async function listeningPorts(): Promise<number[]> {
   ];
 }
 
+/** What browsers may reach whose rules are a list. */
+const allowedIn = ({ site, secure }: Ground): readonly string[] => [
+  ...[site, secure].map(({ host, port }) => `${host}:${port}`),
+  `*.${allowedZone}`,
+];
+
 const networks = (ground: Ground): Readonly<Record<Reach, object>> => {
-  const allowed = `${ground.site.host}:${ground.site.port}`;
-  const listed = { allowed_hosts: [allowed, `*.${allowedZone}`], private_hosts: [allowed] };
+  const allowed = allowedIn(ground);
+  const listed = { allowed_hosts: allowed, private_hosts: allowed.filter((host) => !host.startsWith("*.")) };
   return {
     listed,
     proxied: listed,
@@ -189,8 +220,13 @@ export function openGuarded(daemon: Daemon, kind: Kind, ground: Ground): House {
         );
       return reply.status === 201;
     };
+    const permit: Door["permit"] = async (hosts) => {
+      const allowed_hosts = [...allowedIn(ground), ...hosts];
+      await call("PATCH", `/browsers/${id}`, { network: { allowed_hosts } });
+    };
     return {
       cdpUrl: String(session["cdp_ws_url"]),
+      permit,
       ...(kind.engine === "chromium" && { extend }),
       ...(scratchDirectory !== undefined && { upload }),
       // The attempt may have ended it.

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import type { Daemon, Kind, Tier } from "./guarded.js";
+import { isRoot } from "../isolation/programs.js";
+import type { Daemon, Kind, Tier, User } from "./guarded.js";
 
 export interface Options {
   /** The operator's own; without it one is started. */
@@ -8,6 +9,8 @@ export interface Options {
   /** An address of this machine that the browsers of that daemon can reach. */
   readonly sinkAddress?: string;
   readonly tiers: readonly Tier[];
+  /** As whom daemons that are started run. */
+  readonly users: readonly User[];
   readonly kinds: readonly Kind[];
   /** Whether the corpus is run without a guard first. */
   readonly control: boolean;
@@ -30,6 +33,7 @@ Runs every known way out of a browser against one of Remuda's and looks whether 
   --key-file <file>        holds its API key
   --sink-address <address> of this machine, as that daemon's browsers reach it (127.0.0.1)
   --tier <names>           proxy, namespace (both); of a daemon that is started. none: only the runs without a guard
+  --user <names>           root, ordinary (all that can be had): as whom a daemon that is started runs
   --browser <names>        headless, headful, headless-shell (all)
   --only <text>            attempts whose name has this in it
   --names <file>           attempts whose names are its lines
@@ -44,6 +48,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   "headless-shell": { engine: "headless-shell", headless: true },
 };
 const tiers: Readonly<Record<string, Tier>> = { proxy: "proxy", namespace: "namespace" };
+const users: Readonly<Record<string, User>> = { ...(isRoot && { root: "root" }), ordinary: "ordinary" };
 
 /** Throws with the usage where the arguments are not understood. */
 export function readOptions(args: readonly string[]): Options {
@@ -51,6 +56,7 @@ export function readOptions(args: readonly string[]): Options {
   const { url, "key-file": keyFile, "sink-address": sinkAddress, only, names, json, log } = values;
   return {
     tiers: values.tier === "none" ? [] : pick("--tier", values.tier, tiers),
+    users: pick("--user", values.user, users),
     kinds: pick("--browser", values.browser, kinds),
     control: values["no-control"] !== true,
     isQuiet: values.quiet === true,
@@ -72,6 +78,7 @@ function parse(args: readonly string[]) {
         "key-file": { type: "string" },
         "sink-address": { type: "string" },
         tier: { type: "string" },
+        user: { type: "string" },
         browser: { type: "string" },
         only: { type: "string" },
         names: { type: "string" },

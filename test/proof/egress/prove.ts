@@ -4,6 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { bound } from "../../support/bound.js";
 import { startDns } from "../../support/egress/dns-server.js";
 import { openMulticastEar } from "../../support/egress/egress-listener.js";
+import { openSecureSite } from "../../support/egress/egress-secure-site.js";
 import { openAllowedSite } from "../../support/egress/egress-site.js";
 import {
   findOwnNetwork,
@@ -14,11 +15,12 @@ import {
 import type { Attempt } from "./corpus/attempt.js";
 import { corpus } from "./corpus/all.js";
 import type { Ground, House } from "./door.js";
-import { type Daemon, type Kind, openGuarded, startDaemon } from "./guarded.js";
+import { type Daemon, type Kind, openGuarded, startDaemon, type Tier, type User } from "./guarded.js";
 import { type Options, readOptions, usage } from "./options.js";
 import { openPlain } from "./plain.js";
 import { lineOf, type Part, partOf, summaryOf } from "./report.js";
-import { type Outcome, type Proving, runCorpus } from "./run.js";
+import type { Outcome, Proving } from "./outcome.js";
+import { runCorpus } from "./run.js";
 
 /** Set in the process that has a network of its own. */
 const within = "--within";
@@ -55,15 +57,19 @@ async function again(args: readonly string[]): Promise<number> {
 async function prove(options: Options, world: World): Promise<number> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort());
   const site = await openAllowedSite(world.site);
+  const secure = await openSecureSite(world.site);
   const dns = await Promise.all(world.nameServers.map((address) => startDns({}, { address, port: 53 })));
   const ear = world.countPackets && world.node !== undefined ? await openMulticastEar(world.node) : undefined;
   const parts = await runAll(options, {
     world,
     site,
+    secure,
     dns,
     signal: stopping.signal,
     ...(ear && { ear }),
-  }).finally(() => Promise.all([site.close(), ear?.close(), ...dns.map((server) => server.close())]));
+  }).finally(() =>
+    Promise.all([site.close(), secure.close(), ear?.close(), ...dns.map((server) => server.close())]),
+  );
   if (options.json !== undefined) await writeFile(options.json, JSON.stringify(parts));
   console.log(summaryOf(parts));
   return parts.every(({ isGood }) => isGood) && !stopping.signal.aborted ? 0 : 1;
@@ -83,15 +89,16 @@ interface Plan {
   open(): Promise<House>;
 }
 
-function partsOf({ control, tiers, kinds, daemon, log }: Options, ground: Ground): Plan[] {
+function partsOf({ control, tiers, users, kinds, daemon, log }: Options, ground: Ground): Plan[] {
+  const started = (tier: Tier, user: User, kind: Kind): Plan =>
+    guarded(`${tier}${user === "root" ? "" : " without root"}, ${nameOf(kind)}`, kind, {
+      ground,
+      open: () => startDaemon({ tier, user, ...(log !== undefined && { logFile: log }) }, ground),
+    });
   return [
     ...(control && daemon === undefined ? [{ title: "no guard", isPlain: true, open: openPlain }] : []),
     ...(daemon === undefined
-      ? tiers.flatMap((tier) =>
-          kinds.map((kind) =>
-            guarded(`${tier}, ${nameOf(kind)}`, kind, { ground, open: () => startDaemon(tier, ground, log) }),
-          ),
-        )
+      ? users.flatMap((user) => tiers.flatMap((tier) => kinds.map((kind) => started(tier, user, kind))))
       : kinds.map((kind) => guarded(nameOf(kind), kind, { ground, open: async () => daemon }))),
   ];
 }

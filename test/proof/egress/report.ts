@@ -1,6 +1,6 @@
 import type { Contact } from "../../support/egress/egress-sink.js";
 import type { Attempt } from "./corpus/attempt.js";
-import { notBegun, type Outcome } from "./run.js";
+import { notBegun, type Outcome } from "./outcome.js";
 
 /** One run of the corpus. */
 export interface Part {
@@ -44,9 +44,9 @@ function emptyAttempts(outcomes: readonly Outcome[], corpus: readonly Attempt[])
 
 const nameWidth = 72;
 
-/** One row: the attempt, its verdict, what arrived. */
-export const lineOf = ({ name, verdict, contacts, note }: Outcome): string =>
-  `${verdict.padEnd(9)}  ${name.padEnd(nameWidth)}  ${[summarized(contacts), note].filter(Boolean).join("; ")}`.trimEnd();
+/** One row: how long it took, its verdict, the attempt, what arrived. */
+export const lineOf = ({ name, verdict, contacts, note, ms }: Outcome): string =>
+  `${(ms === undefined ? "" : `${(ms / 1000).toFixed(1)} s`).padStart(7)}  ${verdict.padEnd(9)}  ${name.padEnd(nameWidth)}  ${[summarized(contacts), note].filter(Boolean).join("; ")}`.trimEnd();
 
 function summarized(contacts: readonly Contact[]): string {
   const counts = new Map<string, number>();

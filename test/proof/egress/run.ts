@@ -1,61 +1,29 @@
 import { randomBytes } from "node:crypto";
 import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
-import type { Dns } from "../../support/egress/dns-server.js";
-import type { MulticastEar } from "../../support/egress/egress-listener.js";
-import { type Contact, openSink, type Sink } from "../../support/egress/egress-sink.js";
+import { openSink } from "../../support/egress/egress-sink.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { until } from "../../support/browser/chromium-until.js";
 import type { Attempt, Need } from "./corpus/attempt.js";
-import { Page } from "./corpus/page.js";
+import type { Page } from "./corpus/page.js";
 import { nameHosts, workOf } from "./corpus/work.js";
-import { allowedZone, deniedZone, type Door, type Ground, type House, type Reach } from "./door.js";
+import type { Door, Reach } from "./door.js";
+import {
+  asked,
+  elsewhere,
+  notBegun,
+  type Outcome,
+  outcomeOf,
+  outcomesOf,
+  type Proving,
+  type Tried,
+} from "./outcome.js";
 
-/**
- * What became of an attempt: `held`: nothing arrived; `unsure`: nothing did, but nor did the allowed request
- * after it.
- */
-export interface Outcome {
-  readonly name: string;
-  readonly verdict: "held" | "escaped" | "unsure" | "not tried";
-  readonly contacts: readonly Contact[];
-  /** Why it was not tried, or is unsure. */
-  readonly note?: string;
-}
-
-export interface Proving extends Ground {
-  readonly house: House;
-  /** Absent where names cannot be made. */
-  readonly dns: readonly Dns[];
-  /** Absent where the network is shared with others. */
-  readonly ear?: MulticastEar;
-  /** Waits for contacts instead of for the allowed request after the attempt: a browser without a guard. */
-  readonly isPlain: boolean;
-  /**
-   * How many names each server had been asked for before this corpus, by browsers without a guard perhaps.
-   */
-  readonly askedBefore?: readonly number[];
-  /** No further attempt is begun. */
-  readonly signal: AbortSignal;
-  onOutcome?(outcome: Outcome): void;
-}
-
-/** The note of an attempt that a signal came before. */
-export const notBegun = "not begun";
 const parallel = 4;
+/** Beside them, those that have a browser of their own. */
+const parallelAlone = 2;
 const attemptLimitMs = 12_000;
 const markerLimitMs = 10_000;
-
-/** One attempt that is under way or over. What comes to its sink until all are over is its. */
-interface Tried {
-  readonly attempt: Attempt;
-  readonly sink: Sink;
-  readonly nonce: string;
-  /** What ended it early, if anything did. */
-  error?: string;
-  /** Why nothing can be said of it. */
-  unsure?: string;
-}
 
 export async function runCorpus(corpus: readonly Attempt[], given: Proving): Promise<readonly Outcome[]> {
   const before = {
@@ -71,7 +39,11 @@ export async function runCorpus(corpus: readonly Attempt[], given: Proving): Pro
   const wanted = corpus.filter((attempt) => !skipped.has(attempt));
   const tried: Tried[] = [];
   try {
-    for (const [reach, attempts] of grouped(wanted)) await shareDoor(reach, attempts, { proving, tried });
+    const { together, apart, last } = grouped(wanted, proving);
+    const trying = { proving, tried };
+    await Promise.all([shareDoors(together, trying), ...lanesOf(apart, trying)]);
+    // Whose ports are Remuda's can be told while no sink is just being opened.
+    await shareDoors(last, trying);
     const outcomes = outcomesOf(tried, proving);
     const notTried = (attempt: Attempt): Outcome => {
       const need = skipped.get(attempt);
@@ -91,28 +63,56 @@ export async function runCorpus(corpus: readonly Attempt[], given: Proving): Pro
   }
 }
 
-/** Of two tries the second counts, unless the first got out. */
-function outcomesOf(tried: readonly Tried[], proving: Proving): ReadonlyMap<Attempt, Outcome> {
-  const outcomes = new Map<Attempt, Outcome>();
-  for (const each of tried) {
-    if (outcomes.get(each.attempt)?.verdict !== "escaped")
-      outcomes.set(each.attempt, outcomeOf(each, proving));
-  }
-  return outcomes;
+type Group = readonly [Reach, readonly Attempt[]];
+
+/** Attempts that share a browser, those that have one each, and those that wait for all others. */
+function grouped(
+  attempts: readonly Attempt[],
+  { isPlain }: Proving,
+): {
+  readonly together: readonly Group[];
+  readonly apart: readonly Group[];
+  readonly last: readonly Group[];
+} {
+  const reachOf = ({ needs, leavesProxy }: Attempt): Reach => {
+    if (needs?.includes("own-ports")) return "opened";
+    // Behind a guard both are the same.
+    return leavesProxy && isPlain ? "proxied" : "listed";
+  };
+  const shared = (reach: Reach): Group => [
+    reach,
+    attempts.filter((attempt) => !attempt.isAlone && reachOf(attempt) === reach),
+  ];
+  const alone = attempts.filter(({ isAlone }) => isAlone);
+  const nameOf = ({ name, isAlone }: Attempt): string => (typeof isAlone === "string" ? isAlone : name);
+  const groupOf = (name: string): Group => {
+    const members = alone.filter((attempt) => nameOf(attempt) === name);
+    return [members[0] ? reachOf(members[0]) : "listed", members];
+  };
+  const namesOf = (members: readonly Attempt[]): readonly string[] => [...new Set(members.map(nameOf))];
+  return {
+    together: [shared("listed"), shared("proxied")],
+    apart: namesOf(alone.filter(({ isLast }) => !isLast)).map(groupOf),
+    last: [shared("opened"), ...namesOf(alone.filter(({ isLast }) => isLast)).map(groupOf)],
+  };
 }
 
-/** Attempts that may share a browser. */
-function grouped(attempts: readonly Attempt[]): readonly (readonly [Reach, readonly Attempt[]])[] {
-  const reachOf = ({ needs, leavesProxy }: Attempt): Reach =>
-    needs?.includes("own-ports") ? "opened" : leavesProxy ? "proxied" : "listed";
-  const shared = attempts.filter(({ isAlone }) => !isAlone);
-  const groups = (["listed", "proxied", "opened"] as const).map(
-    (reach) => [reach, shared.filter((attempt) => reachOf(attempt) === reach)] as const,
-  );
-  return [
-    ...groups,
-    ...attempts.filter(({ isAlone }) => isAlone).map((attempt) => [reachOf(attempt), [attempt]] as const),
-  ];
+interface Trying {
+  readonly proving: Proving;
+  readonly tried: Tried[];
+}
+
+async function shareDoors(groups: readonly Group[], trying: Trying): Promise<void> {
+  for (const [reach, attempts] of groups) await shareDoor(reach, attempts, trying);
+}
+
+/** Several at once, each in a browser of its own. */
+function lanesOf(groups: readonly Group[], trying: Trying): Promise<void>[] {
+  const left = [...groups];
+  const work = async (): Promise<void> => {
+    for (let next = left.shift(); next; next = left.shift()) await shareDoors([next], trying);
+  };
+  return Array.from({ length: parallelAlone }, work);
 }
 
 function has(need: Need, { house, world, dns }: Proving): boolean {
@@ -123,54 +123,10 @@ function has(need: Need, { house, world, dns }: Proving): boolean {
   return need === "privileged-cdp" || world[need] !== undefined;
 }
 
-function outcomeOf({ attempt: { name }, sink, nonce, error, unsure }: Tried, proving: Proving): Outcome {
-  const contacts = [
-    ...sink.contacts,
-    ...asked(nonce, proving).map((query) => ({ what: `dns ${query}`, at: "name server" })),
-  ];
-  if (contacts.length > 0) return { name, verdict: "escaped", contacts };
-  if (unsure !== undefined) return { name, verdict: "unsure", contacts, note: unsure };
-  return { name, verdict: "held", contacts, ...(error !== undefined && { note: error }) };
-}
-
-/** Questions for names of the attempt that nobody may resolve. */
-const asked = (nonce: string, { dns, ear }: Proving): readonly string[] => [
-  ...dns.flatMap(({ queries }) =>
-    queries.filter((query) => query.includes(nonce) && !query.endsWith(allowedZone)),
-  ),
-  ...(ear?.heard.some((text) => text.includes(nonce)) ? ["of everybody in the network"] : []),
-];
-
-/** What no sink can see: packets for the world outside, and questions for names of others. */
-async function elsewhere(
-  { world, dns, isPlain }: Proving,
-  before: { packets: number; asked: readonly number[] },
-): Promise<readonly Outcome[]> {
-  if (isPlain) return [];
-  const sent = world.countPackets ? (await world.countPackets()) - before.packets : undefined;
-  const strange = dns.flatMap(({ queries }, at) =>
-    queries
-      .slice(before.asked[at])
-      .filter((query) => !query.endsWith(allowedZone) && !query.endsWith(deniedZone)),
-  );
-  const contacts = [
-    ...(sent ? [{ what: `${sent} packets`, at: "the way out of the machine" }] : []),
-    ...strange.map((query) => ({ what: `dns ${query}`, at: "name server" })),
-  ];
-  if (sent === undefined) return [];
-  return [
-    {
-      name: "all of them: anything for anywhere else",
-      verdict: contacts.length > 0 ? "escaped" : "held",
-      contacts,
-    },
-  ];
-}
-
 async function shareDoor(
   reach: Reach,
   attempts: readonly Attempt[],
-  { proving, tried }: { proving: Proving; tried: Tried[] },
+  { proving, tried }: Trying,
 ): Promise<void> {
   if (attempts.length === 0 || proving.signal.aborted) return;
   const doors = [await proving.house.open(reach)];
@@ -189,10 +145,12 @@ async function shareDoor(
       };
       const door = doors.at(-1);
       tried.push(each);
+      const startedAt = performance.now();
       if (door)
         await tryOne(each, door, { ...proving, sinks: tried.map(({ sink }) => sink.port) }).catch(
           (error: Error) => (each.unsure = error.message),
         );
+      each.ms = Math.round(performance.now() - startedAt);
       const outcome = outcomeOf(each, proving);
       if (outcome.verdict !== "unsure" || next.isLast) {
         proving.onOutcome?.(outcome);
@@ -203,8 +161,9 @@ async function shareDoor(
     }
   };
   try {
-    // Whose ports are Remuda's can be told while no sink is just being opened.
-    await Promise.all(Array.from({ length: reach === "opened" ? 1 : parallel }, work));
+    await Promise.all(
+      Array.from({ length: reach === "opened" || attempts[0]?.isAlone ? 1 : parallel }, work),
+    );
   } finally {
     await Promise.all(doors.map((door) => door.close()));
   }
@@ -269,12 +228,17 @@ async function mark(door: Door, { site }: Proving, nonce: string): Promise<void>
   const cdp = await connectRaw(door.cdpUrl);
   try {
     const limit = { what: "the allowed request after the attempt", limitMs: markerLimitMs };
-    const [page] = await within(
+    // A tab asks for its page at once; a window of its own would be most of what an attempt costs.
+    const opened = cdp.send("Target.createTarget", {
+      url: `${site.origin}/marker/${nonce}`,
+      background: true,
+    });
+    const [{ result }] = await within(
       systemClock,
       limit,
-      Promise.all([Page.open(cdp, `${site.origin}/marker/${nonce}`), site.heard(`/marker/${nonce}`)]),
+      Promise.all([opened, site.heard(`/marker/${nonce}`)]),
     );
-    await cdp.send("Target.closeTarget", { targetId: page.target });
+    await cdp.send("Target.closeTarget", { targetId: result?.targetId });
   } finally {
     cdp.socket.close();
   }

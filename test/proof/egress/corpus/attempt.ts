@@ -1,5 +1,6 @@
 import type { World } from "../../../support/egress/egress-world.js";
 import type { AllowedSite, Served } from "../../../support/egress/egress-site.js";
+import type { SecureSite } from "../../../support/egress/egress-secure-site.js";
 import type { RawCdp } from "../../../support/gateway/raw-cdp.js";
 import type { Page } from "./page.js";
 
@@ -11,6 +12,7 @@ export interface Work {
   readonly port: number;
   readonly world: World;
   readonly site: AllowedSite;
+  readonly secure: SecureSite;
   /** A URL at the port: `http://<denied host>:<port>/<nonce>` unless told otherwise. */
   url(other?: { readonly scheme?: string; readonly host?: string; readonly path?: string }): string;
   /**
@@ -36,6 +38,8 @@ export interface Work {
    * need `uploads`.
    */
   extend(files: Readonly<Record<string, string>>): Promise<boolean>;
+  /** Allows these hosts besides, and those of the call before no more; without a guard all are. */
+  permit(hosts: readonly string[]): Promise<void>;
   /** Ports of Remuda itself. */
   readonly ownPorts: readonly number[];
   /** All names that a browser of this run has asked a name server for. */
@@ -68,8 +72,12 @@ export type Need =
 export interface Attempt {
   readonly name: string;
   readonly needs?: readonly Need[];
-  /** It alters the whole browser, so it gets one of its own. */
-  readonly isAlone?: true;
+  /**
+   * It alters the whole browser, so it gets one of its own; those of one name share it, one after the other.
+   */
+  readonly isAlone?: true | string;
+  /** It counts what others would send as well, so that nothing else may run. */
+  readonly isLast?: true;
   /**
    * What it does is to turn the browser from its proxy. Without a guard it is tried on one that has a proxy,
    * to nowhere.

@@ -47,7 +47,10 @@ const fetches: readonly Attempt[] = [
     "Network.continueInterceptedRequest with another URL",
     async (work) => {
       const page = await work.open();
-      await page.command("Network.setRequestInterception", { patterns: [{ urlPattern: "*/intercepted" }] });
+      const { error } = await page.command("Network.setRequestInterception", {
+        patterns: [{ urlPattern: "*/intercepted" }],
+      });
+      if (error !== undefined) return;
       const going = page.goto(work.serve("/intercepted", {}));
       const paused = await work.cdp.message(
         ({ method, sessionId }) => method === "Network.requestIntercepted" && sessionId === page.session,
@@ -156,7 +159,7 @@ const network: readonly Attempt[] = [
       const sent = ((await work.world.countPackets?.()) ?? 0) - before;
       if (sent > 0) work.saw(`${sent} packets left the machine`);
     },
-    { isAlone: true, leavesProxy: true, needs: ["chromium", "privileged-cdp"] },
+    { isAlone: true, isLast: true, leavesProxy: true, needs: ["chromium", "privileged-cdp"] },
   ),
   command("Tethering.bind opens a port of the node", async (work) => {
     const { port } = await freePort();

@@ -43,7 +43,7 @@ interface Given {
 export function workOf({
   nonce,
   sink,
-  ground: { world, site },
+  ground: { world, site, secure },
   door,
   cdp,
   ownPorts,
@@ -57,6 +57,7 @@ export function workOf({
     port: sink.port,
     world,
     site,
+    secure,
     serve,
     cdp,
     cdpUrl: door.cdpUrl,
@@ -83,6 +84,7 @@ export function workOf({
       });
       return result?.id !== undefined || (await door.extend?.(files)) === true;
     },
+    permit: async (hosts) => await door.permit?.(hosts),
     namesAsked: () => dns.flatMap(({ queries }, at) => queries.slice(askedBefore[at])),
     saw: (what) => sink.record({ what, at: "Remuda" }),
   };
