@@ -36,6 +36,8 @@ const endings = new Set([
   "Page.setWebLifecycleState",
   "Page.waitForDebugger",
   "Runtime.terminateExecution",
+  // Given to the browser instead of a page it ends Chromium 156, by a fault of that.
+  "Storage.deleteStorageBucket",
   "Target.closeTarget",
   "Target.detachFromTarget",
   "Target.disposeBrowserContext",

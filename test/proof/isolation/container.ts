@@ -11,6 +11,8 @@ export interface Context {
   readonly isProcMasked: boolean;
   /** Nobody promises a wall in it; it only has to be said. */
   readonly isBare?: true;
+  /** It lies in the repository for operators to use, so everything is tried in it. */
+  readonly isShipped?: true;
 }
 
 const run = promisify(execFile);
@@ -90,12 +92,14 @@ const runtimeDefault = {
  * Every context that can be tried: none, the runtime's default, and the profiles that lie in the directory.
  */
 export async function findContexts(directory: string): Promise<readonly Context[]> {
-  const files = (await readdir(directory).catch(() => [])).filter((name) => /^seccomp.*\.json$/.test(name));
+  const files = (await readdir(directory)).filter((name) => /^seccomp.*\.json$/.test(name));
+  if (files.length === 0) throw new Error(`${directory} has no profile of seccomp`);
   const shipped = await Promise.all(
     files.map(async (name) => ({
       name: `k8s/${name}`,
       seccomp: JSON.parse(await readFile(join(directory, name), "utf8")) as object,
       isProcMasked: true,
+      isShipped: true as const,
     })),
   );
   return [

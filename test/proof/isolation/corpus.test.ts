@@ -45,6 +45,17 @@ async function prove(options: readonly string[]): Promise<Part> {
   return part;
 }
 
+/** Every run that the tests below look at, begun at once: each waits more than it computes. */
+const runs = new Map<string, Promise<Part>>();
+const partOf = (options: readonly string[]): Promise<Part> => {
+  const name = options.join(" ");
+  const run = runs.get(name) ?? prove(options);
+  runs.set(name, run);
+  // Whoever waits for it is told; until then nobody does.
+  run.catch(() => {});
+  return run;
+};
+
 const outcomeIn = (part: Part, name: string): Outcome | undefined =>
   part.outcomes.find((outcome) => outcome.name === name);
 
@@ -52,10 +63,28 @@ test("attempts have names of their own", () => {
   expect(new Set(corpus.map(({ name }) => name)).size).toBe(corpus.length);
 });
 
+const plain = ["--tier", "none", "--browser", "headless"];
+const walled = [
+  {
+    title: "headless Chromium, the daemon root",
+    options: ["--no-control", "--tier", "root", "--browser", "headless"],
+    needsRoot: true,
+  },
+  {
+    title: "headless-shell, the daemon an ordinary user",
+    options: ["--no-control", "--tier", "user", "--browser", "headless-shell"],
+    needsRoot: false,
+  },
+].filter(({ needsRoot }) => isRoot || !needsRoot);
+
+beforeAll(() => {
+  for (const options of [plain, ...walled.map((each) => each.options)]) void partOf(options);
+});
+
 describe("without walls", () => {
   let part: Part;
   beforeAll(async () => {
-    part = await prove(["--tier", "none", "--browser", "headless"]);
+    part = await partOf(plain);
   }, limitMs);
 
   const able = quick.filter(
@@ -66,23 +95,10 @@ describe("without walls", () => {
   });
 });
 
-const walled = [
-  {
-    title: "headless Chromium, the daemon root",
-    options: ["--tier", "root", "--browser", "headless"],
-    needsRoot: true,
-  },
-  {
-    title: "headless-shell, the daemon an ordinary user",
-    options: ["--tier", "user", "--browser", "headless-shell"],
-    needsRoot: false,
-  },
-];
-
-describe.each(walled.filter(({ needsRoot }) => isRoot || !needsRoot))("$title", ({ options }) => {
+describe.each(walled)("$title", ({ options }) => {
   let part: Part;
   beforeAll(async () => {
-    part = await prove(["--no-control", ...options]);
+    part = await partOf(options);
   }, limitMs);
 
   test.for(quick.map(({ name }) => name))("%s: gets nothing", (name) => {

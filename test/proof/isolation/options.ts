@@ -7,6 +7,8 @@ export interface Options {
   readonly kinds: readonly Kind[];
   /** Whether the corpus is run without a wall too. */
   readonly control: boolean;
+  /** Only containers whose context has this in its name. */
+  readonly context?: string;
   /** Only the most dangerous attempts. */
   readonly isQuick: boolean;
   /** Only attempts whose name has this in it. */
@@ -24,6 +26,7 @@ Runs everything that is known to reach past a browser's walls, from pages, exten
 looks whether it got anything: first on Chromium without walls, where it has to.
 
   --tier <names>           root, user, container (all that can be had): as whom the daemon runs
+  --context <text>         containers whose security context has this in its name
   --browser <names>        headless, headful, headless-shell (all)
   --only <text>            attempts whose name has this in it
   --quick                  the most dangerous attempts alone
@@ -40,7 +43,7 @@ const tiers: Readonly<Record<string, TierName>> = { root: "root", user: "user", 
 
 /** Throws with the usage where the arguments are not understood. */
 export function readOptions(args: readonly string[]): Options {
-  const { tier, browser, quick, only, json, log, "no-control": isWithout } = parse(args);
+  const { tier, browser, quick, only, context, json, log, "no-control": isWithout } = parse(args);
   if (log !== undefined) writeFileSync(log, "");
   return {
     tiers: tier === "none" ? [] : pick("--tier", tier, tiers),
@@ -48,6 +51,7 @@ export function readOptions(args: readonly string[]): Options {
     control: isWithout !== true,
     isQuick: quick === true,
     ...(only !== undefined && { only }),
+    ...(context !== undefined && { context }),
     ...(json !== undefined && { json }),
     ...(log !== undefined && { log }),
   };
@@ -63,6 +67,7 @@ function parse(args: readonly string[]) {
         tier: text,
         browser: text,
         only: text,
+        context: text,
         json: text,
         log: text,
         quick: flag,

@@ -5,8 +5,11 @@ import { promisify } from "node:util";
 
 export const isRoot = process.getuid?.() === 0;
 
-/** Of the ordinary user that root stands in for: nobody has it. */
-const ordinaryUid = 61_071;
+/**
+ * Of the ordinary user that root stands in for: nobody has it, nor another run of this program, whose
+ * processes would count with ours.
+ */
+const ordinaryUid = 61_000 + (process.pid % 1000);
 /** Whose the daemon of a tier is. */
 export const uidOf = (tier: string): number =>
   isRoot && tier !== "root" ? ordinaryUid : (process.getuid?.() ?? ordinaryUid);

@@ -13,6 +13,7 @@ import { isRoot } from "./programs.js";
 import { lineOf, type Part, partOf, summaryOf } from "./report.js";
 import { runCorpus } from "./run.js";
 import { openSite, type Site } from "./site.js";
+import { trySuccessors } from "./successor/try.js";
 import { openWalled } from "./walled.js";
 
 /** Of the repository, beside the build that this is part of. */
@@ -54,11 +55,13 @@ async function runTiers(name: string, running: Running): Promise<readonly Part[]
   const lacking = await whyNot(name);
   if (lacking !== undefined) return [absent(name, lacking)];
   const parts: Part[] = [];
-  for (const tier of await tiersOf(name)) {
+  for (const tier of await tiersOf(name, running.options)) {
     parts.push(...(await runTier(tier, running)));
     const { options } = running;
     if (hasLeftovers(options) && tier.context === undefined)
       parts.push(await reported(`leftovers, ${tier.name}`, () => tryLeftovers(tier, options.kinds)));
+    if (hasSuccessors(options) && tier.context === undefined)
+      parts.push(...(await successors(tier, options)));
   }
   return parts;
 }
@@ -66,10 +69,25 @@ async function runTiers(name: string, running: Running): Promise<readonly Part[]
 const hasLeftovers = ({ isQuick, only }: Options): boolean =>
   !isQuick && (only === undefined || "leftovers".includes(only));
 
+/** Their control is a pool that resets nothing, so they need none without walls. */
+const hasSuccessors = ({ isQuick, only }: Options): boolean =>
+  !isQuick && (only === undefined || only.startsWith("next holder"));
+
+async function successors(tier: Tier, { kinds, only }: Options): Promise<readonly Part[]> {
+  const title = `next holder, ${tier.name}`;
+  const parts = await trySuccessors(tier, kinds, only).catch((error: unknown) => [failed(title, error)]);
+  for (const part of parts) tell(part);
+  return parts;
+}
+
+function tell({ title, outcomes }: Part): void {
+  console.error(`\n${title}\n${"=".repeat(title.length)}`);
+  for (const each of outcomes) console.error(lineOf(each));
+}
+
 async function reported(title: string, attempt: () => Promise<Part>): Promise<Part> {
   const part = await attempt().catch((error: unknown) => failed(title, error));
-  console.error(`\n${title}\n${"=".repeat(title.length)}`);
-  for (const each of part.outcomes) console.error(lineOf(each));
+  tell(part);
   return part;
 }
 
@@ -78,10 +96,13 @@ async function whyNot(name: string): Promise<string | undefined> {
   return name === "container" ? await whyNoContainers() : undefined;
 }
 
-const tiersOf = async (name: string): Promise<readonly Tier[]> =>
-  name === "container"
-    ? (await findContexts(manifests)).map((context) => ({ name: `container, ${context.name}`, context }))
-    : [{ name }];
+async function tiersOf(name: string, { context: wanted }: Options): Promise<readonly Tier[]> {
+  if (name !== "container") return [{ name }];
+  const contexts = await findContexts(manifests);
+  return contexts
+    .filter((context) => wanted === undefined || context.name.includes(wanted))
+    .map((context) => ({ name: `container, ${context.name}`, context }));
+}
 
 /** No fault: what is not there cannot be tried, and the table says so. */
 const absent = (title: string, why: string): Part => ({
@@ -157,11 +178,11 @@ const failed = (title: string, error: unknown): Part => ({
 });
 
 /**
- * Containers differ in what their kernel lets a daemon build; what a browser can do within that the other
- * tiers have tried.
+ * Other containers than the one that is shipped differ in what their kernel lets a daemon build; what a
+ * browser can do within that the other tiers have tried.
  */
 const isShortIn = ({ context }: Tier, { isQuick, only }: Options): boolean =>
-  isQuick || (context !== undefined && only === undefined);
+  isQuick || (context !== undefined && !context.isShipped && only === undefined);
 
 async function run(
   title: string,

@@ -256,7 +256,6 @@ const foreignFiles = async ({ ground }: Work): Promise<string[]> =>
 const walked = (domain: string, { after, ...judged }: Judged): ClientAttempt => ({
   name: `protocol: every command of ${domain}`,
   door: "CDP",
-  needsHeadless: true,
   endsBrowser: true,
   ...judged,
   async run(work) {
