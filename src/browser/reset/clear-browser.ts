@@ -74,7 +74,7 @@ async function clearStorage(browser: Clearable, page: string): Promise<void> {
     cdp.send("Storage.clearDataForOrigin", { origin: "*", storageTypes: "all" }, { session }),
     cdp.send("Network.clearBrowserCookies", {}, { session }),
     clearCache(browser, session),
-    emptyClipboard(cdp, session),
+    emptyClipboard(browser, session),
   ]);
   await cdp.send("Target.detachFromTarget", { sessionId: session });
 }
@@ -88,11 +88,22 @@ const copyNothing = `(() => {
   return document.execCommand("copy");
 })()`;
 
-/** No command of CDP has the clipboard, and Chromium keeps one for all its pages. */
-async function emptyClipboard(cdp: Cdp, session: string): Promise<void> {
+const clipboardLimitMs: Millis = 2_000;
+
+/**
+ * No command of CDP has the clipboard, and Chromium keeps one for all its pages. Repeated, because a page
+ * that is just being opened may not have the focus yet, without which it copies nothing.
+ */
+async function emptyClipboard({ cdp, clock }: Clearable, session: string): Promise<void> {
+  const deadline = clock.monotonic() + clipboardLimitMs;
+  await cdp.send("Emulation.setFocusEmulationEnabled", { enabled: true }, { session });
   const given = { expression: copyNothing, userGesture: true, returnByValue: true };
-  const { result } = await cdp.send("Runtime.evaluate", given, { session });
-  if (result.value !== true) throw new Error("the clipboard could not be emptied");
+  while (clock.monotonic() < deadline) {
+    const { result } = await cdp.send("Runtime.evaluate", given, { session });
+    if (result.value === true) return;
+    await pause(clock, pauseMs);
+  }
+  throw new Error("the clipboard could not be emptied");
 }
 
 const cacheLimitMs: Millis = 4_000;

@@ -176,8 +176,11 @@ async function loadExtension({ client, chromium: { directories } }: Work): Promi
 
 /** A page reads and writes the clipboard once it may and has the focus. */
 async function withClipboard({ client, site, session }: Work, expression: string): Promise<unknown> {
-  const permission = { name: "clipboard-read" };
-  await client.send("Browser.setPermission", { origin: site.origin, permission, setting: "granted" });
+  // One by one: Browser.grantPermissions would take all others back.
+  for (const name of ["clipboard-read", "clipboard-write"]) {
+    const given = { origin: site.origin, permission: { name }, setting: "granted" };
+    await client.send("Browser.setPermission", given);
+  }
   await client.send("Page.bringToFront", {}, session);
   await client.send("Emulation.setFocusEmulationEnabled", { enabled: true }, session);
   return await client.evaluate(expression, session);
