@@ -27,8 +27,20 @@ export class DirectoryHeld extends CannotStart {
   }
 }
 
+/** As where an earlier start was another user's. */
+const notOurs = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST"]);
+
+function unusable(directory: string, error: unknown): unknown {
+  if (!(error instanceof Error && "code" in error && notOurs.has(String(error.code)))) return error;
+  return new CannotStart(
+    `${directory} cannot be the data directory (${error.message}): name another one in REMUDA_DATA_DIR (data_dir)`,
+  );
+}
+
 async function holdDirectory({ dataDir }: Config, { clock }: ProcessContext): Promise<() => Promise<void>> {
-  const lock = await lockDirectory(dataDir, clock);
+  const lock = await lockDirectory(dataDir, clock).catch((error: unknown) => {
+    throw unusable(dataDir, error);
+  });
   if (lock.kind === "held") throw new DirectoryHeld(dataDir, lock.pid);
   return lock.release;
 }

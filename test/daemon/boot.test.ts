@@ -76,6 +76,18 @@ test("a second daemon on the same directory is refused with the first's process 
   await first.run();
 });
 
+test("a data directory that cannot be one is told in a sentence with the setting that names another", async () => {
+  await writeFile(join(root, "file"), "");
+  const dataDir = join(root, "file", "data");
+  const fault: unknown = await boot(idle, { ...config, dataDir }, lifetime()).catch(
+    (error: unknown) => error,
+  );
+  expect(fault).toMatchObject({
+    name: "CannotStart",
+    stack: expect.stringMatching(/^[^\n]*REMUDA_DATA_DIR[^\n]*$/),
+  });
+});
+
 test("a role that cannot start leaves neither Redis nor lock", async () => {
   const broken: Role = () => Promise.reject(new Error("port in use"));
   await expect(boot(broken, config, lifetime())).rejects.toThrow("port in use");
