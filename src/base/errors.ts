@@ -122,6 +122,8 @@ export const errors = {
 } as const satisfies Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof errors;
+const isErrorCode = (text: string): text is ErrorCode => Object.hasOwn(errors, text);
+export const errorCodes = Object.keys(errors).filter(isErrorCode);
 
 /**
  * One of several faults (docs/errors.md). Its code is `invalid_input`, or one of the table.

@@ -1,4 +1,5 @@
 import { randomFillSync } from "node:crypto";
+import { Type } from "typebox";
 
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };
@@ -93,3 +94,19 @@ export const findLeaseId = (text: string): LeaseId | undefined =>
 /** A node names itself by configuration or at random; the name becomes part of keys, queues and channels. */
 export const findNodeId = (text: string): NodeId | undefined =>
   /^[0-9a-z-]{1,63}$/.test(text) ? (text as NodeId) : undefined;
+
+/** Ids as schemas of records and messages name them. */
+const idText = <Id extends string>(pattern: string) => Type.Unsafe<Id>(Type.String({ pattern }));
+const twentyFour = "^[0-9a-z]{24}$";
+export const PoolId = idText<PoolId>(twentyFour);
+export const BrowserId = idText<BrowserId>(twentyFour);
+export const LeaseId = idText<LeaseId>(twentyFour);
+export const ProfileId = idText<ProfileId>(twentyFour);
+export const ExtensionId = idText<ExtensionId>(twentyFour);
+export const NodeId = idText<NodeId>("^[0-9a-z-]{1,63}$");
+export const ControlId = idText<ControlId>("^[0-9a-z]{12}$");
+export const Partition = idText<Partition>("^[0-9a-z]{12}$");
+export const Digest = idText<Digest>("^[0-9a-f]{64}$");
+/** A caller may have named the request, and a claim is what the script made of it. */
+export const RequestId = idText<RequestId>("^.+$");
+export const ClaimId = idText<ClaimId>("^.+$");

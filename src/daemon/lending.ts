@@ -6,7 +6,7 @@ import { makeRequestNode } from "../lease/ask-node.js";
 import { PendingCuts } from "../lease/cuts.js";
 import { Grants } from "../lease/grants.js";
 import { Waiters } from "../lease/waiters.js";
-import type { Browser } from "../pool/browser.js";
+import { leasedParser } from "../pool/browser.js";
 import type { AskCurl, ControlMessage } from "../pool/ports/messages.js";
 import type { SilentNodes } from "../pool/silent-nodes.js";
 import { findNode, findNodeAddress, gatewayLimitsOf } from "./gateway.js";
@@ -54,6 +54,6 @@ export function deliver(
   message: Exclude<ControlMessage, { kind: "answer" }>,
 ): void {
   if (waiters.deliver(message.connection, message) || message.kind !== "granted") return;
-  const { id, lease } = JSON.parse(message.browser) as Browser;
-  if (lease) grants.unwanted(lease.id, id);
+  const { id, lease } = leasedParser.json(message.browser);
+  grants.unwanted(lease.id, id);
 }

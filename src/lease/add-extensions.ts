@@ -3,7 +3,7 @@ import { TimeLimitReached, within } from "../base/deadline.js";
 import { type Detail, done, type Done, refusal, type Refusal } from "../base/errors.js";
 import type { Digest } from "../base/ids.js";
 import type { NodeReply, NodeRequest } from "../pool/ports/messages.js";
-import type { Browser } from "../pool/browser.js";
+import type { LeasedBrowser } from "../pool/browser.js";
 import { bounds } from "../spec/bodies.js";
 import type { SessionReader } from "../pool/launch-templates.js";
 import { fieldFault } from "../spec/field-checks.js";
@@ -22,7 +22,7 @@ interface Ports {
   faultsOf(path: string): Promise<readonly string[]>;
   /** Keeps the file where every node finds it. */
   keep(digest: Digest, path: string): Promise<void>;
-  askNode(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
+  askNode(browser: LeasedBrowser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
   /**
    * From the last byte of the archives to the reply, a restart of Chromium included; clients give up at 60 s.
    */
@@ -55,7 +55,7 @@ async function findTarget(ports: Ports, ref: string, caller: Caller): Promise<Do
   const found = await findSession(ports, ref);
   const session = found && (await ports.configs.findSession(found.browser, found.at));
   if (!session) return refusal("browser_not_found");
-  if (caller.lease && caller.lease !== session.browser.lease?.id) return refusal("lease_superseded");
+  if (caller.lease && caller.lease !== session.browser.lease.id) return refusal("lease_superseded");
   if (session.launch.engine !== "chromium")
     return refusal("not_supported", { message: `${session.launch.engine} has no extensions` });
   return done(session);
@@ -74,7 +74,7 @@ async function add(ports: Ports, { meant, items, caller }: Upload): Promise<Done
   if (refused) return refused;
   const now = await findTarget(ports, meant.browser.id, caller);
   if (now.kind === "refused") return now;
-  if (now.value.browser.lease?.id !== meant.browser.lease?.id) return refusal("lease_superseded");
+  if (now.value.browser.lease.id !== meant.browser.lease.id) return refusal("lease_superseded");
   if (caller.gone.aborted)
     return refusal("bad_request", { message: "The caller has gone; nothing has changed" });
   const limitMs = endsAt - ports.clock.monotonic();

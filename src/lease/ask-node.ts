@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type ControlId, newRequestId, type NodeId, type RequestId } from "../base/ids.js";
-import type { Browser } from "../pool/browser.js";
+import type { LeasedBrowser } from "../pool/browser.js";
 import type {
   ControlMessage,
   NodeReply,
@@ -36,7 +36,7 @@ export function makeRequestNode(
   control: ControlId,
   ports: Ports,
 ): {
-  ask(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
+  ask(browser: LeasedBrowser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
   answered(answer: Answer): void;
 } {
   const open = new Map<RequestId, (answer: NodeReply) => void>();
@@ -48,15 +48,13 @@ export function makeRequestNode(
           : { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) },
       ),
     async ask(browser, what, limitMs = answerLimitMs) {
-      const { lease } = browser;
-      if (!lease) return { kind: "failed" };
       const question = newRequestId();
       const message: NodeMessage = {
         kind: "ask",
         question,
         control,
         browser: browser.id,
-        lease: lease.id,
+        lease: browser.lease.id,
         what,
       };
       const cancels: (() => void)[] = [];

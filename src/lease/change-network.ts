@@ -1,6 +1,6 @@
 import { type Detail, refusal, type Refusal, RemudaError } from "../base/errors.js";
 import { newRequestId, partitionOf } from "../base/ids.js";
-import type { Browser } from "../pool/browser.js";
+import type { LeasedBrowser } from "../pool/browser.js";
 import type { NodeReply, NodeRequest } from "../pool/ports/messages.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { LeaseChange, PoolStore } from "../pool/ports/pool-store.js";
@@ -10,7 +10,7 @@ import { normaliseNetwork } from "../spec/field-checks.js";
 interface Ports {
   readonly poolStore: PoolStore;
   readonly reports: Pick<NodeReports, "applied">;
-  askNode(browser: Browser, what: NodeRequest): Promise<NodeReply>;
+  askNode(browser: LeasedBrowser, what: NodeRequest): Promise<NodeReply>;
 }
 
 /** Throws again what is no trouble of the store. */
@@ -43,10 +43,10 @@ export async function orInForce<Value>(work: () => Promise<Value>): Promise<Valu
  */
 export async function changeNetwork(
   ports: Ports,
-  browser: Browser,
+  browser: LeasedBrowser,
   network: LeaseChange["network"],
 ): Promise<Refusal | undefined> {
-  if (!network || !browser.lease) return undefined;
+  if (!network) return undefined;
   const reply = await ports.poolStore.touch(partitionOf(browser.id), {
     browser: browser.id,
     lease: browser.lease.id,
@@ -58,10 +58,10 @@ export async function changeNetwork(
   return await askNetwork(ports, reply.browser);
 }
 
-export async function askNetwork(ports: Ports, browser: Browser): Promise<Refusal | undefined> {
+export async function askNetwork(ports: Ports, browser: LeasedBrowser): Promise<Refusal | undefined> {
   const { id, lease } = browser;
-  const change = lease?.networkWanted;
-  if (!lease || !change) return refusal("conflict");
+  const change = lease.networkWanted;
+  if (!change) return refusal("conflict");
   const { revision } = change;
   const answer = await ports.askNode(browser, { kind: "network", revision, change });
   if (answer.kind === "done") {

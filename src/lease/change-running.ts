@@ -2,7 +2,7 @@ import type { Millis } from "../base/clock.js";
 import { refusal, type Refusal } from "../base/errors.js";
 import { partitionOf, newRequestId } from "../base/ids.js";
 import type { NodeReply, NodeRequest, RunningChange } from "../pool/ports/messages.js";
-import type { Browser } from "../pool/browser.js";
+import type { LeasedBrowser } from "../pool/browser.js";
 import type { Caller } from "../spec/paging.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
@@ -12,7 +12,7 @@ interface Ports {
   readonly poolStore: PoolStore;
   /** The browser's node ends Chromium and starts it again within. */
   readonly restartLimitMs: Millis;
-  askNode(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
+  askNode(browser: LeasedBrowser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
 }
 
 /** What a PATCH asks for is in force: its first attempt was answered, and the answer lost. */
@@ -34,20 +34,19 @@ export const refusedProfile = (
  */
 export async function changeRunning(
   ports: Ports,
-  { id, lease, ...browser }: Browser,
+  browser: LeasedBrowser,
   change: RunningChange,
 ): Promise<Refusal | undefined> {
-  if (!lease) return refusal("browser_not_found");
   const mark = { set: {}, clear: [], touched: true, altered: change.profile !== undefined };
-  const { kind } = await ports.poolStore.touch(partitionOf(id), {
-    browser: id,
-    lease: lease.id,
+  const { kind } = await ports.poolStore.touch(partitionOf(browser.id), {
+    browser: browser.id,
+    lease: browser.lease.id,
     change: mark,
     request: newRequestId(),
   });
   if (kind !== "touched") return refusal(kind === "superseded" ? "lease_superseded" : "browser_not_found");
   const answer = await ports.askNode(
-    { id, lease, ...browser },
+    browser,
     { kind: "change", ...change },
     change.profile && ports.restartLimitMs,
   );

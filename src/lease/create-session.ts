@@ -117,7 +117,7 @@ async function claim(
     case "waiting":
       return reply;
     case "claimed":
-      await jobs.add(launchJob(reply.browser));
+      await jobs.add([launchJob(reply.browser)]);
       return { kind: "waiting", waiter: reply.waiter, lease: reply.lease };
     case "none":
       return finalAnswer(noRoom(obstacle));
@@ -153,7 +153,7 @@ async function claimElsewhere(
     candidate,
     again: newRequestId(),
   });
-  if (reply.kind === "claimed") await jobs.add(launchJob(reply.browser));
+  if (reply.kind === "claimed") await jobs.add([launchJob(reply.browser)]);
   else await nodes.freeRoom(candidate.node, candidate.id);
   return reply.kind === "claimed";
 }

@@ -21,6 +21,6 @@ export const makeCurl =
   async (ref: string, body: CurlBody, caller: Caller): Promise<Done<CurlReply> | Refusal> => {
     const found = await findSession(ports, ref);
     if (!found) return refusal("browser_not_found");
-    if (caller.lease && caller.lease !== found.browser.lease?.id) return refusal("lease_superseded");
+    if (caller.lease && caller.lease !== found.browser.lease.id) return refusal("lease_superseded");
     return await ports.askCurl(found.browser, body, caller.gone);
   };

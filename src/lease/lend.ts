@@ -1,7 +1,7 @@
 import type { Millis } from "../base/clock.js";
 import { refusal, type Refusal, RemudaError } from "../base/errors.js";
 import { type ControlId, type Partition, type LeaseId, newLeaseId, type RequestId } from "../base/ids.js";
-import type { Browser } from "../pool/browser.js";
+import { type LeasedBrowser, leasedParser } from "../pool/browser.js";
 import type { SessionReader } from "../pool/launch-templates.js";
 import type { Waiters, WaitHandle, WaitResult } from "./waiters.js";
 import type { Grants } from "./grants.js";
@@ -34,7 +34,7 @@ export interface LeaseRequest {
 }
 
 interface Held {
-  readonly browser: Browser;
+  readonly browser: LeasedBrowser;
   readonly at: Millis;
 }
 /** What the script said: a browser, a place in line, or an answer that is final. */
@@ -120,7 +120,7 @@ async function isRepeat(
 
 /** A place in line gives its name back itself, in the script in which it goes: it may be kept for a retry. */
 function isNameUnused(lent: Lent<unknown>, lease: LeaseId): boolean {
-  if (lent.kind === "granted") return lent.session.browser.lease?.id !== lease;
+  if (lent.kind === "granted") return lent.session.browser.lease.id !== lease;
   return lent.kind === "answered";
 }
 
@@ -208,10 +208,7 @@ async function ended(
 ): Promise<Granted | NotServed> {
   switch (message.kind) {
     case "granted":
-      return await granted(ports, partition, {
-        browser: JSON.parse(message.browser) as Browser,
-        at: message.at,
-      });
+      return await granted(ports, partition, { browser: leasedParser.json(message.browser), at: message.at });
     case "deleted":
       return { kind: "unserved", why: "deleted" };
     case "superseded":
@@ -247,9 +244,8 @@ async function granted(
   { browser, at }: Held,
 ): Promise<Granted> {
   const session = await configs.findSession(browser, at);
-  const lease = browser.lease?.id;
-  if (!session || !lease)
-    throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });
+  const lease = browser.lease.id;
+  if (!session) throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });
   grants.opened(partition, lease, browser.id);
   return { kind: "granted", session, settle: (outcome) => grants.settle(partition, lease, outcome) };
 }

@@ -1,15 +1,15 @@
 import { type BrowserId, type Partition, partitionOf, type ProfileId } from "../base/ids.js";
 import { groupBy } from "../base/group-by.js";
-import { type Browser, launchFactsOf } from "../pool/browser.js";
+import { launchFactsOf, type LeasedBrowser } from "../pool/browser.js";
 import type { SessionReader } from "../pool/launch-templates.js";
 import { folded, type Page, type SessionListQuery } from "../spec/paging.js";
 import type { SessionOrTombstone } from "../pool/operations.js";
-import type { LeasedBrowser } from "../pool/ports/partition-overview.js";
+import type { ListedSession } from "../pool/ports/partition-overview.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { ProfileRefs } from "../registry/profiles/selectors.js";
-import type { LoadedProfile } from "../pool/session-profile.js";
-import type { Tombstone } from "../pool/session.js";
+import { loadedProfileParser } from "../pool/session-profile.js";
+import { tagsParser, type Tombstone } from "../pool/session.js";
 
 interface Ports {
   readonly poolStore: PoolStore;
@@ -19,7 +19,7 @@ interface Ports {
   readonly region: string;
 }
 
-type Row = { readonly browser: Browser; readonly at: number } | Tombstone;
+type Row = { readonly browser: LeasedBrowser; readonly at: number } | Tombstone;
 
 /** Rows in the order of the list, read as far as somebody asks for them. */
 interface Source {
@@ -83,12 +83,12 @@ async function rowsOf(
 
 interface Stream {
   readonly partition: Partition;
-  readonly heads: LeasedBrowser[];
+  readonly heads: ListedSession[];
   from: number;
   isOver: boolean;
 }
 
-const isBefore = (one: LeasedBrowser, other: LeasedBrowser): boolean =>
+const isBefore = (one: ListedSession, other: ListedSession): boolean =>
   one.createdAt > other.createdAt || (one.createdAt === other.createdAt && one.id > other.id);
 
 /**
@@ -115,11 +115,13 @@ class LiveRows implements Source {
     const read = await Promise.all(
       [...groupBy(ids, partitionOf)].map(async ([partition, own]) => {
         const { browsers, at } = await this.poolStore.records(partition, own);
-        return browsers.map((browser) => [browser.id, { browser, at }] as const);
+        return browsers.flatMap((browser) =>
+          browser.state === "leased" ? [[browser.id, { browser, at }] as const] : [],
+        );
       }),
     );
     const rows = new Map(read.flat());
-    const live = ids.flatMap((id) => rows.get(id) ?? []).filter(({ browser }) => browser.lease);
+    const live = ids.flatMap((id) => rows.get(id) ?? []);
     // All of these have ended meanwhile: that is not the end of the list.
     return ids.length > 0 && live.length === 0 ? await this.next(count) : live;
   }
@@ -206,9 +208,9 @@ function makeMatches({ profiles }: Ports, query: SessionListQuery): Matches {
 function profileIdOf(row: Row): ProfileId | undefined {
   if (!("browser" in row)) return row.profileId;
   const { lease } = row.browser;
-  return lease?.profile === undefined
+  return lease.profile === undefined
     ? launchFactsOf(row.browser).profileId
-    : (JSON.parse(lease.profile) as LoadedProfile).id;
+    : loadedProfileParser.json(lease.profile).id;
 }
 
 interface Searchable {
@@ -234,9 +236,9 @@ function searchable(row: Row): Searchable {
   const { id, lease } = row.browser;
   return {
     id,
-    name: lease?.name,
-    tags: lease?.tags,
-    pool: lease?.pool,
+    name: lease.name,
+    tags: lease.tags,
+    pool: lease.pool,
     poolId: launchFactsOf(row.browser).poolId,
     profileId,
   };
@@ -247,7 +249,7 @@ function isFound(
   { query, tags }: SessionListQuery,
   profiles: ReadonlyMap<ProfileId, string | undefined>,
 ): boolean {
-  const own = JSON.parse(row.tags ?? "{}") as Record<string, string>;
+  const own = row.tags === undefined ? {} : tagsParser.json(row.tags);
   if (Object.entries(tags ?? {}).some(([key, value]) => own[key] !== value)) return false;
   if (query === undefined || [row.id, row.poolId, row.profileId].includes(query)) return true;
   const profile = row.profileId && profiles.get(row.profileId);

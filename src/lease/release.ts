@@ -127,7 +127,8 @@ async function saved(
 ): Promise<void> {
   const until = clock.monotonic() + saveWaitMs;
   while (!gone.aborted && clock.monotonic() < until) {
-    if (!(await poolStore.findBrowser(browser))?.browser.saving) return;
+    const record = (await poolStore.findBrowser(browser))?.browser;
+    if (record?.state !== "retiring" || !record.saving) return;
     await pause(clock, Math.min(lookMs, until - clock.monotonic()), gone);
   }
 }

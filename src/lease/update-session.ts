@@ -2,7 +2,7 @@ import type { Millis } from "../base/clock.js";
 import { type Detail, done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { partitionOf } from "../base/ids.js";
 import type { NodeReply, NodeRequest, RunningChange } from "../pool/ports/messages.js";
-import type { Browser } from "../pool/browser.js";
+import type { LeasedBrowser } from "../pool/browser.js";
 import type { SessionPatch } from "../spec/bodies.js";
 import type { SessionReader } from "../pool/launch-templates.js";
 import {
@@ -37,7 +37,7 @@ interface Ports extends References {
   /** The browser's node ends Chromium and starts it again within. */
   readonly restartLimitMs: Millis;
   /** Asks the browser's node to do something for this lease; waits for its answer within a limit. */
-  askNode(browser: Browser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
+  askNode(browser: LeasedBrowser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
 }
 
 /** GET /browsers/{id_or_name}: leased browsers; what is kept of those that are over only where asked for. */
@@ -70,7 +70,7 @@ export const makeUpdateSession =
     const session = found && (await ports.configs.findSession(found.browser, found.at));
     if (!session) return refusal("browser_not_found");
     const { browser } = session;
-    if (caller.lease && caller.lease !== browser.lease?.id) return refusal("lease_superseded");
+    if (caller.lease && caller.lease !== browser.lease.id) return refusal("lease_superseded");
     const wanted = profile_id && { id: profile_id, save: profile?.save_changes ?? false };
     return (
       refusedHosts(session, patch) ??
@@ -124,7 +124,7 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
     },
     patch: { name },
   } = ask;
-  if (!name || !lease || name === lease.name) return await changeBrowser(ports, ask);
+  if (!name || name === lease.name) return await changeBrowser(ports, ask);
   const owner = lease.id;
   const reserve = () =>
     ports.projects.reserveName({ kind: "session", name, owner, partition: partitionOf(id) });
@@ -135,7 +135,7 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
   if (outcome.kind === "done") await reserve();
   // Another PATCH may have given the lease this very name meanwhile.
   const isUnused = async (): Promise<boolean> =>
-    (await ports.poolStore.findHeld(partitionOf(id), owner))?.browser.lease?.name !== name;
+    (await ports.poolStore.findHeld(partitionOf(id), owner))?.browser.lease.name !== name;
   const giveBack = async (): Promise<void> =>
     void (
       (await isUnused()) && (await ports.projects.freeName({ kind: "session", name, owner, only: reserved }))
@@ -188,7 +188,7 @@ async function changeRecord(
     browser: browser.id,
     change: touchOf(patch, attached, network),
     request: caller.request,
-    ...(browser.lease ? { lease: browser.lease.id } : {}),
+    lease: browser.lease.id,
   });
   if (reply.kind !== "touched")
     return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
@@ -198,12 +198,15 @@ async function changeRecord(
     await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
   if (!network) return await shown(ports, reply);
   // What its node has put in force since is part of the answer.
-  return await orInForce(async () => await shown(ports, await ports.poolStore.findBrowser(browser.id)));
+  return await orInForce(async () => {
+    const held = await ports.poolStore.findHeld(partitionOf(browser.id), browser.lease.id);
+    return await shown(ports, held);
+  });
 }
 
 async function shown(
   { configs }: Ports,
-  found: { readonly browser: Browser; readonly at: Millis } | undefined,
+  found: { readonly browser: LeasedBrowser; readonly at: Millis } | undefined,
 ): Promise<Done<Session> | Refusal> {
   const session = found && (await configs.findSession(found.browser, found.at));
   return session ? done(session) : refusal("browser_not_found");

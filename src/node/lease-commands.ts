@@ -188,10 +188,8 @@ export class LeaseCommands {
     const slot = this.ports.slots.find(id);
     const record = (await this.ports.poolStore.findBrowser(id))?.browser;
     if (!slot || record?.state !== "resetting" || record.claim !== claim) return;
-    if (record.fence) {
-      this.ports.handover.noteCut(slot, record.fence);
-      if (!(await this.#cut(slot, record.fence))) return;
-    }
+    this.ports.handover.noteCut(slot, record.fence);
+    if (!(await this.#cut(slot, record.fence))) return;
     try {
       const { differences } = await slot.chromium.reset(this.ports.resetLimitMs);
       if (differences.length > 0)

@@ -1,7 +1,7 @@
 import type { Millis } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Browser } from "../pool/browser.js";
+import { type Browser, leaseOf } from "../pool/browser.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { NetworkSync } from "./network-sync.js";
@@ -32,7 +32,7 @@ export class LeaseHandover {
    * to be asked and cannot.
    */
   async begin(slot: Slot, lease: LeaseId, agoMs: Millis = 0): Promise<boolean> {
-    const isSole = await this.#isSole(slot, lease, (record) => record?.lease?.id === lease);
+    const isSole = await this.#isSole(slot, lease, (record) => leaseOf(record)?.id === lease);
     if (isSole) slot.activity.begin(lease, agoMs);
     return isSole && !slot.activity.isOver(lease);
   }

@@ -4,7 +4,7 @@ import { within } from "../base/deadline.js";
 import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Rules } from "../egress/rules.js";
-import type { Lease, NetworkChange, NetworkSettings } from "../pool/browser.js";
+import { type Lease, leaseOf, type NetworkChange, type NetworkSettings } from "../pool/browser.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Slot } from "./slot.js";
@@ -99,7 +99,7 @@ export class NetworkSync {
    * be, or the lease is over; nothing has changed either way.
    */
   async prepare(slot: Slot, lease: LeaseId, asked: NetworkSettings): Promise<boolean> {
-    const record = (await this.ports.poolStore.findBrowser(slot.id))?.browser.lease;
+    const record = leaseOf((await this.ports.poolStore.findBrowser(slot.id))?.browser);
     if (record?.id !== lease) return false;
     const all = { ...settingsOf(record.networkWanted ?? record.network ?? {}), ...asked };
     try {
@@ -155,7 +155,7 @@ export class NetworkSync {
   async #read(slot: Slot, { unread }: Asked): Promise<{ readonly lease: Lease | undefined } | undefined> {
     const reading = this.ports.poolStore
       .findBrowser(slot.id)
-      .then((found) => ({ lease: found?.browser.lease }));
+      .then((found) => ({ lease: leaseOf(found?.browser) }));
     if (!unread) return await reading;
     return await within(
       this.ports.clock,

@@ -1,9 +1,9 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { groupBy } from "../base/group-by.js";
-import { type BrowserId, type Partition, partitionOf, type NodeId } from "../base/ids.js";
+import { type BrowserId, type LeaseId, type Partition, partitionOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Browser } from "../pool/browser.js";
+import { type Browser, leaseOf, type LeasedBrowser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
@@ -157,9 +157,8 @@ export class Reconciler {
     await nodes.freeRoom(node, slot.id);
   }
 
-  async #keepLeased(slot: Slot, { lease }: Browser, at: Millis): Promise<void> {
+  async #keepLeased(slot: Slot, { lease }: LeasedBrowser, at: Millis): Promise<void> {
     const { reports, clock, log, handover } = this.ports;
-    if (!lease) return;
     const { activity } = slot;
     if (activity.isOver(lease.id)) return await this.#endForgotten(slot, lease.id);
     if (!(await handover.begin(slot, lease.id, at - lease.grantedAt))) return;
@@ -180,9 +179,9 @@ export class Reconciler {
    * Its end was acknowledged, and its holder is gone: nobody would end it again. Read once more, for the
    * record may be the older word.
    */
-  async #endForgotten(slot: Slot, lease: NonNullable<Browser["lease"]>["id"]): Promise<void> {
+  async #endForgotten(slot: Slot, lease: LeaseId): Promise<void> {
     const record = (await this.ports.poolStore.findBrowser(slot.id))?.browser;
-    if (slot.isEnding || record?.lease?.id !== lease) return;
+    if (slot.isEnding || leaseOf(record)?.id !== lease) return;
     this.ports.log.warn(
       { browser: slot.id, lease },
       "browser ended: Redis has forgotten the end of its lease",

@@ -2,7 +2,7 @@ import { groupBy } from "../base/group-by.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { type BrowserId, type Partition, partitionOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { Browser } from "../pool/browser.js";
+import { type Browser, leaseOf } from "../pool/browser.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { NetworkSync } from "./network-sync.js";
 import type { Slot } from "./slot.js";
@@ -145,6 +145,10 @@ const mayChange =
     slot.activity.lease !== undefined || slot.network !== undefined || networkSync.isBehind(slot);
 
 /** Whether a record asks for another network than the one that is in force. */
-const isOther = ({ network }: Slot, record: Browser | undefined): boolean =>
-  record?.lease !== undefined &&
-  (record.lease.networkWanted !== undefined || record.lease.network?.revision !== network?.revision);
+const isOther = ({ network }: Slot, record: Browser | undefined): boolean => {
+  const lease = leaseOf(record);
+  return (
+    lease !== undefined &&
+    (lease.networkWanted !== undefined || lease.network?.revision !== network?.revision)
+  );
+};

@@ -1,5 +1,7 @@
-import type { Millis } from "../base/clock.js";
-import type { BrowserId, ClaimId, LeaseId, NodeId, PoolId, ProfileId } from "../base/ids.js";
+import { type Static, Type } from "typebox";
+import { BrowserId, ClaimId, LeaseId, NodeId, PoolId, ProfileId } from "../base/ids.js";
+import { parserOf } from "../base/parser.js";
+import { memoryClasses } from "../spec/bodies.js";
 
 /**
  * The states of a browser.
@@ -54,86 +56,113 @@ export const retireReasons = [
 ] as const;
 export type RetireReason = (typeof retireReasons)[number];
 
-export interface NetworkSettings {
+/** What a PATCH asks of a lease's network. */
+const networkSettings = {
   /** JSON text of `allowed_hosts`, `null` where it was removed; absent where the launch's own stands. */
-  readonly allowedHosts?: string;
+  allowedHosts: Type.Optional(Type.String()),
   /** JSON text of a `ProxyChoice` by mode or id; absent where the launch's own stands. */
-  readonly proxy?: string;
-}
+  proxy: Type.Optional(Type.String()),
+};
+export const NetworkSettings = Type.Object(networkSettings);
+export type NetworkSettings = Readonly<Static<typeof NetworkSettings>>;
 
-/** What a PATCH has changed of a lease's network. */
-export interface NetworkChange extends NetworkSettings {
-  /** Counts all such changes of a partition. */
-  readonly revision: number;
-}
+/** What a PATCH has changed of a lease's network; `revision` counts all such changes of a partition. */
+export const NetworkChange = Type.Object({ ...networkSettings, revision: Type.Number() });
+export type NetworkChange = Readonly<Static<typeof NetworkChange>>;
 
 /** What one lease has used, as its node counted it at most one tick ago. */
-export interface TrafficUsage {
-  readonly requests: number;
-  readonly denied: number;
-  readonly bytesSent: number;
-  readonly bytesReceived: number;
-}
+export const TrafficUsage = Type.Object({
+  requests: Type.Number(),
+  denied: Type.Number(),
+  bytesSent: Type.Number(),
+  bytesReceived: Type.Number(),
+});
+export type TrafficUsage = Readonly<Static<typeof TrafficUsage>>;
 export const noTraffic: TrafficUsage = { requests: 0, denied: 0, bytesSent: 0, bytesReceived: 0 };
 
 /** One holder's exclusive right to one browser, as its record tells. */
-export interface Lease {
-  readonly id: LeaseId;
-  readonly grantedAt: Millis;
-  readonly timeoutSeconds: number;
-  readonly name?: string;
+const Lease = Type.Object({
+  id: LeaseId,
+  grantedAt: Type.Number(),
+  timeoutSeconds: Type.Number(),
+  name: Type.Optional(Type.String()),
   /** JSON text of a map of string to string. */
-  readonly tags?: string;
-  readonly startUrl?: string;
+  tags: Type.Optional(Type.String()),
+  startUrl: Type.Optional(Type.String()),
   /** JSON text of the viewport a PATCH has set. */
-  readonly viewport?: string;
+  viewport: Type.Optional(Type.String()),
   /** In force at its node. */
-  readonly network?: NetworkChange;
+  network: Type.Optional(NetworkChange),
   /** Asked of its node, which has not said yet that it is in force. */
-  readonly networkWanted?: NetworkChange;
+  networkWanted: Type.Optional(NetworkChange),
   /** JSON text of the `LoadedProfile` a PATCH has attached. */
-  readonly profile?: string;
-  readonly usage?: TrafficUsage;
+  profile: Type.Optional(Type.String()),
+  usage: Type.Optional(TrafficUsage),
   /** The pool's name at the grant. */
-  readonly pool?: string;
-  /**
-   * How many clients or requests were ever registered; 0 means that nothing but the API has touched the
-   * browser.
-   */
-  readonly registrations: number;
-}
+  pool: Type.Optional(Type.String()),
+  /** How many clients or requests were ever registered; 0: nothing but the API has touched the browser. */
+  registrations: Type.Number(),
+});
+export type Lease = Readonly<Static<typeof Lease>>;
 
-/** A browser's record, as Redis holds it: the truth. All instants are Redis's `TIME` in ms. */
-export interface Browser {
-  readonly id: BrowserId;
-  readonly state: BrowserState;
-  readonly since: Millis;
-  readonly createdAt: Millis;
-  readonly node: NodeId;
+/** What a record has in every state. All instants are Redis's `TIME` in ms. */
+const always = {
+  id: BrowserId,
+  since: Type.Number(),
+  createdAt: Type.Number(),
+  node: NodeId,
   /** Key of the launch configuration it was started with. */
-  readonly config: string;
-  readonly generation: number;
-  readonly networkGeneration: number;
+  config: Type.String(),
+  generation: Type.Number(),
+  networkGeneration: Type.Number(),
   /** Leases served to their end. */
-  readonly served: number;
-  readonly claim?: ClaimId;
-  /** While resetting: the lease to be cut. */
-  readonly fence?: LeaseId;
-  readonly lease?: Lease;
+  served: Type.Number(),
   /** It goes when its replacement is idle: it is old, or its node drains. */
-  readonly replaceable?: boolean;
-  /** Why it is retiring. */
-  readonly why?: RetireReason;
-  /** What a released lease leaves of it is being saved as a profile. */
-  readonly saving?: boolean;
-  readonly lastError?: string;
-  /** JSON text of `Facts`. */
-  readonly facts: string;
-  readonly lastLease?: LeaseId;
-  readonly lastLeaseEndedAt?: Millis;
+  replaceable: Type.Optional(Type.Boolean()),
+  lastError: Type.Optional(Type.String()),
+  /** JSON text of `LaunchFacts`. */
+  facts: Type.String(),
+  lastLease: Type.Optional(LeaseId),
+  lastLeaseEndedAt: Type.Optional(Type.Number()),
   /** JSON text of what isolates it, as its node reported. */
-  readonly isolation?: string;
-}
+  isolation: Type.Optional(Type.String()),
+};
+const inState = <const State extends BrowserState>(state: State) => ({
+  ...always,
+  state: Type.Literal(state),
+});
+
+export const LaunchingBrowser = Type.Object({ ...inState("launching"), claim: ClaimId });
+const IdleBrowser = Type.Object(inState("idle"));
+const LeasedBrowser = Type.Object({ ...inState("leased"), lease: Lease });
+/** `fence` is the lease to be cut. */
+const ResettingBrowser = Type.Object({ ...inState("resetting"), claim: ClaimId, fence: LeaseId });
+/** `saving`: what a released lease leaves of it is being saved as a profile. */
+const RetiringBrowser = Type.Object({
+  ...inState("retiring"),
+  claim: ClaimId,
+  why: Type.Enum([...retireReasons]),
+  saving: Type.Optional(Type.Boolean()),
+});
+const AnyBrowser = Type.Union([
+  LeasedBrowser,
+  IdleBrowser,
+  LaunchingBrowser,
+  ResettingBrowser,
+  RetiringBrowser,
+]);
+
+/** A browser's record, as Redis holds it: the truth. Each state has what is true in it, and no more. */
+export type Browser = Readonly<Static<typeof AnyBrowser>>;
+export type LaunchingBrowser = Readonly<Static<typeof LaunchingBrowser>>;
+export type LeasedBrowser = Readonly<Static<typeof LeasedBrowser>>;
+
+export const browserParser = parserOf("the record of a browser", AnyBrowser);
+export const launchingParser = parserOf("the record of a browser that is launched", LaunchingBrowser);
+export const leasedParser = parserOf("the record of a leased browser", LeasedBrowser);
+
+export const leaseOf = (browser: Browser | undefined): Lease | undefined =>
+  browser?.state === "leased" ? browser.lease : undefined;
 
 /**
  * What becomes of a browser whose node has cut a lease that the record does not name. `held`: the record does
@@ -142,15 +171,17 @@ export interface Browser {
 export type UnknownLeaseOutcome = "kept" | "retiring" | "already" | "held" | "unknown";
 
 /** What a browser's record repeats of its launch, for the session object and the tombstone. */
-export interface LaunchFacts {
-  readonly headless: boolean;
-  readonly stealth: boolean;
-  readonly kiosk_mode: boolean;
-  readonly memory: string;
-  readonly poolId?: PoolId;
-  readonly profileId?: ProfileId;
+const LaunchFacts = Type.Object({
+  headless: Type.Boolean(),
+  stealth: Type.Boolean(),
+  kiosk_mode: Type.Boolean(),
+  memory: Type.Enum([...memoryClasses]),
+  poolId: Type.Optional(PoolId),
+  profileId: Type.Optional(ProfileId),
   /** The end of the session saves its profile. */
-  readonly saves?: boolean;
-}
+  saves: Type.Optional(Type.Boolean()),
+});
+export type LaunchFacts = Readonly<Static<typeof LaunchFacts>>;
 
-export const launchFactsOf = (browser: Browser): LaunchFacts => JSON.parse(browser.facts) as LaunchFacts;
+const factsParser = parserOf("what a record repeats of a launch", LaunchFacts);
+export const launchFactsOf = (browser: Browser): LaunchFacts => factsParser.json(browser.facts);

@@ -1,6 +1,6 @@
 import type { Millis } from "../base/clock.js";
 import { type Partition, partitionOf, newBrowserId, newRequestId, type PoolId } from "../base/ids.js";
-import type { Browser, LaunchFacts } from "./browser.js";
+import type { LaunchFacts, LaunchingBrowser } from "./browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import { LaunchTemplates } from "./launch-templates.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
@@ -59,7 +59,7 @@ export const makeFill = (ports: FillPorts): FillPool => {
     await Promise.all(
       candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)),
     );
-    await ports.jobs.add(claimed.flatMap(launchJob));
+    await ports.jobs.add(claimed.map(launchJob));
   };
 };
 
@@ -86,8 +86,12 @@ export function makeFillSoon(
   };
 }
 
-export const launchJob = (browser: Browser): readonly Job[] =>
-  browser.claim ? [{ kind: "launch", node: browser.node, browser: browser.id, claim: browser.claim }] : [];
+export const launchJob = ({ node, id: browser, claim }: LaunchingBrowser): Job => ({
+  kind: "launch",
+  node,
+  browser,
+  claim,
+});
 
 async function candidatesFor(
   ports: FillPorts,

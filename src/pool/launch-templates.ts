@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { type Partition, partitionOf } from "../base/ids.js";
-import { type Browser, launchFactsOf } from "./browser.js";
+import { launchFactsOf, type LeasedBrowser } from "./browser.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import { proxyOf } from "./network.js";
 import type { PoolStore } from "./ports/pool-store.js";
@@ -39,7 +39,7 @@ export class SessionReader {
   }
 
   /** The session object of a leased browser; undefined where it has ended since its record was read. */
-  async findSession(browser: Browser, at: number): Promise<Session | undefined> {
+  async findSession(browser: LeasedBrowser, at: number): Promise<Session | undefined> {
     const launch = await this.find(partitionOf(browser.id), browser.config);
     if (!launch) return undefined;
     const { poolId } = launchFactsOf(browser);
@@ -54,20 +54,20 @@ export class SessionReader {
       ...(proxyName === undefined ? {} : { proxyName }),
       ...(profile && { profile }),
       ...(poolId
-        ? { pool: { id: poolId, ...(browser.lease?.pool ? { name: browser.lease.pool } : {}) } }
+        ? { pool: { id: poolId, ...(browser.lease.pool ? { name: browser.lease.pool } : {}) } }
         : {}),
     };
   }
 
   /** Not kept: a proxy may be renamed, and few sessions have one. */
-  async #proxyName(launch: LaunchTemplate, { lease }: Browser): Promise<string | undefined> {
+  async #proxyName(launch: LaunchTemplate, { lease }: LeasedBrowser): Promise<string | undefined> {
     const { proxy_id } = proxyOf(launch, lease);
     const found = proxy_id === undefined ? undefined : await this.refs.proxies.resolve({ id: proxy_id });
     return found?.kind === "found" ? found.name : undefined;
   }
 
   /** Not kept either: a save, a rename and each use change it. */
-  async #profile(launch: LaunchTemplate, { lease }: Browser): Promise<Session["profile"]> {
+  async #profile(launch: LaunchTemplate, { lease }: LeasedBrowser): Promise<Session["profile"]> {
     const loaded = profileOf(launch, lease);
     const facts = loaded && (await this.refs.profiles.find(loaded.id));
     return loaded && { ...loaded, ...(facts && { facts }) };

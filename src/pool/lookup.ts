@@ -8,7 +8,7 @@ import {
   type LeaseId,
   type PoolId,
 } from "../base/ids.js";
-import type { Browser } from "./browser.js";
+import type { LeasedBrowser } from "./browser.js";
 import type { Pool } from "./pool.js";
 import type { PoolStore } from "./ports/pool-store.js";
 import type { ProjectStore } from "./ports/project-store.js";
@@ -71,10 +71,10 @@ export class PoolNameCache {
 export async function findSession(
   { poolStore, projects }: Ports,
   ref: string,
-): Promise<{ browser: Browser; at: number } | undefined> {
+): Promise<{ browser: LeasedBrowser; at: number } | undefined> {
   const id = findBrowserId(ref);
   const byId = id && (await poolStore.findBrowser(id));
-  if (byId?.browser.lease) return byId;
+  if (byId?.browser.state === "leased") return { browser: byId.browser, at: byId.at };
   const named = await projects.findName("session", ref);
   return named && (await poolStore.findHeld(named.partition, named.owner as LeaseId));
 }

@@ -120,7 +120,7 @@ async function reapPartition(
   partition: Partition,
 ): Promise<void> {
   const { launch, isOpen } = await poolStore.reap(partition);
-  await jobs.add(launch.flatMap(launchJob));
+  await jobs.add(launch.map(launchJob));
   if (!isOpen && partition !== onDemandPartition) await projects.settlePartition(partition);
 }
 

@@ -1,20 +1,23 @@
+import { type Static, Type } from "typebox";
 import type { Millis } from "../base/clock.js";
 import type { BrowserId, NodeId, PoolId } from "../base/ids.js";
 import type { BrowserState } from "./browser.js";
 import type { PoolSpec } from "../spec/launch-template.js";
 
 /** How many browsers are in each state; `stale` are those of an older generation than the pool's. */
-export interface BrowserCounts {
-  readonly launching: number;
-  readonly idle: number;
-  readonly leased: number;
-  readonly resetting: number;
-  readonly stale: number;
-  readonly waiting: number;
-}
+export const BrowserCounts = Type.Object({
+  launching: Type.Number(),
+  idle: Type.Number(),
+  leased: Type.Number(),
+  resetting: Type.Number(),
+  stale: Type.Number(),
+  waiting: Type.Number(),
+});
+export type BrowserCounts = Readonly<Static<typeof BrowserCounts>>;
 
 /** Why a pool is below its size (docs/api.md#pools). */
-export type FillReason = "rate" | "capacity" | "launch_failing" | "rate_zero" | "not_supported";
+export const fillReasons = ["rate", "capacity", "launch_failing", "rate_zero", "not_supported"] as const;
+export type FillReason = (typeof fillReasons)[number];
 export interface FillHold {
   readonly reason: FillReason;
   /**

@@ -1,18 +1,19 @@
-import type { ProfileId } from "../base/ids.js";
+import { type Static, Type } from "typebox";
+import { ProfileId } from "../base/ids.js";
+import { parserOf } from "../base/parser.js";
 import type { Lease } from "./browser.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 
 /** A profile that a browser runs with, and whether its end saves it. */
-export interface LoadedProfile {
-  readonly id: ProfileId;
-  readonly save: boolean;
-}
+const LoadedProfile = Type.Object({ id: ProfileId, save: Type.Boolean() });
+export type LoadedProfile = Readonly<Static<typeof LoadedProfile>>;
+export const loadedProfileParser = parserOf("the profile of a lease", LoadedProfile);
 
 /** Of a lease: what a PATCH has attached, else what its browser was launched from. */
 export function profileOf(
   { profile_id, profile }: LaunchTemplate,
   lease: Lease | undefined,
 ): LoadedProfile | undefined {
-  if (lease?.profile !== undefined) return JSON.parse(lease.profile) as LoadedProfile;
+  if (lease?.profile !== undefined) return loadedProfileParser.json(lease.profile);
   return profile_id && { id: profile_id, save: profile?.save_changes ?? false };
 }

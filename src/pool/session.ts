@@ -1,13 +1,16 @@
+import { type Static, Type } from "typebox";
 import type { Millis } from "../base/clock.js";
-import type { BrowserId, LeaseId, PoolId, ProfileId } from "../base/ids.js";
-import type { Browser, RetireReason, TrafficUsage } from "./browser.js";
+import { BrowserId, LeaseId, PoolId, ProfileId } from "../base/ids.js";
+import { parserOf } from "../base/parser.js";
+import { memoryClasses, Viewport } from "../spec/bodies.js";
+import { type LeasedBrowser, retireReasons, TrafficUsage } from "./browser.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { ProfileFacts } from "../registry/profiles/selectors.js";
 import type { LoadedProfile } from "./session-profile.js";
 
 /** What a session (docs/api.md#sessions) is made from while it is leased. */
 export interface Session {
-  readonly browser: Browser;
+  readonly browser: LeasedBrowser;
   readonly launch: LaunchTemplate;
   readonly pool?: { readonly id: PoolId; readonly name?: string };
   /** What the proxy in force is called now; absent where there is none, or it has no name. */
@@ -18,23 +21,39 @@ export interface Session {
   readonly at: Millis;
 }
 
+/** Texts of a lease's record, which Lua passes on as they came. */
+export const tagsParser = parserOf("the tags of a session", Type.Record(Type.String(), Type.String()));
+export const viewportParser = parserOf("the viewport of a session", Type.Required(Viewport));
+
 /** What is kept of a session that is over: at most 1 KiB, for a day. */
-export interface Tombstone {
-  readonly id: BrowserId;
-  readonly lease: LeaseId;
-  readonly deletedAt: Millis;
-  readonly createdAt: Millis;
-  readonly reason: RetireReason;
-  readonly headless: boolean;
-  readonly stealth: boolean;
-  readonly kiosk_mode: boolean;
-  readonly memory: LaunchTemplate["memory"];
-  readonly timeoutSeconds: number;
-  readonly name?: string;
+const TombstoneRecord = Type.Object({
+  id: BrowserId,
+  lease: LeaseId,
+  deletedAt: Type.Number(),
+  createdAt: Type.Number(),
+  reason: Type.Enum([...retireReasons]),
+  headless: Type.Boolean(),
+  stealth: Type.Boolean(),
+  kiosk_mode: Type.Boolean(),
+  memory: Type.Enum([...memoryClasses]),
+  timeoutSeconds: Type.Number(),
+  name: Type.Optional(Type.String()),
   /** JSON text; left out where it would not fit. */
-  readonly tags?: string;
+  tags: Type.Optional(Type.String()),
   /** Absent where nothing was counted. */
-  readonly usage?: TrafficUsage;
-  readonly pool?: { readonly id: PoolId; readonly name?: string };
-  readonly profileId?: ProfileId;
+  usage: Type.Optional(TrafficUsage),
+  profileId: Type.Optional(ProfileId),
+  poolId: Type.Optional(PoolId),
+  poolName: Type.Optional(Type.String()),
+});
+export type Tombstone = Readonly<Omit<Static<typeof TombstoneRecord>, "poolId" | "poolName">> &
+  Pick<Session, "pool">;
+
+const tombstoneParser = parserOf("what is kept of a session", TombstoneRecord);
+export function parseTombstone(text: string): Tombstone {
+  const { poolId, poolName, ...tombstone } = tombstoneParser.json(text);
+  return {
+    ...tombstone,
+    ...(poolId && { pool: { id: poolId, ...(poolName !== undefined && { name: poolName }) } }),
+  };
 }

@@ -1,5 +1,15 @@
-import type { ExtensionId, ProfileId } from "../base/ids.js";
-import type { MemoryClass, Network, ResetMode, Selector, Telemetry, Viewport } from "./bodies.js";
+import { type Static, Type } from "typebox";
+import { ExtensionId, ProfileId } from "../base/ids.js";
+import { readonlyList } from "../base/parser.js";
+import {
+  BrowserPolicy,
+  engines,
+  memoryClasses,
+  type ResetMode,
+  resets,
+  type Telemetry,
+  type Viewport,
+} from "./bodies.js";
 
 /** The viewport in force: the default is 1920x1080 at 25 (docs/api.md#sessions). */
 export const defaultViewport = { width: 1920, height: 1080 } as const;
@@ -12,40 +22,54 @@ export function refreshRateOf(viewport: Viewport): number {
   return pixels > 1280 * 800 ? 25 : 60;
 }
 
-/** Everything a browser is launched from; immutable, kept in Redis under a key that browsers name. */
-export interface LaunchTemplate {
-  readonly headless: boolean;
-  readonly stealth: boolean;
-  readonly kiosk_mode: boolean;
-  readonly engine: "chromium" | "headless-shell";
-  readonly memory: MemoryClass;
-  readonly viewport: Required<Viewport>;
-  readonly start_url?: string;
-  readonly browser_policy?: Record<string, unknown>;
-  readonly extensions?: readonly Selector[];
-  readonly profile?: Selector & { readonly save_changes?: boolean };
+/** As callers' requests have it, without their bounds, which may change while a record stands. */
+const Chosen = Type.Object({ id: Type.Optional(Type.String()), name: Type.Optional(Type.String()) });
+const Hosts = Type.Array(Type.String());
+const StoredNetwork = Type.Object({
+  allowed_hosts: Type.Optional(Hosts),
+  private_hosts: Type.Optional(Hosts),
+  proxy_routes: Type.Optional(Type.Array(Type.Object({ hosts: Hosts, proxy: Chosen }))),
+});
+const launchFields = {
+  headless: Type.Boolean(),
+  stealth: Type.Boolean(),
+  kiosk_mode: Type.Boolean(),
+  engine: Type.Enum([...engines]),
+  memory: Type.Enum([...memoryClasses]),
+  viewport: Type.Object({ width: Type.Number(), height: Type.Number(), refresh_rate: Type.Number() }),
+  start_url: Type.Optional(Type.String()),
+  browser_policy: Type.Optional(BrowserPolicy),
+  extensions: Type.Optional(readonlyList(Chosen)),
+  profile: Type.Optional(Type.Object({ ...Chosen.properties, save_changes: Type.Optional(Type.Boolean()) })),
   /** What `extensions` names, in load order; absent where there is none. */
-  readonly extension_ids?: readonly ExtensionId[];
+  extension_ids: Type.Optional(readonlyList(ExtensionId)),
   /** What `profile` names. */
-  readonly profile_id?: ProfileId;
-  readonly proxy_id?: string;
+  profile_id: Type.Optional(ProfileId),
+  proxy_id: Type.Optional(Type.String()),
   /** Of a session that asked for no proxy of the registry by name or id, but for one of these. */
-  readonly proxy_mode?: "direct" | "default";
-  readonly network?: Network;
-  readonly telemetry?: Telemetry;
-}
+  proxy_mode: Type.Optional(Type.Enum(["direct", "default"])),
+  network: Type.Optional(StoredNetwork),
+  /** Shown as it was sent, and nothing more. */
+  telemetry: Type.Optional(Type.Unsafe<Telemetry>(Type.Object({}))),
+};
+
+/** Everything a browser is launched from; immutable, kept in Redis under a key that browsers name. */
+export const LaunchTemplate = Type.Object(launchFields);
+export type LaunchTemplate = Readonly<Static<typeof LaunchTemplate>>;
 
 /** A pool's whole configuration: `browser_pool_config` with every default applied, clearing values gone. */
-export interface PoolSpec extends LaunchTemplate {
-  readonly size: number;
-  readonly fill_rate_per_minute: number;
-  readonly timeout_seconds: number;
-  readonly reset_on_release: ResetMode;
-  readonly name?: string;
-  readonly refresh_on_profile_update?: boolean;
+export const PoolSpec = Type.Object({
+  ...launchFields,
+  size: Type.Number(),
+  fill_rate_per_minute: Type.Number(),
+  timeout_seconds: Type.Number(),
+  reset_on_release: Type.Enum([...resets]),
+  name: Type.Optional(Type.String()),
+  refresh_on_profile_update: Type.Optional(Type.Boolean()),
   /** A caller has named the engine: else it gives way where it cannot do what is asked for. Not shown. */
-  readonly is_engine_named?: true;
-}
+  is_engine_named: Type.Optional(Type.Literal(true)),
+});
+export type PoolSpec = Readonly<Static<typeof PoolSpec>>;
 
 /**
  * How its browsers are made ready for the next holder: clearing one that started from a profile would not

@@ -1,21 +1,30 @@
-import type { BrowserId, ClaimId, Partition, LeaseId, NodeId } from "../base/ids.js";
+import { type Static, type TSchema, Type } from "typebox";
+import { BrowserId, ClaimId, LeaseId, NodeId, type Partition } from "../base/ids.js";
+import { parserOf } from "../base/parser.js";
 import type { Events } from "../base/events.js";
 import { type Log, textOf } from "../base/log.js";
-import type { LeaseCut, PoolSignals } from "../pool/ports/signals.js";
+import { CutMessage } from "../pool/ports/messages.js";
+import type { PoolSignals } from "../pool/ports/signals.js";
 import type { Job, Jobs } from "../pool/ports/pool-store.js";
 
 /**
  * What a script leaves to be done in other slots; each is repeated by a tick when this process dies before.
  */
-interface Effects {
-  readonly retire?: readonly { browser: BrowserId; node: NodeId; claim: ClaimId }[];
-  readonly reset?: readonly { browser: BrowserId; node: NodeId; claim: ClaimId }[];
-  readonly names?: readonly { name: string; owner: string }[];
-  readonly ended?: readonly { lease: LeaseId; why: string; hadClient: boolean; heldMs: number }[];
-  readonly cuts?: readonly Omit<LeaseCut, "partition">[];
-  readonly tombstones?: readonly string[];
-  readonly gone?: readonly { browser: BrowserId; node: NodeId }[];
-}
+const OfBrowser = Type.Object({ browser: BrowserId, node: NodeId, claim: ClaimId });
+const some = <const Item extends TSchema>(item: Item) => Type.Optional(Type.Array(item));
+const Effects = Type.Object({
+  retire: some(OfBrowser),
+  reset: some(OfBrowser),
+  names: some(Type.Object({ name: Type.String(), owner: Type.String() })),
+  ended: some(
+    Type.Object({ lease: LeaseId, why: Type.String(), hadClient: Type.Boolean(), heldMs: Type.Number() }),
+  ),
+  cuts: some(Type.Object({ node: NodeId, message: CutMessage })),
+  tombstones: some(Type.String()),
+  gone: some(Type.Object({ browser: BrowserId, node: NodeId })),
+});
+type Effects = Static<typeof Effects>;
+const effectsParser = parserOf("what a script leaves to be done", Effects);
 
 export interface EffectPorts {
   readonly jobs: Jobs;
@@ -37,7 +46,7 @@ export class EffectRunner {
   /** Resolves when names and tombstones are in place; jobs and rooms follow in the background. */
   async carryOut(partition: Partition, text: string): Promise<void> {
     if (text === "") return;
-    const effects = JSON.parse(text) as Effects;
+    const effects = effectsParser.json(text);
     const ended = list(effects.ended);
     for (const end of ended) this.ports.signals.emit("lease.ended", { partition, ...end });
     for (const cut of list(effects.cuts)) this.ports.signals.emit("lease.cut", { partition, ...cut });

@@ -1,7 +1,8 @@
 import { type Digest, type ExtensionId, findExtensionId, type ProjectId } from "../base/ids.js";
 import type { Extension, ExtensionStore } from "../registry/extensions/extension.js";
 import { extensionKey, type ProjectPart, projectKey } from "./redis/keys.js";
-import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
+import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
+import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
 /** In this order they are read. */
 const fields = ["createdAt", "name", "digest", "sizeBytes", "lastUsedAt"] as const;
@@ -15,10 +16,7 @@ export class RedisExtensionStore implements ExtensionStore {
 
   async create(ask: Parameters<ExtensionStore["create"]>[0]): Promise<"created" | "taken" | "many"> {
     const { id, name = "", digest, sizeBytes, most } = ask;
-    return (await this.#run("create-extension", id, { name, digest, sizeBytes, most })).kind as
-      | "created"
-      | "taken"
-      | "many";
+    return (await this.#run("create-extension", id, { name, digest, sizeBytes, most })).kind;
   }
 
   async find(id: ExtensionId): Promise<Extension | undefined> {
@@ -42,10 +40,14 @@ export class RedisExtensionStore implements ExtensionStore {
   }
 
   async remove(id: ExtensionId): Promise<"removed" | "missing"> {
-    return (await this.#run("remove-extension", id, {})).kind as "removed" | "missing";
+    return (await this.#run("remove-extension", id, {})).kind;
   }
 
-  #run(script: string, id: ExtensionId, args: ScriptArgs): Promise<ScriptReply> {
+  #run<const Name extends ScriptName>(
+    script: Name,
+    id: ExtensionId,
+    args: ScriptArgs,
+  ): Promise<ScriptReply<Name>> {
     return this.store.run(
       script,
       (key) => (key === "extension" ? this.#key(id) : this.#part(key as ProjectPart)),

@@ -1,13 +1,15 @@
+import { Type } from "typebox";
 import {
   type BrowserId,
   type ControlId,
-  type LeaseId,
+  LeaseId,
   type Partition,
   partitionOf,
   type PoolId,
-  type RequestId,
+  RequestId,
 } from "../base/ids.js";
-import type { Browser } from "../pool/browser.js";
+import { parserOf } from "../base/parser.js";
+import { LaunchingBrowser, type LeasedBrowser, leasedParser } from "../pool/browser.js";
 import type {
   IdempotencyKey,
   LaunchCandidate,
@@ -18,8 +20,19 @@ import type {
 } from "../pool/ports/pool-store.js";
 import type { AcquireReply, CreateReply, WaitingReply, WithdrawReply } from "../pool/ports/store-replies.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
-import { flag, type PartitionScripts, wordOf } from "./partition-scripts.js";
-import { parseBrowser } from "./records.js";
+import { flag, type PartitionScripts } from "./partition-scripts.js";
+
+const placeParser = parserOf("a waiter", Type.Object({ id: RequestId, lease: LeaseId }));
+/** What `remember` of include/repeats.lua keeps under an idempotency key. */
+const keyedParser = parserOf("a remembered key", Type.Object({ lease: LeaseId, waiter: RequestId }));
+const claimedParser = parserOf(
+  "a claimed launch",
+  Type.Object({ browser: LaunchingBrowser, waiter: RequestId, lease: LeaseId }),
+);
+const rejoinedParser = parserOf(
+  "a reply of rejoin",
+  Type.Array(Type.Enum(["waiting", "held", "superseded", "over", "deleted"])),
+);
 
 /** Leases and waiters of the partitions of one project: one atomic script for each change of state. */
 export class RedisLeaseStore implements LeaseStore {
@@ -41,10 +54,10 @@ export class RedisLeaseStore implements LeaseStore {
       },
     );
     if (reply.kind === "granted")
-      return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
+      return { kind: "granted", browser: leasedParser.json(reply.payload), at: reply.at };
     if (reply.kind === "waiting") return { kind: "waiting", ...parsePlace(reply.payload) };
     if (reply.kind === "unsupported") return { kind: "unsupported", fields: reply.payload.split(" ") };
-    return { kind: wordOf(reply, ["none", "full", "missing", "mismatch", "over"]) };
+    return { kind: reply.kind };
   }
 
   async createSession(
@@ -71,14 +84,10 @@ export class RedisLeaseStore implements LeaseStore {
       },
     );
     if (reply.kind === "granted")
-      return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
-    if (reply.kind === "claimed")
-      return {
-        kind: "claimed",
-        ...(JSON.parse(reply.payload) as { browser: Browser; waiter: RequestId; lease: LeaseId }),
-      };
+      return { kind: "granted", browser: leasedParser.json(reply.payload), at: reply.at };
+    if (reply.kind === "claimed") return { kind: "claimed", ...claimedParser.json(reply.payload) };
     if (reply.kind === "again") return { kind: "waiting", ...parsePlace(reply.payload) };
-    return { kind: wordOf(reply, ["mismatch", "over", "full", "none", "superseded"]) };
+    return { kind: reply.kind };
   }
 
   async withdraw(
@@ -87,8 +96,8 @@ export class RedisLeaseStore implements LeaseStore {
   ): Promise<WithdrawReply> {
     const reply = await this.scripts.run({ partition, request: ask.connection }, "withdraw", { ...ask });
     if (reply.kind === "granted")
-      return { kind: "granted", browser: parseBrowser(reply.payload), at: reply.at };
-    return { kind: wordOf(reply, ["withdrawn", "kept", "superseded", "unknown"]) };
+      return { kind: "granted", browser: leasedParser.json(reply.payload), at: reply.at };
+    return { kind: reply.kind };
   }
 
   async findKeyed(
@@ -96,7 +105,7 @@ export class RedisLeaseStore implements LeaseStore {
     key: string,
   ): Promise<{ lease: LeaseId; waiter: RequestId } | undefined> {
     const text = await this.scripts.ask((redis) => redis.get(this.scripts.idempotencyKey(partition, key)));
-    return text === null ? undefined : (JSON.parse(text) as { lease: LeaseId; waiter: RequestId });
+    return text === null ? undefined : keyedParser.json(text);
   }
 
   async heldAmong(partition: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]> {
@@ -109,9 +118,9 @@ export class RedisLeaseStore implements LeaseStore {
   async findHeld(
     partition: Partition,
     lease: LeaseId,
-  ): Promise<{ browser: Browser; at: number } | undefined> {
+  ): Promise<{ browser: LeasedBrowser; at: number } | undefined> {
     const reply = await this.scripts.run({ partition }, "find-lease", { lease });
-    return reply.kind === "held" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
+    return reply.kind === "held" ? { browser: leasedParser.json(reply.payload), at: reply.at } : undefined;
   }
 
   async confirm(partition: Partition, leases: readonly LeaseId[]): Promise<void> {
@@ -123,8 +132,7 @@ export class RedisLeaseStore implements LeaseStore {
     lease: LeaseId,
     request: RequestId,
   ): Promise<"undone" | "kept" | "opened" | "over"> {
-    const reply = await this.scripts.run({ partition, request }, "undo", { lease });
-    return wordOf(reply, ["undone", "kept", "opened", "over"]);
+    return (await this.scripts.run({ partition, request }, "undo", { lease })).kind;
   }
 
   async release(
@@ -143,13 +151,13 @@ export class RedisLeaseStore implements LeaseStore {
       why,
       isRetry: flag(isRetry),
     });
-    return wordOf(reply, ["released", "saving", "already", "superseded", "unknown", "elsewhere"]);
+    return reply.kind;
   }
 
   async touch(
     partition: Partition,
     ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId },
-  ): Promise<{ kind: "touched"; browser: Browser; at: number } | { kind: "superseded" | "unknown" }> {
+  ): Promise<{ kind: "touched"; browser: LeasedBrowser; at: number } | { kind: "superseded" | "unknown" }> {
     const { browser, lease = "", change, request } = ask;
     const reply = await this.scripts.run({ partition, request }, "change-lease", {
       browser,
@@ -157,8 +165,8 @@ export class RedisLeaseStore implements LeaseStore {
       change: JSON.stringify(change),
     });
     if (reply.kind === "touched")
-      return { kind: "touched", browser: parseBrowser(reply.payload), at: reply.at };
-    return { kind: wordOf(reply, ["superseded", "unknown"]) };
+      return { kind: "touched", browser: leasedParser.json(reply.payload), at: reply.at };
+    return { kind: reply.kind };
   }
 
   async findLeaseEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined> {
@@ -184,7 +192,7 @@ export class RedisLeaseStore implements LeaseStore {
     stored: readonly string[],
   ): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]> {
     const reply = await this.scripts.run({ partition }, "rejoin", { waiting: `[${stored.join(",")}]` });
-    return JSON.parse(reply.payload) as ("waiting" | "held" | "superseded" | "over" | "deleted")[];
+    return rejoinedParser.json(reply.payload);
   }
 
   async unfinished(partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]> {
@@ -203,6 +211,6 @@ export class RedisLeaseStore implements LeaseStore {
 }
 
 function parsePlace(stored: string): Omit<WaitingReply, "kind"> {
-  const { id, lease } = JSON.parse(stored) as Waiter;
+  const { id, lease } = placeParser.json(stored);
   return { waiter: id, lease, stored };
 }

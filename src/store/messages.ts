@@ -1,7 +1,13 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { ControlId, NodeId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
-import type { ControlMessage, NodeMessage, Messages } from "../pool/ports/messages.js";
+import {
+  type ControlMessage,
+  controlMessageParser,
+  type Messages,
+  type NodeMessage,
+  nodeMessageParser,
+} from "../pool/ports/messages.js";
 import type { RedisClient } from "./redis/connect.js";
 import { controlChannel, nodeChannel } from "./redis/keys.js";
 import type { ScriptStore } from "./redis/redis.js";
@@ -35,7 +41,7 @@ export type MessageListener<Message> = Pick<SubscriptionParts<Message>, "onMessa
 type Subscribed = Promise<{ close(): void }>;
 
 const listenTo = <Message>(
-  channel: string,
+  { channel, parse }: Pick<SubscriptionParts<Message>, "channel" | "parse">,
   { store, ...parts }: ListenerParts,
   hearing: MessageListener<Message>,
 ): Subscribed =>
@@ -43,6 +49,7 @@ const listenTo = <Message>(
     ...parts,
     ...hearing,
     channel,
+    parse,
     publish: (to, text) => store.ask((redis) => redis.publish(to, text)),
   });
 
@@ -50,9 +57,10 @@ export const listenAsNode = (
   parts: ListenerParts,
   node: NodeId,
   hearing: MessageListener<NodeMessage>,
-): Subscribed => listenTo(nodeChannel(node), parts, hearing);
+): Subscribed => listenTo({ channel: nodeChannel(node), parse: nodeMessageParser.json }, parts, hearing);
 export const listenAsControl = (
   parts: ListenerParts,
   control: ControlId,
   hearing: MessageListener<ControlMessage>,
-): Subscribed => listenTo(controlChannel(control), parts, hearing);
+): Subscribed =>
+  listenTo({ channel: controlChannel(control), parse: controlMessageParser.json }, parts, hearing);

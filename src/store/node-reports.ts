@@ -1,10 +1,28 @@
-import { type BrowserId, type ClaimId, partitionOf, type LeaseId, newRequestId } from "../base/ids.js";
-import type { Browser, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../pool/browser.js";
+import { Type } from "typebox";
+import { type BrowserId, ClaimId, partitionOf, type LeaseId, newRequestId } from "../base/ids.js";
+import { parserOf } from "../base/parser.js";
+import {
+  LaunchingBrowser,
+  type RetireReason,
+  type TrafficUsage,
+  type UnknownLeaseOutcome,
+} from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 import { Batcher } from "./redis/batcher.js";
-import { flag, type PartitionScripts, wordOf } from "./partition-scripts.js";
-import { parseBrowser } from "./records.js";
-import type { ScriptReply } from "./redis/redis.js";
+import { flag, type PartitionScripts } from "./partition-scripts.js";
+import type { ScriptArgs } from "./redis/redis.js";
+import type { ScriptName, ScriptReply } from "./redis/replies.js";
+
+const freedParser = parserOf("a reply of browser-ready", Type.Array(Type.Boolean()));
+const connectedParser = parserOf(
+  "a reply of connect",
+  Type.Object({ registrations: Type.Number(), startUrl: Type.Optional(Type.String()) }),
+);
+const begunParser = parserOf(
+  "a reply of begin-launch",
+  Type.Object({ browser: LaunchingBrowser, reset: Type.String() }),
+);
+const claimParser = parserOf("a claim", ClaimId);
 
 /** What nodes report. Every call is a request of its own; the claim makes a repeat harmless. */
 export class RedisNodeReports implements NodeReports {
@@ -12,7 +30,7 @@ export class RedisNodeReports implements NodeReports {
     const reply = await this.scripts.run({ partition, request: newRequestId() }, "browser-ready", {
       freed: JSON.stringify(freed),
     });
-    return JSON.parse(reply.payload) as boolean[];
+    return freedParser.json(reply.payload);
   });
 
   readonly #used = new Batcher<readonly [BrowserId, LeaseId, TrafficUsage], void>(async (partition, used) => {
@@ -30,7 +48,7 @@ export class RedisNodeReports implements NodeReports {
   > {
     const reply = await this.scripts.run({ partition: partitionOf(browser) }, "connect", { browser, lease });
     return reply.kind === "connected"
-      ? { kind: "connected", ...(JSON.parse(reply.payload) as { registrations: number; startUrl?: string }) }
+      ? { kind: "connected", ...connectedParser.json(reply.payload) }
       : { kind: "over", why: reply.payload };
   }
 
@@ -41,21 +59,21 @@ export class RedisNodeReports implements NodeReports {
   async beginLaunch(
     browser: BrowserId,
     claim: ClaimId,
-  ): Promise<{ browser: Browser; mayReset: boolean } | undefined> {
+  ): Promise<{ browser: LaunchingBrowser; mayReset: boolean } | undefined> {
     const reply = await this.#run(browser, "begin-launch", { browser, claim });
     if (reply.kind !== "begun") return undefined;
-    const { browser: record, reset } = JSON.parse(reply.payload) as { browser: unknown; reset: string };
-    return { browser: parseBrowser(JSON.stringify(record)), mayReset: reset === "none" || reset === "state" };
+    const { browser: record, reset } = begunParser.json(reply.payload);
+    return { browser: record, mayReset: reset === "none" || reset === "state" };
   }
 
   async launched(browser: BrowserId, claim: ClaimId, isolation: string): Promise<"launched" | "stale"> {
     const reply = await this.#run(browser, "launched", { browser, claim, isolation });
-    return reply.kind === "launched" ? "launched" : "stale";
+    return reply.kind;
   }
 
   async launchFailed(browser: BrowserId, claim: ClaimId, text: string): Promise<"failed" | "stale"> {
     const reply = await this.#run(browser, "launch-failed", { browser, claim, text });
-    return reply.kind === "failed" ? "failed" : "stale";
+    return reply.kind;
   }
 
   async freed(browser: BrowserId, claim: ClaimId): Promise<"freed" | "stale"> {
@@ -69,7 +87,7 @@ export class RedisNodeReports implements NodeReports {
   ): Promise<{ kind: "retiring" | "already"; claim: ClaimId } | { kind: "unknown" }> {
     const reply = await this.#run(browser, "retire-browser", { browser, why, text });
     if (reply.kind === "unknown") return { kind: "unknown" };
-    return { kind: reply.kind === "retiring" ? "retiring" : "already", claim: reply.payload as ClaimId };
+    return { kind: reply.kind, claim: claimParser.value(reply.payload) };
   }
 
   async unknownLease(
@@ -77,11 +95,8 @@ export class RedisNodeReports implements NodeReports {
     { lease, isAltered }: { lease: LeaseId; isAltered: boolean },
   ): Promise<{ kind: UnknownLeaseOutcome; claim?: ClaimId }> {
     const reply = await this.#run(browser, "unknown-lease", { browser, lease, altered: flag(isAltered) });
-    const { payload } = reply;
-    return {
-      kind: wordOf(reply, ["kept", "retiring", "already", "held", "unknown"]),
-      ...(payload !== "" && { claim: payload as ClaimId }),
-    };
+    const { kind, payload } = reply;
+    return { kind, ...(payload !== "" && { claim: claimParser.value(payload) }) };
   }
 
   async gone(browser: BrowserId, claim: ClaimId, used?: LeaseUsage): Promise<void> {
@@ -103,13 +118,15 @@ export class RedisNodeReports implements NodeReports {
     revision: number;
     outcome: "applied" | "refused";
   }): Promise<"applied" | "stale"> {
-    return (await this.scripts.run({ partition: partitionOf(ask.browser) }, "network-applied", { ...ask }))
-      .kind === "applied"
-      ? "applied"
-      : "stale";
+    const partition = partitionOf(ask.browser);
+    return (await this.scripts.run({ partition }, "network-applied", { ...ask })).kind;
   }
 
-  #run(browser: BrowserId, name: string, args: Record<string, string | number>): Promise<ScriptReply> {
+  #run<const Name extends ScriptName>(
+    browser: BrowserId,
+    name: Name,
+    args: ScriptArgs,
+  ): Promise<ScriptReply<Name>> {
     return this.scripts.run({ partition: partitionOf(browser), request: newRequestId() }, name, args);
   }
 }

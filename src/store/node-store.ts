@@ -1,3 +1,4 @@
+import { Type } from "typebox";
 import type { Millis } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
 import {
@@ -5,14 +6,24 @@ import {
   findNodeId,
   type Partition,
   partitionOf,
-  type NodeId,
+  NodeId,
   type ProjectId,
 } from "../base/ids.js";
-import type { BeatResult, LivingNode, NodeFacts, NodeStore } from "../pool/ports/node-store.js";
+import { parserOf } from "../base/parser.js";
+import { type BeatResult, type LivingNode, NodeFacts, type NodeStore } from "../pool/ports/node-store.js";
 import { partitionKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./redis/keys.js";
+import { luaList } from "./records.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
-import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
+import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
+import type { ScriptName, ScriptReply } from "./redis/replies.js";
+
+const factsParser = parserOf("what a node says of itself", NodeFacts);
+const livingParser = parserOf(
+  "a reply of living-nodes",
+  luaList(Type.Object({ facts: Type.String(), silentMs: Type.Number() })),
+);
+const lostParser = parserOf("a reply of lose-nodes", Type.Array(NodeId));
 
 /** Nodes, their beats, and who has a place on which. */
 export class RedisNodeStore implements NodeStore {
@@ -25,23 +36,23 @@ export class RedisNodeStore implements NodeStore {
   async beat(facts: NodeFacts): Promise<BeatResult> {
     const args = { node: facts.id, facts: JSON.stringify(facts), lostMs: this.options.limits.nodeLostMs };
     const reply = await this.#run("node-beat", args);
-    if (reply.kind === "taken") return { kind: "taken", by: JSON.parse(reply.payload) as NodeFacts };
+    if (reply.kind === "taken") return { kind: "taken", by: factsParser.json(reply.payload) };
     return reply.kind === "lost" ? { kind: "lost" } : { kind: "beaten" };
   }
 
   async living(): Promise<readonly LivingNode[]> {
     const { nodeLostMs: lostMs, nodeLateMs } = this.options.limits;
     const reply = await this.#run("living-nodes", { lostMs });
-    const living = Object.values(JSON.parse(reply.payload) as { facts: string; silentMs: number }[]);
+    const living = Object.values(livingParser.json(reply.payload));
     return living.map(({ facts, silentMs }) => ({
-      ...(JSON.parse(facts) as NodeFacts),
+      ...factsParser.json(facts),
       isLate: silentMs > nodeLateMs,
     }));
   }
 
   async lost(): Promise<readonly NodeId[]> {
     const reply = await this.#run("lose-nodes", { lostMs: this.options.limits.nodeLostMs });
-    return (JSON.parse(reply.payload) as string[]).flatMap((id) => findNodeId(id) ?? []);
+    return lostParser.json(reply.payload);
   }
 
   async known(): Promise<readonly NodeId[]> {
@@ -54,7 +65,7 @@ export class RedisNodeStore implements NodeStore {
 
   async holder(node: NodeId): Promise<NodeFacts | undefined> {
     const text = await this.store.ask((redis) => redis.hget(nodesKey("facts"), node));
-    return text === null ? undefined : (JSON.parse(text) as NodeFacts);
+    return text === null ? undefined : factsParser.json(text);
   }
 
   async isLost(node: NodeId): Promise<boolean> {
@@ -162,7 +173,7 @@ export class RedisNodeStore implements NodeStore {
     return unplaced.filter((_, index) => records[index] === 0);
   }
 
-  #run(name: string, args: ScriptArgs): Promise<ScriptReply> {
+  #run<const Name extends ScriptName>(name: Name, args: ScriptArgs): Promise<ScriptReply<Name>> {
     return this.store.run(name, (key) => nodesKey(key as NodesPart), args);
   }
 }

@@ -1,17 +1,26 @@
 import { LRUCache } from "lru-cache";
+import { Type } from "typebox";
 import { type Millis, systemClock } from "../base/clock.js";
-import type { BrowserId, Partition, NodeId, PoolId, ProfileId } from "../base/ids.js";
-import type { Browser } from "../pool/browser.js";
+import {
+  type BrowserId,
+  findNodeId,
+  type NodeId,
+  type Partition,
+  type PoolId,
+  type ProfileId,
+} from "../base/ids.js";
+import { parserOf } from "../base/parser.js";
+import { type Browser, browserParser } from "../pool/browser.js";
 import type {
   Lack,
-  LeasedBrowser,
+  ListedSession,
   PartitionOverview,
   PoolSummary,
   BrowsersRead,
 } from "../pool/ports/partition-overview.js";
 import type { BrowserCounts } from "../pool/pool.js";
+import { readPoolParser } from "./records.js";
 import type { PartitionScripts } from "./partition-scripts.js";
-import { parseBrowser } from "./records.js";
 
 /** As the script `own` says it. */
 const noStamp = "none";
@@ -34,11 +43,13 @@ const mendEveryMs: Millis = 60_000;
 const configKeyOf = (generation: string, kept: string | null | undefined): string =>
   kept?.startsWith(`${generation}-`) ? kept : generation;
 
+const spreadParser = parserOf("a reply of count-by-node", Type.Record(Type.String(), Type.Number()));
+
 const linesOf = (text: string): readonly string[] => (text === "" ? [] : text.split("\n"));
 
 function parseOwn(text: string): Pick<Kept, "stamp" | "browsers"> {
   const [stamp = "", ...browsers] = linesOf(text);
-  return { stamp, browsers: browsers.map(parseBrowser) };
+  return { stamp, browsers: browsers.map(browserParser.json) };
 }
 
 /** Readers that go by the index of a partition. */
@@ -98,12 +109,17 @@ export class RedisPartitionOverview implements PartitionOverview {
   async spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
     const { payload, at } = await this.scripts.run({ partition }, "count-by-node", {});
     return {
-      ofNode: new Map(Object.entries(JSON.parse(payload) as Record<NodeId, number>) as [NodeId, number][]),
+      ofNode: new Map(
+        Object.entries(spreadParser.json(payload)).flatMap(([node, count]) => {
+          const id = findNodeId(node);
+          return id ? [[id, count] as const] : [];
+        }),
+      ),
       at,
     };
   }
 
-  async leased(partition: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> {
+  async leased(partition: Partition, from: number, count: number): Promise<readonly ListedSession[]> {
     const key = this.scripts.keyOf(partition, "leased");
     const rows = await this.scripts.ask((redis) =>
       redis.zrevrange(key, from, from + count - 1, "WITHSCORES"),
@@ -117,7 +133,7 @@ export class RedisPartitionOverview implements PartitionOverview {
     const { payload, at } = await this.scripts.run({ partition }, "read-some-browsers", {
       ids: JSON.stringify(ids),
     });
-    return { browsers: linesOf(payload).map(parseBrowser), at };
+    return { browsers: linesOf(payload).map(browserParser.json), at };
   }
 
   async findTerms(partition: Partition): Promise<PoolSummary | undefined> {
@@ -156,6 +172,6 @@ export class RedisPartitionOverview implements PartitionOverview {
     const { payload } = await this.scripts.run({ partition }, "read-pool", {
       fields: JSON.stringify(["id"]),
     });
-    return (JSON.parse(payload) as { counts: BrowserCounts }).counts;
+    return readPoolParser.json(payload).counts;
   }
 }

@@ -12,7 +12,8 @@ import {
   partitionKeys,
   type PartitionPart,
 } from "./redis/keys.js";
-import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
+import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
+import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
 /** Where a script runs and under which request. */
 export interface Place {
@@ -23,12 +24,6 @@ export interface Place {
 }
 
 export const flag = (value: boolean): string => (value ? "1" : "0");
-/** The word a script answered with, which is one of those that its header names for this place. */
-export function wordOf<const Word extends string>({ kind }: ScriptReply, words: readonly Word[]): Word {
-  const word = words.find((one) => one === kind);
-  if (word === undefined) throw new Error(`a script answered ${JSON.stringify(kind)}`);
-  return word;
-}
 
 /** Runs scripts and plain commands on the partitions of one project. */
 export class PartitionScripts {
@@ -44,7 +39,11 @@ export class PartitionScripts {
   }
 
   /** Runs a script on a partition and carries out what it leaves to be done. */
-  async run(place: Place, name: string, args: ScriptArgs): Promise<ScriptReply> {
+  async run<const Name extends ScriptName>(
+    place: Place,
+    name: Name,
+    args: ScriptArgs,
+  ): Promise<ScriptReply<Name>> {
     const reply = await this.store.run(name, this.#keysIn(place, name), args, this.#limits);
     await this.effects.carryOut(place.partition, reply.effects);
     return reply;

@@ -1,24 +1,42 @@
+import { Type } from "typebox";
 import type { Millis } from "../base/clock.js";
 import {
   type BrowserId,
   newRequestId,
-  type NodeId,
+  NodeId,
   type Partition,
   partitionOf,
   type PoolId,
   type RequestId,
 } from "../base/ids.js";
-import type { Browser, RetireReason } from "../pool/browser.js";
+import { parserOf } from "../base/parser.js";
+import { type Browser, browserParser, LaunchingBrowser, type RetireReason } from "../pool/browser.js";
 import type { BrowserCounts, Pool } from "../pool/pool.js";
-import type { BrowsersRead, Lack, LeasedBrowser, PoolSummary } from "../pool/ports/partition-overview.js";
+import type { BrowsersRead, Lack, ListedSession, PoolSummary } from "../pool/ports/partition-overview.js";
 import type { LaunchCandidate, LaunchDemand, PoolStore, PoolWrite } from "../pool/ports/pool-store.js";
 import { namedBy } from "../registry/references.js";
-import { type LaunchTemplate, resetModeOf } from "../spec/launch-template.js";
+import { LaunchTemplate, resetModeOf } from "../spec/launch-template.js";
 import { RedisLeaseStore } from "./lease-store.js";
 import { RedisPartitionOverview } from "./partition-overview.js";
-import { flag, type PartitionScripts, wordOf } from "./partition-scripts.js";
-import { parseBrowser, parsePool, poolFields } from "./records.js";
+import { flag, type PartitionScripts } from "./partition-scripts.js";
+import { luaList, parsePool, poolFields, readPoolParser } from "./records.js";
 import type { ScriptArgs } from "./redis/redis.js";
+
+const textsParser = parserOf("a reply of read-browsers", luaList(Type.String()));
+const templateParser = parserOf("a launch configuration", LaunchTemplate);
+const demandParser = parserOf(
+  "a reply of launch-demand",
+  Type.Object({
+    count: Type.Number(),
+    resting: Type.Optional(Type.Array(NodeId)),
+    trying: Type.Optional(Type.Array(NodeId)),
+  }),
+);
+const claimedParser = parserOf("a reply of claim-launches", Type.Array(LaunchingBrowser));
+const reapedParser = parserOf(
+  "a reply of reap",
+  Type.Object({ launch: luaList(LaunchingBrowser), state: Type.String() }),
+);
 
 /** The partitions of one project, each in a slot of its own: what their leases do, and what their pools do. */
 export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
@@ -51,7 +69,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
       isNewRefresh: flag(ask.isNewRefresh ?? false),
       discard: flag(ask.discard),
     });
-    return wordOf(reply, ["updated", "changed", "missing"]);
+    return reply.kind;
   }
 
   async deletePool(
@@ -61,7 +79,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     const reply = await this.scripts.run({ partition, request: ask.request }, "delete-pool", {
       force: flag(ask.force),
     });
-    return wordOf(reply, ["deleted", "leased", "missing"]);
+    return reply.kind;
   }
 
   async flush(partition: Partition, request: RequestId, before?: number): Promise<"flushed" | "missing"> {
@@ -69,15 +87,12 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
       why: "flushed",
       before: before ?? "",
     });
-    return wordOf(reply, ["flushed", "missing"]);
+    return reply.kind;
   }
 
   async findPool(partition: Partition): Promise<Pool | undefined> {
     const reply = await this.scripts.run({ partition }, "read-pool", { fields: JSON.stringify(poolFields) });
-    const { values, counts } = JSON.parse(reply.payload) as {
-      values: (string | null)[];
-      counts: Pool["counts"];
-    };
+    const { values, counts } = readPoolParser.json(reply.payload);
     return parsePool(values, counts);
   }
 
@@ -85,12 +100,12 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
 
   async findBrowser(id: BrowserId): Promise<{ browser: Browser; at: number } | undefined> {
     const reply = await this.scripts.run({ partition: partitionOf(id) }, "read-browser", { browser: id });
-    return reply.kind === "found" ? { browser: parseBrowser(reply.payload), at: reply.at } : undefined;
+    return reply.kind === "found" ? { browser: browserParser.json(reply.payload), at: reply.at } : undefined;
   }
 
   async browsers(partition: Partition): Promise<{ browsers: readonly Browser[]; at: number }> {
     const reply = await this.scripts.run({ partition }, "read-browsers", {});
-    return { browsers: Object.values(JSON.parse(reply.payload) as string[]).map(parseBrowser), at: reply.at };
+    return { browsers: Object.values(textsParser.json(reply.payload)).map(browserParser.json), at: reply.at };
   }
 
   browsersOf = (partition: Partition, node: NodeId): Promise<BrowsersRead> =>
@@ -99,7 +114,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     this.#overview.partitionsOf(node, partitions);
   spread = (partition: Partition): ReturnType<RedisPartitionOverview["spread"]> =>
     this.#overview.spread(partition);
-  leased = (partition: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]> =>
+  leased = (partition: Partition, from: number, count: number): Promise<readonly ListedSession[]> =>
     this.#overview.leased(partition, from, count);
   records = (partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> =>
     this.#overview.records(partition, ids);
@@ -120,32 +135,30 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     const text = await this.scripts.ask((redis) =>
       redis.hget(this.scripts.keyOf(partition, "templates"), key),
     );
-    return text === null ? undefined : (JSON.parse(text) as LaunchTemplate);
+    return text === null ? undefined : templateParser.json(text);
   }
 
   async wanted(partition: Partition, most: number): Promise<LaunchDemand> {
-    const reply = JSON.parse(
-      (await this.scripts.run({ partition }, "launch-demand", { most })).payload,
-    ) as Partial<LaunchDemand>;
-    return { count: 0, resting: [], trying: [], ...reply };
+    const { payload } = await this.scripts.run({ partition }, "launch-demand", { most });
+    return { resting: [], trying: [], ...demandParser.json(payload) };
   }
 
   async claimLaunches(
     partition: Partition,
     ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },
-  ): Promise<readonly Browser[]> {
+  ): Promise<readonly LaunchingBrowser[]> {
     const reply = await this.scripts.run({ partition, request: ask.request }, "claim-launches", {
       candidates: JSON.stringify(ask.candidates),
       madeFor: ask.madeFor ?? "",
       obstacle: ask.obstacle ?? "",
     });
-    return reply.kind === "claimed" ? (JSON.parse(reply.payload) as Browser[]) : [];
+    return reply.kind === "claimed" ? claimedParser.json(reply.payload) : [];
   }
 
-  async reap(partition: Partition): Promise<{ launch: readonly Browser[]; isOpen: boolean }> {
+  async reap(partition: Partition): Promise<{ launch: readonly LaunchingBrowser[]; isOpen: boolean }> {
     const reply = await this.scripts.run({ partition }, "reap", {});
     if (reply.kind === "missing") return { launch: [], isOpen: false };
-    const { launch, state } = JSON.parse(reply.payload) as { launch: Browser[]; state: string };
+    const { launch, state } = reapedParser.json(reply.payload);
     return { launch: Object.values(launch), isOpen: state === "open" };
   }
 

@@ -2,7 +2,8 @@ import { type Digest, findProfileId, type ProfileId, type ProjectId } from "../b
 import type { Page, Paging } from "../spec/paging.js";
 import type { Profile, ProfileStore } from "../registry/profiles/profile.js";
 import { profileKey, projectKey, type ProjectPart } from "./redis/keys.js";
-import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
+import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
+import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
 /** In this order they are read. */
 const fields = ["createdAt", "name", "updatedAt", "lastUsedAt", "digest", "sizeBytes", "savedAt"] as const;
@@ -26,7 +27,7 @@ export class RedisProfileStore implements ProfileStore {
     name?: string;
     most: number;
   }): Promise<"created" | "taken" | "many"> {
-    return (await this.#run("create-profile", id, { name, most })).kind as "created" | "taken" | "many";
+    return (await this.#run("create-profile", id, { name, most })).kind;
   }
 
   async find(id: ProfileId): Promise<Profile | undefined> {
@@ -67,14 +68,14 @@ export class RedisProfileStore implements ProfileStore {
   }
 
   async rename(id: ProfileId, name: string): Promise<"changed" | "missing" | "taken"> {
-    return (await this.#run("rename-profile", id, { name })).kind as "changed" | "missing" | "taken";
+    return (await this.#run("rename-profile", id, { name })).kind;
   }
 
   async commit(
     id: ProfileId,
     { digest, sizeBytes }: { digest: Digest; sizeBytes: number },
   ): Promise<"committed" | "missing"> {
-    return (await this.#run("commit-profile", id, { digest, sizeBytes })).kind as "committed" | "missing";
+    return (await this.#run("commit-profile", id, { digest, sizeBytes })).kind;
   }
 
   async noteUse(id: ProfileId): Promise<void> {
@@ -82,7 +83,7 @@ export class RedisProfileStore implements ProfileStore {
   }
 
   async remove(id: ProfileId): Promise<"removed" | "missing"> {
-    return (await this.#run("remove-profile", id, {})).kind as "removed" | "missing";
+    return (await this.#run("remove-profile", id, {})).kind;
   }
 
   async #ids(first: number, last: number): Promise<readonly ProfileId[]> {
@@ -94,7 +95,11 @@ export class RedisProfileStore implements ProfileStore {
     return (await Promise.all(ids.map((id) => this.find(id)))).flatMap((profile) => profile ?? []);
   }
 
-  #run(script: string, id: ProfileId, args: ScriptArgs): Promise<ScriptReply> {
+  #run<const Name extends ScriptName>(
+    script: Name,
+    id: ProfileId,
+    args: ScriptArgs,
+  ): Promise<ScriptReply<Name>> {
     return this.store.run(
       script,
       (key) => (key === "profile" ? this.#key(id) : this.#part(key as ProjectPart)),

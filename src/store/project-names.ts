@@ -1,19 +1,21 @@
+import { type Static, Type } from "typebox";
 import type { Millis } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
-import type { Partition } from "../base/ids.js";
-import type { Lease } from "../pool/browser.js";
-import type { Waiter } from "../pool/ports/pool-store.js";
+import { LeaseId, Partition } from "../base/ids.js";
+import { parserOf } from "../base/parser.js";
+import { browserParser, type Lease, leaseOf } from "../pool/browser.js";
 import type { Reservation } from "../pool/ports/project-store.js";
 import { isPending } from "./pending.js";
 import { graceMs, type ProjectScripts } from "./project-scripts.js";
-import { parseBrowser } from "./records.js";
 
 type NameKind = "pool" | "session";
-interface Held {
-  readonly owner: string;
-  readonly partition: Partition;
-  readonly deadline: number;
-}
+const Held = Type.Object({ owner: Type.String(), partition: Partition, deadline: Type.Number() });
+type Held = Readonly<Static<typeof Held>>;
+const heldParser = parserOf("a reservation of a name", Held);
+const waiterParser = parserOf(
+  "a waiter",
+  Type.Object({ lease: LeaseId, name: Type.Optional(Type.String()) }),
+);
 
 const mostAtOnce = 1000;
 
@@ -64,13 +66,13 @@ export class RedisProjectNames {
     const text = await this.scripts.ask((redis) =>
       redis.hget(this.scripts.key("names"), fieldOf(kind, name)),
     );
-    return text === null ? undefined : (JSON.parse(text) as Held);
+    return text === null ? undefined : heldParser.json(text);
   }
 
   /** Frees every name of an owner, whatever its deadline. */
   async freeAllOf(owner: string): Promise<void> {
     const all = Object.entries(await this.scripts.ask((redis) => redis.hgetall(this.scripts.key("names"))));
-    const own = all.filter(([, text]) => (JSON.parse(text) as Held).owner === owner);
+    const own = all.filter(([, text]) => heldParser.json(text).owner === owner);
     await Promise.all(own.map(([field]) => this.scripts.run("free-name", { field, owner, deadline: "" })));
   }
 
@@ -79,7 +81,7 @@ export class RedisProjectNames {
     const all = await this.scripts.ask((redis) => redis.hgetall(this.scripts.key("names")));
     const now = await this.scripts.now();
     const due = Object.entries(all)
-      .map(([field, text]) => ({ field, ...(JSON.parse(text) as Held) }))
+      .map(([field, text]) => ({ field, ...heldParser.json(text) }))
       .filter(({ deadline }) => !isPending(deadline, now, graceMs));
     const byPartition = groupBy(due, ({ partition }) => partition);
     for (const [partition, held] of byPartition) {
@@ -106,7 +108,7 @@ export class RedisProjectNames {
     const leases = await this.#leasesOf(partition, owners);
     const { id, name } = await this.scripts.poolRecord(partition);
     const borne = [
-      ...waiting.map((text) => JSON.parse(text) as Waiter).map(({ lease, name: theirs }) => [lease, theirs]),
+      ...waiting.map((text) => waiterParser.json(text)).map(({ lease, name: theirs }) => [lease, theirs]),
       ...leases.map((lease) => [lease.id, lease.name]),
     ].map(([owner, theirs]) => `session:${theirs} ${owner}`);
     const all = new Set([...borne, `pool:${name} ${id}`]);
@@ -127,7 +129,9 @@ export class RedisProjectNames {
           : await this.scripts.ask((redis) =>
               redis.hmget(this.scripts.partitionKey(partition, "browsers"), ...ids),
             );
-      found.push(...texts.flatMap((text) => (text === null ? [] : (parseBrowser(text).lease ?? []))));
+      found.push(
+        ...texts.flatMap((text) => (text === null ? [] : (leaseOf(browserParser.json(text)) ?? []))),
+      );
     }
     return found;
   }

@@ -8,7 +8,8 @@ import {
   projectKey,
   type ProjectPart,
 } from "./redis/keys.js";
-import type { ScriptArgs, ScriptReply, ScriptStore } from "./redis/redis.js";
+import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
+import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
 /** A reservation whose owner has not come to be by then is void. Longer than any wait for a browser. */
 export const graceMs: Millis = 120_000;
@@ -20,11 +21,15 @@ export class ProjectScripts {
     private readonly project: ProjectId,
   ) {}
 
-  run(name: string, args: ScriptArgs): Promise<ScriptReply> {
+  run<const Name extends ScriptName>(name: Name, args: ScriptArgs): Promise<ScriptReply<Name>> {
     return this.store.run(name, (key) => this.key(key as ProjectPart), args);
   }
 
-  runKeyed(name: string, digest: string, args: ScriptArgs): Promise<ScriptReply> {
+  runKeyed<const Name extends ScriptName>(
+    name: Name,
+    digest: string,
+    args: ScriptArgs,
+  ): Promise<ScriptReply<Name>> {
     return this.store.run(name, () => this.idempotencyKey(digest), args);
   }
 

@@ -14,7 +14,6 @@ import type { Tombstone } from "../pool/session.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
 import { fieldOf, RedisProjectNames } from "./project-names.js";
-import { wordOf } from "./partition-scripts.js";
 import { graceMs, ProjectScripts } from "./project-scripts.js";
 import { isPartition } from "./records.js";
 import type { ScriptStore } from "./redis/redis.js";
@@ -61,7 +60,7 @@ export class RedisProjectStore implements ProjectStore {
       mostPools: most.maxPools,
       graceMs,
     });
-    return wordOf(reply, ["reserved", "over", "many"]);
+    return reply.kind;
   }
 
   async settleSize(pool: PoolId): Promise<void> {

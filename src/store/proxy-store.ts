@@ -2,9 +2,17 @@ import { findProxyId, type ProjectId, type ProxyId } from "../base/ids.js";
 import type { Selector } from "../spec/bodies.js";
 import type { Page, Paging } from "../spec/paging.js";
 import type { ProxyRef, ProxyRefs } from "../registry/proxies/selectors.js";
-import type { Proxy, ProxyFinding, ProxyRecord, ProxyStore } from "../registry/proxies/proxy.js";
+import {
+  type Proxy,
+  type ProxyFinding,
+  proxyFindingParser,
+  type ProxyRecord,
+  proxyRecordParser,
+  type ProxyStore,
+} from "../registry/proxies/proxy.js";
 import { projectKey, type ProjectPart, proxyKey } from "./redis/keys.js";
-import type { ScriptReply, ScriptStore } from "./redis/redis.js";
+import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
+import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
 /** In this order they are read; the sealed secrets only where they are asked for. */
 const shown = ["record", "name", "checked", "checkedAt"] as const;
@@ -24,8 +32,7 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
     most: number;
   }): Promise<"created" | "many"> {
     const { id, record, name = "", sealed = "", most } = ask;
-    return (await this.#run("create-proxy", id, { record: JSON.stringify(record), name, sealed, most }))
-      .kind as "created" | "many";
+    return (await this.#run("create-proxy", id, { record: JSON.stringify(record), name, sealed, most })).kind;
   }
 
   async find(id: ProxyId): Promise<Proxy | undefined> {
@@ -65,13 +72,11 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
   }
 
   async rename(id: ProxyId, name: string): Promise<"changed" | "missing"> {
-    return (await this.#run("change-proxy", id, { name, checked: "" })).kind as "changed" | "missing";
+    return (await this.#run("change-proxy", id, { name, checked: "" })).kind;
   }
 
   async noteCheck(id: ProxyId, found: ProxyFinding): Promise<"changed" | "missing"> {
-    return (await this.#run("change-proxy", id, { name: "", checked: JSON.stringify(found) })).kind as
-      | "changed"
-      | "missing";
+    return (await this.#run("change-proxy", id, { name: "", checked: JSON.stringify(found) })).kind;
   }
 
   async remove(id: ProxyId): Promise<"removed" | "missing"> {
@@ -86,7 +91,11 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
     return removed?.[0]?.[1] === 1 ? "removed" : "missing";
   }
 
-  #run(script: string, id: ProxyId, args: Record<string, string | number>): Promise<ScriptReply> {
+  #run<const Name extends ScriptName>(
+    script: Name,
+    id: ProxyId,
+    args: ScriptArgs,
+  ): Promise<ScriptReply<Name>> {
     return this.store.run(
       script,
       (key) => (key === "proxy" ? this.#key(id) : this.#part(key as ProjectPart)),
@@ -110,8 +119,8 @@ function parseProxy(
   if (!record) return undefined;
   return {
     id,
-    ...(JSON.parse(record) as ProxyRecord),
+    ...proxyRecordParser.json(record),
     ...(name ? { name } : {}),
-    ...(checked ? { checked: { ...(JSON.parse(checked) as ProxyFinding), at: Number(checkedAt) } } : {}),
+    ...(checked ? { checked: { ...proxyFindingParser.json(checked), at: Number(checkedAt) } } : {}),
   };
 }

@@ -1,10 +1,23 @@
-import type { Partition, PoolId } from "../base/ids.js";
-import type { Browser } from "../pool/browser.js";
-import type { PoolSpec } from "../spec/launch-template.js";
-import { type BrowserCounts, type FillHold, type FillReason, type Pool, shortfall } from "../pool/pool.js";
+import { type Static, type TSchema, Type } from "typebox";
+import { type Partition, PoolId } from "../base/ids.js";
+import { parserOf } from "../base/parser.js";
+import { PoolSpec } from "../spec/launch-template.js";
+import { BrowserCounts, type FillHold, fillReasons, type Pool, shortfall } from "../pool/pool.js";
 
-/** A browser's record as the scripts write it. */
-export const parseBrowser = (text: string): Browser => JSON.parse(text) as Browser;
+/** A list as cjson writes it: an empty one is an empty object. */
+export const luaList = <const Item extends TSchema>(item: Item) =>
+  Type.Unsafe<Static<Item>[]>(
+    Type.Union([Type.Array(item), Type.Object({}, { additionalProperties: false })]),
+  );
+
+/** What read-pool answers: the fields it was asked for, and how many browsers are in each state. */
+export const readPoolParser = parserOf(
+  "a reply of read-pool",
+  Type.Object({ values: luaList(Type.Union([Type.String(), Type.Null()])), counts: BrowserCounts }),
+);
+const specParser = parserOf("the configuration of a pool", PoolSpec);
+const poolIdParser = parserOf("the id of a pool", PoolId);
+const reasonParser = parserOf("what holds a pool up", Type.Enum([...fillReasons]));
 
 const fields = [
   "id",
@@ -32,10 +45,10 @@ export function parsePool(values: readonly (string | null)[], counts: BrowserCou
     string
   >;
   if (record.state !== "open" || record.id === "") return undefined;
-  const spec = JSON.parse(record.config) as PoolSpec;
+  const spec = specParser.json(record.config);
   const fill = holdOf(record, spec, counts);
   return {
-    id: record.id as PoolId,
+    id: poolIdParser.value(record.id),
     ...(record.name === "" ? {} : { name: record.name }),
     createdAt: Number(record.createdAt),
     revision: Number(record.revision),
@@ -61,7 +74,7 @@ function holdOf(
   if (Number(record.fillRate) === 0 && Number(record.credit) <= 0) return { reason: "rate_zero" };
   if (record.hold === "" || record.hold === "launch_failing") return undefined;
   const isObstructed = record.hold === "capacity" && record.obstacle !== "";
-  return { reason: record.hold as FillReason, ...(isObstructed && { last_error: record.obstacle }) };
+  return { reason: reasonParser.value(record.hold), ...(isObstructed && { last_error: record.obstacle }) };
 }
 
 export const isPartition = (text: string): text is Partition => /^[0-9a-z]{12}$/.test(text);

@@ -1,8 +1,8 @@
-import type { BrowserId, Partition, PoolId } from "../base/ids.js";
-import type { Tombstone } from "../pool/session.js";
+import type { BrowserId, Partition } from "../base/ids.js";
+import { parseTombstone, type Tombstone } from "../pool/session.js";
 import type { StoreLimits } from "./limits.js";
 import type { ProjectScripts } from "./project-scripts.js";
-import type { ScriptReply } from "./redis/redis.js";
+import type { ScriptReply } from "./redis/replies.js";
 
 /** What is kept of the sessions of one project that are over. */
 export class RedisTombstones {
@@ -49,19 +49,8 @@ export class RedisTombstones {
     await this.scripts.ask((redis) => redis.hdel(key, ...ids));
   }
 
-  #store(tombstones: readonly string[]): Promise<ScriptReply> {
+  #store(tombstones: readonly string[]): Promise<ScriptReply<"store-tombstones">> {
     const { maxTombstones: most, tombstoneMs: keepMs } = this.limits;
     return this.scripts.run("store-tombstones", { tombstones: JSON.stringify(tombstones), most, keepMs });
   }
-}
-
-function parseTombstone(text: string): Tombstone {
-  const { poolId, poolName, ...tombstone } = JSON.parse(text) as Tombstone & {
-    poolId?: PoolId;
-    poolName?: string;
-  };
-  return {
-    ...tombstone,
-    ...(poolId ? { pool: { id: poolId, ...(poolName ? { name: poolName } : {}) } } : {}),
-  };
 }

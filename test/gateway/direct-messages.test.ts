@@ -3,19 +3,13 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import {
-  type LeaseId,
-  newBrowserId,
-  newControlId,
-  newRequestId,
-  onDemandPartition,
-} from "../../src/base/ids.js";
+import { newLeaseId, newBrowserId, newControlId, onDemandPartition } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { sign } from "../../src/base/crypto/signature.js";
 import { makeDirectMessages, makeSendDirectly } from "../../src/gateway/relay/direct-messages.js";
 import type { CommandResult } from "../../src/gateway/relay/command-result.js";
 import { makeRequestNode } from "../../src/lease/ask-node.js";
-import type { Browser } from "../../src/pool/browser.js";
+import type { LeasedBrowser } from "../../src/pool/browser.js";
 import type { NodeMessage, Messages } from "../../src/pool/ports/messages.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { nodeA } from "../support/store/pool-bed.js";
@@ -24,7 +18,7 @@ const secret = new Secret("the_cluster_secret_of_this_suite");
 const message: NodeMessage = {
   kind: "cut",
   browser: newBrowserId(onDemandPartition),
-  lease: "lease" as LeaseId,
+  lease: newLeaseId(),
   why: "over",
 };
 
@@ -134,7 +128,7 @@ test("other paths and methods are not its own", async () => {
   expect((await fetch(`http://127.0.0.1:${portOf()}/node`, { method: "POST" })).status).toBe(418);
 });
 
-const browser = { id: message.browser, node: nodeA, lease: { id: message.lease } } as Browser;
+const browser = { id: message.browser, node: nodeA, lease: { id: message.lease } } as LeasedBrowser;
 const wireThat = (toNode: Messages["toNode"]): Messages => ({ toNode, toControl: async () => {} });
 
 test("a question that Redis does not bring is answered directly", async () => {
@@ -178,16 +172,4 @@ test("a node that hears neither way is silent; where Redis is away as well, that
     sendDirectly: tell({ port: 1 }),
   });
   await expect(away.ask(browser, { kind: "navigate", url: "about:blank" })).rejects.toThrow("Redis is away");
-});
-
-test("a lease that there is not has nothing to be asked about", async () => {
-  const asking = makeRequestNode(newControlId(), {
-    messages: wireThat(async () => {}),
-    clock: systemClock,
-    sendDirectly: tell(),
-  });
-  const { lease: _, ...idle } = browser;
-  expect(
-    await asking.ask(idle as Browser, { kind: "navigate", url: `about:blank?${newRequestId()}` }),
-  ).toEqual({ kind: "failed" });
 });

@@ -1,3 +1,4 @@
+import type { AnyRecord } from "../support/store/store-bed.js";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type BrowserId, type ProfileId } from "../../src/base/ids.js";
 import type { SessionCreate, SessionPatch } from "../../src/spec/bodies.js";
@@ -28,7 +29,8 @@ afterEach(() => control.close());
 const filled = (over: Partial<PoolSpec> = {}): Promise<PoolBed> => filledPool(control, { size: 1, ...over });
 const lend = (pool: PoolBed): Promise<Session> => acquireFrom(control, pool);
 const session = (body: SessionCreate): Promise<Session> => createSession(control, body);
-const recordOf = async (id: BrowserId) => (await control.bed.poolStore.findBrowser(id))?.browser;
+const recordOf = async (id: BrowserId): Promise<AnyRecord | undefined> =>
+  (await control.bed.poolStore.findBrowser(id))?.browser;
 
 async function shown(ref: string): Promise<Session> {
   const got = await control.getSession(ref, { includeDeleted: false });

@@ -1,3 +1,4 @@
+import { leaseOf } from "../../src/pool/browser.js";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import { NetworkBed } from "../support/node/network-bed.js";
@@ -52,7 +53,7 @@ test("a change to one browser asks nothing about others, whose changes are in fo
   await node.clock.advance(1000);
   await until(
     "the change in force",
-    async () => (await findBrowser(second.id))?.browser.lease?.network?.allowedHosts === '["b.example"]',
+    async () => leaseOf((await findBrowser(second.id))?.browser)?.network?.allowedHosts === '["b.example"]',
   );
   expect(new Set(read)).toEqual(new Set([second.id]));
 });

@@ -1,3 +1,4 @@
+import type { AnyRecord } from "../support/store/store-bed.js";
 import { existsSync } from "node:fs";
 import { chown, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -229,14 +230,16 @@ test("a retire job that comes again while the first one saves joins it, and says
   const saving = await session(profile);
   await write(saving, "saved once");
   const first = await remove(saving);
-  const before = (await node.bed.poolStore.findBrowser(saving.id))?.browser.claim;
+  const record = async (): Promise<AnyRecord | undefined> =>
+    (await node.bed.poolStore.findBrowser(saving.id))?.browser;
+  const before = (await record())?.claim;
   await node.bed.redis.zadd(partitionKey(node.bed.project, onDemandPartition, "retiring"), 1, saving.id);
   const paused = (await processTreeOf(saving.slot.chromium.pid)).at(-1) ?? 0;
   process.kill(paused, "SIGSTOP");
   const working = first();
   await until("its end begun", () => saving.slot.isEnding);
   await node.bed.poolStore.reap(onDemandPartition);
-  const again = (await node.bed.poolStore.findBrowser(saving.id))?.browser;
+  const again = await record();
   expect([again?.state, again?.claim === before]).toEqual(["retiring", false]);
   const second = again?.claim
     ? node.slots.retire({ kind: "retire", node: nodeA, browser: saving.id, claim: again.claim })

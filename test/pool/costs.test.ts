@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
-  type ExtensionId,
+  newExtensionId,
   newBrowserId,
   newLeaseId,
   type NodeId,
   onDemandPartition,
-  type ProfileId,
+  newProfileId,
 } from "../../src/base/ids.js";
 import { makeFill } from "../../src/pool/fill.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
@@ -182,14 +182,15 @@ test("whether a pool names something is found out without reading configurations
   const browser_policy = {
     URLBlocklist: Array.from({ length: 5000 }, (_, place) => `host-${place}.example`),
   };
+  const [used, worn, later] = [newExtensionId(), newProfileId(), newExtensionId()];
   const beds = await Promise.all(
     Array.from({ length: 20 }, (_, at) =>
       PoolBed.create(control.bed, {
         size: 1,
         browser_policy,
         ...(at === 7 && {
-          extension_ids: ["used" as ExtensionId],
-          profile_id: "worn" as ProfileId,
+          extension_ids: [used],
+          profile_id: worn,
           proxy_id: "way",
         }),
       }),
@@ -201,7 +202,7 @@ test("whether a pool names something is found out without reading configurations
   }
   const refused = (id: string) => refuseInUse({ poolStore, projects }, "Pools use this", id);
   expect(await cost(() => refused("nothing"))).toMatchObject(cheap);
-  for (const id of ["used", "worn", "way"])
+  for (const id of [used, worn, "way"])
     expect(await refused(id)).toMatchObject({
       code: "resource_in_use",
       details: [{ message: expect.stringContaining(beds[7]?.id ?? "") }],
@@ -211,10 +212,10 @@ test("whether a pool names something is found out without reading configurations
   await redis.hset(
     first.key("pool"),
     "config",
-    JSON.stringify({ ...poolConfig(), extension_ids: ["later"] }),
+    JSON.stringify({ ...poolConfig(), extension_ids: [later] }),
   );
   await redis.hincrby(first.key("pool"), "revision", 1);
-  expect(await refused("later")).toMatchObject({ details: [{ message: expect.stringContaining(first.id) }] });
+  expect(await refused(later)).toMatchObject({ details: [{ message: expect.stringContaining(first.id) }] });
 });
 
 test("browsers that are asked for at the same time look at the nodes together", async () => {

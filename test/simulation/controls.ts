@@ -6,7 +6,7 @@ import {
   type PoolId,
   type RequestId,
 } from "../../src/base/ids.js";
-import type { Browser } from "../../src/pool/browser.js";
+import type { LeasedBrowser } from "../../src/pool/browser.js";
 import type { IdempotencyKey, Waiter } from "../../src/pool/ports/pool-store.js";
 import type { AcquireReply, CreateReply } from "../../src/pool/ports/store-replies.js";
 import { poolConfig, writeOf } from "../support/store/store-bed.js";
@@ -189,7 +189,7 @@ function seat(
 ): LeaseId | undefined {
   const place = { connection: waiter.connection, control, partition: one.partition, ask: one };
   if (reply.kind === "granted") {
-    const lease = reply.browser.lease?.id;
+    const lease = reply.browser.lease.id;
     hold(lease !== undefined, () => "a grant without a lease");
     const shadow = world.shadow.leases.get(lease);
     if (shadow) shadow.isDoubtful = false;
@@ -277,8 +277,8 @@ export async function lookAfter(world: World, caller: Caller | undefined): Promi
   if (held) served(world, caller, held.browser);
 }
 
-export function served(world: World, caller: Caller, browser: Browser): void {
-  hold(browser.lease?.id === caller.lease, () => `${caller.connection} was served with ${browser.lease?.id}`);
+export function served(world: World, caller: Caller, browser: LeasedBrowser): void {
+  hold(browser.lease.id === caller.lease, () => `${caller.connection} was served with ${browser.lease.id}`);
   world.told.set(caller.lease, browser.id);
   caller.phase = "granted";
   world.note(`${caller.connection} learns of ${caller.lease}`);

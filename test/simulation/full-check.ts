@@ -1,7 +1,7 @@
+import type { AnyRecord } from "../support/store/store-bed.js";
 import { type BrowserId, type Partition } from "../../src/base/ids.js";
-import { type Browser, browserStates } from "../../src/pool/browser.js";
+import { browserParser, browserStates } from "../../src/pool/browser.js";
 import { partitionKey, type PartitionPart, nodeKey } from "../../src/store/redis/keys.js";
-import { parseBrowser } from "../../src/store/records.js";
 import { checkIndex } from "../support/store/index-check.js";
 import { hold } from "./shadow.js";
 import type { World } from "./world.js";
@@ -28,7 +28,9 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
     redis.hmget(key("pool"), "state", "networkGeneration", "kind"),
   ]);
   const replaceable = await redis.smembers(key("replaceable"));
-  const browsers = new Map(texts.map((text) => [parseBrowser(text).id, parseBrowser(text)]));
+  const browsers = new Map<BrowserId, AnyRecord>(
+    texts.map(browserParser.json).map((browser) => [browser.id, browser]),
+  );
   const [state, network, kind] = pool;
   for (const browser of browsers.values()) {
     const holding = browserStates.filter((_, index) => sets[index]?.includes(browser.id));
@@ -73,7 +75,7 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
     hold(leases[lease.id] === lease.browser, () => `${lease.id} was granted and is not noted`);
 }
 
-function checkRecord(browser: Browser, leases: Record<string, string>): void {
+function checkRecord(browser: AnyRecord, leases: Record<string, string>): void {
   const { id, state, lease, claim } = browser;
   hold(
     (lease !== undefined) === (state === "leased"),

@@ -1,5 +1,5 @@
 import { type NodeId, partitionOf } from "../../src/base/ids.js";
-import type { Browser } from "../../src/pool/browser.js";
+import { leasedParser } from "../../src/pool/browser.js";
 import type { ControlMessage, NodeMessage } from "../../src/pool/ports/messages.js";
 import { cut } from "./begin.js";
 import { launchAgain, served } from "./controls.js";
@@ -48,7 +48,7 @@ async function toControl(world: World, id: string, message: ControlMessage): Pro
   const caller = world.callers.find(({ connection }) => connection === message.connection);
   if (caller?.phase !== "waiting" && message.kind === "granted") return unwanted(world, id, message);
   if (caller?.phase !== "waiting" || !caller.control.isAlive) return;
-  if (message.kind === "granted") return served(world, caller, JSON.parse(message.browser) as Browser);
+  if (message.kind === "granted") return served(world, caller, leasedParser.json(message.browser));
   if (message.kind === "failed") return await launchAgain(world, caller);
   caller.phase = "over";
 }
@@ -59,9 +59,9 @@ function unwanted(
   to: string,
   { connection, browser }: Extract<ControlMessage, { kind: "granted" }>,
 ): void {
-  const { id, lease } = JSON.parse(browser) as Browser;
+  const { id, lease } = leasedParser.json(browser);
   const control = world.controls.find((one) => one.id === to);
-  if (!control?.isAlive || !lease || world.told.get(lease.id) === id) return;
+  if (!control?.isAlive || world.told.get(lease.id) === id) return;
   world.note(`nobody waits at ${connection} for ${lease.id}`);
   world.told.set(lease.id, id);
   control.lost.push({ partition: partitionOf(id), lease: lease.id });

@@ -1,6 +1,7 @@
+import type { AnyRecord } from "../support/store/store-bed.js";
 import { type BrowserId, type ClaimId, type LeaseId, newRequestId, type NodeId } from "../../src/base/ids.js";
 import type { Job } from "../../src/pool/ports/pool-store.js";
-import type { Browser } from "../../src/pool/browser.js";
+import { type Browser, leaseOf } from "../../src/pool/browser.js";
 import { begin, clear, cut, newSlot, type Slot } from "./begin.js";
 import { hold } from "./shadow.js";
 import { type FakeNode, isHeard } from "./model.js";
@@ -89,7 +90,7 @@ export async function carryOut(world: World, job: Job): Promise<void> {
   const node = heardNode(world, job.node);
   if (!node) return;
   const record = (await world.bed.poolStore.findBrowser(job.browser))?.browser;
-  if (record?.claim !== job.claim) return;
+  if (!record || !("claim" in record) || record.claim !== job.claim) return;
   world.note(`job ${job.kind} ${job.browser} ${job.claim}`);
   if (job.kind === "launch" && record.state === "launching" && !node.slots.has(job.browser))
     node.launching.set(job.browser, job.claim);
@@ -106,10 +107,14 @@ async function retire(world: World, node: FakeNode, { browser, claim }: Job): Pr
   await world.bed.reports.gone(browser, claim);
 }
 
-async function reset(world: World, node: FakeNode, { id: browser, claim, fence }: Browser): Promise<void> {
+async function reset(
+  world: World,
+  node: FakeNode,
+  { id: browser, claim, fence }: Extract<Browser, { state: "resetting" }>,
+): Promise<void> {
   const slot = node.slots.get(browser);
-  if (!slot || !claim) return;
-  if (fence) await cut(slot, fence);
+  if (!slot) return;
+  await cut(slot, fence);
   if (world.fails(0.05)) return await endHere(world, node, { browser, why: "not_clean" });
   await world.bed.reports.freed(browser, claim);
 }
@@ -188,7 +193,7 @@ export async function keep(world: World, node: FakeNode | undefined): Promise<vo
 async function keepSlot(
   world: World,
   at: { node: FakeNode; slot: Slot },
-  { id, state, lease, claim }: Browser,
+  { id, state, lease, claim }: AnyRecord,
 ): Promise<boolean> {
   const { node, slot } = at;
   const { activity } = slot;
@@ -228,7 +233,7 @@ export async function findInactiveAt(world: World, node: FakeNode, browser: Brow
   const slot = node.slots.get(browser);
   if (!slot) return;
   const record = (await world.bed.poolStore.findBrowser(browser))?.browser;
-  const lease = record?.lease;
+  const lease = leaseOf(record);
   // A client on its way in counts: it is registered before its upgrade is accepted.
   if (!lease || slot.sockets.size > 0 || isOpening(world, lease.id)) return;
   const since = Math.max(slot.lastActiveAt, world.shadow.leases.get(lease.id)?.grantedAt ?? world.now);

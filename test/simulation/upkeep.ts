@@ -6,7 +6,7 @@ import {
   type PoolId,
 } from "../../src/base/ids.js";
 import type { PoolSpec } from "../../src/spec/launch-template.js";
-import type { Browser } from "../../src/pool/browser.js";
+import { launchJob } from "../../src/pool/fill.js";
 import { NodeCapacities, Placement } from "../../src/pool/placement.js";
 import type { LaunchCandidate } from "../../src/pool/ports/pool-store.js";
 import { poolConfig, writeOf } from "../support/store/store-bed.js";
@@ -149,15 +149,8 @@ export async function claimPlanned(world: World): Promise<void> {
   world.note(`fill claims ${claimed.length} of ${candidates.length}`);
   for (const { id, node } of candidates)
     if (!claimed.some((browser) => browser.id === id)) await bed.nodes.freeRoom(node, id);
-  if (!world.fails(0.05)) bed.jobs.push(...claimed.flatMap(launchJob));
+  if (!world.fails(0.05)) bed.jobs.push(...claimed.map(launchJob));
 }
-
-const launchJob = ({
-  id: browser,
-  node,
-  claim,
-}: Browser): { kind: "launch"; browser: BrowserId; node: typeof node; claim: NonNullable<typeof claim> }[] =>
-  claim ? [{ kind: "launch", browser, node, claim }] : [];
 
 async function place(
   world: World,
@@ -181,7 +174,7 @@ export async function reapPartition(world: World, partition: Partition | undefin
   world.cause = { kind: "reap" };
   const reaped = await world.bed.poolStore.reap(partition);
   world.note("reap");
-  if (!world.fails(0.05)) world.bed.jobs.push(...reaped.launch.flatMap(launchJob));
+  if (!world.fails(0.05)) world.bed.jobs.push(...reaped.launch.map(launchJob));
 }
 
 /** A lost node's records go at once; it is forgotten when a look has found nothing of it any more. */

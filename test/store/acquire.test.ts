@@ -200,7 +200,7 @@ onBoth("acquire", ({ bed, server }) => {
     const held = await pool.lend();
     await pool.update({ timeout_seconds: 100 });
     expect((await pool.record(held.id)).lease?.timeoutSeconds).toBe(60);
-    expect((await pool.lend()).browser.lease?.timeoutSeconds).toBe(100);
+    expect((await pool.lend()).browser.lease.timeoutSeconds).toBe(100);
   });
 
   test("an acquire's start page is sent to the node with the grant", async () => {

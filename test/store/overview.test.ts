@@ -159,12 +159,16 @@ onBoth("the index of browsers", ({ bed }) => {
     await bed().poolStore.spread(pool.partition);
     expect(await idsOn(pool, first.node)).toContain(added.id);
     await bed().redis.hdel(pool.key("browsers"), second.id);
-    await bed().redis.hset(pool.key("browsers"), first.id, JSON.stringify({ ...first, state: "leased" }));
+    await bed().redis.hset(
+      pool.key("browsers"),
+      first.id,
+      JSON.stringify({ ...first, state: "retiring", why: "flushed", claim: "earlier" }),
+    );
     await move();
     await bed().poolStore.spread(pool.partition);
     expect(await idsOn(pool, second.node)).not.toContain(second.id);
     expect((await bed().poolStore.browsersOf(pool.partition, first.node)).browsers).toContainEqual(
-      expect.objectContaining({ id: first.id, state: "leased" }),
+      expect.objectContaining({ id: first.id, state: "retiring" }),
     );
     await check(pool);
   });

@@ -1,16 +1,21 @@
-import type { ErrorCode } from "../../base/errors.js";
+import { type Static, Type } from "typebox";
+import { type ErrorCode, errorCodes } from "../../base/errors.js";
 import { textOf } from "../../base/log.js";
+import { parserOf } from "../../base/parser.js";
+
+const CommandFailure = Type.Object({
+  isDone: Type.Literal(false),
+  /** Why, for people; nothing has changed. */
+  text: Type.Optional(Type.String()),
+  /** What it is answered as, where it is known whose fault it is. */
+  code: Type.Optional(Type.Enum(errorCodes)),
+});
+const CommandResult = Type.Union([Type.Object({ isDone: Type.Literal(true) }), CommandFailure]);
 
 /** What became of a question to this node, for whoever asked. */
-export type CommandResult = { readonly isDone: true } | CommandFailure;
-
-export interface CommandFailure {
-  readonly isDone: false;
-  /** Why, for people; nothing has changed. */
-  readonly text?: string;
-  /** What it is answered as, where it is known whose fault it is. */
-  readonly code?: ErrorCode;
-}
+export type CommandResult = Readonly<Static<typeof CommandResult>>;
+export type CommandFailure = Readonly<Static<typeof CommandFailure>>;
+export const commandResultParser = parserOf("the reply of a node", CommandResult);
 
 export const succeeded: CommandResult = { isDone: true };
 export const failed = (text?: string, code?: ErrorCode): CommandFailure => ({

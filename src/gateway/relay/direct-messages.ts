@@ -4,9 +4,14 @@ import type { NodeId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Secret } from "../../base/crypto/secret.js";
 import { isSigned, sign } from "../../base/crypto/signature.js";
-import type { NodeReply, NodeMessage, SendDirectly } from "../../pool/ports/messages.js";
+import {
+  type NodeMessage,
+  nodeMessageParser,
+  type NodeReply,
+  type SendDirectly,
+} from "../../pool/ports/messages.js";
 import { answerJson, refuseRequest } from "../refusals.js";
-import type { CommandResult } from "./command-result.js";
+import { type CommandResult, commandResultParser } from "./command-result.js";
 import type { NodeAddress } from "../ports.js";
 import { post, type PostReply } from "./post.js";
 
@@ -49,7 +54,7 @@ async function answer(
   const signature = String(request.headers[signatureHeader] ?? "");
   if (!isSigned(secret, { text, signature }, clock.now()))
     return refuseRequest(response, { code: "unauthorized" });
-  const outcome = await receive(JSON.parse(text) as NodeMessage);
+  const outcome = await receive(nodeMessageParser.json(text));
   if (outcome) answerJson(response, outcome);
   else refuseRequest(response, { code: "browser_not_found" });
 }
@@ -83,7 +88,7 @@ export const makeSendDirectly =
     try {
       const address = await ports.findNode(node);
       const posted = address && (await postTo(ports, address, { message, signal: late.signal }));
-      return posted?.status === 200 ? answerOf(JSON.parse(posted.text) as CommandResult) : undefined;
+      return posted?.status === 200 ? answerOf(commandResultParser.json(posted.text)) : undefined;
     } catch (error) {
       ports.log.debug({ node, kind: message.kind, error: textOf(error) }, "node not told directly");
       return undefined;

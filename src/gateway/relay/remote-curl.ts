@@ -1,10 +1,12 @@
-import { done, type Done, type ErrorCode, errors, refusal, type Refusal } from "../../base/errors.js";
+import { Type } from "typebox";
+import { done, type Done, errorCodes, refusal, type Refusal } from "../../base/errors.js";
 import type { Clock, Millis } from "../../base/clock.js";
 import type { BrowserId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Secret } from "../../base/crypto/secret.js";
 import type { AskCurl } from "../../pool/ports/messages.js";
-import type { CurlReply } from "../../spec/curl.js";
+import { parserOf } from "../../base/parser.js";
+import { CurlReply } from "../../spec/curl.js";
 import { tokenOf } from "../../base/crypto/lease-token.js";
 import { Budget, type BudgetLimits } from "../../base/budget.js";
 import type { NodeAddress } from "../ports.js";
@@ -41,7 +43,7 @@ export const makeAskCurl = ({
   return async (browser, body, gone) => {
     const { id, lease } = browser;
     const address = await findAddress(id);
-    if (!address || !lease) return noAnswer;
+    if (!address) return noAnswer;
     const [late, over] = [new AbortController(), new AbortController()];
     const cancel = clock.after(answerMs, () => late.abort());
     const account = budget.open(id, () => over.abort());
@@ -68,22 +70,19 @@ export const makeAskCurl = ({
   };
 };
 
+const errorParser = parserOf(
+  "an error of a node",
+  Type.Object({ code: Type.Enum(errorCodes), message: Type.String() }),
+);
+const replyParser = parserOf("the reply of a node", CurlReply);
+
+/** Something else than a daemon may have answered. */
 function answerOf({ status, text }: PostReply): Done<CurlReply> | Refusal {
-  const value = parsed(text);
-  if (!value) return noAnswer;
-  if (status === 200 && "headers" in value) return done(value);
-  return "code" in value && Object.hasOwn(errors, value.code)
-    ? refusal(value.code as ErrorCode, { message: value.message })
-    : noAnswer;
-}
-
-type Answer = CurlReply | { readonly code: string; readonly message: string };
-
-/** Undefined where something else than a daemon has answered. */
-function parsed(text: string): Answer | undefined {
   try {
-    return JSON.parse(text) as Answer;
+    if (status === 200) return done(replyParser.json(text));
+    const { code, message } = errorParser.json(text);
+    return refusal(code, { message });
   } catch {
-    return undefined;
+    return noAnswer;
   }
 }

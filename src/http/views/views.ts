@@ -1,4 +1,6 @@
+import { type Static, Type } from "typebox";
 import type { Millis } from "../../base/clock.js";
+import { parserOf } from "../../base/parser.js";
 import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
 import { noTraffic, type TrafficUsage } from "../../pool/browser.js";
 import { allowedHostsOf, proxyOf } from "../../pool/network.js";
@@ -7,7 +9,7 @@ import type { Page } from "../../spec/paging.js";
 import type { LaunchTemplate, PoolSpec } from "../../spec/launch-template.js";
 import type { Pool, PoolBrowser } from "../../pool/pool.js";
 import { proxyFields } from "../../registry/proxies/selectors.js";
-import type { Session, Tombstone } from "../../pool/session.js";
+import { type Session, tagsParser, type Tombstone, viewportParser } from "../../pool/session.js";
 import { profileView } from "./profile-view.js";
 import type { PoolBrowserReply, PoolReply, SessionReply } from "../schemas/replies.js";
 
@@ -112,7 +114,6 @@ export const poolBrowserView = (browser: PoolBrowser): PoolBrowserReply => ({
 export function sessionView(session: Session, { region, links }: ViewContext): SessionReply {
   const { browser, launch, pool, at } = session;
   const { lease } = browser;
-  if (!lease) throw new Error(`session ${browser.id} is shown without a lease`);
   const start = lease.startUrl ?? launch.start_url;
   const isolation = isolationOf(browser.isolation);
   return {
@@ -128,12 +129,9 @@ export function sessionView(session: Session, { region, links }: ViewContext): S
     engine: launch.engine,
     lease_id: lease.id,
     ...(lease.name !== undefined && { name: lease.name }),
-    ...(lease.tags !== undefined && { tags: JSON.parse(lease.tags) as Record<string, string> }),
+    ...(lease.tags !== undefined && { tags: tagsParser.json(lease.tags) }),
     ...(start !== undefined && { start_url: start }),
-    viewport:
-      lease.viewport === undefined
-        ? launch.viewport
-        : (JSON.parse(lease.viewport) as LaunchTemplate["viewport"]),
+    viewport: lease.viewport === undefined ? launch.viewport : viewportParser.json(lease.viewport),
     ...(pool && { pool }),
     ...echoes(launch),
     ...sessionProfile(session),
@@ -164,11 +162,13 @@ function networkView(
 }
 
 /** As the browser's node has reported it. */
-interface Isolation {
-  readonly network?: "namespace" | "proxy" | "none";
-  readonly attested?: string;
-}
-const isolationOf = (text = "{}"): Isolation => JSON.parse(text) as Isolation;
+const Isolation = Type.Object({
+  network: Type.Optional(Type.Enum(["namespace", "proxy", "none"])),
+  attested: Type.Optional(Type.String()),
+});
+type Isolation = Readonly<Static<typeof Isolation>>;
+const isolationParser = parserOf("what isolates a browser", Isolation);
+const isolationOf = (text = "{}"): Isolation => isolationParser.json(text);
 
 const usageView = ({ requests, denied, bytesSent, bytesReceived }: TrafficUsage = noTraffic): Omit<
   SessionReply["usage"] & object,
@@ -203,7 +203,7 @@ const tombstoneView = (dead: Tombstone, { region, links }: ViewContext): Session
   kiosk_mode: dead.kiosk_mode,
   lease_id: dead.lease,
   ...(dead.name !== undefined && { name: dead.name }),
-  ...(dead.tags !== undefined && { tags: JSON.parse(dead.tags) as Record<string, string> }),
+  ...(dead.tags !== undefined && { tags: tagsParser.json(dead.tags) }),
   ...(dead.pool && { pool: dead.pool }),
   usage: { uptime_ms: Math.max(0, dead.deletedAt - dead.createdAt), ...usageView(dead.usage) },
   deleted_at: instant(dead.deletedAt),

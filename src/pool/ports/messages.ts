@@ -1,8 +1,7 @@
-import type { Done, ErrorCode, Refusal } from "../../base/errors.js";
-import type { Browser, NetworkChange } from "../browser.js";
-import type { CurlBody, CurlReply } from "../../spec/curl.js";
+import { type Static, Type } from "typebox";
 import type { Millis } from "../../base/clock.js";
-import type {
+import { type Done, type ErrorCode, errorCodes, type Refusal } from "../../base/errors.js";
+import {
   BrowserId,
   ClaimId,
   ControlId,
@@ -12,11 +11,13 @@ import type {
   ProfileId,
   RequestId,
 } from "../../base/ids.js";
-import type { LeaseChange } from "./pool-store.js";
+import { parserOf, readonlyList } from "../../base/parser.js";
+import type { CurlBody, CurlReply } from "../../spec/curl.js";
+import { type LeasedBrowser, NetworkChange, NetworkSettings } from "../browser.js";
 
 /** Asks the browser's node, for the lease that the browser has now. */
 export type AskCurl = (
-  browser: Browser,
+  browser: LeasedBrowser,
   body: CurlBody,
   gone: AbortSignal,
 ) => Promise<Done<CurlReply> | Refusal>;
@@ -38,89 +39,97 @@ export type SendDirectly = (
   limitMs: Millis,
 ) => Promise<NodeReply | undefined>;
 
+const Code = Type.Enum(errorCodes);
+const toWaiter = { waiter: RequestId, connection: RequestId };
+
 /** Messages between roles: hints, each repeated by a tick when lost. */
-export type ControlMessage =
-  | {
-      readonly kind: "granted";
-      readonly waiter: RequestId;
-      readonly connection: RequestId;
-      readonly browser: string;
-      readonly at: Millis;
-    }
+export const ControlMessage = Type.Union([
+  Type.Object({
+    kind: Type.Literal("granted"),
+    ...toWaiter,
+    /** JSON text of its record. */
+    browser: Type.String(),
+    at: Type.Number(),
+  }),
   /** `forgotten`: the place was given up while its control stood still, and cannot be had again. */
-  | {
-      readonly kind: "superseded" | "deleted" | "forgotten";
-      readonly waiter: RequestId;
-      readonly connection: RequestId;
-    }
-  | {
-      readonly kind: "failed";
-      readonly waiter: RequestId;
-      readonly connection: RequestId;
-      readonly node: NodeId;
-      readonly error: string;
-    }
+  Type.Object({ kind: Type.Enum(["superseded", "deleted", "forgotten"]), ...toWaiter }),
+  Type.Object({ kind: Type.Literal("failed"), ...toWaiter, node: NodeId, error: Type.String() }),
   /**
    * `text`: why not, for people. `code`: what that is answered as, where the node can tell whose fault it is.
    */
-  | {
-      readonly kind: "answer";
-      readonly question: RequestId;
-      readonly ok: boolean;
-      readonly text?: string;
-      readonly code?: ErrorCode;
-    };
-
-export type NodeMessage =
-  | {
-      readonly kind: "fence";
-      readonly browser: BrowserId;
-      readonly lease: LeaseId;
-      readonly claim: ClaimId;
-      readonly mode: "none" | "state";
-    }
-  | { readonly kind: "cut"; readonly browser: BrowserId; readonly lease: LeaseId; readonly why: string }
-  | { readonly kind: "start"; readonly browser: BrowserId; readonly lease: LeaseId; readonly url: string }
-  | {
-      readonly kind: "ask";
-      readonly question: RequestId;
-      readonly control: ControlId;
-      readonly browser: BrowserId;
-      readonly lease: LeaseId;
-      readonly what: NodeRequest;
-    };
-
-export type NodeRequest =
-  | { readonly kind: "navigate"; readonly url: string }
-  /**
-   * To put in force what the lease's record asks of its network: the record is the truth, whatever order
-   * messages come in.
-   */
-  /** `change` is what the record asks, for a node that cannot read it there. */
-  | { readonly kind: "network"; readonly revision: number; readonly change?: NetworkChange }
-  /** To load archives into the running browser: all of them, or none. */
-  | { readonly kind: "extensions"; readonly items: readonly UploadedExtension[] }
-  /**
-   * All of it, or nothing: a viewport, the state of a profile, which a restart brings, and what `network`
-   * will ask for is made ready.
-   */
-  | ({ readonly kind: "change" } & RunningChange);
-
-/** What a PATCH asks of a running browser; texts as in `NetworkChange`. */
-export interface RunningChange {
-  readonly viewport?: { readonly width: number; readonly height: number };
-  /** It had none. */
-  readonly profile?: { readonly id: ProfileId; readonly save: boolean };
-  readonly network?: LeaseChange["network"];
-}
+  Type.Object({
+    kind: Type.Literal("answer"),
+    question: RequestId,
+    ok: Type.Boolean(),
+    text: Type.Optional(Type.String()),
+    code: Type.Optional(Code),
+  }),
+]);
+export type ControlMessage = Readonly<Static<typeof ControlMessage>>;
 
 /**
  * An extension that a holder has given a running browser, staged and checked; its bytes are in the archives.
  */
-export interface UploadedExtension {
-  readonly name: string;
-  readonly digest: Digest;
-}
+const UploadedExtension = Type.Object({ name: Type.String(), digest: Digest });
+export type UploadedExtension = Readonly<Static<typeof UploadedExtension>>;
+
+/** What a PATCH asks of a running browser. */
+const runningChange = {
+  viewport: Type.Optional(Type.Object({ width: Type.Number(), height: Type.Number() })),
+  /** It had none. */
+  profile: Type.Optional(Type.Object({ id: ProfileId, save: Type.Boolean() })),
+  network: Type.Optional(NetworkSettings),
+};
+const RunningChange = Type.Object(runningChange);
+export type RunningChange = Readonly<Static<typeof RunningChange>>;
+
+const NodeRequest = Type.Union([
+  Type.Object({ kind: Type.Literal("navigate"), url: Type.String() }),
+  /**
+   * To put in force what the lease's record asks of its network: the record is the truth, whatever order
+   * messages come in. `change` is what the record asks, for a node that cannot read it there.
+   */
+  Type.Object({
+    kind: Type.Literal("network"),
+    revision: Type.Number(),
+    change: Type.Optional(NetworkChange),
+  }),
+  /** To load archives into the running browser: all of them, or none. */
+  Type.Object({ kind: Type.Literal("extensions"), items: readonlyList(UploadedExtension) }),
+  /**
+   * All of it, or nothing: a viewport, the state of a profile, which a restart brings, and what `network`
+   * will ask for is made ready.
+   */
+  Type.Object({ kind: Type.Literal("change"), ...runningChange }),
+]);
+export type NodeRequest = Readonly<Static<typeof NodeRequest>>;
+
+const ofLease = { browser: BrowserId, lease: LeaseId };
+const Fence = Type.Object({
+  kind: Type.Literal("fence"),
+  ...ofLease,
+  claim: ClaimId,
+  mode: Type.Enum(["none", "state"]),
+});
+const Cut = Type.Object({ kind: Type.Literal("cut"), ...ofLease, why: Type.String() });
+/** The end of a lease, as its node hears of it. */
+export const CutMessage = Type.Union([Fence, Cut]);
+export const NodeMessage = Type.Union([
+  Fence,
+  Cut,
+  Type.Object({ kind: Type.Literal("start"), ...ofLease, url: Type.String() }),
+  Type.Object({
+    kind: Type.Literal("ask"),
+    question: RequestId,
+    control: ControlId,
+    ...ofLease,
+    what: NodeRequest,
+  }),
+]);
+export type NodeMessage = Readonly<Static<typeof NodeMessage>>;
+
+export const controlMessageParser = parserOf("a message to a control", ControlMessage);
+export const nodeMessageParser = parserOf("a message to a node", NodeMessage);
 
 /** Carries messages; `onMessage` listeners must not throw. */
 export interface Messages {

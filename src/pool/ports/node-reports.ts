@@ -1,5 +1,5 @@
 import type { BrowserId, ClaimId, LeaseId } from "../../base/ids.js";
-import type { Browser, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../browser.js";
+import type { LaunchingBrowser, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../browser.js";
 
 export interface LeaseUsage {
   readonly lease: LeaseId;
@@ -20,7 +20,7 @@ export interface NodeReports {
   beginLaunch(
     browser: BrowserId,
     claim: ClaimId,
-  ): Promise<{ browser: Browser; mayReset: boolean } | undefined>;
+  ): Promise<{ browser: LaunchingBrowser; mayReset: boolean } | undefined>;
   launched(browser: BrowserId, claim: ClaimId, isolation: string): Promise<"launched" | "stale">;
   launchFailed(browser: BrowserId, claim: ClaimId, text: string): Promise<"failed" | "stale">;
   freed(browser: BrowserId, claim: ClaimId): Promise<"freed" | "stale">;

@@ -1,29 +1,32 @@
+import { type Static, Type } from "typebox";
 import type { Millis } from "../../base/clock.js";
-import type { BrowserId, NodeId } from "../../base/ids.js";
+import { type BrowserId, NodeId } from "../../base/ids.js";
+import { readonlyList } from "../../base/parser.js";
 
 /** A node as its beat tells. */
-export interface NodeFacts {
-  readonly id: NodeId;
-  readonly host: string;
-  readonly port: number;
+export const NodeFacts = Type.Object({
+  id: NodeId,
+  host: Type.String(),
+  port: Type.Number(),
   /** It is reached by TLS alone. */
-  readonly isSecure?: boolean;
-  readonly memoryBytes: number;
-  readonly maxBrowsers: number;
-  readonly isDraining: boolean;
-  readonly canLaunch: boolean;
+  isSecure: Type.Optional(Type.Boolean()),
+  memoryBytes: Type.Number(),
+  maxBrowsers: Type.Number(),
+  isDraining: Type.Boolean(),
+  canLaunch: Type.Boolean(),
   /** Why it cannot launch; a text for people. */
-  readonly obstacle?: string;
-  readonly engines: readonly string[];
+  obstacle: Type.Optional(Type.String()),
+  engines: readonlyList(Type.String()),
   /**
    * The ids of its process and of its data directory: whoever beats under its name with others is another
    * daemon.
    */
-  readonly run?: string;
-  readonly origin?: string;
+  run: Type.Optional(Type.String()),
+  origin: Type.Optional(Type.String()),
   /** Its last launches have all failed. */
-  readonly failing?: { readonly failures: number; readonly error: string };
-}
+  failing: Type.Optional(Type.Object({ failures: Type.Number(), error: Type.String() })),
+});
+export type NodeFacts = Readonly<Static<typeof NodeFacts>>;
 
 /** A node that is not lost; `isLate`: it has missed some beats. */
 export interface LivingNode extends NodeFacts {

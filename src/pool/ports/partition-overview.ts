@@ -26,7 +26,7 @@ export interface PoolSummary {
   readonly uses?: readonly string[];
 }
 
-export interface LeasedBrowser {
+export interface ListedSession {
   readonly id: BrowserId;
   readonly createdAt: Millis;
 }
@@ -46,7 +46,7 @@ export interface PartitionOverview {
   /** How many browsers of this partition each node has. */
   spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: Millis }>;
   /** Leased browsers, last created first: `count` of them after the first `from`. */
-  leased(partition: Partition, from: number, count: number): Promise<readonly LeasedBrowser[]>;
+  leased(partition: Partition, from: number, count: number): Promise<readonly ListedSession[]>;
   /** The records of at most 1000 browsers; those that are gone are left out. */
   records(partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead>;
   /** Nothing where there is no such pool, or it is deleted; on demand there is none. */

@@ -9,7 +9,7 @@ import type {
   PoolId,
   RequestId,
 } from "../../base/ids.js";
-import type { Browser, RetireReason } from "../browser.js";
+import type { Browser, LaunchingBrowser, LeasedBrowser, RetireReason } from "../browser.js";
 import type { LaunchTemplate, PoolSpec } from "../../spec/launch-template.js";
 import type { PartitionOverview } from "./partition-overview.js";
 import type { Pool } from "../pool.js";
@@ -137,7 +137,7 @@ export interface LeaseStore {
   /** Those of the leases that live. */
   heldAmong(partition: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]>;
   /** The browser of a live lease. */
-  findHeld(partition: Partition, lease: LeaseId): Promise<{ browser: Browser; at: Millis } | undefined>;
+  findHeld(partition: Partition, lease: LeaseId): Promise<{ browser: LeasedBrowser; at: Millis } | undefined>;
   confirm(partition: Partition, leases: readonly LeaseId[]): Promise<void>;
   undo(
     partition: Partition,
@@ -152,7 +152,7 @@ export interface LeaseStore {
   touch(
     partition: Partition,
     ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId },
-  ): Promise<{ kind: "touched"; browser: Browser; at: Millis } | { kind: "superseded" | "unknown" }>;
+  ): Promise<{ kind: "touched"; browser: LeasedBrowser; at: Millis } | { kind: "superseded" | "unknown" }>;
   /** Those of the places in line, or with a launch on demand, that are there and are not given up. */
   standingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
   /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */
@@ -211,9 +211,9 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
   claimLaunches(
     partition: Partition,
     ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },
-  ): Promise<readonly Browser[]>;
+  ): Promise<readonly LaunchingBrowser[]>;
   /** `isOpen`: not of a pool that is deleted, or has never come to be. */
-  reap(partition: Partition): Promise<{ launch: readonly Browser[]; isOpen: boolean }>;
+  reap(partition: Partition): Promise<{ launch: readonly LaunchingBrowser[]; isOpen: boolean }>;
   /**
    * With `drains`, marks the browsers of a node that drains for at most so long: none of them is lent while
    * others exist.

@@ -1,6 +1,6 @@
 import type { Millis } from "../../base/clock.js";
 import type { LeaseId, RequestId } from "../../base/ids.js";
-import type { Browser } from "../browser.js";
+import type { LaunchingBrowser, LeasedBrowser } from "../browser.js";
 
 /** A place in line, or with a launch on demand. `stored`: the waiter as the store keeps it. */
 export interface WaitingReply {
@@ -11,20 +11,20 @@ export interface WaitingReply {
 }
 
 export type AcquireReply =
-  | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
+  | { readonly kind: "granted"; readonly browser: LeasedBrowser; readonly at: Millis }
   | WaitingReply
   | { readonly kind: "unsupported"; readonly fields: readonly string[] }
   | { readonly kind: "none" | "full" | "missing" | "mismatch" | "over" };
 export type CreateReply =
-  | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
+  | { readonly kind: "granted"; readonly browser: LeasedBrowser; readonly at: Millis }
   | WaitingReply
   | {
       readonly kind: "claimed";
-      readonly browser: Browser;
+      readonly browser: LaunchingBrowser;
       readonly waiter: RequestId;
       readonly lease: LeaseId;
     }
   | { readonly kind: "mismatch" | "over" | "full" | "none" | "superseded" };
 export type WithdrawReply =
-  | { readonly kind: "granted"; readonly browser: Browser; readonly at: Millis }
+  | { readonly kind: "granted"; readonly browser: LeasedBrowser; readonly at: Millis }
   | { readonly kind: "withdrawn" | "kept" | "superseded" | "unknown" };

@@ -8,7 +8,15 @@ import { parseHostPattern } from "../../base/net/hosts.js";
 import type { PoolStore } from "../../pool/ports/pool-store.js";
 import type { ProjectStore } from "../../pool/ports/project-store.js";
 import { refuseInUse } from "../in-use.js";
-import type { Proxy, ProxyFinding, ProxyOperations, ProxySecrets, ProxyStore, Upstream } from "./proxy.js";
+import {
+  type Proxy,
+  type ProxyFinding,
+  type ProxyOperations,
+  type ProxySecrets,
+  proxySecretsParser,
+  type ProxyStore,
+  type Upstream,
+} from "./proxy.js";
 import { checkText, parseProxy } from "./fields.js";
 
 /** What a check was asked for cannot be tried; or what it found. */
@@ -125,7 +133,7 @@ export async function openUpstream({ store, seal }: Keeping, id: ProxyId): Promi
 
 function unsealed(seal: Seal, sealed: string, id: ProxyId): ProxySecrets {
   const opened = seal.open(sealed, id);
-  if (opened.kind === "opened") return JSON.parse(opened.text.reveal()) as ProxySecrets;
+  if (opened.kind === "opened") return proxySecretsParser.json(opened.text.reveal());
   const why =
     opened.kind === "wrong-key"
       ? "were sealed with another encryption key (REMUDA_ENCRYPTION_KEY)"

@@ -3,6 +3,7 @@ import type { Millis } from "../../base/clock.js";
 import type { Done, Refusal } from "../../base/errors.js";
 import type { ProxyId } from "../../base/ids.js";
 import type { Secret } from "../../base/crypto/secret.js";
+import { parserOf, readonlyList } from "../../base/parser.js";
 import type { HostPattern } from "../../base/net/hosts.js";
 import type { Page, Paging } from "../../spec/paging.js";
 
@@ -64,31 +65,39 @@ export type ProxyPatch = Static<typeof ProxyPatch>;
 export type ProxyCheckBody = Static<typeof ProxyCheckBody>;
 
 /** What there is to know of a proxy, but for its secrets. */
-export interface ProxyRecord {
-  readonly protocol: ProxyProtocol;
+const ProxyRecord = Type.Object({
+  protocol: Type.Enum([...proxyProtocols]),
   /** A name in ASCII, or an address. */
-  readonly host: string;
-  readonly port: number;
-  readonly username?: string;
-  readonly hasPassword: boolean;
-  readonly hasCaBundle: boolean;
+  host: Type.String(),
+  port: Type.Number(),
+  username: Type.Optional(Type.String()),
+  hasPassword: Type.Boolean(),
+  hasCaBundle: Type.Boolean(),
   /** Patterns in their normal form. */
-  readonly bypassHosts: readonly string[];
-}
-/** What is kept sealed. */
-export interface ProxySecrets {
-  readonly password?: string;
-  /** PEM. */
-  readonly caBundle?: string;
-}
+  bypassHosts: readonlyList(Type.String()),
+});
+export type ProxyRecord = Readonly<Static<typeof ProxyRecord>>;
+export const proxyRecordParser = parserOf("the record of a proxy", ProxyRecord);
+
+/** What is kept sealed; `caBundle` is PEM. */
+const ProxySecrets = Type.Object({
+  password: Type.Optional(Type.String()),
+  caBundle: Type.Optional(Type.String()),
+});
+export type ProxySecrets = Readonly<Static<typeof ProxySecrets>>;
+export const proxySecretsParser = parserOf("the secrets of a proxy", ProxySecrets);
+
 /**
  * What a check found: whether the proxy carried a request, and the address it came from, where the answer
  * told.
  */
-export interface ProxyFinding {
-  readonly status: "available" | "unavailable";
-  readonly ipAddress?: string;
-}
+const ProxyFinding = Type.Object({
+  status: Type.Enum(["available", "unavailable"]),
+  ipAddress: Type.Optional(Type.String()),
+});
+export type ProxyFinding = Readonly<Static<typeof ProxyFinding>>;
+export const proxyFindingParser = parserOf("the check of a proxy", ProxyFinding);
+
 /** A proxy of the registry. Names are labels and need not be unique. */
 export interface Proxy extends ProxyRecord {
   readonly id: ProxyId;

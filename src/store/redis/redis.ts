@@ -4,15 +4,8 @@ import { type Log, textOf } from "../../base/log.js";
 import { isConnectionFault, refusalWord, storeFault } from "../../base/store-fault.js";
 import { type RedisClient, keepAlive } from "./connect.js";
 import { closeGivenUp } from "./given-up.js";
+import { parseReply, type ScriptName, type ScriptReply } from "./replies.js";
 import { loadScripts, type Script } from "./scripts.js";
-
-/** What a script answered: its word, its payload, Redis's time in ms, and what is left to be done. */
-export interface ScriptReply {
-  readonly kind: string;
-  readonly payload: string;
-  readonly at: Millis;
-  readonly effects: string;
-}
 
 export interface RedisMember {
   readonly host: string;
@@ -182,17 +175,15 @@ export class ScriptStore {
    * Runs a script with the arguments its header names, each from the first source that has it. Its request's
    * id makes a second run harmless.
    */
-  async run(
-    name: string,
+  async run<const Name extends ScriptName>(
+    name: Name,
     keyOf: (key: string) => string,
     ...sources: readonly ScriptArgs[]
-  ): Promise<ScriptReply> {
+  ): Promise<ScriptReply<Name>> {
     const script = this.#scripts.get(name);
     if (!script) throw new Error(`there is no script ${name}`);
     const parts = [...script.keys.map(keyOf), ...script.args.map((arg) => argumentOf(script, sources, arg))];
-    const reply = (await this.#persist(() => this.#evaluate(script, parts))) as string[];
-    const [kind = "", payload = "", at = "0", effects = ""] = reply;
-    return { kind, payload, at: Number(at), effects };
+    return parseReply(name, await this.#persist(() => this.#evaluate(script, parts)));
   }
 
   /**

@@ -9,6 +9,8 @@ export interface SubscriptionParts<Message> {
   readonly channel: string;
   /** Says a text on a channel by the way that messages come; resolves when Redis has taken it. */
   publish(channel: string, text: string): Promise<unknown>;
+  /** Throws where it is none. */
+  parse(text: string): Message;
   onMessage(message: Message): void;
   /** It listens again, and may have missed something. */
   onAgain?(): void;
@@ -115,7 +117,7 @@ export class Subscription<Message> {
     this.#askedAt = undefined;
     if (text === echo) return;
     try {
-      this.parts.onMessage(JSON.parse(text) as Message);
+      this.parts.onMessage(this.parts.parse(text));
     } catch (error) {
       this.parts.log.error(
         { error: textOf(error), channel: this.parts.channel },

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import { type ClaimId, type LeaseId, newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
+import { type ClaimId, newLeaseId, newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { Job } from "../../../src/pool/ports/pool-store.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
@@ -77,7 +77,7 @@ test("messages and jobs go again over a cluster whose connections have died", as
   const message: NodeMessage = {
     kind: "cut",
     browser: newBrowserId(onDemandPartition),
-    lease: "lease" as LeaseId,
+    lease: newLeaseId(),
     why: "over",
   };
   const job = (claim: string): Job => ({

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import {
   type ClaimId,
-  type LeaseId,
+  newLeaseId,
   newBrowserId,
   newRequestId,
   onDemandPartition,
@@ -61,7 +61,7 @@ const reserve = (store: ScriptStore, request = newRequestId()) =>
 const message: NodeMessage = {
   kind: "cut",
   browser: newBrowserId(onDemandPartition),
-  lease: "lease" as LeaseId,
+  lease: newLeaseId(),
   why: "over",
 };
 

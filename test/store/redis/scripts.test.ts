@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { browserMoves } from "../../../src/pool/browser.js";
+import { parseReply, replyWords } from "../../../src/store/redis/replies.js";
 import { loadScripts } from "../../../src/store/redis/scripts.js";
 
 const scripts = [...loadScripts().values()];
@@ -42,7 +43,7 @@ test.each(scripts.map((script) => [script.name, script] as const))(
 
 test.each(scripts.map((script) => [script.name, script] as const))(
   "%s answers with the words its header names",
-  (_, { path }) => {
+  (script, { path }) => {
     const read = (file: string): string =>
       readFileSync(new URL(`../../../src/store/lua/${file}`, import.meta.url), "utf8");
     const own = read(path);
@@ -59,8 +60,14 @@ test.each(scripts.map((script) => [script.name, script] as const))(
       .map((text) => text.trim())
       .filter(Boolean);
     expect(named.toSorted()).toEqual([...words].toSorted());
+    expect(Object.entries(replyWords).find(([name]) => name === script)?.[1]).toEqual(named);
   },
 );
+
+test("the replies of just those scripts are known that there are", () => {
+  expect(Object.keys(replyWords).toSorted()).toEqual(scripts.map(({ name }) => name).toSorted());
+  expect(() => parseReply("release", ["released by nobody", "", "1", ""])).toThrow("script release answered");
+});
 
 test("the table of moves is the same in Lua and in TypeScript", () => {
   const lua = readFileSync(new URL("../../../src/store/lua/include/moves.lua", import.meta.url), "utf8");

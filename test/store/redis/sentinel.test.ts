@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
-import { type ClaimId, type LeaseId, newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
+import { type ClaimId, newLeaseId, newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import { redisEndpoints } from "../../../src/daemon/reserved-endpoints.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
@@ -85,7 +85,7 @@ test.each([
     const message: NodeMessage = {
       kind: "cut",
       browser: newBrowserId(onDemandPartition),
-      lease: "lease" as LeaseId,
+      lease: newLeaseId(),
       why: "over",
     };
     await until(

@@ -10,7 +10,7 @@ import {
   type PoolId,
   type RequestId,
 } from "../../../src/base/ids.js";
-import type { Browser, RetireReason } from "../../../src/pool/browser.js";
+import type { LaunchingBrowser, LeasedBrowser } from "../../../src/pool/browser.js";
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import type { Pool } from "../../../src/pool/pool.js";
 import type { ReleaseRequest, Waiter } from "../../../src/pool/ports/pool-store.js";
@@ -18,7 +18,15 @@ import type { AcquireReply } from "../../../src/pool/ports/store-replies.js";
 import { partitionKey, type PartitionPart } from "../../../src/store/redis/keys.js";
 import { age } from "./age.js";
 import { pictureOf } from "../browser/picture.js";
-import { candidateOn, claimOf, poolConfig, request, type StoreBed, writeOf } from "./store-bed.js";
+import {
+  type AnyRecord,
+  candidateOn,
+  claimOf,
+  poolConfig,
+  request,
+  type StoreBed,
+  writeOf,
+} from "./store-bed.js";
 
 export const nodeA = "node-a" as NodeId;
 export const nodeB = "node-b" as NodeId;
@@ -30,7 +38,7 @@ export interface Asked {
   readonly reply: AcquireReply;
 }
 export interface Held {
-  readonly browser: Browser;
+  readonly browser: LeasedBrowser;
   readonly id: BrowserId;
   readonly lease: LeaseId;
 }
@@ -73,7 +81,10 @@ export class PoolBed {
     return pool;
   }
 
-  claim(count: number, options: { node?: NodeId; recycleAt?: number } = {}): Promise<readonly Browser[]> {
+  claim(
+    count: number,
+    options: { node?: NodeId; recycleAt?: number } = {},
+  ): Promise<readonly LaunchingBrowser[]> {
     const candidates = Array.from({ length: count }, () =>
       candidateOn(this.partition, options.node ?? nodeA, options.recycleAt),
     );
@@ -160,11 +171,11 @@ export class PoolBed {
     return (await this.found()).counts;
   }
 
-  async browsers(): Promise<readonly Browser[]> {
+  async browsers(): Promise<readonly AnyRecord[]> {
     return (await this.bed.poolStore.browsers(this.partition)).browsers;
   }
 
-  async record(id: BrowserId): Promise<Browser & { why?: RetireReason }> {
+  async record(id: BrowserId): Promise<AnyRecord> {
     const found = await this.bed.poolStore.findBrowser(id);
     if (!found) throw new Error(`${id} is gone`);
     return found.browser;

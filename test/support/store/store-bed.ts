@@ -4,12 +4,13 @@ import {
   type ClaimId,
   type Partition,
   newBrowserId,
+  type LeaseId,
   newRequestId,
   type NodeId,
   type ProjectId,
 } from "../../../src/base/ids.js";
 import type { Log } from "../../../src/base/log.js";
-import type { Browser } from "../../../src/pool/browser.js";
+import type { Browser, Lease, RetireReason } from "../../../src/pool/browser.js";
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import type { LaunchCandidate, Job, PoolWrite } from "../../../src/pool/ports/pool-store.js";
 import type { PoolSignals } from "../../../src/pool/ports/signals.js";
@@ -144,7 +145,14 @@ export const candidateOn = (partition: Partition, node: NodeId, recycleAt?: numb
   ...(recycleAt === undefined ? {} : { recycleAt }),
 });
 
-export const claimOf = (browser: Browser): ClaimId => {
+/** A record whatever its state: a test looks for a field and says itself what it expects. */
+export type AnyRecord = Browser & {
+  readonly lease?: Lease;
+  readonly claim?: ClaimId;
+  readonly fence?: LeaseId;
+  readonly why?: RetireReason;
+};
+export const claimOf = (browser: AnyRecord): ClaimId => {
   if (!browser.claim) throw new Error(`${browser.id} has no claim`);
   return browser.claim;
 };

@@ -1,0 +1,85 @@
+import type { Millis } from "../../base/clock.js";
+
+/** The words that each script answers with. Its header (REPLY) says what they mean; a test compares the two. */
+export const replyWords = {
+  "begin-launch": ["begun", "stale"],
+  "browser-ready": ["freed"],
+  "launch-failed": ["failed", "stale"],
+  launched: ["launched", "stale"],
+  "read-browser": ["found", "missing"],
+  "read-browsers": ["browsers"],
+  "read-some-browsers": ["records"],
+  recycle: ["recycled"],
+  "remove-browser": ["gone", "stale"],
+  "retire-browser": ["retiring", "already", "unknown"],
+  acquire: ["granted", "waiting", "none", "full", "missing", "unsupported", "mismatch", "over"],
+  "change-lease": ["touched", "superseded", "unknown"],
+  confirm: ["confirmed"],
+  connect: ["connected", "over"],
+  "control-beat": ["beaten"],
+  "create-session": ["claimed", "again", "granted", "mismatch", "over", "full", "none", "superseded"],
+  expire: ["expired", "kept"],
+  "find-lease": ["held", "none"],
+  "lease-end": ["ended", "unknown"],
+  "network-applied": ["applied", "stale"],
+  "note-usage": ["noted"],
+  rejoin: ["rejoined"],
+  release: ["released", "saving", "already", "superseded", "unknown", "elsewhere"],
+  undo: ["undone", "kept", "opened", "over"],
+  "unknown-lease": ["kept", "retiring", "already", "held", "unknown"],
+  withdraw: ["withdrawn", "kept", "superseded", "granted", "unknown"],
+  "clear-node": ["cleared"],
+  "count-by-node": ["spread"],
+  "living-nodes": ["nodes"],
+  "lose-nodes": ["lost"],
+  "node-beat": ["beaten", "lost", "taken"],
+  "node-browsers": ["same", "browsers"],
+  "reserve-room": ["reserved", "full"],
+  "silence-node": ["silenced", "heard", "none"],
+  "ticks-steady": ["steady"],
+  "claim-launches": ["claimed", "none"],
+  "create-pool": ["created"],
+  "delete-pool": ["deleted", "leased", "missing"],
+  flush: ["flushed", "missing"],
+  "launch-demand": ["wanted"],
+  "read-pool": ["pool"],
+  reap: ["reaped", "missing"],
+  "update-pool": ["updated", "changed", "missing"],
+  "change-proxy": ["changed", "missing"],
+  "commit-profile": ["committed", "missing"],
+  "create-extension": ["created", "taken", "many"],
+  "create-profile": ["created", "taken", "many"],
+  "create-proxy": ["created", "many"],
+  "free-name": ["freed", "kept"],
+  "remember-key": ["new", "same", "mismatch"],
+  "remove-extension": ["removed", "missing"],
+  "remove-profile": ["removed", "missing"],
+  "rename-profile": ["changed", "missing", "taken"],
+  "reserve-name": ["reserved", "taken"],
+  "reserve-size": ["reserved", "over", "many"],
+  "settle-size": ["settled", "kept"],
+  "store-tombstones": ["stored"],
+  "use-extension": ["noted", "missing"],
+  "use-profile": ["noted", "missing"],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+export type ScriptName = keyof typeof replyWords;
+export type ReplyWord<Name extends ScriptName> = (typeof replyWords)[Name][number];
+
+/** What a script answered: its word, its payload, Redis's time in ms, and what is left to be done. */
+export interface ScriptReply<Name extends ScriptName = ScriptName> {
+  readonly kind: ReplyWord<Name>;
+  readonly payload: string;
+  readonly at: Millis;
+  readonly effects: string;
+}
+
+/** Throws where a script has not answered as its header says. */
+export function parseReply<const Name extends ScriptName>(name: Name, reply: unknown): ScriptReply<Name> {
+  if (!Array.isArray(reply)) throw new Error(`script ${name} answered ${typeof reply}`);
+  const [word, payload = "", at = "0", effects = ""] = reply.map(String);
+  const words: readonly ReplyWord<Name>[] = replyWords[name];
+  const kind = words.find((one) => one === word);
+  if (kind === undefined) throw new Error(`script ${name} answered ${JSON.stringify(word)}`);
+  return { kind, payload, at: Number(at), effects };
+}
