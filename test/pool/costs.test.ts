@@ -188,11 +188,7 @@ test("whether a pool names something is found out without reading configurations
       PoolBed.create(control.bed, {
         size: 1,
         browser_policy,
-        ...(at === 7 && {
-          extension_ids: [used],
-          profile_id: worn,
-          proxy_id: "way",
-        }),
+        ...(at === 7 && { extension_ids: [used], profile_id: worn, proxy_id: "way" }),
       }),
     ),
   );
@@ -209,11 +205,7 @@ test("whether a pool names something is found out without reading configurations
     });
   const [first] = beds;
   if (!first) throw new Error("there is no pool");
-  await redis.hset(
-    first.key("pool"),
-    "config",
-    JSON.stringify({ ...poolConfig(), extension_ids: [later] }),
-  );
+  await redis.hset(first.key("pool"), "config", JSON.stringify({ ...poolConfig(), extension_ids: [later] }));
   await redis.hincrby(first.key("pool"), "revision", 1);
   expect(await refused(later)).toMatchObject({ details: [{ message: expect.stringContaining(first.id) }] });
 });

@@ -1,3 +1,4 @@
+import { launchFacts } from "../support/store/store-bed.js";
 import {
   type ControlId,
   findBrowserId,
@@ -149,7 +150,7 @@ async function prepareSession(
   if (!id || !node || !(await bed.nodes.reserveRoom(world.factsOf(node), { id, bytes: 1 })))
     return () => Promise.resolve({ kind: "full" });
   world.nodeOf.set(id, node.id);
-  const candidate = { id, node: node.id, facts: JSON.stringify({ headless: true }) };
+  const candidate = { id, node: node.id, facts: JSON.stringify(launchFacts) };
   world.note(`create ${id} on ${node.id} for ${waiter.connection}`);
   const ask = {
     candidate,

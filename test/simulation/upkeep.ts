@@ -1,3 +1,4 @@
+import { launchFacts } from "../support/store/store-bed.js";
 import {
   type BrowserId,
   type Partition,
@@ -165,7 +166,7 @@ async function place(
   const recycleAt = random.chance(0.2)
     ? { recycleAt: world.now - world.aged + random.between(0, 100_000) }
     : {};
-  return { id, node, facts: JSON.stringify({ headless: true, poolId: world.pool?.id }), ...recycleAt };
+  return { id, node, facts: JSON.stringify({ ...launchFacts, poolId: world.pool?.id }), ...recycleAt };
 }
 
 /** The reap tick, as pool/maintenance.ts has it, one part a step. */

@@ -138,10 +138,11 @@ export const writeOf = (spec: PoolSpec, unsupported: readonly string[] = []): Po
   return { spec, launchConfig, unsupported };
 };
 
+export const launchFacts = { headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" } as const;
 export const candidateOn = (partition: Partition, node: NodeId, recycleAt?: number): LaunchCandidate => ({
   id: newBrowserId(partition),
   node,
-  facts: JSON.stringify({ headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" }),
+  facts: JSON.stringify(launchFacts),
   ...(recycleAt === undefined ? {} : { recycleAt }),
 });
 
