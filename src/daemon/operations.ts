@@ -3,7 +3,7 @@ import { type Partition, partitionOf, type PoolId } from "../base/ids.js";
 import { patternsOf } from "../base/net/hosts.js";
 import type { Config } from "../config/config.js";
 import { makeAcquire } from "../lease/acquire.js";
-import { makeAddExtensions } from "../lease/add-extensions.js";
+import { makeAddExtensions, makeFindUploadTarget } from "../lease/add-extensions.js";
 import { makeCreateSession } from "../lease/create-session.js";
 import { makeCurl } from "../lease/curl.js";
 import { makeListSessions } from "../lease/list-sessions.js";
@@ -92,6 +92,7 @@ export function makeSessionOperations(shared: DaemonParts, lending: Lending): Se
     update: makeUpdateSession(changing),
     remove: makeRemoveSession(releasePorts(shared)),
     curl: makeCurl({ poolStore, projects, askCurl: lending.askCurl }),
+    findUploadTarget: makeFindUploadTarget(changing),
     addExtensions: makeAddExtensions({
       ...changing,
       faultsOf: faultsOfExtension(config),

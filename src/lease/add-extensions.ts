@@ -12,7 +12,7 @@ import type { Caller } from "../spec/paging.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { Session } from "../pool/session.js";
-import type { ReceiveExtensions, SentExtension } from "../pool/ports/sent-extensions.js";
+import type { SentExtension } from "../pool/operations.js";
 
 interface Ports {
   readonly poolStore: PoolStore;
@@ -34,58 +34,50 @@ interface Ports {
 const shareOfPreparing = 0.5;
 
 /**
- * POST /browsers/{id}/extensions: all of them are in force, or the browser is as it was. What can be refused
- * before the archives are read is; after them it is looked at again, since they may have taken minutes.
+ * What can be refused before the archives are read is refused here; it is looked at again after them, since
+ * they may have taken minutes.
  */
-export const makeAddExtensions =
-  (ports: Ports) =>
-  async (ref: string, receive: ReceiveExtensions, caller: Caller): Promise<Done<null> | Refusal> => {
-    const before = await findTarget(ports, ref, caller);
-    if (before.kind === "refused") return before;
-    const received = await receive();
-    if (received.kind === "refused") return received;
-    try {
-      return await add(ports, { meant: before.value, items: received.value.items, caller });
-    } finally {
-      await received.value.discard();
-    }
+export const makeFindUploadTarget =
+  (ports: Pick<Ports, "poolStore" | "projects" | "configs">) =>
+  async (ref: string, caller: Caller): Promise<Done<Session> | Refusal> => {
+    const found = await findSession(ports, ref);
+    const session = found && (await ports.configs.findSession(found.browser, found.at));
+    if (!session) return refusal("browser_not_found");
+    if (caller.lease && caller.lease !== session.browser.lease.id) return refusal("lease_superseded");
+    if (session.launch.engine !== "chromium")
+      return refusal("not_supported", { message: `${session.launch.engine} has no extensions` });
+    return done(session);
   };
 
-async function findTarget(ports: Ports, ref: string, caller: Caller): Promise<Done<Session> | Refusal> {
-  const found = await findSession(ports, ref);
-  const session = found && (await ports.configs.findSession(found.browser, found.at));
-  if (!session) return refusal("browser_not_found");
-  if (caller.lease && caller.lease !== session.browser.lease.id) return refusal("lease_superseded");
-  if (session.launch.engine !== "chromium")
-    return refusal("not_supported", { message: `${session.launch.engine} has no extensions` });
-  return done(session);
-}
-
-interface Upload {
-  /** As it was found before the archives came: nobody else's lease is given them. */
-  readonly meant: Session;
-  readonly items: readonly SentExtension[];
-  readonly caller: Caller;
-}
-
-async function add(ports: Ports, { meant, items, caller }: Upload): Promise<Done<null> | Refusal> {
-  const endsAt = ports.clock.monotonic() + ports.answerLimitMs;
-  const refused = await prepareInTime(ports, meant, items);
-  if (refused) return refused;
-  const now = await findTarget(ports, meant.browser.id, caller);
-  if (now.kind === "refused") return now;
-  if (now.value.browser.lease.id !== meant.browser.lease.id) return refusal("lease_superseded");
-  if (caller.gone.aborted)
-    return refusal("bad_request", { message: "The caller has gone; nothing has changed" });
-  const limitMs = endsAt - ports.clock.monotonic();
-  return answered(
-    await ports.askNode(
-      now.value.browser,
-      { kind: "extensions", items: items.map(({ name, digest }) => ({ name, digest })) },
-      limitMs,
-    ),
-  );
-}
+/**
+ * POST /browsers/{id}/extensions: all of them are in force, or the browser is as it was. `meant` is as it was
+ * found before the archives came: nobody else's lease is given them.
+ */
+export const makeAddExtensions = (ports: Ports) => {
+  const findTarget = makeFindUploadTarget(ports);
+  return async (
+    meant: Session,
+    items: readonly SentExtension[],
+    caller: Caller,
+  ): Promise<Done<null> | Refusal> => {
+    const endsAt = ports.clock.monotonic() + ports.answerLimitMs;
+    const refused = await prepareInTime(ports, meant, items);
+    if (refused) return refused;
+    const now = await findTarget(meant.browser.id, caller);
+    if (now.kind === "refused") return now;
+    if (now.value.browser.lease.id !== meant.browser.lease.id) return refusal("lease_superseded");
+    if (caller.gone.aborted)
+      return refusal("bad_request", { message: "The caller has gone; nothing has changed" });
+    const limitMs = endsAt - ports.clock.monotonic();
+    return answered(
+      await ports.askNode(
+        now.value.browser,
+        { kind: "extensions", items: items.map(({ name, digest }) => ({ name, digest })) },
+        limitMs,
+      ),
+    );
+  };
+};
 
 async function prepareInTime(
   ports: Ports,

@@ -1,4 +1,5 @@
 import type { Done, Refusal } from "../base/errors.js";
+import type { Digest } from "../base/ids.js";
 import type {
   AcquireBody,
   PoolCreate,
@@ -9,7 +10,6 @@ import type {
 } from "../spec/bodies.js";
 import type { CurlBody, CurlReply } from "../spec/curl.js";
 import type { Pool, PoolBrowser } from "./pool.js";
-import type { ReceiveExtensions } from "./ports/sent-extensions.js";
 import type { Session, Tombstone } from "./session.js";
 import type { Caller, Page, PoolListQuery, SessionListQuery } from "../spec/paging.js";
 
@@ -30,6 +30,13 @@ export interface TimedOut {
 export type SessionOrTombstone =
   | { readonly kind: "session"; readonly session: Session }
   | { readonly kind: "deleted"; readonly tombstone: Tombstone };
+
+/** An extension whose archive has arrived whole and lies in a file of ours. */
+export interface SentExtension {
+  readonly name: string;
+  readonly path: string;
+  readonly digest: Digest;
+}
 
 /** `ref` is an id or a name; ids win. Every refusal has changed nothing. */
 export interface PoolOperations {
@@ -52,11 +59,17 @@ export interface SessionOperations {
   remove(ref: string, caller: Caller): Promise<Done<null> | Refusal>;
   /** A request through the browser's own way out. */
   curl(ref: string, body: CurlBody, caller: Caller): Promise<Done<CurlReply> | Refusal>;
+  /** The session that extensions may be loaded into: asked before their archives are read. */
+  findUploadTarget(ref: string, caller: Caller): Promise<Done<Session> | Refusal>;
   /**
-   * Loads what it receives into the running browser: all of it, or nothing. What is received is read only
-   * where the session is there.
+   * Loads archives into the running browser of a session that was found so: all of them, or nothing. The
+   * files remain whose they are.
    */
-  addExtensions(ref: string, receive: ReceiveExtensions, caller: Caller): Promise<Done<null> | Refusal>;
+  addExtensions(
+    meant: Session,
+    items: readonly SentExtension[],
+    caller: Caller,
+  ): Promise<Done<null> | Refusal>;
 }
 
 /** What `/readyz` answers. */

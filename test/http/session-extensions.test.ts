@@ -60,7 +60,7 @@ test("a client that goes half way leaves nothing", async () => {
 });
 
 test("what can be refused without the body is, and nothing of it is kept; the connection goes on once it is there", async () => {
-  server().operations.answer("sessions.addExtensions", refusal("browser_not_found"));
+  server().operations.answer("sessions.findUploadTarget", refusal("browser_not_found"));
   const { socket, got } = begin(whole.subarray(0, 100_000), whole.length);
   await expect.poll(got).toContain("browser_not_found");
   expect(await files()).toEqual([]);
@@ -68,6 +68,15 @@ test("what can be refused without the body is, and nothing of it is kept; the co
     Buffer.concat([whole.subarray(100_000), Buffer.from(`GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n`)]),
   );
   await expect.poll(got).toContain('{"status":"ok"}');
+});
+
+test.each([
+  ["refused", refusal("extension_failed")],
+  ["broken off", new Error("the disk is full")],
+])("of an upload that is %s in the end no file is left", async (_, answer) => {
+  server().operations.answer("sessions.addExtensions", answer);
+  const { status } = await send(many(2));
+  expect([(status ?? 0) >= 400, await files()]).toEqual([true, []]);
 });
 
 test("the unmodified official client uploads, and is given what is wrong", async () => {

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { done, type Done, refusal, type Refusal } from "../../src/base/errors.js";
+import type { Done, Refusal } from "../../src/base/errors.js";
 import { type Digest, newExtensionId, newLeaseId } from "../../src/base/ids.js";
 import type { NodeReply } from "../../src/pool/ports/messages.js";
 import { SessionReader } from "../../src/pool/launch-templates.js";
 import type { PoolSpec } from "../../src/spec/launch-template.js";
-import { makeAddExtensions } from "../../src/lease/add-extensions.js";
-import type { ReceiveExtensions, SentExtension } from "../../src/pool/ports/sent-extensions.js";
+import { makeAddExtensions, makeFindUploadTarget } from "../../src/lease/add-extensions.js";
+import type { SentExtension } from "../../src/pool/operations.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { type Held, PoolBed } from "../support/store/pool-bed.js";
 
@@ -38,25 +38,18 @@ async function held(over: Partial<PoolSpec> = {}): Promise<{ pool: PoolBed; lent
 
 const sent = (...names: string[]): SentExtension[] =>
   names.map((name) => ({ name, path: `/staging/${name}`, digest: name.repeat(64).slice(0, 64) as Digest }));
-const receive =
-  (items: readonly SentExtension[]): ReceiveExtensions =>
-  async () => {
-    journal.push("received");
-    await whileReceiving();
-    return done({ items, discard: async () => void journal.push("discarded") });
-  };
 
-function add(
+/** As the route does it: the body is read between the two. */
+async function add(
   ref: string,
-  items: readonly SentExtension[] | ReceiveExtensions,
+  items: readonly SentExtension[],
   caller = callerOf(),
 ): Promise<Done<null> | Refusal> {
   const { bed } = control;
   const configs = new SessionReader(bed.poolStore, { proxies: bed.proxies, profiles: bed.profiles });
+  const sessions = { poolStore: bed.poolStore, projects: bed.projects, configs };
   const run = makeAddExtensions({
-    poolStore: bed.poolStore,
-    projects: bed.projects,
-    configs,
+    ...sessions,
     clock: control.clock,
     answerLimitMs: 55_000,
     async faultsOf(path) {
@@ -69,14 +62,18 @@ function add(
     },
     async askNode(browser, what, limitMs) {
       journal.push("asked");
-      asked.push({ browser: browser.id, lease: browser.lease?.id, what, limitMs });
+      asked.push({ browser: browser.id, lease: browser.lease.id, what, limitMs });
       return answer;
     },
   });
-  return run(ref, typeof items === "function" ? items : receive(items), caller);
+  const target = await makeFindUploadTarget(sessions)(ref, caller);
+  if (target.kind === "refused") return target;
+  journal.push("received");
+  await whileReceiving();
+  return await run(target.value, items, caller);
 }
 
-test("all archives are checked before any is kept, all are kept before the node is asked, and the files go in the end", async () => {
+test("all archives are checked before any is kept, and all are kept before the node is asked", async () => {
   const { lent } = await held();
   expect(await add(lent.id, sent("a", "b"))).toEqual({ kind: "done", value: null });
   expect(journal).toEqual([
@@ -86,7 +83,6 @@ test("all archives are checked before any is kept, all are kept before the node 
     "kept /staging/a a",
     "kept /staging/b b",
     "asked",
-    "discarded",
   ]);
   const items = [
     { name: "a", digest: "a".repeat(64) },
@@ -108,13 +104,7 @@ test("one archive that no browser could load keeps all of them out, and every fa
       { message: "c: is not a zip" },
     ],
   });
-  expect(journal).toEqual([
-    "received",
-    "checked /staging/a",
-    "checked /staging/b",
-    "checked /staging/c",
-    "discarded",
-  ]);
+  expect(journal).toEqual(["received", "checked /staging/a", "checked /staging/b", "checked /staging/c"]);
 });
 
 test("nothing is read for a session that is not there, is held by another lease, or can have no extensions", async () => {
@@ -138,14 +128,13 @@ test("who gets the browser while the archives arrive is not given them", async (
     await pool.lend();
   };
   expect(await add(lent.id, sent("a"))).toMatchObject({ code: "lease_superseded" });
-  expect(journal.filter((entry) => entry === "asked" || entry === "discarded")).toEqual(["discarded"]);
+  expect(asked).toEqual([]);
 });
 
 test("a session that ends while the archives arrive is not found", async () => {
   const { pool, lent } = await held();
   whileReceiving = () => pool.release(lent, { reuse: false });
   expect(await add(lent.id, sent("a"))).toMatchObject({ code: "browser_not_found" });
-  expect(journal.at(-1)).toBe("discarded");
   expect(asked).toEqual([]);
 });
 
@@ -154,16 +143,7 @@ test("a caller who goes before the node is asked has changed nothing", async () 
   const gone = new AbortController();
   whileKeeping = async () => gone.abort();
   expect(await add(lent.id, sent("a"), callerOf({ gone: gone.signal }))).toMatchObject({ kind: "refused" });
-  expect([asked, journal.at(-1)]).toEqual([[], "discarded"]);
-});
-
-test("what was refused on arrival is passed on, and nothing more is done", async () => {
-  const { lent } = await held();
-  expect(await add(lent.id, async () => refusal("bad_request", { message: "no" }))).toEqual(
-    refusal("bad_request", { message: "no" }),
-  );
-  await expect(add(lent.id, async () => Promise.reject(new Error("cut")))).rejects.toThrow("cut");
-  expect(journal).toEqual([]);
+  expect(asked).toEqual([]);
 });
 
 test.each<[NodeReply, object]>([
@@ -181,7 +161,6 @@ test.each<[NodeReply, object]>([
   const { lent } = await held();
   answer = given;
   expect(await add(lent.id, sent("a"))).toMatchObject(expected);
-  expect(journal.at(-1)).toBe("discarded");
 });
 
 test("with those of its launch a browser has at most twenty", async () => {
@@ -190,7 +169,7 @@ test("with those of its launch a browser has at most twenty", async () => {
     code: "bad_request",
     details: [{ message: "extensions: the browser would have 21 of them, and may have 20" }],
   });
-  expect([asked, journal.at(-1)]).toEqual([[], "discarded"]);
+  expect(asked).toEqual([]);
   expect(await add(lent.id, sent("a", "b"))).toMatchObject({ kind: "done" });
 });
 
@@ -206,13 +185,13 @@ test("what checking and keeping takes is the node's no more, and has a limit of 
       void control.clock.advance(27_500);
     });
   expect(await add(lent.id, sent("a"))).toMatchObject({ code: "extension_failed" });
-  expect([asked.length, journal.at(-1)]).toEqual([1, "discarded"]);
+  expect(asked).toHaveLength(1);
   release();
 });
 
-test("archives that cannot be kept fail the whole, and leave no file", async () => {
+test("archives that cannot be kept fail the whole", async () => {
   const { lent } = await held();
   whileKeeping = () => Promise.reject(new Error("the disk is full"));
   await expect(add(lent.id, sent("a"))).rejects.toThrow("the disk is full");
-  expect([asked, journal.at(-1)]).toEqual([[], "discarded"]);
+  expect(asked).toEqual([]);
 });

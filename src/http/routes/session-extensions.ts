@@ -27,8 +27,8 @@ const maxParts = 80;
 const maxFieldBytes = 64 * 1024;
 
 /**
- * docs/extensions-and-profiles.md#into-a-running-browser; the body is read by the operation, once it knows
- * that there is such a session.
+ * docs/extensions-and-profiles.md#into-a-running-browser; the body is read once it is
+ * known that there is such a session.
  */
 export function addSessionExtensions(app: App, { sessions, staging, clock, uploads }: Deps): void {
   const limits: MultipartLimits = { maxParts, maxFieldBytes, ...uploads };
@@ -46,17 +46,15 @@ export function addSessionExtensions(app: App, { sessions, staging, clock, uploa
       validatorCompiler: () => (value: unknown) => ({ value }),
     },
     async (request, reply) => {
-      const receive = () =>
-        receiveExtensions(readParts({ request: request.raw, response: reply.raw }, limits, clock), {
-          staging,
-          maxBytes: uploads.maxFileBytes,
-        });
-      const got = await sessions.addExtensions(
-        parseSessionRef(request.params),
-        receive,
-        callerOf(request, reply),
-      );
-      return got.kind === "refused" ? sendRefusal(reply, got) : reply.code(201).send();
+      const caller = callerOf(request, reply);
+      const target = await sessions.findUploadTarget(parseSessionRef(request.params), caller);
+      if (target.kind === "refused") return sendRefusal(reply, target);
+      const parts = readParts({ request: request.raw, response: reply.raw }, limits, clock);
+      const received = await receiveExtensions(parts, { staging, maxBytes: uploads.maxFileBytes });
+      if (received.kind === "refused") return sendRefusal(reply, received);
+      const { items, discard } = received.value;
+      const added = await sessions.addExtensions(target.value, items, caller).finally(discard);
+      return added.kind === "refused" ? sendRefusal(reply, added) : reply.code(201).send();
     },
   );
 }

@@ -1,7 +1,7 @@
 import { type Detail, done, type Done, refusal, type Refusal } from "../../base/errors.js";
 import { type StagedArchive, type Staging, TooLarge } from "../../archive/archives.js";
 import { bounds } from "../../spec/bodies.js";
-import type { SentExtensions } from "../../pool/ports/sent-extensions.js";
+import type { SentExtension } from "../../pool/operations.js";
 import {
   type ReceivedPart,
   faultOf,
@@ -12,6 +12,13 @@ import {
 } from "./extension-parts.js";
 import { InvalidInput } from "../invalid-input.js";
 import type { FilePart, Part } from "./part-queue.js";
+
+/** In load order; at least one, none named as another. */
+export interface SentExtensions {
+  readonly items: readonly SentExtension[];
+  /** Removes the files. */
+  discard(): Promise<void>;
+}
 
 interface Options {
   readonly staging: Staging;

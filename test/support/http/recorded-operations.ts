@@ -187,14 +187,10 @@ export class RecordedOperations {
     get: (...args) => this.#run("sessions.get", args, done({ kind: "session", session })),
     update: (...args) => this.#run("sessions.update", args, done(session)),
     remove: (...args) => this.#run("sessions.remove", args, done(null)),
-    addExtensions: async (...args) => {
-      const answer = await this.#run<Done<null> | Refusal>("sessions.addExtensions", args, done(null));
-      if (answer.kind === "refused") return answer;
-      const received = await args[1]();
-      if (received.kind === "refused") return received;
-      this.received.push(received.value.items.map(({ name, digest }) => ({ name, digest })));
-      await received.value.discard();
-      return answer;
+    findUploadTarget: (...args) => this.#run("sessions.findUploadTarget", args, done(session)),
+    addExtensions: (...args) => {
+      this.received.push(args[1].map(({ name, digest }) => ({ name, digest })));
+      return this.#run("sessions.addExtensions", args, done(null));
     },
     curl: (...args) =>
       this.#run(
