@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { pause, systemClock } from "../../src/base/clock.js";
+import { type CpuGroup, openIdleGroup } from "./support/cpu.js";
 import { type Daemon, startDaemon } from "./support/daemon.js";
 import { median, quantile } from "./support/figures.js";
 import { attacks } from "./floods/attacks.js";
@@ -55,7 +56,10 @@ export async function benchFloods({ runs }: { runs: number }): Promise<Report> {
     const way = await openSocket((await acquire(line, pools.victim)).cdp_ws_url);
     ends.push(() => way.close());
     const victim = await makeVictim(line, way);
-    const found = await inRuns(runs, () => inTurn(chosen, (name) => measure(daemon, victim, name)));
+    const group = await openIdleGroup("client");
+    if (group) ends.push(() => group.close());
+    const bed = { daemon, victim, ...(group && { group }) };
+    const found = await inRuns(runs, () => inTurn(chosen, (name) => measure(bed, name)));
     return report(found.flat());
   } finally {
     for (const end of ends) await end();
@@ -98,12 +102,20 @@ async function makeVictim(line: Line, way: Way): Promise<Victim> {
   };
 }
 
-async function measure(daemon: Daemon, victim: Victim, name: string): Promise<Pair> {
+interface Bed {
+  readonly daemon: Daemon;
+  readonly victim: Victim;
+  /** For the attacker's client. */
+  readonly group?: CpuGroup;
+}
+
+async function measure({ daemon, victim, group }: Bed, name: string): Promise<Pair> {
   const calm = await sample(victim);
   const line = await daemon.open();
   const lease = await acquire(line, pools.attacker);
   const attacker = await startHelper({
     isIdle: true,
+    ...(group && { group }),
     file: join(import.meta.dirname, "floods/attacker.js"),
     environment: { REMUDA_BENCH_ATTACK: name, REMUDA_BENCH_CDP_URL: lease.cdp_ws_url },
     find: (said) => (said === "attacking" ? said : undefined),
@@ -163,7 +175,7 @@ function report(found: readonly Pair[]): Report {
     title: "Floods: what one tenant feels of another's attack, p99 in ms",
     method: [
       `${engine}; a command (Runtime.evaluate of 1+1) and an acquire about every ${paceMs} ms for ${sampleMs / 1000} s, without the attack and then with it.`,
-      "The attacker has a browser of the same daemon. Its client stands for another machine: it runs in the idle class of the scheduler. Who measures is a process at the highest priority that it may have.",
+      "The attacker has a browser of the same daemon. Its client stands for another machine: it runs in a cgroup of the scheduler's idle class, where that can be made. Who measures is a process at the highest priority that it may have.",
       "Event loop: how late the daemon came to what waited for it under the attack. What a command waits beyond that, it waits for processors.",
     ],
     head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times", "event loop"],
