@@ -23,9 +23,9 @@ export const nodeRole = makeRole(async (shared, stops) => {
   const { config, stores, url, log, keys, metrics } = shared;
   const identity = await nodeIdentity(config);
   const agent = await openNode(shared, { identity });
-  const { host, port, requestTimeoutMs, publicUrl } = config.server;
+  const { host, port, requestTimeoutMs, maxConnections, publicUrl } = config.server;
   const server = await listenAsNodeServer(
-    { host, port, requestTimeoutMs },
+    { host, port, requestTimeoutMs, maxConnections },
     {
       gateway: agent.gateway,
       direct: agent.direct,

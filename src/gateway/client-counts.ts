@@ -1,3 +1,5 @@
+import type { ServerResponse } from "node:http";
+import type { Millis } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
 import { type FairTurn, turns } from "../base/fair-turns.js";
 
@@ -32,5 +34,24 @@ export class ClientCounts {
     if (!clients) return;
     clients.count -= 1;
     if (clients.count === 0) this.#leases.delete(lease);
+  }
+}
+
+const mostPages = 16;
+/** What one costs, with what is asked of Redis and Chromium for it. */
+const pageMs: Millis = 0.5;
+
+/** Pages of discovery that holders of leases ask for: so many at once, and in turns of the event loop. */
+export class PageCounts {
+  readonly #counts = new ClientCounts(mostPages);
+
+  /** When it is the turn of the lease; false where its holder asks for too many. */
+  async enter(lease: LeaseId, response: ServerResponse): Promise<boolean> {
+    const turn = response.destroyed ? undefined : this.#counts.enter(lease);
+    if (!turn) return false;
+    response.once("close", () => this.#counts.leave(lease));
+    await turn.come();
+    turn.spend(pageMs);
+    return true;
   }
 }

@@ -20,7 +20,7 @@ import {
 import { Budget } from "../base/budget.js";
 import { type FairTurn, turns } from "../base/fair-turns.js";
 import { closeCodes, type SharedParts } from "./client.js";
-import { ClientCounts } from "./client-counts.js";
+import { ClientCounts, PageCounts } from "./client-counts.js";
 import { answerCurl, runCurl } from "./curl.js";
 import { listPage, versionPage } from "./discovery.js";
 import { forwardRequest, forwardUpgrade, wasForwarded, type RelayRoute } from "./relay/forward.js";
@@ -74,6 +74,7 @@ export class Gateway {
   readonly #forwards = new Set<() => void>();
   readonly #webSockets: WebSocketServer;
   readonly #clients: ClientCounts;
+  readonly #pages = new PageCounts();
   readonly #judges: JudgeThreads;
   readonly #shared: SharedParts;
   readonly #curls: Budget;
@@ -200,6 +201,8 @@ export class Gateway {
   async #answer(path: Path, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const found = await this.#find(path, request);
     if (isGatewayRefusal(found)) return refuseRequest(response, found);
+    if (path.wanted.kind !== "curl" && !(await this.#pages.enter(found.lease, response)))
+      return refuseRequest(response, { code: "too_many_requests" });
     if (found.kind === "elsewhere")
       return forwardRequest(request, response, {
         ...this.parts,

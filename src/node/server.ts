@@ -9,6 +9,14 @@ import { securityHeaders } from "../base/net/security-headers.js";
 import { answerJson, refuseRequest, refuseUpgrade } from "../gateway/refusals.js";
 import type { Gateway } from "../gateway/gateway.js";
 
+interface NodeServerOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Within which a request has to arrive, its headers included. */
+  readonly requestTimeoutMs: number;
+  readonly maxConnections: number;
+}
+
 interface NodeServerParts {
   readonly gateway: Pick<Gateway, "request" | "upgrade">;
   /** For messages of other daemons. */
@@ -25,13 +33,17 @@ interface NodeServerParts {
 
 /** The server of the node role: its browsers' URLs, health, metrics. The API is the controls'. */
 export async function listenAsNodeServer(
-  at: { readonly host: string; readonly port: number; readonly requestTimeoutMs: number },
+  { host, port, requestTimeoutMs, maxConnections }: NodeServerOptions,
   parts: NodeServerParts,
 ): Promise<{ readonly port: number; close(): Promise<void> }> {
   const { hosts } = parts;
   const mayReadMetrics = makeMetricsCheck(parts);
   const server = createServer(
-    { requestTimeout: at.requestTimeoutMs, headersTimeout: at.requestTimeoutMs },
+    {
+      requestTimeout: requestTimeoutMs,
+      headersTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: Math.min(requestTimeoutMs, 5000),
+    },
     (request, response) => {
       if (hasTwoHosts(request)) return refuseRequest(response, { code: "bad_request" });
       if (!hosts.admits(request.headers.host)) return refuseRequest(response, { code: "misdirected" });
@@ -41,13 +53,14 @@ export async function listenAsNodeServer(
       });
     },
   );
+  server.maxConnections = maxConnections;
   server.on("upgrade", (request, socket, head) => {
     const isTwice = hasTwoHosts(request);
     if (!isTwice && hosts.admits(request.headers.host)) return parts.gateway.upgrade(request, socket, head);
     socket.on("error", () => socket.destroy());
     refuseUpgrade(socket, { code: isTwice ? "bad_request" : "misdirected" });
   });
-  await listenOn(server, { host: at.host, port: at.port });
+  await listenOn(server, { host, port });
   return {
     port: (server.address() as AddressInfo).port,
     close: () =>

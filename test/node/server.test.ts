@@ -1,4 +1,5 @@
 import { request } from "node:http";
+import { connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeHostCheck } from "../../src/base/net/host-check.js";
@@ -9,9 +10,10 @@ import { makeLogBook } from "../support/http/http-server.js";
 const key = "the_key_of_this_suite";
 const upgraded: string[] = [];
 type Server = Awaited<ReturnType<typeof listenAsNodeServer>>;
-const listen = (host: string, checked = host): Promise<Server> =>
+const usual = { requestTimeoutMs: 5000, maxConnections: 100 };
+const listen = (host: string, limits = usual, checked = host): Promise<Server> =>
   listenAsNodeServer(
-    { host, port: 0, requestTimeoutMs: 5000 },
+    { host, port: 0, ...limits },
     {
       direct: { request: () => false },
       gateway: {
@@ -72,4 +74,35 @@ test("a node on loopback is not reached by a name that was made to resolve to it
   };
   expect(await get(local, "/browsers/b/cdp?token=t", headers)).toBe(421);
   expect(upgraded).toEqual([]);
+});
+
+/** Says the text, and then a letter of a header again and again. */
+function drip(server: Server, text: string): Socket {
+  const socket = connect(server.port, "127.0.0.1", () => socket.write(text));
+  const dripping = setInterval(() => socket.write("x"), 20);
+  socket.on("error", () => {}).once("close", () => clearInterval(dripping));
+  return socket.resume();
+}
+
+/** However it was closed. */
+const closeOf = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => socket.once("close", () => resolve()));
+
+test.each([
+  ["a request", "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-a: "],
+  ["an upgrade", "GET /browsers/b/cdp HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: "],
+])("%s that never arrives, letter by letter, is cut", async (_, text) => {
+  const server = await listen("127.0.0.1", { ...usual, requestTimeoutMs: 200 });
+  await closeOf(drip(server, text));
+  expect(upgraded).toEqual([]);
+  await server.close();
+});
+
+test("there are no more connections than may be", async () => {
+  const server = await listen("127.0.0.1", { ...usual, maxConnections: 2 });
+  const sockets = [1, 2, 3].map(() => drip(server, "GET / HTTP/1.1\r\nhost: localhost\r\nx-a: "));
+  await Promise.race(sockets.map(closeOf));
+  expect(sockets.filter(({ closed }) => !closed)).toHaveLength(2);
+  for (const socket of sockets) socket.destroy();
+  await server.close();
 });
