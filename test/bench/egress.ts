@@ -26,16 +26,16 @@ type Found = Record<Row, Record<Name, number>>;
 /** What the egress costs, beside a direct connection and beside the library's server without hooks. */
 export async function benchEgress({ runs }: { runs: number }): Promise<Report> {
   const helpers: Helper[] = [];
-  const start = async (program: string): Promise<number> => {
+  const start = async (program: string): Promise<URL> => {
     const helper = await startHelper({
       file: join(import.meta.dirname, `egress/${program}.js`),
-      find: (line) => /^listening (\d+)$/.exec(line)?.[1],
+      find: (line) => /^listening (\S+)$/.exec(line)?.[1],
     });
     helpers.push(helper);
-    return Number(helper.said);
+    return new URL(helper.said);
   };
   try {
-    const origin = await start("origin");
+    const origin = Number((await start("origin")).port);
     const ways: Record<Name, Way> = {
       direct: { origin },
       ours: { origin, proxy: await start("ours") },

@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { bodyBytes, bodyPath, ending } from "./exchange.js";
 
-/** A way to the origin: `proxy` is a port, absent for the direct one. */
+/** A way to the origin's port; without a proxy the direct one. */
 export interface Way {
   readonly origin: number;
-  readonly proxy?: number;
+  readonly proxy?: URL;
 }
 
 /** Asks over and over on something of its own until it is told to end. */
@@ -16,8 +16,9 @@ export interface Asker {
 
 const host = "127.0.0.1";
 
-async function open(port: number): Promise<Socket> {
-  const socket = connect({ host, port, noDelay: true });
+async function open({ origin, proxy }: Way): Promise<Socket> {
+  const to = proxy ? { host: proxy.hostname, port: Number(proxy.port) } : { host, port: origin };
+  const socket = connect({ ...to, noDelay: true });
   await once(socket, "connect");
   return socket;
 }
@@ -39,8 +40,9 @@ function reply(socket: Socket, end: string): Promise<void> {
   });
 }
 
-async function openTunnel({ origin, proxy }: Way): Promise<Socket> {
-  const socket = await open(proxy ?? origin);
+async function openTunnel(way: Way): Promise<Socket> {
+  const { origin, proxy } = way;
+  const socket = await open(way);
   if (proxy === undefined) return socket;
   socket.write(`CONNECT ${host}:${origin} HTTP/1.1\r\nHost: ${host}:${origin}\r\n\r\n`);
   await reply(socket, "\r\n\r\n");
@@ -62,10 +64,10 @@ const headFor = (url: string, origin: number): string =>
   `GET ${url} HTTP/1.1\r\nHost: ${host}:${origin}\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n`;
 
 /** Plain requests on one kept connection. */
-export const openPlain = async ({ origin, proxy }: Way): Promise<Asker> =>
+export const openPlain = async (way: Way): Promise<Asker> =>
   askerOn(
-    await open(proxy ?? origin),
-    headFor(proxy === undefined ? "/" : `http://${host}:${origin}/`, origin),
+    await open(way),
+    headFor(way.proxy === undefined ? "/" : `http://${host}:${way.origin}/`, way.origin),
   );
 
 /** Requests inside one kept tunnel. */

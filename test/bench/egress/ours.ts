@@ -38,4 +38,5 @@ const egress = await Egress.open(
   },
 );
 process.once("SIGTERM", () => void egress.close().then(() => process.exit()));
-console.log(`listening ${new URL(egress.proxyUrl).port}`);
+// Each egress listens on a loopback address of its own.
+console.log(`listening ${egress.proxyUrl}`);
