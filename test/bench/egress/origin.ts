@@ -31,5 +31,6 @@ const server = createServer({ noDelay: true }, (socket) => {
 });
 server.listen(0, "127.0.0.1", () => {
   const address = server.address();
-  if (address !== null && typeof address === "object") console.log(`listening http://127.0.0.1:${address.port}`);
+  if (address !== null && typeof address === "object")
+    console.log(`listening http://127.0.0.1:${address.port}`);
 });
