@@ -9,7 +9,8 @@ import { tryTogether } from "./try-processes.js";
 import { openWork } from "./work.js";
 
 const attemptLimitMs = 25_000;
-const parallel = 3;
+/** Attempts that have a browser of their own, beside those that share one. */
+const parallel = 2;
 
 export async function runCorpus(corpus: readonly Attempt[], proving: Proving): Promise<readonly Outcome[]> {
   const outcomes = new Map<Attempt, Outcome>();
@@ -24,14 +25,12 @@ export async function runCorpus(corpus: readonly Attempt[], proving: Proving): P
       (!needsChromium || house.kind.engine === "chromium") && (!needsHeadless || house.kind.headless),
   );
   const shared = wanted.filter(({ isAlone }) => !isAlone);
-  await withBrowser(house, async (browser) => {
+  const sharing = withBrowser(house, async (browser) => {
     await tryTogether(shared.filter(isProcess), { ...proving, browser }, tell);
     await tryEach(shared.filter(isClient), { proving, tell, browser });
   });
-  await tryApart(
-    wanted.filter(isClient).filter(({ isAlone }) => isAlone),
-    { proving, tell },
-  );
+  const alone = wanted.filter(isClient).filter(({ isAlone }) => isAlone);
+  await Promise.all([sharing, tryApart(alone, { proving, tell })]);
   for (const attempt of wanted.filter(isProcess).filter(({ isAlone }) => isAlone)) {
     if (!signal.aborted)
       await withBrowser(house, (browser) => tryTogether([attempt], { ...proving, browser }, tell));

@@ -104,21 +104,25 @@ const process: Trace = {
 /** Then `state` has cleared nothing. */
 const replaced = "the browser was replaced, so nothing is proved";
 
-const limited = <Value>(what: string, work: Promise<Value>): Promise<Value> =>
-  within(systemClock, { what, limitMs: stepLimitMs }, work);
+function limited<Value>({ name }: Trace, { cdp }: Holder, work: Promise<Value>): Promise<Value> {
+  const isOver = cdp.closed.then(({ code, reason }) => {
+    throw new Error(`the connection was closed with ${code}: ${reason}`);
+  });
+  return within(systemClock, { what: name, limitMs: stepLimitMs }, Promise.race([work, isOver]));
+}
 
 /** What could not be left, and why: then nothing is proved by its absence. */
 async function leaveAll(wanted: readonly Trace[], holder: Holder): Promise<ReadonlyMap<Trace, string>> {
   const failed = new Map<Trace, string>();
   for (const trace of wanted)
-    await limited(trace.name, trace.leave(holder)).catch(
+    await limited(trace, holder, trace.leave(holder)).catch(
       (error: Error) => void failed.set(trace, `could not be left: ${error.message}`),
     );
   return failed;
 }
 
 async function find(trace: Trace, holder: Holder): Promise<boolean | string> {
-  return await limited(trace.name, trace.find(holder)).then(
+  return await limited(trace, holder, trace.find(holder)).then(
     (found) => Boolean(found),
     (error: Error) => `could not be looked for: ${error.message}`,
   );
