@@ -31,7 +31,7 @@ test.each([
 ])("an origin whose answer has %s is 502, and harms nobody else", async (_, answer) => {
   const { bed, url } = await rawSite((socket) => void socket.end(answer, "latin1"));
   expect(await ask(bed.port, url)).toMatchObject({ status: 502 });
-  expect(bed.egress.usage().connections).toBe(0);
+  await expect.poll(() => bed.egress.usage().connections).toBe(0);
 });
 
 test("trailers that are none are left out", async () => {

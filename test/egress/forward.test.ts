@@ -205,7 +205,7 @@ test("a browser that goes away takes its request with it", async () => {
   await until("the origin has the request", () => origin.accepted.length === 1);
   asking.destroy();
   await until("the origin has lost it", () => origin.accepted[0]?.destroyed);
-  expect(bed.egress.usage().connections).toBe(0);
+  await expect.poll(() => bed.egress.usage().connections).toBe(0);
 });
 
 test("64 MiB reach a slow reader whole, and wait at the origin meanwhile", async () => {

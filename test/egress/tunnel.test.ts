@@ -234,5 +234,5 @@ test("a tunnel on which nothing moves is cut", async () => {
   const { socket } = await openTunnel(bed.port, `127.0.0.1:${origin.port}`);
   socket.resume();
   await closeOf(socket);
-  expect(bed.egress.usage().connections).toBe(0);
+  await expect.poll(() => bed.egress.usage().connections).toBe(0);
 });

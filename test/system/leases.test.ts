@@ -239,8 +239,9 @@ test("clients that close the browser or its last page only disconnect themselves
 
 test("a lease ends when it was inactive for its time: never early, never while a client is connected, and counted anew from the last one's end", async () => {
   await daemon.makePool({ name: "expire", size: 3, timeout_seconds: 10 });
-  const [used, unused, left] = [await acquire("expire"), await acquire("expire"), await acquire("expire")];
+  // Each moment is taken before what it counts from has happened.
   const from = performance.now();
+  const [used, unused, left] = [await acquire("expire"), await acquire("expire"), await acquire("expire")];
   const [holder, leaving] = [await connectRaw(used.cdp_ws_url), await connectRaw(left.cdp_ws_url)];
   const endOf = async ({ session_id }: Lease): Promise<number> => {
     await until("the lease over", async () => (await statusOf(session_id)) === 404, 40_000);
@@ -248,8 +249,9 @@ test("a lease ends when it was inactive for its time: never early, never while a
   };
   const leave = async (): Promise<number> => {
     await leaving.evaluate("new Promise((resolve) => setTimeout(resolve, 3000))", await leaving.attach());
+    const at = performance.now();
     await leaving.close();
-    return performance.now();
+    return at;
   };
   const leftAt = leave();
   const unusedEnd = await endOf(unused);

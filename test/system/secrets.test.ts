@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { until } from "../support/browser/chromium-until.js";
 import { spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 
@@ -56,7 +57,7 @@ test.runIf(process.getuid?.() === 0)(
     ])
       expect(kept).toContain(join(place.dataDir, name));
     expect(readable(place.dataDir, stranger)).toEqual([]);
-    expect(daemon.log).toContain("data directory closed to other users");
+    await until("that it is told", () => daemon.log.includes("data directory closed to other users"));
     await daemon.stop();
   },
 );

@@ -11,8 +11,8 @@ test("a first start draws its keys, fills the declared pools and says how to go 
   const place = new DaemonPlace({ drawsKeys: true, file: { pools } });
   const first = await spawnDaemon(place);
   await until("the banner", () => first.log.includes("Remuda is ready"));
-  expect(first.log).toContain(`${first.url}/browser_pools/herd/acquire`);
-  expect(first.log).toContain(join(place.dataDir, "api-key"));
+  for (const text of [`${first.url}/browser_pools/herd/acquire`, join(place.dataDir, "api-key")])
+    await until(text, () => first.log.includes(text));
   for (const name of ["api-key", "cluster-secret", "encryption-key"])
     expect((statSync(join(place.dataDir, name)).mode & 0o777).toString(8)).toBe("600");
   expect(first.apiKey).toMatch(/^rk_[\w-]{43}$/);
@@ -28,7 +28,7 @@ test("a first start draws its keys, fills the declared pools and says how to go 
   expect(second.apiKey).toBe(first.apiKey);
   const pool = await second.poolWhen("herd", (state) => state.available_count === 2);
   expect(pool).toMatchObject({ id, browser_pool_config: { size: 2, timeout_seconds: 77 } });
-  expect(second.log).toMatch(/"fields":\["size"\].*declared pool differs/);
+  await until("what differs told", () => /"fields":\["size"\].*declared pool differs/.test(second.log));
   expect(first.log + second.log).not.toContain(first.apiKey);
   await second.stop(first.log);
 });

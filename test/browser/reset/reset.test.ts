@@ -120,20 +120,17 @@ test.each(kinds)("a reset of %s opens the start url in a fresh page", async (_na
   await chromium.kill();
 });
 
-// A time is compared, so a busy machine gets another chance.
 test("a browser that was launched for one holder is no browser for a second: a reset says so", async () => {
   const chromium = await launch({ isForOne: true });
   expect((await chromium.reset(10_000)).differences).toEqual([expect.stringContaining("fingerprint: none")]);
 });
 
-test("a browser is reset before its first page has come to rest", { retry: 2 }, async () => {
+test("a browser is reset before its first page has come to rest", async () => {
   const chromium = await launch({ engine: "chromium" });
-  const launchedAt = performance.now();
   const client = new PipeClient(chromium);
   const { session } = await workIn(chromium, client);
   await client.evaluate("fetch('/cached').then((answer) => answer.text())", session);
   expect(await chromium.reset(10_000)).toEqual({ differences: [] });
-  expect(performance.now() - launchedAt).toBeLessThan(2_900);
   await chromium.kill();
 });
 

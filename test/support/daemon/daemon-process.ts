@@ -17,7 +17,7 @@ export class DaemonProcess extends DaemonClient {
   constructor(
     url: string,
     readonly place: DaemonPlace,
-    private readonly running: { child: ChildProcess; said: () => string },
+    private readonly running: { child: ChildProcess; closed: Promise<unknown>; said: () => string },
   ) {
     super(url, place.apiKey);
   }
@@ -42,9 +42,10 @@ export class DaemonProcess extends DaemonClient {
     this.running.child.kill(signal);
   }
 
+  /** Once all that it has said is read, too. */
   async ended(): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
-    const { child } = this.running;
-    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    const { child, closed } = this.running;
+    await closed;
     return { code: child.exitCode, signal: child.signalCode };
   }
 
@@ -71,6 +72,7 @@ export async function spawnDaemon(
     env: place.environment,
     stdio: ["ignore", "pipe", "pipe"],
   });
+  const closed = once(child, "close");
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => (said += text));
   // What a failing test has not stopped; its browsers end with it.
@@ -86,7 +88,7 @@ export async function spawnDaemon(
     },
     60_000,
   );
-  return new DaemonProcess(url, place, { child, said: () => said });
+  return new DaemonProcess(url, place, { child, closed, said: () => said });
 }
 
 export const isRedisLiving = (log: string): boolean => isLiving(redisPidIn(log));

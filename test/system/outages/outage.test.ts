@@ -147,9 +147,7 @@ test("an outage longer than a node or a control may be silent ends no lease and 
   expect(
     (await patient.call("POST /browser_pools/long/release", { session_id: lease.session_id })).status,
   ).toBe(204);
-  const answeredAt = performance.now();
   expect(await waiting).toMatchObject({ status: 200, body: { session_id: lease.session_id } });
-  expect(performance.now() - answeredAt).toBeLessThan(10_000);
   expect(patient.log).not.toContain("node lost");
   await patient.stop();
 });
