@@ -53,7 +53,7 @@ async function startMember(folder: string): Promise<Member> {
     `${bus}`,
   );
   const child = spawn(program, words, { stdio: "ignore" });
-  const client = new Redis(port, { retryStrategy: () => 20, maxRetriesPerRequest: 500 });
+  const client = new Redis(port, { retryStrategy: () => 20, maxRetriesPerRequest: 1500 });
   client.on("error", () => {});
   await client.ping();
   return { port, bus, child, client, proxy: await openRedisProxy(port, front) };

@@ -75,7 +75,7 @@ export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): 
   const clientAt = (port: number): Redis => {
     const client = new Redis(port, {
       retryStrategy: () => 20,
-      maxRetriesPerRequest: 200,
+      maxRetriesPerRequest: 1500,
       ...(isSecure && { tls: { ca: testCertificate } }),
     });
     client.on("error", () => {});

@@ -1,4 +1,5 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -41,33 +42,10 @@ export async function startRedis(options: { cluster?: boolean; port?: number } =
     "--loglevel",
     "warning",
   ];
-  // A cluster node wants a port even where only the socket is used.
-  const port = 20_000 + (process.pid % 20_000);
-  const cluster = options.cluster
-    ? [
-        "--cluster-enabled",
-        "yes",
-        "--port",
-        String(port),
-        "--bind",
-        "127.0.0.1",
-        "--cluster-port",
-        String(port + 20_000),
-        "--cluster-announce-ip",
-        "127.0.0.1",
-      ]
-    : [];
-  const [program = "", ...words] = bound("redis-server", ...args, ...cluster);
-  const child = spawn(program, words, { stdio: "ignore" });
+  const { child, port } = options.cluster
+    ? await runAsCluster(args, url)
+    : { child: await run(args, url), port: 0 };
   const ended = once(child, "exit");
-  const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => 20, maxRetriesPerRequest: 200 });
-  redis.on("error", () => {});
-  await redis.ping();
-  if (options.cluster) {
-    await redis.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
-    await untilUp(redis);
-  }
-  redis.disconnect();
   return {
     url,
     clusterUrl: `redis://127.0.0.1:${port}`,
@@ -79,6 +57,55 @@ export async function startRedis(options: { cluster?: boolean; port?: number } =
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Resolves when the server answers; throws where it ends before. */
+async function run(args: readonly string[], url: string): Promise<ChildProcess> {
+  const [program = "", ...words] = bound("redis-server", ...args);
+  const child = spawn(program, words, { stdio: "ignore" });
+  const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => 20, maxRetriesPerRequest: null });
+  redis.on("error", () => {});
+  const answers = redis.ping().then(
+    () => true,
+    () => false,
+  );
+  const isUp = await Promise.race([answers, once(child, "exit").then(() => false)]);
+  redis.disconnect();
+  if (!isUp) throw new Error("redis-server ended before it answered");
+  return child;
+}
+
+const mostTries = 10;
+/** Below the ports that the kernel gives to whoever asks for any, the one for the bus included. */
+const newPort = (): number => randomInt(10_000, 20_000);
+
+interface Cluster {
+  readonly child: ChildProcess;
+  readonly port: number;
+}
+
+async function runAsCluster(args: readonly string[], url: string): Promise<Cluster> {
+  const cluster = await runAtSomePort(args, url);
+  const redis = new Redis(url);
+  await redis.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
+  await untilUp(redis);
+  redis.disconnect();
+  return cluster;
+}
+
+/** A cluster node wants ports even where only the socket is used, and another program may have those. */
+async function runAtSomePort(args: readonly string[], url: string): Promise<Cluster> {
+  for (let tries = 1; tries < mostTries; tries += 1) {
+    const cluster = await runAt(newPort(), args, url).catch(() => undefined);
+    if (cluster) return cluster;
+  }
+  return await runAt(newPort(), args, url);
+}
+
+async function runAt(port: number, args: readonly string[], url: string): Promise<Cluster> {
+  const ports = ["--port", `${port}`, "--cluster-port", `${port + 10_000}`];
+  const cluster = ["--cluster-enabled", "yes", ...ports, "--cluster-announce-ip", "127.0.0.1"];
+  return { child: await run([...args, ...cluster], url), port };
 }
 
 async function untilUp(redis: Redis): Promise<void> {
