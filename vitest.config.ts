@@ -9,6 +9,8 @@ export default defineConfig({
   test: {
     globalSetup: ["test/support/compile.ts"],
     setupFiles: ["test/support/end-with-run.ts"],
+    // What is compiled already is Node.js's to load (compile.ts).
+    server: { deps: { external: [/\/remuda-test-compiled-/] } },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     allowOnly: false,

@@ -8,6 +8,7 @@ export default defineConfig({
     include: ["test/support/killed-run.fixture.ts"],
     globalSetup: ["test/support/compile.ts"],
     setupFiles: ["test/support/end-with-run.ts"],
+    server: { deps: { external: [/\/remuda-test-compiled-/] } },
     pool: "forks",
   },
 });

@@ -3,12 +3,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { vi } from "vitest";
 import { type Clock, systemClock } from "../../../src/base/clock.js";
-import { openConfig } from "../../../src/config/config.js";
-import { boot } from "../../../src/daemon/boot.js";
-import { roles } from "../../../src/daemon/roles.js";
-import { makeLog } from "../../../src/observe/log.js";
 import { nothing, takeCensus } from "../browser/chromium-census.js";
 import { until } from "../browser/chromium-until.js";
+import { compiled } from "../compiled.js";
 import { isLiving } from "../living.js";
 import { clusterSecret, DaemonPlace, encryptionKey, type Wishes } from "./daemon-settings.js";
 import { type Got, key, send, type Sent } from "../http/http-server.js";
@@ -144,7 +141,24 @@ export async function assertNothingLeft(place: DaemonPlace, log: string): Promis
     throw new Error("the private Redis is left behind");
 }
 
+/**
+ * The whole daemon as it was compiled for this run: as sources it would be hundreds of modules to transform for each
+ * test file.
+ */
+async function loadDaemon() {
+  const load = (name: string): Promise<unknown> => import(join(compiled, "src", `${name}.js`));
+  const [config, boot, roles, log] = await Promise.all(
+    ["config/config", "daemon/boot", "daemon/roles", "observe/log"].map(load),
+  );
+  return { ...(config as Config), ...(boot as Boot), ...(roles as Roles), ...(log as Log) };
+}
+type Config = typeof import("../../../src/config/config.js");
+type Boot = typeof import("../../../src/daemon/boot.js");
+type Roles = typeof import("../../../src/daemon/roles.js");
+type Log = typeof import("../../../src/observe/log.js");
+
 export async function startDaemon(wishes: Wishes & { clock?: Clock } = {}): Promise<Daemon> {
+  const { boot, makeLog, openConfig, roles } = await loadDaemon();
   const place = new DaemonPlace(wishes);
   const opened = openConfig({ packageRoot: place.directory, env: place.environment });
   if (opened.kind === "refused") throw new Error(opened.faults.join("; "));
