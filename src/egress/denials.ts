@@ -25,21 +25,21 @@ export class Denials {
   add(by: DeniedBy, target: TargetHost): void {
     this.#counts[by] = (this.#counts[by] ?? 0) + 1;
     this.#sample ??= target;
-    if (!this.#cancel) this.#tell();
+    if (!this.#cancel) this.#report();
   }
 
-  /** Tells what was not told yet. */
+  /** Reports what was not reported yet. */
   close(): void {
     this.#cancel?.();
     this.#cancel = undefined;
     if (this.#sample) this.#write(this.#sample);
   }
 
-  #tell(): void {
+  #report(): void {
     this.#cancel = undefined;
     if (!this.#sample) return;
     this.#write(this.#sample);
-    this.#cancel = this.parts.clock.after(periodMs, () => this.#tell());
+    this.#cancel = this.parts.clock.after(periodMs, () => this.#report());
   }
 
   #write({ host, port }: TargetHost): void {

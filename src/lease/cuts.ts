@@ -20,7 +20,7 @@ interface Watched extends LeaseCut {
 const lookEveryMs: Millis = 500;
 /** After so long the ticks have told the node again, and again. */
 const watchedMs: Millis = 10_000;
-const tellLimitMs: Millis = 3000;
+const sendLimitMs: Millis = 3000;
 
 /**
  * Looks after the ends of leases that this control has decided: where the browser's node has not taken one up
@@ -29,7 +29,7 @@ const tellLimitMs: Millis = 3000;
  */
 export class PendingCuts {
   #watched: Watched[] = [];
-  readonly #telling = new Set<BrowserId>();
+  readonly #sending = new Set<BrowserId>();
   readonly #stop: () => void;
 
   constructor(private readonly ports: CutPorts) {
@@ -59,7 +59,7 @@ export class PendingCuts {
 
   async #lookAt(partition: Partition, cuts: readonly Watched[]): Promise<void> {
     const unfinished = new Set(await this.#unfinished(partition, cuts));
-    for (const cut of cuts.filter(({ message }) => unfinished.has(message.browser))) void this.#tell(cut);
+    for (const cut of cuts.filter(({ message }) => unfinished.has(message.browser))) void this.#send(cut);
   }
 
   /** Where Redis cannot be asked all may be. */
@@ -71,13 +71,13 @@ export class PendingCuts {
     });
   }
 
-  /** A browser is told of one at a time; another waits for the next look. */
-  async #tell(cut: Watched): Promise<void> {
+  /** One at a time is sent for a browser; another waits for the next look. */
+  async #send(cut: Watched): Promise<void> {
     const { node, message } = cut;
-    if (this.#telling.has(message.browser)) return void this.#watched.push(cut);
-    this.#telling.add(message.browser);
-    const answer = await this.ports.sendDirectly(node, message, tellLimitMs);
-    this.#telling.delete(message.browser);
+    if (this.#sending.has(message.browser)) return void this.#watched.push(cut);
+    this.#sending.add(message.browser);
+    const answer = await this.ports.sendDirectly(node, message, sendLimitMs);
+    this.#sending.delete(message.browser);
     if (!answer && this.ports.clock.monotonic() - cut.at < watchedMs) this.#watched.push(cut);
   }
 }

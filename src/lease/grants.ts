@@ -47,7 +47,7 @@ export class Grants {
    * Which browser each lease had of which a request here was told: a message of the same that comes late says
    * nothing new.
    */
-  readonly #told = new LRUCache<LeaseId, BrowserId>({ max: 10_000 });
+  readonly #granted = new LRUCache<LeaseId, BrowserId>({ max: 10_000 });
   readonly #places: Places;
   readonly #lost = new Map<LeaseId, Lost>();
   readonly #abandoned = new Map<RequestId, LeaseRequest>();
@@ -71,7 +71,7 @@ export class Grants {
   /** A lease whose reply is on its way. */
   opened(partition: Partition, lease: LeaseId, browser: BrowserId): void {
     this.#open.set(lease, partition);
-    this.#told.set(lease, browser);
+    this.#granted.set(lease, browser);
   }
 
   settle(partition: Partition, lease: LeaseId, outcome: "delivered" | "lost"): void {
@@ -89,7 +89,7 @@ export class Grants {
    * else takes it back.
    */
   unwanted(lease: LeaseId, browser: BrowserId): void {
-    if (this.#told.get(lease) !== browser) this.settle(partitionOf(browser), lease, "lost");
+    if (this.#granted.get(lease) !== browser) this.settle(partitionOf(browser), lease, "lost");
   }
 
   /** A wish whose caller was answered with a fault, while a script may have granted it or put it in line. */

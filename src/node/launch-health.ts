@@ -37,7 +37,7 @@ export class LaunchHealth {
     this.#error = error.slice(0, 500);
     const restsMs = Math.min(backoff.maxMs, backoff.initialMs * 2 ** Math.min(this.#failures - 1, 20));
     log.warn({ failures: this.#failures, restsMs, error: this.#error }, "node fails launches");
-    this.#tell(this.ports.rest(restsMs));
+    this.#report(this.ports.rest(restsMs));
   }
 
   launched(): void {
@@ -45,13 +45,13 @@ export class LaunchHealth {
     this.ports.log.info({ failures: this.#failures }, "node launches again");
     this.#failures = 0;
     this.#failedAt = -Infinity;
-    this.#tell(this.ports.wake());
+    this.#report(this.ports.wake());
   }
 
-  #tell(told: Promise<void>): void {
+  #report(reporting: Promise<void>): void {
     this.ports.changed();
-    told.catch((error: unknown) =>
-      this.ports.log.warn({ error: textOf(error) }, "health of the node could not be told"),
+    reporting.catch((error: unknown) =>
+      this.ports.log.warn({ error: textOf(error) }, "health of the node could not be reported"),
     );
   }
 }

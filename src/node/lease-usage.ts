@@ -16,7 +16,7 @@ const minus = (now: TrafficUsage, before: TrafficUsage): TrafficUsage => ({
 export class LeaseUsageCount {
   #lease: LeaseId | undefined;
   #before: TrafficUsage;
-  #told = "";
+  #reported = "";
 
   /** With `fromNow`, for a session on demand, its first lease counts from the beginning. */
   constructor(
@@ -40,8 +40,8 @@ export class LeaseUsageCount {
   untold(lease: LeaseId): LeaseUsage | undefined {
     const { total } = this;
     const text = JSON.stringify(total);
-    if (total?.lease !== lease || text === this.#told || isNothing(total.usage)) return undefined;
-    this.#told = text;
+    if (total?.lease !== lease || text === this.#reported || isNothing(total.usage)) return undefined;
+    this.#reported = text;
     return total;
   }
 }

@@ -195,7 +195,7 @@ export class NetworkSync {
     });
     if (rules) await this.#put({ slot, lease }, wanted, rules);
     else await slot.egress.reopen();
-    const noted = await this.#tell(slot, {
+    const noted = await this.#report(slot, {
       browser: slot.id,
       lease,
       revision,
@@ -210,7 +210,7 @@ export class NetworkSync {
   }
 
   /** What is in force holds, whether the record can be told now or later. */
-  async #tell(slot: Slot, said: Parameters<NodeReports["applied"]>[0]): Promise<"applied" | "stale"> {
+  async #report(slot: Slot, said: Parameters<NodeReports["applied"]>[0]): Promise<"applied" | "stale"> {
     try {
       return await this.ports.reports.applied(said);
     } catch (error) {

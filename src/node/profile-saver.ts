@@ -107,7 +107,7 @@ export class ProfileSaver {
       return await profiles.save(profile, pack(keptWorkspace), { signal });
     });
     if (outcome !== "committed") return "missing";
-    await this.#tell(profile);
+    await this.#announce(profile);
     return "saved";
   }
 
@@ -118,7 +118,7 @@ export class ProfileSaver {
     return Math.min(leaveLimitMs, limitMs / 2, untilLate / 2);
   }
 
-  async #tell(profile: ProfileId): Promise<void> {
+  async #announce(profile: ProfileId): Promise<void> {
     await this.ports.saved(profile).catch((error: unknown) => {
       this.ports.log.warn(
         { profile, error: textOf(error) },

@@ -45,7 +45,7 @@ const othersPerLook = 32;
 export class Reconciler {
   readonly #lastProbe = new WeakMap<Slot, Millis>();
   #looking: Promise<void> | undefined;
-  /** Homes that this round has still to look at. */
+  /** Partitions that this round has still to look at. */
   #others: Partition[] = [];
   /** Browsers that an earlier look is still about. */
   readonly #busy = new WeakSet<Slot>();

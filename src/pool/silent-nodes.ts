@@ -93,18 +93,18 @@ export class SilentNodes {
     if (saidAt === undefined)
       log.warn({ node: id, isLate }, "node does not answer: its browsers are not lent");
     if (saidAt !== undefined && clock.monotonic() - saidAt < keptMs / 3) return;
-    await this.#tell(id, keptMs);
+    await this.#silence(id, keptMs);
     this.#silent.set(id, clock.monotonic());
   }
 
   async #heard({ id }: LivingNode): Promise<void> {
     if (!this.#silent.has(id)) return;
-    await this.#tell(id, 0);
+    await this.#silence(id, 0);
     this.#silent.delete(id);
     this.ports.log.info({ node: id }, "node answers again");
   }
 
-  async #tell(node: NodeId, silentMs: Millis): Promise<void> {
+  async #silence(node: NodeId, silentMs: Millis): Promise<void> {
     const { poolStore, projects } = this.ports;
     const failures = await forEachConcurrently(await projects.partitions(), partitionsAtOnce, (partition) =>
       poolStore.silenceNode(partition, node, silentMs),
