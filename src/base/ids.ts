@@ -62,6 +62,8 @@ const randomText = (length: number): string => {
 export const defaultProject = "default" as ProjectId;
 /** Where the on-demand sessions of a project live. */
 export const onDemandPartition = "0".repeat(partitionLength) as Partition;
+/** What metrics and logs call it; no pool can have this name. */
+export const onDemandLabel = "(on demand)";
 
 export const newPoolId = (): PoolId => randomText(idLength) as PoolId;
 export const newBrowserId = (partition: Partition): BrowserId =>

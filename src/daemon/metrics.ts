@@ -1,9 +1,14 @@
-import { type BrowserId, type Partition, partitionOf, onDemandPartition } from "../base/ids.js";
+import {
+  type BrowserId,
+  onDemandLabel,
+  onDemandPartition,
+  type Partition,
+  partitionOf,
+} from "../base/ids.js";
 import type { Config } from "../config/config.js";
 import type { AcquireMeter } from "../lease/metered-acquire.js";
 import type { SlotPorts } from "../node/slots.js";
 import { type Gauges, Metrics, type PoolGauge } from "../observe/metrics.js";
-import { onDemandLabel } from "../pool/pool-labels.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
 import type { DaemonContext } from "./boot.js";
 import type { DaemonParts } from "./shared.js";

@@ -1,12 +1,10 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
+import { onDemandLabel } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import { textOf } from "../base/log.js";
 import { processGauges } from "./process-gauges.js";
-
-/** The pool label of sessions that were created on demand; no pool can have this name. */
-export const onDemandPoolLabel = "(on demand)";
 
 export interface PoolGauge {
   /** The pool's name, else its id. */
@@ -210,7 +208,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
       const both = Promise.all([gauges.pools(), gauges.nodes()]);
       const [pools, nodes] = await within(clock, { what: "reading for metrics", limitMs: readLimitMs }, both);
       this.#show(pools, nodes);
-      await this.#forgetAllBut(new Set([onDemandPoolLabel, ...pools.map(({ pool }) => pool)]));
+      await this.#forgetAllBut(new Set([onDemandLabel, ...pools.map(({ pool }) => pool)]));
     } catch (error) {
       log.debug({ reason: textOf(error) }, "metrics were not read from the store");
       this.#show([], []);

@@ -1,9 +1,13 @@
 import { LRUCache } from "lru-cache";
-import { type BrowserId, findPoolId, type Partition, partitionOf, onDemandPartition } from "../base/ids.js";
+import {
+  type BrowserId,
+  findPoolId,
+  type Partition,
+  partitionOf,
+  onDemandLabel,
+  onDemandPartition,
+} from "../base/ids.js";
 import type { PoolStore } from "./ports/pool-store.js";
-
-/** Sessions on demand have a label of their own, which no pool can have. */
-export const onDemandLabel = "(on demand)";
 
 /** A pool that was renamed keeps its old label in metrics at most this long. */
 const keptMs = 30_000;

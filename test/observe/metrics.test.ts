@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { pause, systemClock } from "../../src/base/clock.js";
-import { Metrics, type NodeGauge, onDemandPoolLabel, type PoolGauge } from "../../src/observe/metrics.js";
+import { onDemandLabel } from "../../src/base/ids.js";
+import { Metrics, type NodeGauge, type PoolGauge } from "../../src/observe/metrics.js";
 import { makeLogBook } from "../support/http/http-server.js";
 
 const { log } = makeLogBook();
@@ -20,7 +21,7 @@ test("a scrape shows what the store holds now, and what this process has counted
   metrics.acquired("herd", "granted", 1.5);
   metrics.launched("herd");
   metrics.launchFailed("herd", "time_limit");
-  metrics.leaseEnded(onDemandPoolLabel, "released");
+  metrics.leaseEnded(onDemandLabel, "released");
   metrics.connected();
   metrics.connected();
   metrics.disconnected();
@@ -59,7 +60,7 @@ test("a scrape tells how late the event loop was since the last one", async () =
 test("a pool that is gone takes all its series along, and the others stay", async () => {
   let pools = [reading("old"), reading("new")];
   const metrics = metricsOf(async () => pools);
-  for (const pool of ["old", "new", onDemandPoolLabel]) {
+  for (const pool of ["old", "new", onDemandLabel]) {
     metrics.acquired(pool, "granted", 1);
     metrics.launched(pool);
     metrics.launchFailed(pool, "crashed");

@@ -3,7 +3,7 @@ import type { Partition } from "../../src/base/ids.js";
 import { partitionKey, type PartitionPart, partitionParts } from "../../src/store/redis/keys.js";
 import { browserStates } from "../../src/pool/browser.js";
 import type { ProjectId } from "../../src/base/ids.js";
-import { pictureOf } from "../support/browser/picture.js";
+import { pictureOf } from "../support/store/picture.js";
 import { hold, type Move, type Shadow } from "./shadow.js";
 
 const parts: readonly PartitionPart[] = [

@@ -1,3 +1,4 @@
+import { chmod } from "node:fs/promises";
 import type { Clock, Millis } from "../../base/clock.js";
 import { TimeLimitReached } from "../../base/deadline.js";
 import { type Cdp, CdpRefused, PipeClosed } from "../cdp/cdp.js";
@@ -6,7 +7,16 @@ import { NotInstallable, type LaunchExtensions, withForced } from "./forced-exte
 import { isInstalled } from "./forced-install.js";
 import { type Installed, installedIn, restoreInstalled } from "./restore-extensions.js";
 import { findUnpackedId } from "./file-access.js";
-import { makeRulesDirectory } from "./rules-directory.js";
+
+/** Sticky: who may write here may add, and remove only what is its own. */
+const sticky = 0o1777;
+
+/**
+ * Lets the browser write below an extension's directory, and change nothing of what lies there. Chromium
+ * keeps its index of an extension's declarative rules in a `_metadata` of its own making, and refuses the
+ * extension where it cannot, or where that is there already (Chromium 156, docs/chromium.md#extensions).
+ */
+const makeRulesDirectory = (extension: string): Promise<void> => chmod(extension, sticky);
 
 interface Loaded extends ExtensionDirectory {
   readonly id: string;

@@ -1,7 +1,7 @@
+import { X509Certificate } from "node:crypto";
 import { type Done, done, type Refusal, refusal } from "../../base/errors.js";
 import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 import { parseHost, parseHostPattern } from "../../base/net/hosts.js";
-import { findBundleFault } from "./certificates.js";
 import { proxyBounds, type ProxyCreate, type ProxyRecord, type ProxySecrets } from "./proxy.js";
 
 export interface ParsedProxy {
@@ -109,4 +109,26 @@ function checkBypass(faults: FieldFaults, hosts: readonly string[]): string[] {
     return host;
   });
   return [...new Set(texts)];
+}
+
+const pemBlock = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?-----END \1-----/g;
+
+/**
+ * What is wrong with a bundle of certificates in PEM, to be read after its field's name; text between the
+ * blocks is a comment.
+ */
+function findBundleFault(bundle: string): string | undefined {
+  const blocks = [...bundle.matchAll(pemBlock)];
+  if (blocks.length === 0) return "must have a certificate in PEM";
+  if (blocks.some(([, label]) => label !== "CERTIFICATE")) return "must have nothing but certificates";
+  const place = blocks.findIndex(([block]) => !isCertificate(block));
+  return place === -1 ? undefined : `has a certificate that cannot be read, number ${place + 1}`;
+}
+
+function isCertificate(block: string): boolean {
+  try {
+    return new X509Certificate(block).raw.length > 0;
+  } catch {
+    return false;
+  }
 }

@@ -1,7 +1,7 @@
 import type Kernel from "@onkernel/sdk";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, expect } from "vitest";
-import { pictureOf } from "../browser/picture.js";
+import { pictureOf } from "../store/picture.js";
 import { type Daemon, startDaemon } from "../daemon/daemon.js";
 import { type Dns, startDns } from "../egress/dns-server.js";
 import { type Origin, startHttpProxy, startOrigin, type UpstreamProxy } from "../egress/upstream-proxies.js";

@@ -17,7 +17,7 @@ import type { ReleaseRequest, Waiter } from "../../../src/pool/ports/pool-store.
 import type { AcquireReply } from "../../../src/pool/ports/store-replies.js";
 import { partitionKey, type PartitionPart } from "../../../src/store/redis/keys.js";
 import { age } from "./age.js";
-import { pictureOf } from "../browser/picture.js";
+import { pictureOf } from "./picture.js";
 import {
   type AnyRecord,
   candidateOn,
