@@ -94,18 +94,47 @@ export async function lend<Answer>(
   wanted: LeaseRequest,
   way: LeaseSource<Answer>,
 ): Promise<Granted | NotServed | Refusal | Answer> {
-  const {
-    partition,
-    waiter: { name, lease },
-  } = wanted;
-  const reserved =
-    name === undefined ||
-    (await ports.projects.reserveName({ kind: "session", name, owner: lease, partition }));
-  if (!reserved && !(await isRepeat(ports, wanted))) return refusal("name_taken");
+  const { name, lease } = wanted.waiter;
+  const reserved = name === undefined ? "kept" : await reserve(ports, wanted, name);
+  if (!reserved) return refusal("name_taken");
   const lent = await stand(ports, wanted, way);
-  if (name !== undefined && reserved && isNameUnused(lent, lease))
-    await ports.projects.freeName({ kind: "session", name, owner: lease });
+  if (name !== undefined && reserved === "own" && isNameUnused(lent, lease))
+    await passOn(ports, wanted, { name, lent });
   return lent.kind === "answered" ? lent.answer : lent;
+}
+
+/** The name goes to the lease that an attempt under the same key was granted meanwhile, or is free. */
+async function passOn(
+  { projects }: LendPorts,
+  { partition, waiter, keyed }: LeaseRequest,
+  { name, lent }: { name: string; lent: Lent<unknown> },
+): Promise<void> {
+  const other = lent.kind === "granted" ? lent.session.browser.lease : undefined;
+  if (!keyed || other?.name !== name)
+    return await projects.freeName({ kind: "session", name, owner: waiter.lease });
+  const { key } = keyed;
+  await projects.reserveName({ kind: "session", name, owner: other.id, partition, key, takesOver: true });
+}
+
+/** `kept`: an earlier attempt under the same key has the name for its lease or its place. */
+async function reserve(
+  ports: LendPorts,
+  wanted: LeaseRequest,
+  name: string,
+): Promise<"own" | "kept" | undefined> {
+  const { partition, waiter, keyed } = wanted;
+  const ask = {
+    kind: "session",
+    name,
+    owner: waiter.lease,
+    partition,
+    ...(keyed && { key: keyed.key }),
+  } as const;
+  if (await ports.projects.reserveName(ask)) return "own";
+  if (!keyed) return undefined;
+  if (await isRepeat(ports, wanted)) return "kept";
+  // Its control has died before it asked for a browser.
+  return (await ports.projects.reserveName({ ...ask, takesOver: true })) && "own";
 }
 
 /** The name may be taken by this very request's first attempt: then its key finds that lease or place. */

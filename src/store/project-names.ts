@@ -4,12 +4,18 @@ import { groupBy } from "../base/group-by.js";
 import { LeaseId, Partition } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import { browserParser, type Lease, leaseOf } from "../pool/browser.js";
-import type { Reservation } from "../pool/ports/project-store.js";
+import type { ProjectStore, Reservation } from "../pool/ports/project-store.js";
+import { flag } from "./partition-scripts.js";
 import { isPending } from "./pending.js";
 import { graceMs, type ProjectScripts } from "./project-scripts.js";
 
 type NameKind = "pool" | "session";
-const Held = Type.Object({ owner: Type.String(), partition: Partition, deadline: Type.Number() });
+const Held = Type.Object({
+  owner: Type.String(),
+  partition: Partition,
+  deadline: Type.Number(),
+  key: Type.Optional(Type.String()),
+});
 type Held = Readonly<Static<typeof Held>>;
 const heldParser = parserOf("a reservation of a name", Held);
 const waiterParser = parserOf(
@@ -29,18 +35,11 @@ export const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name
 export class RedisProjectNames {
   constructor(private readonly scripts: ProjectScripts) {}
 
-  async reserve(ask: {
-    kind: NameKind;
-    name: string;
-    owner: string;
-    partition: Partition;
-  }): Promise<Reservation | undefined> {
-    const reply = await this.scripts.run("reserve-name", {
-      field: fieldOf(ask.kind, ask.name),
-      owner: ask.owner,
-      partition: ask.partition,
-      graceMs,
-    });
+  async reserve(ask: Parameters<ProjectStore["reserveName"]>[0]): Promise<Reservation | undefined> {
+    const { kind, name, owner, partition, key = "", takesOver = false } = ask;
+    const field = fieldOf(kind, name);
+    const args = { field, owner, partition, graceMs, key, takesOver: flag(takesOver) };
+    const reply = await this.scripts.run("reserve-name", args);
     const isNew = reply.kind === "reserved";
     return isNew || reply.kind === "renewed" ? { deadline: Number(reply.payload), isNew } : undefined;
   }

@@ -22,12 +22,17 @@ export interface ProjectBounds {
  * deadline (docs/deployment.md#redis).
  */
 export interface ProjectStore {
-  /** Reserves a name for an owner; undefined where another owner has it. Reserving again is harmless. */
+  /**
+   * Reserves a name for an owner; undefined where another owner has it. Reserving again is harmless.
+   * `takesOver`: what was reserved under the same `key` is its own.
+   */
   reserveName(ask: {
     kind: "pool" | "session";
     name: string;
     owner: string;
     partition: Partition;
+    key?: string;
+    takesOver?: boolean;
   }): Promise<Reservation | undefined>;
   freeName(ask: {
     kind: "pool" | "session";

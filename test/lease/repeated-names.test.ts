@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Granted } from "../../src/pool/operations.js";
+import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
+import { PoolBed } from "../support/store/pool-bed.js";
+
+let control: ControlBed;
+let count = 0;
+beforeEach(async () => {
+  control = await openControlBed(`names${(count += 1)}`);
+});
+afterEach(() => control.close());
+
+const filled = (): Promise<PoolBed> => PoolBed.filled(control.bed, { size: 1 });
+const nameHolder = (name: string) => control.bed.projects.findName("session", name);
+
+function grantOf(outcome: { kind: string }): Granted {
+  if (outcome.kind !== "granted") throw new Error(`not granted: ${JSON.stringify(outcome)}`);
+  return outcome as Granted;
+}
+
+test("an acquire under a key whose control died once it had the name has it at its repeat, and nobody else", async () => {
+  const pool = await filled();
+  const keyed = () => callerOf({ idempotencyKey: "once" });
+  control.broken.add("acquire").add("freeName").add("withdraw");
+  await expect(control.acquire(pool.id, { name: "mine" }, keyed())).rejects.toThrow("cannot be reached");
+  control.broken.clear();
+  expect(await control.acquire(pool.id, { name: "mine" }, callerOf())).toMatchObject({ code: "name_taken" });
+  const { lease } = grantOf(await control.acquire(pool.id, { name: "mine" }, keyed())).session.browser;
+  expect(await nameHolder("mine")).toMatchObject({ owner: lease?.id });
+});
+
+test("two acquires under one key at the same time are one lease, which has the name", async () => {
+  const pool = await filled();
+  const { projects } = control.bed;
+  const { reserveName } = projects;
+  const again = (): Promise<{ kind: string }> =>
+    control.acquire(pool.id, { name: "mine" }, callerOf({ idempotencyKey: "once" }));
+  let other: Promise<{ kind: string }> | undefined;
+  projects.reserveName = async (ask) => {
+    projects.reserveName = reserveName;
+    const reserved = await reserveName(ask);
+    other = again();
+    await other;
+    return reserved;
+  };
+  const [first, second] = [grantOf(await again()), grantOf((await other) ?? { kind: "none" })];
+  expect(first.session.browser.lease?.id).toBe(second.session.browser.lease?.id);
+  expect(await nameHolder("mine")).toMatchObject({ owner: second.session.browser.lease?.id });
+});
