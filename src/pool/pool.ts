@@ -33,6 +33,8 @@ export interface Pool {
   readonly name?: string;
   readonly createdAt: Millis;
   readonly revision: number;
+  /** When that revision was written; absent of the first. */
+  readonly revisedAt?: Millis;
   readonly generation: number;
   readonly networkGeneration: number;
   readonly spec: PoolSpec;

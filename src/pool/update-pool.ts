@@ -65,6 +65,7 @@ async function updateOnce(
   if (reserved.kind === "refused") return reserved;
   const written = await ports.poolStore.updatePool(partitionOf(pool.id), {
     revision: pool.revision,
+    ...(pool.revisedAt !== undefined && { revisedAt: pool.revisedAt }),
     write: writeOf(merged.value),
     request: newRequestId(),
     discard: patch.discard_all_idle ?? false,

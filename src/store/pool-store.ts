@@ -64,6 +64,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     const reply = await this.scripts.run({ partition, request: ask.request }, "update-pool", {
       ...writeArgs(ask.write, ask.revision + 1),
       revision: String(ask.revision),
+      revisedAt: ask.revisedAt === undefined ? "" : String(ask.revisedAt),
       isNewLaunch: flag(ask.isNewLaunch),
       isNewNetwork: flag(ask.isNewNetwork),
       isNewRefresh: flag(ask.isNewRefresh ?? false),

@@ -25,6 +25,21 @@ onBoth("after a failover that lost the last writes no number is given twice", ({
     expect(await pool.freed(held.id)).toBe("freed");
   });
 
+  test("revisions: a change of a configuration that was lost is not written over another", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const replica = await detach(pool);
+    await pool.update({ size: 2 });
+    const { revision, revisedAt = 0 } = await pool.found();
+    await replica.takeOver();
+    pool.revision = 1;
+    expect(await pool.update({ size: 3 })).toBe("updated");
+    expect(pool.revision).toBe(revision);
+    expect(await pool.update({ timeout_seconds: 99 }, { revisedAt })).toBe("changed");
+    const now = await pool.found();
+    expect(await pool.update({ timeout_seconds: 99 }, { revisedAt: now.revisedAt ?? 0 })).toBe("updated");
+    expect((await pool.found()).spec).toMatchObject({ size: 3, timeout_seconds: 99 });
+  });
+
   test("claims of launches", async () => {
     const pool = await PoolBed.create(bed(), { size: 1 });
     const replica = await detach(pool);

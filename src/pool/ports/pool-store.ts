@@ -175,6 +175,8 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
     partition: Partition,
     ask: {
       revision: number;
+      /** When that was written, where there was a change before. */
+      revisedAt?: number;
       write: PoolWrite;
       isNewLaunch: boolean;
       isNewNetwork: boolean;

@@ -142,7 +142,13 @@ export class PoolBed {
 
   async update(
     change: Partial<PoolSpec>,
-    flags: { isNewLaunch?: boolean; isNewNetwork?: boolean; discard?: boolean; request?: RequestId } = {},
+    flags: {
+      revisedAt?: number;
+      isNewLaunch?: boolean;
+      isNewNetwork?: boolean;
+      discard?: boolean;
+      request?: RequestId;
+    } = {},
   ): Promise<string> {
     const config = { ...this.spec, ...change };
     const outcome = await this.bed.poolStore.updatePool(this.partition, {

@@ -1,8 +1,10 @@
 -- update-pool: write a merged configuration over the revision it was merged from, and retire what it makes
 -- superfluous or stale.
 -- KEYS  pool templates browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
--- ARGV  revision fields config launchConfig size fillRate name isNewLaunch isNewNetwork isNewRefresh discard eventsKept
+-- ARGV  revision revisedAt fields config launchConfig size fillRate name isNewLaunch isNewNetwork isNewRefresh discard eventsKept
 -- REPLY updated, changed (by others meanwhile), missing
+-- `revisedAt` is when that revision was written, empty where that is not known: a failover that lost it gives
+-- its number once more.
 --- @include endings
 --- @include tokens
 --- @include counts
@@ -10,9 +12,9 @@
 local first = again()
 if first then return first end
 
-local revision, state, oldSize, oldRate = unpack(poolFields("revision", "state", "size", "fillRate"))
+local revision, revisedAt, state, oldSize, oldRate = unpack(poolFields("revision", "revisedAt", "state", "size", "fillRate"))
 if state ~= "open" then return plain("missing") end
-if revision ~= A.revision then return plain("changed") end
+if revision ~= A.revision or A.revisedAt ~= "" and revisedAt ~= A.revisedAt then return plain("changed") end
 
 refill(tonumber(oldSize), tonumber(oldRate))
 for field, value in pairs(cjson.decode(A.fields)) do redis.call("HSET", K.pool, field, value) end
@@ -21,6 +23,7 @@ if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
 -- Saves before this are no reason to flush anything (flush).
 if A.isNewRefresh == "1" then redis.call("HSET", K.pool, "refreshedFrom", now) end
 nextNumber("revision")
+redis.call("HSET", K.pool, "revisedAt", string.format("%.0f", now))
 -- What is launched from now on has the new network: it is a new launch configuration too.
 if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
   -- Also a time: others keep what they have read under a key, and a failover that lost the last generations
