@@ -1,5 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { type Detail, type Done, errors, RemudaError, type Refusal, refusal } from "../base/errors.js";
+import type { Caller } from "../spec/paging.js";
 import { InvalidInput } from "./invalid-input.js";
 
 /** The flat body of every failure (docs/errors.md). */
@@ -38,6 +39,19 @@ export const sendRefusal = (reply: FastifyReply, refused: Refusal): FastifyReply
 /** 204, or why not. */
 export const sendDone = (reply: FastifyReply, got: Done<null> | Refusal): FastifyReply =>
   got.kind === "refused" ? sendRefusal(reply, got) : reply.code(204).send();
+
+/**
+ * The answer to a `DELETE`. A repeat whose first attempt was cut off finds nothing there any more, which is
+ * what it asked for.
+ */
+export const sendRemoved = (
+  reply: FastifyReply,
+  got: Done<null> | Refusal,
+  { retryCount }: Pick<Caller, "retryCount">,
+): FastifyReply =>
+  got.kind === "refused" && retryCount > 0 && errors[got.code].status === 404
+    ? reply.code(204).send()
+    : sendDone(reply, got);
 
 /** Anything thrown, as the failure it is answered as. Nothing of an unexpected error's text goes out. */
 export function refusalOfError(thrown: unknown): Refusal {

@@ -4,7 +4,7 @@ import type { ExtensionOperations, NamedQuery } from "../../registry/extensions/
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
-import { sendDone, sendRefusal } from "../errors.js";
+import { sendRefusal, sendRemoved } from "../errors.js";
 import { openUpload } from "../uploads/extension-upload.js";
 import { extensionView } from "../views/extension-view.js";
 import { readParts } from "../uploads/multipart.js";
@@ -89,7 +89,10 @@ function addRemove(app: App, { extensions }: Deps): void {
   app.delete(
     "/extensions/:id_or_name",
     { schema: { ...operations.deleteExtension, params: ExtensionRefParams, body: NoFields } },
-    async ({ params }, reply) => sendDone(reply, await extensions.remove(parseExtensionRef(params))),
+    async (request, reply) => {
+      const got = await extensions.remove(parseExtensionRef(request.params));
+      return sendRemoved(reply, got, callerOf(request, reply));
+    },
   );
 }
 

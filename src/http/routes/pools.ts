@@ -4,7 +4,7 @@ import type { PoolOperations } from "../../pool/operations.js";
 import type { PoolListQuery } from "../../spec/paging.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
-import { sendDone, sendRefusal } from "../errors.js";
+import { sendDone, sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { parsePoolRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
@@ -85,10 +85,8 @@ function addWrites(app: App, { pools, context, policyBodyBytes }: Deps): void {
     { schema: { ...operations.deleteBrowserPool, params: PoolRef, body: PoolDelete } },
     async (request, reply) => {
       const { force = false } = request.body;
-      return sendDone(
-        reply,
-        await pools.remove(parsePoolRef(request.params), { force }, callerOf(request, reply)),
-      );
+      const caller = callerOf(request, reply);
+      return sendRemoved(reply, await pools.remove(parsePoolRef(request.params), { force }, caller), caller);
     },
   );
 }

@@ -2,7 +2,8 @@ import type { Static } from "typebox";
 import type { NamedQuery } from "../../registry/extensions/extension.js";
 import type { ProfileOperations } from "../../registry/profiles/profile.js";
 import type { App } from "../app.js";
-import { sendDone, sendRefusal } from "../errors.js";
+import { callerOf } from "../caller.js";
+import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { profileView } from "../views/profile-view.js";
 import { parseProfileRef } from "../refs.js";
@@ -73,7 +74,10 @@ function addWrites(app: App, { profiles }: Deps): void {
   app.delete(
     "/profiles/:id_or_name",
     { schema: { ...operations.deleteProfile, params: ProfileRefParams, body: NoFields } },
-    async ({ params }, reply) => sendDone(reply, await profiles.remove(parseProfileRef(params))),
+    async (request, reply) => {
+      const got = await profiles.remove(parseProfileRef(request.params));
+      return sendRemoved(reply, got, callerOf(request, reply));
+    },
   );
 }
 

@@ -6,7 +6,7 @@ import {
 } from "../../registry/proxies/proxy.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
-import { sendDone, sendRefusal } from "../errors.js";
+import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { proxyView } from "../views/proxy-view.js";
 import { operations } from "../schemas/operations.js";
@@ -66,7 +66,10 @@ function addWrites(app: App, { proxies }: Deps): void {
   app.delete(
     "/proxies/:id",
     { schema: { ...operations.deleteProxy, params: ProxyRefParams, body: NoFields } },
-    async ({ params }, reply) => sendDone(reply, await proxies.remove(params.id)),
+    async (request, reply) => {
+      const got = await proxies.remove(request.params.id);
+      return sendRemoved(reply, got, callerOf(request, reply));
+    },
   );
 
   app.post(
