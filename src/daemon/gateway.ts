@@ -6,6 +6,7 @@ import { Gateway } from "../gateway/gateway.js";
 import { defaultGatewayLimits, type GatewayLimits } from "../gateway/limits.js";
 import type { GatewayMetrics, GatewayPorts, NodeAddress } from "../gateway/ports.js";
 import { isReachable } from "../gateway/relay/reachability.js";
+import type { NodeFacts } from "../pool/ports/node-store.js";
 import { SilentNodes } from "../pool/silent-nodes.js";
 import type { DaemonParts } from "./shared.js";
 import { lateAfterMs, type Stores } from "./stores.js";
@@ -104,12 +105,29 @@ export const findNodeAddress =
   };
 
 /** Where a node is reached, by its own beat. */
-export const findNode =
+const findNode =
   ({ nodes }: Pick<Stores, "nodes">) =>
   async (id: NodeId): Promise<NodeAddress | undefined> => {
-    const facts = (await nodes.living()).find((node) => node.id === id);
-    return facts && { host: facts.host, port: facts.port, ...(facts.isSecure && { isSecure: true }) };
+    const facts = await nodes.holder(id);
+    return facts && addressIn(facts);
   };
+
+/**
+ * Where a node is told what Redis may not have brought it: as it was known last, without asking Redis, which
+ * may be what is sick.
+ */
+export const findNodeDirectly =
+  (stores: Pick<Stores, "nodes">, silentNodes: Pick<SilentNodes, "lastKnown">) =>
+  async (id: NodeId): Promise<NodeAddress | undefined> => {
+    const known = silentNodes.lastKnown(id);
+    return known ? addressIn(known) : await findNode(stores)(id);
+  };
+
+const addressIn = ({ host, port, isSecure }: NodeFacts): NodeAddress => ({
+  host,
+  port,
+  ...(isSecure && { isSecure }),
+});
 
 /**
  * Why a lease is over: its browser's record tells, or its tombstone, where the session ended with it; else it

@@ -9,7 +9,7 @@ import { Waiters } from "../lease/waiters.js";
 import { leasedParser } from "../pool/browser.js";
 import type { AskCurl, ControlMessage } from "../pool/ports/messages.js";
 import type { SilentNodes } from "../pool/silent-nodes.js";
-import { findNode, findNodeAddress, gatewayLimitsOf } from "./gateway.js";
+import { findNodeAddress, findNodeDirectly, gatewayLimitsOf } from "./gateway.js";
 import type { DaemonParts } from "./shared.js";
 
 /** Who waits at this control, what it has granted, and how it asks nodes. */
@@ -32,7 +32,7 @@ export function openLending(shared: DaemonParts, silentNodes: SilentNodes, stops
   stops.add("grants", () => grants.close());
 
   const remote = { secret: keys.cluster, clock, log, unreachable: silentNodes.suspect.bind(silentNodes) };
-  const sendDirectly = makeSendDirectly({ ...remote, findNode: findNode(stores) });
+  const sendDirectly = makeSendDirectly({ ...remote, findNode: findNodeDirectly(stores, silentNodes) });
   const cuts = new PendingCuts({ poolStore, clock, log, sendDirectly });
   signals.on("lease.cut", (cut) => cuts.watch(cut));
   stops.add("cuts", () => cuts.close());

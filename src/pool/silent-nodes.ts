@@ -12,8 +12,8 @@ export interface SilentNodePorts {
   readonly nodes: Pick<NodeStore, "living">;
   readonly clock: Clock;
   readonly log: Log;
-  /** Whether the node's server answers. Never throws. */
-  answers(node: LivingNode): Promise<boolean>;
+  /** Whether the node's server answers; undefined where it could not be asked. Never throws. */
+  answers(node: LivingNode): Promise<boolean | undefined>;
   /**
    * For how long a node stays silent without being found so again: a control that dies has nobody else to say
    * that it answers.
@@ -38,6 +38,8 @@ export class SilentNodes {
   /** Where clients could not be sent on to since the last look began. */
   #suspects = new Set<string>();
   #looking: Promise<void> = Promise.resolve();
+  /** As the last look found them. */
+  #living: ReadonlyMap<NodeId, LivingNode> = new Map();
   /** The look after that, which nobody has begun. */
   #next: Promise<void> | undefined;
 
@@ -46,6 +48,11 @@ export class SilentNodes {
   /** Looks again and again; gives what ends that. */
   begin(): () => void {
     return this.ports.clock.every(this.ports.lookEveryMs, () => void this.look());
+  }
+
+  /** A node as its beat was read last, which is known while Redis is away as well. */
+  lastKnown(node: NodeId): LivingNode | undefined {
+    return this.#living.get(node);
   }
 
   /** A client could not be sent on to whoever has this address. */
@@ -77,12 +84,13 @@ export class SilentNodes {
 
   async #lookAt(isMeant: (node: LivingNode) => boolean): Promise<void> {
     const living = await this.ports.nodes.living();
-    const ids = new Set(living.map(({ id }) => id));
-    for (const id of this.#silent.keys()) if (!ids.has(id)) this.#silent.delete(id);
+    this.#living = new Map(living.map((node) => [node.id, node]));
+    for (const id of this.#silent.keys()) if (!this.#living.has(id)) this.#silent.delete(id);
     await Promise.all(
       living.filter(isMeant).map(async (node) => {
-        const isHeard = !node.isLate && (await this.ports.answers(node));
-        await (isHeard ? this.#heard(node) : this.#silenced(node));
+        const isHeard = node.isLate ? false : await this.ports.answers(node);
+        // What could not be asked stays as it was said last.
+        if (isHeard !== undefined) await (isHeard ? this.#heard(node) : this.#silenced(node));
       }),
     );
   }

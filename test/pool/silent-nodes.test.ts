@@ -50,4 +50,43 @@ onBoth("silent nodes", ({ bed }) => {
     expect(asked).toHaveLength(2);
     expect(await pool.counts()).toMatchObject({ leased: 1, waiting: 0 });
   });
+
+  test("a node that could not be asked stays what it was, and where it is stays known without Redis", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const address = { host: "a.example", port: 9000 };
+    await bed().nodes.beat({
+      id: nodeA,
+      ...address,
+      memoryBytes: 2 ** 30,
+      maxBrowsers: 10,
+      isDraining: false,
+      canLaunch: true,
+      engines: [],
+    });
+    let answer: boolean | undefined;
+    let isAway = false;
+    const silentNodes = new SilentNodes({
+      ...bed(),
+      nodes: { living: () => (isAway ? Promise.reject(new Error("no Redis")) : bed().nodes.living()) },
+      projects: { partitions: () => Promise.resolve([pool.partition]) },
+      clock: systemClock,
+      log: silentLog,
+      keptMs: 60_000,
+      lookEveryMs: 60_000,
+      answers: () => Promise.resolve(answer),
+    });
+    const looked = async (heard: boolean | undefined) => {
+      answer = heard;
+      silentNodes.suspect(address);
+      await silentNodes.look();
+    };
+    await looked(undefined);
+    expect((await pool.ask()).reply.kind).toBe("granted");
+    await pool.clear();
+    await looked(false);
+    await looked(undefined);
+    isAway = true;
+    await silentNodes.look();
+    expect(silentNodes.lastKnown(nodeA)).toMatchObject(address);
+  });
 });
