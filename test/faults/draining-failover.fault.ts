@@ -24,7 +24,7 @@ fault(
     const control = await bed.start("control", patient, through);
     const a = await bed.start(
       "node",
-      { node: { ...patient.node, id: "a" }, drain: { limit_seconds: 120 } },
+      { node: { ...patient.node, id: "a", max_browsers: 2 }, drain: { limit_seconds: 120 } },
       through,
     );
     const b = await bed.start("node", { node: { ...patient.node, id: "b", max_browsers: 2 } }, through);

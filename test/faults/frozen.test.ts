@@ -83,6 +83,20 @@ fault("commands of a connection that was given up arrive late, as when a cut net
   tell({ saw: "nothing: no lease is granted twice, and none is ended that was not meant" });
 });
 
+fault("what is asked arrives at Redis, and no answer comes back", async (tell) => {
+  const { control } = await start();
+  bed.proxy.freeze("replies");
+  const watch = startWatch();
+  const lease = (await acquire(control)).body as Lease;
+  const recoveryMs = watch.since();
+  await control.poolWhen("herd", (pool) => pool.acquired_count === 1 && pool.available_count === 1);
+  bed.proxy.freeze("replies");
+  const { status } = await control.call("POST /browser_pools/herd/release", { session_id: lease.session_id });
+  expect(status).toBe(204);
+  await control.poolWhen("herd", (pool) => pool.available_count === 2);
+  tell({ saw: "one answer late; nothing is done twice", recoveryMs });
+});
+
 /** As after ten seconds, which is how long a repeat finds the first answer. */
 async function answersForgotten(): Promise<void> {
   const redis = new Redis(bed.redis.url);

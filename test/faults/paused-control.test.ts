@@ -50,3 +50,42 @@ fault(
     tell({ saw: "everybody served, in the order in which they came", recoveryMs });
   },
 );
+
+fault("two controls stand still in turn (SIGSTOP), and callers wait at both", async (tell) => {
+  const [one, two, other] = [
+    await bed.start("control"),
+    await bed.start("control"),
+    await bed.start("control"),
+  ];
+  await bed.start("node");
+  await other.makePool({ name: "herd", size: 1 });
+  const waitingOf = (count: number) => other.poolWhen("herd", (pool) => pool.waiting_count === count);
+  let held = (await other.call("POST /browser_pools/herd/acquire", {})).body as Lease;
+  const asked: Promise<{ status: number | undefined; body: unknown }>[] = [];
+  for (const at of [one, two, one, two]) {
+    asked.push(at.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 50 }));
+    await waitingOf(asked.length);
+  }
+  one.signal("SIGSTOP");
+  await waitingOf(2);
+  // The second stands still before the first has looked for its places.
+  two.signal("SIGSTOP");
+  one.signal("SIGCONT");
+  await until("those of the second passed over, those of the first back", async () =>
+    one.log.includes("waiters put back in line"),
+  );
+  await waitingOf(2);
+  two.signal("SIGCONT");
+  const watch = startWatch();
+  await waitingOf(4);
+  const recoveryMs = watch.since();
+  for (const [place, answer] of asked.entries()) {
+    const { session_id } = held;
+    expect((await other.call("POST /browser_pools/herd/release", { session_id })).status).toBe(204);
+    const { status, body } = await answer;
+    expect([place, status]).toEqual([place, 200]);
+    held = body as Lease;
+    await waitingOf(asked.length - place - 1);
+  }
+  tell({ saw: "everybody served, in the order in which they came", recoveryMs });
+});

@@ -24,9 +24,10 @@ export interface RedisProxy {
   restore(): Promise<void>;
   /**
    * Connections there are now carry nothing any more and are not closed, as behind a firewall that forgot
-   * them; new ones work. `subscriptions`: only those that have subscribed.
+   * them; new ones work. `subscriptions`: only those that have subscribed; `replies`: what is asked arrives,
+   * and no answer does.
    */
-  freeze(which?: "all" | "subscriptions"): void;
+  freeze(which?: "all" | "subscriptions" | "replies"): void;
   /** What was sent on frozen connections arrives after all, and then their ends. */
   thaw(): Promise<void>;
   /** Everything takes so much longer, each way. */
@@ -39,6 +40,8 @@ export interface RedisProxy {
 interface Carried {
   readonly ends: readonly [Socket, Socket];
   isFrozen: boolean;
+  /** Frozen from Redis to the client alone. */
+  isMute: boolean;
   hasSubscribed: boolean;
   /** What was sent to Redis meanwhile. */
   readonly held: Buffer[];
@@ -60,7 +63,13 @@ export async function openRedisProxy(
 
   const carry = (socket: Socket): void => {
     const onward = connect(optionsOf(leadsTo));
-    const pair: Carried = { ends: [socket, onward], isFrozen: false, hasSubscribed: false, held: [] };
+    const pair: Carried = {
+      ends: [socket, onward],
+      isFrozen: false,
+      isMute: false,
+      hasSubscribed: false,
+      held: [],
+    };
     carried.add(pair);
     for (const [from, to] of [
       [socket, onward],
@@ -69,7 +78,8 @@ export async function openRedisProxy(
       from.on("data", (piece: Buffer) => {
         if (from === socket && piece.includes("subscribe")) pair.hasSubscribed = true;
         if (pair.isFrozen && from === socket) pair.held.push(piece);
-        if (!pair.isFrozen) later(() => void (pair.isFrozen || to.write(piece)));
+        const isStopped = (): boolean => pair.isFrozen || (pair.isMute && from === onward);
+        if (!isStopped()) later(() => void (isStopped() || to.write(piece)));
       });
       from
         .on("error", () => {})
@@ -102,7 +112,9 @@ export async function openRedisProxy(
     restore,
     close: cut,
     freeze(which = "all") {
-      for (const pair of carried) if (which === "all" || pair.hasSubscribed) pair.isFrozen = true;
+      for (const pair of carried)
+        if (which === "replies") pair.isMute = true;
+        else if (which === "all" || pair.hasSubscribed) pair.isFrozen = true;
     },
     async thaw() {
       const frozen = [...carried].filter(({ isFrozen }) => isFrozen);
