@@ -1,4 +1,3 @@
-import { leaseOf } from "../../src/pool/browser.js";
 import { type BrowserId, type Partition, onDemandPartition } from "../../src/base/ids.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
 import { partitionKey, projectKey, nodeKey } from "../../src/store/redis/keys.js";
@@ -26,10 +25,10 @@ export async function rest(world: World): Promise<void> {
   world.plans = [];
   for (const control of world.controls) Object.assign(control, { isPaused: false, isStopped: false });
   for (const node of world.nodes) node.maxBrowsers = 100;
-  // Where none is well, nobody can launch anything.
-  const goesOn = world.nodes.filter((node) => !node.drain);
-  if (goesOn.every((node) => node.isSick)) for (const node of goesOn) node.isSick = false;
   for (const node of world.nodes.filter((one) => one.isFrozen)) await step(world, () => thaw(world, node));
+  // Where none is well, nobody can launch anything; one that was frozen may have ended.
+  const goesOn = world.nodes.filter((node) => node.isAlive && !node.drain);
+  if (goesOn.every((node) => node.isSick)) for (const node of goesOn) node.isSick = false;
   await world.pass(100);
   for (const control of world.controls) await step(world, () => lookForLost(world, control));
   await settleCallers(world);
@@ -175,7 +174,7 @@ async function checkNames(world: World): Promise<void> {
   const records = (
     await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))
   ).flatMap(({ browsers }) => browsers);
-  const borne = records.flatMap((browser) => leaseOf(browser)?.name ?? []).map((name) => `session:${name}`);
+  const borne = records.flatMap(({ lease }) => (lease?.name ? [`session:${lease.name}`] : []));
   if (world.pool) borne.push(`pool:${world.pool.name}`);
   hold(new Set(borne).size === borne.length, () => `a name is borne twice: ${borne.join()}`);
   hold(
