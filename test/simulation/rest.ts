@@ -1,3 +1,4 @@
+import { leaseOf } from "../../src/pool/browser.js";
 import { type BrowserId, type Partition, onDemandPartition } from "../../src/base/ids.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
 import { partitionKey, projectKey, nodeKey } from "../../src/store/redis/keys.js";
@@ -174,7 +175,7 @@ async function checkNames(world: World): Promise<void> {
   const records = (
     await Promise.all(world.partitions().map((partition) => poolStore.browsers(partition)))
   ).flatMap(({ browsers }) => browsers);
-  const borne = records.flatMap(({ lease }) => (lease?.name ? [`session:${lease.name}`] : []));
+  const borne = records.flatMap((browser) => leaseOf(browser)?.name ?? []).map((name) => `session:${name}`);
   if (world.pool) borne.push(`pool:${world.pool.name}`);
   hold(new Set(borne).size === borne.length, () => `a name is borne twice: ${borne.join()}`);
   hold(
