@@ -209,6 +209,8 @@ const orLate = <Value>(promise: Promise<Value>): Promise<Value | undefined> =>
 async function sharedBaited(work: Work): Promise<Baited> {
   const known = baited.get(work.browser);
   if (known && (await orLate(known.page.evaluate("return 1"))) === 1) return known;
+  // A browser takes so many clients and no more.
+  known?.cdp.socket.close();
   const made = await openBaited(work, await connectRaw(work.browser.cdpUrl));
   baited.set(work.browser, made);
   return made;
@@ -256,7 +258,6 @@ const foreignFiles = async ({ ground }: Work): Promise<string[]> =>
 const walked = (domain: string, { after, ...judged }: Judged): ClientAttempt => ({
   name: `protocol: every command of ${domain}`,
   door: "CDP",
-  endsBrowser: true,
   ...judged,
   async run(work) {
     await layBait(work);
