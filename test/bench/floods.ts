@@ -1,8 +1,6 @@
-import { readdirSync } from "node:fs";
-import { setPriority } from "node:os";
 import { join } from "node:path";
 import { pause, systemClock } from "../../src/base/clock.js";
-import { type CpuGroup, openIdleGroup } from "./support/cpu.js";
+import { type CpuGroup, goFirst, openIdleGroup } from "./support/cpu.js";
 import { type Daemon, startDaemon } from "./support/daemon.js";
 import { median, quantile } from "./support/figures.js";
 import { attacks } from "./floods/attacks.js";
@@ -45,8 +43,8 @@ interface Pair {
 /** How much slower one tenant is served while another attacks; `attacks.ts` has the attacks. */
 export async function benchFloods({ runs }: { runs: number }): Promise<Report> {
   const daemon = await startDaemon();
-  goFirst();
-  const ends: (() => unknown)[] = [];
+  // Who measures stands for a machine of its own.
+  const ends: (() => unknown)[] = [await goFirst()];
   try {
     await daemon.createPool({ name: pools.victim, size: 1, engine });
     await daemon.createPool({ name: pools.acquired, size: 2, engine });
@@ -62,20 +60,8 @@ export async function benchFloods({ runs }: { runs: number }): Promise<Report> {
     const found = await inRuns(runs, () => inTurn(chosen, (name) => measure(bed, name)));
     return report(found.flat());
   } finally {
-    for (const end of ends) await end();
+    for (const end of ends.toReversed()) await end();
     await daemon.stop();
-  }
-}
-
-/**
- * Who measures stands for a machine of its own; what this process starts from here on has its priority unless
- * it says otherwise.
- */
-function goFirst(): void {
-  try {
-    for (const thread of readdirSync("/proc/self/task")) setPriority(Number(thread), -20);
-  } catch {
-    // Only root may.
   }
 }
 
@@ -175,7 +161,7 @@ function report(found: readonly Pair[]): Report {
     title: "Floods: what one tenant feels of another's attack, p99 in ms",
     method: [
       `${engine}; a command (Runtime.evaluate of 1+1) and an acquire about every ${paceMs} ms for ${sampleMs / 1000} s, without the attack and then with it.`,
-      "The attacker has a browser of the same daemon. Its client stands for another machine: it runs in a cgroup of the scheduler's idle class, where that can be made. Who measures is a process at the highest priority that it may have.",
+      "The attacker has a browser of the same daemon. Its client stands for another machine: it runs in a cgroup of the scheduler's idle class, where that can be made. Who measures is in a cgroup of the highest weight, where that can be made.",
       "Event loop: how late the daemon came to what waited for it under the attack. What a command waits beyond that, it waits for processors.",
     ],
     head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times", "event loop"],

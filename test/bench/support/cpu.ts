@@ -42,10 +42,51 @@ export async function openCpuGroup(name: string): Promise<CpuGroup | undefined> 
   return undefined;
 }
 
-const idleKinds = [
-  { mount: "/sys/fs/cgroup/cpu", membership: /^\d+:(?:[^:]*,)?cpu(?:,[^:]*)?:(.*)$/m },
-  { mount: "/sys/fs/cgroup", membership: /^0::(.*)$/m },
+const weighing = [
+  {
+    mount: "/sys/fs/cgroup/cpu",
+    membership: /^\d+:(?:[^:]*,)?cpu(?:,[^:]*)?:(.*)$/m,
+    most: ["cpu.shares", "262144"],
+  },
+  { mount: "/sys/fs/cgroup", membership: /^0::(.*)$/m, most: ["cpu.weight", "10000"] },
 ] as const;
+
+/** Where this process may make one: its directory. */
+async function makeWeighed(
+  name: string,
+  written: (kind: (typeof weighing)[number]) => readonly [file: string, value: string],
+): Promise<string | undefined> {
+  const memberships = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
+  for (const kind of weighing) {
+    const own = kind.membership.exec(memberships)?.[1] ?? "/";
+    const path = join(kind.mount, own, `remuda-bench-${process.pid}-${name}`);
+    const [file, value] = written(kind);
+    const isMade = await mkdir(path)
+      .then(() => writeFile(join(path, file), value, { flag: "r+" }))
+      .then(
+        () => true,
+        () => false,
+      );
+    if (isMade) return path;
+    await rmdir(path).catch(() => {});
+  }
+  return undefined;
+}
+
+/**
+ * This process goes before all others, which a priority does only within its session's group (sched(7),
+ * autogroup). Gives the way back.
+ */
+export async function goFirst(): Promise<() => Promise<void>> {
+  const path = await makeWeighed("first", ({ most }) => most);
+  if (path === undefined) return async () => {};
+  const enterIt = (procs: string): Promise<void> => writeFile(procs, `${process.pid}`).catch(() => {});
+  await enterIt(join(path, "cgroup.procs"));
+  return async () => {
+    await enterIt(join(path, "../cgroup.procs"));
+    await rmdir(path).catch(() => {});
+  };
+}
 
 /**
  * A cgroup that gets what nobody else wants (`cpu.idle`, Linux 5.15), for what stands for another machine. The
@@ -53,19 +94,8 @@ const idleKinds = [
  * a program of that class takes as much as any as soon as it is alone in its session's.
  */
 export async function openIdleGroup(name: string): Promise<CpuGroup | undefined> {
-  const memberships = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
-  for (const { mount, membership } of idleKinds) {
-    const path = join(mount, membership.exec(memberships)?.[1] ?? "/", `remuda-bench-${process.pid}-${name}`);
-    const isMade = await mkdir(path)
-      .then(() => writeFile(join(path, "cpu.idle"), "1", { flag: "r+" }))
-      .then(
-        () => true,
-        () => false,
-      );
-    if (isMade) return groupAt(path, join(path, "cpu.stat"));
-    await rmdir(path).catch(() => {});
-  }
-  return undefined;
+  const path = await makeWeighed(name, () => ["cpu.idle", "1"]);
+  return path === undefined ? undefined : groupAt(path, join(path, "cpu.stat"));
 }
 
 const enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"';
