@@ -99,6 +99,13 @@ export async function makeEtc(directory: string, uid: number): Promise<void> {
   await rename(draft, directory).catch(() => rm(draft, { recursive: true, force: true }));
 }
 
-/** Options for bwrap(1) that show what `makeEtc` made. */
-export const etcOptions = (directory: string): string[] =>
-  etcNames.flatMap((name) => ["--ro-bind", join(directory, name), `/etc/${name}`]);
+/**
+ * Options for bwrap(1) that show what `makeEtc` made: the directory at its own path, and links to its files. A
+ * mount for each file would cost more, for bwrap reads the whole table of mounts after each one it makes
+ * (DECISIONS.md 118).
+ */
+export const etcOptions = (directory: string): string[] => [
+  ...passable([directory]),
+  ...shown([directory]),
+  ...etcNames.flatMap((name) => ["--symlink", join(directory, name), `/etc/${name}`]),
+];
