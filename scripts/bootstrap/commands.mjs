@@ -105,7 +105,7 @@ async function settings(root) {
   const { writeTables } = await import("./settings.mjs");
   const [{ settingsTable }, { errorsTable }] = [
     await import(built(root, "config/table.js")),
-    await import(built(root, "http/errors-table.js")),
+    await import(built(root, "base/errors.js")),
   ];
   return writeTables(root, { settingsTable, errorsTable });
 }

@@ -125,6 +125,19 @@ export type ErrorCode = keyof typeof errors;
 const isErrorCode = (text: string): text is ErrorCode => Object.hasOwn(errors, text);
 export const errorCodes = Object.keys(errors).filter(isErrorCode);
 
+const rowOf = (code: ErrorCode): string => {
+  const { status, retry, message } = errors[code];
+  return `| \`${code}\` | ${status} | ${retry ? "yes" : "no"} | ${message} |`;
+};
+
+/** Every code the API answers, for docs/errors.md: a test holds the two equal. */
+export const errorsTable = (): string =>
+  [
+    "| code | status | may a retry help | meaning |",
+    "| --- | --- | --- | --- |",
+    ...errorCodes.map(rowOf),
+  ].join("\n");
+
 /**
  * One of several faults (docs/errors.md). Its code is `invalid_input`, or one of the table.
  */

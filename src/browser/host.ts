@@ -8,7 +8,7 @@ import type { RungName } from "../spec/bodies.js";
 import { type Canary, openCanary } from "./canary.js";
 import { type DaemonCgroup, findCgroups } from "./resources/cgroup.js";
 import type { Engine } from "./chromium.js";
-import { findExecutable, findTool } from "./executable.js";
+import { findExecutable, findTool, type FindMajorVersion, makeFindMajorVersion } from "./executable.js";
 import { longestFrameBytes } from "./cdp/frame-assembly.js";
 import { climb, type Ladder } from "./isolation/ladder.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
@@ -19,7 +19,6 @@ import { cgroupNameOf, cgroupTopsOf, keepCgroupTops, makeScratchDirectory } from
 import { killStrayProcesses } from "./stray-processes.js";
 import { findSizedScratch, type SizedScratch } from "./resources/sized-scratch.js";
 import { areUidsMapped, openUids, type Uids } from "./resources/uids.js";
-import { type FindMajorVersion, makeFindMajorVersion } from "./version.js";
 
 export interface HostSettings {
   /** One per data directory; its daemon holds that directory's lock. */

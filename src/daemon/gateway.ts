@@ -5,7 +5,7 @@ import { defaultGate } from "../gateway/gates/default-gate.js";
 import { Gateway } from "../gateway/gateway.js";
 import { defaultGatewayLimits, type GatewayLimits } from "../gateway/limits.js";
 import type { GatewayMetrics, GatewayPorts, NodeAddress } from "../gateway/ports.js";
-import { isReachable } from "../gateway/relay/reachability.js";
+import { isReachable } from "../gateway/relay/post.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
 import { SilentNodes } from "../pool/silent-nodes.js";
 import type { DaemonParts } from "./shared.js";

@@ -11,13 +11,13 @@ import { meterAcquire } from "../lease/metered-acquire.js";
 import { makeRelease, makeRemoveSession } from "../lease/release.js";
 import { makeGetSession, makeUpdateSession } from "../lease/update-session.js";
 import { SessionReader } from "../pool/launch-templates.js";
-import { makeListPools } from "../pool/list-pools.js";
 import type { SpecDefaults } from "../pool/merge-spec.js";
 import type { PoolOperations, SessionOperations } from "../pool/operations.js";
 import {
   makeCreatePool,
   makeFlushPool,
   makeGetPool,
+  makeListPools,
   makePoolBrowsers,
   makeRemovePool,
 } from "../pool/pool-operations.js";

@@ -1,6 +1,6 @@
+import type { Socket } from "node:net";
 import type { FastifyReply } from "fastify";
 import type { Granted } from "../pool/operations.js";
-import { hasHungUp } from "./hung-up.js";
 
 /**
  * Tells a grant how its reply fared, once: `delivered` when a success was flushed, `lost` when the connection
@@ -23,3 +23,36 @@ export function settleWithReply(reply: FastifyReply, granted: Granted): void {
   );
   raw.once("close", () => settle("lost"));
 }
+
+type Recv = (...args: readonly [fd: number, into: Buffer, length: number, flags: number]) => number;
+
+const peek = 2;
+/** EAGAIN on Linux and on macOS. */
+const wouldBlock = new Set([11, 35]);
+const one = Buffer.alloc(1);
+
+/**
+ * Whether the other end has closed or reset the connection already. Asks the kernel, since Node.js hears of
+ * it only at its next turn of the event loop, and may write a whole reply before. A client that has sent more
+ * is there. False where koffi has no build for this platform.
+ */
+function hasHungUp(socket: Socket): boolean {
+  const fd = descriptorOf(socket);
+  if (!libc || fd === undefined) return false;
+  const got = libc.recv(fd, one, 1, peek);
+  return got === 0 || (got < 0 && !wouldBlock.has(libc.errno()));
+}
+
+/** Of Node.js's own handle, which has no public name for it. */
+function descriptorOf(socket: Socket): number | undefined {
+  const handle = (socket as { readonly _handle?: { readonly fd?: number } | null })._handle;
+  return handle?.fd !== undefined && handle.fd >= 0 ? handle.fd : undefined;
+}
+
+const libc = await import("koffi").then(
+  ({ default: koffi }) => ({
+    recv: koffi.load(null).func("long recv(int fd, void *into, size_t length, int flags)") as unknown as Recv,
+    errno: () => koffi.errno(),
+  }),
+  () => undefined,
+);

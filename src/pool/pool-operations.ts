@@ -7,6 +7,7 @@ import type { PoolSpec } from "../spec/launch-template.js";
 import { createPoolSpec, type SpecDefaults } from "./merge-spec.js";
 import { launchTemplateOf } from "./spec-changes.js";
 import type { Caller } from "../spec/paging.js";
+import { isWanted, type Page, pageOf, type PoolListQuery } from "../spec/paging.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { PoolStore, IdempotencyKey, PoolWrite } from "./ports/pool-store.js";
 import type { ProjectBounds, ProjectStore } from "./ports/project-store.js";
@@ -125,6 +126,23 @@ export async function findOne(ports: PoolPorts, ref: string): Promise<Done<Pool>
   const pool = await findPool(ports, ref);
   return pool ? done(pool) : refusal("pool_not_found");
 }
+
+/** GET /browser_pools, newest first. Configurations, which may have megabytes, are read of the page only. */
+export const makeListPools =
+  ({ poolStore, projects, region }: Pick<PoolPorts, "poolStore" | "projects" | "region">) =>
+  async (query: PoolListQuery): Promise<Page<Pool>> => {
+    if (query.region !== undefined && query.region !== region) return pageOf<Pool>([], query);
+    const all = (
+      await Promise.all((await projects.pools()).map((id) => poolStore.findTerms(partitionOf(id))))
+    ).flatMap((terms) => terms ?? []);
+    const wanted = all
+      .filter((terms) => isWanted(terms, query))
+      .toSorted((one, other) => other.createdAt - one.createdAt || (one.id < other.id ? -1 : 1));
+    const page = pageOf(wanted, query);
+    const pools = await Promise.all(page.items.map(({ id }) => poolStore.findPool(partitionOf(id))));
+    const items = pools.flatMap((pool) => pool ?? []);
+    return { ...page, items, nextOffset: query.offset + items.length };
+  };
 
 export const makeGetPool =
   (ports: PoolPorts) =>

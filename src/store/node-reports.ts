@@ -1,5 +1,12 @@
 import { Type } from "typebox";
-import { type BrowserId, ClaimId, partitionOf, type LeaseId, newRequestId } from "../base/ids.js";
+import {
+  type BrowserId,
+  ClaimId,
+  partitionOf,
+  type LeaseId,
+  newRequestId,
+  type Partition,
+} from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import {
   LaunchingBrowser,
@@ -8,7 +15,6 @@ import {
   type UnknownLeaseOutcome,
 } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
-import { Batcher } from "./redis/batcher.js";
 import { flag, type PartitionScripts } from "./partition-scripts.js";
 import type { ScriptArgs } from "./redis/redis.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
@@ -23,6 +29,41 @@ const begunParser = parserOf(
   Type.Object({ browser: LaunchingBrowser, reset: Type.String() }),
 );
 const claimParser = parserOf("a claim", ClaimId);
+
+interface Batch<Item, Answer> {
+  readonly items: Item[];
+  readonly answers: Promise<readonly Answer[]>;
+}
+
+/**
+ * What comes in bursts is asked once per partition and turn of the event loop. Answers stand in the order of
+ * the items.
+ */
+class Batcher<Item, Answer> {
+  readonly #open = new Map<Partition, Batch<Item, Answer>>();
+
+  constructor(
+    private readonly ask: (partition: Partition, items: readonly Item[]) => Promise<readonly Answer[]>,
+  ) {}
+
+  async add(partition: Partition, item: Item): Promise<Answer | undefined> {
+    const { items, answers } = this.#open.get(partition) ?? this.#begin(partition);
+    const place = items.push(item) - 1;
+    return (await answers)[place];
+  }
+
+  #begin(partition: Partition): Batch<Item, Answer> {
+    const items: Item[] = [];
+    const turn = new Promise<void>((resolve) => void setImmediate(resolve));
+    const answers = turn.then(() => {
+      this.#open.delete(partition);
+      return this.ask(partition, items);
+    });
+    const batch = { items, answers };
+    this.#open.set(partition, batch);
+    return batch;
+  }
+}
 
 /** What nodes report. Every call is a request of its own; the claim makes a repeat harmless. */
 export class RedisNodeReports implements NodeReports {

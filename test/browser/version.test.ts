@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readFile, rm, utimes, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { makeFindMajorVersion } from "../../src/browser/version.js";
+import { makeFindMajorVersion } from "../../src/browser/executable.js";
 
 test("an executable is asked for its version once, and again when its file has changed", async () => {
   const directory = await mkdtemp(join(tmpdir(), "remuda-test-version-"));

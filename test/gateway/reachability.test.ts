@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { isReachable } from "../../src/gateway/relay/reachability.js";
+import { isReachable } from "../../src/gateway/relay/post.js";
 import { compiled } from "../support/compiled.js";
 import { closeServer, listenLocally } from "../support/egress/local-server.js";
 
@@ -32,7 +32,7 @@ process._rawDebug(String(heard));
 test("a process without a descriptor left has not asked, and says nothing of whoever it meant", async () => {
   const server = createServer((_, response) => void response.end());
   const { port } = addressOf(await listenLocally(server));
-  const files = ["gateway/relay/reachability.js", "base/clock.js"].map((file) => join(compiled, "src", file));
+  const files = ["gateway/relay/post.js", "base/clock.js"].map((file) => join(compiled, "src", file));
   const { stderr } = await promisify(execFile)("sh", [
     "-c",
     'ulimit -n 80; exec "$@"',

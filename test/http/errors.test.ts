@@ -1,7 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { type ErrorCode, errors, RemudaError, refusal } from "../../src/base/errors.js";
-import { errorsTable } from "../../src/http/errors-table.js";
+import { type ErrorCode, errors, errorsTable, RemudaError, refusal } from "../../src/base/errors.js";
 import { operations } from "../../src/http/schemas/operations.js";
 import { send, sharedServer } from "../support/http/http-server.js";
 

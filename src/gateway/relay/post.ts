@@ -1,6 +1,7 @@
 import { type IncomingMessage, request as requestPlain, type RequestOptions } from "node:http";
 import { request as requestSecure } from "node:https";
 import { isIP } from "node:net";
+import type { Clock, Millis } from "../../base/clock.js";
 import type { NodeAddress } from "../ports.js";
 
 export interface PostReply {
@@ -64,3 +65,25 @@ async function readText(answer: IncomingMessage, { signal, kept }: PostRequest):
   }
   return Buffer.concat(pieces).toString();
 }
+
+/** What this process lacks to ask anybody, which says nothing of whoever is asked. */
+const ownLack = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EADDRNOTAVAIL", "EAGAIN"]);
+
+/** Whether the server of a node answers within a limit, whatever it says; undefined where it was not asked. */
+export const isReachable = (
+  node: NodeAddress,
+  { clock, limitMs }: { clock: Clock; limitMs: Millis },
+): Promise<boolean | undefined> =>
+  new Promise((resolve) => {
+    const asking = requestTo(node, { path: "/healthz", agent: false });
+    const cancel = clock.after(limitMs, () => settle(false));
+    const settle = (isAnswered: boolean | undefined): void => {
+      cancel();
+      asking.destroy();
+      resolve(isAnswered);
+    };
+    asking
+      .once("response", () => settle(true))
+      .on("error", ({ code = "" }: NodeJS.ErrnoException) => settle(ownLack.has(code) ? undefined : false))
+      .end();
+  });

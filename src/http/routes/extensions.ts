@@ -1,12 +1,11 @@
 import type { Static } from "typebox";
 import type { Clock } from "../../base/clock.js";
-import type { ExtensionOperations, NamedQuery } from "../../registry/extensions/extension.js";
+import type { Extension, ExtensionOperations, NamedQuery } from "../../registry/extensions/extension.js";
 import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { openUpload } from "../uploads/extension-upload.js";
-import { extensionView } from "../views/extension-view.js";
 import { readParts } from "../uploads/multipart.js";
 import { pagingOf } from "../paging.js";
 import { parseExtensionRef } from "../refs.js";
@@ -18,6 +17,7 @@ import {
   NoFields,
   StoreQuery,
 } from "../schemas/requests.js";
+import type { ExtensionReply } from "../schemas/replies.js";
 import { pagingHeaders } from "../views/views.js";
 
 interface Deps {
@@ -133,4 +133,21 @@ const listQueryOf = ({ limit, offset, name, query }: Static<typeof ExtensionQuer
   ...pagingOf({ limit, offset }),
   ...(name !== undefined && { name }),
   ...(query !== undefined && { query }),
+});
+
+/** An extension as docs/extensions-and-profiles.md#extensions has it. */
+const extensionView = ({
+  id,
+  name,
+  digest,
+  sizeBytes,
+  createdAt,
+  lastUsedAt,
+}: Extension): ExtensionReply => ({
+  id,
+  ...(name !== undefined && { name }),
+  created_at: new Date(createdAt).toISOString(),
+  size_bytes: sizeBytes,
+  checksum: digest,
+  ...(lastUsedAt !== undefined && { last_used_at: new Date(lastUsedAt).toISOString() }),
 });

@@ -1,4 +1,5 @@
 import {
+  type Proxy,
   ProxyCheckBody,
   ProxyCreate,
   type ProxyOperations,
@@ -8,8 +9,8 @@ import type { App } from "../app.js";
 import { callerOf } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../paging.js";
-import { proxyView } from "../views/proxy-view.js";
 import { operations } from "../schemas/operations.js";
+import type { ProxyReply } from "../schemas/replies.js";
 import { NoFields, ProxyQuery, ProxyRefParams } from "../schemas/requests.js";
 import { pagingHeaders } from "../views/views.js";
 
@@ -81,3 +82,21 @@ function addWrites(app: App, { proxies }: Deps): void {
     },
   );
 }
+
+/** A proxy as docs/egress.md#proxies has it: of its secrets only that there are some. */
+const proxyView = ({ id, name, protocol, bypassHosts, checked, ...own }: Proxy): ProxyReply => ({
+  id,
+  ...(name !== undefined && { name }),
+  type: "custom",
+  protocol,
+  bypass_hosts: [...bypassHosts],
+  config: {
+    host: own.host,
+    port: own.port,
+    ...(own.username !== undefined && { username: own.username }),
+    has_password: own.hasPassword,
+    has_ca_bundle: own.hasCaBundle,
+  },
+  ...(checked && { status: checked.status, last_checked: new Date(checked.at).toISOString() }),
+  ...(checked?.ipAddress !== undefined && { ip_address: checked.ipAddress }),
+});

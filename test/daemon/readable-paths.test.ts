@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { guardReadable } from "../../src/browser/readable-paths.js";
+import { guardReadable } from "../../src/daemon/browser-host.js";
 
 const base = mkdtempSync(join(tmpdir(), "remuda-test-readable-"));
 const data = join(base, "data");
