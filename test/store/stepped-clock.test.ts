@@ -108,6 +108,29 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     expect(await pool.releaseUnnamed(held.id, { isRetry: true })).toBe("released");
   });
 
+  test("keeps no browser in service for longer than it was to serve, as if it were new now", async () => {
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    const [seconds] = await bed().redis.time();
+    await pool.launch(1, { recycleAt: Number(seconds) * 1000 + 60_000 });
+    const recycle = (): Promise<number> =>
+      bed().poolStore.recycle(pool.partition, { maxLeases: null, request: request() });
+    await reapAfter(pool, 30_000);
+    expect(await recycle()).toBe(0);
+    await pool.age(31_000);
+    expect(await recycle()).toBe(1);
+  });
+
+  test("keeps no tombstone for longer than a day", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await pool.release(await pool.lend(), { reuse: false });
+    await back();
+    await bed().projects.sweepTombstones();
+    expect(await bed().projects.tombstones(0, 10)).toHaveLength(1);
+    await age(bed().redis, "remuda:*", 86_401_000);
+    await bed().projects.sweepTombstones();
+    expect(await bed().projects.tombstones(0, 10)).toEqual([]);
+  });
+
   test("reads all records once for that, not at each tick", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     await back();

@@ -56,9 +56,13 @@ local function boundRecords()
   redis.call("HSET", K.pool, "boundFrom", string.format("%.0f", last))
   for _, text in ipairs(redis.call("HVALS", K.browsers)) do
     local browser = cjson.decode(text)
+    -- So much longer it would be in service than others.
+    local aheadMs = math.max(0, browser.createdAt - now)
+    if browser.recycleAt then browser.recycleAt = browser.recycleAt - aheadMs end
     local own = boundFields(browser, { "since", "createdAt", "readyAt", "lastLeaseEndedAt" }, 0)
     local theirs = browser.lease and boundFields(browser.lease, { "grantedAt", "registeredAt" }, 0)
     if own or theirs then write(browser) end
+    if own and browser.state ~= "retiring" then addToIndexes(browser) end
     if browser.state == "leased" then redis.call("ZADD", K.leased, browser.createdAt, browser.id) end
   end
 end

@@ -26,6 +26,10 @@ local function drop(ids)
     redis.call("HDEL", K.tombstones, id)
   end
 end
+-- What lies ahead was stored before Redis's clock went back: it is kept as if stored now.
+for _, id in ipairs(redis.call("ZRANGEBYSCORE", K.tombstoneOrder, "(" .. now, "+inf", "LIMIT", 0, 1000)) do
+  redis.call("ZADD", K.tombstoneOrder, now, id)
+end
 -- More than come, and few enough that nobody waits for them.
 local atOnce = math.max(200, 2 * #tombstones)
 drop(redis.call("ZRANGEBYSCORE", K.tombstoneOrder, "-inf", now - tonumber(A.keepMs), "LIMIT", 0, atOnce))
