@@ -1,10 +1,9 @@
-import type { ChildProcess } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { openPipe, type Pipe } from "./cdp/pipe.js";
 import type { Directories, Exit } from "./chromium.js";
 import type { BrowserHost } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
-import { startWalled } from "./isolation/syscall-filter.js";
+import { type StartedProcess, startWalled } from "./isolation/syscall-filter.js";
 import type { LaunchAttempt } from "./launch-attempt.js";
 import { countsAlone, insideOf, type PreparedLaunch } from "./launch-preparation.js";
 import { limitsInside } from "./resources/limits.js";
@@ -13,7 +12,7 @@ import { exitOf } from "./running.js";
 import { type SwitchFacts, switchesOf } from "./switches.js";
 
 export interface ChromiumProcess {
-  readonly child: ChildProcess;
+  readonly child: StartedProcess;
   readonly pid: number;
   readonly pipe: Pipe;
   readonly exited: Promise<Exit>;
@@ -34,7 +33,11 @@ export async function factsOf(
   return majorVersion === undefined ? facts : { ...facts, majorVersion };
 }
 
-export function spawnChromium(prepared: PreparedLaunch, host: BrowserHost, facts: SwitchFacts): ChildProcess {
+export function spawnChromium(
+  prepared: PreparedLaunch,
+  host: BrowserHost,
+  facts: SwitchFacts,
+): Promise<StartedProcess> {
   const { cgroup, spec, executable, walls, directories, display } = prepared;
   const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: countsAlone(prepared) });
   const command = [...limits, executable, ...switchesOf(spec, facts)];
@@ -77,7 +80,7 @@ interface ProcessContext {
 }
 
 export function watchProcess(
-  child: ChildProcess,
+  child: StartedProcess,
   { prepared, host, attempt, lastLines }: ProcessContext,
 ): ChromiumProcess {
   const exited = exitOf(child, lastLines, host.clock);
@@ -86,7 +89,6 @@ export function watchProcess(
   void exited.then(({ code, signal }) =>
     attempt.halt(new Error(`it ended ${signal ? `by ${signal}` : `with code ${code}`}`)),
   );
-  if (child.pid === undefined) throw new Error(`${prepared.executable} could not be started`);
   const [, , , input, output] = child.stdio;
   return {
     child,

@@ -31,7 +31,7 @@ export async function launchChromium(
   try {
     const prepared = await prepareLaunch(spec, host, attempt);
     attempt.enter("spawn");
-    const child = spawnChromium(prepared, host, await factsOf(prepared, host));
+    const child = await spawnChromium(prepared, host, await factsOf(prepared, host));
     lastLines = lastLinesOf(child.stderr as Readable);
     const started = watchProcess(child, { prepared, host, attempt, lastLines });
     const found = await awaitReady(started, prepared, { host, attempt });

@@ -42,7 +42,7 @@ export async function spawnBare(
   switches: readonly string[],
   walls: Pick<Walls, "filter"> = {},
 ): Promise<Bare> {
-  const child = startWalled(walls, [executable, ...switches], {
+  const child = await startWalled(walls, [executable, ...switches], {
     stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
     detached: true,
   });

@@ -23,15 +23,12 @@ test("where no descriptor is left nothing is started, in words, and no error com
   const unheard: unknown[] = [];
   const hear = (error: unknown): void => void unheard.push(error);
   process.prependListener("uncaughtException", hear);
-  const start = (): unknown => {
-    try {
-      return startWalled({}, ["/bin/true"], { stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"] });
-    } catch (error) {
-      return error;
-    }
-  };
-  expect(withoutDescriptors(start)).toMatchObject({
-    message: "no descriptor is left to start a process with",
+  const start = (): Promise<unknown> =>
+    startWalled({}, ["/bin/true"], { stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"] }).catch(
+      (error: unknown) => error,
+    );
+  expect(await withoutDescriptors(start)).toMatchObject({
+    message: "no descriptor is left to start a process with (EMFILE)",
   });
   await setImmediate();
   process.off("uncaughtException", hear);

@@ -9,7 +9,7 @@ import { within } from "../../base/deadline.js";
 import { sharedSocket } from "./display-sockets.js";
 import { putForeignFile } from "../foreign-file.js";
 import { hasPrivateRoot } from "../isolation/rungs.js";
-import { startWalled } from "../isolation/syscall-filter.js";
+import { type StartedProcess, startWalled } from "../isolation/syscall-filter.js";
 import type { WalledIn, Walls } from "../isolation/walls.js";
 import { setScreenSize, type Size } from "./randr.js";
 import { lastLinesOf } from "../tail.js";
@@ -71,7 +71,7 @@ const largestOf = ({ width, height }: Size): Size => ({
 export async function startDisplay(spec: DisplaySpec, clock: Clock, halt: AbortSignal): Promise<Display> {
   const cookie = randomBytes(16);
   await writeAuthority(spec, cookie);
-  const child = spawnXvfb(spec);
+  const child = await spawnXvfb(spec);
   const lines = lastLinesOf(child.stderr as Readable);
   const ended = new Promise<void>(
     (resolve) => void child.once("exit", () => resolve()).once("error", () => resolve()),
@@ -86,7 +86,7 @@ export async function startDisplay(spec: DisplaySpec, clock: Clock, halt: AbortS
     const resize = makeResize(path, { cookie, clock, largest: largestOf(spec.size) });
     await resize(spec.size);
     return {
-      pid: child.pid ?? 0,
+      pid: child.pid,
       environment: { DISPLAY: `:${number}`, XAUTHORITY: spec.inside.directories.authority },
       resize,
       stop,
@@ -97,7 +97,7 @@ export async function startDisplay(spec: DisplaySpec, clock: Clock, halt: AbortS
   }
 }
 
-function spawnXvfb({ xvfb, walls, inside, prefix, size }: DisplaySpec): ChildProcess {
+function spawnXvfb({ xvfb, walls, inside, prefix, size }: DisplaySpec): Promise<StartedProcess> {
   const { width, height } = largestOf(size);
   const screen = ["-screen", "0", `${width}x${height}x24`];
   const { directories } = inside;

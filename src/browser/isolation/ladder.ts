@@ -131,7 +131,7 @@ async function tryIn(
 
 /** Undefined where it ends well. */
 async function complaintOf(walls: Walls, command: readonly string[]): Promise<string | undefined> {
-  const child = startWalled(walls, command, {
+  const child = await startWalled(walls, command, {
     stdio: ["ignore", "ignore", "pipe"],
     timeout: trialLimitMs,
     killSignal: "SIGKILL",

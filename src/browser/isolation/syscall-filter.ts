@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, type SpawnOptions, type StdioOptions } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -82,29 +83,42 @@ interface Starting extends SpawnOptions {
   readonly stdio: Extract<StdioOptions, readonly unknown[]>;
 }
 
-/** Starts a command line of walls that have a filter, or none. */
-export function startWalled(
+/** A process that there is: one that could not be started has no number. */
+export type StartedProcess = ChildProcess & { readonly pid: number };
+
+/** Starts a command line of walls that have a filter, or none. Throws, with a text for people, where it cannot. */
+export async function startWalled(
   { filter: path }: { readonly filter?: string },
   [program = "", ...args]: readonly string[],
   options: Starting,
-): ChildProcess {
-  if (path === undefined) return heard(spawn(program, args, options));
+): Promise<StartedProcess> {
+  if (path === undefined) return await started(spawn(program, args, options));
   const opened = openSync(path, "r");
   try {
     const stdio = Array.from({ length: descriptor }, (_, at) => options.stdio[at] ?? ("ignore" as const));
-    return heard(spawn(program, args, { ...options, stdio: [...stdio, opened] }));
+    return await started(spawn(program, args, { ...options, stdio: [...stdio, opened] }));
   } finally {
     closeSync(opened);
   }
 }
 
 /**
- * Where no descriptor is left Node.js gives a process without streams and tells its error later: with nobody
- * to hear it, it would end the daemon.
+ * Node.js gives a process that could not be started too, and tells why on the next tick: with nobody to hear
+ * it, that would end the daemon. Where no descriptor is left it has no streams either, other than by its type.
  */
-function heard(child: ChildProcess): ChildProcess {
-  // Not so by its type.
-  if ("stdio" in child && Array.isArray(child.stdio)) return child;
-  child.on("error", () => {});
-  throw new Error("no descriptor is left to start a process with");
+async function started(child: ChildProcess): Promise<StartedProcess> {
+  const hasStreams = "stdio" in child && Array.isArray(child.stdio);
+  if (hasStreams && isStarted(child)) return child;
+  const [error] = (await once(child, "error")) as [NodeJS.ErrnoException];
+  throw new Error(lacks[error.code ?? ""] ?? `it could not be started: ${error.message}`, { cause: error });
 }
+
+const isStarted = (child: ChildProcess): child is StartedProcess => child.pid !== undefined;
+
+/** What fork(2) and pipe(2) fail for that is nobody's request's fault. */
+const lacks: Readonly<Record<string, string>> = {
+  EAGAIN: "the daemon may have no further process (EAGAIN: pids.max of its cgroup, or its RLIMIT_NPROC)",
+  EMFILE: "no descriptor is left to start a process with (EMFILE)",
+  ENFILE: "no descriptor is left to start a process with (ENFILE)",
+  ENOMEM: "no memory is left to start a process with (ENOMEM)",
+};

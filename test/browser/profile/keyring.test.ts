@@ -67,7 +67,7 @@ test("a browser reads no key of the session that the daemon was started in, and 
   const commands = await Promise.all(
     ["of-one", "of-another"].map((name, at) => asBrowser(name, uids[at] ?? null)),
   );
-  const child = startWalled(host.walls ?? {}, [perl, "-e", login, commands.join("\x02")], {
+  const child = await startWalled(host.walls ?? {}, [perl, "-e", login, commands.join("\x02")], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [output] = await Promise.all([text(child.stdout as Readable), once(child, "close")]);

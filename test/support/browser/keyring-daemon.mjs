@@ -41,7 +41,7 @@ async function intrude(name, isFiltered) {
   const at = command.indexOf("--seccomp");
   if (at < 0) throw new Error("these walls have no filter");
   const without = [...command.slice(0, at), ...command.slice(at + 2)];
-  const child = startWalled(isFiltered ? host.walls : {}, isFiltered ? command : without, {
+  const child = await startWalled(isFiltered ? host.walls : {}, isFiltered ? command : without, {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [said] = await Promise.all([text(child.stdout), once(child, "close")]);
