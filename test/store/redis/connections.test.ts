@@ -57,6 +57,8 @@ const reserve = (store: ScriptStore, request = newRequestId()) =>
     owner: "one",
     partition: "000000000000",
     graceMs: 60_000,
+    key: "",
+    takesOver: "0",
   });
 const message: NodeMessage = {
   kind: "cut",

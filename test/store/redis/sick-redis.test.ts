@@ -42,6 +42,8 @@ const reserve = (store: ScriptStore, request = newRequestId()) =>
     owner: "one",
     partition: "000000000000",
     graceMs: 60_000,
+    key: "",
+    takesOver: "0",
   });
 const write = (store: ScriptStore) => store.ask((client) => client.set("remuda:{test}:x", "x"));
 const writeAll = (store: ScriptStore) =>
