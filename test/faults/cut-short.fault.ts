@@ -7,7 +7,7 @@ import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { ageKeys } from "../support/store/age.js";
 import { type CutProxy, openCutProxy } from "../support/store/cut-proxy.js";
-import { fault } from "./fault.js";
+import { fault, startWatch } from "./fault.js";
 
 let fleet: Fleet;
 let control: DaemonProcess;
@@ -125,6 +125,15 @@ const changes: readonly Change[] = [
     again: [200],
   },
   {
+    name: "PATCH /browsers/{id} of what its node changes",
+    prepare: () => made("POST /browsers", session),
+    ask: calls("PATCH /browsers/$", {
+      network: { allowed_hosts: ["a.example"] },
+      viewport: { width: 800, height: 600 },
+    }),
+    again: [200],
+  },
+  {
     name: "DELETE /browsers/{id}",
     prepare: () => made("POST /browsers", session),
     ask: calls("DELETE /browsers/$"),
@@ -151,6 +160,12 @@ const changes: readonly Change[] = [
     again: [204],
   },
   { name: "POST /proxies", ask: calls("POST /proxies", proxyBody), again: [201] },
+  {
+    name: "PATCH /proxies/{id}",
+    prepare: () => made("POST /proxies", proxyBody),
+    ask: calls("PATCH /proxies/$", { name: "way" }),
+    again: [200],
+  },
   {
     name: "DELETE /proxies/{id}",
     prepare: () => made("POST /proxies", proxyBody),
@@ -190,12 +205,15 @@ async function deleteAll(what: string): Promise<void> {
 
 interface Outcome {
   readonly places: number;
+  /** The longest that it took until nothing was left. */
+  readonly clearMs: number;
   readonly statuses: ReadonlySet<number>;
 }
 
 /** The change is cut off after its first command that changes anything, its second, and so on. */
 async function sweep({ name, prepare, ask, again }: Change, isKeyed: boolean): Promise<Outcome> {
   const statuses = new Set<number>();
+  let clearMs = 0;
   for (let nth = 1; ; nth += 1) {
     const about = (await prepare?.()) ?? "";
     const headers: Headers = isKeyed ? { "idempotency-key": `key-${nth}` } : {};
@@ -206,8 +224,10 @@ async function sweep({ name, prepare, ask, again }: Change, isKeyed: boolean): P
       expect(isKeyed ? again.slice(0, 1) : again, `${what}: ${JSON.stringify(body)}`).toContain(status);
       statuses.add(status);
     }
+    const watch = startWatch();
     await clear(what);
-    if (end === "through") return { places: nth - 1, statuses };
+    if (end === "through") return { places: nth - 1, statuses, clearMs };
+    clearMs = Math.max(clearMs, watch.since());
   }
 }
 
@@ -231,8 +251,9 @@ for (const change of changes)
     fault(
       `a control dies between two commands of ${change.name}${isKeyed ? " with a key" : ""}`,
       async (tell) => {
-        const { places, statuses } = await sweep(change, isKeyed);
-        tell({ saw: `after each of ${places}: its repeat ${[...statuses].join(", ")}, and nothing is left` });
+        const { places, statuses, clearMs } = await sweep(change, isKeyed);
+        const saw = `after each of ${places}: its repeat ${[...statuses].join(", ")}, and nothing is left`;
+        tell({ saw, recoveryMs: clearMs });
       },
       400_000,
     );
