@@ -222,8 +222,8 @@ function s3Fault(error: unknown): RemudaError {
   if (error instanceof RemudaError) return error;
   if (isNotFound(error)) return new RemudaError("archive_missing");
   const status = statusOf(error);
-  const said = status === undefined ? nameOf(error) : `${nameOf(error)}, ${status}`;
+  const cause = status === undefined ? nameOf(error) : `${nameOf(error)}, ${status}`;
   return new RemudaError("store_unavailable", {
-    message: `The store of archives did not do as it was asked (${said})`,
+    message: `The store of archives did not do as it was asked (${cause})`,
   });
 }

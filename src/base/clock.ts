@@ -4,7 +4,7 @@
  */
 export type Millis = number;
 
-/** The only door to time. Code that waits is given one, so that a test can drive it. */
+/** Where all code reads the time. Code that waits is given one, so that a test can drive it. */
 export interface Clock {
   /** Wall clock, ms since the epoch. Never decides who gets a browser: Redis's `TIME` does. */
   now(): Millis;

@@ -129,7 +129,7 @@ async function examine(
       "census",
       clock.every(censusPeriodMs, () => void census({ clock, log, uids })),
     );
-  tellIsolation(ladder, { log, cgroups, sizedScratch, ownUids: uids !== undefined });
+  logIsolation(ladder, { log, cgroups, sizedScratch, ownUids: uids !== undefined });
   const received = new Budget({
     browserBytes: longestFrameBytes,
     daemonBytes: settings.maxReceivedBytes ?? Number.MAX_SAFE_INTEGER,
@@ -183,13 +183,13 @@ async function findUids(base: number, log: Log): Promise<Uids | undefined> {
 const isolationOf = (ladder: Ladder): Pick<BrowserHost, "walls" | "refusal"> =>
   ladder.kind === "holds" ? { walls: ladder.walls } : { refusal: ladder.why };
 
-interface Told extends Pick<BrowserHost, "log"> {
+interface IsolationFacts extends Pick<BrowserHost, "log"> {
   readonly cgroups: DaemonCgroup | undefined;
   readonly sizedScratch: SizedScratch | undefined;
   readonly ownUids: boolean;
 }
 
-function tellIsolation(ladder: Ladder, facts: Told): void {
+function logIsolation(ladder: Ladder, facts: IsolationFacts): void {
   const { log, cgroups, sizedScratch, ownUids } = facts;
   const holds = { cgroups: cgroups?.holds, hasSizedScratch: sizedScratch !== undefined, ownUids };
   if (ladder.kind === "refused")

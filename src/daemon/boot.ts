@@ -63,8 +63,8 @@ async function openRedis(config: Config, lifetime: ProcessContext, stops: Stops)
 }
 
 /**
- * A role on its ground: the data directory held and Redis there before it starts, given up after it has
- * stopped.
+ * Starts a role once this process holds the data directory and its Redis answers; both are given up after the
+ * role has stopped.
  */
 export async function boot(role: Role, config: Config, lifetime: ProcessContext): Promise<Stops> {
   // The role bounds its own stop, drain included; this only keeps one that hangs from holding up the rest.
@@ -81,7 +81,7 @@ export async function boot(role: Role, config: Config, lifetime: ProcessContext)
   } catch (error) {
     await stops
       .run()
-      .catch((fault: unknown) => lifetime.log.error({ error: textOf(fault) }, "ground was not cleared"));
+      .catch((fault: unknown) => lifetime.log.error({ error: textOf(fault) }, "boot was not undone"));
     throw error;
   }
 }

@@ -36,7 +36,7 @@ export interface ConnectAttempt {
   readonly generation: number;
 }
 
-type Connect = (way: OpenRoute, attempt: ConnectAttempt) => Promise<TargetSocket>;
+type Connect = (route: OpenRoute, attempt: ConnectAttempt) => Promise<TargetSocket>;
 
 export type EntryResult =
   | { readonly kind: "open"; readonly connection: OpenConnection }
@@ -46,7 +46,7 @@ export type EntryResult =
 
 interface Held {
   readonly target: TargetHost;
-  readonly way: OpenRoute;
+  readonly route: OpenRoute;
   readonly connection: TargetSocket;
   readonly clock: Clock;
   readonly forget: (connection: OpenConnection) => void;
@@ -65,8 +65,8 @@ export class OpenConnection {
     this.#quietSince = held.clock.monotonic();
   }
 
-  get way(): OpenRoute {
-    return this.held.way;
+  get route(): OpenRoute {
+    return this.held.route;
   }
 
   get connection(): TargetSocket {
@@ -100,11 +100,11 @@ export class OpenConnection {
 
   isAllowedBy(rules: Rules): boolean {
     const {
-      way,
+      route,
       target,
       connection: { address },
     } = this.held;
-    if (way.kind === "upstream") return isStillAllowed(rules, { ...target, upstreamId: way.upstream.id });
+    if (route.kind === "upstream") return isStillAllowed(rules, { ...target, upstreamId: route.upstream.id });
     return isStillAllowed(rules, { ...target, ...(address !== undefined && { address }) });
   }
 
@@ -205,19 +205,19 @@ export class EgressConnections {
     const { clock, counts } = this.parts;
     const generation = this.#generation;
     // The resolver has a limit of its own.
-    const way = await judgeTarget(this.#rules, target, this.parts);
+    const route = await judgeTarget(this.#rules, target, this.parts);
     if (generation !== this.#generation) return undefined;
-    if (way.kind === "denied") return await this.#deny(target, way.by, way.message);
-    const reached = await reach(connect, way, { until, signal: this.#changing.signal, generation });
+    if (route.kind === "denied") return await this.#deny(target, route.by, route.message);
+    const reached = await reach(connect, route, { until, signal: this.#changing.signal, generation });
     if (generation !== this.#generation) {
       if ("socket" in reached) destroySocket(reached.socket);
       return undefined;
     }
-    counts.passed(way.kind);
+    counts.passed(route.kind);
     if (!("socket" in reached)) return this.#fail(target, reached.failure);
     const connection = new OpenConnection({
       target,
-      way,
+      route,
       connection: reached,
       clock,
       forget: (ended) => this.#open.delete(ended),
@@ -245,11 +245,11 @@ export class EgressConnections {
 
 async function reach(
   connect: Connect,
-  way: OpenRoute,
+  route: OpenRoute,
   attempt: ConnectAttempt,
 ): Promise<TargetSocket | { readonly failure: string }> {
   try {
-    return await connect(way, attempt);
+    return await connect(route, attempt);
   } catch (error) {
     return { failure: textOf(error) };
   }

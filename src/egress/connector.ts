@@ -13,9 +13,9 @@ export class Connector {
   constructor(private readonly parts: Parts) {}
 
   /** To the target itself, whatever carries it. */
-  async tunnel(target: TargetHost, way: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {
-    if (way.kind === "direct") return await this.direct(way.addresses, target.port, attempt);
-    return this.#counted({ socket: await dialThrough(way.upstream, target, this.#options(attempt)) });
+  async tunnel(target: TargetHost, route: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {
+    if (route.kind === "direct") return await this.direct(route.addresses, target.port, attempt);
+    return this.#counted({ socket: await dialThrough(route.upstream, target, this.#options(attempt)) });
   }
 
   async direct(

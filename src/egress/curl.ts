@@ -42,7 +42,7 @@ const reserved = new Set([
   "expect",
 ]);
 
-interface Asked {
+interface CurlTarget {
   readonly url: URL;
   readonly target: TargetHost;
 }
@@ -52,7 +52,7 @@ export async function fetchThrough(asked: CurlRequest, parts: CurlParts): Promis
   const { clock, connections, connector, signal } = parts;
   const startedAt = clock.monotonic();
   const { url, target } = parse(asked.url);
-  const entry = await connections.enter(target, (way, attempt) => connector.tunnel(target, way, attempt));
+  const entry = await connections.enter(target, (route, attempt) => connector.tunnel(target, route, attempt));
   if (entry.kind === "denied") throw new CurlFailure("denied", entry.message, entry.by);
   if (entry.kind === "failed") throw new CurlFailure("failed", entry.message);
   const { connection } = entry;
@@ -75,7 +75,7 @@ export async function fetchThrough(asked: CurlRequest, parts: CurlParts): Promis
   }
 }
 
-function parse(text: string): Asked {
+function parse(text: string): CurlTarget {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== "http:" && url?.protocol !== "https:")
     throw new CurlFailure("malformed", "The URL is not an http or https URL");
@@ -88,7 +88,7 @@ function parse(text: string): Asked {
 
 async function ask(
   asked: CurlRequest,
-  { url, target }: Asked,
+  { url, target }: CurlTarget,
   parts: CurlParts & { readonly connection: OpenConnection },
 ): Promise<Omit<CurlAnswer, "durationMs">> {
   const { connection, settings } = parts;

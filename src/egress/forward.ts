@@ -59,8 +59,8 @@ class Forwarding {
   async run(): Promise<void> {
     const { response } = this.exchange;
     const { connections } = this.parts.shared;
-    const entry = await connections.enter(this.parts.asked.target, (way, attempt) =>
-      this.#connect(way, attempt),
+    const entry = await connections.enter(this.parts.asked.target, (route, attempt) =>
+      this.#connect(route, attempt),
     );
     if (entry.kind !== "open") return refuseProxied(response, egressRefusalOf(entry));
     const { connection } = entry;
@@ -74,27 +74,27 @@ class Forwarding {
     }
   }
 
-  async #connect(way: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {
+  async #connect(route: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {
     const {
       asked: { target },
       shared: { connector },
     } = this.parts;
-    if (way.kind === "upstream") {
-      const isAbsolute = way.upstream.protocol !== "socks5";
-      this.#key = `${attempt.generation} ${way.upstream.id} ${isAbsolute ? "" : authorityOf(target)}`;
+    if (route.kind === "upstream") {
+      const isAbsolute = route.upstream.protocol !== "socks5";
+      this.#key = `${attempt.generation} ${route.upstream.id} ${isAbsolute ? "" : authorityOf(target)}`;
       return (
         this.#idle() ??
         (isAbsolute
-          ? await connector.upstream(way.upstream, attempt)
-          : await connector.tunnel(target, way, attempt))
+          ? await connector.upstream(route.upstream, attempt)
+          : await connector.tunnel(target, route, attempt))
       );
     }
-    for (const address of way.addresses) {
+    for (const address of route.addresses) {
       this.#key = authorityOf({ ...target, host: address });
       const idle = this.#idle(address);
       if (idle) return idle;
     }
-    const made = await connector.direct(way.addresses, target.port, attempt);
+    const made = await connector.direct(route.addresses, target.port, attempt);
     this.#key = authorityOf({ ...target, host: made.address ?? target.host });
     return made;
   }
@@ -139,18 +139,18 @@ class Forwarding {
     pipeBytes(request, onward, pace);
   }
 
-  #path({ way }: OpenConnection): string {
+  #path({ route }: OpenConnection): string {
     const { target, path } = this.parts.asked;
-    return way.kind === "upstream" && way.upstream.protocol !== "socks5"
+    return route.kind === "upstream" && route.upstream.protocol !== "socks5"
       ? `http://${hostHeaderOf(target)}${path}`
       : path;
   }
 
-  #headers({ way }: OpenConnection): readonly string[] {
+  #headers({ route }: OpenConnection): readonly string[] {
     const { headers, hasBody } = this.parts;
     const authorization =
-      way.kind === "upstream" && way.upstream.protocol !== "socks5"
-        ? basicAuthorization(way.upstream)
+      route.kind === "upstream" && route.upstream.protocol !== "socks5"
+        ? basicAuthorization(route.upstream)
         : undefined;
     return [
       ...headers,
@@ -164,15 +164,15 @@ class Forwarding {
     ];
   }
 
-  #answer(answer: IncomingMessage, { way }: OpenConnection): void {
+  #answer(answer: IncomingMessage, { route }: OpenConnection): void {
     const { response } = this.exchange;
-    if (way.kind === "upstream" && answer.statusCode === 407) {
+    if (route.kind === "upstream" && answer.statusCode === 407) {
       answer.destroy();
       return refuseProxied(
         response,
         egressRefusalOf({
           kind: "failed",
-          message: new UpstreamFailure(way.upstream.id, "answered 407").message,
+          message: new UpstreamFailure(route.upstream.id, "answered 407").message,
         }),
       );
     }

@@ -10,7 +10,7 @@ interface OriginRequest {
   readonly headerBytes: number;
 }
 
-interface Asked extends ClientRequestArgs {
+interface OriginRequestArgs extends ClientRequestArgs {
   readonly key: string;
   readonly socket?: Socket;
 }
@@ -27,12 +27,12 @@ export class Origins extends Agent {
     super({ keepAlive: true, maxFreeSockets: idleOrigins, timeout: idleOriginMs, scheduling: "lifo" });
   }
 
-  override getName(asked?: ClientRequestArgs): string {
-    return (asked as Asked | undefined)?.key ?? "";
+  override getName(request?: ClientRequestArgs): string {
+    return (request as OriginRequestArgs | undefined)?.key ?? "";
   }
 
-  override createConnection(asked: ClientRequestArgs): Socket | undefined {
-    return (asked as Asked).socket;
+  override createConnection(request: ClientRequestArgs): Socket | undefined {
+    return (request as OriginRequestArgs).socket;
   }
 
   /** For the next `ask`, which has to follow: nobody else is given it meanwhile. */
@@ -46,7 +46,15 @@ export class Origins extends Agent {
 
   /** Through the socket, which is one of `findIdle` or a new one. */
   ask(key: string, socket: Socket, { headers, headerBytes, ...rest }: OriginRequest): ClientRequest {
-    const asked = { ...rest, key, socket, agent: this, headers, maxHeaderSize: headerBytes, setHost: false };
+    const options = {
+      ...rest,
+      key,
+      socket,
+      agent: this,
+      headers,
+      maxHeaderSize: headerBytes,
+      setHost: false,
+    };
     // The agent would take whatever is free under the key, and leave a new connection open and unused: it
     // sees this one alone.
     const free = this.freeSockets as Record<string, Socket[] | undefined>;
@@ -57,7 +65,7 @@ export class Origins extends Agent {
     else delete free[key];
     try {
       // The types know only an object of headers; Node.js takes the list, which keeps order and case.
-      return request(asked as unknown as ClientRequestArgs);
+      return request(options as unknown as ClientRequestArgs);
     } finally {
       if (others.length > 0) free[key] = others;
     }

@@ -22,11 +22,11 @@ export interface ProbeParts {
   readonly limitMs: Millis;
 }
 
-interface Asked {
+interface ProbeTarget {
   readonly url: URL;
   readonly target: TargetHost;
 }
-interface Trial extends Asked {
+interface Trial extends ProbeTarget {
   readonly upstream: Upstream;
   readonly limitMs: Millis;
   readonly signal: AbortSignal;
@@ -56,7 +56,7 @@ export const makeProbe =
     };
   };
 
-function parse(text: string): Asked | { readonly fault: string } {
+function parse(text: string): ProbeTarget | { readonly fault: string } {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== "http:" && url?.protocol !== "https:")
     return { fault: "must be an http or https URL" };
@@ -67,8 +67,8 @@ function parse(text: string): Asked | { readonly fault: string } {
 
 /** A name that only the proxy can resolve is the proxy's to answer for. */
 async function isPublic(target: TargetHost, { resolve, reserved }: ProbeParts): Promise<boolean> {
-  const way = await judgeTarget(publicOnly, target, { resolve, reserved });
-  return way.kind !== "denied" || way.by === "unresolved";
+  const verdict = await judgeTarget(publicOnly, target, { resolve, reserved });
+  return verdict.kind !== "denied" || verdict.by === "unresolved";
 }
 
 /** Why a proxy is unavailable is not told: it would say what listens where the proxy is said to be. */

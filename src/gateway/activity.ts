@@ -13,7 +13,7 @@ export interface Visitor {
 export interface Visit {
   /** It was registered in Redis. False: its lease was cut meanwhile and it has to be refused. */
   confirm(): boolean;
-  leave(): void;
+  end(): void;
 }
 
 /** Leases remembered as over, so that a late upgrade of theirs is refused without asking. */
@@ -91,7 +91,7 @@ export class Activity {
   enter(lease: LeaseId, visitor: Visitor): Visit | undefined {
     if (this.#over.has(lease)) return undefined;
     this.#visitors.set(visitor, lease);
-    return { confirm: () => this.#confirm(lease, visitor), leave: () => this.#leave(visitor) };
+    return { confirm: () => this.#confirm(lease, visitor), end: () => this.#remove(visitor) };
   }
 
   #confirm(lease: LeaseId, visitor: Visitor): boolean {
@@ -102,7 +102,7 @@ export class Activity {
     return true;
   }
 
-  #leave(visitor: Visitor): void {
+  #remove(visitor: Visitor): void {
     this.#visitors.delete(visitor);
     if (this.#confirmed.delete(visitor)) this.#inactiveSince = this.clock.monotonic();
   }
@@ -116,7 +116,7 @@ export class Activity {
     if (this.#lease === lease) this.#lease = undefined;
     const visitors = [...this.#visitors].filter(([, theirs]) => theirs === lease).map(([visitor]) => visitor);
     const ends = await Promise.allSettled(visitors.map((visitor) => visitor.cut(reason)));
-    for (const visitor of visitors) this.#leave(visitor);
+    for (const visitor of visitors) this.#remove(visitor);
     const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
     if (failures.length > 0)
       throw new AggregateError(failures, `${failures.length} of ${visitors.length} could not be cut`);

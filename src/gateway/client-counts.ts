@@ -29,7 +29,7 @@ export class ClientCounts {
     return clients.turn;
   }
 
-  leave(lease: LeaseId): void {
+  remove(lease: LeaseId): void {
     const clients = this.#leases.get(lease);
     if (!clients) return;
     clients.count -= 1;
@@ -49,7 +49,7 @@ export class PageCounts {
   async enter(lease: LeaseId, response: ServerResponse): Promise<boolean> {
     const turn = response.destroyed ? undefined : this.#counts.enter(lease);
     if (!turn) return false;
-    response.once("close", () => this.#counts.leave(lease));
+    response.once("close", () => this.#counts.remove(lease));
     await turn.come();
     turn.spend(pageMs);
     return true;

@@ -141,7 +141,7 @@ export class Gateway {
       return refuseUpgrade(upgrade.socket, notWebSocket);
     const turn = this.#clients.enter(found.lease);
     if (!turn) return refuseUpgrade(upgrade.socket, { code: "too_many_clients" });
-    upgrade.socket.once("close", () => this.#clients.leave(found.lease));
+    upgrade.socket.once("close", () => this.#clients.remove(found.lease));
     if (found.kind === "elsewhere") return this.#forward(upgrade, found.address);
     if (path.wanted.kind !== "client") return;
     const wish = { id: path.browser, lease: found.lease, browser: found.browser, root: path.wanted.root };
@@ -225,7 +225,7 @@ export class Gateway {
         await this.#curl({ id: path.browser, ...found }, { request, response, gone });
       else answerJson(response, await this.#page(path, found.browser));
     } finally {
-      visit.leave();
+      visit.end();
     }
   }
 

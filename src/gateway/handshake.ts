@@ -191,22 +191,22 @@ export class Handshake implements Visitor {
       });
     }
     if (this.#isOpen) return;
-    this.#leave();
+    this.#endVisit();
     await bridgeConnection.detach();
   }
 
   #refuse(refused: GatewayRefusal): void {
     refuseUpgrade(this.upgrade.socket, refused);
-    this.#leave();
+    this.#endVisit();
   }
 
   #gone(): void {
     this.parts.ports.metrics.clientClosed();
-    this.#leave();
+    this.#endVisit();
   }
 
-  #leave(): void {
-    this.#visit?.leave();
+  #endVisit(): void {
+    this.#visit?.end();
     this.#visit = undefined;
   }
 }

@@ -1,9 +1,9 @@
 import type { Paging } from "../spec/paging.js";
 
 /** The defaults of docs/api.md#lists. */
-export const pagingOf = ({ limit = 20, offset = 0 }: Asked): Paging => ({ limit, offset });
+export const pagingOf = ({ limit = 20, offset = 0 }: PageQuery): Paging => ({ limit, offset });
 
-interface Asked {
+interface PageQuery {
   readonly limit?: number | undefined;
   readonly offset?: number | undefined;
 }

@@ -68,7 +68,7 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   const lent = await lend(ports, wanted, {
     ask: () => claim(ports, wanted, template.value),
     limitMs: async () => ports.launchWaitMs,
-    again: (standing, failed) =>
+    retryLaunch: (standing, failed) =>
       claimElsewhere(ports, standing, {
         template: template.value,
         failures: (failures.push(failed), failures),

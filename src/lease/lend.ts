@@ -33,13 +33,13 @@ export interface LeaseRequest {
   readonly keyed?: IdempotencyKey;
 }
 
-interface Held {
+interface GrantedBrowser {
   readonly browser: LeasedBrowser;
   readonly at: Millis;
 }
 /** What the script said: a browser, a place in line, or an answer that is final. */
 export type AskReply<Answer> =
-  | ({ readonly kind: "granted" } & Held)
+  | ({ readonly kind: "granted" } & GrantedBrowser)
   | WaitingReply
   | { readonly kind: "answered"; readonly answer: Answer };
 
@@ -48,14 +48,14 @@ export interface NotServed {
   readonly kind: "unserved";
   readonly why: "timeout" | "gone" | "stopping" | "superseded" | "deleted" | "failed" | "forgotten";
 }
-type Lent<Answer> = Granted | NotServed | Extract<AskReply<Answer>, { kind: "answered" }>;
+type LendResult<Answer> = Granted | NotServed | Extract<AskReply<Answer>, { kind: "answered" }>;
 
 /** How a kind of lease is asked for, and how long its caller waits. */
 export interface LeaseSource<Answer> {
   ask(): Promise<AskReply<Answer>>;
   limitMs(): Promise<Millis>;
   /** A launch for the wish has failed: has it tried elsewhere; false where nothing is left to try. */
-  again?(wanted: LeaseRequest, failed: LaunchFailure): Promise<boolean>;
+  retryLaunch?(wanted: LeaseRequest, failed: LaunchFailure): Promise<boolean>;
 }
 
 /** A launch that failed on a node, and what Chromium said. */
@@ -63,7 +63,7 @@ export type LaunchFailure = Extract<ControlMessage, { kind: "failed" }>;
 
 export const finalAnswer = <Answer>(answer: Answer): AskReply<Answer> => ({ kind: "answered", answer });
 
-interface Said {
+interface SessionDetails {
   readonly name?: string | undefined;
   readonly tags?: Readonly<Record<string, string>> | undefined;
   readonly startUrl?: string | undefined;
@@ -72,7 +72,7 @@ interface Said {
 /** Assigned, not spread: every acquire makes one. */
 export function waiterOf(
   { control }: Pick<LendPorts, "control">,
-  { name, tags, startUrl }: Said,
+  { name, tags, startUrl }: SessionDetails,
   { caller, keyed }: Pick<LeaseRequest, "caller" | "keyed">,
 ): Waiter {
   const waiter: { -readonly [Field in keyof Waiter]: Waiter[Field] } = {
@@ -92,24 +92,24 @@ export function waiterOf(
 export async function lend<Answer>(
   ports: LendPorts,
   wanted: LeaseRequest,
-  way: LeaseSource<Answer>,
+  source: LeaseSource<Answer>,
 ): Promise<Granted | NotServed | Refusal | Answer> {
   const { name, lease } = wanted.waiter;
   const reserved = name === undefined ? "kept" : await reserve(ports, wanted, name);
   if (!reserved) return refusal("name_taken");
-  const lent = await stand(ports, wanted, way);
-  if (name !== undefined && reserved === "own" && isNameUnused(lent, lease))
-    await passOn(ports, wanted, { name, lent });
-  return lent.kind === "answered" ? lent.answer : lent;
+  const result = await askAndWait(ports, wanted, source);
+  if (name !== undefined && reserved === "own" && isNameUnused(result, lease))
+    await passNameOn(ports, wanted, { name, result });
+  return result.kind === "answered" ? result.answer : result;
 }
 
 /** The name goes to the lease that an attempt under the same key was granted meanwhile, or is free. */
-async function passOn(
+async function passNameOn(
   { projects }: LendPorts,
   { partition, waiter, keyed }: LeaseRequest,
-  { name, lent }: { name: string; lent: Lent<unknown> },
+  { name, result }: { name: string; result: LendResult<unknown> },
 ): Promise<void> {
-  const other = lent.kind === "granted" ? lent.session.browser.lease : undefined;
+  const other = result.kind === "granted" ? result.session.browser.lease : undefined;
   if (!keyed || other?.name !== name)
     return await projects.freeName({ kind: "session", name, owner: waiter.lease });
   const { key } = keyed;
@@ -148,26 +148,26 @@ async function isRepeat(
 }
 
 /** A place in line gives its name back itself, in the script in which it goes: it may be kept for a retry. */
-function isNameUnused(lent: Lent<unknown>, lease: LeaseId): boolean {
-  if (lent.kind === "granted") return lent.session.browser.lease.id !== lease;
-  return lent.kind === "answered";
+function isNameUnused(result: LendResult<unknown>, lease: LeaseId): boolean {
+  if (result.kind === "granted") return result.session.browser.lease.id !== lease;
+  return result.kind === "answered";
 }
 
-async function stand<Answer>(
+async function askAndWait<Answer>(
   ports: LendPorts,
   wanted: LeaseRequest,
-  way: LeaseSource<Answer>,
-): Promise<Lent<Answer>> {
+  source: LeaseSource<Answer>,
+): Promise<LendResult<Answer>> {
   const place = ports.waiters.open(wanted.caller.request);
   try {
-    const asked = await way.ask();
-    switch (asked.kind) {
+    const reply = await source.ask();
+    switch (reply.kind) {
       case "answered":
-        return asked;
+        return reply;
       case "granted":
-        return await granted(ports, wanted.partition, asked);
+        return await granted(ports, wanted.partition, reply);
       case "waiting":
-        return await waitAt(ports, standingAt(wanted, asked), { place, way, asked });
+        return await waitAt(ports, atRecordedPlace(wanted, reply), { place, source, reply });
     }
   } catch (error) {
     // Whether a script has run that never answered cannot be known.
@@ -179,24 +179,24 @@ async function stand<Answer>(
 }
 
 /** A retry under its key has its first attempt's place. */
-const standingAt = (
+const atRecordedPlace = (
   wanted: LeaseRequest,
   { waiter: id, lease }: { waiter: RequestId; lease: LeaseId },
 ): LeaseRequest => ({ ...wanted, waiter: { ...wanted.waiter, id, lease } });
 
-interface Waited {
+interface OpenWait {
   readonly place: WaitHandle;
-  readonly way: LeaseSource<unknown>;
-  readonly asked: WaitingReply;
+  readonly source: LeaseSource<unknown>;
+  readonly reply: WaitingReply;
 }
 
 async function waitAt(
   ports: LendPorts,
   wanted: LeaseRequest,
-  { place, way, asked }: Waited,
+  { place, source, reply }: OpenWait,
 ): Promise<Granted | NotServed> {
   const { partition, waiter, caller } = wanted;
-  const { stored } = asked;
+  const { stored } = reply;
   const stopWaiting = ports.grants.waits({
     partition,
     lease: waiter.lease,
@@ -206,11 +206,11 @@ async function waitAt(
     ...(stored !== undefined && { stored }),
   });
   try {
-    const limitMs = await way.limitMs();
-    const end = await endOf(wanted, way, () => place.wait(limitMs, caller.gone));
+    const limitMs = await source.limitMs();
+    const end = await endOf(wanted, source, () => place.wait(limitMs, caller.gone));
     if (isFailure(end)) return await withdraw(ports, wanted, "failed");
     return end.kind === "message"
-      ? await ended(ports, partition, end.message)
+      ? await resultOf(ports, partition, end.message)
       : await withdraw(ports, wanted, end.kind);
   } finally {
     stopWaiting();
@@ -220,17 +220,19 @@ async function waitAt(
 /** A launch that fails does not end the wait as long as there is another to try. */
 async function endOf(
   wanted: LeaseRequest,
-  way: LeaseSource<unknown>,
+  source: LeaseSource<unknown>,
   wait: () => Promise<WaitResult>,
 ): Promise<WaitResult> {
   const end = await wait();
-  return isFailure(end) && (await way.again?.(wanted, end.message)) ? await endOf(wanted, way, wait) : end;
+  return isFailure(end) && (await source.retryLaunch?.(wanted, end.message))
+    ? await endOf(wanted, source, wait)
+    : end;
 }
 
 const isFailure = (end: WaitResult): end is { readonly kind: "message"; readonly message: LaunchFailure } =>
   end.kind === "message" && end.message.kind === "failed";
 
-async function ended(
+async function resultOf(
   ports: LendPorts,
   partition: Partition,
   message: ControlMessage,
@@ -270,7 +272,7 @@ async function withdraw(
 async function granted(
   { configs, grants }: LendPorts,
   partition: Partition,
-  { browser, at }: Held,
+  { browser, at }: GrantedBrowser,
 ): Promise<Granted> {
   const session = await configs.findSession(browser, at);
   const lease = browser.lease.id;

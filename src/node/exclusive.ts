@@ -28,7 +28,7 @@ export async function runAsVisitor<Result>(
   try {
     return await working;
   } finally {
-    visit.leave();
+    visit.end();
   }
 }
 

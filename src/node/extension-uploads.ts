@@ -34,7 +34,7 @@ interface ExtensionUploadPorts {
 /** Those of its launch included (docs/api.md#bounds-of-fields). */
 const mostExtensions = 20;
 
-interface Asked {
+interface UploadRequest {
   readonly lease: LeaseId;
   readonly items: readonly UploadedExtension[];
   readonly signal: AbortSignal;
@@ -55,7 +55,7 @@ export class ExtensionUploads {
     });
   }
 
-  async #add(slot: Slot, { lease, items, signal }: Asked): Promise<CommandResult> {
+  async #add(slot: Slot, { lease, items, signal }: UploadRequest): Promise<CommandResult> {
     const unpacked: ExtensionDirectory[] = [];
     try {
       await checkOurs(slot.chromium.directories.extensions);

@@ -14,7 +14,7 @@ import type { LeaseHandover } from "./lease-handover.js";
 import type { ExtensionUploads } from "./extension-uploads.js";
 import { runAsVisitor } from "./exclusive.js";
 
-type Asked = Extract<NodeMessage, { kind: "ask" }>;
+type AskMessage = Extract<NodeMessage, { kind: "ask" }>;
 
 export interface LeaseCommandPorts {
   readonly slots: Slots;
@@ -26,7 +26,7 @@ export interface LeaseCommandPorts {
   readonly uploads: ExtensionUploads;
   readonly changeSession: ChangeSession;
   readonly resetLimitMs: Millis;
-  answer(message: Asked, outcome: CommandResult): Promise<void>;
+  answer(message: AskMessage, outcome: CommandResult): Promise<void>;
 }
 
 /**
@@ -96,7 +96,7 @@ export class LeaseCommands {
   }
 
   /** A question that comes both ways is carried out once. */
-  #outcomeOf(slot: Slot, message: Asked): Promise<CommandResult> {
+  #outcomeOf(slot: Slot, message: AskMessage): Promise<CommandResult> {
     const { question } = message;
     const outcome = this.#outcomes.get(question) ?? this.#find(slot, message);
     this.#outcomes.set(question, outcome);
@@ -105,7 +105,7 @@ export class LeaseCommands {
     return outcome;
   }
 
-  async #find(slot: Slot, { lease, what }: Asked): Promise<CommandResult> {
+  async #find(slot: Slot, { lease, what }: AskMessage): Promise<CommandResult> {
     if (!(await this.ports.handover.begin(slot, lease))) return failed();
     // Where it cannot be known whether the change is in force, no answer is one: the caller is told so.
     if (what.kind === "network") return (await this.#changeNetwork(slot, lease, what)) ? succeeded : failed();

@@ -37,7 +37,7 @@ export class LeaseUsageCount {
   }
 
   /** What is still to be told of `lease`; a second call tells only what came since. */
-  untold(lease: LeaseId): LeaseUsage | undefined {
+  unreported(lease: LeaseId): LeaseUsage | undefined {
     const { total } = this;
     const text = JSON.stringify(total);
     if (total?.lease !== lease || text === this.#reported || isNothing(total.usage)) return undefined;

@@ -36,14 +36,14 @@ interface PendingChange {
   isWanted(): boolean;
 }
 
-interface Asked {
+interface SyncRequest {
   readonly revision: number;
   readonly unread?: PendingChange;
 }
 
 interface Changing {
   readonly networkWanted: NetworkChange;
-  readonly asked: Asked;
+  readonly request: SyncRequest;
   readonly closing: Closing;
 }
 
@@ -59,7 +59,7 @@ interface Closing {
 export class NetworkSync {
   readonly #last = new WeakMap<Slot, Promise<unknown>>();
   /** Rules of a change that the record does not ask for yet. */
-  readonly #prepared = new WeakMap<Slot, { readonly asked: NetworkSettings; readonly rules: Rules }>();
+  readonly #prepared = new WeakMap<Slot, { readonly request: NetworkSettings; readonly rules: Rules }>();
   /** Browsers whose record has still to be read, or told. */
   readonly #behind = new WeakSet<Slot>();
 
@@ -98,12 +98,12 @@ export class NetworkSync {
    * Makes ready what the record will ask for next, so that it cannot be refused then. False where it cannot
    * be, or the lease is over; nothing has changed either way.
    */
-  async prepare(slot: Slot, lease: LeaseId, asked: NetworkSettings): Promise<boolean> {
+  async prepare(slot: Slot, lease: LeaseId, request: NetworkSettings): Promise<boolean> {
     const record = leaseOf((await this.ports.poolStore.findBrowser(slot.id))?.browser);
     if (record?.id !== lease) return false;
-    const all = { ...settingsOf(record.networkWanted ?? record.network ?? {}), ...asked };
+    const all = { ...settingsOf(record.networkWanted ?? record.network ?? {}), ...request };
     try {
-      this.#prepared.set(slot, { asked: all, rules: await slot.egress.rulesWith({ revision: 0, ...all }) });
+      this.#prepared.set(slot, { request: all, rules: await slot.egress.rulesWith({ revision: 0, ...all }) });
       return true;
     } catch (error) {
       this.ports.log.warn({ browser: slot.id, lease, error: textOf(error) }, "network change refused");
@@ -114,7 +114,7 @@ export class NetworkSync {
   async #rulesFor(slot: Slot, wanted: NetworkChange): Promise<Rules> {
     const prepared = this.#prepared.get(slot);
     this.#prepared.delete(slot);
-    return prepared && isDeepStrictEqual(prepared.asked, settingsOf(wanted))
+    return prepared && isDeepStrictEqual(prepared.request, settingsOf(wanted))
       ? prepared.rules
       : await slot.egress.rulesWith(wanted);
   }
@@ -132,16 +132,16 @@ export class NetworkSync {
     slot.network = undefined;
   }
 
-  async #sync(slot: Slot, asked: Asked, closing: Closing): Promise<boolean> {
-    const read = await this.#read(slot, asked);
-    if (read === undefined) return await this.#putUnread(slot, asked);
-    const { revision } = asked;
+  async #sync(slot: Slot, request: SyncRequest, closing: Closing): Promise<boolean> {
+    const read = await this.#read(slot, request);
+    if (read === undefined) return await this.#putUnread(slot, request);
+    const { revision } = request;
     const { lease } = read;
     const { network, networkWanted } = lease ?? {};
     const isOld = network !== undefined && network.revision !== slot.network?.revision;
     if (networkWanted || isOld) closing.arm();
     if (lease && networkWanted) {
-      const isChanged = await this.#change(slot, lease, { networkWanted, asked, closing });
+      const isChanged = await this.#change(slot, lease, { networkWanted, request, closing });
       return isChanged && networkWanted.revision >= revision;
     }
     if (lease && isOld)
@@ -152,7 +152,10 @@ export class NetworkSync {
   }
 
   /** Undefined where the record cannot be read, and is not needed. */
-  async #read(slot: Slot, { unread }: Asked): Promise<{ readonly lease: Lease | undefined } | undefined> {
+  async #read(
+    slot: Slot,
+    { unread }: SyncRequest,
+  ): Promise<{ readonly lease: Lease | undefined } | undefined> {
     const reading = this.ports.poolStore
       .findBrowser(slot.id)
       .then((found) => ({ lease: leaseOf(found?.browser) }));
@@ -165,7 +168,7 @@ export class NetworkSync {
   }
 
   /** The record is brought in line by whoever asked, and by the next look. */
-  async #putUnread(slot: Slot, { revision, unread }: Asked): Promise<boolean> {
+  async #putUnread(slot: Slot, { revision, unread }: SyncRequest): Promise<boolean> {
     if (!unread?.isWanted()) return false;
     const { lease, change } = unread;
     const known = slot.network?.lease === lease ? slot.network : undefined;
@@ -185,7 +188,7 @@ export class NetworkSync {
   async #change(
     slot: Slot,
     { id: lease }: Lease,
-    { networkWanted: wanted, asked, closing }: Changing,
+    { networkWanted: wanted, request, closing }: Changing,
   ): Promise<boolean> {
     const { log } = this.ports;
     const { revision } = wanted;
@@ -205,16 +208,17 @@ export class NetworkSync {
     // Another has taken the place of what could not be put in force, or the lease is over: the record says
     // which.
     return (
-      rules !== undefined || (noted === "stale" && (await this.#sync(slot, { ...asked, revision }, closing)))
+      rules !== undefined ||
+      (noted === "stale" && (await this.#sync(slot, { ...request, revision }, closing)))
     );
   }
 
   /** What is in force holds, whether the record can be told now or later. */
-  async #report(slot: Slot, said: Parameters<NodeReports["applied"]>[0]): Promise<"applied" | "stale"> {
+  async #report(slot: Slot, report: Parameters<NodeReports["applied"]>[0]): Promise<"applied" | "stale"> {
     try {
-      return await this.ports.reports.applied(said);
+      return await this.ports.reports.applied(report);
     } catch (error) {
-      if (said.outcome === "refused") throw error;
+      if (report.outcome === "refused") throw error;
       this.#behind.add(slot);
       this.ports.log.warn(
         { browser: slot.id, error: textOf(error) },

@@ -34,7 +34,7 @@ interface ProfileSaverPorts {
 }
 
 /** Chromium that takes longer to write its state hangs. */
-const leaveLimitMs: Millis = 10_000;
+const exitLimitMs: Millis = 10_000;
 
 /** Ends that leave a state which nobody decided to keep. */
 const disorderly: ReadonlySet<RetireReason> = new Set([
@@ -115,7 +115,7 @@ export class ProfileSaver {
   #stopMs(): Millis {
     const { clock, limitMs } = this.ports;
     const untilLate = this.#latest === undefined ? limitMs : Math.max(0, this.#latest - clock.monotonic());
-    return Math.min(leaveLimitMs, limitMs / 2, untilLate / 2);
+    return Math.min(exitLimitMs, limitMs / 2, untilLate / 2);
   }
 
   async #announce(profile: ProfileId): Promise<void> {

@@ -12,7 +12,7 @@ export interface PoolTrafficMeter {
   passed(pool: string, direction: Direction, bytes: number): void;
 }
 
-const isWay = (outcome: Outcome): outcome is "direct" | "upstream" =>
+const isAllowed = (outcome: Outcome): outcome is "direct" | "upstream" =>
   outcome === "direct" || outcome === "upstream";
 
 class Counts<Kind extends string> {
@@ -55,7 +55,7 @@ export class TrafficCounters implements Meter {
       [...shares].map(async ([partition, share]) => {
         const pool = await labelOf(partition).catch(() => undefined);
         if (pool === undefined) this.#giveBack(partition, share);
-        else tellShare(meter, pool, share);
+        else reportShare(meter, pool, share);
       }),
     );
   }
@@ -76,10 +76,10 @@ export class TrafficCounters implements Meter {
   }
 }
 
-function tellShare(meter: PoolTrafficMeter, pool: string, { outcomes, bytes }: Share): void {
+function reportShare(meter: PoolTrafficMeter, pool: string, { outcomes, bytes }: Share): void {
   for (const [outcome, count] of outcomes) {
-    meter.asked(pool, isWay(outcome) ? outcome : "denied", count);
-    if (!isWay(outcome)) meter.denied(pool, outcome, count);
+    meter.asked(pool, isAllowed(outcome) ? outcome : "denied", count);
+    if (!isAllowed(outcome)) meter.denied(pool, outcome, count);
   }
   for (const [direction, count] of bytes) meter.passed(pool, direction, count);
 }

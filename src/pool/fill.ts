@@ -71,18 +71,18 @@ export function makeFillSoon(
   fill: (partition: Partition) => Promise<void>,
   onFault: (partition: Partition, error: unknown) => void,
 ): (partition: Partition) => void {
-  const asked = new Map<Partition, boolean>();
+  const underWay = new Map<Partition, boolean>();
   const run = async (partition: Partition): Promise<void> => {
-    while (asked.get(partition)) {
-      asked.set(partition, false);
+    while (underWay.get(partition)) {
+      underWay.set(partition, false);
       await fill(partition).catch((error: unknown) => onFault(partition, error));
     }
-    asked.delete(partition);
+    underWay.delete(partition);
   };
   return (partition) => {
-    const isUnderWay = asked.has(partition);
-    asked.set(partition, true);
-    if (!isUnderWay) void run(partition);
+    const isRunning = underWay.has(partition);
+    underWay.set(partition, true);
+    if (!isRunning) void run(partition);
   };
 }
 

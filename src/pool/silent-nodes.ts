@@ -97,10 +97,10 @@ export class SilentNodes {
 
   async #silenced({ id, isLate }: LivingNode): Promise<void> {
     const { clock, log, keptMs } = this.ports;
-    const saidAt = this.#silent.get(id);
-    if (saidAt === undefined)
+    const markedAt = this.#silent.get(id);
+    if (markedAt === undefined)
       log.warn({ node: id, isLate }, "node does not answer: its browsers are not lent");
-    if (saidAt !== undefined && clock.monotonic() - saidAt < keptMs / 3) return;
+    if (markedAt !== undefined && clock.monotonic() - markedAt < keptMs / 3) return;
     await this.#silence(id, keptMs);
     this.#silent.set(id, clock.monotonic());
   }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.js";
-import { type Asker, openAnew, openKept, openPlain, receiveBody, type Way } from "./egress/client.js";
+import { type Asker, openAnew, openKept, openPlain, receiveBody, type OriginPath } from "./egress/client.js";
 import { bodyBytes } from "./egress/exchange.js";
 import { median } from "./support/figures.js";
 import { type Helper, startHelper } from "./support/processes.js";
@@ -36,7 +36,7 @@ export async function benchEgress({ runs }: { runs: number }): Promise<Report> {
   };
   try {
     const origin = Number((await start("origin")).port);
-    const ways: Record<Name, Way> = {
+    const ways: Record<Name, OriginPath> = {
       direct: { origin },
       ours: { origin, proxy: await start("ours") },
       library: { origin, proxy: await start("library") },
@@ -47,8 +47,8 @@ export async function benchEgress({ runs }: { runs: number }): Promise<Report> {
   }
 }
 
-async function measure(ways: Record<Name, Way>): Promise<Found> {
-  const row = async (of: (way: Way) => Promise<number>): Promise<Record<Name, number>> => {
+async function measure(ways: Record<Name, OriginPath>): Promise<Found> {
+  const row = async (of: (way: OriginPath) => Promise<number>): Promise<Record<Name, number>> => {
     const [direct = 0, ours = 0, library = 0] = await inTurn(names, (name) => of(ways[name]));
     return { direct, ours, library };
   };
@@ -59,7 +59,7 @@ async function measure(ways: Record<Name, Way>): Promise<Found> {
   return { ...Object.fromEntries(rows), [bodyRow]: await row(megabytesPerSecond) } as Found;
 }
 
-async function perSecond(way: Way, open: (way: Way) => Promise<Asker>): Promise<number> {
+async function perSecond(way: OriginPath, open: (way: OriginPath) => Promise<Asker>): Promise<number> {
   const askers = await Promise.all(times(parallel).map(() => open(way)));
   const started = systemClock.monotonic();
   let count = 0;
@@ -73,7 +73,7 @@ async function perSecond(way: Way, open: (way: Way) => Promise<Asker>): Promise<
   return (count / tookMs) * 1000;
 }
 
-async function megabytesPerSecond(way: Way): Promise<number> {
+async function megabytesPerSecond(way: OriginPath): Promise<number> {
   const started = systemClock.monotonic();
   await receiveBody(way);
   return bodyBytes / 1e6 / ((systemClock.monotonic() - started) / 1000);

@@ -4,7 +4,7 @@ import { type CpuGroup, goFirst, openIdleGroup } from "./support/cpu.js";
 import { type Daemon, startDaemon } from "./support/daemon.js";
 import { median, quantile } from "./support/figures.js";
 import { attacks } from "./floods/attacks.js";
-import { openPage, openSocket, type Way } from "./gateway.js";
+import { openPage, openSocket, type PageLink } from "./gateway.js";
 import type { Line } from "./support/line.js";
 import type { Lease } from "./support/load.js";
 import { startHelper } from "./support/processes.js";
@@ -75,7 +75,7 @@ async function release(line: Line, pool: string, { session_id, lease_id }: Lease
   await line.post(`/browser_pools/${pool}/release`, JSON.stringify({ session_id, lease_id }));
 }
 
-async function makeVictim(line: Line, way: Way): Promise<Victim> {
+async function makeVictim(line: Line, way: PageLink): Promise<Victim> {
   return {
     evaluate: await openPage(way),
     async cycle() {

@@ -20,7 +20,7 @@ const engine = "headless-shell";
 const pool = "bench-gateway";
 
 /** A way to one page of one browser: one command after its reply. */
-export interface Way {
+export interface PageLink {
   send(text: string): void;
   onMessage(listener: (text: string) => void): void;
   close(): Promise<void>;
@@ -32,24 +32,24 @@ type Name = (typeof names)[number];
 export async function benchGateway({ runs }: { runs: number }): Promise<Report> {
   const daemon = await startDaemon();
   const scratch = newScratchDirectory();
-  const ways: Partial<Record<Name, Way>> = {};
+  const links: Partial<Record<Name, PageLink>> = {};
   try {
     await daemon.createPool({ name: pool, size: 1, engine });
     const line = await daemon.open();
     const lease = JSON.parse((await line.post(`/browser_pools/${pool}/acquire`, "{}")).body) as Lease;
     line.close();
-    ways.gateway = await openSocket(lease.cdp_ws_url);
-    ways.direct = await openDirect(scratch);
-    ways.pipe = await openBare(scratch);
-    return report(await measure(ways as Record<Name, Way>, runs));
+    links.gateway = await openSocket(lease.cdp_ws_url);
+    links.direct = await openDirect(scratch);
+    links.pipe = await openBare(scratch);
+    return report(await measure(links as Record<Name, PageLink>, runs));
   } finally {
-    for (const way of Object.values(ways)) await way.close();
+    for (const way of Object.values(links)) await way.close();
     await daemon.stop();
     await rm(scratch, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   }
 }
 
-export async function openSocket(url: string): Promise<Way> {
+export async function openSocket(url: string): Promise<PageLink> {
   const socket = new WebSocket(url, { perMessageDeflate: false });
   await once(socket, "open");
   return {
@@ -59,7 +59,7 @@ export async function openSocket(url: string): Promise<Way> {
   };
 }
 
-async function openDirect(scratch: string): Promise<Way> {
+async function openDirect(scratch: string): Promise<PageLink> {
   const profile = await mkdtemp(join(scratch, "direct-"));
   const { executable, switches } = await bareCommand(engine, profile);
   const child = await spawnBare(executable, switchesWithPort(switches));
@@ -73,7 +73,7 @@ async function openDirect(scratch: string): Promise<Way> {
   };
 }
 
-async function openBare(scratch: string): Promise<Way> {
+async function openBare(scratch: string): Promise<PageLink> {
   const { executable, switches } = await bareCommand(engine, await mkdtemp(join(scratch, "pipe-")));
   const { pipe, end } = await spawnBare(executable, switches);
   return {
@@ -90,8 +90,8 @@ interface Figures {
   readonly pipelined: number;
 }
 
-async function measure(ways: Record<Name, Way>, runs: number): Promise<Record<Name, Figures[]>> {
-  const asks = await inTurn(names, (name) => openPage(ways[name]));
+async function measure(links: Record<Name, PageLink>, runs: number): Promise<Record<Name, Figures[]>> {
+  const asks = await inTurn(names, (name) => openPage(links[name]));
   const found = await inRuns(runs, () =>
     inTurn(asks, async (ask) => ({ p50: await sequential(ask), pipelined: await pipelined(ask) })),
   );
@@ -105,7 +105,7 @@ interface Reply {
 }
 
 /** Attaches to the open page; the result evaluates 1+1 on it. */
-export async function openPage(way: Way): Promise<() => Promise<void>> {
+export async function openPage(way: PageLink): Promise<() => Promise<void>> {
   const waiting = new Map<number, (result: Record<string, unknown>) => void>();
   let last = 0;
   way.onMessage((text) => {

@@ -8,7 +8,7 @@ import type { Bar, Report } from "./support/report.js";
 import { inRuns, inTurn, times } from "./support/runs.js";
 import { type Launcher, makeLauncher } from "./tiers/launching.js";
 import { egressKiB, treeKiB } from "./tiers/memory.js";
-import { type Column, columns, type Tier, tiersOf, type Way } from "./tiers/ways.js";
+import { type Column, columns, type Tier, tiersOf, type EgressChoice } from "./tiers/ways.js";
 
 const launchesPerRun = 4;
 const settleMs = 3000;
@@ -28,7 +28,7 @@ interface Row {
   readonly part?: number;
 }
 
-interface Ground {
+interface BenchParts {
   readonly launcher: Launcher;
   readonly namespaces: Namespaces;
   readonly tiers: readonly Tier[];
@@ -47,11 +47,11 @@ export async function benchTiers({ runs }: { runs: number }): Promise<Report> {
       log: silentLog,
       stock: 2,
     });
-    const ground: Ground = { launcher, namespaces, tiers: tiersOf(namespaces, host), runs };
+    const parts: BenchParts = { launcher, namespaces, tiers: tiersOf(namespaces, host), runs };
     const rows: Row[] = [];
     for (const engine of Object.keys(host.executables) as Engine[])
-      rows.push(...(await launchTimes(engine, ground)), await browserMemory(engine, ground));
-    return report([...rows, ...(await egressMemory(ground)), ...(await namespaceTimes(ground))], namespaces);
+      rows.push(...(await launchTimes(engine, parts)), await browserMemory(engine, parts));
+    return report([...rows, ...(await egressMemory(parts)), ...(await namespaceTimes(parts))], namespaces);
   } finally {
     await launcher.close();
     await host.close();
@@ -59,9 +59,9 @@ export async function benchTiers({ runs }: { runs: number }): Promise<Report> {
   }
 }
 
-const ways = ({ tiers }: Ground): readonly Way[] => [{ name: "none" }, ...tiers];
+const ways = ({ tiers }: BenchParts): readonly EgressChoice[] => [{ name: "none" }, ...tiers];
 
-async function forEach<Each extends Way, Figure>(
+async function forEach<Each extends EgressChoice, Figure>(
   each: readonly Each[],
   measure: (way: Each) => Promise<Figure>,
 ): Promise<Found<Figure>> {
@@ -77,14 +77,14 @@ const only = <Figures>(
     Object.fromEntries(Object.entries(one).map(([name, figures]) => [name, figure(figures)])),
   );
 
-async function launchTimes(engine: Engine, ground: Ground): Promise<Row[]> {
-  const measure = async (way: Way): Promise<{ readyMs: number; attestMs: number }> => {
-    const { end, readyMs, attestMs } = await ground.launcher.launch(engine, way);
+async function launchTimes(engine: Engine, parts: BenchParts): Promise<Row[]> {
+  const measure = async (way: EgressChoice): Promise<{ readyMs: number; attestMs: number }> => {
+    const { end, readyMs, attestMs } = await parts.launcher.launch(engine, way);
     await end();
     return { readyMs, attestMs };
   };
   const found = (
-    await inRuns(ground.runs, () => inTurn(times(launchesPerRun), () => forEach(ways(ground), measure)))
+    await inRuns(parts.runs, () => inTurn(times(launchesPerRun), () => forEach(ways(parts), measure)))
   ).flat();
   return [
     { name: `${engine}: launch, ms`, found: only(found, ({ readyMs }) => readyMs) },
@@ -92,11 +92,11 @@ async function launchTimes(engine: Engine, ground: Ground): Promise<Row[]> {
   ];
 }
 
-async function browserMemory(engine: Engine, ground: Ground): Promise<Row> {
-  const found = await inRuns(ground.runs, async () => {
-    const launched = await inTurn(ways(ground), async (way) => ({
+async function browserMemory(engine: Engine, parts: BenchParts): Promise<Row> {
+  const found = await inRuns(parts.runs, async () => {
+    const launched = await inTurn(ways(parts), async (way) => ({
       name: way.name,
-      ...(await ground.launcher.launch(engine, way)),
+      ...(await parts.launcher.launch(engine, way)),
     }));
     await pause(systemClock, settleMs);
     const sizes = await inTurn(
@@ -109,7 +109,7 @@ async function browserMemory(engine: Engine, ground: Ground): Promise<Row> {
   return { name: `${engine}: memory, MiB`, found };
 }
 
-async function egressMemory({ tiers, runs }: Ground): Promise<Row[]> {
+async function egressMemory({ tiers, runs }: BenchParts): Promise<Row[]> {
   const found = await inRuns(runs, () => forEach(tiers, (tier) => egressKiB(tier, egresses)));
   return [
     { name: "an egress in the daemon, KiB", found: only(found, ({ daemon }) => daemon) },
@@ -119,7 +119,7 @@ async function egressMemory({ tiers, runs }: Ground): Promise<Row[]> {
 
 const setUp = "a namespace opened and closed, p50 ms";
 
-async function namespaceTimes({ namespaces, runs }: Ground): Promise<Row[]> {
+async function namespaceTimes({ namespaces, runs }: BenchParts): Promise<Row[]> {
   if (namespaces.kind === "unavailable") return [];
   const found = (
     await inRuns(runs, () =>

@@ -12,7 +12,7 @@ import {
   openListener,
   openTestEgress,
   publicRules,
-  type TestDoor,
+  type TestEgress,
   type Tier,
   tiers,
 } from "../support/browser/browser-egress.js";
@@ -35,15 +35,15 @@ afterEach(async () => {
 });
 afterAll(() => Promise.all([host.close(), site.close()]));
 
-async function openBrowserEgress(tier: Tier, rules: Rules): Promise<TestDoor> {
-  const door = await openTestEgress(tier, rules, host);
-  opened.push(door.egress);
-  return door;
+async function openBrowserEgress(tier: Tier, rules: Rules): Promise<TestEgress> {
+  const made = await openTestEgress(tier, rules, host);
+  opened.push(made.egress);
+  return made;
 }
 
-/** The door, with everything to prove. */
-const proving = ({ egress, door }: TestDoor, allowed?: string): BrowserProxy => ({
-  ...door,
+/** The proxy, with everything that the browser has to prove of it. */
+const proving = ({ egress, proxy }: TestEgress, allowed?: string): BrowserProxy => ({
+  ...proxy,
   attesting: { usage: () => egress.usage(), ...(allowed !== undefined && { allowed }) },
 });
 
@@ -86,7 +86,7 @@ describe.each(tiers)("in the %s tier", (tier) => {
 
   test("a running browser proves it again under other rules, with a page open", async () => {
     const made = await openBrowserEgress(tier, localRules);
-    const chromium = await launch({ egress: made.door });
+    const chromium = await launch({ egress: made.proxy });
     expect(chromium.attestation).toBeUndefined();
     await chromium.navigate(`${site.origin}/page`);
     await made.egress.apply(closedRules);
@@ -139,8 +139,8 @@ test("a browser that has no proxy at all is found out", async () => {
 test.runIf(tiers.includes("namespace"))(
   "a browser outside its namespace is found out, though its proxy holds it",
   async () => {
-    const { egress, door } = await openBrowserEgress("proxy", publicRules);
-    const chromium = await launch({ egress: door });
+    const { egress, proxy } = await openBrowserEgress("proxy", publicRules);
+    const chromium = await launch({ egress: proxy });
     const elsewhere = await openListener("namespace");
     opened.push(elsewhere);
     const cdp = new Cdp(chromium.pipe, systemClock);

@@ -21,8 +21,8 @@ function withoutDescriptors<Given>(work: () => Given): Given {
 
 test("where no descriptor is left nothing is started, in words, and no error comes later that nobody hears", async () => {
   const unheard: unknown[] = [];
-  const hear = (error: unknown): void => void unheard.push(error);
-  process.prependListener("uncaughtException", hear);
+  const onUncaught = (error: unknown): void => void unheard.push(error);
+  process.prependListener("uncaughtException", onUncaught);
   const start = (): Promise<unknown> =>
     startWalled({}, ["/bin/true"], { stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"] }).catch(
       (error: unknown) => error,
@@ -31,6 +31,6 @@ test("where no descriptor is left nothing is started, in words, and no error com
     message: "no descriptor is left to start a process with (EMFILE)",
   });
   await setImmediate();
-  process.off("uncaughtException", hear);
+  process.off("uncaughtException", onUncaught);
   expect(unheard).toEqual([]);
 });

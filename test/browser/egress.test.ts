@@ -12,7 +12,7 @@ import {
   localRules,
   openTestEgress,
   publicRules,
-  type TestDoor,
+  type TestEgress,
   type Tier,
   tiers,
 } from "../support/browser/browser-egress.js";
@@ -27,7 +27,7 @@ import { until } from "../support/browser/chromium-until.js";
 const work = mkdtempSync("/var/tmp/remuda-test-extensions-");
 let host: BrowserHost;
 let site: Site;
-const doors: TestDoor[] = [];
+const opened: TestEgress[] = [];
 beforeAll(async () => {
   chmodSync(work, 0o755);
   [host, site] = await Promise.all([openTestHost({ readablePaths: [work] }), openSite()]);
@@ -35,7 +35,7 @@ beforeAll(async () => {
 const { launch, killAll } = makeLauncher(() => host);
 afterEach(async () => {
   await killAll();
-  await Promise.all(doors.splice(0).map(({ egress }) => egress.close()));
+  await Promise.all(opened.splice(0).map(({ egress }) => egress.close()));
   site.requests.length = 0;
 });
 afterAll(async () => {
@@ -46,13 +46,13 @@ afterAll(async () => {
 interface Guarded {
   readonly chromium: Chromium;
   readonly client: PipeClient;
-  readonly egress: TestDoor["egress"];
+  readonly egress: TestEgress["egress"];
 }
 
 async function guarded(tier: Tier, given: Partial<LaunchSpec>, rules: Rules = localRules): Promise<Guarded> {
   const made = await openTestEgress(tier, rules, host);
-  doors.push(made);
-  const chromium = await launch({ ...given, egress: made.door });
+  opened.push(made);
+  const chromium = await launch({ ...given, egress: made.proxy });
   return { chromium, client: new PipeClient(chromium), egress: made.egress };
 }
 
@@ -87,10 +87,10 @@ describe.each(tiers)("in the %s tier", (tier) => {
   );
 
   test.each(kinds)("WebRTC of %s sends no datagram", async (_name, given) => {
-    const ear = createSocket("udp4");
+    const listener = createSocket("udp4");
     const heard: string[] = [];
-    ear.on("message", (message) => heard.push(message.toString("latin1")));
-    await new Promise<void>((resolve) => void ear.bind(0, "127.0.0.1", resolve));
+    listener.on("message", (message) => heard.push(message.toString("latin1")));
+    await new Promise<void>((resolve) => void listener.bind(0, "127.0.0.1", resolve));
     const { client } = await guarded(tier, given);
     const gather = (servers: string): string => `new Promise(async (resolve) => {
       const peer = new RTCPeerConnection({ iceServers: [{ urls: ${servers}, username: "u", credential: "c" }] });
@@ -98,7 +98,7 @@ describe.each(tiers)("in the %s tier", (tier) => {
       peer.createDataChannel("x");
       await peer.setLocalDescription(await peer.createOffer());
     })`;
-    const { port } = ear.address();
+    const { port } = listener.address();
     expect(
       await client.evaluate(
         gather(`["stun:127.0.0.1:${port}", "turn:127.0.0.1:${port}?transport=udp"]`),
@@ -106,7 +106,7 @@ describe.each(tiers)("in the %s tier", (tier) => {
       ),
     ).toBe("complete");
     expect(heard).toEqual([]);
-    ear.close();
+    listener.close();
   });
 
   const extensible = kinds.filter(([, { engine }]) => engine === "chromium");

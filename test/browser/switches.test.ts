@@ -8,7 +8,7 @@ const nameOf = (text: string): string => text.split("=")[0] ?? "";
 
 const booleans = [true, false];
 const proxyUrl = "http://127.0.0.1:3128";
-const doors: Partial<LaunchSpec>[] = [
+const proxies: Partial<LaunchSpec>[] = [
   {},
   { egress: { proxyUrl } },
   { egress: { proxyUrl, namespace: "/proc/1/fd/9" } },
@@ -17,7 +17,7 @@ const every: LaunchSpec[] = (["chromium", "headless-shell"] as const).flatMap((e
   booleans.flatMap((headless) =>
     booleans.flatMap((stealth) =>
       booleans.flatMap((kioskMode) =>
-        doors.map((door) => launchSpec({ engine, headless, stealth, kioskMode, ...door })),
+        proxies.map((proxy) => launchSpec({ engine, headless, stealth, kioskMode, ...proxy })),
       ),
     ),
   ),
@@ -41,7 +41,7 @@ test("extensions are switched off only where neither policy nor a namespace keep
     switchesOf(launchSpec({ engine: "chromium", ...given }), { ...facts, lacksPolicy }).includes(
       "--disable-extensions",
     );
-  expect(doors.map((door) => [isOff(door, true), isOff(door, false)])).toEqual([
+  expect(proxies.map((proxy) => [isOff(proxy, true), isOff(proxy, false)])).toEqual([
     [false, false],
     [true, false],
     [false, false],

@@ -30,11 +30,11 @@ test("the clock of a lease starts when it begins and again when its last visitor
   for (const visit of visits) expect(visit?.confirm()).toBe(true);
   expect([activity.inactiveSinceMs, activity.registrations]).toEqual([undefined, 2]);
   clock.at = 300;
-  visits[0]?.leave();
+  visits[0]?.end();
   expect(activity.inactiveSinceMs).toBeUndefined();
   clock.at = 400;
-  visits[1]?.leave();
-  visits[1]?.leave();
+  visits[1]?.end();
+  visits[1]?.end();
   expect([activity.inactiveSinceMs, activity.registrations]).toEqual([400, 2]);
 });
 
@@ -44,7 +44,7 @@ test("an upgrade that was never registered is no activity", () => {
   activity.begin(newLeaseId());
   const visit = activity.enter(newLeaseId(), visitor());
   clock.at = 500;
-  visit?.leave();
+  visit?.end();
   expect([activity.inactiveSinceMs, activity.registrations]).toEqual([100, 0]);
 });
 

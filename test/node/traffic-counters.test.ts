@@ -59,7 +59,7 @@ function counting(): { now: TrafficUsage; add(requests: number): void } {
   return counts;
 }
 const requestsOf = (leaseUsage: LeaseUsageCount, lease: LeaseId): number | undefined =>
-  leaseUsage.untold(lease)?.usage.requests;
+  leaseUsage.unreported(lease)?.usage.requests;
 
 test("a lease of a pool's browser counts from when it is heard of, a session on demand from its launch", () => {
   for (const [fromNow, expected] of [

@@ -135,7 +135,7 @@ export function openSocket(world: World): void {
 }
 
 function leaveSocket(slot: Slot, lease: LeaseId): void {
-  slot.sockets.get(lease)?.leave();
+  slot.sockets.get(lease)?.end();
   slot.sockets.delete(lease);
 }
 

@@ -18,8 +18,8 @@ import {
   nodeParts,
 } from "../../src/store/redis/keys.js";
 import { ageKeys } from "../support/store/age.js";
-import type { Heard } from "../support/egress/listener.js";
-import { openEar } from "../support/egress/listener.js";
+import type { HeardMessage } from "../support/egress/listener.js";
+import { openMessageListener } from "../support/egress/listener.js";
 import type { TestRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 import type { Slot } from "./begin.js";
@@ -50,9 +50,9 @@ export class World {
   expiries: { browser: BrowserId; lease: LeaseId; registrations: number }[] = [];
   openings: { node: FakeNode; browser: BrowserId; lease: LeaseId }[] = [];
   plans: { readonly partition: Partition; readonly candidates: readonly LaunchCandidate[] }[] = [];
-  inbox: Heard[] = [];
+  inbox: HeardMessage[] = [];
   /** Messages that may come again. */
-  heard: Heard[] = [];
+  heard: HeardMessage[] = [];
   /** Of every control and node there ever was here: messages to others are another world's. */
   readonly ids = new Set<string>();
   /** The control that asked last for a lease. */
@@ -83,7 +83,10 @@ export class World {
 
   private constructor(
     readonly bed: StoreBed,
-    readonly at: { readonly listener: Awaited<ReturnType<typeof openEar>>; readonly server: TestRedis },
+    readonly at: {
+      readonly listener: Awaited<ReturnType<typeof openMessageListener>>;
+      readonly server: TestRedis;
+    },
     seed: number,
   ) {
     this.random = new Random(seed);
@@ -104,7 +107,7 @@ export class World {
       commandTimeoutMs: 120_000,
       isEffectLost: () => holder.world?.isEffectLost ?? false,
     });
-    const listener = await openEar(server, (channel) => holder.world?.isMine(channel) ?? false);
+    const listener = await openMessageListener(server, (channel) => holder.world?.isMine(channel) ?? false);
     const world = new World(bed, { listener, server }, seed);
     holder.world = world;
     return world;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { BrowserId } from "../../src/base/ids.js";
-import { openEar } from "../support/egress/listener.js";
+import { openMessageListener } from "../support/egress/listener.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlA, controlB, heldOf, PoolBed } from "../support/store/pool-bed.js";
 import { request } from "../support/store/store-bed.js";
@@ -77,7 +77,7 @@ onBoth("acquire", ({ bed, server }) => {
 
     test("the control of a served waiter is told, connection and browser included", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
-      const listener = await openEar(server());
+      const listener = await openMessageListener(server());
       const { waiter } = await pool.ask();
       const [id] = await pool.launch(1);
       const granted = (await listener.heard()).find(({ message }) => message.kind === "granted");
@@ -205,7 +205,7 @@ onBoth("acquire", ({ bed, server }) => {
 
   test("an acquire's start page is sent to the node with the grant", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
-    const listener = await openEar(server());
+    const listener = await openMessageListener(server());
     const held = await pool.lend({ startUrl: "https://example.com/" });
     const heard = await listener.heard();
     listener.close();

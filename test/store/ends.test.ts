@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, newPoolId, onDemandPartition } from "../../src/base/ids.js";
-import { openEar } from "../support/egress/listener.js";
+import { openMessageListener } from "../support/egress/listener.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlA, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/store/store-bed.js";
@@ -142,7 +142,7 @@ onBoth("ends", ({ bed, server }) => {
         owner: waiter.lease,
         partition: pool.partition,
       });
-      const listener = await openEar(server());
+      const listener = await openMessageListener(server());
       expect(await remove(pool, true)).toBe("deleted");
       const heard = await listener.heard();
       listener.close();
@@ -211,7 +211,7 @@ onBoth("ends", ({ bed, server }) => {
     });
     if (created.kind !== "claimed") throw new Error(created.kind);
     const { browser } = created;
-    const listener = await openEar(server());
+    const listener = await openMessageListener(server());
     await bed().reports.launched(browser.id, claimOf(browser), "{}");
     expect(await listener.heard()).toContainEqual(
       expect.objectContaining({ channel: `remuda:control:${controlA}` }),

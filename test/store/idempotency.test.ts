@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openEar } from "../support/egress/listener.js";
+import { openMessageListener } from "../support/egress/listener.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlA, controlB, heldOf, PoolBed } from "../support/store/pool-bed.js";
 import { request, writeOf } from "../support/store/store-bed.js";
@@ -17,7 +17,7 @@ onBoth("an idempotency key on acquire", ({ bed, server }) => {
     const pool = await PoolBed.create(bed(), { size: 2 });
     const first = await pool.ask({ key: "k" });
     const second = await pool.ask();
-    const listener = await openEar(server());
+    const listener = await openMessageListener(server());
     const again = await pool.ask({ key: "k", control: controlB });
     expect(again.reply).toMatchObject({
       kind: "waiting",

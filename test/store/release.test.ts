@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { newLeaseId, newProfileId } from "../../src/base/ids.js";
-import { openEar } from "../support/egress/listener.js";
+import { openMessageListener } from "../support/egress/listener.js";
 import { onBoth } from "../support/store/on-both.js";
 import { PoolBed } from "../support/store/pool-bed.js";
 import { claimOf, request } from "../support/store/store-bed.js";
@@ -17,7 +17,7 @@ onBoth("release", ({ bed, server }) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend();
     await pool.connect(held);
-    const listener = await openEar(server());
+    const listener = await openMessageListener(server());
     await pool.release(held);
     const { claim } = await pool.record(held.id);
     expect(await listener.heard()).toContainEqual({

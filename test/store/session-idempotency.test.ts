@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { age } from "../support/store/age.js";
-import { openEar } from "../support/egress/listener.js";
+import { openMessageListener } from "../support/egress/listener.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlA, nodeA, nodeB } from "../support/store/pool-bed.js";
 import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/store/store-bed.js";
@@ -153,7 +153,7 @@ onBoth("an idempotency key on a session on demand", ({ bed, server }) => {
 
   test("a launch that fails tells the caller why, and its key may ask anew", async () => {
     const first = await create({ key: "k" });
-    const listener = await openEar(server());
+    const listener = await openMessageListener(server());
     if (first.reply.kind === "claimed")
       await bed().reports.launchFailed(first.reply.browser.id, claimOf(first.reply.browser), "no display");
     expect(await listener.heard()).toContainEqual({

@@ -16,11 +16,11 @@ export const sign = (secret: Secret, text: string, now: Millis): string => {
 
 export function isSigned(
   secret: Secret,
-  said: { readonly text: string; readonly signature: string },
+  signed: { readonly text: string; readonly signature: string },
   now: Millis,
 ): boolean {
-  const [at = "", given = ""] = said.signature.split(".");
+  const [at = "", given = ""] = signed.signature.split(".");
   if (!/^\d{1,16}$/.test(at) || Math.abs(now - Number(at)) > validMs) return false;
-  const [expected, actual] = [macOf(secret, at, said.text), Buffer.from(given, "base64url")];
+  const [expected, actual] = [macOf(secret, at, signed.text), Buffer.from(given, "base64url")];
   return actual.length === expected.length && timingSafeEqual(actual, expected);
 }

@@ -137,9 +137,11 @@ const makeResize =
 
 async function numberFrom(child: ChildProcess, ended: Promise<void>, halt: AbortSignal): Promise<number> {
   const output = child.stdio[3] as Readable;
-  const said = once(output, "data", { signal: halt }).then(([data]) => Number.parseInt(String(data), 10));
-  const number = await Promise.race([said, ended.then(() => Number.NaN)]);
-  said.catch(() => {});
+  const firstOutput = once(output, "data", { signal: halt }).then(([data]) =>
+    Number.parseInt(String(data), 10),
+  );
+  const number = await Promise.race([firstOutput, ended.then(() => Number.NaN)]);
+  firstOutput.catch(() => {});
   if (Number.isNaN(number)) throw new Error("it ended first");
   return number;
 }

@@ -115,7 +115,7 @@ async function closeIn(
   const extensions = valuesOf(all["extensions"]);
   const settings = valuesOf(extensions["settings"]);
   const known = Object.entries(settings).map(
-    ([id, said]) => [id, { ...valuesOf(said), newAllowFileAccess: false }] as const,
+    ([id, shown]) => [id, { ...valuesOf(shown), newAllowFileAccess: false }] as const,
   );
   // More than this of one that was loaded before, and Chromium forgets all of it at its start (Chromium 156,
   // docs/chromium.md#extensions).

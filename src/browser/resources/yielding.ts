@@ -11,15 +11,15 @@ export type YieldKind = "idle" | "weight" | "none";
 
 type Version = Hierarchy["version"];
 type Written = readonly [file: string, value: string];
-interface Ways {
+interface YieldWrites {
   readonly behind: Written;
   readonly back: Written;
 }
 
 /** What is idle has no weight of its own: that is as usual again when it comes back. */
-const idleWays: Ways = { behind: ["cpu.idle", "1"], back: ["cpu.idle", "0"] };
-const ways: Readonly<Record<Exclude<YieldKind, "none">, Readonly<Record<Version, Ways>>>> = {
-  idle: { 1: idleWays, 2: idleWays },
+const idleWrites: YieldWrites = { behind: ["cpu.idle", "1"], back: ["cpu.idle", "0"] };
+const yieldWrites: Readonly<Record<Exclude<YieldKind, "none">, Readonly<Record<Version, YieldWrites>>>> = {
+  idle: { 1: idleWrites, 2: idleWrites },
   weight: {
     1: { behind: ["cpu.shares", "2"], back: ["cpu.shares", "1024"] },
     2: { behind: ["cpu.weight", "1"], back: ["cpu.weight", "100"] },
@@ -42,7 +42,7 @@ interface Moving {
 /** Synchronous: the kernel only notes it, and thread pool and promises would cost ten times as much. */
 function move({ path, version, kind }: Moving, isBehind: boolean): boolean {
   if (kind === "none") return false;
-  const [file, value] = ways[kind][version][isBehind ? "behind" : "back"];
+  const [file, value] = yieldWrites[kind][version][isBehind ? "behind" : "back"];
   try {
     // Nothing is made where the kernel has no such file.
     writeFileSync(join(path, file), value, { flag: "r+" });

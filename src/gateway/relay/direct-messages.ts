@@ -70,7 +70,7 @@ async function readShort(request: IncomingMessage): Promise<string | undefined> 
   return Buffer.concat(pieces).toString();
 }
 
-interface TellPorts extends Pick<DirectMessagePorts, "secret" | "clock" | "log"> {
+interface SendPorts extends Pick<DirectMessagePorts, "secret" | "clock" | "log"> {
   findNode(node: NodeId): Promise<NodeAddress | undefined>;
   /** The node took no connection, or did not answer in time. */
   unreachable(address: NodeAddress): void;
@@ -81,7 +81,7 @@ interface TellPorts extends Pick<DirectMessagePorts, "secret" | "clock" | "log">
  * such browser.
  */
 export const makeSendDirectly =
-  (ports: TellPorts): SendDirectly =>
+  (ports: SendPorts): SendDirectly =>
   async (node, message, limitMs) => {
     const late = new AbortController();
     const cancel = ports.clock.after(limitMs, () => late.abort());
@@ -98,7 +98,7 @@ export const makeSendDirectly =
   };
 
 async function postTo(
-  { secret, clock, unreachable }: TellPorts,
+  { secret, clock, unreachable }: SendPorts,
   address: NodeAddress,
   { message, signal }: { message: NodeMessage; signal: AbortSignal },
 ): Promise<PostReply> {

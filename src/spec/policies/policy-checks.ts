@@ -38,14 +38,14 @@ export function checkPolicy(faults: FieldFaults, policy: Policy): void {
       `has ${size} bytes, at most ${bounds.policyBytes} are allowed`,
     );
   const wrong = Object.entries(policy).flatMap(([name, value]) => faultOf(name, value) ?? []);
-  for (const { name, what } of wrong.slice(0, mostTold))
+  for (const { name, what } of wrong.slice(0, mostReported))
     fieldFault(faults, `browser_policy.${shown(name)}`, what);
-  if (wrong.length > mostTold)
-    fieldFault(faults, "browser_policy", `has ${wrong.length - mostTold} more faults`);
+  if (wrong.length > mostReported)
+    fieldFault(faults, "browser_policy", `has ${wrong.length - mostReported} more faults`);
 }
 
 /** So that the answer to a policy of a million names stays readable. */
-const mostTold = 100;
+const mostReported = 100;
 
 /** A caller's own text, which may be megabytes. */
 const shown = (name: string): string => (name.length > 100 ? `${name.slice(0, 100)}…` : name);

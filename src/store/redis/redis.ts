@@ -34,7 +34,7 @@ function peerOf({ stream }: Redis): readonly RedisMember[] {
 export type ScriptArgs = Readonly<Record<string, string | number>>;
 
 /** What had been heard on a connection when something was asked on it. */
-interface Asked {
+interface ReceivedMark {
   readonly stream: Redis["stream"];
   readonly bytes: number;
   readonly at: Millis;
@@ -214,7 +214,7 @@ export class ScriptStore {
   }
 
   /** Undefined for a cluster: it is not known which of its connections is asked. */
-  #note(): Asked | undefined {
+  #note(): ReceivedMark | undefined {
     if (!(this.redis instanceof Redis) || this.redis.status !== "ready") return undefined;
     const { stream } = this.redis;
     return { stream, bytes: stream.bytesRead, at: this.clock.monotonic() };
@@ -223,7 +223,7 @@ export class ScriptStore {
   /**
    * A connection that has said nothing at all while a command waited for its whole time is given up at once.
    */
-  async #doubt({ stream, bytes, at }: Asked): Promise<void> {
+  async #doubt({ stream, bytes, at }: ReceivedMark): Promise<void> {
     if (this.clock.monotonic() - at < this.#limitMs * wholeTime) return;
     // Where this process has stood still, the answers have come and are read before it goes on.
     await new Promise((resolve) => void setImmediate(resolve));

@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import { bodyBytes, bodyPath, ending } from "./exchange.js";
 
 /** A way to the origin's port; without a proxy the direct one. */
-export interface Way {
+export interface OriginPath {
   readonly origin: number;
   readonly proxy?: URL;
 }
@@ -16,7 +16,7 @@ export interface Asker {
 
 const host = "127.0.0.1";
 
-async function open({ origin, proxy }: Way): Promise<Socket> {
+async function open({ origin, proxy }: OriginPath): Promise<Socket> {
   const to = proxy ? { host: proxy.hostname, port: Number(proxy.port) } : { host, port: origin };
   const socket = connect({ ...to, noDelay: true });
   await once(socket, "connect");
@@ -40,7 +40,7 @@ function reply(socket: Socket, end: string): Promise<void> {
   });
 }
 
-async function openTunnel(way: Way): Promise<Socket> {
+async function openTunnel(way: OriginPath): Promise<Socket> {
   const { origin, proxy } = way;
   const socket = await open(way);
   if (proxy === undefined) return socket;
@@ -64,18 +64,18 @@ const headFor = (url: string, origin: number): string =>
   `GET ${url} HTTP/1.1\r\nHost: ${host}:${origin}\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n`;
 
 /** Plain requests on one kept connection. */
-export const openPlain = async (way: Way): Promise<Asker> =>
+export const openPlain = async (way: OriginPath): Promise<Asker> =>
   askerOn(
     await open(way),
     headFor(way.proxy === undefined ? "/" : `http://${host}:${way.origin}/`, way.origin),
   );
 
 /** Requests inside one kept tunnel. */
-export const openKept = async (way: Way): Promise<Asker> =>
+export const openKept = async (way: OriginPath): Promise<Asker> =>
   askerOn(await openTunnel(way), headFor("/", way.origin));
 
 /** A new tunnel for each request. */
-export const openAnew = async (way: Way): Promise<Asker> => ({
+export const openAnew = async (way: OriginPath): Promise<Asker> => ({
   async ask() {
     const asker = await openKept(way);
     await asker.ask();
@@ -85,7 +85,7 @@ export const openAnew = async (way: Way): Promise<Asker> => ({
 });
 
 /** Receives the large body through a tunnel. */
-export async function receiveBody(way: Way): Promise<void> {
+export async function receiveBody(way: OriginPath): Promise<void> {
   const socket = await openTunnel(way);
   let bytes = 0;
   socket.on("data", (data) => (bytes += data.length)).write(headFor(bodyPath, way.origin));

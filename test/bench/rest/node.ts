@@ -114,7 +114,7 @@ export async function startNode(config: Config, context: DaemonContext): Promise
   await drain.forgetEarlierRun();
   await beat();
   const onFault = (error: unknown): void => log.warn({ node, error: String(error) }, "simulated node failed");
-  const hear = async (message: NodeMessage): Promise<void> => {
+  const receive = async (message: NodeMessage): Promise<void> => {
     const slot = slots.find(message.browser);
     if (slot && message.kind === "fence") return void (await reports.freed(slot.id, message.claim));
     if (!slot || message.kind !== "ask" || message.what.kind !== "network") return;
@@ -122,7 +122,7 @@ export async function startNode(config: Config, context: DaemonContext): Promise
     await messages.toControl(message.control, { kind: "answer", question: message.question, ok });
   };
   await listenAsNode(stores.listenerParts, node, {
-    onMessage: (message) => void hear(message).catch(onFault),
+    onMessage: (message) => void receive(message).catch(onFault),
   });
   await startWorker(
     stores.queueOptions,

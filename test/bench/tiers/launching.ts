@@ -7,7 +7,7 @@ import { launchChromium } from "../../../src/browser/launch.js";
 import type { Egress } from "../../../src/egress/egress.js";
 import { defaultViewport } from "../../../src/spec/launch-template.js";
 import { launchSpec } from "../../support/browser/chromium-host.js";
-import type { Way } from "./ways.js";
+import type { EgressChoice } from "./ways.js";
 
 export interface Launched {
   readonly chromium: Chromium;
@@ -20,7 +20,7 @@ export interface Launched {
 }
 
 export interface Launcher {
-  launch(engine: Engine, way: Way): Promise<Launched>;
+  launch(engine: Engine, choice: EgressChoice): Promise<Launched>;
   /** Gives up what is under way and ends whatever has not been ended. */
   close(): Promise<void>;
 }
@@ -29,8 +29,8 @@ export function makeLauncher(host: BrowserHost): Launcher {
   const giveUp = new AbortController();
   const live = new Set<Promise<Launched>>();
   return {
-    async launch(engine, way) {
-      const launching = launch({ engine, way, host, signal: giveUp.signal });
+    async launch(engine, choice) {
+      const launching = launch({ engine, choice, host, signal: giveUp.signal });
       live.add(launching);
       const launched = await launching;
       return { ...launched, end: () => launched.end().then(() => void live.delete(launching)) };
@@ -48,23 +48,23 @@ export function makeLauncher(host: BrowserHost): Launcher {
 
 interface Launch {
   readonly engine: Engine;
-  readonly way: Way;
+  readonly choice: EgressChoice;
   readonly host: BrowserHost;
   readonly signal: AbortSignal;
 }
 
-async function launch({ engine, way, host, signal }: Launch): Promise<Launched> {
+async function launch({ engine, choice, host, signal }: Launch): Promise<Launched> {
   const browser = newBrowserId(onDemandPartition);
   const reachedAt: Partial<Record<LaunchStage, number>> = {};
   const onStage = (stage: LaunchStage): void => void (reachedAt[stage] = systemClock.monotonic());
   const started = systemClock.monotonic();
-  const egress = await way.openEgress?.(browser);
+  const egress = await choice.openEgress?.(browser);
   try {
     const spec = launchSpec({
       browser,
       engine,
       viewport: defaultViewport,
-      ...(egress && { egress: doorOf(egress) }),
+      ...(egress && { egress: proxyOf(egress) }),
     });
     const chromium = await launchChromium(spec, host, { signal, onStage });
     const end = async (): Promise<void> => {
@@ -80,7 +80,7 @@ async function launch({ engine, way, host, signal }: Launch): Promise<Launched> 
 }
 
 /** As the daemon has it: the launch has to prove it. */
-const doorOf = (egress: Egress): BrowserProxy => ({
+const proxyOf = (egress: Egress): BrowserProxy => ({
   proxyUrl: egress.proxyUrl,
   attesting: { usage: () => egress.usage() },
   ...(egress.namespace !== undefined && { namespace: egress.namespace }),

@@ -13,12 +13,12 @@ export const columns = ["none", "proxy", "namespace"] as const;
 export type Column = (typeof columns)[number];
 
 /** How a browser gets out; without an egress nothing holds it. */
-export interface Way {
+export interface EgressChoice {
   readonly name: Column;
   openEgress?(browser: BrowserId): Promise<Egress>;
 }
 
-export interface Tier extends Way {
+export interface Tier extends EgressChoice {
   openEgress(browser: BrowserId): Promise<Egress>;
 }
 

@@ -5,7 +5,7 @@ import type { Chromium, LaunchSpec, StartDirectories } from "../../../src/browse
 import { findForced } from "../../../src/browser/extensions/forced-extensions.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
-import { localRules, openTestEgress, type TestDoor, tiers } from "../../support/browser/browser-egress.js";
+import { localRules, openTestEgress, type TestEgress, tiers } from "../../support/browser/browser-egress.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
@@ -19,7 +19,7 @@ import { packExtension, placeExtension } from "../../support/archive/packed-exte
 let host: BrowserHost;
 let site: Site;
 let packed: { path: string; remove(): Promise<void> };
-const opened: TestDoor[] = [];
+const opened: TestEgress[] = [];
 const { launch, killAll } = makeLauncher(() => host);
 beforeAll(async () => {
   [host, site] = await Promise.all([openTestHost(), openSite()]);
@@ -130,9 +130,9 @@ describe.each(modes)("%s", (_, headless) => {
 test.each(tiers)(
   "it needs no way out: with egress by %s nothing but the page's own requests is carried",
   async (tier) => {
-    const door = await openTestEgress(tier, localRules, host);
-    opened.push(door);
-    const browser = await launch({ ...given(true), fillWorkspace: alone(packed.path), egress: door.door });
+    const made = await openTestEgress(tier, localRules, host);
+    opened.push(made);
+    const browser = await launch({ ...given(true), fillWorkspace: alone(packed.path), egress: made.proxy });
     site.requests.splice(0);
     expect(await effectIn(browser)).toMatchObject({
       marked: "packed",

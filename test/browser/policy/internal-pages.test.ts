@@ -27,13 +27,13 @@ describe("a Chromium without policy has", () => {
   let cdp: RawCdp;
   const closings: (() => Promise<void>)[] = [];
   beforeAll(async () => {
-    const house = await openPlain();
-    const door = await house.open("listed");
-    cdp = await connectRaw(door.cdpUrl);
+    const source = await openPlain();
+    const access = await source.open("listed");
+    cdp = await connectRaw(access.cdpUrl);
     closings.push(
       () => cdp.close(),
-      () => door.close(),
-      () => house.close(),
+      () => access.close(),
+      () => source.close(),
     );
   });
   afterAll(async () => {

@@ -28,7 +28,7 @@ async function openOne(): Promise<NamespaceListener> {
   }
 }
 
-const hear =
+const listenOnce =
   "const s=require('net').connect(+process.argv[2],process.argv[1]);s.setTimeout(+process.argv[3],()=>{console.log('silence');process.exit()});s.on('data',d=>console.log(''+d));s.on('error',e=>console.log(e.code))";
 
 /** What a process in the namespace is told at an address, or the error it gets. */
@@ -36,7 +36,7 @@ const heardWithin = (namespace: string, host: string, port: number): Promise<str
   new Promise((resolve) => {
     execFile(
       tools.nsenter,
-      [`--net=${namespace}`, process.execPath, "-e", hear, host, `${port}`, "500"],
+      [`--net=${namespace}`, process.execPath, "-e", listenOnce, host, `${port}`, "500"],
       (_, said, failure) => resolve(said.trim() || failure),
     );
   });

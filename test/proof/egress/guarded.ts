@@ -8,7 +8,13 @@ import { startHelper } from "../../bench/support/processes.js";
 import { workspaceOf } from "../../support/browser/browser-processes.js";
 import { startRedis } from "../../support/store/redis.js";
 import { zipBytes } from "../../support/archive/zip-bytes.js";
-import { allowedZone, type Door, type Ground, type House, type Reach } from "./door.js";
+import {
+  allowedZone,
+  type ClientAccess,
+  type TestNetwork,
+  type BrowserSource,
+  type Reach,
+} from "./browser-source.js";
 import { writeFiles } from "./files.js";
 import { isRoot, uidOf } from "../isolation/programs.js";
 
@@ -54,7 +60,7 @@ const uidBase = 1_000_000 + 1000 * (process.pid % 100_000);
  */
 export async function startDaemon(
   { tier, user, logFile }: Start,
-  { site, secure, world }: Ground,
+  { site, secure, world }: TestNetwork,
 ): Promise<Daemon> {
   const uid = uidOf(user);
   const directory = await makeOwnedBy(uid, join(tmpdir(), "remuda-prove-"));
@@ -152,13 +158,13 @@ async function listeningPorts(): Promise<number[]> {
 }
 
 /** What browsers may reach whose rules are a list. */
-const allowedIn = ({ site, secure }: Ground): readonly string[] => [
+const allowedIn = ({ site, secure }: TestNetwork): readonly string[] => [
   ...[site, secure].map(({ host, port }) => `${host}:${port}`),
   `*.${allowedZone}`,
 ];
 
-const networks = (ground: Ground): Readonly<Record<Reach, object>> => {
-  const allowed = allowedIn(ground);
+const networks = (network: TestNetwork): Readonly<Record<Reach, object>> => {
+  const allowed = allowedIn(network);
   const listed = { allowed_hosts: allowed, private_hosts: allowed.filter((host) => !host.startsWith("*.")) };
   return {
     listed,
@@ -167,14 +173,14 @@ const networks = (ground: Ground): Readonly<Record<Reach, object>> => {
       private_hosts: [
         "127.0.0.0/8",
         "::1/128",
-        ...(ground.world.node === undefined ? [] : [ground.world.node]),
+        ...(network.world.node === undefined ? [] : [network.world.node]),
       ],
     },
   };
 };
 
 /** Browsers of a daemon, under rules of the strictest and of the widest kind. */
-export function openGuarded(daemon: Daemon, kind: Kind, ground: Ground): House {
+export function openGuarded(daemon: Daemon, kind: Kind, network: TestNetwork): BrowserSource {
   const call = async (method: string, path: string, body?: object): Promise<Record<string, unknown>> => {
     const headers = {
       authorization: `Bearer ${daemon.key}`,
@@ -189,21 +195,21 @@ export function openGuarded(daemon: Daemon, kind: Kind, ground: Ground): House {
     if (!reply.ok) throw new Error(`${method} ${path}: ${reply.status} ${text.slice(0, 300)}`);
     return text === "" ? {} : (JSON.parse(text) as Record<string, unknown>);
   };
-  const open = async (reach: Reach): Promise<Door> => {
+  const open = async (reach: Reach): Promise<ClientAccess> => {
     const session = await call("POST", "/browsers", {
       ...kind,
       timeout_seconds: 600,
       memory: kind.headless ? "4GiB" : "8GiB",
-      network: networks(ground)[reach],
+      network: networks(network)[reach],
     });
     const id = String(session["session_id"]);
     const tier = isolationOf(session);
     if (daemon.tier !== undefined && tier !== daemon.tier)
       throw new Error(`the browser's network.isolation is ${tier}, not ${daemon.tier}`);
     const { scratchDirectory } = daemon;
-    const upload: Door["upload"] = (files) =>
+    const upload: ClientAccess["upload"] = (files) =>
       writeFiles(join(workspaceOf(scratchDirectory ?? "", id), "uploads"), files);
-    const extend: Door["extend"] = async (files) => {
+    const extend: ClientAccess["extend"] = async (files) => {
       const form = new FormData();
       form.append("extensions[0][name]", `e${randomBytes(6).toString("hex")}`);
       const zip = zipBytes(Object.entries(files).map(([name, content]) => ({ name, content })));
@@ -220,8 +226,8 @@ export function openGuarded(daemon: Daemon, kind: Kind, ground: Ground): House {
         );
       return reply.status === 201;
     };
-    const permit: Door["permit"] = async (hosts) => {
-      const allowed_hosts = [...allowedIn(ground), ...hosts];
+    const permit: ClientAccess["permit"] = async (hosts) => {
+      const allowed_hosts = [...allowedIn(network), ...hosts];
       await call("PATCH", `/browsers/${id}`, { network: { allowed_hosts } });
     };
     return {

@@ -1,8 +1,8 @@
 import type { Dns } from "../../support/egress/dns-server.js";
-import type { MulticastEar } from "../../support/egress/egress-listener.js";
+import type { MulticastListener } from "../../support/egress/egress-listener.js";
 import type { Contact, Sink } from "../../support/egress/egress-sink.js";
 import type { Attempt } from "./corpus/attempt.js";
-import { allowedZone, deniedZone, type Ground, type House } from "./door.js";
+import { allowedZone, deniedZone, type TestNetwork, type BrowserSource } from "./browser-source.js";
 
 /**
  * What became of an attempt: `held`: nothing arrived; `unsure`: nothing did, but nor did the allowed request
@@ -17,12 +17,12 @@ export interface Outcome {
   readonly ms?: number;
 }
 
-export interface Proving extends Ground {
-  readonly house: House;
+export interface Proving extends TestNetwork {
+  readonly source: BrowserSource;
   /** Absent where names cannot be made. */
   readonly dns: readonly Dns[];
   /** Absent where the network is shared with others. */
-  readonly ear?: MulticastEar;
+  readonly multicast?: MulticastListener;
   /** Waits for contacts instead of for the allowed request after the attempt: a browser without a guard. */
   readonly isPlain: boolean;
   /**
@@ -74,11 +74,11 @@ function judged({ attempt: { name }, sink, nonce, error, unsure }: Tried, provin
 }
 
 /** Questions for names of the attempt that nobody may resolve. */
-export const asked = (nonce: string, { dns, ear }: Proving): readonly string[] => [
+export const asked = (nonce: string, { dns, multicast }: Proving): readonly string[] => [
   ...dns.flatMap(({ queries }) =>
     queries.filter((query) => query.includes(nonce) && !query.endsWith(allowedZone)),
   ),
-  ...(ear?.heard.some((text) => text.includes(nonce)) ? ["of everybody in the network"] : []),
+  ...(multicast?.heard.some((text) => text.includes(nonce)) ? ["of everybody in the network"] : []),
 ];
 
 /** What no sink can see: packets for the world outside, and questions for names of others. */

@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
 import { findExecutable } from "../../../src/browser/executable.js";
-import type { Door, House, Reach } from "./door.js";
+import type { ClientAccess, BrowserSource, Reach } from "./browser-source.js";
 import { bound } from "../../support/bound.js";
 import { writeFiles } from "./files.js";
 
@@ -17,7 +17,7 @@ import { writeFiles } from "./files.js";
  * Full Chromium, which can most, without any guard: no proxy, no policy, no gate, and a port for developer
  * tools. What no attempt gets out of here proves nothing elsewhere.
  */
-export async function openPlain(): Promise<House> {
+export async function openPlain(): Promise<BrowserSource> {
   const executable = await findExecutable("chromium");
   if (executable === undefined) throw new Error("Chromium is not installed");
   const directory = await mkdtemp(join(tmpdir(), "remuda-prove-"));
@@ -56,7 +56,7 @@ const proxied = [
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
 ];
 
-async function launch(executable: string, directory: string, reach: Reach): Promise<Door> {
+async function launch(executable: string, directory: string, reach: Reach): Promise<ClientAccess> {
   const switches = [...plain, ...(reach === "proxied" ? proxied : []), `--user-data-dir=${directory}`];
   const [program = "", ...words] = bound(executable, ...switches, "about:blank");
   const child = spawn(program, words, { stdio: ["ignore", "ignore", "pipe"], detached: true });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { bound } from "../../support/bound.js";
 import { startDns } from "../../support/egress/dns-server.js";
-import { openMulticastEar } from "../../support/egress/egress-listener.js";
+import { openMulticastListener } from "../../support/egress/egress-listener.js";
 import { openSecureSite } from "../../support/egress/egress-secure-site.js";
 import { openAllowedSite } from "../../support/egress/egress-site.js";
 import {
@@ -14,7 +14,7 @@ import {
 } from "../../support/egress/egress-world.js";
 import type { Attempt } from "./corpus/attempt.js";
 import { corpus } from "./corpus/all.js";
-import type { Ground, House } from "./door.js";
+import type { TestNetwork, BrowserSource } from "./browser-source.js";
 import { type Daemon, type Kind, openGuarded, startDaemon, type Tier, type User } from "./guarded.js";
 import { type Options, readOptions, usage } from "./options.js";
 import { openPlain } from "./plain.js";
@@ -59,16 +59,17 @@ async function prove(options: Options, world: World): Promise<number> {
   const site = await openAllowedSite(world.site);
   const secure = await openSecureSite(world.site);
   const dns = await Promise.all(world.nameServers.map((address) => startDns({}, { address, port: 53 })));
-  const ear = world.countPackets && world.node !== undefined ? await openMulticastEar(world.node) : undefined;
+  const multicast =
+    world.countPackets && world.node !== undefined ? await openMulticastListener(world.node) : undefined;
   const parts = await runAll(options, {
     world,
     site,
     secure,
     dns,
     signal: stopping.signal,
-    ...(ear && { ear }),
+    ...(multicast && { multicast }),
   }).finally(() =>
-    Promise.all([site.close(), secure.close(), ear?.close(), ...dns.map((server) => server.close())]),
+    Promise.all([site.close(), secure.close(), multicast?.close(), ...dns.map((server) => server.close())]),
   );
   if (options.json !== undefined) await writeFile(options.json, JSON.stringify(parts));
   console.log(summaryOf(parts));
@@ -86,20 +87,20 @@ async function runAll(options: Options, around: Around): Promise<readonly Part[]
 interface Plan {
   readonly title: string;
   readonly isPlain: boolean;
-  open(): Promise<House>;
+  open(): Promise<BrowserSource>;
 }
 
-function partsOf({ control, tiers, users, kinds, daemon, log }: Options, ground: Ground): Plan[] {
+function partsOf({ control, tiers, users, kinds, daemon, log }: Options, network: TestNetwork): Plan[] {
   const started = (tier: Tier, user: User, kind: Kind): Plan =>
     guarded(`${tier}${user === "root" ? "" : " without root"}, ${nameOf(kind)}`, kind, {
-      ground,
-      open: () => startDaemon({ tier, user, ...(log !== undefined && { logFile: log }) }, ground),
+      network,
+      open: () => startDaemon({ tier, user, ...(log !== undefined && { logFile: log }) }, network),
     });
   return [
     ...(control && daemon === undefined ? [{ title: "no guard", isPlain: true, open: openPlain }] : []),
     ...(daemon === undefined
       ? users.flatMap((user) => tiers.flatMap((tier) => kinds.map((kind) => started(tier, user, kind))))
-      : kinds.map((kind) => guarded(nameOf(kind), kind, { ground, open: async () => daemon }))),
+      : kinds.map((kind) => guarded(nameOf(kind), kind, { network, open: async () => daemon }))),
   ];
 }
 
@@ -109,17 +110,17 @@ const nameOf = ({ engine, headless }: Kind): string =>
 const guarded = (
   title: string,
   kind: Kind,
-  { ground, open }: { ground: Ground; open(): Promise<Daemon> },
+  { network, open }: { network: TestNetwork; open(): Promise<Daemon> },
 ): Plan => ({
   title,
   isPlain: false,
   async open() {
     const daemon = await open();
-    return { ...openGuarded(daemon, kind, ground), close: () => daemon.close() };
+    return { ...openGuarded(daemon, kind, network), close: () => daemon.close() };
   },
 });
 
-type Around = Omit<Proving, "house" | "isPlain">;
+type Around = Omit<Proving, "source" | "isPlain">;
 
 async function run({ title, isPlain, open }: Plan, options: Options, around: Around): Promise<Part> {
   const wanted = corpus.filter(
@@ -131,9 +132,9 @@ async function run({ title, isPlain, open }: Plan, options: Options, around: Aro
     if (!options.isQuiet) console.log(lineOf(outcome));
   };
   try {
-    const house = await open();
-    const outcomes = await runCorpus(wanted, { ...around, house, isPlain, onOutcome }).finally(() =>
-      house.close(),
+    const source = await open();
+    const outcomes = await runCorpus(wanted, { ...around, source, isPlain, onOutcome }).finally(() =>
+      source.close(),
     );
     return partOf(title, { isPlain, outcomes, corpus: wanted });
   } catch (error) {

@@ -7,7 +7,7 @@ import { until } from "../../support/browser/chromium-until.js";
 import type { Attempt, Need } from "./corpus/attempt.js";
 import type { Page } from "./corpus/page.js";
 import { nameHosts, workOf } from "./corpus/work.js";
-import type { Door, Reach } from "./door.js";
+import type { ClientAccess, Reach } from "./browser-source.js";
 import {
   asked,
   elsewhere,
@@ -41,9 +41,9 @@ export async function runCorpus(corpus: readonly Attempt[], given: Proving): Pro
   try {
     const { together, apart, last } = grouped(wanted, proving);
     const trying = { proving, tried };
-    await Promise.all([shareDoors(together, trying), ...lanesOf(apart, trying)]);
+    await Promise.all([shareAccesses(together, trying), ...lanesOf(apart, trying)]);
     // Whose ports are Remuda's can be told while no sink is just being opened.
-    await shareDoors(last, trying);
+    await shareAccesses(last, trying);
     const outcomes = outcomesOf(tried, proving);
     const notTried = (attempt: Attempt): Outcome => {
       const need = skipped.get(attempt);
@@ -102,38 +102,38 @@ interface Trying {
   readonly tried: Tried[];
 }
 
-async function shareDoors(groups: readonly Group[], trying: Trying): Promise<void> {
-  for (const [reach, attempts] of groups) await shareDoor(reach, attempts, trying);
+async function shareAccesses(groups: readonly Group[], trying: Trying): Promise<void> {
+  for (const [reach, attempts] of groups) await shareAccess(reach, attempts, trying);
 }
 
 /** Several at once, each in a browser of its own. */
 function lanesOf(groups: readonly Group[], trying: Trying): Promise<void>[] {
   const left = [...groups];
   const work = async (): Promise<void> => {
-    for (let next = left.shift(); next; next = left.shift()) await shareDoors([next], trying);
+    for (let next = left.shift(); next; next = left.shift()) await shareAccesses([next], trying);
   };
   return Array.from({ length: parallelAlone }, work);
 }
 
-function has(need: Need, { house, world, dns }: Proving): boolean {
-  if (need === "chromium") return house.engine === "chromium";
+function has(need: Need, { source, world, dns }: Proving): boolean {
+  if (need === "chromium") return source.engine === "chromium";
   if (need === "names") return dns.length > 0;
-  if (need === "uploads") return house.hasUploads;
-  if (need === "own-ports") return house.hasOwnPorts;
+  if (need === "uploads") return source.hasUploads;
+  if (need === "own-ports") return source.hasOwnPorts;
   return need === "privileged-cdp" || world[need] !== undefined;
 }
 
-async function shareDoor(
+async function shareAccess(
   reach: Reach,
   attempts: readonly Attempt[],
   { proving, tried }: Trying,
 ): Promise<void> {
   if (attempts.length === 0 || proving.signal.aborted) return;
-  const doors = [await proving.house.open(reach)];
+  const accesses = [await proving.source.open(reach)];
   // An attempt may take the browser with it, others' too: whatever is unsure is tried once more, on another
   // one.
-  const renew = async (broken: Door | undefined): Promise<void> => {
-    if (doors.at(-1) === broken) doors.push(await proving.house.open(reach));
+  const renew = async (broken: ClientAccess | undefined): Promise<void> => {
+    if (accesses.at(-1) === broken) accesses.push(await proving.source.open(reach));
   };
   const left = attempts.map((attempt) => ({ attempt, isLast: false }));
   const work = async (): Promise<void> => {
@@ -143,11 +143,11 @@ async function shareDoor(
         sink: await openSink(),
         nonce: `n${randomBytes(6).toString("hex")}`,
       };
-      const door = doors.at(-1);
+      const access = accesses.at(-1);
       tried.push(each);
       const startedAt = performance.now();
-      if (door)
-        await tryOne(each, door, { ...proving, sinks: tried.map(({ sink }) => sink.port) }).catch(
+      if (access)
+        await tryOne(each, access, { ...proving, sinks: tried.map(({ sink }) => sink.port) }).catch(
           (error: Error) => (each.unsure = error.message),
         );
       each.ms = Math.round(performance.now() - startedAt);
@@ -157,7 +157,7 @@ async function shareDoor(
         continue;
       }
       left.push({ attempt: next.attempt, isLast: true });
-      await renew(door);
+      await renew(access);
     }
   };
   try {
@@ -165,7 +165,7 @@ async function shareDoor(
       Array.from({ length: reach === "opened" || attempts[0]?.isAlone ? 1 : parallel }, work),
     );
   } finally {
-    await Promise.all(doors.map((door) => door.close()));
+    await Promise.all(accesses.map((access) => access.close()));
   }
 }
 
@@ -175,24 +175,24 @@ const needsAnother = ({ verdict }: Outcome, { reachesPlain }: Attempt, { isPlain
 
 async function tryOne(
   tried: Tried,
-  door: Door,
+  access: ClientAccess,
   proving: Proving & { readonly sinks: readonly number[] },
 ): Promise<void> {
   const { attempt, sink, nonce } = tried;
   nameHosts(nonce, proving);
-  const cdp = await connectRaw(door.cdpUrl);
+  const cdp = await connectRaw(access.cdpUrl);
   const opened: Page[] = [];
   try {
     const work = workOf({
       nonce,
       sink,
-      ground: proving,
+      network: proving,
       dns: proving.dns,
       askedBefore: proving.askedBefore ?? [],
-      door,
+      access,
       cdp,
       opened,
-      ownPorts: (await proving.house.ownPorts()).filter((port) => !proving.sinks.includes(port)),
+      ownPorts: (await proving.source.ownPorts()).filter((port) => !proving.sinks.includes(port)),
     });
     const limit = { what: attempt.name, limitMs: attemptLimitMs };
     const isOver = cdp.closed.then(() => {
@@ -207,7 +207,7 @@ async function tryOne(
         () => sink.contacts.length > 0 || asked(nonce, proving).length > 0,
         3000,
       ).catch(() => {});
-    else await mark(door, proving, nonce).catch((error: Error) => (tried.unsure = error.message));
+    else await mark(access, proving, nonce).catch((error: Error) => (tried.unsure = error.message));
   } finally {
     await within(systemClock, { what: "closing pages", limitMs: 3000 }, closePages(cdp, opened)).catch(
       () => {},
@@ -228,8 +228,8 @@ async function closePages(cdp: RawCdp, opened: readonly Page[]): Promise<void> {
 }
 
 /** The browser still works, and what it was to send is sent: an allowed request that begins now arrives. */
-async function mark(door: Door, { site }: Proving, nonce: string): Promise<void> {
-  const cdp = await connectRaw(door.cdpUrl);
+async function mark(access: ClientAccess, { site }: Proving, nonce: string): Promise<void> {
+  const cdp = await connectRaw(access.cdpUrl);
   try {
     const limit = { what: "the allowed request after the attempt", limitMs: markerLimitMs };
     // A tab asks for its page at once; a window of its own would be most of what an attempt costs.

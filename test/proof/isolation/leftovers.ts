@@ -8,7 +8,7 @@ import { takeCensus } from "../../support/browser/chromium-census.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { isLiving } from "../../support/living.js";
 import { type Daemon, startDaemon, type Tier } from "./daemon.js";
-import type { Kind } from "./house.js";
+import type { Kind } from "./browser-source.js";
 import { processesOf, withDescendants } from "./programs.js";
 import { type Part, partOf } from "./report.js";
 import type { Outcome } from "./outcome.js";
@@ -20,7 +20,7 @@ const survivalMs = 3000;
 
 const outcome = (name: string, leaks: readonly string[]): Outcome => ({
   name: `leftovers: ${name}`,
-  door: "outside",
+  vector: "outside",
   verdict: leaks.length > 0 ? "leaked" : "held",
   leaks,
 });
@@ -130,7 +130,7 @@ export async function tryLeftoversPlain(): Promise<Part> {
     return partOf("no walls, leftovers", {
       isPlain: true,
       outcomes: [survived],
-      corpus: [{ name, door: "outside", succeedsPlain: true, run: async () => {} }],
+      corpus: [{ name, vector: "outside", succeedsPlain: true, run: async () => {} }],
       hasRoot: true,
     });
   } finally {

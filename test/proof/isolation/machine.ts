@@ -3,12 +3,12 @@ import { chmod, chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { workspaceOf } from "../../support/browser/browser-processes.js";
 import { type Daemon, startDaemon, type Tier } from "./daemon.js";
-import type { Ground } from "./house.js";
+import type { TestMachine } from "./browser-source.js";
 import { isRoot, pidInside } from "./programs.js";
 import { plantIn, plantVictims } from "./victims.js";
 
-/** A ground, its daemon, and its end. */
-export interface OpenGround extends Ground {
+/** A machine with its daemon, and how both are ended. */
+export interface OpenMachine extends TestMachine {
   readonly daemon: Daemon;
   close(): Promise<void>;
 }
@@ -17,7 +17,7 @@ export interface OpenGround extends Ground {
  * Starts a daemon of the tier, with a browser that others shall not reach, beside everything else that can be
  * stolen.
  */
-export async function openGround(tier: Tier): Promise<OpenGround> {
+export async function openGround(tier: Tier): Promise<OpenMachine> {
   const daemon = await startDaemon(tier);
   const closing = [() => daemon.close()];
   const close = async (): Promise<void> => {
@@ -75,7 +75,7 @@ const wordsOf = (words: ReadonlyMap<string, string>, kind: string): string =>
   [...words.keys()].find((each) => each.endsWith(`-${kind}`)) ?? kind;
 
 /** A browser beside, with something in its profile that belongs to its holder. */
-async function plantNeighbour(daemon: Daemon): Promise<Ground["targets"][number]> {
+async function plantNeighbour(daemon: Daemon): Promise<TestMachine["targets"][number]> {
   const { session_id } = await daemon.call("POST /browsers", { headless: true, timeout_seconds: 3600 });
   const words = `words-${randomBytes(8).toString("hex")}-neighbour`;
   const path = await plantIn(

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import type { Kind } from "./house.js";
+import type { Kind } from "./browser-source.js";
 
 export interface Options {
   readonly tiers: readonly TierName[];

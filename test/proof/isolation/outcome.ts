@@ -1,5 +1,5 @@
 import type { Attempt } from "./corpus/attempt.js";
-import type { House } from "./house.js";
+import type { BrowserSource } from "./browser-source.js";
 import type { Site } from "./site.js";
 
 /**
@@ -8,7 +8,7 @@ import type { Site } from "./site.js";
  */
 export interface Outcome {
   readonly name: string;
-  readonly door: Attempt["door"];
+  readonly vector: Attempt["vector"];
   readonly verdict: "held" | "leaked" | "admitted" | "unsure" | "not tried";
   /** What it got. */
   readonly leaks: readonly string[];
@@ -18,7 +18,7 @@ export interface Outcome {
 }
 
 export interface Proving {
-  readonly house: House;
+  readonly source: BrowserSource;
   readonly site: Site;
   /** No further attempt is begun. */
   readonly signal: AbortSignal;

@@ -9,27 +9,27 @@ import { findExecutable } from "../../../src/browser/executable.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { bound } from "../../support/bound.js";
 import type { ZipPart } from "../../support/archive/zip-bytes.js";
-import type { Browser, Ground, House, KeepingBrowser, Kind } from "./house.js";
+import type { Browser, TestMachine, BrowserSource, KeepingBrowser, Kind } from "./browser-source.js";
 import type { Place } from "./intrude.js";
 import { asUser, isRoot } from "./programs.js";
 import { archiveAnything, partsOf, unpackAnything } from "./unpack-anything.js";
 
 /**
- * Chromium as one would start it oneself, beside the ground's daemon and as its user: no root of its own, no
+ * Chromium as one would start it oneself, beside the machine's daemon and as its user: no root of its own, no
  * gate, no policy.
  */
-export async function openPlain(ground: Ground, kind: Kind): Promise<House> {
+export async function openPlain(machine: TestMachine, kind: Kind): Promise<BrowserSource> {
   const executable = await findExecutable(kind.engine);
   if (executable === undefined) throw new Error(`${kind.engine} is not installed`);
-  const open = (): Promise<Browser> => launch(executable, ground, kind);
+  const open = (): Promise<Browser> => launch(executable, machine, kind);
   const openKeeping = async (): Promise<KeepingBrowser> => {
     const browser = await open();
     return {
       ...browser,
-      save: () => archiveAnything(join(browser.root, "profile"), ground.uid).finally(() => browser.close()),
+      save: () => archiveAnything(join(browser.root, "profile"), machine.uid).finally(() => browser.close()),
     };
   };
-  return { kind, ground, isPlain: true, open, openKeeping };
+  return { kind, machine, isPlain: true, open, openKeeping };
 }
 
 const switches = [
@@ -42,7 +42,7 @@ const switches = [
 ];
 
 /** With the directories that a browser of the daemon has, all its user's. */
-async function makeRoot({ directory, uid }: Ground): Promise<string> {
+async function makeRoot({ directory, uid }: TestMachine): Promise<string> {
   const root = await mkdtemp(join(directory, "plain-"));
   const inner = ["profile", "Downloads", "uploads", "extensions", "tmp"].map((name) => join(root, name));
   await Promise.all(inner.map((path) => mkdir(path)));
@@ -53,16 +53,20 @@ async function makeRoot({ directory, uid }: Ground): Promise<string> {
   return root;
 }
 
-async function launch(executable: string, ground: Ground, { engine, headless }: Kind): Promise<Browser> {
-  const root = await makeRoot(ground);
+async function launch(
+  executable: string,
+  machine: TestMachine,
+  { engine, headless }: Kind,
+): Promise<Browser> {
+  const root = await makeRoot(machine);
   const mode = engine === "chromium" && headless ? ["--headless=new"] : [];
   const words = [
-    ...asUser(ground.uid),
+    ...asUser(machine.uid),
     ...bound(
       executable,
       ...switches,
       ...mode,
-      ...(ground.uid === 0 ? ["--no-sandbox"] : []),
+      ...(machine.uid === 0 ? ["--no-sandbox"] : []),
       `--user-data-dir=${root}/profile`,
       "about:blank",
     ),
@@ -91,7 +95,7 @@ async function launch(executable: string, ground: Ground, { engine, headless }: 
   try {
     const cdpUrl = await within(systemClock, { what: "starting Chromium", limitMs: 30_000 }, listening);
     const places: Place[] = [
-      { kind: "user", uid: ground.uid },
+      { kind: "user", uid: machine.uid },
       ...(isRoot ? [{ kind: "root" } as const] : []),
     ];
     return {

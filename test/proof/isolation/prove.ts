@@ -4,8 +4,8 @@ import { findContexts, whyNoContainers } from "./container.js";
 import type { Attempt } from "./corpus/attempt.js";
 import { corpus } from "./corpus/all.js";
 import type { Tier } from "./daemon.js";
-import { openGround, type OpenGround } from "./machine.js";
-import type { House, Kind } from "./house.js";
+import { openGround, type OpenMachine } from "./machine.js";
+import type { BrowserSource, Kind } from "./browser-source.js";
 import { tryLeftovers, tryLeftoversPlain } from "./leftovers.js";
 import { type Options, readOptions, usage } from "./options.js";
 import { openPlain } from "./plain.js";
@@ -129,12 +129,12 @@ const kindsOf = ({ kinds }: Options, { context }: Tier, isPlain: boolean): reado
 
 async function runTier(tier: Tier, running: Running): Promise<readonly Part[]> {
   const { options, isPlain } = running;
-  let ground: OpenGround | undefined;
+  let machine: OpenMachine | undefined;
   try {
-    ground = await openGround(tier);
+    machine = await openGround(tier);
     const parts: Part[] = [];
     for (const kind of kindsOf(options, tier, isPlain))
-      parts.push(await runKind(kind, { tier, ground, running }));
+      parts.push(await runKind(kind, { tier, machine, running }));
     return parts;
   } catch (error) {
     // Without a browser nothing leaks; where a wall is promised that is a fault all the same.
@@ -144,18 +144,18 @@ async function runTier(tier: Tier, running: Running): Promise<readonly Part[]> {
         : failed(tier.name, error),
     ];
   } finally {
-    if (options.log !== undefined && ground) await appendFile(options.log, ground.daemon.log());
-    await ground?.close();
+    if (options.log !== undefined && machine) await appendFile(options.log, machine.daemon.log());
+    await machine?.close();
   }
 }
 
 async function runKind(
   kind: Kind,
-  { tier, ground, running }: { tier: Tier; ground: OpenGround; running: Running },
+  { tier, machine, running }: { tier: Tier; machine: OpenMachine; running: Running },
 ): Promise<Part> {
   const title = `${running.isPlain ? "no walls" : tier.name}, ${nameOf(kind)}`;
   try {
-    return await run(title, running.isPlain ? await openPlain(ground, kind) : openWalled(ground, kind), {
+    return await run(title, running.isPlain ? await openPlain(machine, kind) : openWalled(machine, kind), {
       ...running,
       isShort: isShortIn(tier, running.options),
     });
@@ -186,7 +186,7 @@ const isShortIn = ({ context }: Tier, { isQuick, only }: Options): boolean =>
 
 async function run(
   title: string,
-  house: House,
+  source: BrowserSource,
   { options, site, isPlain, isShort }: Running & { readonly isShort: boolean },
 ): Promise<Part> {
   const wanted = corpus.filter(
@@ -196,7 +196,7 @@ async function run(
   const startedAt = performance.now();
   console.error(`\n${title}\n${"=".repeat(title.length)}`);
   const outcomes = await runCorpus(wanted, {
-    house,
+    source,
     site,
     signal: stopping.signal,
     onOutcome: (outcome) => console.error(lineOf(outcome)),

@@ -60,8 +60,8 @@ const nameWidth = 74;
 const leaksShown = 4;
 
 /** One row: how one came in, the attempt, its verdict, what it got. */
-export const lineOf = ({ name, door, verdict, leaks, note, ms }: Outcome): string =>
-  `${(ms === undefined ? "" : `${(ms / 1000).toFixed(1)} s`).padStart(7)}  ${verdict.padEnd(9)}  ${door.padEnd(9)}  ${name.padEnd(nameWidth)}  ${[listed(leaks), note].filter(Boolean).join("; ")}`.trimEnd();
+export const lineOf = ({ name, vector, verdict, leaks, note, ms }: Outcome): string =>
+  `${(ms === undefined ? "" : `${(ms / 1000).toFixed(1)} s`).padStart(7)}  ${verdict.padEnd(9)}  ${vector.padEnd(9)}  ${name.padEnd(nameWidth)}  ${[listed(leaks), note].filter(Boolean).join("; ")}`.trimEnd();
 
 const listed = (leaks: readonly string[]): string =>
   [

@@ -3,7 +3,7 @@ import { within } from "../../../src/base/deadline.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import type { Attempt, ClientAttempt, ProcessAttempt } from "./corpus/attempt.js";
 import { textsIn } from "./corpus/attempt.js";
-import type { Browser, Ground, House } from "./house.js";
+import type { Browser, TestMachine, BrowserSource } from "./browser-source.js";
 import { notBegun, type Outcome, type Proving, type Tell } from "./outcome.js";
 import { tryTogether } from "./try-processes.js";
 import { openWork } from "./work.js";
@@ -14,18 +14,18 @@ const parallel = 2;
 
 export async function runCorpus(corpus: readonly Attempt[], proving: Proving): Promise<readonly Outcome[]> {
   const outcomes = new Map<Attempt, Outcome>();
-  const { house, signal } = proving;
+  const { source, signal } = proving;
   const tell = (attempt: Attempt, given: Outcome): void => {
-    const outcome = house.isPlain ? given : admitted(attempt, given);
+    const outcome = source.isPlain ? given : admitted(attempt, given);
     outcomes.set(attempt, outcome);
     proving.onOutcome?.(outcome);
   };
   const wanted = corpus.filter(
     ({ needsChromium, needsHeadless }) =>
-      (!needsChromium || house.kind.engine === "chromium") && (!needsHeadless || house.kind.headless),
+      (!needsChromium || source.kind.engine === "chromium") && (!needsHeadless || source.kind.headless),
   );
   const shared = wanted.filter(({ isAlone }) => !isAlone);
-  const sharing = withBrowser(house, async (browser) => {
+  const sharing = withBrowser(source, async (browser) => {
     await tryTogether(shared.filter(isProcess), { ...proving, browser }, tell);
     await tryEach(shared.filter(isClient), { proving, tell, browser });
   });
@@ -33,13 +33,13 @@ export async function runCorpus(corpus: readonly Attempt[], proving: Proving): P
   await Promise.all([sharing, tryApart(alone, { proving, tell })]);
   for (const attempt of wanted.filter(isProcess).filter(({ isAlone }) => isAlone)) {
     if (!signal.aborted)
-      await withBrowser(house, (browser) => tryTogether([attempt], { ...proving, browser }, tell));
+      await withBrowser(source, (browser) => tryTogether([attempt], { ...proving, browser }, tell));
   }
   return corpus.map(
     (attempt) =>
       outcomes.get(attempt) ?? {
         name: attempt.name,
-        door: attempt.door,
+        vector: attempt.vector,
         verdict: "not tried",
         leaks: [],
         note: wanted.includes(attempt) ? notBegun : "of another kind of browser",
@@ -52,11 +52,14 @@ const admitted = ({ isAdmitted }: Attempt, outcome: Outcome): Outcome =>
     ? { ...outcome, verdict: "admitted", note: isAdmitted }
     : outcome;
 
-const isProcess = (attempt: Attempt): attempt is ProcessAttempt => attempt.door === "process";
-const isClient = (attempt: Attempt): attempt is ClientAttempt => attempt.door !== "process";
+const isProcess = (attempt: Attempt): attempt is ProcessAttempt => attempt.vector === "process";
+const isClient = (attempt: Attempt): attempt is ClientAttempt => attempt.vector !== "process";
 
-async function withBrowser(house: House, work: (browser: Browser) => Promise<unknown>): Promise<void> {
-  const browser = await house.open();
+async function withBrowser(
+  source: BrowserSource,
+  work: (browser: Browser) => Promise<unknown>,
+): Promise<void> {
+  const browser = await source.open();
   try {
     await work(browser);
   } finally {
@@ -72,7 +75,7 @@ interface Trying {
 /** Each in a browser of its own, and those of one name in one. */
 async function tryApart(attempts: readonly ClientAttempt[], trying: Trying): Promise<void> {
   const {
-    proving: { house, signal },
+    proving: { source, signal },
   } = trying;
   const nameOf = ({ name, isAlone }: ClientAttempt): string => (typeof isAlone === "string" ? isAlone : name);
   const left = [...new Set(attempts.map(nameOf))].map((group) =>
@@ -82,7 +85,7 @@ async function tryApart(attempts: readonly ClientAttempt[], trying: Trying): Pro
     for (let next = left.shift(); next && !signal.aborted; next = left.shift()) {
       const together = next;
       if (together.length === 1) await tryEach(together, trying);
-      else await withBrowser(house, (browser) => tryEach(together, { ...trying, browser }));
+      else await withBrowser(source, (browser) => tryEach(together, { ...trying, browser }));
     }
   };
   await Promise.all(Array.from({ length: parallel }, work));
@@ -97,7 +100,7 @@ async function tryEach(
     if (proving.signal.aborted) return;
     const startedAt = performance.now();
     const outcome = browser ? await tryClient(attempt, browser, proving) : await tryAlone(attempt, proving);
-    const last = needsAnother(outcome, attempt, proving.house) ? await tryAlone(attempt, proving) : outcome;
+    const last = needsAnother(outcome, attempt, proving.source) ? await tryAlone(attempt, proving) : outcome;
     tell(attempt, { ...last, ms: Math.round(performance.now() - startedAt) });
   }
 }
@@ -106,13 +109,16 @@ async function tryEach(
  * What took a browser with it, or found it gone; and a control that a busy machine kept from succeeding in
  * its time.
  */
-const needsAnother = ({ verdict }: Outcome, { succeedsPlain }: ClientAttempt, { isPlain }: House): boolean =>
-  verdict === "unsure" || (isPlain && verdict === "held" && succeedsPlain === true);
+const needsAnother = (
+  { verdict }: Outcome,
+  { succeedsPlain }: ClientAttempt,
+  { isPlain }: BrowserSource,
+): boolean => verdict === "unsure" || (isPlain && verdict === "held" && succeedsPlain === true);
 
 async function tryAlone(attempt: ClientAttempt, proving: Proving): Promise<Outcome> {
-  let outcome: Outcome = { name: attempt.name, door: attempt.door, verdict: "unsure", leaks: [] };
+  let outcome: Outcome = { name: attempt.name, vector: attempt.vector, verdict: "unsure", leaks: [] };
   await withBrowser(
-    proving.house,
+    proving.source,
     async (browser) => (outcome = await tryClient(attempt, browser, proving)),
   ).catch((error: Error) => {
     outcome = { ...outcome, note: error.message };
@@ -123,20 +129,20 @@ async function tryAlone(attempt: ClientAttempt, proving: Proving): Promise<Outco
 async function tryClient(
   attempt: ClientAttempt,
   browser: Browser,
-  { house, site }: Proving,
+  { source, site }: Proving,
 ): Promise<Outcome> {
-  const { name, door } = attempt;
-  const { ground } = house;
+  const { name, vector } = attempt;
+  const { machine } = source;
   const leaks: string[] = [];
   let note: string | undefined;
   let isLiving = false;
   try {
-    const { work, close } = await openWork({ house, browser, site, saw: (what) => leaks.push(what) });
+    const { work, close } = await openWork({ source, browser, site, saw: (what) => leaks.push(what) });
     // Some look round after they have ended the browser.
     const given = await within(systemClock, { what: name, limitMs: attemptLimitMs }, attempt.run(work)).catch(
       (error: Error) => void (note = error.message),
     );
-    leaks.push(...wordsIn(given, ground));
+    leaks.push(...wordsIn(given, machine));
     isLiving = await within(
       systemClock,
       { what: "a word of the browser after it", limitMs: 10_000 },
@@ -151,16 +157,16 @@ async function tryClient(
   } catch (error) {
     return {
       name,
-      door,
+      vector,
       verdict: leaks.length > 0 ? "leaked" : "unsure",
       leaks,
       note: error instanceof Error ? error.message : String(error),
     };
   }
-  if (leaks.length > 0) return { name, door, verdict: "leaked", leaks: [...new Set(leaks)] };
+  if (leaks.length > 0) return { name, vector, verdict: "leaked", leaks: [...new Set(leaks)] };
   return {
     name,
-    door,
+    vector,
     verdict: isLiving || attempt.endsBrowser === true ? "held" : "unsure",
     leaks,
     ...(note !== undefined && { note }),
@@ -174,7 +180,7 @@ async function answers({ cdpUrl }: Browser): Promise<unknown> {
 }
 
 /** What the words found in anything given stand for. */
-function wordsIn(given: unknown, { words }: Ground): string[] {
+function wordsIn(given: unknown, { words }: TestMachine): string[] {
   const texts = textsIn(given);
   return [...words].filter(([each]) => texts.some((text) => text.includes(each))).map(([, what]) => what);
 }

@@ -21,14 +21,14 @@ export async function openSite(): Promise<Site> {
   const served = new Map<string, Served>();
   const bodies = new Map<string, string[]>();
   const waiting = new Map<string, (() => void)[]>();
-  const hear = async (path: string, request: IncomingMessage): Promise<void> => {
+  const recordRequest = async (path: string, request: IncomingMessage): Promise<void> => {
     bodies.set(path, [...(bodies.get(path) ?? []), await text(request).catch(() => "")]);
     for (const resolve of waiting.get(path) ?? []) resolve();
   };
   const server = createServer((request, response) => {
     const [path = "/"] = (request.url ?? "/").split("?");
     const { status = 200, headers = {}, body = "" } = served.get(path) ?? page;
-    void hear(path, request).then(() => {
+    void recordRequest(path, request).then(() => {
       response
         .writeHead(status, {
           "content-type": "text/html",

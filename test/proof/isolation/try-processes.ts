@@ -1,42 +1,42 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, rmSync } from "node:fs";
 import type { ProcessAttempt } from "./corpus/attempt.js";
-import type { Browser, Ground } from "./house.js";
+import type { Browser, TestMachine } from "./browser-source.js";
 import { intrude, type Place, type Told } from "./intrude.js";
 import type { Proving, Tell } from "./outcome.js";
 
 /** All at once by one program in the browser's place; without a wall by one as each who might be in it. */
 export async function tryTogether(
   attempts: readonly ProcessAttempt[],
-  { house: { ground }, browser, signal }: Proving & { readonly browser: Browser },
+  { source: { machine }, browser, signal }: Proving & { readonly browser: Browser },
   tell: Tell,
 ): Promise<void> {
   if (attempts.length === 0 || signal.aborted) return;
   const nonce = randomBytes(6).toString("hex");
   const scriptsIn = ({ kind }: Place): string[] =>
     attempts.filter(({ leavesMarks }) => kind !== "root" || leavesMarks !== true).map(({ script }) => script);
-  const signalsBefore = ground.victims.signals();
+  const signalsBefore = machine.victims.signals();
   const bound = attempts.find((attempt) => attempt.bound !== undefined)?.bound;
   const told: Told = {
-    ...toldOf(ground, browser),
+    ...toldOf(machine, browser),
     nonce,
     ...(bound !== undefined && { bound, seconds: 60 }),
   };
   const runs = (await browser.places()).map((place) => intrude(place, scriptsIn(place), told));
   const settled = await Promise.allSettled(runs);
-  const signals = ground.victims.signals() - signalsBefore;
+  const signals = machine.victims.signals() - signalsBefore;
   for (const attempt of attempts) {
     const texts = settled.flatMap((run) =>
       run.status === "fulfilled" ? (run.value.get(attempt.script) ?? []) : [],
     );
-    const leaks = texts.flatMap((text) => leaksIn(text, attempt, { ground, browser }));
+    const leaks = texts.flatMap((text) => leaksIn(text, attempt, { machine, browser }));
     if (attempt.script === "process_signal" && signals > 0) leaks.push("signalled another process");
     const fault = settled.find((run) => run.status === "rejected");
     const note = fault?.status === "rejected" ? String(fault.reason).slice(0, 300) : undefined;
     const verdict = leaks.length > 0 ? "leaked" : note === undefined ? "held" : "unsure";
     tell(attempt, {
       name: attempt.name,
-      door: "process",
+      vector: "process",
       verdict,
       leaks: [...new Set(leaks)],
       ...(note !== undefined && { note }),
@@ -50,7 +50,7 @@ export async function tryTogether(
 const firstPid = 1;
 
 function toldOf(
-  { victims, targets, sockets, port, daemonPidInside, directory }: Ground,
+  { victims, targets, sockets, port, daemonPidInside, directory }: TestMachine,
   { root }: Browser,
 ): Told {
   return {
@@ -82,17 +82,17 @@ function isMarked(path: string): boolean {
 function leaksIn(
   text: string,
   attempt: ProcessAttempt,
-  { ground, browser }: { ground: Ground; browser: Browser },
+  { machine, browser }: { machine: TestMachine; browser: Browser },
 ): string[] {
-  const judged = attempt.judge?.(text, ground);
+  const judged = attempt.judge?.(text, machine);
   if (judged !== undefined) return [judged];
   const [, written] = /^wrote: (.*)$/s.exec(text) ?? [];
   if (written !== undefined)
-    return isMarked(ground.seen(written)) && !written.startsWith(`${browser.root}/`)
+    return isMarked(machine.seen(written)) && !written.startsWith(`${browser.root}/`)
       ? [`wrote ${written}`]
       : [];
   const [, did] = /^did: (.*)$/s.exec(text) ?? [];
   return did !== undefined
     ? [did]
-    : [...ground.words].filter(([words]) => text.includes(words)).map(([, what]) => what);
+    : [...machine.words].filter(([words]) => text.includes(words)).map(([, what]) => what);
 }

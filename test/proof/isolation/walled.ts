@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { workspaceOf } from "../../support/browser/browser-processes.js";
 import { zipBytes, type ZipPart } from "../../support/archive/zip-bytes.js";
-import type { OpenGround } from "./machine.js";
-import type { Browser, House, KeepingBrowser, Kind } from "./house.js";
+import type { OpenMachine } from "./machine.js";
+import type { Browser, BrowserSource, KeepingBrowser, Kind } from "./browser-source.js";
 import { findMainProcess } from "./programs.js";
 import { partsOf } from "./unpack-anything.js";
 
-/** Browsers of the ground's own daemon. */
-export function openWalled(ground: OpenGround, kind: Kind, session: object = {}): House {
-  const { daemon } = ground;
+/** Browsers of the machine's own daemon. */
+export function openWalled(machine: OpenMachine, kind: Kind, session: object = {}): BrowserSource {
+  const { daemon } = machine;
   const open = async (more: object = {}): Promise<Browser> => {
     const made = await daemon.call("POST /browsers", {
       ...kind,
@@ -27,8 +27,8 @@ export function openWalled(ground: OpenGround, kind: Kind, session: object = {})
       cdpUrl: String(made["cdp_ws_url"]),
       ...isolationOf(made),
       places: async () => [{ kind: "browser", pid: await mainPid() }],
-      extend: (files) => unpack(ground, id, partsOf(files)),
-      unpack: (entries) => unpack(ground, id, entries),
+      extend: (files) => unpack(machine, id, partsOf(files)),
+      unpack: (entries) => unpack(machine, id, entries),
       // The attempt may have ended it.
       close: () =>
         daemon.call(`DELETE /browsers/${id}`).then(
@@ -48,7 +48,7 @@ export function openWalled(ground: OpenGround, kind: Kind, session: object = {})
       },
     };
   };
-  return { kind, ground, isPlain: false, openKeeping, open: () => open() };
+  return { kind, machine, isPlain: false, openKeeping, open: () => open() };
 }
 
 function isolationOf(session: Record<string, unknown>): { isolation?: string } {
@@ -57,7 +57,7 @@ function isolationOf(session: Record<string, unknown>): { isolation?: string } {
   return found === undefined ? {} : { isolation: typeof found === "string" ? found : JSON.stringify(found) };
 }
 
-async function unpack({ daemon }: OpenGround, id: string, entries: readonly ZipPart[]): Promise<boolean> {
+async function unpack({ daemon }: OpenMachine, id: string, entries: readonly ZipPart[]): Promise<boolean> {
   const form = new FormData();
   form.append("extensions[0][name]", `e${randomBytes(6).toString("hex")}`);
   form.append("extensions[0][zip_file]", new Blob([new Uint8Array(zipBytes(entries))]), "extension.zip");

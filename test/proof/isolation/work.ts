@@ -4,12 +4,12 @@ import { within } from "../../../src/base/deadline.js";
 import { Page } from "../egress/corpus/page.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import type { Work } from "./corpus/attempt.js";
-import type { Browser, Ground, House } from "./house.js";
+import type { Browser, TestMachine, BrowserSource } from "./browser-source.js";
 import type { Site } from "./site.js";
 import type { Target } from "./victims.js";
 
 interface Given {
-  readonly house: House;
+  readonly source: BrowserSource;
   readonly browser: Browser;
   readonly site: Site;
   saw(what: string): void;
@@ -19,12 +19,12 @@ const connectLimitMs = 10_000;
 
 /** What one attempt works with, and its end: pages that it opened are closed. */
 export async function openWork({
-  house,
+  source,
   browser,
   site,
   saw,
 }: Given): Promise<{ work: Work; close(): Promise<void> }> {
-  const { ground } = house;
+  const { machine } = source;
   const nonce = `n${randomBytes(6).toString("hex")}`;
   const cdp = await reconnecting(browser);
   const before = new Set((await infosOf(cdp)).map(({ targetId }) => targetId));
@@ -35,21 +35,21 @@ export async function openWork({
   ) => await Page.open(cdp, url);
   const work: Work = {
     nonce,
-    engine: house.kind.engine,
-    ground,
+    engine: source.kind.engine,
+    machine,
     browser,
     cdp,
     site,
-    targets: ground.targets,
-    few: fewOf(ground),
+    targets: machine.targets,
+    few: fewOf(machine),
     serve,
     saw,
     open,
     readFiles: (paths) => readFiles(work, paths),
     shown: () => shown(cdp),
-    openKeeping: () => house.openKeeping(),
+    openKeeping: () => source.openKeeping(),
     async renewed() {
-      const next = await openWork({ house, browser, site, saw });
+      const next = await openWork({ source, browser, site, saw });
       renewed.push(next.close);
       return { ...next.work, nonce };
     },
@@ -78,7 +78,8 @@ const sorts = [
   "the profile of another browser",
   "the daemon's environment",
 ];
-const fewOf = ({ targets }: Ground): readonly Target[] => targets.filter(({ what }) => sorts.includes(what));
+const fewOf = ({ targets }: TestMachine): readonly Target[] =>
+  targets.filter(({ what }) => sorts.includes(what));
 
 /** A browser that restarts for an extension is away for a moment. */
 async function reconnecting({ cdpUrl }: Browser): Promise<RawCdp> {

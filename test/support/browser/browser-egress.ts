@@ -23,10 +23,10 @@ export const localRules: Rules = {
   privates: [{ kind: "range", address: "127.0.0.0", prefix: 8 }],
 };
 
-export interface TestDoor {
+export interface TestEgress {
   readonly egress: Egress;
   /** For `LaunchSpec.egress`, with nothing to prove. */
-  readonly door: BrowserProxy;
+  readonly proxy: BrowserProxy;
 }
 
 export async function openListener(tier: Tier): Promise<Listener> {
@@ -51,7 +51,7 @@ export async function openTestEgress(
   tier: Tier,
   rules: Rules,
   { canary }: Pick<BrowserHost, "canary">,
-): Promise<TestDoor> {
+): Promise<TestEgress> {
   const settings = {
     connectMs: 2_000,
     idleMs: 60_000,
@@ -75,5 +75,5 @@ export async function openTestEgress(
     ...(namespace !== undefined && { namespace }),
     ...(userNamespace !== undefined && { userNamespace }),
   };
-  return { egress, door: { proxyUrl, ...places } };
+  return { egress, proxy: { proxyUrl, ...places } };
 }

@@ -1,14 +1,14 @@
 import { createSocket } from "node:dgram";
 
 /** Hears what is asked of everybody in the network by multicast DNS. */
-export interface MulticastEar {
+export interface MulticastListener {
   /** Texts of the datagrams that came, in which names can be looked for. */
   readonly heard: readonly string[];
   close(): Promise<void>;
 }
 
 /** Listens on the interface that has this address. */
-export async function openMulticastEar(address: string): Promise<MulticastEar> {
+export async function openMulticastListener(address: string): Promise<MulticastListener> {
   const heard: string[] = [];
   // Chromium listens on the same port.
   const socket = createSocket({ type: "udp4", reuseAddr: true });

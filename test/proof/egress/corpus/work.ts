@@ -2,7 +2,7 @@ import type { Dns } from "../../../support/egress/dns-server.js";
 import type { Sink } from "../../../support/egress/egress-sink.js";
 import type { RawCdp } from "../../../support/gateway/raw-cdp.js";
 import { unreachable } from "../../../support/egress/egress-world.js";
-import { allowedZone, deniedZone, type Door, type Ground } from "../door.js";
+import { allowedZone, deniedZone, type ClientAccess, type TestNetwork } from "../browser-source.js";
 import type { Work } from "./attempt.js";
 import { Page } from "./page.js";
 
@@ -15,7 +15,10 @@ const hostIn = (nonce: string, zone: Zone): string =>
  * Makes the names of one attempt known. The last is public when it is asked for first, and this machine ever
  * after.
  */
-export function nameHosts(nonce: string, { dns, world }: Ground & { readonly dns: readonly Dns[] }): void {
+export function nameHosts(
+  nonce: string,
+  { dns, world }: TestNetwork & { readonly dns: readonly Dns[] },
+): void {
   const node = world.node ?? "127.0.0.1";
   for (const server of dns) {
     server.set(hostIn(nonce, "outside"), [world.denied]);
@@ -29,8 +32,8 @@ export function nameHosts(nonce: string, { dns, world }: Ground & { readonly dns
 interface Given {
   readonly nonce: string;
   readonly sink: Sink;
-  readonly ground: Ground;
-  readonly door: Door;
+  readonly network: TestNetwork;
+  readonly access: ClientAccess;
   readonly cdp: RawCdp;
   readonly ownPorts: readonly number[];
   readonly dns: readonly Dns[];
@@ -43,8 +46,8 @@ interface Given {
 export function workOf({
   nonce,
   sink,
-  ground: { world, site, secure },
-  door,
+  network: { world, site, secure },
+  access,
   cdp,
   ownPorts,
   dns,
@@ -60,7 +63,7 @@ export function workOf({
     secure,
     serve,
     cdp,
-    cdpUrl: door.cdpUrl,
+    cdpUrl: access.cdpUrl,
     ownPorts,
     url: ({ scheme = "http", host = world.denied, path = "" } = {}) =>
       `${scheme}://${host.includes(":") && !/[[@]/.test(host) ? `[${host}]` : host}:${sink.port}/${nonce}${path}`,
@@ -74,17 +77,17 @@ export function workOf({
       return page;
     },
     async upload(files) {
-      if (!door.upload) throw new Error("there is nowhere to upload to");
-      return await door.upload(files);
+      if (!access.upload) throw new Error("there is nowhere to upload to");
+      return await access.upload(files);
     },
     async extend(files) {
       const { result } = await cdp.send("Extensions.loadUnpacked", {
-        path: await door.upload?.(files),
+        path: await access.upload?.(files),
         enableInIncognito: true,
       });
-      return result?.id !== undefined || (await door.extend?.(files)) === true;
+      return result?.id !== undefined || (await access.extend?.(files)) === true;
     },
-    permit: async (hosts) => await door.permit?.(hosts),
+    permit: async (hosts) => await access.permit?.(hosts),
     namesAsked: () => dns.flatMap(({ queries }, at) => queries.slice(askedBefore[at])),
     saw: (what) => sink.record({ what, at: "Remuda" }),
   };

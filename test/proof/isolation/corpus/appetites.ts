@@ -39,7 +39,7 @@ async function storeMuch(work: Work): Promise<void> {
   await intrude(place, ["much_disk"], { into, nonce: work.nonce, bound: storedMebibytes, seconds: 20 }).catch(
     () => {},
   );
-  const isGone = (): boolean => !existsSync(work.ground.seen(join(into, `fill-${work.nonce}`)));
+  const isGone = (): boolean => !existsSync(work.machine.seen(join(into, `fill-${work.nonce}`)));
   await until("what it stored to go", isGone, watchLimitMs).catch(() =>
     work.saw(`it stores ${storedMebibytes} MiB, and nobody ends that`),
   );
@@ -58,7 +58,7 @@ const ioMebibytes = 128;
 export const appetites: readonly Attempt[] = [
   {
     name: "1500 processes at once",
-    door: "process",
+    vector: "process",
     script: "many_processes",
     bound: 1500,
     isAlone: true,
@@ -67,7 +67,7 @@ export const appetites: readonly Attempt[] = [
   },
   {
     name: `disk I/O: ${ioMebibytes} MiB written as fast as that goes`,
-    door: "process",
+    vector: "process",
     script: "much_io",
     bound: ioMebibytes,
     isAlone: true,
@@ -76,7 +76,7 @@ export const appetites: readonly Attempt[] = [
   },
   {
     name: "memory: 2.5 GiB in pages of a browser of 1 GiB",
-    door: "page",
+    vector: "page",
     needsHeadless: true,
     isAlone: true,
     endsBrowser: true,
@@ -85,7 +85,7 @@ export const appetites: readonly Attempt[] = [
   },
   {
     name: "storage: 400 MiB in a browser of 256 MiB",
-    door: "outside",
+    vector: "outside",
     isAlone: true,
     endsBrowser: true,
     succeedsPlain: true,

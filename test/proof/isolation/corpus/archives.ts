@@ -13,7 +13,7 @@ const archive = (
   other: Partial<ClientAttempt> = {},
 ): ClientAttempt => ({
   name: `archive: ${name}`,
-  door: "extension",
+  vector: "extension",
   needsChromium: true,
   isAlone: other.isQuick === true ? "extensions" : true,
   succeedsPlain: true,
@@ -28,8 +28,8 @@ const manifestOf = ({ nonce }: Work): ZipPart => ({
 const link = (name: string, to: string): ZipPart => ({ name, content: to, mode: symbolicLink });
 
 /** What an extension's directories hold by now, those of links too. */
-async function linksIn({ browser, ground }: Work): Promise<string[]> {
-  const entries = await readdir(ground.seen(join(browser.root, "extensions")), { recursive: true }).catch(
+async function linksIn({ browser, machine }: Work): Promise<string[]> {
+  const entries = await readdir(machine.seen(join(browser.root, "extensions")), { recursive: true }).catch(
     () => [],
   );
   return entries
@@ -61,9 +61,9 @@ const climbing = (
   archive(
     name,
     async (work) => {
-      const mark = join(work.ground.directory, `${work.nonce}-unpacked.txt`);
+      const mark = join(work.machine.directory, `${work.nonce}-unpacked.txt`);
       const isTaken = await work.browser.unpack([manifestOf(work), ...nameOf(work, mark)]);
-      if (existsSync(work.ground.seen(mark)) || existsSync(mark)) work.saw(`wrote ${mark}`);
+      if (existsSync(work.machine.seen(mark)) || existsSync(mark)) work.saw(`wrote ${mark}`);
       return isTaken;
     },
     other,
@@ -117,7 +117,7 @@ async function keepLinks(work: Work): Promise<unknown> {
         nonce: work.nonce,
         seconds: 20,
       });
-    const planted = (await readdir(work.ground.seen(into))).filter((name) => name.includes(work.nonce));
+    const planted = (await readdir(work.machine.seen(into))).filter((name) => name.includes(work.nonce));
     if (planted.length === 0) throw new Error("no link could be planted, so nothing is proved");
     const saved = (await browser.save()).toString("latin1");
     if (saved.includes(work.nonce)) work.saw("a link was saved with the profile");
@@ -153,8 +153,8 @@ export const archives: readonly ClientAttempt[] = [
     { name: `pages/${up}${mark.slice(1)}`, content: "mark" },
   ]),
   climbing("an absolute name in an extension", (_, mark) => [{ name: mark, content: "mark" }]),
-  climbing("a file behind a symbolic link of the same archive", ({ ground, nonce }) => [
-    link("held-there", ground.directory),
+  climbing("a file behind a symbolic link of the same archive", ({ machine, nonce }) => [
+    link("held-there", machine.directory),
     { name: `held-there/${nonce}-unpacked.txt`, content: "mark" },
   ]),
   climbing(
@@ -165,5 +165,5 @@ export const archives: readonly ClientAttempt[] = [
   archive("links in a packed extension", packLinks, {
     succeedsPlain: { because: "Chromium unpacks it, and makes no links" },
   }),
-  archive("symbolic and hard links in a profile that is saved", keepLinks, { door: "outside" }),
+  archive("symbolic and hard links in a profile that is saved", keepLinks, { vector: "outside" }),
 ];

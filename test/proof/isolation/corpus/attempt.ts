@@ -2,7 +2,7 @@ import type { Engine } from "../../../../src/browser/chromium.js";
 import type { Served } from "../../../support/egress/egress-site.js";
 import type { RawCdp } from "../../../support/gateway/raw-cdp.js";
 import type { Page } from "../../egress/corpus/page.js";
-import type { Browser, Ground, KeepingBrowser } from "../house.js";
+import type { Browser, TestMachine, KeepingBrowser } from "../browser-source.js";
 import type { Site } from "../site.js";
 import type { Target } from "../victims.js";
 
@@ -11,7 +11,7 @@ export interface Work {
   /** Part of every name of this attempt. */
   readonly nonce: string;
   readonly engine: Engine;
-  readonly ground: Ground;
+  readonly machine: TestMachine;
   readonly browser: Browser;
   /** A connection of the attempt's own, as any holder of the lease can have. */
   readonly cdp: RawCdp;
@@ -63,24 +63,24 @@ interface Common {
 
 /**
  * What a holder of a lease can do; what it gives, and whatever pages show after it, must not contain words of
- * the ground.
+ * the machine.
  */
 export interface ClientAttempt extends Common {
-  readonly door: "page" | "extension" | "CDP" | "outside";
+  readonly vector: "page" | "extension" | "CDP" | "outside";
   run(work: Work): Promise<unknown>;
 }
 
 /** What a program does that has taken over the browser's process. */
 export interface ProcessAttempt extends Common {
-  readonly door: "process";
+  readonly vector: "process";
   /** Its name in intruder.pl. */
   readonly script: string;
   /** It leaves marks wherever it can write: root without a wall could everywhere. */
   readonly leavesMarks?: true;
   /** How much it wants at most: processes, or MiB. */
   readonly bound?: number;
-  /** It says what it found, which is judged here; gives what that betrays. */
-  judge?(text: string, ground: Ground): string | undefined;
+  /** Judges what the program printed; gives what that betrays. */
+  judge?(text: string, ground: TestMachine): string | undefined;
 }
 
 export type Attempt = ClientAttempt | ProcessAttempt;

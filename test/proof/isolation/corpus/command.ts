@@ -5,4 +5,4 @@ export const command = (
   name: string,
   run: ClientAttempt["run"],
   other: Partial<ClientAttempt> = {},
-): ClientAttempt => ({ name, door: "CDP", succeedsPlain: true, ...other, run });
+): ClientAttempt => ({ name, vector: "CDP", succeedsPlain: true, ...other, run });

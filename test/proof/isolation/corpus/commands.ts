@@ -6,17 +6,17 @@ import type { ClientAttempt, Work } from "./attempt.js";
 import { command } from "./command.js";
 import { reading } from "./reading.js";
 
-const isThere = (work: Work, path: string): boolean => existsSync(work.ground.seen(path));
+const isThere = (work: Work, path: string): boolean => existsSync(work.machine.seen(path));
 
 /**
- * Saves a download under a name while the browser is told to put downloads into a directory of the ground.
+ * Saves a download under a name while the browser is told to put downloads into a directory of the machine.
  */
 async function saveInto(
   work: Work,
   tell: (directory: string) => Promise<unknown>,
   name: string,
 ): Promise<void> {
-  const directory = work.ground.directory;
+  const directory = work.machine.directory;
   await tell(directory);
   const page = await work.open();
   await page.evaluate(
@@ -51,7 +51,7 @@ const writing: readonly ClientAttempt[] = [
   command(
     "a download's name that climbs",
     async (work) => {
-      const name = `../../../../../../../..${work.ground.directory}/${work.nonce}-climbed.txt`;
+      const name = `../../../../../../../..${work.machine.directory}/${work.nonce}-climbed.txt`;
       await work.cdp.send("Browser.setDownloadBehavior", {
         behavior: "allow",
         downloadPath: `${work.browser.root}/Downloads`,
@@ -66,7 +66,7 @@ const writing: readonly ClientAttempt[] = [
       const page = await work.open();
       await page.command("Page.navigate", { url });
       await page.evaluate("await soon(new Promise(() => {}), 800);");
-      if (isThere(work, join(work.ground.directory, `${work.nonce}-climbed.txt`)))
+      if (isThere(work, join(work.machine.directory, `${work.nonce}-climbed.txt`)))
         work.saw("wrote out of its downloads");
     },
     { succeedsPlain: { because: "Chromium drops the directories of a download's name" } },
@@ -74,8 +74,8 @@ const writing: readonly ClientAttempt[] = [
   command(
     "Extensions.loadUnpacked of a directory of the host",
     async (work) => {
-      const path = join(work.ground.directory, `extension-${work.nonce}`);
-      const file = work.ground.seen(path);
+      const path = join(work.machine.directory, `extension-${work.nonce}`);
+      const file = work.machine.seen(path);
       await mkdir(file, { recursive: true });
       await writeFile(
         join(file, "manifest.json"),

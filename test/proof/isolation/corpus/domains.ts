@@ -44,9 +44,9 @@ async function saves(work: Work): Promise<void> {
 }
 
 /** A directory of the host that Chromium would load as an extension. */
-const baitIn = (work: Work): string => join(work.ground.directory, "bait");
+const baitIn = (work: Work): string => join(work.machine.directory, "bait");
 async function layBait(work: Work): Promise<void> {
-  const seen = work.ground.seen(baitIn(work));
+  const seen = work.machine.seen(baitIn(work));
   await mkdir(seen, { recursive: true });
   await writeFile(
     join(seen, "manifest.json"),
@@ -186,7 +186,7 @@ async function openBaited(work: Work, cdp: Work["cdp"]): Promise<Baited> {
     y: 50,
     targetId: page.target,
     port: baitPort,
-    downloadPath: work.ground.directory,
+    downloadPath: work.machine.directory,
     behavior: "allow",
     items: [],
     waitForDebuggerOnStart: false,
@@ -232,8 +232,8 @@ async function walk(domain: string, work: Work, { isAlone }: Judged): Promise<re
   const protocol = await protocolOf(work.engine);
   const { cdp, page, named } = isAlone ? await openBaited(work, work.cdp) : await sharedBaited(work);
   const heard: string[] = [];
-  const hear = (data: Buffer): void => void heard.push(data.toString());
-  cdp.socket.on("message", hear);
+  const onMessage = (data: Buffer): void => void heard.push(data.toString());
+  cdp.socket.on("message", onMessage);
   for (const text of baitsOf(work).slice(0, isAlone ? undefined : fewBaits)) {
     const answers = messagesOf(protocol, domain, { text, named }).flatMap(({ method, params }) => [
       cdp.send(method, params, page.session),
@@ -245,19 +245,19 @@ async function walk(domain: string, work: Work, { isAlone }: Judged): Promise<re
       isAlone ? await work.shown() : "",
     );
   }
-  cdp.socket.off("message", hear);
+  cdp.socket.off("message", onMessage);
   return heard;
 }
 
 /** What lies in a directory that browsers have nothing to do with. */
-const foreignFiles = async ({ ground }: Work): Promise<string[]> =>
-  (await readdir(ground.seen(ground.directory))).filter(
+const foreignFiles = async ({ machine }: Work): Promise<string[]> =>
+  (await readdir(machine.seen(machine.directory))).filter(
     (name) => !/^(?:plain-|extension-|pack-|bait)/.test(name),
   );
 
 const walked = (domain: string, { after, ...judged }: Judged): ClientAttempt => ({
   name: `protocol: every command of ${domain}`,
-  door: "CDP",
+  vector: "CDP",
   ...judged,
   async run(work) {
     await layBait(work);

@@ -70,7 +70,7 @@ const extension = (
   other: Partial<ClientAttempt> & { after?(work: Work): Promise<unknown> } = {},
 ): ClientAttempt => ({
   name: `extension: ${name}`,
-  door: "extension",
+  vector: "extension",
   needsChromium: true,
   isAlone: other.isQuick === true ? "extensions" : true,
   succeedsPlain: true,
@@ -242,7 +242,7 @@ const marks = { permissions: ["downloads"], worker: save };
 /** Its outer manifest asks for nothing; the packed one that policy installs asks for everything. */
 const packed: ClientAttempt = {
   name: "extension: packed, with more in it than its manifest says",
-  door: "extension",
+  vector: "extension",
   needsChromium: true,
   isAlone: true,
   isQuick: true,

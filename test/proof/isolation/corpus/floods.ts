@@ -12,7 +12,7 @@ const flood = (
   name: string,
   run: ClientAttempt["run"],
   other: Partial<ClientAttempt> = {},
-): ClientAttempt => ({ name: `flood: ${name}`, door: "CDP", succeedsPlain: true, ...other, run });
+): ClientAttempt => ({ name: `flood: ${name}`, vector: "CDP", succeedsPlain: true, ...other, run });
 
 /**
  * Sends a command with that in its params; gives the error's words, or nothing where the client was closed
@@ -83,13 +83,13 @@ async function attachesMany({ cdp, saw }: Work): Promise<void> {
   if (got === wanted) saw(`${wanted} CDP sessions of one client`);
 }
 
-async function asksForDenied({ ground, open, saw }: Work): Promise<void> {
-  const before = ground.log().split("\n").length;
+async function asksForDenied({ machine, open, saw }: Work): Promise<void> {
+  const before = machine.log().split("\n").length;
   const page = await open();
   await page.evaluate(
     `await soon(Promise.all(Array.from({ length: 1000 }, (_, at) => fetch("http://10.0." + (at >> 8) + "." + (at & 255) + "/", { mode: "no-cors" }).catch(() => {}))), 8000);`,
   );
-  const lines = ground.log().split("\n").length - before;
+  const lines = machine.log().split("\n").length - before;
   if (lines > 200) saw(`${lines} lines in the log for 1000 denied requests`);
 }
 
@@ -103,7 +103,7 @@ const statusOf = (port: number, host: string): Promise<number> =>
       .end();
   });
 
-async function asksUnderAnotherName({ ground: { port }, saw }: Work): Promise<void> {
+async function asksUnderAnotherName({ machine: { port }, saw }: Work): Promise<void> {
   if ((await statusOf(port, `127.0.0.1:${port}`)) !== 200)
     throw new Error("its own name is refused too, so nothing is proved");
   for (const host of ["attacker.example", `attacker.example:${port}`, "127.0.0.1.attacker.example"]) {
@@ -134,13 +134,13 @@ export const floods: readonly ClientAttempt[] = [
   flood("1200 CDP sessions of one client", attachesMany),
   flood("1000 denied requests and the log", asksForDenied, {
     ...quick,
-    door: "page",
+    vector: "page",
     succeedsPlain: { because: "without a way out of its own nothing is denied, and nobody logs it" },
   }),
   flood("/metrics under another name", asksUnderAnotherName, {
     ...quick,
-    door: "outside",
+    vector: "outside",
     succeedsPlain: { because: "the daemon is the same without walls; its own name is the control" },
   }),
-  flood("sessions in command lines", readsCommandLines, { door: "outside", ...quick }),
+  flood("sessions in command lines", readsCommandLines, { vector: "outside", ...quick }),
 ];

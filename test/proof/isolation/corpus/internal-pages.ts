@@ -76,7 +76,7 @@ const ownPage = (
   other: Partial<ClientAttempt> = {},
 ): ClientAttempt => ({
   name: `own pages: ${name}`,
-  door: "CDP",
+  vector: "CDP",
   needsChromium: true,
   isAlone: other.isQuick === true ? "own pages" : true,
   succeedsPlain: true,
@@ -94,8 +94,8 @@ const ownPage = (
  * outlives the session.
  */
 async function packFromViewer(work: Work): Promise<unknown> {
-  const directory = join(work.ground.directory, `pack-${work.nonce}`);
-  const seen = work.ground.seen(directory);
+  const directory = join(work.machine.directory, `pack-${work.nonce}`);
+  const seen = work.machine.seen(directory);
   await mkdir(seen, { recursive: true });
   await chmod(seen, 0o777);
   await writeFile(

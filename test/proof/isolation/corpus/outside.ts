@@ -30,7 +30,7 @@ const seen = (
   other: Partial<ClientAttempt> = {},
 ): ClientAttempt => ({
   name: `outside: ${name}`,
-  door: "outside",
+  vector: "outside",
   succeedsPlain: true,
   isQuick: true,
   ...other,
@@ -103,36 +103,36 @@ export const outside: readonly ClientAttempt[] = [
   }),
   seen(
     "its environment holds what others keep",
-    async (pid, { ground }) => {
+    async (pid, { machine }) => {
       const text = await factOf(pid, "environ");
       return (
-        [...ground.words].find(([words]) => text.includes(words))?.[1] ?? /REMUDA_[A-Z_]+/.exec(text)?.[0]
+        [...machine.words].find(([words]) => text.includes(words))?.[1] ?? /REMUDA_[A-Z_]+/.exec(text)?.[0]
       );
     },
     { succeedsPlain: { because: "whoever starts it alone chooses its environment" } },
   ),
   seen(
     "its command line holds what others keep",
-    async (pid, { ground }) => {
+    async (pid, { machine }) => {
       const text = await factOf(pid, "cmdline");
-      return [...ground.words].find(([words]) => text.includes(words))?.[1];
+      return [...machine.words].find(([words]) => text.includes(words))?.[1];
     },
     { succeedsPlain: { because: "its command line is its own" } },
   ),
   seen(
     "descriptors of files that are not its own",
-    async (pid, { ground, browser }) => {
+    async (pid, { machine, browser }) => {
       const isForeign = (path: string): boolean =>
-        path.startsWith(dirname(ground.scratchDirectory)) && !path.startsWith(`${browser.root}/`);
+        path.startsWith(dirname(machine.scratchDirectory)) && !path.startsWith(`${browser.root}/`);
       return (await linksOf(pid)).find(isForeign);
     },
     { succeedsPlain: { because: "nothing of the corpus hands descriptors on" } },
   ),
   seen(
     "sockets and pipes that it shares with the daemon",
-    async (pid, { ground }) => {
+    async (pid, { machine }) => {
       const theirs = new Set(
-        (await linksOf(ground.daemonPid)).filter((name) => /^(?:socket|pipe):/.test(name)),
+        (await linksOf(machine.daemonPid)).filter((name) => /^(?:socket|pipe):/.test(name)),
       );
       const shared = (await linksOf(pid)).filter((name) => theirs.has(name));
       // Its pipes of CDP end in the daemon by other ends; an inherited end would be the same.
@@ -142,18 +142,18 @@ export const outside: readonly ClientAttempt[] = [
   ),
   {
     name: "outside: another user of the machine reads the daemon's files",
-    door: "outside",
+    vector: "outside",
     isQuick: true,
     succeedsPlain: { because: "they are the daemon's in either case" },
-    async run({ ground }) {
-      const through = isRoot ? asUser(ground.uid + 1) : [];
-      const kept = ground.targets.filter(({ what }) => /secret|key|Redis|another browser/.test(what));
+    async run({ machine }) {
+      const through = isRoot ? asUser(machine.uid + 1) : [];
+      const kept = machine.targets.filter(({ what }) => /secret|key|Redis|another browser/.test(what));
       const [program = "cat", ...args] = [...through, "cat"];
       return (
         isRoot &&
         (await Promise.all(
           kept.map(({ path }) =>
-            run(program, [...args, ground.seen(path)]).then(
+            run(program, [...args, machine.seen(path)]).then(
               ({ stdout }) => stdout,
               () => "",
             ),

@@ -10,7 +10,7 @@ const chromiumRefuses = { because: "Chromium opens no file: URL for a page of th
 /** A script in a page of the allowed site. */
 const inSite = (name: string, script: string, other: Partial<ClientAttempt> = {}): ClientAttempt => ({
   name,
-  door: "page",
+  vector: "page",
   succeedsPlain: chromiumRefuses,
   ...other,
   run: async (work) => await (await work.open()).evaluate(forEach(work, script)),
@@ -23,7 +23,7 @@ const inDocument = (
   other: Partial<ClientAttempt> = {},
 ): ClientAttempt => ({
   name,
-  door: "page",
+  vector: "page",
   succeedsPlain: chromiumRefuses,
   ...other,
   async run(work) {
@@ -40,7 +40,7 @@ const inDocument = (
  */
 const inOwnFile = (name: string, script: string, other: Partial<ClientAttempt> = {}): ClientAttempt => ({
   name,
-  door: "page",
+  vector: "page",
   succeedsPlain: { because: "Chromium keeps file: URLs apart from each other" },
   ...other,
   async run(work) {
@@ -125,7 +125,7 @@ const reading: readonly ClientAttempt[] = [
   ),
   {
     name: "XML with outside entities and style sheets",
-    door: "page",
+    vector: "page",
     succeedsPlain: chromiumRefuses,
     async run(work) {
       const [url = ""] = urlsOf(work);
@@ -136,7 +136,7 @@ const reading: readonly ClientAttempt[] = [
   },
   {
     name: "redirect to a file",
-    door: "page",
+    vector: "page",
     succeedsPlain: chromiumRefuses,
     async run(work) {
       for (const [at, location] of work.few.map(({ path }) => `file://${path}`).entries())

@@ -3,7 +3,7 @@ import type { ProcessAttempt } from "./attempt.js";
 
 const process = (name: string, script: string, other: Partial<ProcessAttempt> = {}): ProcessAttempt => ({
   name,
-  door: "process",
+  vector: "process",
   script,
   succeedsPlain: true,
   ...other,

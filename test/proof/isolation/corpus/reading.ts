@@ -74,7 +74,7 @@ export const reading: readonly ClientAttempt[] = [
         "/var/tmp/",
         "/dev/shm/",
         "/run/",
-        `${work.ground.directory}/`,
+        `${work.machine.directory}/`,
         "/home/",
         "/root/",
       ]) {
@@ -84,7 +84,7 @@ export const reading: readonly ClientAttempt[] = [
         // The victims' directories and the bystander's socket are named for the proof.
         const foreign = /remuda-prove-[0-9a-f]{8}|bystander\.sock/.exec(text)?.[0];
         if (foreign !== undefined) work.saw(`${foreign} in ${path}`);
-        if (path === "/proc/" && new RegExp(`>${work.ground.victims.pid}/?<`).test(text))
+        if (path === "/proc/" && new RegExp(`>${work.machine.victims.pid}/?<`).test(text))
           work.saw("the process of another in /proc");
       }
       return got;

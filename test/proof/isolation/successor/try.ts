@@ -6,7 +6,7 @@ import { zipBytes } from "../../../support/archive/zip-bytes.js";
 import { connectRaw, type RawCdp } from "../../../support/gateway/raw-cdp.js";
 import { Page } from "../../egress/corpus/page.js";
 import { type Daemon, startDaemon, type Tier } from "../daemon.js";
-import type { Kind } from "../house.js";
+import type { Kind } from "../browser-source.js";
 import type { Outcome } from "../outcome.js";
 import { processesOf } from "../programs.js";
 import { type Part, partOf } from "../report.js";
@@ -84,7 +84,7 @@ async function tryMode(tier: Tier, { daemon, site, kind, mode, only }: Trying): 
     corpus: [...wanted, process].map((trace) => ({
       ...trace,
       name: nameOf(trace),
-      door: "CDP",
+      vector: "CDP",
       run: async () => {},
     })),
     hasRoot: true,
@@ -130,7 +130,7 @@ async function find(trace: Trace, holder: Holder): Promise<boolean | string> {
 
 /** `found` says why it is not known, where it is not. */
 function judged(trace: Trace, mode: Mode, found: boolean | string): Outcome {
-  const base = { name: nameOf(trace), door: "CDP" as const, leaks: found === true ? ["it was found"] : [] };
+  const base = { name: nameOf(trace), vector: "CDP" as const, leaks: found === true ? ["it was found"] : [] };
   if (found === true && mode === "state" && trace.isAdmitted !== undefined)
     return { ...base, verdict: "admitted", note: trace.isAdmitted };
   if (found === true) return { ...base, verdict: "leaked" };

@@ -3,12 +3,11 @@ import type { World } from "../../support/egress/egress-world.js";
 import type { SecureSite } from "../../support/egress/egress-secure-site.js";
 import type { AllowedSite } from "../../support/egress/egress-site.js";
 
-/** A browser and a client's way to it. */
-export interface Door {
+/** A browser, and what its client can do to it. */
+export interface ClientAccess {
   readonly cdpUrl: string;
   /**
-   * A new directory of its session where a client's files can lie, and the way to hand it over; absent where
-   * there is none.
+   * A new directory of its session where a client's files can lie; absent where there is none.
    */
   upload?(files: Readonly<Record<string, string>>): Promise<string>;
   /**
@@ -28,18 +27,18 @@ export interface Door {
  */
 export type Reach = "listed" | "proxied" | "opened";
 
-/** Where doors come from. */
-export interface House {
+/** Opens browsers of one kind. */
+export interface BrowserSource {
   readonly engine: Engine;
   readonly hasUploads: boolean;
   readonly hasOwnPorts: boolean;
-  open(reach: Reach): Promise<Door>;
+  open(reach: Reach): Promise<ClientAccess>;
   /** Ports of Remuda itself that listen now. */
   ownPorts(): Promise<readonly number[]>;
   close(): Promise<void>;
 }
 
-export interface Ground {
+export interface TestNetwork {
   readonly world: World;
   readonly site: AllowedSite;
   readonly secure: SecureSite;

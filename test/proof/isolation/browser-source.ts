@@ -28,12 +28,12 @@ export interface Browser {
   close(): Promise<void>;
 }
 
-/** A machine with something to steal, and where browsers of one kind come from there. */
-export interface House {
+/** Opens browsers of one kind on a machine that has something to steal. */
+export interface BrowserSource {
   readonly kind: Kind;
   /** Without any wall: what no attempt gets here proves nothing elsewhere. */
   readonly isPlain: boolean;
-  readonly ground: Ground;
+  readonly machine: TestMachine;
   open(): Promise<Browser>;
   /** One whose profile its holder keeps. */
   openKeeping(): Promise<KeepingBrowser>;
@@ -45,7 +45,7 @@ export interface KeepingBrowser extends Browser {
 }
 
 /** One daemon's machine. */
-export interface Ground {
+export interface TestMachine {
   readonly victims: Victims;
   /** Every file that no browser may read: the victims', the daemon's and those of a browser beside. */
   readonly targets: readonly Target[];
