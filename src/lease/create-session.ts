@@ -151,7 +151,7 @@ async function claimElsewhere(
     waiter,
     template,
     candidate,
-    again: newRequestId(),
+    relaunch: newRequestId(),
   });
   if (reply.kind === "claimed") await jobs.add([launchJob(reply.browser)]);
   else await nodes.freeRoom(candidate.node, candidate.id);

@@ -67,26 +67,26 @@ export class RedisLeaseStore implements LeaseStore {
       waiter: Waiter;
       template: LaunchTemplate;
       keyed?: IdempotencyKey;
-      again?: RequestId;
+      relaunch?: RequestId;
     },
   ): Promise<CreateReply> {
     const { candidate } = ask;
     const browser = candidate && { ...candidate, config: candidate.id, generation: 1, networkGeneration: 1 };
     const reply = await this.scripts.run(
-      { partition, request: ask.again ?? ask.waiter.connection, keyed: ask.keyed },
+      { partition, request: ask.relaunch ?? ask.waiter.connection, keyed: ask.keyed },
       "create-session",
       {
         browser: browser ? JSON.stringify(browser) : "",
         waiter: JSON.stringify(ask.waiter),
         config: JSON.stringify(ask.template),
         body: ask.keyed?.body ?? "",
-        isAgain: flag(ask.again !== undefined),
+        isRelaunch: flag(ask.relaunch !== undefined),
       },
     );
     if (reply.kind === "granted")
       return { kind: "granted", browser: leasedParser.json(reply.payload), at: reply.at };
     if (reply.kind === "claimed") return { kind: "claimed", ...claimedParser.json(reply.payload) };
-    if (reply.kind === "again") return { kind: "waiting", ...parsePlace(reply.payload) };
+    if (reply.kind === "waiting") return { kind: "waiting", ...parsePlace(reply.payload) };
     return { kind: reply.kind };
   }
 

@@ -157,7 +157,7 @@ async function prepareSession(
     waiter,
     template: writeOf(poolConfig()).launchConfig,
     ...(keyed ? { keyed } : {}),
-    ...(isAgain ? { again: world.request() } : {}),
+    ...(isAgain ? { relaunch: world.request() } : {}),
   };
   return async () => {
     const reply = await bed.poolStore.createSession(onDemandPartition, ask);

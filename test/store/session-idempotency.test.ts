@@ -131,7 +131,7 @@ onBoth("an idempotency key on a session on demand", ({ bed, server }) => {
         candidate: candidateOn(onDemandPartition, nodeB),
         waiter: first.waiter,
         template: writeOf(poolConfig()).launchConfig,
-        again: request(),
+        relaunch: request(),
       });
     expect(await again()).toEqual({ kind: "superseded" });
     if (first.reply.kind === "claimed")

@@ -115,8 +115,8 @@ export interface LeaseStore {
     ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean },
   ): Promise<AcquireReply>;
   /**
-   * Without a candidate, where no node has room, only what the key was given before is given again. `again`:
-   * a request of a waiter whose launch has failed, and for whose place alone another is claimed.
+   * Where no node has room there is no candidate: then only a repeat is answered, with what its key was given.
+   * `relaunch` names a request of a waiter whose launch has failed: another is claimed for its place alone.
    */
   createSession(
     partition: Partition,
@@ -125,7 +125,7 @@ export interface LeaseStore {
       waiter: Waiter;
       template: LaunchTemplate;
       keyed?: IdempotencyKey;
-      again?: RequestId;
+      relaunch?: RequestId;
     },
   ): Promise<CreateReply>;
   withdraw(

@@ -17,7 +17,7 @@ export const replyWords = {
   confirm: ["confirmed"],
   connect: ["connected", "over"],
   "control-beat": ["beaten"],
-  "create-session": ["claimed", "again", "granted", "mismatch", "over", "full", "none", "superseded"],
+  "create-session": ["claimed", "waiting", "granted", "mismatch", "over", "full", "none", "superseded"],
   expire: ["expired", "kept"],
   "find-lease": ["held", "none"],
   "lease-end": ["ended", "unknown"],

@@ -5,7 +5,7 @@
 -- `freed` is a JSON list of [browser, claim].
 --- @include grants
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local terms, outcomes = poolTerms(), {}

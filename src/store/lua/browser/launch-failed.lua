@@ -4,7 +4,7 @@
 -- REPLY failed, stale
 --- @include failures
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local browser = read(A.browser)

@@ -5,7 +5,7 @@
 --- @include grants
 --- @include failing-nodes
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local browser = read(A.browser)
@@ -34,7 +34,7 @@ if waiter and isThere(waiter) then
 elseif waiter and waiter.key then
   -- Nobody is there now: kept for the retry under its key.
   removeWaiter(waiter)
-  lend(browser, waiter, { timeoutSeconds = waiter.timeoutSeconds })
+  recordLease(browser, waiter, { timeoutSeconds = waiter.timeoutSeconds })
   browser.lease.lost = true
   write(browser)
   redis.call("ZADD", K.provisional, now + tonumber(A.keyedMs), waiter.lease)

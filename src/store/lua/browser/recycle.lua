@@ -10,7 +10,7 @@
 --- @include rebuild-index
 --- @include replaceable
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local size, state, kind, hold = unpack(poolFields("size", "state", "kind", "hold"))
@@ -31,7 +31,7 @@ local function mark(browser)
   redis.call("ZREM", K.leaseCountIndex, browser.id)
   addCredit(1)
   if browser.state == "idle" then
-    if closed[browser.node] then standLast(browser) else redis.call("ZADD", K.idle, idleScore(browser), browser.id) end
+    if closed[browser.node] then rankLast(browser) else redis.call("ZADD", K.idle, idleScore(browser), browser.id) end
   end
   write(browser)
   marked = marked + 1
@@ -43,14 +43,14 @@ local function markAll(ids)
     if isInService and not browser.replaceable and redis.call("SCARD", K.replaceable) < most then mark(browser) end
   end
 end
-mend()
+rebuildIndexIfStale()
 if A.node ~= "" then
   markAll(idsOn(A.node))
   local node = closed[A.node] or {}
   node.drainsUntil = now + tonumber(A.drainMs)
   closed[A.node] = node
   keepClosed(closed)
-  lineUp(A.node, closed)
+  rankIdleOf(A.node, closed)
 else
   -- No more are marked than `most`, so among twice as many are those that may be.
   markAll(redis.call("ZRANGEBYSCORE", K.ageIndex, "-inf", now, "LIMIT", 0, 2 * most))

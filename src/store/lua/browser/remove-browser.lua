@@ -6,7 +6,7 @@
 -- nothing was counted.
 --- @include removal
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local browser = read(A.browser)

@@ -5,7 +5,7 @@
 --- @include endings
 --- @include failures
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local browser = read(A.browser)

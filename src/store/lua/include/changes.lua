@@ -16,7 +16,7 @@ local function effectsText()
 end
 
 -- The first answer to this request, so that a repeat changes nothing.
-local function again()
+local function earlierAnswer()
   local first = redis.call("GET", K.answer)
   return first and { first:match("^(.-)\n(.*)\n(.-)\n(.-)$") }
 end

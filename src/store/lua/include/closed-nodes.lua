@@ -16,16 +16,16 @@ local function keepClosed(nodes)
   end
 end
 
-local function standLast(browser)
+local function rankLast(browser)
   redis.call("ZADD", K.idle, idleScore(browser) + apart, browser.id)
 end
 
 -- Puts the idle browsers of a node where they belong in line, as that node stands now.
-local function lineUp(node, closed)
+local function rankIdleOf(node, closed)
   for _, id in ipairs(idsOn(node)) do
     local browser = read(id)
     if browser.state == "idle" then
-      if closed[node] then standLast(browser) else redis.call("ZADD", K.idle, idleScore(browser), id) end
+      if closed[node] then rankLast(browser) else redis.call("ZADD", K.idle, idleScore(browser), id) end
     end
   end
 end
@@ -40,7 +40,7 @@ local function endVoidSilences(closed)
   for _, id in ipairs(over) do
     closed[id].silentUntil = nil
     if not next(closed[id]) then closed[id] = nil end
-    lineUp(id, closed)
+    rankIdleOf(id, closed)
   end
   if #over > 0 then keepClosed(closed) end
 end

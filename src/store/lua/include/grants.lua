@@ -44,7 +44,7 @@ end
 
 -- A provisional lease: final once its control confirms the flushed reply or a client opens the URL. Gives the
 -- record's text.
-local function lend(browser, waiter, terms)
+local function recordLease(browser, waiter, terms)
   browser.lease = {
     id = waiter.lease, grantedAt = now, timeoutSeconds = terms.timeoutSeconds, registrations = 0, control = waiter.control,
     connection = waiter.connection, name = waiter.name, tags = waiter.tags, startUrl = waiter.startUrl,
@@ -61,7 +61,7 @@ end
 
 local function grantTo(browser, waiter, terms)
   removeWaiter(waiter)
-  local text = lend(browser, waiter, terms)
+  local text = recordLease(browser, waiter, terms)
   publish("remuda:control:" .. waiter.control,
     { kind = "granted", waiter = waiter.id, connection = waiter.connection, browser = text, at = now })
 end
@@ -88,7 +88,7 @@ local function settle(browser, why, terms)
   -- Its replacement was paid for when its node was marked, or is now.
   if isDraining(browser, terms) and not isLendable then return retire(browser, "drained", not browser.replaceable) end
   move(browser, "idle", why)
-  if terms.closed[browser.node] then standLast(browser) end
+  if terms.closed[browser.node] then rankLast(browser) end
   local waiter = isLendable and nextWaiter()
   if waiter then grantTo(browser, waiter, terms) end
 end

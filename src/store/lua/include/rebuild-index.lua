@@ -11,7 +11,7 @@ local function lastMoveMade()
   end
 end
 
-local function mend()
+local function rebuildIndexIfStale()
   local made = lastMoveMade()
   if redis.call("HGET", K.nodeStamps, lastMove) == made then return end
   redis.call("DEL", K.nodeIndex, K.generationIndex, K.ageIndex, K.leaseCountIndex, K.nodeStamps)

@@ -10,7 +10,7 @@ end
 
 -- The first answer to this request. The browser of a lease is shown as it is now.
 local function answeredBefore()
-  local first = again()
+  local first = earlierAnswer()
   if not first or first[1] ~= "granted" then return first end
   local held = redis.call("HGET", K.leases, first[2])
   if not held then return plain("over") end
@@ -26,7 +26,7 @@ local function remember(waiter)
 end
 
 -- The browser of the lease that the key was given, for the new connection.
-local function heldAgain(earlier, waiter)
+local function reattachLease(earlier, waiter)
   local id = redis.call("HGET", K.leases, earlier.lease)
   if not id then return nil end
   local browser = read(id)
@@ -40,7 +40,7 @@ local function heldAgain(earlier, waiter)
 end
 
 -- The place that the key was given, for the new connection; the old one is told.
-local function placeAgain(earlier, waiter)
+local function reattachPlace(earlier, waiter)
   local text = redis.call("HGET", K.waiterRecords, earlier.waiter)
   if not text then return nil end
   local place = cjson.decode(text)
@@ -52,14 +52,14 @@ end
 
 -- The answer to a key that was seen before; nil where its place was given up unserved. `onPlace` answers for
 -- a place taken over.
-local function repeated(waiter, onPlace)
+local function answerRepeat(waiter, onPlace)
   local text = A.body ~= "" and redis.call("GET", K.idempotency)
   if not text then return nil end
   local earlier = cjson.decode(text)
   if earlier.body ~= A.body then return plain("mismatch") end
-  local browser = heldAgain(earlier, waiter)
+  local browser = reattachLease(earlier, waiter)
   if browser then return grant(cjson.encode(browser), earlier.lease) end
-  local place = placeAgain(earlier, waiter)
+  local place = reattachPlace(earlier, waiter)
   if place then return onPlace(place) end
   return redis.call("ZSCORE", K.endedLeases, earlier.lease) and plain("over") or nil
 end

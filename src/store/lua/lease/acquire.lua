@@ -16,7 +16,7 @@ if terms.state ~= "open" or terms.id ~= A.pool or A.name ~= "" and terms.name ~=
 
 local waiter = cjson.decode(A.waiter)
 beatOf(waiter.control)
-local answered = repeated(waiter, function(place)
+local answered = answerRepeat(waiter, function(place)
   dispatch(terms)
   local granted = redis.call("HGET", K.leases, place.lease)
   if granted then return grant(redis.call("HGET", K.browsers, granted), place.lease) end
@@ -29,7 +29,7 @@ if redis.call("ZCARD", K.waitQueue) > 0 then dispatch(terms) end
 local browser = takeIdle(terms)
 if browser then
   remember(waiter)
-  return grant(lend(browser, waiter, terms), waiter.lease)
+  return grant(recordLease(browser, waiter, terms), waiter.lease)
 end
 if A.mayWait == "0" then return finish("none") end
 if redis.call("ZCARD", K.waitQueue) >= tonumber(A.maxWaiters) then return finish("full") end

@@ -10,7 +10,7 @@
 --- @include write-record
 --- @include pool
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 -- The stamp is another each time, whatever was lost.

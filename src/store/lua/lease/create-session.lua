@@ -1,11 +1,11 @@
--- create-session: claim the launch of an on-demand browser for a caller who waits for it; again where a
--- launch of that caller has failed.
+-- create-session: claim the launch of an on-demand browser for a caller who waits for it; or another launch
+-- for a caller whose first has failed.
 -- KEYS  pool templates browsers launching leases waiterRecords provisional controls endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer idempotency
--- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most isAgain
--- REPLY claimed (JSON {browser, waiter, lease}), again (the waiter; still launching), granted (the browser), mismatch, over, full (as many sessions as may be), none (no room), superseded (the place is another connection's, or was given up)
--- `browser` and `waiter` are JSON; the waiter is bound to the browser and stands in no queue. `browser` is
--- empty where no node has room: then only what the key was given before is given again. `isAgain`: for a
--- place that stands since its launch has failed, and for nothing else.
+-- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most isRelaunch
+-- REPLY claimed (JSON {browser, waiter, lease}), waiting (the waiter; its browser is still launching), granted (the browser), mismatch, over, full (as many sessions as may be), none (no room), superseded (the place is another connection's, or was given up)
+-- `browser` and `waiter` are JSON; the waiter is bound to the browser and is in no queue. `browser` is empty
+-- where no node has room: then only a repeat is answered. `isRelaunch` is set for a waiter whose launch has
+-- failed and whose record is still there.
 --- @include repeats
 --- @include events
 --- @include index
@@ -34,15 +34,15 @@ local function claimFor(place)
   return finish("claimed", cjson.encode({ browser = browser, waiter = place.id, lease = place.lease }))
 end
 
-if A.isAgain == "1" then
-  local standing = redis.call("HGET", K.waiterRecords, waiter.id)
-  local place = standing and cjson.decode(standing)
+if A.isRelaunch == "1" then
+  local stored = redis.call("HGET", K.waiterRecords, waiter.id)
+  local place = stored and cjson.decode(stored)
   if not place or not place.unplaced or place.connection ~= waiter.connection then return plain("superseded") end
   return claimFor(place)
 end
-local answered = repeated(waiter, function(place)
+local answered = answerRepeat(waiter, function(place)
   if place.unplaced and A.browser ~= "" then return claimFor(place) end
-  return finish("again", cjson.encode(place))
+  return finish("waiting", cjson.encode(place))
 end)
 if answered then return answered end
 

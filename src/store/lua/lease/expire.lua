@@ -4,7 +4,7 @@
 -- REPLY expired, kept
 --- @include endings
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local browser = read(A.browser)

@@ -10,7 +10,7 @@
 
 local terms, words = poolTerms(), {}
 
-local function wordFor(waiter)
+local function answerFor(waiter)
   if redis.call("HEXISTS", K.leases, waiter.lease) == 1 then return "held" end
   if terms.state ~= "open" then return "deleted" end
   local text = redis.call("HGET", K.waiterRecords, waiter.id)
@@ -24,6 +24,6 @@ local function wordFor(waiter)
   return "waiting"
 end
 
-for place, waiter in ipairs(cjson.decode(A.waiting)) do words[place] = wordFor(waiter) end
+for place, waiter in ipairs(cjson.decode(A.waiting)) do words[place] = answerFor(waiter) end
 if terms.state == "open" then dispatch(terms) end
 return { "rejoined", cjson.encode(words), tostring(now), effectsText() }

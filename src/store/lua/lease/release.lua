@@ -8,7 +8,7 @@
 -- served.
 --- @include grants
 
-local first = again()
+local first = earlierAnswer()
 if first then return first[2] == A.request and first or plain("already") end
 
 local terms = poolTerms()
@@ -37,7 +37,7 @@ end
 
 if A.why == "released" and A.lease ~= "" then isEndAnswered, answerMs = true, endedLeaseMs end
 browser.saving = savesProfile() or nil
-local function endIt()
+local function endLease()
   if terms.kind == "on-demand" or A.reuse == "0" then return retire(browser, A.why) end
   if browser.lease.altered then return retire(browser, "altered") end
   if browser.uploaded and terms.reset == "state" then return retire(browser, "altered") end
@@ -52,6 +52,6 @@ local function endIt()
   end
   fence(browser, A.why, terms.reset)
 end
-endIt()
+endLease()
 if browser.saving then return finish("saving", A.request) end
 return finish("released", A.request)

@@ -4,7 +4,7 @@
 -- REPLY undone, kept (a retry under its key may still fetch it), opened (a client has it), over
 --- @include undo-lease
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local held = redis.call("HGET", K.leases, A.lease)

@@ -6,7 +6,7 @@
 -- `altered`: the lease has given the browser what no pool takes back.
 --- @include endings
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local browser = read(A.browser)

@@ -5,7 +5,7 @@
 --- @include changes
 --- @include browsers
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local text = redis.call("HGET", K.waiterRecords, A.waiter)

@@ -10,7 +10,7 @@
 --- @include removal
 --- @include rebuild-index
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local left = 0
@@ -28,7 +28,7 @@ if A.which == "lost" then
   keepFailing(failing)
   keepClosed(closed)
 end
-mend()
+rebuildIndexIfStale()
 for _, id in ipairs(idsOn(A.node)) do clear(read(id)) end
 -- Nobody is left to be told.
 if A.which == "lost" and effects then effects.retire = nil end

@@ -4,7 +4,7 @@
 -- REPLY spread (JSON map of node to number)
 --- @include rebuild-index
 
-mend()
+rebuildIndexIfStale()
 local counts = {}
 for _, node in ipairs(redis.call("HKEYS", K.nodeStamps)) do
   if node ~= lastMove then counts[node] = redis.call("ZLEXCOUNT", K.nodeIndex, nodeIndexRange(node)) end

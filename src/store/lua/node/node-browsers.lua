@@ -5,7 +5,7 @@
 -- `known` is the stamp of the last reading, empty for the first.
 --- @include rebuild-index
 
-mend()
+rebuildIndexIfStale()
 local last = redis.call("HGET", K.nodeStamps, A.node) or "none"
 if last == A.known then return plain("same") end
 local ids, most, lines = idsOn(A.node), 1000, { last }

@@ -5,7 +5,7 @@
 -- `silentMs` is 0 where it answers again.
 --- @include grants
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local terms = poolTerms()
@@ -20,7 +20,7 @@ node.silentUntil = silentMs > 0 and now + silentMs or nil
 nodes[A.node] = next(node) and node or nil
 keepClosed(nodes)
 if silentMs > 0 and wasSilent then return plain("silenced") end
-lineUp(A.node, nodes)
+rankIdleOf(A.node, nodes)
 if silentMs > 0 then return plain("silenced") end
 dispatch(terms)
 return finish("heard")

@@ -16,7 +16,7 @@
 
 local mostObstacle = 1500
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local size, rate, credit, backoff, state, unsupported, generation, network, config, asked, keptKey =
@@ -74,7 +74,7 @@ for _, browser in ipairs(cjson.decode(A.candidates)) do
   end
 end
 keepFailing(nodes)
-local function holdNow()
+local function holdReason()
   if short == 0 then return "" end
   if credit < 1 and tokens < 1 then return tonumber(rate) == 0 and "rate_zero" or "rate" end
   -- All that were asked for were found room for: the next fill goes on.
@@ -89,7 +89,7 @@ local function obstacleNow()
   end
   return table.concat(texts, "; "):sub(1, mostObstacle)
 end
-local hold = holdNow()
+local hold = holdReason()
 redis.call("HSET", K.pool, "hold", hold, "obstacle", obstacleNow())
 if #claimed == 0 then return plain("none") end
 return finish("claimed", cjson.encode(claimed))

@@ -5,7 +5,7 @@
 -- `fields` is a JSON map of further fields of the record.
 --- @include changes
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 -- Two attempts under one idempotency key write the same pool.
 if redis.call("HEXISTS", K.pool, "state") == 1 then return plain("created") end

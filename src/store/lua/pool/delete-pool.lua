@@ -5,7 +5,7 @@
 --- @include endings
 --- @include removal
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 if redis.call("HGET", K.pool, "state") ~= "open" then return plain("missing") end

@@ -5,7 +5,7 @@
 -- `before` is an instant of ours, at which the pool's profile was saved, or empty.
 --- @include endings
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 if redis.call("HGET", K.pool, "state") ~= "open" then return plain("missing") end

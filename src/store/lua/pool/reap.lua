@@ -11,7 +11,7 @@
 
 local terms = poolTerms()
 if not terms.state then return plain("missing") end
-mend()
+rebuildIndexIfStale()
 boundScores(K.launching, math.max(tonumber(A.claimMs), tonumber(A.launchMs)))
 boundScores(K.resetting, resetMs)
 boundScores(K.retiring, retireMs)
@@ -75,7 +75,7 @@ local function lose(waiter)
   if waiter.name then addEffect("names", { name = waiter.name, owner = waiter.lease }) end
 end
 
-local function lookAfter(waiter)
+local function checkWaiter(waiter)
   if boundFields(waiter, { "detachedAt", "lostAt", "unplacedAt" }, 0) then redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter)) end
   local isLost = not controlBeats(waiter.control)
   if waiter.lostAt then
@@ -96,7 +96,7 @@ local function lookAfter(waiter)
     if waiter.name then addEffect("names", { name = waiter.name, owner = waiter.lease }) end
   end
 end
-for _, text in ipairs(redis.call("HVALS", K.waiterRecords)) do lookAfter(cjson.decode(text)) end
+for _, text in ipairs(redis.call("HVALS", K.waiterRecords)) do checkWaiter(cjson.decode(text)) end
 for _, lease in ipairs(overdue(K.provisional)) do
   local held = redis.call("HGET", K.leases, lease)
   local browser = held and read(held)

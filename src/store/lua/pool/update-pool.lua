@@ -9,7 +9,7 @@
 --- @include tokens
 --- @include counts
 
-local first = again()
+local first = earlierAnswer()
 if first then return first end
 
 local revision, revisedAt, state, oldSize, oldRate = unpack(poolFields("revision", "revisedAt", "state", "size", "fillRate"))
