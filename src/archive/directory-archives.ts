@@ -20,7 +20,10 @@ import {
 import type { ArchiveBackend } from "./kept-archives.js";
 import { verifyDigest } from "./verified.js";
 
-/** Beside the archives, so that a rename is enough: files on their way in, and those being removed. */
+/**
+ * This directory lies beside the archives, so that a rename moves a file in or out. It holds files on their
+ * way in, and those being removed.
+ */
 const coming = "coming";
 const going = "going";
 

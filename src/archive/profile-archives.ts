@@ -22,7 +22,7 @@ interface ProfileArchivePorts {
 }
 
 export interface KeptProfiles extends ProfileArchives {
-  /** As `open`, but the tar as it was compressed: zstd. */
+  /** Does what `open` does, but gives the tar still compressed with zstd. */
   openCompressed(id: ProfileId): Promise<Readable | undefined>;
 }
 

@@ -20,7 +20,7 @@ interface SweepPorts {
  * registry that cannot be read deletes nothing.
  */
 export function makeSweep({ archives, named, unusedMs, clock, log }: SweepPorts): () => Promise<void> {
-  /** Since when each is known to be stale and without a name (monotonic). */
+  /** The instant (monotonic) at which each was found to be stale and without a name. */
   let unnamed: ReadonlyMap<Digest, Millis> = new Map();
   return async () => {
     const before = clock.now() - unusedMs;

@@ -16,7 +16,8 @@ interface Holder {
 }
 
 /**
- * Which client of a browser that holds too much is cut: the one that asks for more, or the one that has most.
+ * The client of a browser that holds too much and is cut: the one that asks for more, or the one that has
+ * most.
  */
 type Victim = "asking" | "most";
 

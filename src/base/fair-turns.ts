@@ -41,7 +41,7 @@ export class FairTurn {
     return this.#usedMs >= turnMs || this.isWaiting || this.readyInMs > 0;
   }
 
-  /** For `Turns`: 0 where it may be served as soon as there is room. */
+  /** How long `FairTurns` should leave it waiting; 0 where it may go on as soon as there is room. */
   get readyInMs(): Millis {
     this.#refill();
     return Math.max(0, -this.#creditMs / share);
@@ -75,23 +75,26 @@ export class FairTurn {
     this.#creditAt = now;
   }
 
-  /** Once, when the turn has come again. `costMs`: what it will take of the turn after it has returned. */
+  /**
+   * Calls `next` once, when the turn has come again. `costMs` is what `next` starts that still runs after it
+   * has returned.
+   */
   wait(next: () => void, costMs: Millis = 0): void {
     this.#waiting.push({ next, costMs });
     this.turns.queue(this);
   }
 
-  /** When there is something left of the turn. */
+  /** Resolves when something is left of the turn; undefined where the caller may go on at once. */
   come(): Promise<void> | undefined {
     return this.isOver ? new Promise((resolve) => this.wait(resolve)) : undefined;
   }
 
-  /** For `Turns`: another round has begun. */
+  /** `FairTurns` calls this when another round of the event loop has begun. */
   renew(): void {
     this.#usedMs = 0;
   }
 
-  /** For `Turns`: what waits, as far as one turn goes; gives what it took. */
+  /** `FairTurns` calls this to run what waits, as far as one turn allows. Returns the milliseconds used. */
   proceed(): Millis {
     this.#usedMs = 0;
     for (let left = this.#waiting.length; left > 0 && this.#usedMs < turnMs; left -= 1) {
@@ -119,13 +122,13 @@ export class FairTurns {
     return new FairTurn(this, this.clock);
   }
 
-  /** For its turns. */
+  /** A turn calls this when it has used time of the round. */
   used(turn: FairTurn): void {
     this.#used.add(turn);
     this.#count();
   }
 
-  /** For its turns: at its end, unless it waits there already. */
+  /** A turn calls this to be put at the end of the line, unless it is in it already. */
   queue(turn: FairTurn): void {
     this.#queue.add(turn);
     this.#count();

@@ -1,4 +1,4 @@
-/** As deep as Chromium reads JSON (`kAbsoluteMaxDepth` of base/json/json_common.h). */
+/** Chromium reads JSON to this depth (`kAbsoluteMaxDepth` of base/json/json_common.h). */
 export const mostJsonDepth = 200;
 
 /**

@@ -2,7 +2,7 @@ import type { Clock } from "./clock.js";
 
 interface RateLimitParts {
   readonly clock: Clock;
-  /** Of one key. */
+  /** The limit of one key. */
   readonly perSecond: number;
   /** Told once a second of each key that came more often. */
   onSuppressed(key: string, count: number): void;

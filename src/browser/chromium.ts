@@ -75,7 +75,7 @@ export interface KeptWorkspace {
 
 /** Where a browser finds the proxy that is its way out. */
 export interface BrowserProxy {
-  /** For `--proxy-server`: no credentials, which Chromium refuses there. */
+  /** The value of `--proxy-server`. It has no credentials, because Chromium refuses them there. */
   readonly proxyUrl: string;
   /** The network namespace it is put into, as a path that nsenter(1) can open. */
   readonly namespace?: string;

@@ -95,7 +95,7 @@ const mostTries = 5;
  */
 export const emptyDirectory = (path: string): Promise<void> => emptyAt(path, 0);
 
-/** As `emptyDirectory`, with the directory itself. */
+/** Does what `emptyDirectory` does, and removes the directory itself. */
 export async function removeTree(path: string): Promise<void> {
   for (let tries = 1; tries < mostTries; tries += 1) if (await removeAt(path, 0)) return;
   if (!(await removeAt(path, 0))) throw new Error("something is written into it again and again");

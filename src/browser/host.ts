@@ -37,7 +37,7 @@ export interface HostSettings {
   readonly usesMounts?: boolean;
   /** Unfinished messages of all browsers may hold so much; no limit where it is not given. */
   readonly maxReceivedBytes?: number;
-  /** From the first step of a launch to its first page. */
+  /** The limit from the first step of a launch to its first page. */
   readonly launchLimitMs: Millis;
   /** The weakest rung of isolation on which browsers are launched; `shared-proc` unless given. */
   readonly requireIsolation?: RungName;
@@ -151,7 +151,7 @@ async function examine(
   };
 }
 
-/** Between two looks at who is busy. */
+/** The time between two looks at who is busy. */
 const yieldPeriodMs: Millis = 200;
 
 function startYielding(

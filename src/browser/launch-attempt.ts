@@ -116,7 +116,7 @@ export class LaunchAttempt {
     }
   }
 
-  /** From here on neither its limit nor its signal ends it. */
+  /** After this call neither the attempt's limit nor its signal ends it. */
   finish(): void {
     this.#unlisten();
   }

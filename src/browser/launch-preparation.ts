@@ -22,7 +22,7 @@ export interface PreparedLaunch {
   readonly workspace: Workspace;
   readonly uid: number | null;
   readonly directories: Directories;
-  /** To be loaded before it is ready. */
+  /** These are loaded before the browser is ready. */
   readonly extensions: readonly LaunchExtensions[];
   /** Ids of extensions that have no access to files. */
   readonly withoutFiles: Set<string>;

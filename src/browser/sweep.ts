@@ -89,7 +89,10 @@ const isBubblewrapOf = async (pid: number, scratch: string): Promise<boolean> =>
   (await isBubblewrap(pid)) &&
   (await readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")).includes(`${scratch}/b-`);
 
-/** With what a killed daemon was in itself. Where something lives in there yet, it stays. */
+/**
+ * Removes the cgroup of a killed daemon and the daemon's own leaf in it. It stays while something lives in
+ * it.
+ */
 async function removeTop(top: string): Promise<void> {
   for (const path of [join(dirname(top), daemonLeaf(basename(top))), top]) await rmdir(path).catch(() => {});
 }

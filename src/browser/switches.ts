@@ -43,9 +43,10 @@ const disabledFeatures = [
 ];
 
 /**
- * For a browser that has nothing but its proxy. A page that asks for a WebRTC connection has Chromium join
- * the group of multicast DNS, which tells the network of it by IGMP, though no candidate is ever named;
- * without it there is silence, and still no candidate (Chromium 156, docs/chromium.md#ways-past-the-proxy).
+ * This is for a browser that has nothing but its proxy. When a page asks for a WebRTC connection, Chromium
+ * joins the group of multicast DNS, which tells the network of it by IGMP, although no candidate is ever
+ * named. With this feature off it is silent, and there is still no candidate (Chromium 156,
+ * docs/chromium.md#ways-past-the-proxy).
  */
 const disabledByEgress = ["WebRtcHideLocalIpsWithMdns"];
 
@@ -69,7 +70,7 @@ const enabledFeatures = [
   "ImprovedStartupBestEffortDelay:StartupDelayFailsafeTimeout/1s",
 ];
 
-/** For both engines. */
+/** Both engines get these. */
 const common = [
   // The only way to CDP: no port is open anywhere, and the end of the pipe ends the browser
   // (docs/chromium.md#the-pipe).
@@ -91,7 +92,7 @@ const common = [
  */
 const noUpdates = "--disable-background-networking";
 
-/** For full Chromium. */
+/** Only full Chromium gets these. */
 const full = [
   "--no-first-run",
   "--no-default-browser-check",
@@ -137,9 +138,9 @@ const barsExtensions = ({ egress, engine }: LaunchSpec, { lacksPolicy = false }:
   lacksPolicy && engine === "chromium" && egress !== undefined && egress.namespace === undefined;
 
 /**
- * For headless-shell: its second zygote only forks the process for graphics, which starts as well without (3
- * to 5 % fewer instructions for a launch and a page, WebGL as before; Chromium 156, perf stat). Full Chromium
- * gains nothing.
+ * Only headless-shell gets this. Its second zygote only forks the process for graphics, which starts as well
+ * without it: a launch and a page take 3 to 5 % fewer instructions, and WebGL works as before (Chromium 156,
+ * perf stat). Full Chromium gains nothing.
  */
 const oneZygote = "--no-unsandboxed-zygote";
 
@@ -194,7 +195,7 @@ export function outerSize({
  * tell on it. Stealth that matters takes full Chromium.
  */
 function stealthSwitches(spec: LaunchSpec, { majorVersion }: SwitchFacts): string[] {
-  // Without it `navigator.webdriver` is true as soon as there is a pipe.
+  // `navigator.webdriver` would otherwise be true as soon as there is a pipe.
   const switches = ["--disable-blink-features=AutomationControlled"];
   const isHeadless = spec.headless || spec.engine === "headless-shell";
   if (!isHeadless || majorVersion === undefined) return switches;

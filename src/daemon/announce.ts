@@ -49,7 +49,7 @@ async function tell({ config, url, installRoot, pools, clock, log, stopping }: A
     log.warn({ pool: name, fill: pool.value.fill }, "no browser is idle yet");
 }
 
-/** As a shell takes it, whatever characters are in it. */
+/** Quotes a text for a shell, whatever characters are in it. */
 const quoted = (text: string): string =>
   /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 

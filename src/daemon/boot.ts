@@ -27,7 +27,7 @@ export class DirectoryHeld extends CannotStart {
   }
 }
 
-/** As where an earlier start was another user's. */
+/** These codes come where an earlier start was another user's. */
 const notOurs = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST"]);
 
 function unusable(directory: string, error: unknown): unknown {

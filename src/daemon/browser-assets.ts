@@ -33,7 +33,7 @@ export function openBrowserAssets(shared: DaemonParts, host: BrowserHost): Asset
   const { config, clock, log, hurry, stores, metrics, archives } = shared;
   const { cache } = archives;
   const profiles = profileArchivesOf(shared, openFrom(cache));
-  // Without a private root, browsers see files of the host.
+  // Browsers without a private root see files of the host.
   const seesHostFiles = !hasPrivateRoot(host.walls?.rung ?? "none");
   const rules = { ...extensionLimits(config), seesHostFiles };
   const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, rules);

@@ -128,7 +128,7 @@ async function findTier({ config, clock, log }: DaemonParts, host: BrowserHost):
   const mayConnect = await findPeerRule(host, log);
   const viaPort: Tier = { openListener: async () => openPort({ ...(mayConnect && { mayConnect }) }) };
   if (egress.isolation === "proxy") return viaPort;
-  // Without a private root, which gives it a uid back, Chromium would be root of the user namespace, and
+  // A private root gives Chromium its uid back. Without one it would be root of the user namespace, and
   // refuse to run.
   const unshare = host.walls && hasPrivateRoot(host.walls.rung) ? await findTool("unshare") : undefined;
   const namespaces = await findNamespaces({

@@ -55,7 +55,7 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   stops.add("beat", clock.every(config.node.beatPeriodMs, beatSoon));
   stops.add("gateway", () => gateway.close());
   stops.add("drain", async () => {
-    // From the next beat on nothing is placed here.
+    // After this beat nothing more is placed here.
     await beat().catch(onFault);
     if (!tenure.isOver) await drain.wait(config.drain.limitMs, hurry);
   });

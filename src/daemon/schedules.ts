@@ -23,7 +23,7 @@ export async function startSchedules(
     record.steadyMs(Math.max(3 * periods.fillMs, acquire.controlLostAfterMs / 2));
   const note = (): void =>
     void listensMs().catch((error: unknown) => log.warn({ error: textOf(error) }, "listening was not noted"));
-  // By a timer of its own: a tick may take its time.
+  // This has a timer of its own, because a tick may take long.
   stops.add("listening", clock.every(periods.fillMs, note));
   const maintenance = makeMaintenance({
     poolStore,

@@ -27,7 +27,7 @@ interface Around {
   readonly log: Log;
   readonly clock: Clock;
   readonly signals: SignalSource;
-  /** From the first signal to the end, and from the second. */
+  /** `stopMs` runs from the first signal to the end, `hurriedMs` from the second. */
   readonly limits: { readonly stopMs: Millis; readonly hurriedMs: Millis };
 }
 

@@ -44,7 +44,7 @@ export interface Stores {
   readonly queues: Queues;
   readonly queueOptions: QueueOptions;
   readonly signals: Events<PoolSignals>;
-  /** For whoever listens to messages. */
+  /** What a listener to messages needs. */
   readonly listenerParts: ListenerParts;
   hasContact(): boolean;
   /** Whether Redis is there now, as far as is known. */

@@ -8,7 +8,7 @@ import { getPriority } from "node:os";
  */
 const sliceNanos = 200_000n;
 
-/** Of sched_setattr(2), from the kernel's headers. */
+/** The numbers of the system call sched_setattr(2), from the kernel's headers. */
 const numbers: Readonly<Record<string, number>> = { x64: 314, arm64: 274 };
 const attributeBytes = 48;
 const keepsPolicy = 0x08n;

@@ -29,7 +29,7 @@ export interface TargetSocket {
   readonly address?: string | undefined;
 }
 
-/** For one attempt at reaching a target; `signal` aborts when the rules change meanwhile. */
+/** One attempt at reaching a target; `signal` aborts when the rules change meanwhile. */
 export interface ConnectAttempt {
   readonly until: Millis;
   readonly signal: AbortSignal;
@@ -90,7 +90,7 @@ export class OpenConnection {
     this.held.forget(this);
   }
 
-  /** From its return on nothing more leaves through it. */
+  /** Once this returns, nothing more leaves through the connection. */
   cut(): void {
     this.#isCut = true;
     if (!this.#isReleased) destroySocket(this.connection.socket);
@@ -151,7 +151,9 @@ export class EgressConnections {
     return this.#open.size + this.#entering;
   }
 
-  /** From its return on every request obeys, and whatever is open and no longer allowed is cut. */
+  /**
+   * Once this returns, every request obeys the new rules, and whatever is open and no longer allowed is cut.
+   */
   apply(rules: Rules): void {
     this.#rules = rules;
     this.#generation += 1;

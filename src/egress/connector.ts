@@ -12,7 +12,7 @@ type Parts = Pick<EgressParts, "resolve" | "reserved" | "clock"> & { readonly co
 export class Connector {
   constructor(private readonly parts: Parts) {}
 
-  /** To the target itself, whatever carries it. */
+  /** Connects to the target itself, directly or through an upstream. */
   async tunnel(target: TargetHost, route: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {
     if (route.kind === "direct") return await this.direct(route.addresses, target.port, attempt);
     return this.#counted({ socket: await dialThrough(route.upstream, target, this.#options(attempt)) });
@@ -26,7 +26,7 @@ export class Connector {
     return this.#counted(await dial(addresses, port, { clock: this.parts.clock, until, signal }));
   }
 
-  /** To an HTTP proxy, which is then asked in absolute form. */
+  /** Connects to an HTTP proxy, which is then sent requests in absolute form. */
   async upstream(upstream: Upstream, attempt: ConnectAttempt): Promise<TargetSocket> {
     return this.#counted({ socket: await dialUpstream(upstream, this.#options(attempt)) });
   }

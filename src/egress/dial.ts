@@ -63,8 +63,8 @@ function dialOne(
     const giveUp = (): void => settle(new Error("given up"));
     const cancel = clock.after(limitMs, () => settle(new Error("no answer in time")));
     signal?.addEventListener("abort", giveUp);
-    // For as long as it lives: between those who use it, and while a library does, a reset must not end the
-    // process.
+    // This listener stays for as long as the socket lives: a reset must not end the process, neither between
+    // two users of the socket nor while a library has it.
     socket.on("error", () => {});
     socket.once("error", settle);
     socket.once("connect", () => settle());

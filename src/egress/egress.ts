@@ -77,7 +77,7 @@ export class Egress {
     return this.ask.listener.tier;
   }
 
-  /** For --proxy-server. */
+  /** The value of --proxy-server. */
   get proxyUrl(): string {
     return this.ask.listener.proxyUrl;
   }
@@ -92,7 +92,10 @@ export class Egress {
     return this.ask.listener.userNamespace;
   }
 
-  /** From the call on every request obeys; whatever is open and no longer allowed is cut when it resolves. */
+  /**
+   * Every request obeys from the call on; once this resolves, whatever is open and no longer allowed has been
+   * cut.
+   */
   async apply(rules: Rules): Promise<void> {
     this.#connections.apply(rules);
     this.#origins.purge();

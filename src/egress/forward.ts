@@ -44,7 +44,7 @@ interface Parts {
  * One exchange; it is repeated where the first attempt cannot have reached the origin, or its rules are gone.
  */
 class Forwarding {
-  /** Under which its connection is kept for the next. */
+  /** The key under which its connection is kept for the next request. */
   #key = "";
   /** A kept connection may have been given up by its origin; what cannot be sent again gets a new one. */
   #needsFresh: boolean;
@@ -157,7 +157,7 @@ class Forwarding {
       "Connection",
       hasBody ? "close" : "keep-alive",
       ...(authorization === undefined ? [] : ["Proxy-Authorization", authorization]),
-      // Without it Node.js would write an empty chunked body for a POST.
+      // Node.js would otherwise write an empty chunked body for a POST.
       ...(hasBody || "content-length" in this.exchange.request.headers
         ? []
         : bodiless(this.exchange.request.method)),
@@ -184,7 +184,7 @@ class Forwarding {
         backwardHeaders(answer.rawHeaders),
       );
     } catch {
-      // Such as status 099, which the parser lets pass.
+      // The parser lets some answers pass that cannot be written, such as one with status 099.
       answer.destroy();
       return refuseProxied(
         response,

@@ -27,8 +27,8 @@ const chunkMs: Millis = 0.06;
 const costOf = (bytes: number): Millis => (chunkMs * bytes) / 65_536;
 
 /**
- * As `pipe` does, in turns: Node.js reads up to 32 times from one socket before it looks at any other, so
- * that a few downloads keep everybody waiting for 10 ms and more.
+ * Does what `pipe` does, but in turns: Node.js reads up to 32 times from one socket before it looks at any
+ * other, so that a few downloads would keep everybody waiting for 10 ms and more.
  */
 function carry(from: Readable, to: Writable, turn: FairTurn): void {
   let isWaiting = false;

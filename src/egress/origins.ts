@@ -35,7 +35,7 @@ export class Origins extends Agent {
     return (request as OriginRequestArgs).socket;
   }
 
-  /** For the next `ask`, which has to follow: nobody else is given it meanwhile. */
+  /** Finds an idle connection for the `ask` that has to follow: nobody else is given it meanwhile. */
   findIdle(key: string): Socket | undefined {
     const found = this.freeSockets[key]?.findLast(
       (socket) => !this.#given.has(socket) && !socket.destroyed && socket.writable,
@@ -44,7 +44,7 @@ export class Origins extends Agent {
     return found;
   }
 
-  /** Through the socket, which is one of `findIdle` or a new one. */
+  /** Sends a request through the socket, which is one that `findIdle` gave, or a new one. */
   ask(key: string, socket: Socket, { headers, headerBytes, ...rest }: OriginRequest): ClientRequest {
     const options = {
       ...rest,

@@ -7,8 +7,8 @@ import type { DeniedBy, ReservedEndpoints } from "./rules.js";
 
 export interface EgressSettings {
   /**
-   * For reaching one target, from the dialling to the end of an upstream's handshake, all its addresses
-   * together.
+   * The limit for reaching one target, from the dialling to the end of an upstream's handshake, all its
+   * addresses together.
    */
   readonly connectMs: Millis;
   /** A tunnel or request on which nothing moved for so long is cut; at most a quarter later. */
@@ -26,7 +26,7 @@ export interface EgressSettings {
 export interface EgressUsage {
   readonly requests: number;
   readonly denied: Readonly<Partial<Record<DeniedBy, number>>>;
-  /** From the browser outwards, as written to the outer sockets. */
+  /** Bytes that the browser sent, as written to the outer sockets. */
   readonly bytesSent: number;
   readonly bytesReceived: number;
   /** Tunnels and requests that are open now. */
@@ -50,7 +50,7 @@ export interface EgressParts {
 /** Where an egress listens: made by a tier. */
 export interface Listener {
   readonly tier: "namespace" | "proxy";
-  /** For --proxy-server; in the proxy tier known once it listens. */
+  /** The value of --proxy-server; in the proxy tier it is known once the proxy listens. */
   readonly proxyUrl: string;
   /** /proc path of the network namespace; absent in the proxy tier. */
   readonly namespace?: string;

@@ -3,8 +3,8 @@ import { connect, createServer, type AddressInfo, isIPv4, type Socket } from "no
 import { once } from "node:events";
 
 /**
- * As the kernel writes an address and port into its table: the address as one number of this machine, which
- * is little-endian.
+ * Writes an address and port as the kernel's table has them: the address is one number in the byte order of
+ * this machine, which is little-endian.
  */
 function tableName(address: string, port: number): string {
   const bytes = address.split(".").map((part) => Number(part).toString(16).padStart(2, "0"));

@@ -125,7 +125,7 @@ async function ask(
   asking.end();
   const [answer] = (await once(asking, "response")) as [IncomingMessage];
   if (isAbsolute && isOfProxy(answer)) return { status: "unavailable" };
-  // Once its head is there the server has answered, whether a body follows or not.
+  // The server has answered once its head is here, whether a body follows or not.
   const start = within(clock, { what: "the body", limitMs: limitMs / 4 }, startOf(answer));
   const address = findAddress(await start.catch(() => ""));
   return { status: "available", ...(address === undefined ? {} : { ipAddress: address }) };
@@ -157,7 +157,7 @@ async function startOf(answer: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-/** As `{"ip": "203.0.113.7"}` or as text; such servers name the address they were asked from. */
+/** Such servers name the address they were asked from, as `{"ip": "203.0.113.7"}` or as plain text. */
 function findAddress(body: string): string | undefined {
   const named = findNamed(body) ?? body;
   const read = named.length <= 64 ? parseHost(named.trim()) : undefined;

@@ -12,7 +12,7 @@ export interface Rules {
   /** Private destinations that are open, directly and never through an upstream. */
   readonly privates: readonly HostPattern[];
   readonly routes: readonly { readonly hosts: readonly HostPattern[]; readonly upstream: Upstream }[];
-  /** For what no route names; absent: direct. */
+  /** The upstream of all targets that no route names; absent: they are reached directly. */
   readonly upstream?: Upstream;
 }
 

@@ -39,6 +39,6 @@ const bracketed = (host: string): string => (isIPv6(host) ? `[${host}]` : host);
 
 export const authorityOf = ({ host, port }: TargetHost): string => `${bracketed(host)}:${port}`;
 
-/** As a Host header names it. */
+/** Writes a target as a Host header names it. */
 export const hostHeaderOf = ({ host, port }: TargetHost, defaultPort = 80): string =>
   port === defaultPort ? bracketed(host) : `${bracketed(host)}:${port}`;

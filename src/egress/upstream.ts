@@ -13,7 +13,7 @@ import type { Upstream } from "../registry/proxies/proxy.js";
 import { authorityOf } from "./target.js";
 
 interface UpstreamOptions {
-  /** For all of it: resolving, connecting, TLS, the proxy's answer. */
+  /** The limit for all of it: resolving, connecting, TLS, the proxy's answer. */
   readonly connectMs: Millis;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
@@ -54,7 +54,7 @@ export const dialThrough = (
 export const dialUpstream = (upstream: Upstream, options: UpstreamOptions): Promise<Socket> =>
   reach(upstream, options, async () => {});
 
-/** For the header Proxy-Authorization. */
+/** The value of the header Proxy-Authorization. */
 export function basicAuthorization({ username, password }: Upstream): string | undefined {
   if (username === undefined && password === undefined) return undefined;
   return `Basic ${Buffer.from(`${username ?? ""}:${password?.reveal() ?? ""}`).toString("base64")}`;

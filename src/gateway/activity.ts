@@ -42,8 +42,8 @@ export class Activity {
   }
 
   /**
-   * Since when (monotonic clock) no client is connected and no request in flight; undefined while there is
-   * one.
+   * The instant (monotonic clock) since which no client is connected and no request in flight; undefined
+   * while there is one.
    */
   get inactiveSinceMs(): Millis | undefined {
     return this.#confirmed.size > 0 ? undefined : this.#inactiveSince;
@@ -82,12 +82,12 @@ export class Activity {
     return this.#over.has(lease);
   }
 
-  /** As the cut said. */
+  /** Why a lease is over, as its cut said. */
   whyOver(lease: LeaseId): string | undefined {
     return this.#over.get(lease);
   }
 
-  /** From here on the fence reaches the visitor; `undefined` where its lease is over. */
+  /** From this call on a cut reaches the visitor; `undefined` where its lease is over. */
   enter(lease: LeaseId, visitor: Visitor): Visit | undefined {
     if (this.#over.has(lease)) return undefined;
     this.#visitors.set(visitor, lease);

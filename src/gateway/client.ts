@@ -72,7 +72,7 @@ interface ClientParts {
   readonly gate: Gate;
   readonly context: GateContext;
   readonly traffic: TrafficMeter;
-  /** Once, when nothing of the client is left. */
+  /** Called once, when nothing of the client is left. */
   readonly onGone: () => void;
 }
 
@@ -156,8 +156,8 @@ export class CdpClient implements BridgeClient {
   }
 
   /**
-   * As one frame, which clients read that know no other, past ws, which would have to put it together. ws
-   * keeps nothing back that is to go before.
+   * Sends the parts as one frame, because there are clients that read no fragments. It goes past ws, which
+   * would have to join the parts first; ws holds nothing back that should go before.
    */
   #sendParts(parts: readonly Buffer[]): void {
     this.parts.socket.write(textHead(bytesOf(parts)));
@@ -168,7 +168,7 @@ export class CdpClient implements BridgeClient {
     this.#cut(closeCodeOf[reason], reason);
   }
 
-  /** As many `proceed` as `wait`. */
+  /** Every `wait` has to be followed by one `proceed`. */
   wait(): void {
     this.#pauses += 1;
     this.#webSocket?.pause();
@@ -193,7 +193,10 @@ export class CdpClient implements BridgeClient {
     this.end(code, reason).catch(() => {});
   }
 
-  /** At once, without waiting for its goodbye: until then it would keep what it holds. */
+  /**
+   * Ends the socket at once, without waiting for the client's close frame: until that came it would keep what
+   * it holds.
+   */
   #drop(reason: string): void {
     this.#cut(closeCodes.tooSlow, reason);
     setImmediate(() => this.#webSocket?.terminate());

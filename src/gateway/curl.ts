@@ -24,7 +24,7 @@ interface CurlContext extends Pick<LocalBrowser, "curl"> {
   readonly gone: AbortSignal;
   /** Told how much is held for it by now. */
   kept(bytes: number): void;
-  /** Of all who ask through the browser. */
+  /** The turn that all requests through this browser share. */
   readonly turn: FairTurn;
 }
 

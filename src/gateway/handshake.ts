@@ -51,7 +51,8 @@ export class Handshake implements Visitor {
   #client: CdpClient | undefined;
   #visit: Visit | undefined;
   /**
-   * From when Chromium is asked for a session of the client until that is settled: the fence waits for it.
+   * Pending from when Chromium is asked for a session of the client until that is settled: a cut waits for
+   * it.
    */
   #joining: Promise<boolean> | undefined;
   #cutReason: string | undefined;

@@ -16,8 +16,8 @@ interface InboxParts extends JudgeContext {
 }
 
 /**
- * From this length on a message is judged in another thread, which takes some 0.2 ms more; below it reading
- * takes up to 1 ms.
+ * A message of this length or more is judged in another thread, which takes some 0.2 ms more; reading a
+ * shorter one takes up to 1 ms.
  */
 const longBytes = 64 * 1024;
 /** Likewise from so many values on. */

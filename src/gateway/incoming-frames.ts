@@ -1,4 +1,4 @@
-/** From this length on the payload of a frame is unmasked as it comes, not at once when it is whole. */
+/** The payload of a frame of this length or more is unmasked as it comes, not at once when it is whole. */
 const longBytes = 64 * 1024;
 /** Each piece of a message is kept as an object of its own until the message is whole. */
 const pieceBytes = 256;

@@ -10,11 +10,14 @@ export interface GatewayLimits {
   readonly clients: number;
   readonly sessions: SessionLimits;
   /**
-   * Of all clients: received of messages that are not whole, or not yet judged. Beyond it whoever has most is
-   * cut.
+   * The limit on what all clients together have sent of messages that are not whole or not yet judged. Beyond
+   * it the client that has most is cut.
    */
   readonly unfinished: BudgetLimits;
-  /** Of all clients: sent and not read. Beyond it whoever has most is cut. */
+  /**
+   * The limit on what was sent to all clients together and is not read. Beyond it the client that has most is
+   * cut.
+   */
   readonly unread: BudgetLimits;
   /**
    * Bodies of requests through the ways out of browsers, and of their answers. Beyond it a request is
@@ -29,11 +32,14 @@ export interface GatewayLimits {
   readonly holdMs: Millis;
   /** A client that misses two pings is cut. */
   readonly pingMs: Millis;
-  /** Between the close frame and the end of the socket. */
+  /** The limit from the close frame to the end of the socket. */
   readonly closeMs: Millis;
-  /** For the registration of a client, and for finding and reaching its node. */
+  /** The limit for registering a client, and for finding and reaching its node. */
   readonly connectMs: Millis;
-  /** From a connection to another node until its answer: longer than that node may take for a client. */
+  /**
+   * The limit from a connection to another node until its answer: longer than that node may take for a
+   * client.
+   */
   readonly answerMs: Millis;
   /** How long an upgrade or request waits for a restart of the browser. */
   readonly restartMs: Millis;

@@ -21,7 +21,7 @@ export const goneBecause = (reason: string): GatewayRefusal =>
     ? { code: "pool_deleted" }
     : { code: "browser_gone", message: `The browser is gone: ${reason}` };
 
-/** As far as this node has heard. */
+/** Says why a lease is over, as far as this node has heard. */
 export const overBecause = (
   local: Pick<LocalBrowser, "activity"> | undefined,
   lease: LeaseId,

@@ -38,7 +38,7 @@ const makeBare = (deps: HttpDeps, serverFactory?: FastifyServerFactory) =>
     ...(serverFactory && { serverFactory }),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
-/** Of bodies that carry no policy: 50 tags, 200 method names and a URL fit four times over. */
+/** The limit of bodies that carry no policy: 50 tags, 200 method names and a URL fit four times over. */
 const smallBodyBytes = 256 * 1024;
 
 export type App = ReturnType<typeof makeBare>;
@@ -169,6 +169,6 @@ function notFound(routes: readonly KnownRoute[], { url, method }: FastifyRequest
   });
 }
 
-/** By which names the daemon is reached. */
+/** Knows by which names the daemon is reached. */
 export const hostCheckOf = ({ host, publicUrl, nodeUrl }: HttpOptions): HostCheck =>
   makeHostCheck({ host, urls: [publicUrl, nodeUrl] });

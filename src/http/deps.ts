@@ -12,7 +12,7 @@ import type { ViewContext } from "./views/views.js";
 /** How much one upload may send, and how long it may take; in place of the limits for ordinary bodies. */
 export interface UploadLimits {
   readonly maxFileBytes: number;
-  /** Without a byte. */
+  /** The longest time without a byte. */
   readonly stallMs: Millis;
   readonly limitMs: Millis;
 }
@@ -27,9 +27,7 @@ export interface HttpOptions {
   readonly nodeUrl?: string;
   readonly region: ViewContext["region"];
   readonly version: string;
-  /**
-   * Of bodies that may carry an enterprise policy (up to 5 MiB); all others have a small limit of their own.
-   */
+  /** The limit of bodies that may carry an enterprise policy (up to 5 MiB); all others have a smaller one. */
   readonly bodyLimitBytes: number;
   readonly uploads: UploadLimits;
   /**

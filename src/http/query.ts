@@ -19,7 +19,7 @@ export function parseQuery(text: string): Record<string, unknown> {
   }
 }
 
-/** Without a prototype, so that a key such as `__proto__` is only a key. */
+/** The object has no prototype, so that a key such as `__proto__` is only a key. */
 const emptyQuery = (): Record<string, unknown> => Object.create(null) as Record<string, unknown>;
 
 function addPair(query: Record<string, unknown>, pair: string): void {

@@ -5,7 +5,7 @@ type Crx =
   | { readonly kind: "crx"; readonly zipStart: number; readonly extension: string }
   | { readonly kind: "faulty"; readonly fault: string };
 
-/** As much of a file's beginning as `readCrx` wants: its headers are of some KiB. */
+/** `readCrx` wants this much of a file's beginning: its headers are of some KiB. */
 export const crxHeadBytes = 1024 * 1024;
 
 const faulty = (fault: string): Crx => ({ kind: "faulty", fault });

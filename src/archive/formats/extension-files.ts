@@ -1,7 +1,7 @@
 import type { ZipEntry } from "./zip.js";
 
 export type ExtensionFiles<Entry extends ZipEntry = ZipEntry> =
-  /** By their path below the manifest's directory. */
+  /** The files are keyed by their path below the manifest's directory. */
   | { readonly kind: "found"; readonly files: ReadonlyMap<string, Entry> }
   | { readonly kind: "faulty"; readonly faults: readonly string[] };
 

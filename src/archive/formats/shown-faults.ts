@@ -2,8 +2,8 @@ const maxFaults = 20;
 const maxLength = 300;
 
 /**
- * As many faults as a person reads, none longer than a line or two: what they quote comes from whoever sent
- * the archive.
+ * Shows as many faults as a person reads, and cuts each to a line or two: what they quote comes from whoever
+ * sent the archive.
  */
 export function shownFaults(faults: readonly string[]): readonly string[] {
   const told = faults

@@ -16,7 +16,7 @@ const regularFile = 0o100000;
 const directory = 0o040000;
 
 export const isDirectory = ({ name }: EntryInfo): boolean => name.endsWith("/");
-/** Without regard to case and to how accents are composed: on other systems both would be one file. */
+/** Ignores case and how accents are composed, because on other systems two such names would be one file. */
 const folded = (name: string): string => name.normalize("NFC").toLowerCase().replace(/\/$/, "");
 
 /** Why an entry cannot be unpacked, each as a sentence's end after its name. */

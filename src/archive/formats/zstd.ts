@@ -27,7 +27,9 @@ async function load(): Promise<ZstdCodec> {
 }
 
 let loaded: Promise<ZstdCodec> | undefined;
-/** At first use: a machine for which the package has no binary can do everything else. */
+/**
+ * The package is loaded at first use, because a machine for which it has no binary can do everything else.
+ */
 const zstdCodec = (): Promise<ZstdCodec> => (loaded ??= load());
 
 /** Frames in the making at once: one is compressed while the next is read. */

@@ -12,6 +12,6 @@ export function makeKeyCheck(key: Secret): KeyCheck {
   };
 }
 
-// In one call and through text, which is put into the shared pool: a Hash and a Buffer of its own per request
-// would be the collector's largest load.
+// Hashes in one call and to text, which comes from the shared pool: a Hash and a Buffer for each request
+// would be the garbage collector's largest load.
 const digest = (text: string): Buffer => Buffer.from(hash("sha256", text, "base64"), "latin1");

@@ -1,6 +1,6 @@
 /**
- * On every answer: none of them is a page, or belongs into one. The pages of the documentation have a policy
- * of their own.
+ * Every answer carries these, because none of them is a page or belongs into one. The pages of the
+ * documentation have a policy of their own.
  */
 export const securityHeaders = {
   "content-security-policy":

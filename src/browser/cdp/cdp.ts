@@ -57,7 +57,7 @@ const listDepth = 3;
 export class Cdp {
   readonly #pending = new Map<number, Pending>();
   readonly #listeners = new Map<string, (params: unknown) => void>();
-  /** For reading long answers. */
+  /** Reading long answers takes this turn of the event loop. */
   readonly #turn = turns.open();
   #lastId = 0;
   #isClosed = false;

@@ -14,7 +14,7 @@ const keptParts = 4;
 /** Where a browser's unfinished message is counted; `cut` has it given up. */
 export type FrameBudget = (cut: () => void) => Account;
 
-/** By itself. */
+/** Counts each frame alone, without a budget that is shared. */
 const countAlone: FrameBudget = (cut) =>
   new Budget({ browserBytes: longestFrameBytes, daemonBytes: longestFrameBytes }).open("", cut);
 
@@ -35,7 +35,7 @@ export class FrameAssembler {
     else this.#account.set(this.#bytes);
   }
 
-  /** With its last part, all of it; undefined where nobody can be told of it. */
+  /** Returns the whole frame once its last part is here; undefined where nobody can be told of it. */
   end(last: Buffer): Frame | undefined {
     if (this.#parts.length === 0) return last;
     this.add(last);
@@ -75,7 +75,7 @@ export class FrameAssembler {
   }
 }
 
-/** In place of an answer that is not passed on. Events are dropped. */
+/** Builds what is passed on in place of an answer that was too long. Events are dropped. */
 function givenUp(head: Buffer, tail: Buffer): Buffer | undefined {
   const { id } = summarize(head);
   const { session } = summarize(tail);

@@ -45,7 +45,7 @@ export class Pages {
     this.#lastOrigin = undefined;
   }
 
-  /** From now on the browser may be without a page. */
+  /** After this call the browser may be without a page. */
   release(): void {
     this.#isKept = false;
   }

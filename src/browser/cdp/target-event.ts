@@ -19,7 +19,7 @@ export const longestEventBytes = 16 * 1024;
 const headBytes = 256;
 const targetHead = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
 /**
- * Within a text its quotation marks would be escaped, so the first is the target's own, whatever its title
+ * Quotation marks inside a text are escaped, so the first match is the target's own URL, whatever its title
  * says.
  */
 const urlKey = Buffer.from(',"url":"');

@@ -39,7 +39,7 @@ export class BrowserExtensions {
     private readonly withoutFiles: Set<string>,
   ) {}
 
-  /** In load order. */
+  /** The extensions that are loaded, in load order. */
   get loaded(): readonly ExtensionDirectory[] {
     return this.#loaded.map(({ name, path }) => ({ name, path }));
   }
@@ -118,7 +118,7 @@ export class BrowserExtensions {
       const id = await findUnpackedId(extension);
       if (id === undefined)
         return { kind: "refused", name: extension.name, message: "The key in its manifest cannot be read" };
-      // By the key in its manifest it would take the place of the other one.
+      // Two manifests with one key have one id, so the second would take the place of the first.
       const other = before.get(id)?.path ?? added.find((each) => each.id === id)?.path ?? extension.path;
       if (other !== extension.path)
         return {

@@ -91,7 +91,7 @@ async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "run
 
 export const etcDirectory = (scratch: string, uid: number): string => join(scratch, "etc", `${uid}`);
 
-/** Without a private root Chromium's sandbox is what the machine grants. */
+/** Where there is no private root, the machine decides which of Chromium's sandboxes can be on. */
 async function settled(parts: WallParts, { executables, uid }: LadderSettings): Promise<WallParts> {
   return parts.form === undefined ? { ...parts, sandbox: await findSandbox(executables[0], uid) } : parts;
 }

@@ -130,8 +130,8 @@ export interface DisplayPrograms {
 }
 
 /**
- * As `privateRoot`, for the X server of one browser: every one is display 0, in a root of its own, without a
- * network.
+ * Does what `privateRoot` does for the X server of one browser: every one is display 0, in a root of its own,
+ * without a network.
  */
 export function displayRoot(wanted: PrivateRoot, { xvfb, xkbcomp, shell }: DisplayPrograms): string[] {
   const { form, proc, system, etc, directories, programs, filter } = wanted;

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { runProgram } from "../run-program.js";
 
-/** Which of Chromium's own sandboxes is on. */
+/** The one of Chromium's own sandboxes that is on. */
 export type Sandbox = "namespace" | "setuid" | "none";
 
 const checkLimitMs = 5_000;
@@ -24,7 +24,7 @@ export const sandboxTrial = [
   "/usr/bin/true",
 ];
 
-/** Which of them a process of `uid` (null: our own uid) is granted where it has no private root. */
+/** Finds the sandbox that a process of `uid` (null: our own uid) is granted where it has no private root. */
 export async function findSandbox(executable: string | undefined, uid: number | null): Promise<Sandbox> {
   // macOS has a sandbox of its own that needs no privilege; there is nothing to check.
   if (process.platform !== "linux") return "namespace";

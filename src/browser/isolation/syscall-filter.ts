@@ -4,7 +4,7 @@ import { closeSync, openSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** As linux/audit.h, linux/seccomp.h and linux/filter.h have them. */
+/** The values of linux/audit.h, linux/seccomp.h and linux/filter.h. */
 const archOf = { x64: 0xc000003e, ia32: 0x40000003, arm64: 0xc00000b7, arm: 0x40000028 } as const;
 type Arch = keyof typeof archOf;
 const [load, isEqual, hasBit, give] = [0x20, 0x15, 0x45, 0x06];
@@ -39,7 +39,7 @@ const instruction = (
   return bytes;
 };
 
-/** For processes of one architecture; passed over by the others. */
+/** The part of the filter for processes of one architecture; all others skip it. */
 function partFor(arch: Arch): Buffer {
   const tests = [
     ...(arch === "x64" ? [[hasBit, x32Bit] as const] : []),

@@ -21,7 +21,7 @@ const readable = [
   "/etc/ld.so.cache",
 ];
 
-/** On a merged /usr these are links, otherwise directories with the libraries themselves. */
+/** Where /usr is merged these are links; otherwise they are directories that hold the libraries. */
 const libraries = ["/lib", "/lib64", "/lib32"];
 
 /** Paths of the host shown read-only, at the same path. */

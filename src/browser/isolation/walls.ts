@@ -28,9 +28,9 @@ type CommandLine = (inside: WalledIn, command: readonly string[]) => string[];
 /** The walls of one host, on the rung that holds there. */
 export interface Walls {
   readonly rung: RungName;
-  /** Which of Chromium's own sandboxes is on inside. */
+  /** The one of Chromium's own sandboxes that is on inside. */
   readonly sandbox: Sandbox;
-  /** For `startWalled`; absent where there is no private root. */
+  /** The filter that `startWalled` installs; absent where there is no private root. */
   readonly filter?: string;
   /** Starts `command` as a browser. */
   readonly browser: CommandLine;
@@ -135,8 +135,9 @@ function entrance({ tools, form }: WallParts, { uid }: WalledIn, options: readon
 const asUser = (uid: number): string[] => ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups"];
 
 /**
- * Without a private root. The kernel forgets the parent-death signal when the uid changes (prctl(2)), so that
- * comes last. Chromium's setuid sandbox alone needs that a process may gain rights.
+ * Starts a program without a private root. The kernel forgets the parent-death signal when the uid changes
+ * (prctl(2)), so that signal is set last. Only Chromium's setuid sandbox needs a process that may gain
+ * rights.
  */
 function openly(
   { tools: { setpriv }, sandbox }: WallParts,

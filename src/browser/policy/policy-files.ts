@@ -75,8 +75,8 @@ export async function putPolicy(
 }
 
 /**
- * Without a private root no policy reaches a browser. What we pin is held by other means then, but nothing
- * takes the place of a caller's policy: throws where one was asked for.
+ * No policy reaches a browser without a private root. What we pin is then held by other means, but a caller's
+ * policy is not, so this throws where one was asked for.
  */
 export function refusePolicy({ policy = {}, forced = [] }: PolicyWanted): void {
   const isAsked = Object.keys(policy).length > 0;
@@ -88,7 +88,7 @@ export function refusePolicy({ policy = {}, forced = [] }: PolicyWanted): void {
 }
 
 /**
- * From these files Chromium installs packed extensions: no network is asked (Chromium 156,
+ * Chromium installs packed extensions from these files without asking any network (Chromium 156,
  * docs/chromium.md#extensions).
  */
 async function writeUpdates(

@@ -7,7 +7,7 @@ import { readLists } from "../cdp/list-reader.js";
 import { findForeignFile, putForeignFile } from "../foreign-file.js";
 import type { Workspace } from "../workspace.js";
 
-/** As CDP sets it. */
+/** A cookie in the form in which CDP sets it. */
 type Cookie = Given<"Storage.setCookies">["cookies"][number];
 
 /**
@@ -38,7 +38,7 @@ export async function keepCookies(workspace: Workspace, cookies: readonly Cookie
   await putForeignFile(path, textOf(cookies), workspace.uid);
 }
 
-/** In turns of the event loop, as all that is done with cookies: there may be 32 MiB of them. */
+/** Yields to the event loop between cookies, because there may be 32 MiB of them. */
 async function* textOf(cookies: readonly Cookie[]): AsyncGenerator<string> {
   const turn = turns.open();
   for (const [place, some] of batchesOf(cookies).entries()) {

@@ -33,7 +33,7 @@ const asError = (error: unknown): Error =>
 
 interface Found {
   readonly path: string;
-  /** Within the profile. */
+  /** The path within the profile. */
   readonly name: string;
   readonly depth: number;
   readonly owner: number;

@@ -60,7 +60,7 @@ async function tracesIn(cdp: Cdp, session: string, origin: string): Promise<stri
     ([, state]) => state === "granted" || state === "denied",
   );
   if (unusual.length === 0) return [...seen.stored];
-  // Which states are usual differs by version and mode, and an insecure origin is denied most.
+  // The usual states differ by version and mode, and an insecure origin is denied most permissions.
   const usual = await sightOf(cdp, session, `${seen.isSecure ? "https" : "http"}://remuda.invalid/`);
   const changed = unusual.filter(([name, state]) => usual.permissions[name] !== state);
   return [...seen.stored, ...changed.map(([name, state]) => `${name} ${state}`)];

@@ -85,7 +85,7 @@ async function look({ version, controllers: carried, point, below }: CgroupMount
 export const daemonLeaf = (name: string): string => join(name, `${leafPrefix}${name}`);
 const leafPrefix = "remuda-daemon-";
 export const isDaemonLeaf = (name: string): boolean => name.startsWith(leafPrefix);
-/** In an earlier release it stood beside the one that holds the browsers. */
+/** Earlier releases put the daemon's cgroup beside the one that holds the browsers. */
 const leafPattern = /\/([^/]+)\/remuda-daemon-\1$|\/remuda-daemon-[^/]*$/;
 
 /**

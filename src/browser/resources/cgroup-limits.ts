@@ -16,7 +16,9 @@ interface Write {
   readonly isOptional?: boolean;
 }
 
-/** To be written in their order. Processors and disks are shared out equally among browsers. */
+/**
+ * The settings have to be written in this order. Processors and disks are shared out equally among browsers.
+ */
 export const cgroupSettingsOf = (
   version: Hierarchy["version"],
   { memoryBytes, tasks }: CgroupLimits,
@@ -48,7 +50,7 @@ export async function applyLimits(path: string, writes: readonly Write[]): Promi
 /** The kernel's own default. */
 const periodMicros = 100_000;
 
-/** In percent of one core. */
+/** Limits a browser's processor time. The limit is in percent of one core. */
 export async function limitCpu(
   { version, path }: Pick<Hierarchy, "version"> & { readonly path: string },
   percent: number,

@@ -14,7 +14,7 @@ const weights = {
 export async function setWeight({ version, path }: Place, programs: number): Promise<void> {
   const { file, usual, most } = weights[version];
   const weight = Math.min(most, usual * Math.max(1, programs));
-  // Without a weight it is shared out as among all programs, which harms nobody more.
+  // A cgroup without a weight gets the same share as any other program, which harms nobody.
   await writeFile(join(path, file), `${weight}`).catch(() => {});
 }
 

@@ -34,7 +34,7 @@ export type CgroupKind = "cgroup-v2" | "cgroup-v1" | "none";
 
 /** The daemon's own cgroup, under which each browser has one. */
 export interface DaemonCgroup {
-  /** By what each controller holds its browsers, if it does. */
+  /** The kind of cgroup by which each controller holds its browsers, if it does. */
   readonly holds: Readonly<Record<Controller, CgroupKind>>;
   /** The directories that hold all of them, of this daemon alone: one in each hierarchy. */
   readonly tops: readonly string[];

@@ -8,11 +8,11 @@ import { promisify } from "node:util";
 interface Mounts {
   /** A file system in memory over a directory; `options` as of tmpfs(5). */
   mountTmpfs(path: string, options: string): Promise<boolean>;
-  /** At once: what still uses it keeps it alive until it ends. */
+  /** Detaches at once; what still uses the mount keeps it alive until it ends. */
   detach(path: string): Promise<boolean>;
 }
 
-// From the kernel's headers, for all architectures alike.
+// These values are those of the kernel's headers, and equal on all architectures.
 const nosuid = 2;
 const nodev = 4;
 const detachFlag = 2;

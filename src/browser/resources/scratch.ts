@@ -56,8 +56,8 @@ export async function scratchDirectoriesOf(dataDirectory: string): Promise<reado
 const lastFile = "scratch-directory";
 
 /**
- * For a start with another setting, to which it would be unknown. In the daemon's own directory, whose words
- * are taken as they are.
+ * Writes down where the scratch directory is, for a later start whose setting names another. The note lies in
+ * the daemon's own directory, so it is trusted.
  */
 export async function keepScratchDirectory(dataDirectory: string, path: string): Promise<void> {
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });

@@ -8,11 +8,11 @@ import { mounts, mountsBelow } from "./mounts.js";
  * nothing else.
  */
 export interface SizedScratch {
-  /** Over an empty directory; its owner and mode are to be set afterwards. */
+  /** Mounts over an empty directory; its owner and mode have to be set afterwards. */
   mount(path: string): Promise<void>;
   /**
-   * With all that is in it, and at once: what still uses it keeps it alive until it ends. Fine where nothing
-   * is mounted.
+   * Removes the mount at once with all that is in it; what still uses it keeps it alive until it ends. Does
+   * nothing where nothing is mounted.
    */
   unmount(path: string): Promise<void>;
 }

@@ -122,7 +122,10 @@ export class Yielding {
     this.#counted.delete(weighed);
   }
 
-  /** To be called every few hundred ms; `most` in percent of one core. Gives those that stand behind. */
+  /**
+   * Has to be called every few hundred ms; `most` is in percent of one core. Returns the browsers that yield
+   * to the others.
+   */
   look(now: Millis, most: number): readonly string[] {
     // One look tells that nobody can be busy.
     if (this.#counted.size > 0 && !this.#areAllCalm(now, most))

@@ -7,7 +7,7 @@
 import { createServer } from "node:net";
 import koffi from "koffi";
 
-// From the kernel's headers, for all architectures koffi has builds for.
+// These values are those of the kernel's headers, for all architectures that koffi has builds for.
 const newNetwork = 0x4000_0000;
 const netlink = 16;
 const rawClosedOnExec = 3 | 0o2000000;

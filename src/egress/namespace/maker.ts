@@ -23,7 +23,7 @@ interface MakerParts {
   readonly network: readonly NetlinkMessage[];
   readonly port: number;
   readonly clock: Clock;
-  /** For one namespace, the start of the helper included. */
+  /** The limit for one namespace, which includes the start of the helper. */
   readonly limitMs: Millis;
 }
 

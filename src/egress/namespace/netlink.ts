@@ -3,11 +3,11 @@ import { endianness } from "node:os";
 /** A message of rtnetlink(7), with words for a failure. */
 export interface NetlinkMessage {
   readonly what: string;
-  /** In base64. */
+  /** The message in base64. */
   readonly bytes: string;
 }
 
-// From the kernel's headers: linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/veth.h.
+// These values are those of linux/netlink.h, linux/rtnetlink.h, linux/if_link.h and linux/veth.h.
 const newLink = 16;
 const setLink = 19;
 const newAddress = 20;

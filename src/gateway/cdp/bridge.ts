@@ -263,6 +263,6 @@ export class Bridge {
   }
 }
 
-/** With room for the id and the session. A UTF-16 unit is at most three bytes of UTF-8. */
+/** The room for the id and the session is kept free. A UTF-16 unit is at most three bytes of UTF-8. */
 const isTooLong = (body: string | Uint8Array): boolean =>
   body.length * 3 > maxBodyBytes && Buffer.byteLength(body) > maxBodyBytes;

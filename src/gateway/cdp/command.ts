@@ -91,7 +91,7 @@ const idHead = /^\s*\{\s*"id"\s*:\s*(\d{1,10})\s*,/;
 const sessionTail = /"sessionId"\s*:\s*"([0-9A-Za-z-]{1,40})"\s*\}\s*$/;
 
 /**
- * Of a message that is not parsed: the id where clients write it, which is first, and the session, which is
+ * Guesses the id and session of a message that is not parsed: clients write the id first and the session
  * last.
  */
 export function guessAddressee(text: Buffer): Addressee {

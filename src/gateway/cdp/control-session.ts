@@ -27,7 +27,7 @@ class ChromiumRefused extends Error {
   }
 }
 
-/** Without a filter Chromium tells of all but the browser and the tabs, in one of which a PDF's viewer is. */
+/** Chromium's default filter leaves out the browser and the tabs, and the viewer of a PDF is in a tab. */
 const tabsToo = [{ type: "browser", exclude: true }, {}];
 const tabsAlone = [{ type: "tab" }, { exclude: true }];
 const limitMs: Millis = 5000;

@@ -7,8 +7,8 @@ const comma = 0x2c;
 const close = Buffer.from("}");
 
 /**
- * With another beginning; of a message in parts only the first is copied. What is given is left as it is for
- * other listeners.
+ * Replaces the beginning of a message; of one in parts only the first part is copied. The given frame is not
+ * changed, because other listeners have it too.
  */
 const begun = (frame: Frame, head: string, from: number): Frame =>
   Buffer.isBuffer(frame)

@@ -57,7 +57,7 @@ export class SessionQuotas<Owner> {
       : undefined;
   }
 
-  /** By targets that were attached unasked, as `Target.setAutoAttach` has it. */
+  /** Counts the targets that were attached unasked, as `Target.setAutoAttach` has it. */
   hasTooMany(owner: Owner): boolean {
     return this.sessions.countOf(owner) > this.limits.client || this.sessions.count > this.limits.browser;
   }

@@ -11,7 +11,7 @@ export interface CdpSession<Owner> {
   readonly calls: Set<number>;
 }
 
-/** Which CDP session belongs to which client, and which session was attached by which. */
+/** Knows which CDP session belongs to which client, and which session was attached by which. */
 export class CdpSessions<Owner> {
   readonly #byId = new Map<string, CdpSession<Owner>>();
   readonly #children = new Map<Owner, number>();

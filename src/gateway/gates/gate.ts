@@ -4,7 +4,7 @@ import type { Command, Params } from "../cdp/command.js";
 /** What a rule knows of the browser. */
 export interface GateContext {
   readonly directories: Pick<Directories, "downloads" | "uploads" | "temporary">;
-  /** In how many messages of others the command came. */
+  /** The number of other messages that the command came in. */
   readonly carriers?: number;
 }
 

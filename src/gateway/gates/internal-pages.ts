@@ -11,7 +11,10 @@ export const isFileUrl = (url: string): boolean => /^(?:[a-z][a-z0-9+.-]*:){0,8}
 const ownSchemes =
   /^(?:[a-z][a-z0-9+.-]*:){0,8}(?:(?:chrome|chrome-untrusted|chrome-search|chrome-native|chrome-distiller|devtools|isolated-app):|about:(?!(?:blank|srcdoc)?(?:$|[?#])))/i;
 
-/** Of an extension; nothing for one whose host is written otherwise than Chromium writes it. */
+/**
+ * The id of the extension that a URL belongs to; undefined where the host is not written as Chromium writes
+ * it.
+ */
 const extensionOf = (url: string): string | undefined =>
   /^(?:[a-z][a-z0-9+.-]*:){0,8}chrome-extension:\/\/([a-p]{32})(?:$|[/?#])/i.exec(url)?.[1]?.toLowerCase();
 const isOfExtension = (url: string): boolean => /^(?:[a-z][a-z0-9+.-]*:){0,8}chrome-extension:/i.test(url);

@@ -33,7 +33,7 @@ interface Waiting {
 const mostWorkers = Math.min(2, Math.max(1, availableParallelism() - 1));
 /** A message of 16 MiB, of whatever make, takes less than a second. */
 const limitMs: Millis = 10_000;
-/** Of each worker. The values of a message of 16 MiB take a tenth of it. */
+/** The heap of each worker. The values of a message of 16 MiB take a tenth of it. */
 const heapMebibytes = 512;
 
 /**
@@ -83,7 +83,7 @@ export class JudgeThreads {
     }
   }
 
-  /** Of the browser whose turn it is, which then comes last. */
+  /** Takes a message of the browser whose turn it is, which then comes last. */
   #next(): Waiting {
     const [browser, waiting] = [...this.#waiting][0] as [BrowserId, Waiting[]];
     const next = waiting.shift() as Waiting;

@@ -56,7 +56,7 @@ const lookedAt = ({ targetId, sessionId }: Params): Params =>
     ),
   );
 
-/** For one that could not be judged. */
+/** The reply to a message that could not be judged. */
 export const unjudged = (to: Parameters<typeof errorReply>[0], message: string): Judged => ({
   kind: "fault",
   reply: errorReply(to, codes.refused, message),

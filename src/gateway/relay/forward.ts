@@ -9,7 +9,8 @@ import type { NodeAddress } from "../ports.js";
 import { requestTo, tlsTo } from "./post.js";
 
 /**
- * On what one daemon has forwarded to another: that one serves it or refuses, and never forwards it again.
+ * This header is on what one daemon has forwarded to another: that one serves it or refuses, and never
+ * forwards it again.
  */
 const marker = "x-remuda-forwarded";
 

@@ -16,7 +16,7 @@ interface AskCurlPorts {
   readonly secret: Secret;
   readonly clock: Clock;
   readonly log: Log;
-  /** Of answers that are being read. */
+  /** The limits on answers that are being read. */
   readonly limits: BudgetLimits;
   findAddress(browser: BrowserId): Promise<NodeAddress | undefined>;
   /** A node could not be reached at its address. */

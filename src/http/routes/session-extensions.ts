@@ -23,7 +23,7 @@ interface Deps {
  * many parts.
  */
 const maxParts = 80;
-/** Of a list of the most names there may be, as JSON. */
+/** A list of the most names that there may be fits, written as JSON. */
 const maxFieldBytes = 64 * 1024;
 
 /**

@@ -3,7 +3,7 @@ import { bounds, Name, regions } from "../../spec/bodies.js";
 
 const closed = { additionalProperties: false } as const;
 
-/** Of operations that take no field at all. */
+/** The body of operations that take no field at all. */
 export const NoFields = Type.Object({}, closed);
 export const PoolDelete = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed);
 

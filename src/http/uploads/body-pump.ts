@@ -12,9 +12,9 @@ export interface UploadExchange {
 
 /** How long a body may take. */
 export interface BodyTimeLimits {
-  /** Without a byte, while we are ready for more. */
+  /** The longest time without a byte while we are ready for more. */
   readonly stallMs: Millis;
-  /** In all. */
+  /** The limit for the whole body. */
   readonly limitMs: Millis;
 }
 
@@ -88,7 +88,8 @@ export class BodyPump {
       return await this.#readWithin(Math.min(stallMs, leftMs));
     } catch (error) {
       if (!(error instanceof TimeLimitReached)) throw error;
-      // By which limit it was, since a timer may fire a moment before the clock says so.
+      // Tells which limit it was by the shorter one, since a timer may fire a moment before the clock says
+      // so.
       throw stallMs < leftMs
         ? fault(`Nothing of the body arrived for ${stallMs / 1000} seconds`)
         : this.#late();

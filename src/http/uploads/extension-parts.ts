@@ -82,7 +82,7 @@ export function pairParts<File>(arrived: readonly ReceivedPart<File>[]): {
   };
 }
 
-/** With so many too many, nobody needs to be told of each. */
+/** Beyond this many names nobody needs to be told of each. */
 const mostLookedAt = 5 * bounds.extensions;
 
 /** One extension to be; whole with one name and one file. */
@@ -173,7 +173,7 @@ function nameFaults<File>(slots: readonly Slot<File>[]): readonly Detail[] {
   });
 }
 
-/** In the words of every other bad input. */
+/** A fault in the words of every other bad input. */
 export const faultOf = (where: string, what: string): Detail => ({
   code: "invalid_input",
   message: `${where}: ${what}`,

@@ -8,14 +8,14 @@ import { type Part, PartQueue } from "./part-queue.js";
 
 export interface MultipartLimits extends BodyTimeLimits {
   readonly maxParts: number;
-  /** Of a field's value. */
+  /** The limit of a field's value. */
   readonly maxFieldBytes: number;
   readonly maxFileBytes: number;
 }
 
 /**
- * Of one part: room for a name and a filename of a thousand characters each, and more headers than any client
- * sends.
+ * The limit of one part's headers: room for a name and a filename of a thousand characters each, and for more
+ * headers than any client sends.
  */
 const headerSize = 8192;
 const headerPairs = 20;

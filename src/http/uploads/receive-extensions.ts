@@ -13,7 +13,7 @@ import {
 import { InvalidInput } from "../invalid-input.js";
 import type { FilePart, Part } from "./part-queue.js";
 
-/** In load order; at least one, none named as another. */
+/** The extensions in load order; there is at least one, and no two have one name. */
 export interface SentExtensions {
   readonly items: readonly SentExtension[];
   /** Removes the files. */
@@ -22,7 +22,7 @@ export interface SentExtensions {
 
 interface Options {
   readonly staging: Staging;
-  /** Of one archive. */
+  /** The limit of one archive. */
   readonly maxBytes: number;
 }
 
@@ -77,7 +77,8 @@ class Receiving {
   }
 
   /**
-   * Of a body that is refused in any case no more is written; what else is wrong with it is still to be told.
+   * Once a body is refused in any case, no more of it is written; it is read on to tell what else is wrong
+   * with it.
    */
   async #takeFile(part: FilePart, place: PartPosition): Promise<void> {
     if (place.role !== "file") return void this.#faults.push(faultOf(part.name, "must be text, not a file"));

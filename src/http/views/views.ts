@@ -86,7 +86,7 @@ function configView(spec: PoolSpec): ConfigReply {
   return { ...Object.fromEntries(present), ...telemetry } as ConfigReply;
 }
 
-/** In a pool's configuration the destination of an export is returned as a string. */
+/** In a pool's configuration the destination of an export is shown as a string. */
 function telemetryView(telemetry: NonNullable<LaunchTemplate["telemetry"]>): object {
   const otlp = telemetry.export?.otlp;
   if (!otlp?.destination) return telemetry;
@@ -161,7 +161,7 @@ function networkView(
   };
 }
 
-/** As the browser's node has reported it. */
+/** The isolation that the browser's node has reported. */
 const Isolation = Type.Object({
   network: Type.Optional(Type.Enum(["namespace", "proxy", "none"])),
   attested: Type.Optional(Type.String()),
