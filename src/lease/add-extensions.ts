@@ -24,7 +24,8 @@ interface Ports {
   keep(digest: Digest, path: string): Promise<void>;
   askNode(browser: LeasedBrowser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
   /**
-   * From the last byte of the archives to the reply, a restart of Chromium included; clients give up at 60 s.
+   * The limit from the last byte of the archives to the reply, which includes a restart of Chromium; clients
+   * give up at 60 s.
    */
   readonly answerLimitMs: Millis;
   readonly clock: Clock;

@@ -44,7 +44,7 @@ export class Grants {
   readonly #delivered = new Map<Partition, LeaseId[]>();
   readonly #open = new Map<LeaseId, Partition>();
   /**
-   * Which browser each lease had of which a request here was told: a message of the same that comes late says
+   * The browser of each lease whose grant a request here was told: a late message of the same grant says
    * nothing new.
    */
   readonly #granted = new LRUCache<LeaseId, BrowserId>({ max: 10_000 });

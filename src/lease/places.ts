@@ -13,7 +13,7 @@ export interface Waiting {
   readonly connection: RequestId;
   readonly waiter: RequestId;
   readonly name?: string;
-  /** As the store keeps it, where the place is in a pool's line. */
+  /** The waiter as the store keeps it, where its place is in a pool's line. */
   readonly stored?: string;
 }
 

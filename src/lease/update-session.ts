@@ -102,7 +102,7 @@ function refusedPatch(patch: SessionPatch, named: readonly Detail[]): Refusal | 
 const listed = (network: SessionPatch["network"]): { allowed_hosts?: string[] } =>
   network?.allowed_hosts ? { allowed_hosts: network.allowed_hosts } : {};
 
-/** Against the list that will be in force, and the policy that is. */
+/** Checks hosts against the list that will be in force, and against the policy that is. */
 function refusedHosts({ browser, launch }: Session, patch: SessionPatch): Refusal | undefined {
   const faults: Detail[] = [];
   const allowed =

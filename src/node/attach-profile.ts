@@ -23,7 +23,7 @@ type Attached = NonNullable<Slot["profile"]>;
 export class AttachProfile {
   constructor(private readonly ports: AttachProfilePorts) {}
 
-  /** In the slot's turn only. */
+  /** May only be called in the slot's turn. */
   async attach(slot: Slot, profile: Attached): Promise<CommandResult> {
     const had = slot.profile;
     // It was attached by a request whose answer was lost.

@@ -15,7 +15,7 @@ export interface BrowserAssetPorts {
   readonly cache: ArchiveCache;
   /** `into` is not there yet; nothing of it is where it throws. */
   unpackExtension(path: string, into: string): Promise<void>;
-  /** Into the room's profile, which is empty, as files of the browser's own. */
+  /** Unpacks into the room's profile, which is empty; the files become the browser's own. */
   unpackProfile(tar: Readable, room: StartDirectories): Promise<void>;
   readonly log: Log;
 }

@@ -12,7 +12,7 @@ import { type RuleSources, rulesOf } from "./network-rules.js";
 
 /** How browsers of this node are let out. */
 export interface BrowserEgressPorts extends RuleSources {
-  /** Of the tier in force. */
+  /** Opens a listener of the tier in force. */
   openListener(): Promise<Listener>;
   readonly egress: EgressParts;
   /** The operator's: has to answer before a browser is idle, where that browser's rules allow it. */
@@ -108,7 +108,7 @@ export class BrowserEgress {
     }
   }
 
-  /** For a launch; that of a restart is held to what is in force then. */
+  /** The proxy for a launch; a restart is held to the rules that are in force then. */
   get spec(): BrowserProxy {
     const { proxyUrl, namespace, userNamespace } = this.egress;
     const { allowedProbeUrl } = this.base.ports;
@@ -120,7 +120,7 @@ export class BrowserEgress {
     return { proxyUrl, attesting: { usage: () => this.egress.usage(), ...probes }, ...places };
   }
 
-  /** From now on the browser is somebody's. */
+  /** From this call on the browser is somebody's. */
   begin(): void {
     this.base.use.isBegun = true;
   }
@@ -133,7 +133,10 @@ export class BrowserEgress {
     return rulesOf(this.base.template, this.base.ports, change);
   }
 
-  /** In force when it resolves, and what they no longer allow is cut. Without any: those of the launch. */
+  /**
+   * Once this resolves the rules are in force, and what they no longer allow is cut. Without an argument it
+   * restores the rules of the launch.
+   */
   async apply(rules: Rules = this.base.rules): Promise<void> {
     this.#present = rules;
     this.#isShut = false;
@@ -155,7 +158,7 @@ export class BrowserEgress {
     if (this.#isShut) await this.apply(this.#present);
   }
 
-  /** Since it was opened. */
+  /** The traffic since it was opened. */
   used(): TrafficUsage {
     const { requests, denied, bytesSent, bytesReceived } = this.egress.usage();
     return {
@@ -166,7 +169,7 @@ export class BrowserEgress {
     };
   }
 
-  /** Once; after it nothing passes. Never throws. */
+  /** Has to be called once; after it nothing passes. Never throws. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

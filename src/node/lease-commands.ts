@@ -146,7 +146,7 @@ export class LeaseCommands {
   }
 
   async #navigate(slot: Slot, lease: LeaseId, url: string): Promise<CommandResult> {
-    // From now on the acquire's own start page is no longer wanted.
+    // A page that a client opens replaces the acquire's own start page, which is no longer wanted.
     slot.started = { lease, dispatched: Promise.resolve() };
     const outcome = await runAsVisitor(slot, lease, async (signal) => {
       await navigate(slot, url, signal);

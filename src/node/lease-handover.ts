@@ -17,10 +17,10 @@ interface LeaseHandoverPorts {
 }
 
 /**
- * From one lease of a browser to the next. As a rule the fence has cut the earlier one before. But a failover
- * may take from Redis what it has acknowledged, and then it lends a browser that somebody uses. So before a
- * lease begins here, every other lease that this node knows is cut, by the record's word, and what it has
- * left is restored or retired, as its release would have.
+ * Takes a browser from one lease to the next. As a rule a fence has cut the earlier lease before. But a
+ * failover may take from Redis what it has acknowledged, and then Redis lends a browser that somebody uses.
+ * So before a lease begins here, every other lease that this node knows is cut, as the record says, and what
+ * it has left is restored or retired, as its release would have done.
  */
 export class LeaseHandover {
   readonly #underWay = new WeakMap<Slot, Promise<unknown>>();

@@ -18,7 +18,7 @@ export class LeaseUsageCount {
   #before: TrafficUsage;
   #reported = "";
 
-  /** With `fromNow`, for a session on demand, its first lease counts from the beginning. */
+  /** With `fromNow`, for a session on demand, the usage of its first lease counts from the beginning. */
   constructor(
     private readonly count: () => TrafficUsage,
     private readonly fromNow: boolean,

@@ -49,7 +49,7 @@ interface Changing {
 
 /** Closes the way out of a browser that waits for a change. */
 interface Closing {
-  /** From now on a change is known. */
+  /** Has to be called when a change is known. */
   arm(): void;
 }
 
@@ -184,7 +184,10 @@ export class NetworkSync {
     return true;
   }
 
-  /** In force first, then in the record: the record never tells of rules that do not hold. */
+  /**
+   * Puts rules in force first, and then into the record, so that the record never tells of rules that do not
+   * hold.
+   */
   async #change(
     slot: Slot,
     { id: lease }: Lease,

@@ -25,7 +25,7 @@ interface ProfileSaverPorts {
   readonly log: Log;
   /** Chromium's own end included. */
   readonly limitMs: Millis;
-  /** From when this node stops. */
+  /** The limit that counts from when this node stops. */
   readonly hurriedMs: Millis;
   /** Aborted where nobody waits any more: saves are given up. */
   readonly hurry: AbortSignal;

@@ -9,15 +9,15 @@ import type { Slots } from "./slots.js";
 
 /** How much the browsers of this node have, in the words of browser/. */
 interface ResourceUsage {
-  /** By the pid of a browser's first process; exact only above its limit. */
+  /** Memory by the pid of a browser's first process; it is exact only above its limit. */
   memory(
     leaders: readonly number[],
     limitOf: (leader: number) => number,
   ): Promise<ReadonlyMap<number, number>>;
-  /** By root; null where counting took too long. */
+  /** Stored bytes by root; null where counting took too long. */
   stored(roots: readonly string[]): Promise<ReadonlyMap<string, StorageUse | null>>;
   storedInMount(root: string): Promise<StorageUse>;
-  /** Of the file system they all lie in, from 0 to 1. */
+  /** The fullness, from 0 to 1, of the file system that they all lie in. */
   fullness(inMounts: readonly StorageUse[]): Promise<number>;
 }
 
@@ -38,8 +38,8 @@ interface Seen {
   /** Those whose files could not be counted the last time. */
   readonly uncounted: WeakSet<Slot>;
   /**
-   * At which fullness the browsers were looked through and none had much; 0 where it was below the limit
-   * since.
+   * The fullness at which the browsers were last looked through and none had much; 0 once it has been below
+   * the limit since.
    */
   fullness: number;
 }

@@ -12,7 +12,7 @@ interface RestartPorts {
 
 /** What is to be another than before. */
 interface RestartChange {
-  /** For clients, who read it as the reason of their sockets' close: at most 123 bytes. */
+  /** Clients read this as the reason of their sockets' close, so it has at most 123 bytes. */
   readonly why: string;
   /** Puts it in place and says which extensions are loaded then. */
   fillWorkspace(keptWorkspace: KeptWorkspace): FillWorkspace;
@@ -33,8 +33,8 @@ export class Restarts {
   constructor(private readonly ports: RestartPorts) {}
 
   /**
-   * In the slot's turn only. Throws where the change is not in force; the browser is then as before, but for
-   * its pages, or over.
+   * May only be called in the slot's turn. Throws where the change is not in force; the browser is then as
+   * before except for its pages, or over.
    */
   async restart(slot: Slot, change: RestartChange): Promise<void> {
     const { clock, log } = this.ports;

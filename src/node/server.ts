@@ -12,21 +12,21 @@ import type { Gateway } from "../gateway/gateway.js";
 interface NodeServerOptions {
   readonly host: string;
   readonly port: number;
-  /** Within which a request has to arrive, its headers included. */
+  /** The limit in which a request has to arrive, its headers included. */
   readonly requestTimeoutMs: number;
   readonly maxConnections: number;
 }
 
 interface NodeServerParts {
   readonly gateway: Pick<Gateway, "request" | "upgrade">;
-  /** For messages of other daemons. */
+  /** Takes the messages of other daemons. */
   readonly direct: Pick<Gateway, "request">;
   readonly log: Log;
   unready(): string | undefined;
   /** Whether Redis is there; sockets are served without it. */
   hasStore(): boolean;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /** For `/metrics`, except for who comes to a loopback address by a loopback name. */
+  /** The key of `/metrics`, which nobody needs who comes to a loopback address by a loopback name. */
   readonly key: Secret;
   readonly hosts: HostCheck;
 }

@@ -140,7 +140,10 @@ export class Slot implements LocalBrowser {
     return this.#restarting;
   }
 
-  /** From now on clients wait for another Chromium; the result says that it is there, or will not come. */
+  /**
+   * Clients wait for another Chromium from this call on, until the returned function is called: it is there,
+   * or will not come.
+   */
   restartBegins(): () => void {
     let over = (): void => {};
     this.#restarting = new Promise((resolve) => {

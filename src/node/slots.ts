@@ -282,7 +282,7 @@ export class Slots {
   }
 }
 
-/** With the instant at which the browser was proved to be held by its egress. */
+/** Includes the instant at which the browser was proved to be held by its egress. */
 const isolationText = ({ isolation, attestation }: Chromium): string =>
   JSON.stringify({ ...isolation, ...(attestation && { attested: attestation.at }) });
 

@@ -7,12 +7,12 @@ import type { BeatResult, NodeFacts, NodeStore } from "../pool/ports/node-store.
 
 export interface TenurePorts {
   readonly node: NodeId;
-  /** As in the facts of this daemon's beats. */
+  /** The run that the facts of this daemon's beats name. */
   readonly run: RequestId;
   readonly origin: string;
   readonly nodes: Pick<NodeStore, "holder">;
   readonly clock: Clock;
-  /** Without a beat for so long another may have the name. */
+  /** After so long without a beat another may have the name. */
   readonly lostAfterMs: Millis;
 }
 
@@ -39,7 +39,7 @@ export class Tenure {
     if (kind === "beaten") this.#countedAt = this.ports.clock.monotonic();
   }
 
-  /** By its last beats; where they are too long ago it is asked. */
+  /** Decides by the last beats; where they are too long ago, Redis is asked. */
   async mayWork(): Promise<boolean> {
     const { clock, lostAfterMs } = this.ports;
     return clock.monotonic() - this.#countedAt <= lostAfterMs ? !this.#isOver : await this.holds();
@@ -80,7 +80,7 @@ interface NodeNamePorts {
   readonly log: Log;
   readonly stopping: AbortSignal;
   readonly beatPeriodMs: Millis;
-  /** Without a beat for so long, whoever had the name is gone. */
+  /** After so long without a beat, whoever had the name is gone. */
   readonly lostAfterMs: Millis;
   beat(): Promise<BeatResult>;
   /** Clears what the earlier one held, where that was taken for lost. */

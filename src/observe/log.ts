@@ -16,10 +16,13 @@ interface LogOptions {
   readonly descriptor: 1 | 2;
   /** Held for whoever reads the lines; what comes while it is full is dropped and counted. */
   readonly bufferBytes: number;
-  /** Of one message about one browser, or about none; null: no limit. Lines of level debug have none. */
+  /**
+   * The limit of one message about one browser, or about none; null: no limit. Lines of level debug have
+   * none.
+   */
   readonly maxLinesPerSecond: number | null;
   readonly clock: Clock;
-  /** On every line: the role, the node. */
+  /** These stand on every line: the role, the node. */
   readonly fields?: Readonly<Record<string, unknown>>;
 }
 
@@ -90,7 +93,7 @@ const limited = (limit: RateLimit): LogMethod =>
     if (level <= debugLevel || limit.admits(key)) method.apply(this, args);
   };
 
-// As pino numbers it.
+// The number that pino gives this level.
 const debugLevel = 20;
 const longestText = 2000;
 const longestStack = 8000;

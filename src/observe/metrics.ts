@@ -62,7 +62,10 @@ interface MetricsContext {
 }
 
 const readLimitMs = 2000;
-/** In seconds: an acquire takes about a millisecond, or as long as its caller is willing to wait. */
+/**
+ * The buckets are in seconds: an acquire takes about a millisecond, or as long as its caller is willing to
+ * wait.
+ */
 const waitBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.064, 0.25, 1, 4, 15, 60];
 
 /**
@@ -141,7 +144,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   readonly contentType = this.#registry.contentType;
 
-  /** Without gauges (a node's agent) only what this process counts itself is shown. */
+  /** Where there are no gauges (a node's agent), only what this process counts itself is shown. */
   constructor(private readonly context: MetricsContext) {
     for (const gauge of processGauges()) this.#registry.registerMetric(gauge);
   }

@@ -91,7 +91,7 @@ const Lease = Type.Object({
   startUrl: Type.Optional(Type.String()),
   /** JSON text of the viewport a PATCH has set. */
   viewport: Type.Optional(Type.String()),
-  /** In force at its node. */
+  /** The change that is in force at its node. */
   network: Type.Optional(NetworkChange),
   /** Asked of its node, which has not said yet that it is in force. */
   networkWanted: Type.Optional(NetworkChange),

@@ -36,7 +36,7 @@ export function declaredPoolFaults(
   ];
 }
 
-/** Of an unknown field TypeBox says twice that it is there; once is enough. */
+/** TypeBox reports an unknown field twice; once is enough. */
 function wordsOf(fault: ReturnType<typeof check.Errors>[number]): readonly string[] {
   const where = fault.instancePath.replaceAll("/", ".");
   switch (fault.keyword) {
@@ -86,7 +86,7 @@ function faultsOfAll(
   return faults;
 }
 
-/** With ids in the place of what only the registries know. */
+/** Puts ids in the place of what only the registries know. */
 function asIfResolved(body: PoolCreate): PoolCreate & Resolved {
   const { extensions, profile } = body;
   return {

@@ -19,7 +19,7 @@ interface Ports {
   readonly projects: ProjectStore;
 }
 
-/** In `{id_or_name}` ids win (docs/api.md#names-and-ids). */
+/** Ids win over names in `{id_or_name}` (docs/api.md#names-and-ids). */
 export async function findPool({ poolStore, projects }: Ports, ref: string): Promise<Pool | undefined> {
   const id = findPoolId(ref);
   const byId = id && (await poolStore.findPool(partitionOf(id)));
@@ -39,8 +39,8 @@ export interface PoolCandidate {
 const calledBy = (name: string, id: PoolId): PoolCandidate => ({ id, partition: partitionOf(id), name });
 
 /**
- * Which pool each name meant last. Kept only for scripts that compare the name with the pool's own: so
- * keeping it decides nothing.
+ * Remembers the pool that each name meant last. It decides nothing: only scripts use it, and they compare the
+ * name with the pool's own.
  */
 export class PoolNameCache {
   readonly #kept = new LRUCache<string, PoolId>({ max: 1000 });
@@ -48,8 +48,8 @@ export class PoolNameCache {
   constructor(private readonly projects: ProjectStore) {}
 
   /**
-   * Which pool an id or a name may mean, ids first. Ask for the next where the script says that this one is
-   * not meant.
+   * Gives the pools that an id or a name may mean, ids first. Take the next one where the script says that
+   * this one is not meant.
    */
   *candidates(ref: string): Generator<PoolCandidate | Promise<PoolCandidate | undefined>, void> {
     const id = findPoolId(ref);

@@ -21,7 +21,7 @@ export interface MaintenancePorts {
   refresh(partition: Partition): Promise<void>;
   readonly queues: NodeQueues;
   readonly maxLeases: number | null;
-  /** For how long some control has listened to beats without a gap, this look included. */
+  /** How long some control has listened to beats without a gap, this look included. */
   listensMs(): Promise<Millis>;
   /** The silence after which a node, or a control, is taken for lost. */
   readonly lostAfterMs: { readonly node: Millis; readonly control: Millis };

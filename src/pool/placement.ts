@@ -12,8 +12,8 @@ interface Loaded {
 }
 
 /**
- * In order: the node with the pool's fewest browsers, so that a lost node costs a pool little; then most
- * room, so that nodes fill evenly; then by name, for a stable order.
+ * Prefers the node with the pool's fewest browsers, so that a lost node costs a pool little; then the one
+ * with most room, so that nodes fill evenly; then the first by name, for a stable order.
  */
 export const byPreference =
   (ofPool: ReadonlyMap<NodeId, number>) =>

@@ -32,7 +32,7 @@ export class PoolLabels {
     return this.ofPartition(partitionOf(browser));
   }
 
-  /** Of a pool named by a request: a name is its own label, an id is looked up. */
+  /** The label of a pool named by a request: a name is its own label, an id is looked up. */
   async ofRef(ref: string): Promise<string> {
     const id = findPoolId(ref);
     return id ? await this.ofPartition(partitionOf(id)) : ref;

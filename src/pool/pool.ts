@@ -21,8 +21,8 @@ export type FillReason = (typeof fillReasons)[number];
 export interface FillHold {
   readonly reason: FillReason;
   /**
-   * For `not_supported`: the fields; for `launch_failing`: the last error; for `capacity`: why nodes launch
-   * nothing, if some do not.
+   * The reason's details. `not_supported` has the fields, `launch_failing` the last error, and `capacity` why
+   * nodes launch nothing, if some do not.
    */
   readonly fields?: readonly string[];
   readonly last_error?: string;
@@ -59,6 +59,6 @@ export interface PoolBrowser {
 export const shortfall = (size: number, have: BrowserCounts): number =>
   Math.max(0, size - have.launching - have.idle - have.leased - have.resetting);
 
-/** At most one minute's worth of launches, and how full the bucket starts (docs/api.md#filling). */
+/** The bucket holds at most one minute's worth of launches, and starts as full (docs/api.md#filling). */
 export const maxBurstOf = (config: { size: number; fill_rate_per_minute: number }): number =>
   Math.ceil((config.size * config.fill_rate_per_minute) / 100);

@@ -18,7 +18,7 @@ export const makeRefresh =
     for (const id of await ports.projects.pools()) await refresh(ports, partitionOf(id), profile);
   };
 
-/** Of one partition, whatever its pool starts from. */
+/** Refreshes one partition, whatever its pool starts from. */
 export const makeRefreshPartition =
   (ports: PartitionPorts) =>
   (partition: Partition): Promise<void> =>

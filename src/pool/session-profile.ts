@@ -9,7 +9,7 @@ const LoadedProfile = Type.Object({ id: ProfileId, save: Type.Boolean() });
 export type LoadedProfile = Readonly<Static<typeof LoadedProfile>>;
 export const loadedProfileParser = parserOf("the profile of a lease", LoadedProfile);
 
-/** Of a lease: what a PATCH has attached, else what its browser was launched from. */
+/** The profile of a lease: the one a PATCH has attached, else the one its browser was launched from. */
 export function profileOf(
   { profile_id, profile }: LaunchTemplate,
   lease: Lease | undefined,

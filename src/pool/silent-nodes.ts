@@ -15,8 +15,8 @@ export interface SilentNodePorts {
   /** Whether the node's server answers; undefined where it could not be asked. Never throws. */
   answers(node: LivingNode): Promise<boolean | undefined>;
   /**
-   * For how long a node stays silent without being found so again: a control that dies has nobody else to say
-   * that it answers.
+   * How long a node counts as silent unless it is found so again: a control that dies cannot say any more
+   * that the node answers.
    */
   readonly keptMs: Millis;
   readonly lookEveryMs: Millis;
@@ -38,7 +38,7 @@ export class SilentNodes {
   /** Where clients could not be sent on to since the last look began. */
   #suspects = new Set<string>();
   #looking: Promise<void> = Promise.resolve();
-  /** As the last look found them. */
+  /** The living nodes that the last look found. */
   #living: ReadonlyMap<NodeId, LivingNode> = new Map();
   /** The look after that, which nobody has begun. */
   #next: Promise<void> | undefined;

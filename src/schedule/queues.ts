@@ -12,7 +12,7 @@ export interface QueueOptions {
   readonly prefix: string;
   readonly log: Log;
   readonly clock: Clock;
-  /** For what is asked of a queue. */
+  /** The limit of each command to a queue. */
   readonly limitMs: Millis;
 }
 

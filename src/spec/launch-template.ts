@@ -22,7 +22,10 @@ export function refreshRateOf(viewport: Viewport): number {
   return pixels > 1280 * 800 ? 25 : 60;
 }
 
-/** As callers' requests have it, without their bounds, which may change while a record stands. */
+/**
+ * The selector as callers' requests have it, but without their bounds, which may change while a record
+ * exists.
+ */
 const Chosen = Type.Object({ id: Type.Optional(Type.String()), name: Type.Optional(Type.String()) });
 const Hosts = Type.Array(Type.String());
 const StoredNetwork = Type.Object({
@@ -46,7 +49,7 @@ const launchFields = {
   /** What `profile` names. */
   profile_id: Type.Optional(ProfileId),
   proxy_id: Type.Optional(Type.String()),
-  /** Of a session that asked for no proxy of the registry by name or id, but for one of these. */
+  /** Set where a session asked for one of these instead of a proxy of the registry. */
   proxy_mode: Type.Optional(Type.Enum(["direct", "default"])),
   network: Type.Optional(StoredNetwork),
   /** Shown as it was sent, and nothing more. */

@@ -38,7 +38,7 @@ export interface SessionListQuery extends Paging {
   readonly region?: string;
 }
 
-/** Without regard to case and accents (docs/api.md#lists). */
+/** Ignores case and accents (docs/api.md#lists). */
 export const folded = (text: string): string => text.normalize("NFD").replaceAll(/\p{M}/gu, "").toLowerCase();
 
 export function pageOf<Item>(all: readonly Item[], { limit, offset }: Paging): Page<Item> {

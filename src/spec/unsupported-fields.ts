@@ -9,19 +9,19 @@ import { captures } from "./telemetry.js";
 export const unsupportedFields = (template: LaunchTemplate): readonly string[] =>
   captures(template.telemetry) ? ["telemetry"] : [];
 
-/** Of an acquire's body: what the lease would need. */
+/** What of an acquire's body the lease would need and Remuda does not support. */
 export const unsupportedOfAcquire = (body: AcquireBody): readonly string[] => [
   ...(body.profile?.id || body.profile?.name ? ["profile"] : []),
   ...(captures(body.telemetry) ? ["telemetry"] : []),
 ];
 
-/** Of POST /browsers: what goes beyond the launch configuration. */
+/** What of POST /browsers goes beyond the launch configuration and is not supported. */
 export const unsupportedOfCreate = (body: SessionCreate): readonly string[] => [
   ...((body.vaults?.length ?? 0) > 0 ? ["vaults"] : []),
   ...(body.invocation_id ? ["invocation_id"] : []),
 ];
 
-/** Of PATCH /browsers/{id}: what later issues build. */
+/** What of PATCH /browsers/{id} is not supported yet. */
 export const unsupportedOfPatch = (body: SessionPatch): readonly string[] =>
   captures(body.telemetry) ? ["telemetry"] : [];
 

@@ -4,7 +4,7 @@ import { extensionKey, type ProjectPart, projectKey } from "./redis/keys.js";
 import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
-/** In this order they are read. */
+/** The fields are read in this order. */
 const fields = ["createdAt", "name", "digest", "sizeBytes", "lastUsedAt"] as const;
 
 /** The extensions of one project: an index, newest last, who has which name, and a hash for each. */

@@ -140,7 +140,7 @@ export class RedisLeaseStore implements LeaseStore {
     ask: ReleaseRequest,
   ): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
     const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
-    // By the lease that it names, a release is known however often it is asked for.
+    // A release is known by the lease that it names, however often it is asked for.
     const place = { partition, request: why === "released" && lease !== "" ? lease : request };
     const reply = await this.scripts.run(place, "release", {
       browser,

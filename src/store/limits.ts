@@ -3,7 +3,7 @@ import type { Millis } from "../base/clock.js";
 /** The limits that scripts are given; all of them come from the configuration. */
 export interface StoreLimits {
   readonly maxWaiters: number;
-  /** On-demand sessions at once, null without a limit. */
+  /** The most on-demand sessions at once; null: no limit. */
   readonly maxSessions: number | null;
   readonly idempotencyMs: Millis;
   readonly keyedGraceMs: Millis;
@@ -26,7 +26,7 @@ export interface StoreLimits {
   readonly backoffMaxMs: Millis;
   readonly earlyDeathMs: Millis;
   readonly nodeLostMs: Millis;
-  /** Without a beat for so long a node lends nothing and launches nothing. */
+  /** After so long without a beat a node lends nothing and launches nothing. */
   readonly nodeLateMs: Millis;
   readonly tombstoneMs: Millis;
   readonly maxTombstones: number;

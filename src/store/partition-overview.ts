@@ -22,7 +22,7 @@ import type { BrowserCounts } from "../pool/pool.js";
 import { readPoolParser } from "./records.js";
 import type { PartitionScripts } from "./partition-scripts.js";
 
-/** As the script `own` says it. */
+/** Stands for the stamp of a node that has none. */
 const noStamp = "none";
 
 interface Kept {
@@ -37,8 +37,8 @@ interface Kept {
 const mendEveryMs: Millis = 60_000;
 
 /**
- * As the scripts have it (lua/include/pool.lua): an earlier release writes none, and leaves that of another
- * generation.
+ * Builds the key as the scripts do (lua/include/pool.lua): an earlier release writes none, and leaves that of
+ * another generation.
  */
 const configKeyOf = (generation: string, kept: string | null | undefined): string =>
   kept?.startsWith(`${generation}-`) ? kept : generation;
@@ -72,8 +72,8 @@ export class RedisPartitionOverview implements PartitionOverview {
   }
 
   /**
-   * By a plain command: it is asked for each node and pool every few seconds, and a script costs several
-   * times as much.
+   * Uses a plain command, because this is asked for each node and pool every few seconds, and a script costs
+   * several times as much.
    */
   async #stampOf(partition: Partition, node: NodeId): Promise<string> {
     return (

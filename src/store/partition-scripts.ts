@@ -18,7 +18,7 @@ import type { ScriptName, ScriptReply } from "./redis/replies.js";
 /** Where a script runs and under which request. */
 export interface Place {
   readonly partition: Partition;
-  /** Under which its first answer is kept. */
+  /** The request under which the script's first answer is kept. */
   readonly request?: RequestId | LeaseId;
   readonly keyed?: IdempotencyKey | undefined;
 }

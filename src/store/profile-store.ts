@@ -5,7 +5,7 @@ import { profileKey, projectKey, type ProjectPart } from "./redis/keys.js";
 import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
-/** In this order they are read. */
+/** The fields are read in this order. */
 const fields = ["createdAt", "name", "updatedAt", "lastUsedAt", "digest", "sizeBytes", "savedAt"] as const;
 /** Read at once: the answers to thousands in one go would keep everything else waiting. */
 const batch = 500;

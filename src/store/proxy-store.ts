@@ -14,7 +14,7 @@ import { projectKey, type ProjectPart, proxyKey } from "./redis/keys.js";
 import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
-/** In this order they are read; the sealed secrets only where they are asked for. */
+/** The fields are read in this order; the sealed secrets are read only where they are asked for. */
 const shown = ["record", "name", "checked", "checkedAt"] as const;
 
 /** The proxies of one project: an index, newest last, their names, and a hash for each. */

@@ -86,15 +86,15 @@ export type RunningChange = Readonly<Static<typeof RunningChange>>;
 const NodeRequest = Type.Union([
   Type.Object({ kind: Type.Literal("navigate"), url: Type.String() }),
   /**
-   * To put in force what the lease's record asks of its network: the record is the truth, whatever order
-   * messages come in. `change` is what the record asks, for a node that cannot read it there.
+   * Has a node put in force what the lease's record asks of its network: the record is the truth, whatever
+   * order messages come in. `change` is what the record asks, for a node that cannot read it there.
    */
   Type.Object({
     kind: Type.Literal("network"),
     revision: Type.Number(),
     change: Type.Optional(NetworkChange),
   }),
-  /** To load archives into the running browser: all of them, or none. */
+  /** Has a node load archives into the running browser: all of them, or none. */
   Type.Object({ kind: Type.Literal("extensions"), items: readonlyList(UploadedExtension) }),
   /**
    * All of it, or nothing: a viewport, the state of a profile, which a restart brings, and what `network`

@@ -17,14 +17,14 @@ import type { AcquireReply, CreateReply, WithdrawReply } from "./store-replies.j
 
 /** An acquire that waits, or was granted at once. Stored as JSON. */
 export interface Waiter {
-  /** Of the first request that asked. */
+  /** The id of the first request that asked. */
   readonly id: RequestId;
   /** The id its lease will have. */
   readonly lease: LeaseId;
   readonly control: ControlId;
   /**
-   * Of the request whose connection the answer goes to: another one than the first after a retry under the
-   * same key.
+   * The request whose connection the answer goes to. After a retry under the same key it is another one than
+   * the first.
    */
   readonly connection: RequestId;
   /** Digest of the idempotency key. */
@@ -32,7 +32,7 @@ export interface Waiter {
   readonly name?: string;
   readonly tags?: string;
   readonly startUrl?: string;
-  /** Of an on-demand session, which has no pool to tell it. */
+  /** The timeout of an on-demand session, which has no pool to tell it. */
   readonly timeoutSeconds?: number;
 }
 
@@ -182,7 +182,7 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
       isNewNetwork: boolean;
       discard: boolean;
       request: RequestId;
-      /** From now on it follows the saves of a profile that it did not follow before. */
+      /** The pool begins to follow the saves of a profile that it did not follow before. */
       isNewRefresh?: boolean;
     },
   ): Promise<"updated" | "changed" | "missing">;
@@ -217,7 +217,7 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
   /** `isOpen`: not of a pool that is deleted, or has never come to be. */
   reap(partition: Partition): Promise<{ launch: readonly LaunchingBrowser[]; isOpen: boolean }>;
   /**
-   * With `drains`, marks the browsers of a node that drains for at most so long: none of them is lent while
+   * With `drains` it marks the browsers of a node that drains for at most so long: none of them is lent while
    * others exist.
    */
   recycle(

@@ -13,7 +13,7 @@ export interface PoolSignals {
   };
   /** Its node has been told, if Redis brings it the message. */
   "lease.cut": LeaseCut;
-  /** From now on its pool may lack one. */
+  /** The browser's pool may now lack one. */
   "browser.retiring": { readonly partition: Partition };
   /** The room it had on its node is free. */
   "browser.gone": { readonly partition: Partition; readonly browser: BrowserId };

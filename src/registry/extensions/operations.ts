@@ -53,7 +53,7 @@ export const makeExtensionOperations = (ports: ExtensionPorts): ExtensionOperati
 const found = (extension: Extension | undefined): Done<Extension> | Refusal =>
   extension ? done(extension) : refusal("extension_not_found");
 
-/** In `{id_or_name}` ids win (docs/api.md#names-and-ids). */
+/** Ids win over names in `{id_or_name}` (docs/api.md#names-and-ids). */
 async function findExtension(
   { store }: Pick<ExtensionPorts, "store">,
   ref: string,

@@ -38,7 +38,7 @@ export const makeProfileOperations = (ports: ProfilePorts): ProfileOperations =>
 const found = (profile: Profile | undefined): Done<Profile> | Refusal =>
   profile ? done(profile) : refusal("profile_not_found");
 
-/** In `{id_or_name}` ids win (docs/api.md#names-and-ids). */
+/** Ids win over names in `{id_or_name}` (docs/api.md#names-and-ids). */
 async function findProfile(
   { store }: Pick<ProfilePorts, "store">,
   ref: string,

@@ -10,7 +10,7 @@ export interface Profile {
   readonly id: ProfileId;
   readonly name?: string;
   readonly createdAt: Millis;
-  /** Of its last save, or of its last new name. */
+  /** The instant of its last save, or of its last new name. */
   readonly updatedAt?: Millis;
   readonly lastUsedAt?: Millis;
   /** The last save: a sealed zstd tar (src/blob). */

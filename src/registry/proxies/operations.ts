@@ -111,8 +111,8 @@ const makeCheck =
   };
 
 /**
- * For whoever sends requests on through it; undefined: there is no such proxy. Throws `secret_unreadable`
- * where its secrets do not open.
+ * Opens a proxy for whoever sends requests on through it; undefined: there is no such proxy. Throws
+ * `secret_unreadable` where its secrets do not open.
  */
 export async function openUpstream({ store, seal }: Keeping, id: ProxyId): Promise<Upstream | undefined> {
   const [proxy, sealed] = await Promise.all([store.find(id), store.findSealed(id)]);

@@ -4,7 +4,10 @@ import type { Network, ProxyChoice, Selector } from "../../spec/bodies.js";
 import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 import type { LaunchTemplate } from "../../spec/launch-template.js";
 
-/** Which proxy a selector means. Names need not be unique: one that several have means none of them. */
+/**
+ * The proxy that a selector means. Names need not be unique: one that several proxies have means none of
+ * them.
+ */
 export type ProxyRef =
   | { readonly kind: "found"; readonly id: ProxyId; readonly name?: string }
   | { readonly kind: "unknown" }

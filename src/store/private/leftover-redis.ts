@@ -50,7 +50,10 @@ async function endByPid(place: PrivateRedisPaths, { clock, limitMs }: Limit): Pr
   throw new Error(`the Redis of ${place.directory} cannot be ended`);
 }
 
-/** For systems without /proc, where a pid file alone proves nothing. */
+/**
+ * Ends a Redis that is found by its socket. This is for systems without /proc, where a pid file alone proves
+ * nothing.
+ */
 async function endBySocket(place: PrivateRedisPaths, { clock, limitMs }: Limit): Promise<void> {
   const deadline = clock.monotonic() + limitMs;
   while (

@@ -12,7 +12,7 @@ export interface RedisOptions {
   readonly connectTimeoutMs: Millis;
   /** A command is given up after it, and so is a connection on which nothing was answered for so long. */
   readonly commandTimeoutMs: Millis;
-  /** For sentinels that ask for one. */
+  /** The password of sentinels that ask for one. */
   readonly sentinelPassword?: string;
 }
 
@@ -71,7 +71,7 @@ export function connect(options: RedisOptions): RedisClient {
   });
 }
 
-/** For messages: whoever listens subscribes itself whenever the connection stands. */
+/** Connects a listener to messages, which subscribes itself whenever the connection is ready. */
 export function connectForMessages(options: RedisOptions): RedisClient {
   if (options.isCluster) return connect(options);
   return makeAlone(options, {
@@ -84,7 +84,8 @@ export function connectForMessages(options: RedisOptions): RedisClient {
 }
 
 /**
- * For BullMQ, whose workers wait in Redis: no limit on a command, and queued until a lost connection is back.
+ * Connects BullMQ, whose workers wait in Redis: commands have no limit, and are queued until a lost
+ * connection is back.
  */
 export function connectForQueues(options: RedisOptions, log: Log): RedisClient {
   const { connectTimeoutMs: connectTimeout } = options;

@@ -39,7 +39,7 @@ export function closeGivenUp(redis: Redis, log: Log): void {
   });
 }
 
-/** From the answer to CLIENT INFO (redis.io, CLIENT LIST). */
+/** Reads the peer from the answer to CLIENT INFO (redis.io, CLIENT LIST). */
 function peerIn(text: string): Peer | undefined {
   const fields = new Map(
     text.split(" ").map((field) => [field.slice(0, field.indexOf("=")), field.slice(field.indexOf("=") + 1)]),

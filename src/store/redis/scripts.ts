@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 /** One Lua command: its header is its contract, and what binds its keys and arguments. */
 export interface Script {
   readonly name: string;
-  /** From lua/, such as `lease/acquire.lua`. */
+  /** The path below lua/, such as `lease/acquire.lua`. */
   readonly path: string;
   readonly keys: readonly string[];
   readonly args: readonly string[];

@@ -24,7 +24,7 @@ if not browser.waiter then
   return finish("launched")
 end
 
--- On demand: straight to the caller it was launched for.
+-- An on-demand browser goes straight to the caller it was launched for.
 local text = redis.call("HGET", K.waiterRecords, browser.waiter)
 local waiter = text and cjson.decode(text)
 browser.waiter = nil

@@ -20,7 +20,8 @@ if hold == "capacity" then
   local replaceable = replaceableIdle()
   if replaceable then retire(replaceable, "recycled", true) end
 end
--- At most a quarter of the pool at a time, so that a pool filled at once is not rebuilt at once.
+-- At most a quarter of the pool is marked at a time, so that a pool that was filled at once is not rebuilt at
+-- once.
 local most = A.node ~= "" and 1000000 or math.max(1, math.floor(tonumber(size) / 4))
 local marked = 0
 local closed = poolTerms().closed

@@ -12,7 +12,8 @@ local endedLeaseMs = 120000
 local isEndAnswered = false
 local fenceMs = 3000
 local resetMs = 15000
--- Of the 1024 bytes a tombstone may have; the last count of what was used still comes.
+-- A tombstone may have 1024 bytes; the rest is kept free for the last count of what was used, which still
+-- comes.
 local maxTombstoneBytes = 900
 
 local function writeTombstone(browser, why)

@@ -66,7 +66,7 @@ local function grantTo(browser, waiter, terms)
     { kind = "granted", waiter = waiter.id, connection = waiter.connection, browser = text, at = now })
 end
 
--- Which browser must go so that no more live than `size`, and the replacements asked for, allow.
+-- Chooses the browser that has to go so that no more live than `size`, and the replacements asked for, allow.
 local function surplusOf(browser, size)
   local live = liveCount()
   if live <= size then return nil end

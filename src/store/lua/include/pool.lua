@@ -12,13 +12,13 @@ local function poolTerms()
   return {
     id = id, kind = kind, name = name or nil, state = state, unsupported = unsupported, reset = reset,
     size = tonumber(size), timeoutSeconds = tonumber(timeoutSeconds), network = tonumber(network),
-    -- By node: {silentUntil?, drainsUntil?}.
+    -- {silentUntil?, drainsUntil?} by node.
     closed = closed and cjson.decode(closed) or {},
   }
 end
 
--- Under which a generation's launch configuration is kept, in `configKey` of the record. An earlier release
--- writes none, and leaves that of another.
+-- The key under which a generation's launch configuration is kept, which is `configKey` in the record. An
+-- earlier release writes none, and leaves that of another generation.
 local function configKeyOf(generation, kept)
   return kept and kept:match("^(%d+)-") == generation and kept or generation
 end

@@ -2,7 +2,8 @@
 --- @include endings
 --- @include grants
 
--- Without a reset, unless a `start_url` has moved the browser off its page or a PATCH has touched it.
+-- Takes a browser back without a reset, unless a `start_url` has moved it off its page or a PATCH has touched
+-- it.
 local function takeBack(browser)
   local terms = poolTerms()
   if terms.kind == "on-demand" or browser.lease.altered then return retire(browser, "unwanted") end

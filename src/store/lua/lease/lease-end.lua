@@ -11,6 +11,6 @@ local text = redis.call("HGET", K.pendingTombstones, A.browser)
 local tombstone = text and cjson.decode(text)
 if tombstone and tombstone.lease == A.lease then return plain("ended", tombstone.reason) end
 local isHeld = browser and browser.lease and browser.lease.id == A.lease
--- Of an earlier lease than the last only this can be: the others end with their browser.
+-- Only a release can end a lease that is not the browser's last: the others end with their browser.
 if browser and not isHeld then return plain("ended", "released") end
 return plain("unknown")

@@ -5,7 +5,7 @@
 -- REPLY lost (JSON list of the ids of those that are not cleared yet)
 --- @include base
 
--- From before the clock went back: counted as a beat of now.
+-- A beat from before the clock went back counts as a beat of now.
 for _, node in ipairs(redis.call("ZRANGEBYSCORE", K.beats, "(" .. now, "+inf")) do redis.call("ZADD", K.beats, now, node) end
 for _, node in ipairs(redis.call("ZRANGEBYSCORE", K.beats, "-inf", now - tonumber(A.lostMs))) do
   redis.call("ZREM", K.beats, node)

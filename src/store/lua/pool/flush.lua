@@ -10,7 +10,7 @@ if first then return first end
 
 if redis.call("HGET", K.pool, "state") ~= "open" then return plain("missing") end
 local before, flushed = tonumber(A.before), 0
--- Of a profile that the pool came to follow only after that, nothing was updated since.
+-- Where the pool came to follow a profile only after that, nothing of it was updated since.
 if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedFrom")) or 0) then return finish("flushed", "0") end
 -- Asked again and again for the same save: until all that are older are gone.
 if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedTo")) or 0) then return plain("flushed", "0") end

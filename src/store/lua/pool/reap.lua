@@ -67,7 +67,7 @@ for _, id in ipairs(overdue(K.retiring)) do
 end
 
 local unplacedMs = 60000
--- Out of the line, and remembered for a while, should its control come back (rejoin).
+-- Takes a waiter out of the line, and remembers it for a while, should its control come back (rejoin).
 local function lose(waiter)
   waiter.lostAt = now
   redis.call("ZREM", K.waitQueue, waiter.id)

@@ -64,7 +64,7 @@ local function shrink(key, from)
   excess = excess - #ids
 end
 shrink(K.launching, "-inf")
--- By their scores older generations and replaceable ones come after all of this one (moves).
+-- The scores put older generations and replaceable browsers after all of this generation (moves).
 shrink(K.idle, (1 - generation) * perGeneration)
 shrink(K.idle, "-inf")
 return finish("updated")
