@@ -27,12 +27,12 @@ export class Origins extends Agent {
     super({ keepAlive: true, maxFreeSockets: idleOrigins, timeout: idleOriginMs, scheduling: "lifo" });
   }
 
-  override getName(request?: ClientRequestArgs): string {
-    return (request as OriginRequestArgs | undefined)?.key ?? "";
+  override getName(options?: ClientRequestArgs): string {
+    return (options as OriginRequestArgs | undefined)?.key ?? "";
   }
 
-  override createConnection(request: ClientRequestArgs): Socket | undefined {
-    return (request as OriginRequestArgs).socket;
+  override createConnection(options: ClientRequestArgs): Socket | undefined {
+    return (options as OriginRequestArgs).socket;
   }
 
   /** Finds an idle connection for the `ask` that has to follow: nobody else is given it meanwhile. */
