@@ -164,8 +164,8 @@ test("a pool's new allowlist replaces idle browsers at once and leased ones at t
   for (const { session_id } of [lease, fresh])
     await daemon.call("POST /browser_pools/pools/release", { session_id });
   await daemon.poolWhen("pools", (pool) => pool.available_count === 2 && pool.stale_count === 0);
-  const ids = (await daemon.browsersOf("pools")).map(({ session_id }) => session_id);
-  expect(ids).not.toContain(lease.session_id);
+  const idle = (await daemon.browsersOf("pools")).filter(({ state }) => state === "idle");
+  expect(idle.map(({ session_id }) => session_id)).not.toContain(lease.session_id);
   expect(await daemon.call("POST /browser_pools/pools/acquire", { start_url: other.origin })).toMatchObject({
     status: 400,
   });
