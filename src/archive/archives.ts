@@ -36,7 +36,7 @@ export interface StagedArchive {
   discard(): Promise<void>;
 }
 
-/** Where uploads and saves lie until they are archives; emptied at the start. */
+/** Holds uploads and saves until they are archives; emptied when the daemon starts. */
 export interface Staging {
   /**
    * Takes a stream to its end. Rejects with `TooLarge` beyond `maxBytes`, with the stream's own error, or

@@ -70,8 +70,8 @@ export class DirectoryArchives implements ArchiveBackend {
   }
 
   /**
-   * Taken out of its place before it is looked at: a put that comes meanwhile finds none and writes one, and
-   * one that came before has left its time on it.
+   * The archive is moved away before it is looked at: a put that comes meanwhile finds none and writes one,
+   * and one that came before has left its time on it.
    */
   async removeStale(digest: Digest, before: Millis): Promise<"removed" | "fresh"> {
     const path = this.#pathOf(digest);

@@ -26,13 +26,13 @@ import { verifyDigest, WrongDigest } from "./verified.js";
 
 export interface S3Settings {
   readonly bucket: string;
-  /** Before every archive's name. */
+  /** Stands before every archive's name. */
   readonly prefix: string;
   readonly region: string;
-  /** Undefined: Amazon's. */
+  /** Where it is undefined, Amazon's endpoint is used. */
   readonly endpoint?: string;
   readonly isPathStyle: boolean;
-  /** Undefined: found as Amazon's own tools find them. */
+  /** Where they are undefined, they are found as Amazon's own tools find them. */
   readonly credentials?: { readonly accessKeyId: Secret; readonly secretAccessKey: Secret };
   /** A request is given up when it is not answered within, a transfer when nothing moves for so long. */
   readonly limitMs: Millis;
@@ -41,7 +41,7 @@ export interface S3Settings {
 /** S3 takes parts from 5 MiB on, and at most 10,000 of them. */
 const leastPartBytes = 8 * 2 ** 20;
 const mostParts = 9000;
-/** Held in memory at once, each a part. */
+/** So many parts are held in memory at once. */
 const partsAtOnce = 2;
 /** The SDK repeats a request that was refused for the moment. */
 const attempts = 3;
@@ -217,7 +217,7 @@ const isNotFound = (error: unknown): boolean =>
 const isNotBuilt = (error: unknown): boolean =>
   nameOf(error) === "NotImplemented" || [405, 501].includes(statusOf(error) ?? 0);
 
-/** Only the fault's name and status: its other fields repeat what was signed, and by whom. */
+/** Keeps only the fault's name and status: its other fields repeat what was signed, and by whom. */
 function s3Fault(error: unknown): RemudaError {
   if (error instanceof RemudaError) return error;
   if (isNotFound(error)) return new RemudaError("archive_missing");

@@ -150,7 +150,7 @@ export interface Detail {
 export interface Refusal {
   readonly kind: "refused";
   readonly code: ErrorCode;
-  /** More exact than the table's. */
+  /** Replaces the table's message with a more exact one. */
   readonly message?: string;
   readonly details?: readonly Detail[];
   readonly retryAfterSeconds?: number;

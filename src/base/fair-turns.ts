@@ -1,6 +1,6 @@
 import { type Clock, type Millis, systemClock } from "./clock.js";
 
-/** So that others are served within a few of these. */
+/** A turn is short so that others are served within a few of them. */
 const turnMs: Millis = 0.5;
 /**
  * What all whose turn was over get together in one round of the event loop; whoever has just come is served
@@ -148,7 +148,7 @@ export class FairTurns {
 
   #proceed(): void {
     let usedMs = 0;
-    // Those that come back while this lasts are for the next round.
+    // A turn that comes back while this lasts belongs to the next round.
     for (const turn of [...this.#queue].filter(({ readyInMs }) => readyInMs === 0)) {
       if (usedMs >= roundMs) break;
       this.#queue.delete(turn);
@@ -172,5 +172,5 @@ export class FairTurns {
   }
 }
 
-/** Those of this process, which has one event loop. */
+/** The turns of this process, which has one event loop. */
 export const turns = new FairTurns(systemClock);

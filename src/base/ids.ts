@@ -60,7 +60,7 @@ const randomText = (length: number): string => {
 
 /** The one project there is until projects are built; part of every key from the start. */
 export const defaultProject = "default" as ProjectId;
-/** Where the on-demand sessions of a project live. */
+/** The partition of a project's on-demand sessions. */
 export const onDemandPartition = "0".repeat(partitionLength) as Partition;
 /** What metrics and logs call it; no pool can have this name. */
 export const onDemandLabel = "(on demand)";

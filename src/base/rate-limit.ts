@@ -4,7 +4,7 @@ interface RateLimitParts {
   readonly clock: Clock;
   /** The limit of one key. */
   readonly perSecond: number;
-  /** Told once a second of each key that came more often. */
+  /** Called once a second for each key that came more often. */
   onSuppressed(key: string, count: number): void;
 }
 

@@ -43,7 +43,7 @@ export const isConnectionFault = (error: unknown): boolean =>
 
 const isRefusal = (error: Error): boolean => error.name === "ReplyError";
 
-/** Before version 7, Redis hides the word of an error within a script behind its own. */
+/** Redis before version 7 hides the code of an error within a script behind its own. */
 const withinScript = /^ERR Error running script.*?-([A-Z]+) /;
 
 /** The kind of a refusal of Redis's, as `READONLY`; an empty text for anything else. */

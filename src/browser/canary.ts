@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 /** One path of the canary that nobody else knows. */
 interface CanaryPath {
   readonly url: string;
-  /** Has a request come? */
+  /** Whether a request has come. */
   wasTouched(): boolean;
   close(): void;
 }

@@ -73,7 +73,7 @@ export interface KeptWorkspace {
   discard(): Promise<void>;
 }
 
-/** Where a browser finds the proxy that is its way out. */
+/** How a browser finds the proxy that is its way out. */
 export interface BrowserProxy {
   /** The value of `--proxy-server`. It has no credentials, because Chromium refuses them there. */
   readonly proxyUrl: string;
@@ -92,7 +92,7 @@ export interface Directories {
   /** Unpacked extensions; the daemon's, so that the browser cannot change them. */
   readonly extensions: string;
   readonly downloads: string;
-  /** Where files for `DOM.setFileInputFiles` may lie. */
+  /** Files for `DOM.setFileInputFiles` may lie in this directory. */
   readonly uploads: string;
   readonly temporary: string;
   /** XDG_CACHE_HOME, XDG_CONFIG_HOME, the parent of XDG_DATA_HOME, and where NSS keeps certificates. */
@@ -100,7 +100,7 @@ export interface Directories {
   readonly configuration: string;
   readonly data: string;
   readonly keys: string;
-  /** Where its X server makes its socket, and the file that lets clients in. */
+  /** The X server makes its socket here, beside the file that lets clients in. */
   readonly display: string;
   readonly authority: string;
 }
@@ -111,7 +111,7 @@ export interface Directories {
  */
 export interface Isolation {
   readonly rung: RungName;
-  /** Whose files it may see: `own` has a private root, `host` all that its uid may read. */
+  /** The files that the browser may see: `own` has a private root, `host` sees all that its uid may read. */
   readonly files: "own" | "host";
   /** `one`: its host may serve one tenant only. */
   readonly tenants: "many" | "one";

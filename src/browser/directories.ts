@@ -77,7 +77,8 @@ export const removeDirectory = (path: string): Promise<void> =>
   rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
 
 /**
- * Where the root is a file system of its own it goes whole, which costs less than to remove what is in it.
+ * A root that is a file system of its own is unmounted as a whole, which costs less than to remove what is in
+ * it.
  */
 export async function removeRoot(path: string, sizedScratch?: SizedScratch): Promise<void> {
   await sizedScratch?.unmount(path);
@@ -118,7 +119,7 @@ async function emptyAt(path: string, depth: number): Promise<void> {
 const isOneOf = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Error && "code" in error && codes.includes(`${error.code}`);
 
-/** False where it is a directory that is still written into. */
+/** False where something still writes into the directory. */
 async function removeAt(path: string, depth: number): Promise<boolean> {
   // A directory is told as EISDIR, elsewhere than on Linux as EPERM.
   const isDirectory = await unlink(path).then(

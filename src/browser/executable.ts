@@ -4,7 +4,7 @@ import type { Engine } from "./chromium.js";
 import { runProgram } from "./run-program.js";
 
 /**
- * Where the real binaries lie. A distribution's wrapper (`/usr/bin/chromium`) is never one of them: it adds
+ * The real binaries lie here. A distribution's wrapper (`/usr/bin/chromium`) is never one of them: it adds
  * switches of its own (`--disable-extensions-except`, API keys) and a shell between us and the process
  * (docs/chromium.md#the-binary).
  */

@@ -25,7 +25,7 @@ export interface HostSettings {
   readonly scratchDirectory: string;
   /** The first uid that may be given to a browser. Matters where the daemon is root. */
   readonly uidBase?: number;
-  /** Used instead of what is installed. */
+  /** These executables are used instead of the installed ones. */
   readonly named?: Readonly<Partial<Record<Engine, string>>>;
   /** What each browser may have; `usualLimits` where they are not given. */
   readonly limits?: BrowserLimits;
@@ -56,11 +56,11 @@ export interface BrowserHost extends HostSettings {
   readonly prlimit?: Prlimit;
   /** Absent where no rung that is allowed holds: then nothing is launched. */
   readonly walls?: Walls;
-  /** Why there are none. */
+  /** Why there are no walls. */
   readonly refusal?: string;
   /** Absent where the daemon may not give uids. */
   readonly uids?: Uids;
-  /** Absent where none may be made. */
+  /** Absent where the daemon may not make cgroups. */
   readonly cgroups?: DaemonCgroup;
   /** Absent where browsers' directories need or get no file system of their own. */
   readonly sizedScratch?: SizedScratch;
@@ -70,7 +70,7 @@ export interface BrowserHost extends HostSettings {
   /** Its port belongs among those that every egress denies. */
   readonly canary: Canary;
   readonly findMajorVersion: FindMajorVersion;
-  /** After the last browser has ended. */
+  /** Has to be called after the last browser has ended. */
   close(): Promise<void>;
 }
 

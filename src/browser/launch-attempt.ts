@@ -5,7 +5,7 @@ import { Stops } from "../base/stops.js";
 import type { KeptWorkspace } from "./chromium.js";
 import type { Workspace } from "./workspace.js";
 
-/** How far a launch has come; what fails it, fails it at one of these. */
+/** The stages of a launch; a failure names the stage that the launch had come to. */
 export type LaunchStage =
   | "preparing"
   | "assets"

@@ -92,7 +92,7 @@ async function givePolicy(
   await putPolicy({ root, shownAt, machine: machinePolicies }, wanted);
 }
 
-/** Where the launch is given up meanwhile, its directories are not removed before this has ended. */
+/** A launch that is given up meanwhile removes its directories only after this has ended. */
 async function fill(
   spec: LaunchSpec,
   workspace: Workspace,

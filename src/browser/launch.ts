@@ -80,7 +80,8 @@ async function awaitReady(
       ? undefined
       : await attempt.untilHalted(takeFingerprint({ cdp, directories }, page).catch(awaitExit));
   const extensions = await loadExtensions(cdp, prepared, { host, attempt });
-  // After the baseline, for an answer of a server that the operator names may stay in the cache.
+  // This comes after the baseline, because the answer of a server that the operator names may stay in the
+  // cache.
   const attestation = await attestLaunched(started, { cdp, page, spec }, { host, attempt });
   if (host.limits.maxCpuPercent !== null) await prepared.cgroup?.throttle(host.limits.maxCpuPercent);
   return { cdp, pages, version, baseline, extensions, attestation, log };

@@ -41,7 +41,7 @@ type Connect = (route: OpenRoute, attempt: ConnectAttempt) => Promise<TargetSock
 export type EntryResult =
   | { readonly kind: "open"; readonly connection: OpenConnection }
   | { readonly kind: "denied"; readonly by: DeniedBy; readonly message: string }
-  /** `message` tells no secret. */
+  /** `message` contains no secret. */
   | { readonly kind: "failed"; readonly message: string };
 
 interface Held {

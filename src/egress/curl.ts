@@ -115,7 +115,7 @@ async function ask(
   connection.onCut(() => asking.destroy());
   // A tunnel through SOCKS5 comes paused; by then somebody listens.
   asking.once("socket", () => socket.resume());
-  // Told by what waits for the answer or its body; being cut after them is no failure.
+  // Whoever waits for the answer or its body reports an error; being cut after both is no failure.
   asking.on("error", () => {});
   asking.end(asked.body);
   const [answer] = (await once(asking, "response")) as [IncomingMessage];
@@ -133,7 +133,7 @@ async function secure(plain: Socket, host: string): Promise<Socket> {
     ALPNProtocols: ["http/1.1"],
     ...(isIP(host) ? {} : { servername: host }),
   });
-  // Before the handshake: what comes with its last bytes may break it before anybody else listens.
+  // A socket may break with the last bytes of the handshake, before anybody else listens to it.
   socket.on("error", () => {});
   await once(socket, "secureConnect");
   return socket;

@@ -45,7 +45,7 @@ function dialOne(
 ): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(new Error("given up"));
-    // Half-open: whoever has said all may still be answered.
+    // The socket is half-open, because whoever has sent everything may still be answered.
     const socket = connect({ host: address, port, allowHalfOpen: true, noDelay: true });
     const settle = (error?: Error): void => {
       cancel();

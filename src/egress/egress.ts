@@ -101,7 +101,7 @@ export class Egress {
     this.#origins.purge();
   }
 
-  /** Nothing passes until the next `apply`. */
+  /** Lets nothing pass until the next `apply`. */
   shut(): void {
     this.#connections.apply(closedRules);
     this.#origins.purge();
@@ -152,7 +152,7 @@ export class Egress {
       requestTimeout: 0,
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: headersMs,
-      // The URL's host counts.
+      // The host of the URL counts, not that of the header.
       requireHostHeader: false,
     });
     server.maxConnections = settings.maxConnections + spareConnections;

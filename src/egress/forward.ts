@@ -120,7 +120,7 @@ class Forwarding {
     onward.once("continue", () => response.writeContinue());
     onward.once("response", (answer) => this.#answer(answer, connection));
     onward.on("error", () => this.#fail(onward, connection));
-    // Nobody asked for another protocol.
+    // No request asked for another protocol, so an upgrade is refused.
     onward.once("upgrade", (_, socket: Socket) => {
       destroySocket(socket);
       this.#fail(onward, connection);

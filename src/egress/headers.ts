@@ -19,7 +19,7 @@ interface Wanted {
 }
 
 interface OnwardHeaders {
-  /** Name, value, name, value. */
+  /** A flat list: name, value, name, value. */
   readonly headers: string[];
   readonly fault?: string;
 }

@@ -5,7 +5,7 @@ import { idleOriginMs, idleOrigins } from "./limits.js";
 interface OriginRequest {
   readonly method: string;
   readonly path: string;
-  /** Name, value, name, value. */
+  /** A flat list: name, value, name, value. */
   readonly headers: readonly string[];
   readonly headerBytes: number;
 }

@@ -47,7 +47,7 @@ export interface EgressParts {
   readonly meter: Meter;
 }
 
-/** Where an egress listens: made by a tier. */
+/** Listens for one browser's requests; each tier makes its own kind. */
 export interface Listener {
   readonly tier: "namespace" | "proxy";
   /** The value of --proxy-server; in the proxy tier it is known once the proxy listens. */
@@ -59,7 +59,7 @@ export interface Listener {
   listen(server: Server): Promise<void>;
   /** Whether the connection is the browser's own; left out: nobody else can connect. */
   admits?(socket: Socket): Promise<boolean>;
-  /** After the server has closed. */
+  /** Has to be called after the server has closed. */
   close(): void;
 }
 
@@ -69,13 +69,13 @@ export interface CurlRequest {
   readonly headers: Record<string, string>;
   readonly body?: string;
   readonly timeoutMs: Millis;
-  /** Told how much of the answer's body is held by now. */
+  /** Called with how much of the answer's body is held by now. */
   kept?(bytes: number): void;
 }
 
 export interface CurlAnswer {
   readonly status: number;
-  /** Names in lower case. */
+  /** The names are in lower case. */
   readonly headers: Record<string, string[]>;
   readonly body: Buffer;
   readonly durationMs: Millis;

@@ -16,7 +16,7 @@ export interface ProbeParts {
   readonly clock: Clock;
   readonly resolve: Resolve;
   readonly reserved: ReservedEndpoints;
-  /** Asked for where a caller names no URL. The operator's own choice: it may be private. */
+  /** The URL for a caller who names none. The operator has chosen it, so it may be private. */
   readonly defaultUrl: string;
   /** A whole check takes at most so long. */
   readonly limitMs: Millis;
@@ -32,7 +32,7 @@ interface Trial extends ProbeTarget {
   readonly signal: AbortSignal;
 }
 
-/** Nothing private: a check must tell nobody what there is in the operator's network. */
+/** Opens nothing private: a check must tell nobody what there is in the operator's network. */
 const publicOnly: Rules = { allowed: null, privates: [], routes: [] };
 /** The longest answer that is read; one that tells an address is short. */
 const readBytes = 4096;

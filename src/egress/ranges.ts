@@ -50,8 +50,8 @@ const isInClosed = rangesOf([...closedIpv4, ...closedIpv6]);
 const isInPublicIpv6 = rangesOf(publicIpv6);
 
 /**
- * Not on the public internet, so opened only by `private_hosts`. `address` in canonical form, as `parseHost`
- * gives it.
+ * Whether an address is not on the public internet, so that only `private_hosts` opens it. `address` is in
+ * canonical form, as `parseHost` gives it.
  */
 export function isClosed(address: string): boolean {
   if (isMetadata(address)) return true;

@@ -20,7 +20,7 @@ interface Asks {
   readonly servers?: readonly string[];
 }
 
-/** How a server says that a name has no such address. */
+/** Servers answer so for a name that has no such address. */
 const noAddress = new Set(["ENODATA", "ENOTFOUND"]);
 
 /**

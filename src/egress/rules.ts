@@ -7,7 +7,7 @@ import type { Resolve } from "./resolve.js";
 
 /** What a browser may reach, and how. */
 export interface Rules {
-  /** null: every public host. */
+  /** null allows every public host. */
   readonly allowed: readonly HostPattern[] | null;
   /** Private destinations that are open, directly and never through an upstream. */
   readonly privates: readonly HostPattern[];
@@ -16,7 +16,7 @@ export interface Rules {
   readonly upstream?: Upstream;
 }
 
-/** Allows nothing. */
+/** These rules allow nothing. */
 export const closedRules: Rules = { allowed: [], privates: [], routes: [] };
 
 export type DeniedBy =

@@ -58,7 +58,7 @@ async function join(
   { shared, toInner, toOuter }: Joining,
 ): Promise<void> {
   const { connections, connector, pace } = shared;
-  // Until the two sockets are joined, a reset must not end the process.
+  // A reset must not end the process before the two sockets are joined.
   socket.on("error", () => socket.destroy());
   const entry = await connections.enter(target, (way, attempt) => connector.tunnel(target, way, attempt));
   if (entry.kind !== "open") return refuseTunnel(socket, egressRefusalOf(entry));

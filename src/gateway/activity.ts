@@ -19,7 +19,7 @@ export interface Visit {
 /** Leases remembered as over, so that a late upgrade of theirs is refused without asking. */
 const keptLeases = 32;
 
-/** Who uses one browser, and since when nobody does (docs/api.md#activity). */
+/** Knows who uses one browser, and since when nobody does (docs/api.md#activity). */
 export class Activity {
   readonly #visitors = new Map<Visitor, LeaseId>();
   readonly #confirmed = new Set<Visitor>();

@@ -18,7 +18,7 @@ interface FlowRules {
   readonly cut: (reason: string) => void;
 }
 
-/** More than a socket takes without saying that it is drained. */
+/** This is more than a socket takes without an event when it is drained. */
 const countedBytes = 64 * 1024;
 
 /**
@@ -37,7 +37,7 @@ export class Backpressure {
     private readonly rules: FlowRules,
   ) {}
 
-  /** After each message that was given to the socket. */
+  /** Has to be called after each message that was given to the socket. */
   sent(): void {
     const unsent = this.socket.writableLength;
     if (unsent <= countedBytes) return;

@@ -9,8 +9,9 @@ interface OfLease {
 }
 
 /**
- * How many clients the holder of each lease has at this daemon, those whose upgrade is not settled and those
- * relayed included. Those of a lease that is over, still closing, are not counted for the next holder.
+ * Counts the clients that the holder of each lease has at this daemon, those included whose upgrade is not
+ * settled and those that are relayed. Clients of a lease that is over, which are still closing, do not count
+ * for the next holder.
  */
 export class ClientCounts {
   readonly #leases = new Map<LeaseId, OfLease>();

@@ -28,7 +28,7 @@ export const closeCodes = {
   leaseOver: 4410,
 } as const;
 
-/** Counted for the metrics. */
+/** Counts for the metrics. */
 export interface TrafficMeter {
   received(bytes: number): void;
   sent(bytes: number): void;
@@ -118,11 +118,11 @@ export class CdpClient implements BridgeClient {
     });
   }
 
-  /** The upgrade was accepted. */
+  /** Has to be called once the upgrade was accepted. */
   start(webSocket: WebSocket, bridgeConnection: BridgeConnection): void {
     this.#connection = bridgeConnection;
     this.#webSocket = webSocket;
-    // Before ws and after it, which reads the same bytes.
+    // This runs before ws and again after it, which reads the same bytes.
     this.parts.socket.prependListener("data", (chunk: Buffer) => this.#receive(chunk));
     this.parts.socket.on("data", () => this.#received());
     webSocket.on("message", (data, isBinary) => this.#take(data as Buffer, isBinary));

@@ -22,7 +22,7 @@ const badRequest = (message: string): GatewayRefusal => ({ code: "bad_request", 
 interface CurlContext extends Pick<LocalBrowser, "curl"> {
   /** Aborted when nobody waits for the answer. */
   readonly gone: AbortSignal;
-  /** Told how much is held for it by now. */
+  /** Called with how much is held for it by now. */
   kept(bytes: number): void;
   /** The turn that all requests through this browser share. */
   readonly turn: FairTurn;
@@ -83,7 +83,7 @@ function refusedFor({ kind, message, by }: CurlFailure): GatewayRefusal {
   switch (kind) {
     case "malformed":
       return badRequest(message);
-    // More of its requests are open than may be: later there are fewer.
+    // Too many of the browser's requests are open now; later there are fewer.
     case "denied":
       return { code: by === "limit" ? "unavailable" : "egress_denied", message: `${message} (${by})` };
     case "failed":
@@ -93,7 +93,7 @@ function refusedFor({ kind, message, by }: CurlFailure): GatewayRefusal {
   }
 }
 
-/** Undefined where there is more than any body may have, or it breaks off. */
+/** Undefined where the body is longer than any may be, or breaks off. */
 async function read(request: IncomingMessage, kept: (bytes: number) => void): Promise<Buffer | undefined> {
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -124,7 +124,7 @@ const pieceBytes = 64 * 1024;
  */
 export async function answerCurl(response: ServerResponse, curled: Curled, turn: FairTurn): Promise<void> {
   response.writeHead(200, headersOfJson());
-  // Whoever asked has gone.
+  // The caller has gone.
   await pipeline(piecesOf(curled, turn), response).catch(() => {});
 }
 

@@ -111,7 +111,7 @@ export class Gateway {
     );
   }
 
-  /** False: not a path of the gateway, and nothing was done. */
+  /** Returns false, and does nothing, where the path is none of the gateway's. */
   request(request: IncomingMessage, response: ServerResponse): boolean {
     const path = findPath(request.url ?? "/");
     if (!path) return false;

@@ -31,7 +31,7 @@ interface HandshakeParts {
   readonly ports: Pick<GatewayPorts, "connect" | "metrics">;
   readonly webSockets: WebSocketServer;
   readonly shared: SharedParts;
-  /** That of the browser. */
+  /** The turn of the browser. */
   readonly turn: FairTurn;
   readonly clock: Clock;
   readonly log: Log;
@@ -39,7 +39,7 @@ interface HandshakeParts {
   readonly limits: GatewayLimits;
 }
 
-/** More restarts than this in one upgrade are none of a browser that works. */
+/** A browser that works does not restart more often than this within one upgrade. */
 const mostJoins = 3;
 
 /**
@@ -136,7 +136,7 @@ export class Handshake implements Visitor {
     this.#refuse({ code: "unavailable", message: "The browser is being restarted" });
   }
 
-  /** False where a restart came in between. */
+  /** False where the browser was restarted meanwhile. */
   async #joinOnce(): Promise<boolean> {
     const { browser, root } = this.target;
     const { bridge } = browser;

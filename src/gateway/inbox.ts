@@ -8,7 +8,7 @@ interface InboxParts extends JudgeContext {
   /** Judges in another thread; undefined where it could not. */
   judgeElsewhere(message: Buffer): Promise<Judged | undefined>;
   act(judged: Judged): void;
-  /** Nothing more is to be read until `proceed`. */
+  /** Nothing more may be read until `proceed`. */
   wait(): void;
   proceed(): void;
   /** What is here and not yet judged has become more or less. */

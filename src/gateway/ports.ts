@@ -36,7 +36,7 @@ export type RegistrationReply =
 export interface NodeAddress {
   readonly host: string;
   readonly port: number;
-  /** Reached by TLS alone. */
+  /** Set where the node is reached by TLS only. */
   readonly isSecure?: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface GatewayPorts {
   connect(visiting: Registration): Promise<RegistrationReply>;
   /** Why a lease is over, as far as that is remembered. */
   findEnd(browser: BrowserId, lease: LeaseId): Promise<string | undefined>;
-  /** Where another node serves the session; `undefined` where none does. */
+  /** Finds the other node that serves the session; `undefined` where none does. */
   findAddress(browser: BrowserId): Promise<NodeAddress | undefined>;
   /** A node could not be reached at its address. */
   unreachable?(address: NodeAddress): void;

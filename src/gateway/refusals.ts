@@ -8,7 +8,7 @@ import type { LocalBrowser } from "./ports.js";
 /** Why a request or an upgrade is not served. */
 export interface GatewayRefusal {
   readonly code: ErrorCode;
-  /** More exact than the table's. */
+  /** Replaces the table's message with a more exact one. */
   readonly message?: string;
 }
 

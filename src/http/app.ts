@@ -47,7 +47,7 @@ type Exchange = { readonly request: FastifyRequest; readonly reply: FastifyReply
 export interface AppState {
   /** Connections are not kept; clients are to come back elsewhere. */
   draining: boolean;
-  /** Nothing new is taken. */
+  /** Set when nothing new is taken any more. */
   closing: boolean;
 }
 

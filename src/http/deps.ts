@@ -21,9 +21,9 @@ export interface HttpOptions {
   readonly host: string;
   /** 0 takes any free one. */
   readonly port: number;
-  /** How the API is reached from outside; named in the OpenAPI document. */
+  /** The URL at which the API is reached from outside; the OpenAPI document names it. */
   readonly publicUrl?: string;
-  /** How other daemons reach it, where that is not by the same name. */
+  /** The URL at which other daemons reach it, where that is another one. */
   readonly nodeUrl?: string;
   readonly region: ViewContext["region"];
   readonly version: string;
@@ -47,7 +47,7 @@ export interface HttpOptions {
   readonly logsRequests: boolean;
 }
 
-/** The text `/metrics` answers. */
+/** The text that `/metrics` answers. */
 interface MetricsPage {
   readonly contentType: string;
   text(): Promise<string>;
@@ -57,7 +57,7 @@ export interface HttpDeps {
   readonly key: Secret;
   readonly pools: PoolOperations;
   readonly sessions: SessionOperations;
-  /** Where archives lie that were sent with a request, until its operation has taken them. */
+  /** Holds archives that were sent with a request, until its operation has taken them. */
   readonly staging: Staging;
   readonly proxies: ProxyOperations;
   readonly extensions: ExtensionOperations;

@@ -21,7 +21,7 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** A horseshoe. */
+/** The mark is a horseshoe. */
 const mark = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><path fill="none" stroke="#b5651d" stroke-width="6" d="M8 28C2 12 8 4 16 4s14 8 8 24"/></svg>`;
 const logo = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 150 32" height="40"><g transform="scale(0.9)">${mark.replace(/^<svg[^>]*>|<\/svg>$/g, "")}</g>
 <text x="38" y="23" font-family="sans-serif" font-size="20" font-weight="bold" fill="#fff">Remuda</text></svg>`;

@@ -36,7 +36,7 @@ export const sendRefusal = (reply: FastifyReply, refused: Refusal): FastifyReply
     .type("application/json; charset=utf-8")
     .send(errorBody(refused));
 
-/** 204, or why not. */
+/** Answers 204, or why the request is refused. */
 export const sendDone = (reply: FastifyReply, got: Done<null> | Refusal): FastifyReply =>
   got.kind === "refused" ? sendRefusal(reply, got) : reply.code(204).send();
 

@@ -102,7 +102,7 @@ const typesIn = (types: unknown): string =>
 const count = (limit: string, noun: "character" | "entry"): string =>
   limit === "1" ? `1 ${noun}` : `${limit} ${noun === "entry" ? "entries" : "characters"}`;
 
-/** `/extensions/0/name` as `extensions[0].name`. */
+/** Writes a path such as `/extensions/0/name` as `extensions[0].name`. */
 const pathOf = (pointer: string): string =>
   pointer
     .split("/")

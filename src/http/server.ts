@@ -25,7 +25,7 @@ export async function listen(options: HttpOptions, deps: HttpDeps): Promise<List
       makeServer({ options, deps, state, upgraded, isDocsPath, docs: docs.request }, api),
   });
   await app.ready();
-  // Not through Fastify, which would listen a second time where a name has two addresses.
+  // Does not listen through Fastify, which would listen a second time where a name has two addresses.
   await listenOn(app.server, { host: options.host, port: options.port });
   const { port } = app.server.address() as AddressInfo;
   return {

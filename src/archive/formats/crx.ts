@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 
 type Crx =
-  /** Where its zip begins, and whose it is as it says. */
+  /** The offset of the zip, and the id that the file claims. */
   | { readonly kind: "crx"; readonly zipStart: number; readonly extension: string }
   | { readonly kind: "faulty"; readonly fault: string };
 

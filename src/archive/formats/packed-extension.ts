@@ -62,7 +62,7 @@ async function readManifest(zip: Zip, rules: ManifestRules): Promise<Manifest> {
   return read.manifest;
 }
 
-/** Where its zip begins. */
+/** Verifies the file and returns the offset of its zip. */
 async function verifiedStart(path: string): Promise<number> {
   const file = await open(path, "r");
   try {

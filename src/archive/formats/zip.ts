@@ -40,7 +40,7 @@ const maxRatio = 100;
 const freeBytes = 10 * 2 ** 20;
 
 interface Beginning {
-  /** Where in the file; at its start unless told. */
+  /** The offset in the file; 0 unless given. */
   readonly begins?: number;
 }
 

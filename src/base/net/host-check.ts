@@ -1,4 +1,4 @@
-/** Where only processes of this machine can come from. */
+/** Only processes of this machine reach a loopback address. */
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^127(?:\.\d+){3}$/.test(host);
 

@@ -5,8 +5,8 @@ import { parseHost } from "./hosts.js";
 export const nat64 = (address: string): string => parseHost(`64:ff9b::${address}`)?.host ?? address;
 
 /**
- * Where instances get credentials from their cloud: never opened by a range or a name, only by being named
- * exactly.
+ * Instances get credentials from their cloud at these addresses, so no range and no name opens them, only
+ * their own exact mention.
  */
 const metadata = [
   "169.254.169.254", // AWS, Google, Azure, DigitalOcean, Oracle, OpenStack

@@ -14,7 +14,7 @@ type Reply<M extends Method> = Awaited<ReturnType<typeof session.send<M>>>;
 
 /** Chromium's own refusal of a command. */
 export class CdpRefused extends Error {
-  /** `reason` is its words. */
+  /** `reason` is Chromium's message. */
   constructor(
     readonly method: string,
     readonly reason: string,
@@ -44,9 +44,9 @@ interface Message {
 }
 
 const defaultLimitMs = 10_000;
-/** More than all cookies that Chromium keeps, which is the longest answer asked for. */
+/** This is more than all cookies that Chromium keeps, which is the longest answer asked for. */
 const longestReplyBytes = 32 * 1024 * 1024;
-/** `{"result":{"cookies":[`. */
+/** The list begins three levels deep: `{"result":{"cookies":[`. */
 const listDepth = 3;
 
 /**

@@ -11,7 +11,7 @@ const partBytes = 64 * 1024;
 const leastBytes = 4096;
 const keptParts = 4;
 
-/** Where a browser's unfinished message is counted; `cut` has it given up. */
+/** Counts a browser's unfinished message; `cut` has it given up. */
 export type FrameBudget = (cut: () => void) => Account;
 
 /** Counts each frame alone, without a budget that is shared. */

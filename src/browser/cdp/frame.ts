@@ -15,9 +15,9 @@ export const wholeOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame
 
 /** What a CDP message from Chromium says of itself at its head and tail; its body is never parsed. */
 interface FrameSummary {
-  /** A reply has one. */
+  /** Only a reply has one. */
   readonly id?: number;
-  /** An event has one. */
+  /** Only an event has one. */
   readonly method?: string;
   /** The CDP session, absent for the browser's root session. */
   readonly session?: string;

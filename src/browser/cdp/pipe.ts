@@ -8,7 +8,7 @@ import { type FrameBudget, FrameAssembler } from "./frame-assembly.js";
 export interface Pipe {
   /** Sends one message. Silently dropped once the pipe is closed: the sender hears of that by `onClosed`. */
   send(text: string): void;
-  /** One message in parts. */
+  /** Sends one message that comes in parts. */
   sendParts(parts: readonly (string | Uint8Array)[]): void;
   /**
    * Every message, once all of it is there. Its bytes belong to all listeners. The result stops listening.
@@ -89,7 +89,7 @@ const listen = <Listener>(listeners: Set<Listener>, listener: Listener): (() => 
   return () => listeners.delete(listener);
 };
 
-/** Counted: as many `resume` as `hold`. */
+/** Holds are counted: each `hold` needs one `resume`. */
 function makeHolds(output: Readable): Pick<Pipe, "hold" | "resume"> {
   let holds = 0;
   return {

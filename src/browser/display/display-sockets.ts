@@ -2,7 +2,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 
-/** Where X servers put their sockets that have no private root. */
+/** X servers that have no private root put their sockets here. */
 const sharedDirectory = "/tmp/.X11-unix";
 
 export const sharedSocket = (number: number): string => join(sharedDirectory, `X${number}`);

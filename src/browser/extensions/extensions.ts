@@ -45,8 +45,8 @@ export class BrowserExtensions {
   }
 
   /**
-   * Those of a launch: waits half of the limit for those that Chromium installs by policy, and loads the
-   * others.
+   * Loads the extensions of a launch: waits half of the limit for those that Chromium installs by policy, and
+   * loads the others.
    */
   async start(
     wanted: readonly LaunchExtensions[],
@@ -143,7 +143,7 @@ export class BrowserExtensions {
       : added;
   }
 
-  /** Where two have one key, Chromium would put the second in the place of the first. */
+  /** Chromium puts the second of two extensions with one key in the place of the first. */
   async #findTwin(extensions: readonly ExtensionDirectory[]): Promise<Failure | undefined> {
     const ids = new Set(this.#loaded.map(({ id }) => id));
     for (const extension of extensions) {

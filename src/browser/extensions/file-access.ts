@@ -8,12 +8,15 @@ import { findForeignText, putForeignFile } from "../foreign-file.js";
 import type { LaunchExtensions } from "./forced-extensions.js";
 import type { Workspace } from "../workspace.js";
 
-/** More than a browser may have, for one whose loading failed is not used again before a restart. */
+/**
+ * This is more than a browser may have, because the directory of one whose loading failed is not used again
+ * before a restart.
+ */
 const uploadRooms = 64;
 
 /**
- * Where extensions are put that a running browser is given. Their names are known at its start, and with them
- * their ids.
+ * Extensions that a running browser is given are put into these directories. The directories' names are known
+ * when it starts, and so are the extensions' ids.
  */
 export const uploadDirectories = ({ extensions }: Pick<Directories, "extensions">): readonly string[] =>
   Array.from({ length: uploadRooms }, (_, at) => join(extensions, `uploaded-${at}`));
@@ -54,12 +57,12 @@ const idOf = (bytes: Buffer | string): string =>
     .slice(0, 32)
     .replaceAll(/./g, (digit) => letters[Number.parseInt(digit, 16)] ?? "");
 
-/** Chromium resolves links. */
+/** Chromium resolves links before it makes an id of the path. */
 const idOfPath = async (path: string): Promise<string> => idOf(await realpath(path));
 
 /**
- * None of them is there yet when a browser starts, and when it starts again they are directories of ours: no
- * links.
+ * When a browser starts for the first time none of these directories is there; when it starts again they are
+ * our own directories, not links.
  */
 async function roomIdsOf(directories: Pick<Directories, "extensions">): Promise<string[]> {
   const extensions = await realpath(directories.extensions);
@@ -117,8 +120,8 @@ async function closeIn(
   const known = Object.entries(settings).map(
     ([id, shown]) => [id, { ...valuesOf(shown), newAllowFileAccess: false }] as const,
   );
-  // More than this of one that was loaded before, and Chromium forgets all of it at its start (Chromium 156,
-  // docs/chromium.md#extensions).
+  // Nothing more is written of one that was loaded before, because Chromium would forget all of it at its start
+  // (Chromium 156, docs/chromium.md#extensions).
   const closed = [...known, ...wanted.map((id) => [id, { newAllowFileAccess: false }] as const)];
   const beside = `${path}.closed`;
   await putForeignFile(

@@ -101,7 +101,7 @@ async function versionOf(path: string, manifest: Manifest): Promise<string> {
 
 const mostTextBytes = 2 ** 20;
 
-/** Nothing of a file that is missing, or too long to be what it is said to be. */
+/** Reads nothing of a file that is missing, or too long to be what it claims to be. */
 const readShort = async (path: string): Promise<string> => (await findForeignText(path, mostTextBytes)) ?? "";
 
 /** Far more than the keys and signatures of any. */

@@ -45,7 +45,7 @@ interface Restoring {
   readonly before: Installed;
 }
 
-/** How many were not as before. */
+/** Returns how many were not as before. */
 async function restoreExtensions({ cdp, clock, before }: Restoring, strangers: Set<string>): Promise<number> {
   const now = await installedIn(cdp);
   const added = [...now].filter(([id]) => !before.has(id));

@@ -95,7 +95,7 @@ const ownDirectories = ({
   ...shown([uploads]),
 ];
 
-/** Where a display's socket is, outside and inside. */
+/** The directory of displays' sockets, outside and inside. */
 const displaySockets = "/tmp/.X11-unix";
 
 /** The options of bwrap(1), to be followed by the command. */

@@ -1,6 +1,6 @@
 import { type RungName, rungNames } from "../../spec/bodies.js";
 
-/** How the mounts of a private root are made, and who may make them. */
+/** The ways to make the mounts of a private root, named for who may make them. */
 type Form = "root" | "user-namespace";
 
 export interface Rung {
@@ -58,7 +58,7 @@ export const rungs = [
   },
 ] as const satisfies readonly Rung[];
 
-/** Those that may be used where `required` is the weakest allowed, the strongest first. */
+/** Lists the rungs that may be used where `required` is the weakest allowed, the strongest first. */
 export const rungsFrom = (required: RungName): readonly Rung[] =>
   rungs.slice(0, rungNames.indexOf(required) + 1);
 

@@ -66,7 +66,7 @@ async function optionsFor(path: string): Promise<string[]> {
   return found.isSymbolicLink() ? ["--symlink", await readlink(path), path] : shown([path]);
 }
 
-/** Where an executable and what lies beside it are found, its links resolved. */
+/** Finds the directory of an executable and of what lies beside it, with links resolved. */
 export async function directoryOf(executable: string): Promise<string> {
   return dirname(await realpath(executable).catch(() => executable));
 }
@@ -95,7 +95,7 @@ export async function makeEtc(directory: string, uid: number): Promise<void> {
   await mkdir(draft, { recursive: true, mode: 0o755 });
   const files = Object.entries(etcFiles(uid));
   await Promise.all(files.map(([name, text]) => writeFile(join(draft, name), text, { mode: 0o644 })));
-  // Where two launches come at once the first counts.
+  // The first of two launches at once wins.
   await rename(draft, directory).catch(() => rm(draft, { recursive: true, force: true }));
 }
 

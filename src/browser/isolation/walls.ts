@@ -14,7 +14,7 @@ export interface IsolationTools {
 /** What is the browser's own of the host, when its command line is made. */
 export interface WalledIn {
   readonly directories: Directories;
-  /** Null leaves it the daemon's. */
+  /** Null means the daemon's own uid. */
   readonly uid: number | null;
   /** Its network namespace, and the user namespace which owns that, if any. */
   readonly egress?: Pick<BrowserProxy, "namespace" | "userNamespace"> | undefined;

@@ -11,13 +11,15 @@ import { type ForcedEntry, managedPolicy } from "./managed-policy.js";
  */
 export type MachinePolicies = ReadonlyMap<string, string>;
 
-/** Where a build of Chromium looks for its configuration. */
+/** The directory in which a build of Chromium looks for its configuration. */
 export const configurationOf = (executable: string): string =>
   executable.includes("google/chrome") ? "/etc/opt/chrome" : "/etc/chromium";
 
 const kinds = ["managed", "recommended"];
 
-/** Read once per daemon. What we may not read, Chromium could not either. */
+/**
+ * Reads the machine's policies once per daemon. A file that we may not read Chromium could not read either.
+ */
 export async function findMachinePolicies(configuration: string): Promise<MachinePolicies> {
   const top = join(configuration, "policies");
   const names = (await Promise.all(kinds.map((kind) => filesIn(top, kind)))).flat();
@@ -39,7 +41,7 @@ export interface PolicyWanted extends Pick<LaunchSpec, "policy" | "egress"> {
   readonly forced?: readonly ForcedExtension[];
 }
 
-/** Where two files set the same policy, the one whose name sorts last counts for Chromium. */
+/** Where two files set the same policy, Chromium takes the one whose name sorts last. */
 const fileName = join("managed", "zz-remuda.json");
 
 /** Below the directory of its policies, where Chromium looks for no policy. */

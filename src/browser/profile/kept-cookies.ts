@@ -27,7 +27,8 @@ const mostBytes = 2 ** 25;
 
 export async function cookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Cookie[]> {
   const { cookies } = await cdp.send("Storage.getCookies", {}, { limitMs });
-  // Set with a time to expire, even the -1 that is told for none, one without an end would have expired.
+  // A session cookie that is set with a time to expire would have expired, even with the -1 that CDP shows
+  // for none.
   return cookies.map(({ expires, session, ...cookie }) => (session ? cookie : { ...cookie, expires }));
 }
 

@@ -12,7 +12,7 @@ export interface Fingerprint {
   readonly contexts: readonly string[];
   readonly cookies: readonly string[];
   readonly extensions: readonly string[];
-  /** Where the given page's window is and how large. */
+  /** The position and size of the given page's window. */
   readonly window: readonly string[];
   readonly files: readonly string[];
   readonly stored: readonly string[];
@@ -67,7 +67,7 @@ function beyond(all: readonly string[], some: readonly string[]): string[] {
 
 async function targetsOf(cdp: Cdp): Promise<string[]> {
   const { targetInfos } = await cdp.send("Target.getTargets", {});
-  // Only a page's address belongs to the state after launch; others' say what a client did.
+  // Only a page's address belongs to the state after launch; other targets' addresses show what a client did.
   return targetInfos.map(({ type, url }) => (type === "page" && url === "about:blank" ? "blank page" : type));
 }
 

@@ -15,19 +15,19 @@ interface Resettable {
   readonly spec: LaunchSpec;
   readonly directories: Directories;
   /**
-   * Taken when the browser was launched, before it had its extensions; absent where it was launched for one
-   * holder.
+   * The fingerprint from when the browser was launched, before it had its extensions; absent where it was
+   * launched for one holder.
    */
   readonly baseline: Fingerprint | undefined;
   readonly extensions: BrowserExtensions;
-  /** Those it was launched with. */
+  /** The extensions that the browser was launched with. */
   readonly given: readonly LaunchExtensions[];
   /** Its directories had been used before its launch. */
   readonly isAdopted: boolean;
   readonly clock: Clock;
 }
 
-/** How long what is going may take to be gone. */
+/** What is about to go has so long until it is gone. */
 const settlingLimitMs: Millis = 2_000;
 const settlingPauseMs: Millis = 20;
 

@@ -20,8 +20,8 @@ export interface Hierarchy {
 }
 
 /**
- * Those that carry one of our controllers, the one with memory first: it also answers which processes a
- * browser has.
+ * Finds the hierarchies that carry one of our controllers, the one with memory first: it also answers which
+ * processes a browser has.
  */
 export async function findHierarchies(): Promise<Hierarchy[]> {
   const [mounts = "", memberships = ""] = await Promise.all(

@@ -12,7 +12,7 @@ export interface CgroupLimits {
 interface Write {
   readonly file: string;
   readonly value: string;
-  /** Where the kernel has no such file there is nothing to bound. */
+  /** Set where a kernel without this file has nothing to bound. */
   readonly isOptional?: boolean;
 }
 
@@ -47,7 +47,7 @@ export async function applyLimits(path: string, writes: readonly Write[]): Promi
   }
 }
 
-/** The kernel's own default. */
+/** This is the kernel's own default. */
 const periodMicros = 100_000;
 
 /** Limits a browser's processor time. The limit is in percent of one core. */

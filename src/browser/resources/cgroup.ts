@@ -26,7 +26,7 @@ export interface Cgroup {
    */
   throttle(cpuPercent: number): Promise<void>;
   processes(): Promise<number[]>;
-  /** Only when no process is left in it. */
+  /** Only works when no process is left in it. */
   remove(): Promise<void>;
 }
 

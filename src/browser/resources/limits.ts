@@ -41,7 +41,7 @@ export interface LimitsInForce {
   readonly tasks: Exclude<CgroupKind, "none"> | "rlimit" | "none";
   /** Shares are equal among browsers; without a cgroup it is the scheduler's among threads. */
   readonly cpu: CgroupKind;
-  /** How busy browsers stand behind others. */
+  /** How busy browsers yield to others. */
   readonly busy: YieldKind;
   /** `mount`: a file system of its own that is as large as it may be. */
   readonly scratch: "mount" | "watch";
@@ -136,6 +136,6 @@ export function limitsInside({
   ];
 }
 
-/** Not even root may raise a hard limit everywhere. */
+/** Raises no hard limit, which not even root may do everywhere. */
 const both = (name: string, wanted: number, hard: number): string =>
   `--${name}=${Math.min(wanted, hard)}:${Math.min(wanted, hard)}`;

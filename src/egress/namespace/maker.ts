@@ -9,9 +9,9 @@ import type { NetlinkMessage } from "./netlink.js";
 
 /** A network namespace, held by nothing but these. */
 export interface MadeNamespace {
-  /** Listens in it. */
+  /** The server that listens inside the namespace. */
   readonly server: Server;
-  /** A descriptor of it. */
+  /** A descriptor of the namespace. */
   readonly namespace: number;
   /** A descriptor of the user namespace that owns it; absent where root made it. */
   readonly userNamespace?: number;
@@ -35,7 +35,7 @@ interface HelperAnswer {
 interface Helper {
   readonly child: ChildProcess;
   readonly ended: Promise<unknown>;
-  /** Who waits for its next answer. */
+  /** Takes the helper's next answer. */
   onAnswer: ((answer: HelperAnswer, server: unknown) => void) | undefined;
   /** Why it ended, or could not be started. */
   why(): string;

@@ -25,8 +25,8 @@ export type Namespaces =
   | { readonly kind: "unavailable"; readonly why: string };
 
 /**
- * Where the proxy of one browser listens: inside that browser's network namespace. `close` lets go of it; the
- * kernel removes it when its last process and socket are gone too.
+ * The listener of one browser's proxy, inside that browser's network namespace. `close` lets go of the
+ * namespace; the kernel removes it once its last process and socket are gone too.
  */
 export interface NamespaceListener extends Listener {
   readonly tier: "namespace";
@@ -40,7 +40,7 @@ export interface NamespaceParts {
   readonly tools: NamespaceTools;
   readonly clock: Clock;
   readonly log: Log;
-  /** Kept ready, so that a launch need not wait: as many as there are launches at once. */
+  /** So many are kept ready, as many as there are launches at once, so that a launch need not wait. */
   readonly stock: number;
 }
 

@@ -95,7 +95,7 @@ const keepBare = (index: number): NetlinkMessage =>
   ]);
 
 const here = "10.255.255.2";
-/** Nobody's. */
+/** No machine has this address. */
 const gateway = "10.255.255.1";
 
 const addAddress = message("adding an address", { type: newAddress, flags: create }, [

@@ -3,13 +3,13 @@ import { type Log, textOf } from "../../base/log.js";
 import type { NamespaceListener } from "./namespace.js";
 
 interface StockParts {
-  /** One at a time. */
+  /** Makes one; calls do not overlap. */
   make(): Promise<NamespaceListener>;
   /** Ends whatever makes them; the next `make` starts it again. */
   end(): Promise<void>;
   /** Whoever waits longer for one is told that there is none. */
   readonly waitMs: Millis;
-  /** Kept ready. */
+  /** So many are kept ready. */
   readonly size: number;
   readonly clock: Clock;
   readonly log: Log;

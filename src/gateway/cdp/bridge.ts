@@ -189,7 +189,7 @@ export class Bridge {
       if (this.#shares.hasTooMany(at.owner)) return at.owner.ended("too_many_sessions");
     }
     at.owner.deliver(at.isRoot ? withoutSession(frame, at.id) : frame);
-    // After the event, which is what Playwright and Puppeteer settle their own calls by.
+    // This comes after the event, because Playwright and Puppeteer settle their own calls by it.
     if (method === "Inspector.targetCrashed") this.#failCalls(new Set([at]), "Target crashed");
     if (method === "Target.detachedFromTarget") this.#detached(findDetachedSession(frame));
   }

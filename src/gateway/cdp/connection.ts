@@ -14,7 +14,7 @@ export interface BridgeClient {
   proceed(): void;
 }
 
-/** Where a client's root session is attached: the browser, or one target as `/devtools/page/…` asks for. */
+/** What a client's root session is attached to: the browser, or one target as `/devtools/page/…` asks for. */
 export type RootTarget = { readonly kind: "browser" } | { readonly kind: "target"; readonly target: string };
 
 /** One client's attachment to the bridge. */

@@ -63,7 +63,7 @@ export class ControlSession {
     return session === this.#id;
   }
 
-  /** Nothing is asked any more; the caller settles the calls that are still open. */
+  /** Has to be called when nothing is asked any more; the caller settles the calls that are still open. */
   close(): void {
     this.#isClosed = true;
   }

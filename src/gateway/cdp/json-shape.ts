@@ -42,7 +42,9 @@ export function measure(json: Uint8Array, most: ShapeLimits): Shape | "too deep"
   return { keys, values };
 }
 
-/** Where the string ends that starts there; at the text's end where it has no end. */
+/**
+ * The offset at which the string ends that starts at `start`; the text's end where the string is not closed.
+ */
 function endOfString(json: Uint8Array, start: number): number {
   for (let at = start + 1; at < json.length; at += 1) {
     const byte = json[at];
@@ -53,8 +55,7 @@ function endOfString(json: Uint8Array, start: number): number {
 }
 
 /**
- * How many keys all the objects within a parsed value have: fewer than were written where one was written
- * twice.
+ * Counts the keys of all objects within a parsed value: fewer than were written where one was written twice.
  */
 export function keysWithin(value: object): number {
   let keys = 0;

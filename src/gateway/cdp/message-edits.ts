@@ -15,7 +15,7 @@ const begun = (frame: Frame, head: string, from: number): Frame =>
     ? Buffer.concat([Buffer.from(head, "latin1"), frame.subarray(from)])
     : [Buffer.from(head, "latin1"), frameHeadOf(frame).subarray(from), ...frame.slice(1)];
 
-/** Likewise its end. */
+/** Replaces the end of a message in the same way. */
 const ended = (frame: Frame, without: number): Frame => {
   const kept = frameTailOf(frame).subarray(0, frameTailOf(frame).length - without);
   return Buffer.isBuffer(frame) ? Buffer.concat([kept, close]) : [...frame.slice(0, -1), kept, close];

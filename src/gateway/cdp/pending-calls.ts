@@ -22,7 +22,7 @@ export class PendingCalls<Call> {
     return call;
   }
 
-  /** All there are. */
+  /** Takes every call that is pending. */
   takeAll(): Call[] {
     const taken = [...this.#open.values()];
     this.#open.clear();

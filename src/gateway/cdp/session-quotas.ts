@@ -12,7 +12,7 @@ export const usualSessions: SessionLimits = { client: 1000, browser: 4000 };
 const mostCalls = 10_000;
 const attaching: ReadonlySet<string> = new Set(["Target.attachToTarget", "Target.attachToBrowserTarget"]);
 
-/** How many of each owner. */
+/** Counts by owner. */
 class Counts<Owner> {
   readonly #counts = new Map<Owner, number>();
 
@@ -67,7 +67,7 @@ export class SessionQuotas<Owner> {
     if (attaching.has(method)) this.#coming.add(owner, 1);
   }
 
-  /** Nothing to owners that were forgotten. */
+  /** Does nothing for owners that were forgotten. */
   answered(owner: Owner, method: string): void {
     if (this.#calls.of(owner) === 0) return;
     this.#calls.add(owner, -1);

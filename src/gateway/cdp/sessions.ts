@@ -17,7 +17,7 @@ export class CdpSessions<Owner> {
   readonly #children = new Map<Owner, number>();
   #count = 0;
 
-  /** How many all owners have, roots not counted. */
+  /** The number of sessions of all owners, without root sessions. */
   get count(): number {
     return this.#count;
   }

@@ -24,9 +24,9 @@ const header = harmless(
 const casting = refused("it looks for receivers in the network and sends to them without the proxy");
 
 /**
- * Held by a test against the protocol types of the installed playwright-core: every command of the domains
- * Target, Tethering and Cast, and every parameter whose name speaks of addresses, proxies or headers. URLs
- * are in file-parameters.ts.
+ * A test compares this table with the protocol types of the installed playwright-core: every command of the
+ * domains Target, Tethering and Cast, and every parameter whose name speaks of addresses, proxies or headers.
+ * URLs are in file-parameters.ts.
  */
 export const egressTable: Readonly<Record<string, EgressVerdict>> = {
   // Beats switch and policy. An empty text means a direct connection, and so does a blank one (Chromium 156,

@@ -16,7 +16,7 @@ interface JudgeThreadsParts {
 /** A message and whose it is. */
 interface MessageToJudge extends Task {
   readonly browser: BrowserId;
-  /** Told how long a thread had it. */
+  /** Called with how long a thread had the message. */
   spent(tookMs: Millis): void;
 }
 
@@ -55,7 +55,10 @@ export class JudgeThreads {
     if (worker) this.#idle.push(worker);
   }
 
-  /** Undefined where it could not be judged: in time, or at all. The message is given away. */
+  /**
+   * Undefined where it could not be judged in time, or at all. The message is transferred to the thread, so
+   * the caller cannot use it any more.
+   */
   judge({ browser, message, context, spent }: MessageToJudge): Promise<Judged | undefined> {
     if (this.#isClosed) return Promise.resolve(undefined);
     return new Promise((resolve) => {

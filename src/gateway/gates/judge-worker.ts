@@ -8,7 +8,7 @@ import type { GateContext } from "./gate.js";
 
 const judgingPriority = 10;
 
-/** What judge-threads.ts sends here. */
+/** The message that judge-threads.ts sends here. */
 export interface Task {
   readonly message: Uint8Array;
   readonly context: GateContext;

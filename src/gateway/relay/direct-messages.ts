@@ -15,7 +15,7 @@ import { type CommandResult, commandResultParser } from "./command-result.js";
 import type { NodeAddress } from "../ports.js";
 import { post, type PostReply } from "./post.js";
 
-/** Where a node takes messages that Redis may not have brought it. */
+/** A node takes messages here that Redis may not have brought it. */
 const path = "/node/messages";
 const signatureHeader = "x-remuda-signature";
 const longestBytes = 256 * 1024;
@@ -24,7 +24,7 @@ interface DirectMessagePorts {
   readonly secret: Secret;
   readonly clock: Clock;
   readonly log: Log;
-  /** Undefined where the browser that is spoken of is not here. */
+  /** Undefined where the browser that the message names is not here. */
   receive(message: NodeMessage): Promise<CommandResult | undefined>;
 }
 
@@ -33,7 +33,7 @@ interface DirectMessagePorts {
  * outcome in the reply.
  */
 export const makeDirectMessages = (ports: DirectMessagePorts) => ({
-  /** False: not a path of ours, and nothing was done. */
+  /** Returns false, and does nothing, where the path is not ours. */
   request(request: IncomingMessage, response: ServerResponse): boolean {
     if (request.url !== path || request.method !== "POST") return false;
     answer(ports, request, response).catch((error: unknown) => {

@@ -65,7 +65,7 @@ export function forwardUpgrade(
     if (head.length > 0) node.write(head);
     socket.pipe(node);
   });
-  // Until the node's first byte a failure can still be answered as HTTP.
+  // A failure before the node's first byte can still be answered as HTTP.
   node.once("readable", () => {
     cancel();
     if (node.readableLength === 0) return unreachableNow();

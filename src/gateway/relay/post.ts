@@ -14,7 +14,7 @@ interface PostRequest {
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** Told how much of the answer is held by now. */
+  /** Called with how much of the answer is held by now. */
   kept?(bytes: number): void;
 }
 

@@ -15,10 +15,10 @@ export interface Operation {
   readonly success: readonly Success[];
   /** Beyond what every operation can answer. */
   readonly failures?: readonly ErrorCode[];
-  /** Needs no key. */
+  /** Set where the operation needs no key. */
   readonly isOpen?: boolean;
   readonly takesBody?: boolean;
-  /** `multipart/form-data`. */
+  /** Set where the body is `multipart/form-data`. */
   readonly takesParts?: boolean;
 }
 

@@ -7,7 +7,7 @@ const closed = { additionalProperties: false } as const;
 export const NoFields = Type.Object({}, closed);
 export const PoolDelete = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed);
 
-/** Parts of a form. */
+/** The fields are parts of a form. */
 export const ExtensionCreate = Type.Object(
   {
     file: Type.String({

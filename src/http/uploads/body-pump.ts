@@ -127,7 +127,7 @@ export class BodyPump {
     }
   }
 
-  /** After the reply where there is one to come. */
+  /** Closes the connection after the reply, where there is one to come. */
   #closeConnection(): void {
     const { request, response } = this.exchange;
     response.shouldKeepAlive = false;

@@ -32,7 +32,7 @@ export class PartQueue {
     this.#wake();
   }
 
-  /** No more will come. */
+  /** Has to be called when no more parts will come. */
   end(): void {
     if (this.#outcome === "open") this.#outcome = "ended";
     this.#wake();
@@ -46,7 +46,7 @@ export class PartQueue {
     this.#wake();
   }
 
-  /** Nobody reads on. */
+  /** Has to be called when nobody reads on. */
   close(): void {
     this.end();
     for (const file of this.#files) file.destroy();

@@ -93,7 +93,7 @@ class Receiving {
       this.#staged.push(staged);
       return staged;
     } catch (error) {
-      // Where the whole body is broken, the next part fails likewise.
+      // Once the whole body is broken, the next part fails in the same way.
       if (error instanceof InvalidInput) this.#faults.push(...error.details);
       else if (error instanceof TooLarge)
         this.#faults.push(faultOf(name, `must have at most ${maxBytes} bytes`));
