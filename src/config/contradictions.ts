@@ -108,7 +108,10 @@ const boundsOf = ({ fill, browser, egress, region, limits }: ConfigFile): Declar
   pooledSessions: limits.pooled_sessions,
 });
 
-/** Where other settings are at fault: only what is wrong with a pool whatever they are. */
+/**
+ * These bounds refuse only what is wrong with a pool in any case; they stand in where other settings are at
+ * fault.
+ */
 const anyBounds: DeclaredPoolBounds = {
   defaults: {
     fillRatePerMinute: 1,

@@ -32,7 +32,7 @@ async function keepSecret(dataDir: string, name: string, prefix: string): Promis
   return new Secret(text);
 }
 
-/** Where the root API key is kept when it is not given by the configuration. */
+/** The file that keeps the root API key when the configuration does not give it. */
 export const apiKeyFile = (config: Config): string => join(config.dataDir, "api-key");
 
 export const apiKey = async (config: Config): Promise<Secret> =>

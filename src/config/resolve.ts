@@ -70,7 +70,10 @@ const firstOutsideAddress = (): string | undefined =>
     .flat()
     .find((address) => address?.internal === false && address.family === "IPv4")?.address;
 
-/** Where a daemon bound to `host` and `port` is reached; a wildcard bind by the machine's first address. */
+/**
+ * The URL at which a daemon bound to `host` and `port` is reached; for a wildcard bind it names the machine's
+ * first address.
+ */
 export function urlOf(host: string, port: number): string {
   const reachable = isWildcard(host) ? (firstOutsideAddress() ?? "127.0.0.1") : host;
   return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;

@@ -5,7 +5,7 @@ import { frontOf } from "./http.js";
 import { nodeIdentity, openNode } from "./node.js";
 import { makeRole, packageRoot, take } from "./shared.js";
 
-/** Everything in one process. */
+/** Runs control and node in one process. */
 export const allRole = makeRole(async (shared, stops) => {
   const { config, stores, url, log } = shared;
   const identity = await nodeIdentity(config);
@@ -24,8 +24,8 @@ export const allRole = makeRole(async (shared, stops) => {
       unready: agent.unready,
     }),
   );
-  // Before the server: while leases end it takes their releases, and it waits for no client's socket. A
-  // second run is the first.
+  // The agent stops before the server: while leases end, the server takes their releases, and it waits for no
+  // client's socket. A second run gives the result of the first.
   stops.add("agent", () => agent.stops.run());
   stops.add("waiting callers", control.dismiss);
   url.set(control.port);

@@ -22,7 +22,7 @@ import type { DaemonParts } from "./shared.js";
 export interface AssetsPart {
   readonly assets: BrowserAssets;
   readonly profileSaver: ProfileSaver;
-  /** What changes running browsers. */
+  /** The parts that change running browsers. */
   changing(slots: Slots, networkSync: NetworkSync): Pick<LeaseCommandPorts, "uploads" | "changeSession">;
 }
 

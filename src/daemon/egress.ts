@@ -17,7 +17,7 @@ import { openUpstream } from "../registry/proxies/operations.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { DaemonParts } from "./shared.js";
 
-/** How the browsers of a node are let out. */
+/** Builds the egress of a node's browsers. */
 export interface EgressPart {
   open(browser: BrowserId, template: LaunchTemplate): Promise<BrowserEgress>;
   /** Why no browser can be let out as the settings demand. */
@@ -99,8 +99,8 @@ interface Tier {
 const peerLimitMs = 2000;
 
 /**
- * Whose connections may be a browser's: of root's uids for them, else our own. undefined where this machine
- * does not tell whose one is.
+ * Builds the check whether a connection of a uid may be a browser's: browsers have uids of their own where the
+ * daemon may give them, else the daemon's. Undefined where this machine does not tell whose a connection is.
  */
 async function findPeerRule(
   { uids, clock }: BrowserHost,

@@ -17,9 +17,9 @@ interface GatewayParts {
   readonly local: Pick<GatewayPorts, "findBrowser" | "connect">;
   /** The node in this process, to which no client is sent on. */
   readonly own?: NodeId;
-  /** Told where a node could not be reached; absent in a process that lends no browsers. */
+  /** Called when a node could not be reached; absent in a process that lends no browsers. */
   readonly unreachable?: GatewayPorts["unreachable"];
-  /** Told of a browser whose record names no other node, and which may have been lost here. */
+  /** Called with a browser whose record names no other node, and which may have been lost here. */
   onUnplaced?(browser: BrowserId): void;
 }
 
@@ -95,7 +95,10 @@ export const openSilentNodes = ({ config, clock, log, stores }: DaemonParts): Si
     answers: (node) => isReachable(node, { clock, limitMs: lateAfterMs(config.node) }),
   });
 
-/** Where the node of a session is reached, by its record and the node's own beat; never this node itself. */
+/**
+ * Finds where the node of a session is reached, by the session's record and the node's own beat; never gives
+ * this node itself.
+ */
 export const findNodeAddress =
   ({ poolStore, nodes }: Stores, own: string | undefined) =>
   async (browser: BrowserId): Promise<NodeAddress | undefined> => {
@@ -104,7 +107,7 @@ export const findNodeAddress =
     return await findNode({ nodes })(found.browser.node);
   };
 
-/** Where a node is reached, by its own beat. */
+/** Finds where a node is reached, by its own beat. */
 const findNode =
   ({ nodes }: Pick<Stores, "nodes">) =>
   async (id: NodeId): Promise<NodeAddress | undefined> => {
@@ -113,8 +116,8 @@ const findNode =
   };
 
 /**
- * Where a node is told what Redis may not have brought it: as it was known last, without asking Redis, which
- * may be what is sick.
+ * Finds where a node takes what Redis may not have brought it. It goes by what was known last and does not
+ * ask Redis, which may be what is sick.
  */
 export const findNodeDirectly =
   (stores: Pick<Stores, "nodes">, silentNodes: Pick<SilentNodes, "lastKnown">) =>
@@ -143,7 +146,7 @@ export const findLeaseEnd =
     return tombstone && (tombstone.lease === lease ? tombstone.reason : "released");
   };
 
-/** Where other daemons reach this node. */
+/** The address at which other daemons reach this node. */
 export function nodeAddressOf(config: Pick<Config, "node" | "server">, port: number): NodeAddress {
   const { hostname, port: named, protocol } = new URL(config.node.address ?? urlOf(config.server.host, port));
   const isSecure = protocol === "https:";

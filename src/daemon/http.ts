@@ -19,7 +19,7 @@ interface ApiParts {
   unready?(): string | undefined;
 }
 
-/** The API's server. */
+/** Opens the API's server. */
 export async function listenAsApi(
   shared: DaemonParts,
   { front, operations, unready }: ApiParts,
@@ -50,7 +50,7 @@ export const frontOf = (gateway: Gateway, direct?: ReturnType<typeof makeDirectM
   },
 });
 
-/** Only where URLs are to name nodes themselves. */
+/** Opens a directory only where URLs are to name nodes themselves. */
 function openDirectory(
   { config: { node }, clock, log, stores }: DaemonParts,
   stops: Stops,

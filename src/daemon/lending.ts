@@ -48,7 +48,7 @@ export function openLending(shared: DaemonParts, silentNodes: SilentNodes, stops
   return { control, waiters, grants, askNode: requests.ask, askCurl, onMessage };
 }
 
-/** Exported for tests. */
+/** This is exported for tests. */
 export function deliver(
   { waiters, grants }: { waiters: Waiters; grants: Grants },
   message: Exclude<ControlMessage, { kind: "answer" }>,

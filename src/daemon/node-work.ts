@@ -62,7 +62,9 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   return beatSoon;
 }
 
-/** Nothing is placed here before what an earlier run has left is gone. */
+/**
+ * Takes the node's name, and first clears what an earlier run has left: nothing is placed here before that.
+ */
 async function takeName(
   { config, log, clock, stopping, stores: { nodes, queues } }: DaemonParts,
   { node, tenure, drain, facts }: NodeWork,

@@ -18,7 +18,7 @@ import { openLeaseWork, openNodeGateway } from "./lease-work.js";
 import { makeRole, type DaemonParts, take } from "./shared.js";
 import { whyUnready } from "./stores.js";
 
-/** Browsers only. */
+/** Runs browsers only. */
 export const nodeRole = makeRole(async (shared, stops) => {
   const { config, stores, url, log, keys, metrics } = shared;
   const identity = await nodeIdentity(config);

@@ -16,7 +16,7 @@ export function redisEndpoints(url: string): readonly Endpoint[] {
 interface OwnPlacesParts {
   readonly clock: Clock;
   readonly log: Log;
-  /** Who tells of further places now and then, such as Redis of its replicas. */
+  /** Each source is asked for further endpoints now and then, such as Redis for its replicas. */
   readonly sources: readonly (() => Promise<readonly Endpoint[]>)[];
   /** Every address of a name; left out: the system's. */
   readonly addressesOf?: (host: string) => Promise<readonly string[]>;
@@ -32,8 +32,8 @@ const systemAddresses = async (host: string): Promise<readonly string[]> =>
   (await lookup(host, { all: true })).map(({ address }) => address);
 
 /**
- * Where Remuda and its Redis listen, by every address: looked up again and again, since failovers and new
- * nodes change them.
+ * Knows where Remuda and its Redis listen, by every address. It looks them up again and again, since
+ * failovers and new nodes change them.
  */
 export class EndpointWatch {
   readonly #given: Endpoint[] = [];
@@ -82,7 +82,7 @@ export class EndpointWatch {
 
   #keep(place: Endpoint): void {
     const key = `${place.host} ${place.port}`;
-    // Those seen last are the last to be forgotten.
+    // The endpoints that were seen last are the last to be forgotten.
     this.#found.delete(key);
     this.#found.set(key, place);
     const [oldest] = this.#found.keys();

@@ -26,7 +26,9 @@ export interface DaemonParts extends DaemonContext {
   readonly metrics: Metrics;
   readonly archives: ArchivesPart;
   readonly resolve: Resolve;
-  /** Where Remuda and its Redis listen: neither a browser nor a check of a proxy goes there. */
+  /**
+   * The endpoints on which Remuda and its Redis listen: neither a browser nor a check of a proxy goes there.
+   */
   readonly endpoints: EndpointWatch;
 }
 
@@ -36,11 +38,11 @@ interface Keys {
   readonly cluster: Secret;
   /** Seals fields of records in Redis. */
   readonly seal: Seal;
-  /** Seals archives. */
+  /** Encrypts archives. */
   readonly streamSeal: StreamSeal;
 }
 
-/** Where clients reach this daemon, which is known for certain only once the port is. */
+/** The URL at which clients reach this daemon, which is known for certain only once the port is. */
 export class PublicUrl {
   #port: number;
   constructor(private readonly server: Config["server"]) {
@@ -122,5 +124,5 @@ function packageRootOf(directory: string): string {
   return packageRootOf(above);
 }
 
-/** Where package.json is. */
+/** The directory of package.json. */
 export const packageRoot = packageRootOf(import.meta.dirname);

@@ -51,7 +51,7 @@ export interface Stores {
   isConnected(): boolean;
   /** Throws where Redis does not answer. */
   ping(): Promise<unknown>;
-  /** Where Redis can be reached, beside its URL. */
+  /** Asks Redis for all addresses at which it can be reached, beside those of its URL. */
   redisMembers(): Promise<readonly RedisMember[]>;
   /** Waits for Redis, and refuses one that a newer daemon has written to. */
   contact(): Promise<void>;

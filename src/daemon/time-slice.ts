@@ -2,9 +2,9 @@ import { readdirSync } from "node:fs";
 import { getPriority } from "node:os";
 
 /**
- * How long whoever runs may make another wait who wakes up: as long as the shorter slice of the two (EEVDF,
- * Linux 6.12). A command changes threads some ten times on its way, and would wait the usual 1 to 3 ms each
- * time; a tenth of a ms is the least.
+ * The slice limits how long a running thread may keep another waiting that wakes up: the shorter slice of the
+ * two counts (EEVDF, Linux 6.12). A command changes threads some ten times on its way, and would wait the
+ * usual 1 to 3 ms each time; a tenth of a ms is the least that the kernel takes.
  */
 const sliceNanos = 200_000n;
 

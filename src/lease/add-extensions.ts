@@ -113,8 +113,8 @@ async function prepare(
 }
 
 /**
- * Those of its launch included (docs/api.md#bounds-of-fields); what was uploaded to the browser before is
- * known to its node only.
+ * The extensions of the launch count too (docs/api.md#bounds-of-fields); only the node knows of earlier
+ * uploads.
  */
 function countFaults({ launch }: Session, items: readonly SentExtension[]): readonly Detail[] {
   const faults: Detail[] = [];

@@ -18,7 +18,7 @@ interface Watched extends LeaseCut {
 }
 
 const lookEveryMs: Millis = 500;
-/** After so long the ticks have told the node again, and again. */
+/** After this time the ticks have sent the message to the node several times. */
 const watchedMs: Millis = 10_000;
 const sendLimitMs: Millis = 3000;
 
@@ -62,7 +62,7 @@ export class PendingCuts {
     for (const cut of cuts.filter(({ message }) => unfinished.has(message.browser))) void this.#send(cut);
   }
 
-  /** Where Redis cannot be asked all may be. */
+  /** Where Redis cannot be asked, all of them count as unfinished. */
   async #unfinished(partition: Partition, cuts: readonly Watched[]): Promise<readonly BrowserId[]> {
     const ids = cuts.map(({ message }) => message.browser);
     return await this.ports.poolStore.unfinished(partition, ids).catch((error: unknown) => {

@@ -31,7 +31,7 @@ interface GrantPorts {
   readonly beatPeriodMs: Millis;
 }
 
-/** How often replies that were flushed are confirmed, in one script per partition. */
+/** Replies that were flushed are confirmed this often, in one script per partition. */
 const confirmEveryMs: Millis = 50;
 
 /**

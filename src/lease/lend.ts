@@ -37,7 +37,7 @@ interface GrantedBrowser {
   readonly browser: LeasedBrowser;
   readonly at: Millis;
 }
-/** What the script said: a browser, a place in line, or an answer that is final. */
+/** The script's reply: a browser, a place in line, or an answer that is final. */
 export type AskReply<Answer> =
   | ({ readonly kind: "granted" } & GrantedBrowser)
   | WaitingReply

@@ -60,7 +60,7 @@ async function sourcesOf(ports: Ports, { status }: SessionListQuery): Promise<re
 
 type Matches = ((rows: readonly Row[]) => Promise<readonly Row[]>) | undefined;
 
-/** Those of the page and one more, which tells that there are more. */
+/** The rows of the page and one more, which tells that there are more. */
 async function rowsOf(
   sources: readonly Source[],
   { limit, offset }: SessionListQuery,

@@ -3,7 +3,8 @@ import type { NodeId } from "../base/ids.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 
 /**
- * Where nodes are reached, as their last beats said: kept for URLs, which any daemon can serve all the same.
+ * Remembers where nodes are reached, as their last beats said. URLs may name an old address, because any
+ * daemon can serve them.
  */
 export class NodeDirectory {
   readonly #urls = new Map<NodeId, string>();

@@ -56,7 +56,7 @@ export class Places {
     return [...byPartition].map(([partition, waiting]) => this.#look(partition, waiting));
   }
 
-  /** Nobody is looked for a second time any more. */
+  /** Ends the search: nobody is looked for a second time. */
   close(): void {
     this.#closing.abort();
   }
@@ -78,7 +78,7 @@ export class Places {
       await (partition === onDemandPartition ? this.#giveUp(lost) : this.#rejoin(partition, lost));
   }
 
-  /** Who has a browser, and who has neither that nor a place. */
+  /** Finds which waiters have a browser, and which have neither a browser nor a place. */
   async #find(
     partition: Partition,
     waiting: readonly Waiting[],

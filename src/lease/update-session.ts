@@ -52,8 +52,8 @@ export const makeGetSession =
   };
 
 /**
- * PATCH /browsers/{id_or_name}: what is said of a lease, its start page, viewport and profile, what it may
- * reach and through which proxy.
+ * PATCH /browsers/{id_or_name} changes a lease's name and tags, its start page, viewport and profile, what it
+ * may reach and through which proxy.
  */
 export const makeUpdateSession =
   (ports: Ports) =>
@@ -140,8 +140,8 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
     void (
       (await isUnused()) && (await ports.projects.freeName({ kind: "session", name, owner, only: reserved }))
     );
-  // One that cannot be given back now is void when its time is up; why the change was refused is to be told
-  // all the same.
+  // A reservation that cannot be given back now is void when its time is up. The caller still has to learn
+  // why the change was refused.
   if (outcome.kind === "refused") await giveBack().catch(passStoreTrouble);
   return outcome;
 }

@@ -2,7 +2,9 @@ import type { Clock, Millis } from "../base/clock.js";
 import type { RequestId } from "../base/ids.js";
 import type { ControlMessage } from "../pool/ports/messages.js";
 
-/** How a wait ended: by a message, by its time, by its caller's going, or because this control stops. */
+/**
+ * How a wait ended: by a message, by its limit, because its caller has gone, or because this control stops.
+ */
 export type WaitResult =
   | { readonly kind: "message"; readonly message: ControlMessage }
   | { readonly kind: "timeout" | "gone" | "stopping" };
@@ -42,7 +44,7 @@ export class Waiters {
 
   constructor(private readonly clock: Clock) {}
 
-  /** Taken before the script runs, since its message may come before its reply. */
+  /** Has to be called before the script runs, since its message may come before its reply. */
   open(connection: RequestId): WaitHandle {
     const ends = new Ends();
     const takenAt = this.clock.monotonic();

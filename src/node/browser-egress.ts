@@ -10,7 +10,7 @@ import { matchesHost, parseHost } from "../base/net/hosts.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import { type RuleSources, rulesOf } from "./network-rules.js";
 
-/** How browsers of this node are let out. */
+/** What opens the egress of this node's browsers. */
 export interface BrowserEgressPorts extends RuleSources {
   /** Opens a listener of the tier in force. */
   openListener(): Promise<Listener>;
@@ -21,7 +21,7 @@ export interface BrowserEgressPorts extends RuleSources {
   readonly meter: { opened(tier: Egress["tier"]): void; closed(tier: Egress["tier"]): void };
 }
 
-/** Until then all that is asked is the proof that the browser is held, which counts as nobody's traffic. */
+/** Until it is begun, the only traffic is the proof that the browser is held, which counts as nobody's. */
 interface Use {
   isBegun: boolean;
 }

@@ -36,7 +36,7 @@ export class ChangeSession {
 
   async #resize(slot: Slot, viewport: Viewport): Promise<boolean> {
     const before = slot.viewport;
-    // Before it is: where no answer comes the fence puts it right.
+    // The viewport is noted before it is changed, so that the reset puts it right where no answer comes.
     slot.viewport = viewport;
     try {
       await slot.chromium.resize(viewport);

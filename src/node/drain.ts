@@ -19,7 +19,7 @@ interface DrainPorts {
 }
 
 /**
- * How long idle browsers of a draining node stay in service while their replacements are warmed elsewhere.
+ * Idle browsers of a draining node stay in service so long, while their replacements are warmed elsewhere.
  */
 const handOverMs: Millis = 30_000;
 const lookEveryMs: Millis = 1000;
@@ -35,7 +35,7 @@ interface Time {
  * retired.
  */
 export class Drain {
-  /** Where the browsers of this node are marked, so that they are not lent. */
+  /** The partitions in which the browsers of this node are marked, so that they are not lent. */
   readonly #marked = new Set<Partition>();
 
   constructor(private readonly ports: DrainPorts) {}
@@ -53,7 +53,7 @@ export class Drain {
     log.warn({ limitMs }, "drain limit reached");
   }
 
-  /** Where Redis cannot be asked the leases live on, and so does the drain. */
+  /** Where Redis cannot be asked, the leases live on, and so does the drain. */
   #mayEnd(time: Time): Promise<boolean> {
     return this.#look(time).catch((error: unknown) => {
       this.ports.log.warn({ error: textOf(error) }, "drain could not be looked after");

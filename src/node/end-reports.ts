@@ -28,8 +28,8 @@ interface EndReportPorts {
 }
 
 /**
- * Reports ends that this node has decided. One that Redis could not be told of is kept until it can: a record
- * that names a browser which is no more would be handed out.
+ * Reports ends that this node has decided. A report that Redis did not take is kept until it does: otherwise
+ * a record that names a browser which is no more would be handed out.
  */
 export class EndReports {
   readonly #waiting = new Map<BrowserId, BrowserEnd>();

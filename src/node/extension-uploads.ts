@@ -31,7 +31,7 @@ interface ExtensionUploadPorts {
   readonly log: Log;
 }
 
-/** Those of its launch included (docs/api.md#bounds-of-fields). */
+/** The extensions of the launch count too (docs/api.md#bounds-of-fields). */
 const mostExtensions = 20;
 
 interface UploadRequest {
@@ -42,7 +42,7 @@ interface UploadRequest {
 
 /** Extensions that a holder gives a running browser: all of them are in force, or it is as before. */
 export class ExtensionUploads {
-  /** How many directories each browser's have had, those that are gone again included. */
+  /** The number of directories that each browser has had, those that are gone again included. */
   readonly #tried = new WeakMap<Slot, number>();
 
   constructor(private readonly ports: ExtensionUploadPorts) {}
@@ -107,7 +107,10 @@ export class ExtensionUploads {
     return path;
   }
 
-  /** Before anything is in force: whoever comes next is never given a browser of which that is not known. */
+  /**
+   * Notes the upload before anything is in force: otherwise the next holder might get a browser of which
+   * nobody knows that it was changed.
+   */
   async #note({ id }: Slot, lease: LeaseId): Promise<void> {
     const change = { set: {}, clear: [], touched: true, uploaded: true };
     const { kind } = await this.ports.poolStore.touch(partitionOf(id), {

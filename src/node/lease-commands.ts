@@ -107,7 +107,7 @@ export class LeaseCommands {
 
   async #find(slot: Slot, { lease, what }: AskMessage): Promise<CommandResult> {
     if (!(await this.ports.handover.begin(slot, lease))) return failed();
-    // Where it cannot be known whether the change is in force, no answer is one: the caller is told so.
+    // Where it cannot be known whether the change is in force, no answer is sent, which tells the caller so.
     if (what.kind === "network") return (await this.#changeNetwork(slot, lease, what)) ? succeeded : failed();
     return await this.#carryOut(slot, lease, what).catch((error: unknown) => {
       this.ports.log.info(
@@ -202,7 +202,7 @@ export class LeaseCommands {
   }
 }
 
-/** Where a restart is under way, what comes after it. */
+/** Where a restart is under way, this navigates the Chromium that comes after it. */
 async function navigate(slot: Slot, url: string, signal: AbortSignal): Promise<void> {
   await slot.restarting;
   signal.throwIfAborted();

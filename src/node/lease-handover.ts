@@ -66,8 +66,8 @@ export class LeaseHandover {
   }
 
   /**
-   * Read again: of the record that somebody has read and of what this node has heard, either may be the
-   * newer.
+   * Reads the record again: either the record that somebody has read or the message that this node was sent
+   * may be the newer.
    */
   async #become(
     slot: Slot,

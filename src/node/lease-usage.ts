@@ -10,8 +10,8 @@ const minus = (now: TrafficUsage, before: TrafficUsage): TrafficUsage => ({
 });
 
 /**
- * What the present lease of a browser has used, or the last one. Counted from when this node first hears of
- * the lease: what the browser did between two leases is no holder's.
+ * Counts what the present lease of a browser has used, or the last one. It begins when this node first learns
+ * of the lease: what the browser did between two leases is no holder's.
  */
 export class LeaseUsageCount {
   #lease: LeaseId | undefined;
@@ -31,12 +31,12 @@ export class LeaseUsageCount {
     this.#lease = lease;
   }
 
-  /** Undefined where no lease was heard of. */
+  /** Undefined where there was no lease yet. */
   get total(): LeaseUsage | undefined {
     return this.#lease && { lease: this.#lease, usage: minus(this.count(), this.#before) };
   }
 
-  /** What is still to be told of `lease`; a second call tells only what came since. */
+  /** The usage of `lease` that has not been reported; a second call gives only what came since. */
   unreported(lease: LeaseId): LeaseUsage | undefined {
     const { total } = this;
     const text = JSON.stringify(total);

@@ -25,7 +25,7 @@ const settingsOf = ({ allowedHosts, proxy }: NetworkSettings): NetworkSettings =
  * A change that is known and takes longer than this to put in force closes the browser's way out until it is.
  */
 const shutAfterMs: Millis = 1000;
-/** Where whoever asks says what is asked for, the record is read for so long. */
+/** The limit for reading a record where the message itself says what is asked for. */
 const readLimitMs: Millis = 1500;
 
 /** A change as it was asked for, for where the record cannot be read. */
@@ -60,7 +60,7 @@ export class NetworkSync {
   readonly #last = new WeakMap<Slot, Promise<unknown>>();
   /** Rules of a change that the record does not ask for yet. */
   readonly #prepared = new WeakMap<Slot, { readonly request: NetworkSettings; readonly rules: Rules }>();
-  /** Browsers whose record has still to be read, or told. */
+  /** Browsers whose record still has to be read, or written. */
   readonly #behind = new WeakSet<Slot>();
 
   constructor(private readonly ports: NetworkSyncPorts) {}
@@ -216,7 +216,7 @@ export class NetworkSync {
     );
   }
 
-  /** What is in force holds, whether the record can be told now or later. */
+  /** What is in force holds, whether the record can be written now or later. */
   async #report(slot: Slot, report: Parameters<NodeReports["applied"]>[0]): Promise<"applied" | "stale"> {
     try {
       return await this.ports.reports.applied(report);

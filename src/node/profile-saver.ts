@@ -23,11 +23,11 @@ interface ProfileSaverPorts {
   readonly meter: { profileSaved(outcome: SaveOutcome): void };
   readonly clock: Clock;
   readonly log: Log;
-  /** Chromium's own end included. */
+  /** The limit of a save, which includes Chromium's own exit. */
   readonly limitMs: Millis;
   /** The limit that counts from when this node stops. */
   readonly hurriedMs: Millis;
-  /** Aborted where nobody waits any more: saves are given up. */
+  /** Aborts when nobody waits any more: saves are given up. */
   readonly hurry: AbortSignal;
   /** Each packs and seals as fast as one core can. */
   readonly parallelSaves: number;
@@ -61,7 +61,10 @@ export class ProfileSaver {
     this.#queue = new PQueue({ concurrency: ports.parallelSaves });
   }
 
-  /** Those under way, and those that still come, have so long from now; the result calls that off. */
+  /**
+   * Gives the saves that are under way, and those that still come, so long from now; the returned function
+   * calls that off.
+   */
   hurry(): () => void {
     const { clock, hurriedMs } = this.ports;
     this.#latest ??= clock.monotonic() + hurriedMs;
@@ -111,7 +114,7 @@ export class ProfileSaver {
     return "saved";
   }
 
-  /** Half of the time is the least that is left for the rest. */
+  /** At least half of the time is left for the rest of the save. */
   #stopMs(): Millis {
     const { clock, limitMs } = this.ports;
     const untilLate = this.#latest === undefined ? limitMs : Math.max(0, this.#latest - clock.monotonic());

@@ -32,8 +32,8 @@ interface ReconcilerPorts {
 }
 
 /**
- * Where this node has no browser there is seldom a record of one: so many such partitions are looked at each
- * time, until all were.
+ * There is seldom a record of this node in a partition of which it has no browser, so only this many of them
+ * are looked at each time, in turn.
  */
 const othersPerLook = 32;
 
@@ -95,7 +95,8 @@ export class Reconciler {
     const { slots, tenure } = this.ports;
     await slots.retryEnds();
     if (!(await tenure.holds())) return;
-    // Before the records are read: of a browser that comes meanwhile nothing is said.
+    // The browsers are listed before the records are read, so that a browser that comes meanwhile is not
+    // taken for one without a record.
     const byPartition = groupBy(slots.all(), (slot) => partitionOf(slot.id));
     const partitions = [...byPartition.keys(), ...(await this.#othersWith(new Set(byPartition.keys())))];
     await Promise.all(

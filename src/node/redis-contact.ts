@@ -64,7 +64,7 @@ export class RedisContact {
       const partitions = groupBy(slots.all().filter(mayChange(networkSync)), (slot) => partitionOf(slot.id));
       for (const partition of [...this.#seen.keys()].filter((seen) => !partitions.has(seen)))
         this.#seen.delete(partition);
-      // Where there is nothing to look at, it is asked whether Redis is there.
+      // Where there is nothing to read, a ping tells whether Redis is there.
       await (partitions.size === 0
         ? this.ports.poolStore.now()
         : Promise.all([...partitions].map(([partition, own]) => this.#lookAt(partition, own))));
@@ -95,7 +95,7 @@ export class RedisContact {
     return new Map(browsers.map((browser) => [browser.id, browser]));
   }
 
-  /** Not waited for: one that takes long closes the way out of its own browser. */
+  /** Nobody waits for it: a sync that takes long closes the way out of its own browser only. */
   #sync(slot: Slot): void {
     this.ports.networkSync.sync(slot).catch((error: unknown) => {
       this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "network not brought in line");
@@ -108,7 +108,8 @@ export class RedisContact {
   }
 
   /**
-   * Only where a look has failed: a process that stood still has not been refused anything, and looks first.
+   * Closes browsers only after a look has failed: a process that was stopped for a while has not been refused
+   * anything, and looks first.
    */
   #checkAlone(): void {
     const { clock, isolatedMs } = this.ports;
@@ -136,8 +137,8 @@ export class RedisContact {
 }
 
 /**
- * Networks change under a lease; one that this node has not heard of is found when its record is read, with
- * what it asks for.
+ * Whether the record may ask for another network: a change that this node was not told of is found when the
+ * record is read.
  */
 const mayChange =
   (networkSync: NetworkSync) =>

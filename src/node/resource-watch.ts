@@ -7,7 +7,7 @@ import type { Slot } from "./slot.js";
 import type { LimitPassed } from "./end-reports.js";
 import type { Slots } from "./slots.js";
 
-/** How much the browsers of this node have, in the words of browser/. */
+/** The usage of this node's browsers, in the words of browser/. */
 interface ResourceUsage {
   /** Memory by the pid of a browser's first process; it is exact only above its limit. */
   memory(
@@ -35,7 +35,7 @@ interface ResourceWatchPorts {
 
 /** What earlier looks have left. */
 interface Seen {
-  /** Those whose files could not be counted the last time. */
+  /** The browsers whose files could not be counted the last time. */
   readonly uncounted: WeakSet<Slot>;
   /**
    * The fullness at which the browsers were last looked through and none had much; 0 once it has been below

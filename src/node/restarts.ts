@@ -16,7 +16,7 @@ interface RestartChange {
   readonly why: string;
   /** Puts it in place and says which extensions are loaded then. */
   fillWorkspace(keptWorkspace: KeptWorkspace): FillWorkspace;
-  /** Takes it away again. */
+  /** Takes the change away again. */
   undo(keptWorkspace: KeptWorkspace): Promise<void>;
 }
 
@@ -103,7 +103,7 @@ export class Restarts {
     });
   }
 
-  /** Not waited for: the end of the browser waits for this turn. */
+  /** Nobody waits for it, because the end of the browser waits for this turn. */
   #over(slot: Slot, text: string): void {
     if (!slot.isEnding) this.ports.slots.crashed(slot, text);
   }

@@ -119,7 +119,7 @@ export class Slot implements LocalBrowser {
     return this.#ending.signal.aborted;
   }
 
-  /** Aborted when its end is decided. */
+  /** Aborts when the browser's end is decided. */
   get ending(): AbortSignal {
     return this.#ending.signal;
   }
@@ -129,7 +129,7 @@ export class Slot implements LocalBrowser {
     this.#ending.abort(new Error("the browser is over"));
   }
 
-  /** That of its launch again; in its turn only. */
+  /** Restores the viewport of the launch; may only be called in the slot's turn. */
   async restoreViewport(): Promise<void> {
     if (this.viewport) await this.chromium.resize(this.template.viewport);
     this.viewport = undefined;

@@ -258,7 +258,7 @@ export class Slots {
     await this.#comeToRest(slot);
     try {
       if (saves && slot.profile?.isSaved) await this.ports.profileSaver.save(slot, slot.profile.id);
-      // Nothing else in it is worth a gentle close.
+      // Only a profile that is saved is worth a gentle close.
       else await (slot.keptWorkspace ? slot.keptWorkspace.discard() : slot.chromium.kill());
     } finally {
       // Its egress is closed last: what Chromium still sends at its end has no other way.

@@ -45,7 +45,7 @@ export class Tenure {
     return clock.monotonic() - this.#countedAt <= lostAfterMs ? !this.#isOver : await this.holds();
   }
 
-  /** Asked each time: a machine that was suspended does not know for how long. */
+  /** Redis is asked each time: a machine that was suspended does not know for how long. */
   async holds(): Promise<boolean> {
     if (this.#isOver) return false;
     const { node, run, origin, nodes } = this.ports;
@@ -62,8 +62,8 @@ interface Beating {
 }
 
 /**
- * After so long a silence it may have been taken for lost: what still lives here is brought in order before
- * anything is placed here again.
+ * After so long a silence this node may have been taken for lost: what still lives here is brought in order
+ * before anything is placed here again.
  */
 export function makeBeat({ clock, limitMs, beat, look }: Beating): () => Promise<void> {
   let beatAt = clock.monotonic();

@@ -33,8 +33,8 @@ interface Share {
 }
 
 /**
- * Requests and bytes by pool. They are added up here and told now and then: a request waits for no label and
- * costs no promise.
+ * Counts requests and bytes by pool. They are added up here and reported now and then, so that a request
+ * waits for no label and costs no promise.
  */
 export class TrafficCounters implements Meter {
   #shares = new Map<Partition, Share>();
@@ -47,7 +47,7 @@ export class TrafficCounters implements Meter {
     this.#of(partitionOf(browser)).bytes.add(direction, bytes);
   }
 
-  /** Tells what came since the last time. What has no label now is told the next time; never throws. */
+  /** Reports what came since the last time. What has no label now is reported the next time. Never throws. */
   async tell(labelOf: (partition: Partition) => Promise<string>, meter: PoolTrafficMeter): Promise<void> {
     const shares = this.#shares;
     this.#shares = new Map();

@@ -14,7 +14,7 @@ interface LogOptions {
   readonly format: "auto" | "json" | "text";
   /** 1 is standard output, 2 standard error. */
   readonly descriptor: 1 | 2;
-  /** Held for whoever reads the lines; what comes while it is full is dropped and counted. */
+  /** The room for lines that wait to be written; what comes while it is full is dropped and counted. */
   readonly bufferBytes: number;
   /**
    * The limit of one message about one browser, or about none; null: no limit. Lines of level debug have

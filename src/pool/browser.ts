@@ -93,14 +93,17 @@ const Lease = Type.Object({
   viewport: Type.Optional(Type.String()),
   /** The change that is in force at its node. */
   network: Type.Optional(NetworkChange),
-  /** Asked of its node, which has not said yet that it is in force. */
+  /** The change that was asked of its node, which has not yet reported it in force. */
   networkWanted: Type.Optional(NetworkChange),
   /** JSON text of the `LoadedProfile` a PATCH has attached. */
   profile: Type.Optional(Type.String()),
   usage: Type.Optional(TrafficUsage),
   /** The pool's name at the grant. */
   pool: Type.Optional(Type.String()),
-  /** How many clients or requests were ever registered; 0: nothing but the API has touched the browser. */
+  /**
+   * The number of clients and requests that were ever registered; at 0 nothing but the API has touched the
+   * browser.
+   */
   registrations: Type.Number(),
 });
 export type Lease = Readonly<Static<typeof Lease>>;

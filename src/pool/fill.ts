@@ -20,7 +20,7 @@ export interface FillPorts {
   random(): number;
 }
 
-/** Most launches one fill claims; the next tick goes on. */
+/** One fill claims at most this many launches; the next tick goes on. */
 const mostAtOnce = 100;
 
 export type FillPool = (partition: Partition, fleet?: () => Promise<NodeCapacities>) => Promise<void>;

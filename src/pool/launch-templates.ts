@@ -59,14 +59,14 @@ export class SessionReader {
     };
   }
 
-  /** Not kept: a proxy may be renamed, and few sessions have one. */
+  /** The name is not cached: a proxy may be renamed, and few sessions have one. */
   async #proxyName(launch: LaunchTemplate, { lease }: LeasedBrowser): Promise<string | undefined> {
     const { proxy_id } = proxyOf(launch, lease);
     const found = proxy_id === undefined ? undefined : await this.refs.proxies.resolve({ id: proxy_id });
     return found?.kind === "found" ? found.name : undefined;
   }
 
-  /** Not kept either: a save, a rename and each use change it. */
+  /** The profile is not cached either: a save, a new name and each use change it. */
   async #profile(launch: LaunchTemplate, { lease }: LeasedBrowser): Promise<Session["profile"]> {
     const loaded = profileOf(launch, lease);
     const facts = loaded && (await this.refs.profiles.find(loaded.id));

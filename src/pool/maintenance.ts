@@ -30,7 +30,7 @@ export interface MaintenancePorts {
 export interface NodeQueues {
   /** A lost node's queue goes with it. */
   drop(node: NodeId): Promise<void>;
-  /** Those of other nodes are let go of. */
+  /** Lets go of the queues of all other nodes. */
   keep(nodes: readonly NodeId[]): Promise<void>;
 }
 
@@ -46,8 +46,7 @@ export interface Maintenance {
 
 const partitionsAtOnce = 64;
 /**
- * How long a walk may take at most: ticks come every second and more, and the next goes on where one has
- * stopped.
+ * The limit of one walk: ticks come every second or more, and the next one goes on where this one stopped.
  */
 const walkMs = { fill: 5000, reap: 10_000, recycle: 20_000 } as const;
 
@@ -71,8 +70,8 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
       await walk("fill", (partition) => ports.fill(partition, fleet));
     },
     async reap() {
-      // Whoever was silent while nobody listened, as in an outage of Redis, is not lost: it gets its time to
-      // be heard.
+      // A node that was silent while nobody listened, as in an outage of Redis, is not lost: it gets its time
+      // to beat.
       const listensMs = await ports.listensMs();
       await inTurn(ports, {
         "lost nodes": async () => void (listensMs >= ports.lostAfterMs.node && (await reapNodes(ports))),

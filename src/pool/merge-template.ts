@@ -156,7 +156,7 @@ function mergeClearable(
   }
 }
 
-/** What is sent, to be told again, and what it means, to be launched from. */
+/** Merges what was sent, which is shown again, and what it means, which browsers are launched from. */
 function mergeReferences(
   merged: Mutable<LaunchTemplate>,
   { extensions, extension_ids, profile: asked, profile_id }: Partial<TemplateFields>,

@@ -23,7 +23,7 @@ export interface Granted {
   readonly session: Session;
   settle(outcome: "delivered" | "lost"): void;
 }
-/** Nothing became free in time: 204 with `Retry-After: 0`. */
+/** Nothing became free in time: the caller is answered 204 with `Retry-After: 0`. */
 export interface TimedOut {
   readonly kind: "timed-out";
 }
@@ -72,7 +72,7 @@ export interface SessionOperations {
   ): Promise<Done<null> | Refusal>;
 }
 
-/** What `/readyz` answers. */
+/** What `/readyz` asks. */
 export interface Readiness {
   /** Undefined when ready, else why not. */
   unready(): string | undefined;

@@ -62,7 +62,7 @@ export class NodeCapacities {
       .filter(({ engines }) => engines.includes(engine));
   }
 
-  /** Those of the named nodes that may have room, best first. */
+  /** The named nodes that may have room, best first. */
   best(ids: ReadonlySet<NodeId>, ofPool: ReadonlyMap<NodeId, number>, bytes: number): readonly LivingNode[] {
     const open = [...this.#loaded.values()].filter(
       ({ facts, held, refusedBytes }) =>
@@ -137,14 +137,14 @@ export interface PlacementRequest {
   readonly trying?: readonly NodeId[];
 }
 
-/** Where browsers of one pool may be placed now: reserves room before anyone claims a launch. */
+/** Finds where browsers of one pool may be placed now, and reserves room before anyone claims a launch. */
 export class Placement {
   readonly #open: Set<NodeId>;
   readonly #ofPool: Map<NodeId, number>;
   readonly #trying: ReadonlySet<NodeId>;
   /**
-   * Where all nodes fail launches, none is the sick one: then what is to be launched is at fault, and others
-   * may be well off.
+   * Where all nodes fail launches, none is the sick one: the template is at fault, and other pools may be
+   * well.
    */
   readonly #isSomeWell: boolean;
 

@@ -9,8 +9,8 @@ interface PartitionPorts {
 }
 
 /**
- * After a save: flushes the idle browsers of every pool that asks for it and starts from this profile. A
- * hint, so that they go at once; the recycle tick does the same by the records.
+ * Flushes, after a save, the idle browsers of every pool that asks for it and starts from this profile. It
+ * only makes them go at once; the recycle tick does the same by the records.
  */
 export const makeRefresh =
   (ports: PartitionPorts & { readonly projects: ProjectStore }) =>
@@ -25,8 +25,8 @@ export const makeRefreshPartition =
     refresh(ports, partition);
 
 /**
- * Only browsers that were claimed before the save: those after it have its state, or what is yet newer
- * (docs/api.md#changing-a-pool).
+ * Flushes only browsers that were claimed before the save: later ones have its state, or one that is yet
+ * newer (docs/api.md#changing-a-pool).
  */
 async function refresh(
   { poolStore, profiles }: PartitionPorts,
@@ -39,7 +39,7 @@ async function refresh(
   if (savedAt !== undefined) await poolStore.flush(partition, newRequestId(), savedAt);
 }
 
-/** Told in a word by the record, else by the configuration. */
+/** The record says it in one field where it can, else the configuration does. */
 async function followedBy(poolStore: PoolStore, partition: Partition): Promise<ProfileId | null | undefined> {
   const terms = await poolStore.findTerms(partition);
   if (terms?.follows !== undefined) return terms.follows;

@@ -28,14 +28,14 @@ type Address = Pick<LivingNode, "host" | "port">;
 const placeOf = ({ host, port }: Address): string => `${host} ${port}`;
 
 /**
- * Nodes that do not answer: their browsers are lent to nobody until they do. A node is suspected where a
- * client could not be sent on to it, or where its beat is late; only the time after which it is lost ends its
- * leases.
+ * Finds nodes that do not answer, whose browsers are lent to nobody until they do. A node is suspected where
+ * a client could not be sent on to it, or where its beat is late; only the time after which it is lost ends
+ * its leases.
  */
 export class SilentNodes {
-  /** When each was last said to be silent (monotonic). */
+  /** The instant (monotonic) at which each was last marked as silent. */
   readonly #silent = new Map<NodeId, Millis>();
-  /** Where clients could not be sent on to since the last look began. */
+  /** The nodes to which clients could not be sent on since the last look began. */
   #suspects = new Set<string>();
   #looking: Promise<void> = Promise.resolve();
   /** The living nodes that the last look found. */
@@ -62,8 +62,8 @@ export class SilentNodes {
   }
 
   /**
-   * Looks at nodes that are late, suspected, or were silent. One look at a time, so that what is said last is
-   * what was seen last; all who ask during one share the next. Never throws.
+   * Looks at nodes that are late, suspected, or were silent. One look at a time, so that the last mark is
+   * what was seen last; all who ask during a look share the next. Never throws.
    */
   look(): Promise<void> {
     this.#next ??= this.#looking.then(() => this.#begin());
@@ -89,7 +89,7 @@ export class SilentNodes {
     await Promise.all(
       living.filter(isMeant).map(async (node) => {
         const isHeard = node.isLate ? false : await this.ports.answers(node);
-        // What could not be asked stays as it was said last.
+        // A node that could not be asked stays marked as it was.
         if (isHeard !== undefined) await (isHeard ? this.#heard(node) : this.#silenced(node));
       }),
     );

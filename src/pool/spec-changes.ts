@@ -28,7 +28,7 @@ export const changesLaunch = (before: PoolSpec, after: PoolSpec): boolean =>
   !isDeepStrictEqual(launchedFrom(before), launchedFrom(after));
 
 /**
- * Only the normalised allowlist raises the network generation, its removal included
+ * Only a change of the normalised allowlist raises the network generation; its removal is such a change
  * (docs/api.md#generations).
  */
 export const changesNetwork = (before: PoolSpec, after: PoolSpec): boolean =>

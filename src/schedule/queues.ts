@@ -82,7 +82,7 @@ export class Queues implements Jobs {
   }
 }
 
-/** How many jobs a node takes at once; the node itself bounds what they do (p-queue). */
+/** A node takes so many jobs at once; it bounds itself what they do (p-queue). */
 const jobsAtOnce = 256;
 
 export interface Working {
@@ -111,7 +111,7 @@ export async function startWorker(
 }
 
 /**
- * After a lost connection a worker of BullMQ's waits for so long before it asks again; its default is 15 s.
+ * A worker of BullMQ waits so long after a lost connection before it asks again; BullMQ's default is 15 s.
  */
 export const reconnectMs: Millis = 1000;
 const removedByWorker = { removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };

@@ -10,7 +10,7 @@ export interface StoreLimits {
   readonly controlLostMs: Millis;
   /** When a grant that nobody confirmed is looked at: it goes back if its control is lost. */
   readonly provisionalMs: Millis;
-  /** How long after a lease's end a repeated release that names no lease ends nothing. */
+  /** For so long after a lease's end, a repeated release that names no lease ends nothing. */
   readonly retryWindowMs: Millis;
   /** A browser that has served so many leases is to be replaced; null without a limit. */
   readonly maxLeases: number | null;
@@ -18,9 +18,9 @@ export interface StoreLimits {
   readonly eventsKept: number;
   /** The same of all partitions together. */
   readonly eventsKeptInAll: number;
-  /** How soon a node has to take a launch up: a lost job costs no more. */
+  /** A node has to take a launch up in this time: a lost job costs no more. */
   readonly launchPickupMs: Millis;
-  /** How long a node may then take over it before it is claimed anew. */
+  /** A launch that was taken up may then take so long before it is claimed anew. */
   readonly launchClaimMs: Millis;
   readonly backoffInitialMs: Millis;
   readonly backoffMaxMs: Millis;

@@ -35,7 +35,7 @@ export interface ListenerParts {
   connect(): RedisClient;
 }
 
-/** Who listens, and to what. `onAgain`: something may have been missed. */
+/** A listener and its channels. `onAgain` is called when messages may have been missed. */
 export type MessageListener<Message> = Pick<SubscriptionParts<Message>, "onMessage" | "onAgain">;
 
 type Subscribed = Promise<{ close(): void }>;

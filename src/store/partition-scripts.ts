@@ -15,7 +15,7 @@ import {
 import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
-/** Where a script runs and under which request. */
+/** The partition in which a script runs, and the request it runs for. */
 export interface Place {
   readonly partition: Partition;
   /** The request under which the script's first answer is kept. */

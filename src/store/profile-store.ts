@@ -7,7 +7,9 @@ import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
 /** The fields are read in this order. */
 const fields = ["createdAt", "name", "updatedAt", "lastUsedAt", "digest", "sizeBytes", "savedAt"] as const;
-/** Read at once: the answers to thousands in one go would keep everything else waiting. */
+/**
+ * So many are read at once, because the answers to thousands in one go would keep everything else waiting.
+ */
 const batch = 500;
 type Texts = readonly (string | null | undefined)[];
 

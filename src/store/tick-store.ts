@@ -18,8 +18,8 @@ export class RedisTickStore {
   }
 
   /**
-   * Says that the ticks listen, and for how long (ms) they have done so without a gap: over an outage nobody
-   * was heard.
+   * Notes that the ticks listen, and returns for how long (ms) they have done so without a gap: beats during
+   * an outage were lost.
    */
   async steadyMs(gapMs: number): Promise<number> {
     return Number((await this.store.run("ticks-steady", () => ticksKey, { gapMs })).payload);

@@ -31,7 +31,8 @@ export type NodeReply =
   | { readonly kind: "failed"; readonly text?: string; readonly code?: ErrorCode };
 
 /**
- * Tells a node a message without Redis, over HTTP. Never throws: undefined where the node could not be told.
+ * Sends a node a message over HTTP, without Redis. Never throws: undefined where the node could not be
+ * reached.
  */
 export type SendDirectly = (
   node: NodeId,
@@ -76,7 +77,7 @@ export type UploadedExtension = Readonly<Static<typeof UploadedExtension>>;
 /** What a PATCH asks of a running browser. */
 const runningChange = {
   viewport: Type.Optional(Type.Object({ width: Type.Number(), height: Type.Number() })),
-  /** It had none. */
+  /** Absent where it had none. */
   profile: Type.Optional(Type.Object({ id: ProfileId, save: Type.Boolean() })),
   network: Type.Optional(NetworkSettings),
 };

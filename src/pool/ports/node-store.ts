@@ -64,7 +64,7 @@ export interface NodeStore {
   ): Promise<boolean>;
   /** Its launches fail: it is given none for so long, then one. */
   rest(node: NodeId, ms: Millis): Promise<void>;
-  /** It launches again. */
+  /** The node launches again. */
   wake(node: NodeId): Promise<void>;
   /** A browser is there, whether there is room or not, and whether it has a record. */
   holdRoom(node: NodeId, browser: { id: BrowserId; bytes: number }): Promise<void>;

@@ -41,15 +41,15 @@ export type Lack = "nothing" | "room" | "something";
 export interface PartitionOverview {
   /** The browsers of one node. While nothing of theirs changes they are read once. */
   browsersOf(partition: Partition, node: NodeId): Promise<BrowsersRead>;
-  /** Those of the partitions in which a node may have browsers. */
+  /** Which of the partitions may hold browsers of a node. */
   partitionsOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]>;
-  /** How many browsers of this partition each node has. */
+  /** The number of browsers of this partition on each node. */
   spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: Millis }>;
   /** Leased browsers, last created first: `count` of them after the first `from`. */
   leased(partition: Partition, from: number, count: number): Promise<readonly ListedSession[]>;
   /** The records of at most 1000 browsers; those that are gone are left out. */
   records(partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead>;
-  /** Nothing where there is no such pool, or it is deleted; on demand there is none. */
+  /** Undefined where there is no such pool, or it is deleted; sessions on demand have none. */
   findTerms(partition: Partition): Promise<PoolSummary | undefined>;
   counts(partition: Partition): Promise<BrowserCounts>;
   /** What a pool lacks, as a few plain commands tell: every pool is asked every second. */

@@ -84,19 +84,19 @@ export interface ReleaseRequest {
 export interface LeaseChange {
   readonly set: Readonly<Record<string, string>>;
   readonly clear: readonly string[];
-  /** Whether the browser itself was changed, and not only what is said of it. */
+  /** Whether the browser itself was changed, and not only its record. */
   readonly touched: boolean;
   /** A browser that nobody else may get: it is retired at its release, however the pool resets. */
   readonly altered?: boolean;
   /** It was given extensions, which no reset takes from it: it is retired where the pool resets state. */
   readonly uploaded?: boolean;
-  /** Asked of its node; texts as in `NetworkChange`. */
+  /** What was asked of its node; texts as in `NetworkChange`. */
   readonly network?: { readonly allowedHosts?: string; readonly proxy?: string };
 }
 
 /**
- * How many launches a fill would claim now; not on nodes that are `resting`, and with one on each it is
- * `trying`.
+ * The number of launches that a fill would claim now. None is claimed on nodes that are `resting`, and one on
+ * each that is `trying`.
  */
 export interface LaunchDemand {
   readonly count: number;
@@ -134,7 +134,7 @@ export interface LeaseStore {
   ): Promise<WithdrawReply>;
   /** What an idempotency key (its digest) was given, if it is remembered. */
   findKeyed(partition: Partition, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined>;
-  /** Those of the leases that live. */
+  /** Which of the leases live. */
   heldAmong(partition: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]>;
   /** The browser of a live lease. */
   findHeld(partition: Partition, lease: LeaseId): Promise<{ browser: LeasedBrowser; at: Millis } | undefined>;
@@ -153,7 +153,7 @@ export interface LeaseStore {
     partition: Partition,
     ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId },
   ): Promise<{ kind: "touched"; browser: LeasedBrowser; at: Millis } | { kind: "superseded" | "unknown" }>;
-  /** Those of the places in line, or with a launch on demand, that are there and are not given up. */
+  /** Which of the waiters are in line, or have a launch on demand, and are not given up. */
   standingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
   /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */
   rejoin(
@@ -161,7 +161,8 @@ export interface LeaseStore {
     stored: readonly string[],
   ): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]>;
   /**
-   * Those whose last lease is over, and whose node has neither cut it nor ended them yet, as far as is known.
+   * Which of the browsers have had their last lease, and were neither cut nor ended by their node yet, as far
+   * as is known.
    */
   unfinished(partition: Partition, browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
   /** Says that this control lives and looks after its waiters and grants here. */
@@ -193,7 +194,7 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
   /** Retires idle browsers: all, or those that were claimed before an instant of Redis's time. */
   flush(partition: Partition, request: RequestId, before?: Millis): Promise<"flushed" | "missing">;
   findPool(partition: Partition): Promise<Pool | undefined>;
-  /** Redis's time. */
+  /** The time of Redis's clock. */
   now(): Promise<Millis>;
 
   findBrowser(id: BrowserId): Promise<{ browser: Browser; at: Millis } | undefined>;
@@ -207,8 +208,9 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
 
   wanted(partition: Partition, most: number): Promise<LaunchDemand>;
   /**
-   * Nothing is claimed where the pool is no longer at the generation that the candidates were made for.
-   * `obstacle`: why nodes that could have room launch nothing; shown where capacity holds the pool up.
+   * Claims nothing where the pool is no longer at the generation that the candidates were made for.
+   * `obstacle` says why nodes that could have room launch nothing; it is shown where capacity holds the pool
+   * up.
    */
   claimLaunches(
     partition: Partition,

@@ -6,7 +6,7 @@ import type { IdempotencyKey } from "./pool-store.js";
 /** One reservation of a name: another of the same owner has a later deadline. */
 export interface Reservation {
   readonly deadline: Millis;
-  /** False where its owner had the name already: then it is not this one's to give back. */
+  /** False where its owner had the name already: then this reservation must not be given back. */
   readonly isNew: boolean;
 }
 

@@ -25,7 +25,7 @@ export interface NamedQuery extends Paging {
   readonly query?: string;
 }
 
-/** Where extensions are kept; instants are Redis's. */
+/** Keeps extensions; instants are Redis's. */
 export interface ExtensionStore {
   /** `taken`: another has this name. A repeat with the same id changes nothing. */
   create(ask: {

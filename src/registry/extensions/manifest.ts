@@ -35,8 +35,8 @@ export function parseManifest(text: string): ManifestReading {
 }
 
 /**
- * Where a text, or a comment, that begins so ends; each match is as long as what it has passed, so that all
- * of it is read once.
+ * Finds the end of a text or a comment by how it begins; each match is as long as what it has passed, so that
+ * everything is read once.
  */
 const ends: Readonly<Record<string, RegExp>> = { '"': /\\[\s\S]|"/g, "//": /[\n\r]|$/g, "/*": /\*\/|$/g };
 

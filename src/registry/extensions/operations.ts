@@ -71,7 +71,7 @@ const makeCreate =
     try {
       return await upload(ports, ask);
     } catch (error) {
-      // Given up by its caller, whatever it was that broke off first.
+      // The caller has given up, whatever broke off first.
       if (ask.signal.aborted) return refusal("unavailable");
       throw error;
     }
@@ -98,7 +98,7 @@ async function register(
   name: string | undefined,
 ): Promise<Done<Extension> | Refusal> {
   const { store, archives, maxExtensions } = ports;
-  // Nothing is put into the archives for what is refused anyhow; who comes first is decided by the store.
+  // Nothing that is refused anyhow is put into the archives; the store decides who comes first.
   if (name !== undefined && (await store.findNamed(name))) return refusal("name_taken");
   const checked = await ports.check(path);
   if (checked.kind === "faulty") return fileFaults(checked.faults);

@@ -61,7 +61,7 @@ const makeList =
     const items = (await Promise.all(page.items.map(({ id }) => store.find(id)))).flatMap(
       (profile) => profile ?? [],
     );
-    // Those that were deleted meanwhile make the rest move up.
+    // Profiles that were deleted meanwhile make the rest move up.
     return { items, hasMore: page.hasMore, nextOffset: query.offset + items.length };
   };
 

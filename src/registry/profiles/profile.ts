@@ -17,13 +17,13 @@ export interface Profile {
   readonly archive?: { readonly digest: Digest; readonly sizeBytes: number; readonly savedAt: Millis };
 }
 
-/** Where profiles are kept; instants are Redis's. */
+/** Keeps profiles; instants are Redis's. */
 export interface ProfileStore {
   /** `taken`: another has this name. A repeat with the same id changes nothing. */
   create(ask: { id: ProfileId; name?: string; most: number }): Promise<"created" | "taken" | "many">;
   find(id: ProfileId): Promise<Profile | undefined>;
   findNamed(name: string): Promise<ProfileId | undefined>;
-  /** Newest first. */
+  /** The newest come first. */
   page(paging: Paging): Promise<Page<Profile>>;
   /**
    * What each is called, newest first: what a search looks through, at a tenth of the cost of reading all.
@@ -48,14 +48,14 @@ export interface ProfileOperations {
   get(ref: string): Promise<Done<Profile> | Refusal>;
   rename(ref: string, name: string): Promise<Done<Profile> | Refusal>;
   remove(ref: string): Promise<Done<null> | Refusal>;
-  /** Undefined: nothing was saved yet (202). */
+  /** Undefined where nothing was saved yet (202). */
   download(
     ref: string,
     format: "zstd" | "tar",
   ): Promise<Done<{ readonly bytes: Readable } | undefined> | Refusal>;
 }
 
-/** How a node gets a profile's state, and gives it back. Both stream. */
+/** How a node gets a profile's state, and gives it back. Both are streams. */
 export interface ProfileArchives {
   /**
    * The tar of the profile's last save; undefined where there is none, or no such profile. Throws

@@ -99,7 +99,7 @@ const makeCheck =
     const upstream = id && (await openUpstream(ports, id));
     if (!id || !upstream) return refusal("proxy_not_found");
     const probed = await ports.probe(upstream, url, gone);
-    // Given up, not found unavailable.
+    // The check was given up, so nothing was found out about the proxy.
     if (gone.aborted) return refusal("unavailable");
     if (probed.kind === "forbidden")
       return refusal("bad_request", {

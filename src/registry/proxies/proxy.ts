@@ -119,7 +119,7 @@ export interface Upstream {
   readonly bypass: readonly HostPattern[];
 }
 
-/** Where proxies are kept. */
+/** Keeps proxies. */
 export interface ProxyStore {
   /** `many`: there are as many as there may be. A repeat with the same id changes nothing. */
   create(ask: {
@@ -130,13 +130,13 @@ export interface ProxyStore {
     most: number;
   }): Promise<"created" | "many">;
   find(id: ProxyId): Promise<Proxy | undefined>;
-  /** Newest first. */
+  /** The newest come first. */
   page(paging: Paging): Promise<Page<Proxy>>;
-  /** Those that have exactly this name. */
+  /** The ids of all proxies that have exactly this name. */
   idsNamed(name: string): Promise<readonly ProxyId[]>;
   findSealed(id: ProxyId): Promise<string | undefined>;
   rename(id: ProxyId, name: string): Promise<"changed" | "missing">;
-  /** Stamped with Redis's time. */
+  /** The store stamps it with Redis's time. */
   noteCheck(id: ProxyId, found: ProxyFinding): Promise<"changed" | "missing">;
   remove(id: ProxyId): Promise<"removed" | "missing">;
 }

@@ -44,7 +44,7 @@ export function checkPolicy(faults: FieldFaults, policy: Policy): void {
     fieldFault(faults, "browser_policy", `has ${wrong.length - mostReported} more faults`);
 }
 
-/** So that the answer to a policy of a million names stays readable. */
+/** The answer to a policy of a million names has to stay readable. */
 const mostReported = 100;
 
 /** A caller's own text, which may be megabytes. */

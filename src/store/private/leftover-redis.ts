@@ -34,7 +34,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // ESRCH: it ended first.
+    // With ESRCH it ended first.
   }
 }
 
@@ -66,8 +66,8 @@ async function endBySocket(place: PrivateRedisPaths, { clock, limitMs }: Limit):
 }
 
 /**
- * Ends a Redis that a killed daemon left, gently and then by force. Ended rather than adopted: one that was
- * told to exit by its parent's death may be about to.
+ * Ends a Redis that a killed daemon left, gently and then by force. It is not adopted, because its parent's
+ * death may have told it to exit.
  */
 export const endLeftover = (place: PrivateRedisPaths, limit: Limit): Promise<void> =>
   process.platform === "linux" ? endByPid(place, limit) : endBySocket(place, limit);

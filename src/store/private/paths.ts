@@ -2,7 +2,7 @@ import { lstat, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { temporaryName } from "../../config/resolve.js";
 
-/** Where the private Redis of a data directory keeps its things. */
+/** The files of the private Redis in a data directory. */
 export interface PrivateRedisPaths {
   readonly directory: string;
   readonly pidFile: string;

@@ -22,7 +22,7 @@ export function closeGivenUp(redis: Redis, log: Log): void {
       () => void givenUp.delete(peer),
       (error: unknown) => {
         log.info({ error: textOf(error) }, "redis did not close a connection that was given up");
-        // Asked again with the next connection, unless it is Redis that refuses.
+        // The next connection asks again, unless it is Redis that refuses.
         if (error instanceof Error && error.name === "ReplyError") givenUp.delete(peer);
       },
     );

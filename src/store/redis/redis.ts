@@ -33,7 +33,7 @@ function peerOf({ stream }: Redis): readonly RedisMember[] {
 /** What a script is given, by the names in its header. */
 export type ScriptArgs = Readonly<Record<string, string | number>>;
 
-/** What had been heard on a connection when something was asked on it. */
+/** What had been received on a connection when a command was sent on it. */
 interface ReceivedMark {
   readonly stream: Redis["stream"];
   readonly bytes: number;
@@ -41,7 +41,7 @@ interface ReceivedMark {
 }
 
 const openAgainMs = 200;
-/** Timers are not exact. */
+/** A timer may fire a little early. */
 const wholeTime = 0.9;
 
 /**
@@ -105,7 +105,7 @@ export class ScriptStore {
   }
 
   /**
-   * Where else the data is, or will be after a failover: nodes of the cluster, else the master or its
+   * Lists where else the data is, or will be after a failover: nodes of the cluster, else the master and its
    * replicas.
    */
   async members(): Promise<readonly RedisMember[]> {
@@ -187,8 +187,8 @@ export class ScriptStore {
   }
 
   /**
-   * Where the connection broke under it, or led to a Redis that is no master any more, it is tried once more
-   * on the next.
+   * Where the connection broke under a command, or led to a Redis that is no longer a master, the command is
+   * tried once more on the next connection.
    */
   async #persist<Value>(work: () => Promise<Value>): Promise<Value> {
     try {
@@ -213,7 +213,7 @@ export class ScriptStore {
     }
   }
 
-  /** Undefined for a cluster: it is not known which of its connections is asked. */
+  /** Undefined for a cluster, because it is not known which of its connections is used. */
   #note(): ReceivedMark | undefined {
     if (!(this.redis instanceof Redis) || this.redis.status !== "ready") return undefined;
     const { stream } = this.redis;
@@ -221,11 +221,12 @@ export class ScriptStore {
   }
 
   /**
-   * A connection that has said nothing at all while a command waited for its whole time is given up at once.
+   * Gives a connection up at once that has received nothing at all while a command waited for its whole
+   * limit.
    */
   async #doubt({ stream, bytes, at }: ReceivedMark): Promise<void> {
     if (this.clock.monotonic() - at < this.#limitMs * wholeTime) return;
-    // Where this process has stood still, the answers have come and are read before it goes on.
+    // Where this process was stopped for a while, the answers have come and are read before it goes on.
     await new Promise((resolve) => void setImmediate(resolve));
     if (stream.destroyed || stream.bytesRead !== bytes) return;
     this.log.warn({ limitMs: this.#limitMs }, "redis connection closed that answered nothing");
@@ -279,7 +280,7 @@ const limitOf = (redis: RedisClient): Millis =>
   defaultLimitMs;
 const defaultLimitMs = 2000;
 
-/** Its other end has not yet been heard to close. */
+/** Whether this end of the connection is closed; the other end may not have closed yet. */
 const isEnding = (redis: RedisClient): boolean => redis instanceof Redis && !redis.stream.writable;
 
 function argumentOf(script: Script, sources: readonly ScriptArgs[], arg: string): string | number {

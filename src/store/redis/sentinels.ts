@@ -41,7 +41,7 @@ export const sentinelPlaces = (url: string): readonly SentinelPlace[] =>
   partsOf(url).hosts.split(",").map(placeIn);
 
 /**
- * How ioredis is told of sentinels. One that does not answer is passed over like one that cannot be reached.
+ * How ioredis finds the sentinels. One that does not answer is passed over like one that cannot be reached.
  */
 export function sentinelsIn({ url, connectTimeoutMs, commandTimeoutMs, sentinelPassword }: Asking) {
   const { isSecure, username, password, name } = partsOf(url);

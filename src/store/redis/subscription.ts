@@ -143,7 +143,7 @@ export class Subscription<Message> {
 
   #ask(now: Millis): void {
     this.#askedAt = now;
-    // Where nobody can speak now, nothing is known of who hears.
+    // Where nothing can be published now, it is not known whether messages arrive.
     this.parts.publish(this.parts.channel, echo).catch(() => (this.#askedAt = undefined));
   }
 }

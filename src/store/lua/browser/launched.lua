@@ -32,7 +32,7 @@ move(browser, "idle", "launched")
 if waiter and isThere(waiter) then
   grantTo(browser, waiter, { timeoutSeconds = waiter.timeoutSeconds })
 elseif waiter and waiter.key then
-  -- Nobody is there now: kept for the retry under its key.
+  -- The caller has gone: the browser is kept for the retry under its key.
   removeWaiter(waiter)
   recordLease(browser, waiter, { timeoutSeconds = waiter.timeoutSeconds })
   browser.lease.lost = true

@@ -56,7 +56,7 @@ local function boundRecords()
   redis.call("HSET", K.pool, "boundFrom", string.format("%.0f", last))
   for _, text in ipairs(redis.call("HVALS", K.browsers)) do
     local browser = cjson.decode(text)
-    -- So much longer it would be in service than others.
+    -- The browser would be in service so much longer than others.
     local aheadMs = math.max(0, browser.createdAt - now)
     if browser.recycleAt then browser.recycleAt = browser.recycleAt - aheadMs end
     local own = boundFields(browser, { "since", "createdAt", "readyAt", "lastLeaseEndedAt" }, 0)

@@ -2,8 +2,8 @@
 --- @include base
 --- @include pool
 
--- Also a time: a failover that lost the last ones gives their numbers once more, and a report under an
--- earlier claim is no word about a later.
+-- The number has a time in it: a failover that lost the last claims gives their numbers once more, and a
+-- report under an earlier claim must not count for a later one.
 local function claim(browser)
   browser.claim = string.format("%.0f-%d", now, nextNumber("sequence"))
 end

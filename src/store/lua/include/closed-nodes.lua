@@ -45,7 +45,7 @@ local function endVoidSilences(closed)
   if #over > 0 then keepClosed(closed) end
 end
 
--- How many browsers there are on nodes that go on.
+-- Counts the browsers on nodes that go on.
 local function countElsewhere(terms)
   local count = redis.call("HLEN", K.browsers)
   for id, node in pairs(terms.closed) do

@@ -7,8 +7,8 @@
 local retireMs = 10000
 -- Longer than anybody retries a release.
 local endedLeaseMs = 120000
--- Set where the answer to this request is kept under the lease that it ends, for as long: whoever repeats it
--- is answered by that.
+-- Set where the answer to this request is kept under the lease that it ends, for as long as the lease is
+-- remembered: a repeat is answered by that.
 local isEndAnswered = false
 local fenceMs = 3000
 local resetMs = 15000
@@ -28,7 +28,7 @@ local function writeTombstone(browser, why)
   if #cjson.encode(tombstone) > maxTombstoneBytes then tombstone.tags = nil end
   redis.call("HSET", K.pendingTombstones, browser.id, cjson.encode(tombstone))
   addEffect("tombstones", browser.id)
-  -- Kept until its node has ended the browser, and with it the count of what it used.
+  -- The tombstone is kept until its node has ended the browser, and with it the count of what it used.
   browser.tombstone = tombstone
 end
 
@@ -48,7 +48,7 @@ local function dropLease(browser, why)
   return lease
 end
 
--- Tells the browser's node that a lease is over; whoever asked for that sees to it that the node hears of it.
+-- Tells the browser's node that a lease is over; the caller sees to it that the node gets the message.
 local function cut(browser, message)
   publish("remuda:node:" .. browser.node, message)
   addEffect("cuts", { node = browser.node, message = message })

@@ -18,7 +18,7 @@ local function keepFailing(nodes)
   end
 end
 
--- Nothing is launched there now.
+-- Whether nothing is launched there now.
 local function isResting(node)
   if node.restsUntil > now then return true end
   local text = node.trial and redis.call("HGET", K.browsers, node.trial)

@@ -93,8 +93,8 @@ local function settle(browser, why, terms)
   if waiter then grantTo(browser, waiter, terms) end
 end
 
--- The next idle browser that may be handed out; a network-stale one is retired on the way. Those of closed
--- nodes stand last, and among them one that may be lent may stand behind others.
+-- Takes the next idle browser that may be lent, and retires those with stale network rules on the way.
+-- Browsers of closed nodes come last, and among them one that may be lent can come after others that may not.
 local function takeIdle(terms)
   local passed = 0
   while true do
@@ -113,7 +113,7 @@ local function takeIdle(terms)
   end
 end
 
--- Hands idle browsers to waiters, whom a lost message or a control's pause has left standing.
+-- Hands idle browsers to waiters that were left over by a lost message or a pause of their control.
 local function dispatch(terms)
   while true do
     local waiter = nextWaiter()

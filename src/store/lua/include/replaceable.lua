@@ -2,8 +2,8 @@
 --- @include moves
 --- @include closed-nodes
 
--- Where they stand in line (moves, closed): on closed nodes last of all; between the two stand those of
--- closed nodes that are not replaceable.
+-- Their ranks in line (moves, closed): on closed nodes they come last of all; idle browsers of closed nodes
+-- that are not replaceable come between the two.
 local function replaceableScores()
   return { { apart + replaceableScore / 2, "+inf" }, { replaceableScore / 2, apart - replaceableScore / 2 } }
 end

@@ -34,7 +34,7 @@ end
 if A.mayWait == "0" then return finish("none") end
 if redis.call("ZCARD", K.waitQueue) >= tonumber(A.maxWaiters) then return finish("full") end
 remember(waiter)
--- Told to its control, which puts it back at its rank where it gets lost.
+-- Its control is told the rank, and puts the waiter back there where the place gets lost.
 waiter.rank = nextNumber("rank")
 redis.call("ZADD", K.waitQueue, waiter.rank, waiter.id)
 redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter))

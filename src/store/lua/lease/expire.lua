@@ -10,9 +10,9 @@ if first then return first end
 local browser = read(A.browser)
 local lease = browser and browser.lease
 if not lease or lease.id ~= A.lease or lease.registrations ~= tonumber(A.registrations) then return plain("kept") end
--- Where the clock has gone back since, the node's own, which does not, is the better word. The number of
--- registrations may be one that a failover has taken back and that was given again: the last of them is old
--- as well.
+-- Where the clock has gone back since, the node's own clock, which does not go back, is the better one. A
+-- failover may have taken back the number of registrations and given it again, so the last of them counts as
+-- old as well.
 local function isYoung(at) return at <= now and now - at < lease.timeoutSeconds * 1000 end
 if isYoung(lease.grantedAt) or isYoung(lease.registeredAt or 0) then return plain("kept") end
 retire(browser, "expired")

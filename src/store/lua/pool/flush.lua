@@ -12,7 +12,7 @@ if redis.call("HGET", K.pool, "state") ~= "open" then return plain("missing") en
 local before, flushed = tonumber(A.before), 0
 -- Where the pool came to follow a profile only after that, nothing of it was updated since.
 if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedFrom")) or 0) then return finish("flushed", "0") end
--- Asked again and again for the same save: until all that are older are gone.
+-- The same save is asked for again and again until all browsers that are older are gone.
 if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedTo")) or 0) then return plain("flushed", "0") end
 for _, id in ipairs(redis.call("ZRANGE", K.idle, 0, -1)) do
   local browser = read(id)
@@ -26,7 +26,7 @@ local function isAnyOlder(key)
     if read(id).createdAt < before then return true end
   end
 end
--- Leased ones stand by their age.
+-- Leased browsers go by their age.
 local function isOneInUse()
   return redis.call("ZCOUNT", K.leased, "-inf", "(" .. before) > 0 or isAnyOlder(K.launching) or isAnyOlder(K.resetting)
 end

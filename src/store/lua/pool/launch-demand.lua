@@ -12,7 +12,7 @@ local size, rate, credit, backoff, state, unsupported, held =
 if state ~= "open" or unsupported ~= "" then return plain("wanted", '{"count":0}') end
 local short = tonumber(size) + redis.call("SCARD", K.replaceable) - liveCount()
 local function hold(reason)
-  -- Asked every second of every pool: what is written goes to replicas and files as well.
+  -- Every pool is asked every second, and each write goes to replicas and files as well.
   if held ~= reason then redis.call("HSET", K.pool, "hold", reason) end
   return plain("wanted", '{"count":0}')
 end

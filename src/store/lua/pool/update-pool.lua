@@ -26,8 +26,8 @@ nextNumber("revision")
 redis.call("HSET", K.pool, "revisedAt", string.format("%.0f", now))
 -- What is launched from now on has the new network: it is a new launch configuration too.
 if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
-  -- Also a time: others keep what they have read under a key, and a failover that lost the last generations
-  -- gives their numbers once more.
+  -- The key has a time in it: others keep what they have read under a key, and a failover that lost the last
+  -- generations gives their numbers once more.
   local key = string.format("%d-%.0f", nextNumber("generation"), now)
   redis.call("HSET", K.pool, "configKey", key)
   redis.call("HSET", K.templates, key, A.launchConfig)

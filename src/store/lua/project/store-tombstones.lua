@@ -30,7 +30,7 @@ end
 for _, id in ipairs(redis.call("ZRANGEBYSCORE", K.tombstoneOrder, "(" .. now, "+inf", "LIMIT", 0, 1000)) do
   redis.call("ZADD", K.tombstoneOrder, now, id)
 end
--- More than come, and few enough that nobody waits for them.
+-- This is more than come at once, and few enough that nobody waits for them.
 local atOnce = math.max(200, 2 * #tombstones)
 drop(redis.call("ZRANGEBYSCORE", K.tombstoneOrder, "-inf", now - tonumber(A.keepMs), "LIMIT", 0, atOnce))
 local excess = redis.call("ZCARD", K.tombstoneOrder) - tonumber(A.most)
