@@ -11,7 +11,7 @@ const node = (script, ...args) => [process.execPath, [script, ...args]];
 /** What a user tries beside them, such as the README's script, is nobody's fault. */
 const sources = ["src", "test", "vitest.config.ts"];
 
-/** In parallel the output is kept and printed whole, so that the steps do not mix. */
+/** Steps that run in parallel keep their output and print it whole, so that it does not mix. */
 async function runStep([program, args], { root, isParallel }) {
   if (!isParallel) return await runOpenly(program, args, { cwd: root });
   const { code, output } = await runQuietly(program, args, { cwd: root });

@@ -24,7 +24,7 @@ async function start(root, args) {
   await import(built(root, "main.js"));
 }
 
-/** For images: what `start` builds, without starting it. */
+/** Builds what `start` builds, without starting it; images use this. */
 async function buildOnly(root) {
   await ensurePackages(root);
   await build(root, "daemon");
@@ -91,7 +91,7 @@ async function proveFaults(root, args) {
   );
 }
 
-/** In this very process, as a program of its own. */
+/** Runs the file in this very process, as a program of its own. */
 async function runBuilt(root, { target, file }, args) {
   await prepareTests(root);
   const directory = await build(root, target);
@@ -133,7 +133,7 @@ const commands = {
 
 /** Gives an exit code, or undefined where the process now is the daemon's, the benchmark's or the proof's. */
 export async function run(command, root, args) {
-  // From Node.js 22.1 on: compiled code is kept between starts.
+  // Node.js 22.1 and later keep compiled code between starts.
   module.enableCompileCache?.(join(root, "node_modules/.cache/remuda-compile"));
   try {
     return await commands[command](root, args);

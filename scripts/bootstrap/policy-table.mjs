@@ -80,7 +80,7 @@ async function ask(send, policyFile) {
   const look = await openPage(send, "chrome://policy");
   const untold = (await look(shown)).names.filter((name) => types[name] === undefined);
   writeFileSync(policyFile, JSON.stringify(Object.fromEntries(untold.map((name) => [name, 7]))));
-  // Once: a second asking ends the first, and the reading takes a while.
+  // Asks only once: a second request ends the first, and the reading takes a while.
   await look('{ chrome.send("reloadPolicies", ["x"]); return true; }');
   const set = await look(`{ const { set } = await ${shown}; return Object.keys(set).length > 0 && set; }`);
   const told = Object.entries(set).map(([name, { error }]) => [name, toldType(error)]);

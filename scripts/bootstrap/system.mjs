@@ -49,7 +49,7 @@ export const tools = {
   network: { places: ["ip"], debian: "iproute2", fedora: "iproute" },
 };
 
-/** Which tools have to be there, and which are only brought along when others are installed anyway. */
+/** The tools that have to be there, and those that are only installed along with others. */
 export const needsOfTests = {
   required: ["chromium", "shell", "redis", "display", "root", "parent", "network", "compression"],
   optional: [],

@@ -21,7 +21,7 @@ export const textOf = (path: string): string => readFileSync(join(root, path), "
 
 const withoutCode = (text: string): string => text.replaceAll(/^```.*?^```$/gms, "");
 
-/** As GitHub names the section of a heading. */
+/** The name that GitHub gives the section of a heading. */
 const slugOf = (heading: string): string =>
   heading
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")

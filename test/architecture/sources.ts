@@ -4,13 +4,13 @@ import { join, posix } from "node:path";
 export const root = join(import.meta.dirname, "../..");
 
 export interface Source {
-  /** From src/, such as `pool/pool.ts`. */
+  /** The path from src/, such as `pool/pool.ts`. */
   readonly path: string;
-  /** Without comments. */
+  /** The code without comments. */
   readonly code: string;
-  /** Of ours: paths from src/, such as `base/ids.ts`. */
+  /** The imported files of src/, such as `base/ids.ts`. */
   readonly files: readonly string[];
-  /** Of others: `ioredis`, `node:fs/promises`. */
+  /** The imported packages, such as `ioredis` and `node:fs/promises`. */
   readonly packages: readonly string[];
 }
 

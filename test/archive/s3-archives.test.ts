@@ -10,7 +10,7 @@ import { type S3Server, startS3Server } from "../support/archive/s3-server.js";
 const hourMs = 3_600_000;
 const keyId = "AKIDNOBODY";
 const secretKey = "an-access-key-that-nobody-may-read";
-/** As Amazon's answers one it does not know: with what was signed, and by whom. */
+/** Refuses as Amazon refuses a key that it does not know: it repeats what was signed, and by whom. */
 const refuse = (reply: ServerResponse): unknown =>
   reply
     .writeHead(403, { "content-type": "application/xml" })

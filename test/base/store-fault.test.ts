@@ -4,7 +4,7 @@ import { TimeLimitReached } from "../../src/base/deadline.js";
 import { RemudaError } from "../../src/base/errors.js";
 import { refusalWord, storeFault } from "../../src/base/store-fault.js";
 
-/** As ioredis has them of Redis. */
+/** The error that ioredis makes of a refusal of Redis. */
 const refusal = (message: string): Error => Object.assign(new Error(message), { name: "ReplyError" });
 const unavailable = { code: "store_unavailable" };
 

@@ -14,13 +14,13 @@ const perRun = 5;
 const liveBarMs = 60;
 const timesBar = 10;
 const limitMs = 30_000;
-/** Of its content script, as extensions of some worth have. */
+/** The size of its content script, about that of real extensions. */
 const scriptBytes = 100_000;
 
 interface Found {
-  /** From the call to the answer, one extension each. */
+  /** The time from the call to the answer, one extension each. */
   readonly liveMs: readonly number[];
-  /** From the wish to exit until the browser has its page and its extensions again. */
+  /** The time from the request to exit until the browser has its page and its extensions again. */
   readonly restartMs: number;
 }
 
@@ -64,7 +64,7 @@ async function extensionOf({ directories }: Chromium, name: string): Promise<Ext
   return extension;
 }
 
-/** As many extensions as the live ones, of which the last is new. */
+/** Starts with as many extensions as the live ones, of which the last is new. */
 async function restart(chromium: Chromium, spec: LaunchSpec, host: BrowserHost): Promise<number> {
   const started = systemClock.monotonic();
   const keptWorkspace = await chromium.stopAndKeep(limitMs);

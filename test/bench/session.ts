@@ -22,7 +22,7 @@ const pool = "bench-session";
 interface Kind {
   readonly name: string;
   readonly bar?: number;
-  /** On the daemon's browser a page is open already. Gives the page it used. */
+  /** Uses the browser, and returns the page it used. The daemon's browser has a page open already. */
   use(browser: Browser, at: { readonly url: string; readonly isOpen: boolean }): Promise<Page>;
   /** The page is closed, off the clock, so that the next lease finds the browser as this one did. */
   readonly leavesPage?: true;

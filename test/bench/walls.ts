@@ -19,7 +19,7 @@ const bars = { launchMs: 10, memoryMiB: 1, killMs: 50 } as const;
 
 interface Figures {
   readonly launchMs: number;
-  /** From the kill until nothing of the browser is left. */
+  /** The time from the kill until nothing of the browser is left. */
   readonly killMs: number;
 }
 type Pair<Figure> = Readonly<Record<"with" | "without", Figure>>;

@@ -164,7 +164,7 @@ describe.runIf(tiers.includes("namespace")).each(kinds)(
         .send("Target.setRemoteLocations", { locations: [{ host: "127.0.0.1", port }] })
         .catch(() => {});
       await client.send("Target.setDiscoverTargets", { discover: true });
-      // As long as it takes to go past the egress where only that stands in the way, see below.
+      // Waits as long as it takes to go past the egress where only that stands in the way, see below.
       await client.evaluate("new Promise((resolve) => setTimeout(resolve, 2_000))", await client.attach());
       expect(touched()).toBe(0);
       await close();

@@ -166,7 +166,7 @@ test.runIf(process.platform === "linux")(
     const start = (scratch: string): ChildProcess => {
       const root = join(scratch, newWorkspaceName());
       mkdirSync(root);
-      // Without --die-with-parent, as one whose daemon was killed before it could ask for that.
+      // Starts one without --die-with-parent, like one whose daemon was killed before it could ask for that.
       return spawn("bwrap", [
         "--ro-bind",
         "/",

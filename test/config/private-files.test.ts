@@ -73,7 +73,7 @@ test.runIf(process.getuid?.() === 0)(
       status: 1,
       text: expect.stringContaining(`${directory} may be entered or read by other users (mode 755)`),
     });
-    // As Kubernetes gives it with an fsGroup: root's, open to the group.
+    // Kubernetes gives a volume like this with an fsGroup: it is root's, and open to the group.
     await chown(directory, 0, 64_999);
     await chmod(directory, 0o770);
     expect(await asStranger(directory)).toEqual({ status: 0, text: "[]\n" });

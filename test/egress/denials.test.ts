@@ -52,7 +52,7 @@ test(
     await expect.poll(() => performance.now() - startedAt > 2500, { timeout: 15_000 }).toBe(true);
     over.abort();
     await Promise.all(pages);
-    // In each second 200 and what waited: without the wait it is thousands.
+    // Each second 200 are written, and what waited: without the wait it is thousands.
     expect(denied).toBeLessThan(232 * ((performance.now() - startedAt) / 1000 + 2));
     await bed.egress.close();
     site.close();

@@ -137,7 +137,7 @@ test.runIf(isRoot)(
     expect(askAs(64_999, proxy, page)).toContain("ECONNRESET");
     expect(askAs(0, proxy, page)).toContain("ECONNRESET");
     expect(askAs(70_003, proxy, page)).toBe("reached");
-    // Of this daemon's users, but another browser's.
+    // This uid is one of the daemon's users, but another browser's.
     expect(askAs(70_004, proxy, page)).toContain("ECONNRESET");
     expect(askAs(70_003, proxy, page)).toBe("reached");
   },

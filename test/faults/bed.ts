@@ -26,8 +26,8 @@ export interface FaultBed {
 const noDrain = { drain: { limit_seconds: 0 } };
 
 /**
- * To be called once at the head of a file. After each test every daemon is stopped, nodes first, and nothing
- * may be left of it.
+ * Has to be called once at the head of a file. After each test every daemon is stopped, nodes first, and
+ * nothing may be left of it.
  */
 export function useFaultBed(): FaultBed {
   let redis: TestRedis;

@@ -4,7 +4,7 @@ import { test } from "vitest";
 export interface Row {
   /** What callers saw while the fault lasted, in a few words. */
   saw: string;
-  /** From when the fault was over, or should have been noticed, until all was well again. */
+  /** The time from when the fault was over, or should have been noticed, until all was well again. */
   recoveryMs?: number;
 }
 

@@ -97,7 +97,7 @@ fault("what is asked arrives at Redis, and no answer comes back", async (tell) =
   tell({ saw: "one answer late; nothing is done twice", recoveryMs });
 });
 
-/** As after ten seconds, which is how long a repeat finds the first answer. */
+/** Removes the remembered answers, as ten seconds do: a repeat finds the first answer for so long. */
 async function answersForgotten(): Promise<void> {
   const redis = new Redis(bed.redis.url);
   await age(redis, "*:answer:*", 11_000);

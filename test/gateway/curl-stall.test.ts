@@ -10,7 +10,7 @@ import { openGatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { usualStallMs } from "../support/stall.js";
 
 const mebibyte = 2 ** 20;
-/** Of processor time, where one piece of work was a quarter of a second to several. */
+/** The bar counts processor time; one piece of work was a quarter of a second to several. */
 const bearableMs = 40;
 
 const closing: (() => Promise<unknown>)[] = [];

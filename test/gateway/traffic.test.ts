@@ -7,7 +7,7 @@ import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gate
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 
 const mebibyte = 1024 * 1024;
-/** As far as Chromium's pipe goes, which an operator may choose. */
+/** The limits are as wide as Chromium's pipe allows; an operator may choose them. */
 const wide: Partial<GatewayLimits> = {
   messageBytes: 100 * mebibyte,
   unfinished: { browserBytes: 256 * mebibyte, daemonBytes: 512 * mebibyte },

@@ -39,7 +39,7 @@ async function held(over: Partial<PoolSpec> = {}): Promise<{ pool: PoolBed; lent
 const sent = (...names: string[]): SentExtension[] =>
   names.map((name) => ({ name, path: `/staging/${name}`, digest: name.repeat(64).slice(0, 64) as Digest }));
 
-/** As the route does it: the body is read between the two. */
+/** Adds extensions as the route does, which reads the body between the two calls. */
 async function add(
   ref: string,
   items: readonly SentExtension[],

@@ -52,7 +52,7 @@ test("what is nested deeper than Chromium reads is told as such, and what is not
   expect(faultsOf(nested(199))).toEqual([]);
 });
 
-// Of chrome/browser/resources/pdf/manifest.json.
+// The key in chrome/browser/resources/pdf/manifest.json.
 const viewerKey =
   "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDN6hM0rsDYGbzQPQfOygqlRtQgKUXMfnSjhIBL7LnReAVBEd7ZmKtyN2qmSasMl4HZpMhVe2rPWVVwBDl6iyNE/Kok6E6v6V3vCLGsOpQAuuNVye/3QxzIldzG/jQAdWZiyXReRVapOhZtLjGfywCvlWq7Sl/e3sbc0vWybSDI2QIDAQAB";
 

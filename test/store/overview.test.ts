@@ -18,7 +18,7 @@ onBoth("the index of browsers", ({ bed }) => {
     await pool.launch(3, { node: nodeB });
     return pool;
   };
-  /** As a release left it that knew of no index. */
+  /** Leaves Redis as a release left it that had no index. */
   const forgetIndex = (pool: PoolBed): Promise<unknown> =>
     bed().redis.del(...indexParts.map((part) => pool.key(part)));
 
@@ -155,7 +155,7 @@ onBoth("the index of browsers", ({ bed }) => {
       );
     await bed().redis.hset(pool.key("browsers"), added.id, JSON.stringify(added));
     await move();
-    // As every fill does that launches: a node that knows its browsers asks for their stamp alone.
+    // Every fill that launches does this: a node that knows its browsers asks for their stamp alone.
     await bed().poolStore.spread(pool.partition);
     expect(await idsOn(pool, first.node)).toContain(added.id);
     await bed().redis.hdel(pool.key("browsers"), second.id);

@@ -8,7 +8,9 @@ import { request } from "../support/store/store-bed.js";
 
 const hourMs = 3_600_000;
 
-/** As after a failover to a machine whose clock is behind: what was stored by the other lies ahead. */
+/**
+ * This is what a failover to a machine does whose clock is behind: what was stored before lies in the future.
+ */
 onBoth("a clock that goes back by an hour", ({ bed }) => {
   const back = (): Promise<void> => age(bed().redis, "remuda:*", -hourMs);
   const reap = async (pool: PoolBed): Promise<number> =>

@@ -8,7 +8,7 @@ import { type Daemon, type Lease, redisPidIn, startDaemon } from "../support/dae
 import { refusedUpgrade } from "../support/gateway/gateway-bed.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
-/** As small as settings allow, so that a test stores little. */
+/** This is the smallest limit that settings allow, so that a test stores little. */
 const maxScratchBytes = 64 * 2 ** 20;
 const maxScratchFiles = 5000;
 

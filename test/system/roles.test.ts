@@ -63,7 +63,8 @@ test("a control lends a browser of a node, which is driven through either of the
     lease.cdp_ws_url.replace(/^ws/, "http").replace("/cdp?", "/cdp/json/version?"),
   );
   expect(discovery.status).toBe(200);
-  // Through the API of the control, and over the browser's URL at either: the node's own way out answers.
+  // The node's own egress answers, through the API of the control as well as over the browser's URL at
+  // either.
   const denied = { status: 400, body: { code: "egress_denied" } };
   const asked = { url: `${node.url}/healthz` };
   expect(await control.call(`POST /browsers/${lease.session_id}/curl`, asked)).toMatchObject(denied);

@@ -29,13 +29,13 @@ export interface Launching {
   readonly sandbox: boolean;
 }
 
-/** Over the cycles that count. */
+/** The figures of the cycles that count. */
 export interface Done {
   readonly tookMs: number;
   /** The client itself. */
   readonly clientSeconds: number;
-  /** Of the group in all; undefined where there is none. */
+  /** The processor time of the whole group; undefined where there is none. */
   readonly groupSeconds?: number;
-  /** Of each of the processes asked for. */
+  /** The processor time of each of the processes asked for. */
   readonly pidSeconds: readonly number[];
 }

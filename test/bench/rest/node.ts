@@ -24,7 +24,7 @@ const memoryBytes = 2 ** 40;
 export interface SimulatedNode {
   readonly id: NodeId;
   readonly redisContact: RedisContact;
-  /** As after SIGTERM: leases may end, what is idle is replaced elsewhere. */
+  /** Behaves as after SIGTERM: leases may end, and what is idle is replaced elsewhere. */
   drain(): void;
 }
 

@@ -2,10 +2,10 @@ export const nodeCount = 100;
 export const browsersPerNode = 110;
 /** Leases that are held all the while, by nobody who does anything. */
 export const leaseCount = 200;
-/** Of sessions that are over, as many as are kept by default. */
+/** The number of sessions that are over: as many as are kept by default. */
 export const tombstoneCount = 100_000;
 
-/** As many browsers, in few pools or in many. */
+/** The same number of browsers, in few pools or in many. */
 export interface Shape {
   readonly pools: number;
   readonly size: number;

@@ -23,7 +23,7 @@ const tombstone = (deletedAt: number): string =>
     usage: { requests: 12, denied: 0, bytesSent: 5000, bytesReceived: 500_000 },
   });
 
-/** As many sessions as that have ended, one each ms. */
+/** Writes the tombstones of so many sessions, of which one ended each ms. */
 export async function buryMany(redis: Redis, count: number): Promise<void> {
   const store = new ScriptStore(redis, log);
   const now = Date.now();

@@ -127,7 +127,7 @@ export async function groupSeconds(usageFile: string): Promise<number> {
   return micros === undefined ? Number(text) / 1e9 : Number(micros) / 1e6;
 }
 
-/** Of the kernel's clock (proc(5)); 100 on every architecture that Node.js runs on. */
+/** The rate of the kernel's clock (proc(5)); it is 100 on every architecture that Node.js runs on. */
 const ticksPerSecond = 100;
 
 /** Seconds that one process has used so far, without its children. */

@@ -35,7 +35,7 @@ export interface PoolBody {
 }
 
 interface Settings {
-  /** In place of Chromium. */
+  /** This executable is started in place of Chromium. */
   readonly executable?: string;
   /** It runs there, with all it starts. */
   readonly group?: CpuGroup;

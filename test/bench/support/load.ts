@@ -64,13 +64,13 @@ export async function runCycles(side: Side, forMs: number): Promise<Sample> {
   return times.sample(systemClock.monotonic() - started);
 }
 
-/** For what a visit has left to be done on either side. */
+/** This pause is for what a visit has left to be done on either side. */
 const calmMs = 5;
 const visitedFactor = 3;
 
 /**
- * In steps: every client releases and acquires again at once, which is timed, so that what a release leaves
- * to be done falls into the time; then every lease is visited, which is not timed.
+ * Runs in steps: every client releases and acquires again at once, which is timed, so that what a release
+ * leaves to be done falls into the time; then every lease is visited, which is not timed.
  */
 export async function runSteps(
   side: Side,

@@ -25,9 +25,12 @@ interface Start {
   readonly group?: CpuGroup;
   /** Instead of ours. */
   readonly uid?: number;
-  /** In the scheduler's idle class: it gets what nobody else wants, as if it had a machine of its own. */
+  /**
+   * Puts it into the scheduler's idle class: it gets what nobody else wants, as if it had a machine of its
+   * own.
+   */
   readonly isIdle?: boolean;
-  /** To be ready within. */
+  /** The process has to be ready within this time. */
   readonly limitMs?: number;
 }
 

@@ -11,7 +11,7 @@ import type { EgressChoice } from "./ways.js";
 
 export interface Launched {
   readonly chromium: Chromium;
-  /** From the opening of its egress to the end of the launch. */
+  /** The time from the opening of its egress to the end of the launch. */
   readonly readyMs: number;
   /** The part of it in which the egress was proved; NaN without one. */
   readonly attestMs: number;
@@ -79,7 +79,7 @@ async function launch({ engine, choice, host, signal }: Launch): Promise<Launche
   }
 }
 
-/** As the daemon has it: the launch has to prove it. */
+/** The proxy as the daemon gives it: the launch has to prove it. */
 const proxyOf = (egress: Egress): BrowserProxy => ({
   proxyUrl: egress.proxyUrl,
   attesting: { usage: () => egress.usage() },

@@ -31,9 +31,12 @@ const sumOf = (sizes: readonly number[]): number =>
 
 /** What one open egress takes, in KiB. */
 export interface EgressKiB {
-  /** Of this process: the heap, and what belongs to it outside. */
+  /** The memory of this process: the heap, and what belongs to it outside. */
   readonly daemon: number;
-  /** Of the kernel: as told for the whole machine, so whatever else went on there counts too. */
+  /**
+   * The memory of the kernel. It is known only for the whole machine, so whatever else went on there counts
+   * too.
+   */
   readonly kernel: number;
 }
 

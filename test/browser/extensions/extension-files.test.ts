@@ -40,8 +40,8 @@ const permissions = [
   "webNavigation",
 ];
 /**
- * By every means an extension has of reaching a file; what each gave. Its manifest is not narrowed: Chromium
- * itself has to hold.
+ * Tries every means that an extension has of reaching a file, and returns what each gave. The manifest is not
+ * narrowed: Chromium itself has to hold.
  */
 const worker = (page: string): string => `
 const url = "file:///etc/passwd";

@@ -124,7 +124,7 @@ test.runIf(isRoot)("a throttled one gets the share of a core that it may have", 
     };
     const begun = performance.now();
     await until("a second of it", () => performance.now() - begun > 1000);
-    // In ticks of 10 ms; an unthrottled one would have 100, or half of that beside another on a machine of
+    // A tick is 10 ms; an unthrottled process would have 100, or half of that beside another on a machine of
     // one core.
     expect(ticksOf()).toBeLessThan(35);
   }),

@@ -126,7 +126,7 @@ describe("a namespace", () => {
   });
 });
 
-/** Of this machine, but for loopback ones. */
+/** The addresses of this machine, without loopback ones. */
 const addresses = (): string[] =>
   [...readFileSync("/proc/net/fib_trie", "utf8").matchAll(/([\d.]+)\n\s+\/32 host LOCAL/g)]
     .map(([, address = ""]) => address)

@@ -128,7 +128,7 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("clients 
     await counter.close();
   }, 60_000);
 
-  // As an extension opens one: chrome.tabs.create and chrome.tabs.update pass no gate.
+  // The pages are opened as an extension opens them: chrome.tabs.create and chrome.tabs.update pass no gate.
   test.each([viewer, "devtools://devtools/bundled/inspector.html", "chrome://settings/"])(
     "%s, opened past the gate, is nobody's",
     async (url) => {

@@ -73,7 +73,7 @@ test.each(rows.map(({ name, verdict }) => [name, verdict] as const))("%s is %s",
   expect(judge(name)).toBe(expected);
 });
 
-/** By the bridge, which knows the targets. */
+/** The bridge judges these, because it knows the targets. */
 const judgedLater = ["Target.attachToTarget", "Target.sendMessageToTarget"];
 
 test("what is judged by its params is what the tables of params say", () => {

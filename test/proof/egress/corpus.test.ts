@@ -13,7 +13,7 @@ import { corpus } from "./corpus/all.js";
 import type { Part } from "./report.js";
 import type { Outcome } from "./outcome.js";
 
-/** Of one run of the corpus, on a machine that is busy with other tests. */
+/** The limit of one run of the corpus, on a machine that is busy with other tests. */
 const limitMs = 900_000;
 const hasOwnNetwork = await mayHaveOwnNetwork();
 
@@ -76,7 +76,7 @@ interface Guarded {
   readonly needsRoot: boolean;
 }
 
-/** As whom a daemon runs where nothing else is said. */
+/** The user as whom a daemon runs where nothing else is given. */
 const asOne = ["--user", isRoot ? "root" : "ordinary"];
 
 const guarded: readonly Guarded[] = [

@@ -19,7 +19,7 @@ import { writeFiles } from "./files.js";
 import { isRoot, uidOf } from "../isolation/programs.js";
 
 export type Tier = "proxy" | "namespace";
-/** As whom the daemon runs; an ordinary user makes network namespaces in user namespaces alone. */
+/** The user as whom the daemon runs; an ordinary one makes network namespaces in user namespaces only. */
 export type User = "root" | "ordinary";
 
 /** What a daemon of this build is started as. */

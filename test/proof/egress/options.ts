@@ -9,7 +9,7 @@ export interface Options {
   /** An address of this machine that the browsers of that daemon can reach. */
   readonly sinkAddress?: string;
   readonly tiers: readonly Tier[];
-  /** As whom daemons that are started run. */
+  /** The users as whom daemons are started. */
   readonly users: readonly User[];
   readonly kinds: readonly Kind[];
   /** Whether the corpus is run without a guard first. */

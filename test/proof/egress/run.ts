@@ -20,7 +20,7 @@ import {
 } from "./outcome.js";
 
 const parallel = 4;
-/** Beside them, those that have a browser of their own. */
+/** So many attempts that have a browser of their own run beside the others. */
 const parallelAlone = 2;
 const attemptLimitMs = 12_000;
 const markerLimitMs = 10_000;

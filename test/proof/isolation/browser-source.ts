@@ -31,7 +31,7 @@ export interface Browser {
 /** Opens browsers of one kind on a machine that has something to steal. */
 export interface BrowserSource {
   readonly kind: Kind;
-  /** Without any wall: what no attempt gets here proves nothing elsewhere. */
+  /** Set where there is no wall: what no attempt gets here proves nothing elsewhere. */
   readonly isPlain: boolean;
   readonly machine: TestMachine;
   open(): Promise<Browser>;
@@ -57,7 +57,7 @@ export interface TestMachine {
   /** Seen from outside, and in its own process namespace. */
   readonly daemonPid: number;
   readonly daemonPidInside: number;
-  /** Of the daemon: where its Redis and the API answer. */
+  /** The sockets of the daemon's Redis and of its API. */
   readonly sockets: readonly string[];
   readonly port: number;
   readonly scratchDirectory: string;

@@ -34,7 +34,7 @@ const readonlyPaths = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. */
 const namespaceFlags = 0x7e020000;
-/** As containerd's default profile judges a container without capabilities. */
+/** Models how containerd's default profile judges a container without capabilities. */
 const runtimeDefault = {
   defaultAction: "SCMP_ACT_ALLOW",
   syscalls: [

@@ -10,7 +10,7 @@ import { isRoot } from "./programs.js";
 import type { Part } from "./report.js";
 import type { Outcome } from "./outcome.js";
 
-/** Of one run of the most dangerous attempts, on a machine that is busy with other tests. */
+/** The limit of one run of the most dangerous attempts, on a machine that is busy with other tests. */
 const limitMs = 300_000;
 const quick = corpus.filter(({ isQuick }) => isQuick === true);
 

@@ -9,7 +9,7 @@ import { contained, type Context, pidIn } from "./container.js";
 import { asUser, endOf, isRoot, uidOf } from "./programs.js";
 import { filesOf, type Target } from "./victims.js";
 
-/** As whom the daemon runs. */
+/** The user and the isolation with which the daemon runs. */
 export interface Tier {
   readonly name: string;
   readonly context?: Context;
@@ -26,7 +26,7 @@ export interface Daemon {
   readonly scratchDirectory: string;
   readonly targets: readonly Target[];
   readonly sockets: readonly string[];
-  /** In its environment. */
+  /** The secret words in its environment. */
   readonly words: string;
   /** An operation of the API; throws where it is refused. */
   call(operation: string, body?: object | FormData): Promise<Record<string, unknown>>;

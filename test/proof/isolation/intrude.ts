@@ -86,7 +86,7 @@ async function through(place: Place): Promise<string[]> {
   return await intoBrowser(place.pid);
 }
 
-/** Into the namespaces, cgroups, uid and limits of a process; without new privileges if that has none. */
+/** Enters the namespaces, cgroups, uid and limits of a process; without new privileges if that has none. */
 async function intoBrowser(pid: number): Promise<string[]> {
   const [status, limits, uidMap, gidMap] = await Promise.all(
     ["status", "limits", "uid_map", "gid_map"].map((file) => factOf(pid, file)),

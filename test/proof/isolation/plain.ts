@@ -41,7 +41,7 @@ const switches = [
   "--enable-unsafe-extension-debugging",
 ];
 
-/** With the directories that a browser of the daemon has, all its user's. */
+/** Makes the directories that a browser of the daemon has; all of them belong to its user. */
 async function makeRoot({ directory, uid }: TestMachine): Promise<string> {
   const root = await mkdtemp(join(directory, "plain-"));
   const inner = ["profile", "Downloads", "uploads", "extensions", "tmp"].map((name) => join(root, name));

@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 export const isRoot = process.getuid?.() === 0;
 
 /**
- * Of the ordinary user that root stands in for: nobody has it, nor another run of this program, whose
- * processes would count with ours.
+ * The uid of the ordinary user that root stands in for. Nobody has it, and no other run of this program,
+ * whose processes would count with ours.
  */
 const ordinaryUid = 61_000 + (process.pid % 1000);
 /** Whose the daemon of a tier is. */
@@ -29,7 +29,7 @@ export const hasProgram = (name: string): Promise<boolean> =>
 export const pidsNow = async (): Promise<number[]> =>
   (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
 
-/** As /proc has it; empty where it is gone or nothing of ours. */
+/** Reads a file of /proc; empty where the process is gone or is none of ours. */
 export const factOf = (pid: number, file: string): Promise<string> =>
   readFile(`/proc/${pid}/${file}`, "latin1").catch(() => "");
 

@@ -16,7 +16,7 @@ import { openSite, type Site } from "./site.js";
 import { trySuccessors } from "./successor/try.js";
 import { openWalled } from "./walled.js";
 
-/** Of the repository, beside the build that this is part of. */
+/** The manifests of the repository, beside the build that this file is part of. */
 const manifests = join(import.meta.dirname, "../../../../k8s");
 
 /** The first signal lets what is under way end and clears up; the second ends it at once. */
@@ -121,7 +121,7 @@ interface Running {
 }
 
 /**
- * In a container a display of one's own tells nothing that headless browsers do not; without a wall it takes
+ * In a container a display of one's own shows nothing that headless browsers do not; without a wall it takes
  * one of the machine's.
  */
 const kindsOf = ({ kinds }: Options, { context }: Tier, isPlain: boolean): readonly Kind[] =>
@@ -137,7 +137,7 @@ async function runTier(tier: Tier, running: Running): Promise<readonly Part[]> {
       parts.push(await runKind(kind, { tier, machine, running }));
     return parts;
   } catch (error) {
-    // Without a browser nothing leaks; where a wall is promised that is a fault all the same.
+    // Nothing leaks where there is no browser, but where a wall is promised that is a fault all the same.
     return [
       tier.context?.isBare
         ? absent(tier.name, `launches nothing: ${textOf(error)}`)

@@ -4,7 +4,7 @@ import { notBegun, type Outcome } from "./outcome.js";
 /** One run of the corpus: one engine in one tier, or without a wall. */
 export interface Part {
   readonly title: string;
-  /** Without a wall, where attempts have to succeed. */
+  /** Set where there is no wall, so that attempts have to succeed. */
   readonly isPlain: boolean;
   readonly outcomes: readonly Outcome[];
   /**

@@ -173,7 +173,7 @@ async function tryClient(
   };
 }
 
-/** Over a connection of its own: an attempt may end the other, and an extension may restart the browser. */
+/** Uses a connection of its own: an attempt may end the other, and an extension may restart the browser. */
 async function answers({ cdpUrl }: Browser): Promise<unknown> {
   const cdp = await connectRaw(cdpUrl);
   return await cdp.send("Browser.getVersion").finally(() => cdp.socket.close());

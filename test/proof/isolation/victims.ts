@@ -14,7 +14,7 @@ import { asUser } from "./programs.js";
 export interface Target {
   readonly what: string;
   readonly path: string;
-  /** Of its content. */
+  /** The secret words in its content. */
   readonly words: string;
 }
 

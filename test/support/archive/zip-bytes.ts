@@ -4,10 +4,10 @@ import { crc32, deflateRawSync } from "node:zlib";
 export interface ZipPart {
   readonly name: string | Buffer;
   readonly content?: string | Buffer;
-  /** Of Unix: the type's bits and the permissions. */
+  /** The mode of Unix: the bits of the type, and the permissions. */
   readonly mode?: number;
   readonly flags?: number;
-  /** As it says it is packed; 8 unless told: the content is deflated then. */
+  /** The method in its header; by default 8, and then the content is deflated. */
   readonly method?: number;
   /** What is said of it in the directory, in place of what is so. */
   readonly lies?: {

@@ -25,7 +25,7 @@ export const localRules: Rules = {
 
 export interface TestEgress {
   readonly egress: Egress;
-  /** For `LaunchSpec.egress`, with nothing to prove. */
+  /** The proxy for `LaunchSpec.egress`, with nothing to prove. */
   readonly proxy: BrowserProxy;
 }
 

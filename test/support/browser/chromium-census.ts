@@ -74,7 +74,7 @@ async function describe(pid: string, scratchDirectory: string): Promise<string |
 const isBrowserIn = (memberships: string, name: string): boolean =>
   memberships.replaceAll(`/${daemonLeaf(name)}`, "").includes(`/${name}/`);
 
-/** In every hierarchy of either version, wherever the daemon's own cgroup is there. */
+/** Looks in every hierarchy of either version in which the daemon's own cgroup is. */
 async function cgroupsOf(name: string): Promise<string[]> {
   const memberships = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
   const found = await Promise.all(
@@ -122,7 +122,7 @@ async function ownersIn(directory: string): Promise<Map<string, number>> {
   return new Map(names.map((name, at) => [name, owners[at] ?? -1]));
 }
 
-/** Of processes that are more than zombies: those keep their uid, and hold nothing. */
+/** The uids of living processes. Zombies keep their uid, but hold nothing. */
 async function livingUids(): Promise<ReadonlySet<number>> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   const states = await Promise.all(

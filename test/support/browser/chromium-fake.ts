@@ -21,9 +21,9 @@ export interface Knobs {
 }
 
 export interface FakeChromium {
-  /** For `HostSettings.executable`. */
+  /** The value for `HostSettings.executable`. */
   readonly executable: string;
-  /** For browsers launched from now on. */
+  /** Changes how browsers behave that are launched after this. */
   turn(knobs: Knobs): Promise<void>;
   remove(): Promise<void>;
 }

@@ -19,7 +19,7 @@ export async function shownPolicies({ directories }: Chromium): Promise<Record<s
   throw new Error("the browser has no process");
 }
 
-/** Of two files that set the same, Chromium heeds the one whose name sorts last. */
+/** Where two files set the same policy, Chromium takes the one whose name sorts last. */
 async function readPolicies(directory: string): Promise<Record<string, unknown>> {
   const files = (await readdir(directory)).filter((name) => name.endsWith(".json")).toSorted();
   const texts = await Promise.all(files.map((name) => readFile(`${directory}/${name}`, "utf8")));

@@ -36,7 +36,7 @@ const closePage = (targetId) => {
   send({ method: "Target.targetDestroyed", params: { targetId } });
 };
 
-/** Through the proxy of its switches, as Chromium would. */
+/** Loads through the proxy that its switches name, as Chromium would. */
 const load = async ({ url }) => {
   const { request } = await import("node:http");
   const given = process.argv

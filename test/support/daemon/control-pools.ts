@@ -75,7 +75,7 @@ export async function createSession(control: ControlBed, body: SessionCreate): P
   return lent.session;
 }
 
-/** As a node does when it has ended the browser, and saved before. */
+/** Reports as a node does that has saved the profile and ended the browser. */
 export async function sayGone(control: ControlBed, id: BrowserId): Promise<void> {
   const found = await control.bed.poolStore.findBrowser(id);
   if (found) await control.bed.reports.gone(id, claimOf(found.browser));

@@ -42,7 +42,7 @@ export class DaemonProcess extends DaemonClient {
     this.running.child.kill(signal);
   }
 
-  /** Once all that it has said is read, too. */
+  /** Resolves once everything that it has printed is read, too. */
   async ended(): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
     const { child, closed } = this.running;
     await closed;

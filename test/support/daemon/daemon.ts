@@ -173,7 +173,7 @@ export async function startDaemon(wishes: Wishes & { clock?: Clock } = {}): Prom
     hurry: new AbortController().signal,
     fail: (error) => log.error({ error }, "daemon failed"),
   });
-  // Of a failing test: its browsers end with this process, its Redis would not.
+  // When a test fails, the daemon's browsers end with this process, but its Redis would not.
   process.once("exit", () => killRedis(lines.join("")));
   return new Daemon(urlIn(lines.join("")) ?? "", place, {
     log: () => lines.join(""),

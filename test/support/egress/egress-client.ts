@@ -40,7 +40,7 @@ export async function sendRaw(port: number, text: string | Buffer): Promise<stri
 }
 
 export interface Tunnel {
-  /** Of the answer, its head included. */
+  /** The status of the answer. */
   readonly status: number;
   readonly answer: string;
   readonly socket: Socket;

@@ -12,7 +12,7 @@ export const upstreamPassword = "p:ss w%rd";
 export interface TestUpstream extends TestServer {
   /** What it was asked for: `CONNECT host:port`, `GET http://…`. */
   readonly asked: string[];
-  /** As the rules name it. */
+  /** The upstream as the rules name it. */
   readonly upstream: Upstream;
 }
 

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 export interface World {
   /** Where the allowed site listens, and what a client outside would call this machine. */
   readonly site: string;
-  /** For attempts that do not care. */
+  /** An address for attempts to which it does not matter which one is denied. */
   readonly denied: string;
   /** The node's own, not loopback. */
   readonly node?: string;
@@ -56,7 +56,7 @@ export async function furnishOwnNetwork(): Promise<World> {
     await ip("address", "add", address, "dev", "lo");
   }
   await ip("link", "add", outside, "type", "veth", "peer", "name", inside);
-  // Without these the kernel itself would send: neighbours are asked for, routers solicited.
+  // The kernel itself would otherwise send: it looks for neighbours and solicits routers.
   for (const end of [outside, inside])
     await ip("link", "set", end, "addrgenmode", "none", "arp", "off", "up");
   await ip("address", "add", `${made.node}/24`, "dev", outside);
@@ -64,8 +64,8 @@ export async function furnishOwnNetwork(): Promise<World> {
   await ip("route", "add", "default", "dev", outside);
   await ip("route", "add", "unreachable", unreachable);
   await ip("-6", "route", "add", "default", "dev", outside);
-  // Of the columns of /proc/net/dev, the second counts the packets received: sysfs shows the network it was
-  // mounted in.
+  // The second column of /proc/net/dev counts the packets received. sysfs is of no use, because it shows the
+  // network in which it was mounted.
   const countPackets = async (): Promise<number> =>
     Number(new RegExp(`${inside}:\\s*\\d+\\s+(\\d+)`).exec(await readFile("/proc/net/dev", "utf8"))?.[1]);
   return { site: "127.0.0.1", ...made, nameServers, countPackets };

@@ -52,7 +52,7 @@ export class MultipartServer {
     this.#server.close();
   }
 
-  /** Once no connection is left, everything is as at the start. */
+  /** Resolves once no connection is left and everything is as at the start. */
   async reset(): Promise<void> {
     for (const socket of this.#sockets.splice(0)) socket.destroy();
     await expect

@@ -18,7 +18,7 @@ export interface BadInput {
   /** The operation, the field and what is wrong with it. */
   readonly what: string;
   readonly method: string;
-  /** With its query. */
+  /** The URL with its query. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly text?: string;
@@ -164,7 +164,7 @@ const jargon =
 interface Live {
   readonly url: string;
   readonly key: string;
-  /** As for `badInputs`. */
+  /** The names are those of `badInputs`. */
   readonly names: Readonly<Record<string, string>>;
 }
 

@@ -126,7 +126,7 @@ export interface Call {
 export class RecordedOperations {
   readonly calls: Call[] = [];
   readonly settled: string[] = [];
-  /** Of each upload to a browser that arrived whole. */
+  /** The uploads to a browser that arrived whole. */
   readonly received: { readonly name: string; readonly digest: string }[][] = [];
   readonly #answers = new Map<string, Answer | ((...args: never[]) => unknown)>();
 

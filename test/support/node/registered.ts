@@ -36,7 +36,7 @@ export async function aProfile({ profiles }: Pick<StoreBed, "profiles">, name?: 
 }
 
 let saves = 0;
-/** As a node does when it has saved it; the instant of it, which Redis tells. */
+/** Saves as a node does; returns the instant, which Redis gives. */
 export async function save({ profiles }: Pick<StoreBed, "profiles">, id: ProfileId): Promise<number> {
   await profiles.commit(id, { digest: digestOf(`${id} ${(saves += 1)}`), sizeBytes: 1 });
   const savedAt = (await profiles.find(id))?.archive?.savedAt;

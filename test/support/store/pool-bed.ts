@@ -128,7 +128,7 @@ export class PoolBed {
     });
   }
 
-  /** As the official client releases: it names no lease. */
+  /** Releases as the official client does, which names no lease. */
   releaseUnnamed(id: BrowserId, over: { isRetry?: boolean; request?: RequestId } = {}): Promise<string> {
     return this.bed.poolStore.release(this.partition, {
       browser: id,

@@ -43,7 +43,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Of a server or a sentinel that speaks TLS and nothing else. */
+/** Gives the settings of a server or a sentinel that speaks only TLS. */
 async function tlsIn(folder: string): Promise<readonly string[]> {
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   await Promise.all([writeFile(cert, testCertificate), writeFile(key, testKey)]);

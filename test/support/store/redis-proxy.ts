@@ -32,7 +32,7 @@ export interface RedisProxy {
   thaw(): Promise<void>;
   /** Everything takes so much longer, each way. */
   delay(ms: number): void;
-  /** From now on new connections lead there; those that are stay where they are. */
+  /** New connections lead to this place after the call; those that exist stay where they are. */
   move(target: RedisPlace): void;
   close(): Promise<void>;
 }

@@ -14,7 +14,7 @@ export interface TestRedis {
   /** How a client of clusters reaches it; of no use without `cluster`. */
   readonly clusterUrl: string;
   client(): Redis;
-  /** As SIGSTOP, under which it answers nothing, and SIGCONT. */
+  /** Sends a signal such as SIGSTOP, under which it answers nothing, and SIGCONT. */
   signal(signal: NodeJS.Signals): void;
   stop(): Promise<void>;
 }

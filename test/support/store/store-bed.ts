@@ -52,7 +52,7 @@ export interface StoreBed {
 export interface BedOptions {
   readonly project: string;
   readonly limits?: Partial<StoreLimits>;
-  /** Of a plain Redis: its database, so that beds do not meet. */
+  /** The database of a plain Redis; each bed has its own, so that beds do not meet. */
   readonly database?: number;
   readonly commandTimeoutMs?: number;
   /** Whether the process has died before it carried out what the script left to be done. */

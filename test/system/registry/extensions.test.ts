@@ -128,7 +128,7 @@ test.each([true, false])(
     site.letGo();
     expect((await navigating).error).toBeUndefined();
     await one.message(({ method }) => method === "Page.loadEventFired");
-    // Which of them comes first is Chromium's choice.
+    // Chromium chooses which of them comes first.
     expect(await titleAt(other, same, "/next")).toMatch(/^(second first|first second) plain$/);
     expect([one.socket.readyState, other.socket.readyState]).toEqual([1, 1]);
     expect(await one.evaluate("document.title", page)).toMatch(/^(second first|first second) plain$/);

@@ -59,7 +59,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** As a node does at a session's end. */
+/** Saves as a node does at a session's end. */
 async function save(id: string, tar: Buffer, key = encryptionKey): Promise<void> {
   const profile = findProfileId(id);
   if (!profile) throw new Error(`${id} is no id`);

@@ -24,7 +24,7 @@ export interface Work {
   serve(path: string, served: Served): string;
   /** A connection of the attempt's own, as any holder of the lease can have. */
   readonly cdp: RawCdp;
-  /** For clients that connect themselves. */
+  /** The browser's URL, for clients that connect themselves. */
   readonly cdpUrl: string;
   /** Opens a page of the allowed site, or of the given URL, in the first context or the given one. */
   open(url?: string, context?: string): Promise<Page>;

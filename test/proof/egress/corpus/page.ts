@@ -19,7 +19,7 @@ export class Page {
     readonly session: string,
   ) {}
 
-  /** In a window of its own: a page behind others would put off much of what it is to do. */
+  /** Opens a page in a window of its own: one behind others would put off much of what it is to do. */
   static async open(cdp: RawCdp, url: string, context?: string): Promise<Page> {
     const where = context === undefined ? {} : { browserContextId: context };
     const { result } = await cdp.send("Target.createTarget", {

@@ -19,7 +19,7 @@ async function mebibytesOf({ browser }: Work): Promise<number> {
   return all.reduce((total, each) => total + each, 0) / 1024;
 }
 
-/** In three pages, since one alone may come to a limit of its own. */
+/** Uses three pages, since one alone may come to a limit of its own. */
 async function takeMemory(work: Work): Promise<void> {
   const pages = await Promise.all([1, 2, 3].map(() => work.open()));
   const script = `globalThis.held = []; for (let each = 0; each < 64; each += 1) held.push(new Uint8Array(2 ** 24).fill(1));`;

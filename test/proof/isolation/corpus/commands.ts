@@ -105,7 +105,7 @@ const telling: readonly ClientAttempt[] = [
       await work.cdp.send("SystemInfo.getProcessInfo"),
     ];
     const others = ((got[2]?.result?.["processInfo"] ?? []) as { id: number }[]).map(({ id }) => id);
-    // In a process namespace of its own a browser has small numbers.
+    // A browser in a process namespace of its own has small numbers.
     if (others.includes(await work.browser.mainPid())) work.saw("process ids of the host");
     return got;
   }),

@@ -221,7 +221,7 @@ function baitsOf(work: Work): readonly string[] {
   const [path = ""] = work.few.filter(({ what }) => what === "a file in /tmp").map((target) => target.path);
   return [path, `file://${path}`, "chrome://version/", baitIn(work)];
 }
-/** Of those that are not expected to take any: a path and a URL. */
+/** Methods that are not expected to take any bait get only these: a path and a URL. */
 const fewBaits = 2;
 
 /**
@@ -265,7 +265,8 @@ const walked = (domain: string, { after, ...judged }: Judged): ClientAttempt => 
     const got = await walk(domain, work, judged);
     if (judged.isAlone) await lookForOwn(work);
     await after?.(work);
-    // Without a wall others write there at the same time, who must not make its control succeed.
+    // Without a wall other attempts write there at the same time, which must not make this one's control
+    // succeed.
     const isTheirs = (name: string): boolean =>
       !before.has(name) && (!work.browser.isPlain || name.includes(work.nonce));
     const written = (await foreignFiles(work)).find(isTheirs);

@@ -11,7 +11,7 @@ const process = (name: string, script: string, other: Partial<ProcessAttempt> = 
 const asRoot = { succeedsPlain: "as root" } as const;
 const quick = { isQuick: true } as const;
 
-/** In the place of the browser's first process, with its rights and in its namespaces. */
+/** These programs run in the place of the browser's first process, with its rights and in its namespaces. */
 export const processes: readonly ProcessAttempt[] = [
   process("read files of the host", "read", quick),
   process("read files through /proc of its own processes", "read_through_processes", quick),

@@ -5,11 +5,11 @@ import type { RememberingSite } from "./site.js";
 
 /** One holder of a browser of a pool, and what is in its hands. */
 export interface Holder {
-  /** Of the run: what the first holder leaves has it as its name. */
+  /** The nonce of the run, which is the name of what the first holder leaves. */
   readonly nonce: string;
   readonly site: RememberingSite;
   readonly cdp: RawCdp;
-  /** Of the browser it was lent. */
+  /** The root of the browser that the holder was lent. */
   readonly root: string;
   /** Opens a page of the site; it stays open. */
   open(path?: string): Promise<Page>;
