@@ -83,6 +83,7 @@ export function makeSessionOperations(shared: DaemonParts, lending: Lending): Se
       ...refs,
       nodes,
       jobs: queues,
+      clock,
       defaults: defaultsOf(config),
       region,
       launchWaitMs: Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs),

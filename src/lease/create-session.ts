@@ -1,4 +1,4 @@
-import type { Millis } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
 import { refusal, type Refusal } from "../base/errors.js";
 import { newBrowserId, newRequestId, type NodeId, onDemandPartition } from "../base/ids.js";
 import type { LaunchFacts } from "../pool/browser.js";
@@ -19,7 +19,7 @@ import {
 import { type SpecDefaults, createSessionTemplate } from "../pool/merge-spec.js";
 import type { Granted } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
-import { type NodeCapacities, makeLook, Placement } from "../pool/placement.js";
+import { makePlaceByLook, Placement, type PlaceByLook } from "../pool/placement.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
 import { profileOf } from "../pool/session-profile.js";
@@ -32,6 +32,7 @@ export interface SessionPorts extends LendPorts, References {
   readonly jobs: Jobs;
   readonly defaults: SpecDefaults;
   readonly region: string;
+  readonly clock: Clock;
   /** How long a launch may take in all, the wait for its turn included. */
   readonly launchWaitMs: Millis;
 }
@@ -43,12 +44,12 @@ const defaultTimeoutSeconds = 60;
 export function makeCreateSession(
   ports: SessionPorts,
 ): (body: SessionCreate, caller: Caller) => Promise<Granted | Refusal> {
-  const look = makeLook(ports.nodes);
-  return (body, caller) => create({ ...ports, look }, body, caller);
+  const placeByLook = makePlaceByLook(ports.nodes, ports.clock);
+  return (body, caller) => create({ ...ports, placeByLook }, body, caller);
 }
 
 interface Creating extends SessionPorts {
-  look(): Promise<NodeCapacities>;
+  readonly placeByLook: PlaceByLook;
 }
 
 async function create(ports: Creating, body: SessionCreate, caller: Caller): Promise<Granted | Refusal> {
@@ -101,8 +102,8 @@ async function claim(
   { waiter, keyed }: LeaseRequest,
   template: LaunchTemplate,
 ): Promise<AskReply<Refusal>> {
-  const { poolStore, nodes, jobs, look } = ports;
-  const { candidate, obstacle } = await placed(look, template);
+  const { poolStore, nodes, jobs, placeByLook } = ports;
+  const { candidate, obstacle } = await placed(placeByLook, template);
   if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
   const reply = await poolStore.createSession(partition, {
     waiter,
@@ -136,13 +137,13 @@ async function claim(
 const mostLaunches = 3;
 
 async function claimElsewhere(
-  { poolStore, nodes, jobs, look }: Creating,
+  { poolStore, nodes, jobs, placeByLook }: Creating,
   { waiter }: LeaseRequest,
   { template, failures }: { template: LaunchTemplate; failures: readonly LaunchFailure[] },
 ): Promise<boolean> {
   if (failures.length >= mostLaunches) return false;
   const { candidate } = await placed(
-    look,
+    placeByLook,
     template,
     failures.map(({ node }) => node),
   );
@@ -162,15 +163,12 @@ async function claimElsewhere(
  * A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not.
  */
 async function placed(
-  look: () => Promise<NodeCapacities>,
+  placeByLook: PlaceByLook,
   template: LaunchTemplate,
   resting: readonly NodeId[] = [],
 ): Promise<{ candidate?: LaunchCandidate; obstacle: string }> {
   const { headless, stealth, kiosk_mode, memory, engine } = template;
   const id = newBrowserId(partition);
-  const capacities = await look();
-  const placement = new Placement(capacities, { engine, ofPool: new Map(), resting });
-  const node = await placement.reserve(id, memoryBytes(memory));
   const profile = profileOf(template, undefined);
   const facts: LaunchFacts = {
     headless,
@@ -180,10 +178,14 @@ async function placed(
     ...(profile && { profileId: profile.id }),
     ...(profile?.save && { saves: true }),
   };
-  return {
-    obstacle: capacities.obstacle,
-    ...(node && { candidate: { id, node, facts: JSON.stringify(facts) } }),
-  };
+  let obstacle = "";
+  const candidate = await placeByLook(async (capacities) => {
+    obstacle = capacities.obstacle;
+    const placement = new Placement(capacities, { engine, ofPool: new Map(), resting });
+    const node = await placement.reserve(id, memoryBytes(memory));
+    return node && { id, node, facts: JSON.stringify(facts) };
+  });
+  return { obstacle, ...(candidate && { candidate }) };
 }
 
 const supersededRefusal = (): Refusal =>

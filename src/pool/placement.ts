@@ -1,3 +1,4 @@
+import type { Clock, Millis } from "../base/clock.js";
 import type { BrowserId, NodeId } from "../base/ids.js";
 import { memoryBytes, memoryClasses } from "../spec/bodies.js";
 import type { LivingNode, NodeFacts, NodeStore } from "./ports/node-store.js";
@@ -123,6 +124,29 @@ export function makeLook(nodes: NodeStore): () => Promise<NodeCapacities> {
     next = mine;
     last = mine.catch(() => {});
     return mine;
+  };
+}
+
+/** For so long a look is good while no node says anything else of itself: rooms come and go meanwhile. */
+const keptMs: Millis = 1000;
+
+export type PlaceByLook = <Place>(
+  place: (capacities: NodeCapacities) => Promise<Place | undefined>,
+) => Promise<Place | undefined>;
+
+/** Places by the last look at the fleet where that is still good and finds a node, and by a new one otherwise. */
+export function makePlaceByLook(nodes: NodeStore, clock: Clock): PlaceByLook {
+  const look = makeLook(nodes);
+  let last: { capacities: NodeCapacities; version: string; at: Millis } | undefined;
+  return async (place) => {
+    const version = await nodes.version();
+    const at = clock.monotonic();
+    const isGood = last !== undefined && last.version === version && at - last.at < keptMs;
+    const found = isGood && last ? await place(last.capacities) : undefined;
+    if (found) return found;
+    const capacities = await look();
+    last = { capacities, version, at };
+    return await place(capacities);
   };
 }
 

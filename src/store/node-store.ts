@@ -50,6 +50,10 @@ export class RedisNodeStore implements NodeStore {
     }));
   }
 
+  async version(): Promise<string> {
+    return (await this.store.ask((redis) => redis.get(nodesKey("version")))) ?? "";
+  }
+
   async lost(): Promise<readonly NodeId[]> {
     const reply = await this.#run("lose-nodes", { lostMs: this.options.limits.nodeLostMs });
     return lostParser.json(reply.payload);
@@ -79,6 +83,7 @@ export class RedisNodeStore implements NodeStore {
         .multi()
         .zrem(nodesKey("beats"), node)
         .hdel(nodesKey("facts"), node)
+        .incr(nodesKey("version"))
         .srem(nodesKey("lost"), node)
         .exec(),
     );

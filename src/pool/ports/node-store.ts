@@ -43,6 +43,8 @@ export interface NodeStore {
   beat(facts: NodeFacts): Promise<BeatResult>;
   /** Nodes that beat within `lostAfterMs`. */
   living(): Promise<readonly LivingNode[]>;
+  /** Another whenever a node has said something else of itself, has come, or is lost. */
+  version(): Promise<string>;
   /**
    * Takes nodes without a beat for lost, and gives all that are not forgotten yet: until then they do not
    * count as living.

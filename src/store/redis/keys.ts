@@ -83,8 +83,11 @@ export const projectIdempotencyKey = (project: ProjectId, digest: string): strin
 export const nodeParts = ["room", "rest", "trial"] as const;
 export type NodePart = (typeof nodeParts)[number];
 export const nodeKey = (node: NodeId, part: NodePart): string => `${root}:{node-${node}}:${part}`;
-/** What spans nodes: when each has beaten, what it is, and those that are lost and not cleared yet. */
-export type NodesPart = "beats" | "facts" | "lost";
+/**
+ * What spans nodes: when each has beaten, what it is, how often that has changed, and those that are lost and
+ * not cleared yet.
+ */
+export type NodesPart = "beats" | "facts" | "version" | "lost";
 export const nodesKey = (part: NodesPart): string => `${root}:{nodes}:${part}`;
 /** The number of the layout of all these keys. */
 export const schemaKey = `${root}:schema`;

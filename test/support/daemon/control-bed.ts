@@ -135,6 +135,7 @@ export async function openControlBed(project: string, options: { maxSessions?: n
       ...refs,
       nodes: bed.nodes,
       jobs,
+      clock,
       defaults,
       region: "us-east",
       launchWaitMs: maxWaitMs,

@@ -1,6 +1,6 @@
 -- lose-nodes: take nodes without a beat for lost, once and for all: one that beats again counts as living
 -- when what it held is cleared.
--- KEYS  beats facts lost
+-- KEYS  beats facts version lost
 -- ARGV  lostMs
 -- REPLY lost (JSON list of the ids of those that are not cleared yet)
 --- @include base
@@ -10,6 +10,7 @@ for _, node in ipairs(redis.call("ZRANGEBYSCORE", K.beats, "(" .. now, "+inf")) 
 for _, node in ipairs(redis.call("ZRANGEBYSCORE", K.beats, "-inf", now - tonumber(A.lostMs))) do
   redis.call("ZREM", K.beats, node)
   redis.call("HDEL", K.facts, node)
+  redis.call("INCR", K.version)
   redis.call("SADD", K.lost, node)
 end
 local lost = redis.call("SMEMBERS", K.lost)

@@ -1,5 +1,5 @@
 -- node-beat: a node says that it lives, and what it is.
--- KEYS  beats facts lost
+-- KEYS  beats facts version lost
 -- ARGV  node facts lostMs
 -- REPLY beaten, lost (it was taken for lost, and what it held is not cleared yet), taken (the facts of another that lives under its name)
 -- Each start of a node has a `run` of its own. An earlier run of the same `origin` is known to be over: it
@@ -14,5 +14,6 @@ if text and now - beat <= tonumber(A.lostMs) then
   if own.run ~= other.run and own.origin ~= other.origin then return plain("taken", text) end
 end
 redis.call("ZADD", K.beats, now, A.node)
+if text ~= A.facts then redis.call("INCR", K.version) end
 redis.call("HSET", K.facts, A.node, A.facts)
 return plain("beaten")
