@@ -3,7 +3,6 @@ import {
   newExtensionId,
   newBrowserId,
   newLeaseId,
-  type NodeId,
   onDemandPartition,
   newProfileId,
 } from "../../src/base/ids.js";
@@ -208,55 +207,6 @@ test("whether a pool names something is found out without reading configurations
   await redis.hset(first.key("pool"), "config", JSON.stringify({ ...poolConfig(), extension_ids: [later] }));
   await redis.hincrby(first.key("pool"), "revision", 1);
   expect(await refused(later)).toMatchObject({ details: [{ message: expect.stringContaining(first.id) }] });
-});
-
-test("browsers that are asked for at the same time look at the nodes together", async () => {
-  const { bed } = control;
-  const nodes = Array.from({ length: 20 }, (_, at) => ({ ...facts, id: `n${at}` as NodeId }));
-  for (const node of nodes) await bed.nodes.beat(node);
-  const gone = new AbortController();
-  bed.jobs.length = 0;
-  const asked: Promise<unknown>[] = [];
-  const look = await cost(async () => {
-    for (let at = 0; at < 20; at += 1) asked.push(control.createSession({}, callerOf({ gone: gone.signal })));
-    await until("their launches", () => bed.jobs.length === 20);
-  });
-  expect(look.wholeReads).toBeLessThanOrEqual(3 * nodes.length);
-  gone.abort();
-  await Promise.all(asked);
-  for (const { id } of nodes) await bed.nodes.forget(id);
-});
-
-test("browsers that are asked for one after the other do not look at all nodes each time, and are placed as if they did", async () => {
-  const { bed, clock } = control;
-  clock.stand(10_000);
-  const nodes = Array.from({ length: 20 }, (_, at) => ({ ...facts, id: `n${at}` as NodeId }));
-  for (const node of nodes) await bed.nodes.beat(node);
-  const gone = new AbortController();
-  bed.jobs.length = 0;
-  const asked: Promise<unknown>[] = [];
-  const placeOne = async (): Promise<NodeId | undefined> => {
-    const before = bed.jobs.length;
-    asked.push(control.createSession({}, callerOf({ gone: gone.signal })));
-    await until("its launch", () => bed.jobs.length > before);
-    return bed.jobs.at(-1)?.node;
-  };
-  const first = await placeOne();
-  const others = new Set<unknown>();
-  const later = await cost(async () => {
-    for (let at = 1; at < 19; at += 1) others.add(await placeOne());
-  });
-  // Each reads the room that it is given.
-  expect(later.wholeReads).toBeLessThan(nodes.length);
-  expect(others.add(first).size).toBe(19);
-  // The twentieth would have the last of them, which has begun to drain.
-  const last = nodes.find(({ id }) => !others.has(id));
-  if (!last) throw new Error("each has one");
-  await bed.nodes.beat({ ...last, isDraining: true });
-  expect(await placeOne()).not.toBe(last.id);
-  gone.abort();
-  await Promise.all(asked);
-  for (const { id } of nodes) await bed.nodes.forget(id);
 });
 
 test("a waiting acquire that names no time reads what decides how long it waits", async () => {

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { NodeId } from "../../src/base/ids.js";
+import type { NodeFacts } from "../../src/pool/ports/node-store.js";
+import { until } from "../support/browser/chromium-until.js";
+import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
+import { costOf, type Cost } from "../support/store/redis-cost.js";
+
+let control: ControlBed;
+beforeAll(async () => {
+  control = await openControlBed("looks");
+});
+afterAll(() => control.close());
+
+const cost = (work: () => Promise<unknown>): Promise<Cost> => costOf(control.bed.redis, work);
+const facts: Omit<NodeFacts, "id"> = {
+  host: "127.0.0.1",
+  port: 1,
+  memoryBytes: 2 ** 40,
+  maxBrowsers: 1000,
+  isDraining: false,
+  canLaunch: true,
+  engines: ["chromium"],
+};
+
+test("browsers that are asked for at the same time look at the nodes together", async () => {
+  const { bed } = control;
+  const nodes = Array.from({ length: 20 }, (_, at) => ({ ...facts, id: `n${at}` as NodeId }));
+  for (const node of nodes) await bed.nodes.beat(node);
+  const gone = new AbortController();
+  bed.jobs.length = 0;
+  const asked: Promise<unknown>[] = [];
+  const look = await cost(async () => {
+    for (let at = 0; at < 20; at += 1) asked.push(control.createSession({}, callerOf({ gone: gone.signal })));
+    await until("their launches", () => bed.jobs.length === 20);
+  });
+  expect(look.wholeReads).toBeLessThanOrEqual(3 * nodes.length);
+  gone.abort();
+  await Promise.all(asked);
+  for (const { id } of nodes) await bed.nodes.forget(id);
+});
+
+test("browsers that are asked for one after the other do not look at all nodes each time, and are placed as if they did", async () => {
+  const { bed, clock } = control;
+  clock.stand(10_000);
+  const nodes = Array.from({ length: 20 }, (_, at) => ({ ...facts, id: `n${at}` as NodeId }));
+  for (const node of nodes) await bed.nodes.beat(node);
+  const gone = new AbortController();
+  bed.jobs.length = 0;
+  const asked: Promise<unknown>[] = [];
+  const placeOne = async (): Promise<NodeId | undefined> => {
+    const before = bed.jobs.length;
+    asked.push(control.createSession({}, callerOf({ gone: gone.signal })));
+    await until("its launch", () => bed.jobs.length > before);
+    return bed.jobs.at(-1)?.node;
+  };
+  const first = await placeOne();
+  const others = new Set<unknown>();
+  const later = await cost(async () => {
+    for (let at = 1; at < 19; at += 1) others.add(await placeOne());
+  });
+  // Each reads the room that it is given.
+  expect(later.wholeReads).toBeLessThan(nodes.length);
+  expect(others.add(first).size).toBe(19);
+  // The twentieth would have the last of them, which has begun to drain.
+  const last = nodes.find(({ id }) => !others.has(id));
+  if (!last) throw new Error("each has one");
+  await bed.nodes.beat({ ...last, isDraining: true });
+  expect(await placeOne()).not.toBe(last.id);
+  gone.abort();
+  await Promise.all(asked);
+  for (const { id } of nodes) await bed.nodes.forget(id);
+});
