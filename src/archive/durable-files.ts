@@ -1,5 +1,6 @@
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
+import { errnoOf } from "../base/errno.js";
 
 /** Only the daemon's own user may look. */
 export const directoryMode = 0o700;
@@ -32,12 +33,10 @@ export async function makeDurableDirectory(path: string): Promise<void> {
   }
 }
 
-const codeOf = (error: unknown): unknown =>
-  error instanceof Error && "code" in error ? error.code : undefined;
-export const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT";
+export const isMissing = (error: unknown): boolean => errnoOf(error) === "ENOENT";
 /** The two paths are on different file systems, or theirs knows no second name for a file. */
 export const cannotLink = (error: unknown): boolean =>
-  ["EXDEV", "EPERM", "ENOTSUP", "EMLINK", "ENOSYS"].includes(String(codeOf(error)));
+  ["EXDEV", "EPERM", "ENOTSUP", "EMLINK", "ENOSYS"].includes(errnoOf(error) ?? "");
 
 /** What `work` gives; undefined where the path it needs is not there. */
 export async function unlessMissing<Value>(work: Promise<Value>): Promise<Value | undefined> {

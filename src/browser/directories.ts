@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { chmod, chown, mkdir, open, readdir, rm, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { errnoOf } from "../base/errno.js";
 import type { Directories } from "./chromium.js";
 import type { SizedScratch } from "./resources/sized-scratch.js";
 
@@ -117,7 +118,7 @@ async function emptyAt(path: string, depth: number): Promise<void> {
 }
 
 const isOneOf = (error: unknown, ...codes: readonly string[]): boolean =>
-  error instanceof Error && "code" in error && codes.includes(`${error.code}`);
+  codes.includes(errnoOf(error) ?? "");
 
 /** False where something still writes into the directory. */
 async function removeAt(path: string, depth: number): Promise<boolean> {

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { errnoOf } from "../base/errno.js";
 import { findNodeId, newNodeId, type NodeId } from "../base/ids.js";
 import { Secret } from "../base/crypto/secret.js";
 import type { Config } from "./config.js";
 
-const isExisting = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && error.code === "EEXIST";
+const isExisting = (error: unknown): boolean => errnoOf(error) === "EEXIST";
 
 /** The text kept in the data directory under `name`; `draw` makes it at first use. Mode 0600. */
 async function keep(dataDir: string, name: string, draw: () => string): Promise<string> {

@@ -1,5 +1,6 @@
 import { chmod, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { errnoOf } from "../base/errno.js";
 import { CannotStart } from "../base/cannot-start.js";
 
 /**
@@ -49,6 +50,6 @@ async function close(path: string): Promise<boolean> {
 }
 
 function ifAbsent(error: unknown): undefined {
-  if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+  if (errnoOf(error) === "ENOENT") return undefined;
   throw error;
 }

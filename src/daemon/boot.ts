@@ -1,3 +1,4 @@
+import { errnoOf } from "../base/errno.js";
 import { CannotStart } from "../base/cannot-start.js";
 import { textOf } from "../base/log.js";
 import { Secret } from "../base/crypto/secret.js";
@@ -31,7 +32,7 @@ export class DirectoryHeld extends CannotStart {
 const notOurs = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST"]);
 
 function unusable(directory: string, error: unknown): unknown {
-  if (!(error instanceof Error && "code" in error && notOurs.has(String(error.code)))) return error;
+  if (!(error instanceof Error && notOurs.has(errnoOf(error) ?? ""))) return error;
   return new CannotStart(
     `${directory} cannot be the data directory (${error.message}): name another one in REMUDA_DATA_DIR (data_dir)`,
   );

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { errnoOf } from "../base/errno.js";
 import type { Clock } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import type { CurlAnswer, CurlRequest, EgressSettings } from "./parts.js";
@@ -162,7 +163,7 @@ function failureOf(error: unknown, connection: OpenConnection): CurlFailure {
     return new CurlFailure("failed", "There was no whole answer in time");
   if (connection.isCut)
     return new CurlFailure("failed", "The request was given up, or the rules have changed meanwhile");
-  const code = error instanceof Error && "code" in error ? String(error.code) : "broken connection";
+  const code = errnoOf(error) ?? "broken connection";
   if (/^ERR_(INVALID|UNESCAPED)/.test(code))
     return new CurlFailure("malformed", "The method or a header is not valid HTTP");
   return new CurlFailure("failed", `There was no whole answer: ${code}`);

@@ -1,4 +1,5 @@
 import { Resolver } from "node:dns/promises";
+import { errnoOf } from "../base/errno.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import { parseHost } from "../base/net/hosts.js";
@@ -63,11 +64,9 @@ export function makeResolve({ clock, limitMs, servers }: Asks): Resolve {
 function addressesIn(answers: readonly PromiseSettledResult<string[]>[]): readonly string[] {
   const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
   const failed = answers.find(
-    (answer) => answer.status === "rejected" && !noAddress.has(codeOf(answer.reason)),
+    (answer) => answer.status === "rejected" && !noAddress.has(errnoOf(answer.reason) ?? ""),
   );
   if (found.length === 0 && failed?.status === "rejected") throw failed.reason;
   return found.flatMap((address) => parseHost(address)?.host ?? []);
 }
 
-const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error ? String(error.code) : "";

@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { isIP, type Socket } from "node:net";
 import { connect as connectTls, createSecureContext, type SecureContext } from "node:tls";
 import { SocksClient } from "socks";
+import { errnoOf } from "../base/errno.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { destroySocket, dial, setRawSocket } from "./dial.js";
@@ -198,8 +199,7 @@ async function regain(socket: Socket): Promise<void> {
 function failureOf(upstream: Upstream, error: unknown): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   if (error instanceof TimeLimitReached) return failed(upstream, "did not answer in time");
-  const code =
-    error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+  const code = errnoOf(error);
   if (code) return failed(upstream, `could not be reached: ${code}`);
   return failed(
     upstream,

@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rmdir } from "node:fs/promises";
 import { join } from "node:path";
+import { errnoOf } from "../../base/errno.js";
 import { type CgroupLimits, applyLimits, cgroupSettingsOf, limitCpu } from "./cgroup-limits.js";
 import {
   type Controller,
@@ -231,6 +232,6 @@ async function membersOf(path: string): Promise<number[]> {
 
 /** One that has gone already is fine. */
 const removeCgroupAt = (path: string): Promise<void> =>
-  rmdir(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
+  rmdir(path).catch((error: unknown) => {
+    if (errnoOf(error) !== "ENOENT") throw error;
   });

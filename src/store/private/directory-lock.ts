@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
+import { errnoOf } from "../../base/errno.js";
 import type { Clock } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 
@@ -25,8 +26,7 @@ async function flock(clock: Clock, fd: number): Promise<Taken> {
     return code === 0 ? "taken" : "held";
   } catch (error) {
     child.kill("SIGKILL");
-    const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
-    if (isAbsent) return "unknown";
+    if (errnoOf(error) === "ENOENT") return "unknown";
     throw error;
   }
 }
