@@ -47,23 +47,29 @@ export function openLeaseWork(
       messages.toControl(control, { kind: "answer", question, ok, ...why }),
   });
   const drain = new Drain({ node, poolStore, projects, nodes, slots, clock, log });
+  const reconciler = openReconciler({ config, clock, log, stores }, { node, tenure, slots, handover });
+  return { tenure, networkSync, handover, leaseCommands, reconciler, drain };
+}
+
+/** Holds what Redis says of this node's browsers against what runs here. */
+export function openReconciler(
+  { config, clock, log, stores }: Pick<DaemonParts, "config" | "clock" | "log" | "stores">,
+  parts: Pick<LeaseWork, "handover"> & { node: NodeId; slots: Slots; tenure: Pick<Tenure, "holds"> },
+): Reconciler {
+  const { poolStore, reports, projects, nodes } = stores;
   const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
-  const reconciler = new Reconciler({
-    node,
-    tenure,
+  return new Reconciler({
+    ...parts,
     nodes,
-    slots,
     poolStore,
     projects,
     reports,
-    handover,
     clock,
     log,
     expirePeriodMs,
     probePeriodMs,
     probeLimitMs,
   });
-  return { tenure, networkSync, handover, leaseCommands, reconciler, drain };
 }
 
 interface NodeGatewayParts extends LeaseWork {

@@ -114,9 +114,9 @@ async function takeWork(
   stops.add("worker", () => worker.close());
 }
 
-const openContact = (
-  { config, clock, log, stores: { poolStore } }: DaemonParts,
-  { node, slots, networkSync }: NodeWork,
+export const openContact = (
+  { config, clock, log, stores: { poolStore } }: Pick<DaemonParts, "config" | "clock" | "log" | "stores">,
+  { node, slots, networkSync }: Pick<NodeWork, "node" | "slots" | "networkSync">,
 ): RedisContact =>
   new RedisContact({
     node,

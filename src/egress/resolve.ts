@@ -69,4 +69,3 @@ function addressesIn(answers: readonly PromiseSettledResult<string[]>[]): readon
   if (found.length === 0 && failed?.status === "rejected") throw failed.reason;
   return found.flatMap((address) => parseHost(address)?.host ?? []);
 }
-

@@ -2,9 +2,9 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { pause, systemClock } from "../../src/base/clock.js";
-import { defaultProject, type Digest, newProfileId, type ProfileId } from "../../src/base/ids.js";
+import { type Digest, newProfileId, type ProfileId } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { DirectoryArchives } from "../../src/archive/directory-archives.js";
 import type { ArchiveBackend } from "../../src/archive/kept-archives.js";
@@ -13,9 +13,6 @@ import { S3Archives } from "../../src/archive/s3-archives.js";
 import { openStaging } from "../../src/archive/staging.js";
 import { StreamSeal } from "../../src/archive/stream-seal.js";
 import { makeSweep } from "../../src/archive/sweep.js";
-import { RedisProfileStore } from "../../src/store/profile-store.js";
-import { connectAlone } from "../../src/store/redis/connect.js";
-import { ScriptStore } from "../../src/store/redis/redis.js";
 import {
   allOf,
   bytesOf,
@@ -25,33 +22,16 @@ import {
   newFile,
   type SomeFile,
 } from "../support/archive/archive-bed.js";
+import { sharedProfileStores } from "../support/archive/profile-stores.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
 import { compiled } from "../support/compiled.js";
-import { startRedis, type TestRedis } from "../support/store/redis.js";
-import { type S3Server, startS3Server } from "../support/archive/s3-server.js";
 
 const key = "the key of this deployment";
 const mebibyte = 2 ** 20;
 /** Many processes are started one after the other. */
 const limitMs = 120_000;
-let redis: TestRedis;
-let s3: S3Server;
-let store: ScriptStore;
-let profiles: RedisProfileStore;
-beforeAll(async () => {
-  [redis, s3] = await Promise.all([startRedis(), startS3Server()]);
-  store = new ScriptStore(
-    connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }),
-    silentLog,
-  );
-  await store.open(new AbortController().signal);
-  profiles = new RedisProfileStore(store, defaultProject);
-});
-afterAll(async () => {
-  await store.close();
-  await Promise.all([redis.stop(), s3.close()]);
-});
+const stores = sharedProfileStores();
 
 /** A process that writes until it is killed. */
 async function startWriter(what: "put" | "save", wishes: object): Promise<ChildProcess> {
@@ -132,23 +112,23 @@ test(
 );
 
 test("a process killed in the middle of a put to S3 leaves no archive, and its parts are swept", async () => {
-  const archives = new S3Archives({ ...s3.settings, prefix: "killed/" });
+  const archives = new S3Archives({ ...stores().s3.settings, prefix: "killed/" });
   onTestFinished(() => archives.close());
   const file = await fileOf(80);
   const child = await startWriter("put", {
     files: [file],
     s3: {
-      ...s3.settings,
+      ...stores().s3.settings,
       prefix: "killed/",
       credentials: { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" },
     },
   });
-  await until("parts on their way", async () => (await s3.uploads()).length > 0);
+  await until("parts on their way", async () => (await stores().s3.uploads()).length > 0);
   await kill(child);
   expect(await allOf(archives.list())).toEqual([]);
-  expect(await s3.uploads()).toHaveLength(1);
+  expect(await stores().s3.uploads()).toHaveLength(1);
   await sweepLater(archives, []);
-  expect(await s3.uploads()).toEqual([]);
+  expect(await stores().s3.uploads()).toEqual([]);
 });
 
 test(
@@ -157,10 +137,16 @@ test(
     const directory = await newDirectory();
     const archives = new DirectoryArchives(join(directory, "archives"), systemClock);
     const profile = newProfileId();
-    await profiles.create({ id: profile, most: 1000 });
+    await stores().profiles.create({ id: profile, most: 1000 });
     const parts = 8;
     for (let round = 0; round < 7; round += 1) {
-      const child = await startWriter("save", { directory, profile, parts, key, redisUrl: redis.url });
+      const child = await startWriter("save", {
+        directory,
+        profile,
+        parts,
+        key,
+        redisUrl: stores().redis.url,
+      });
       if (round > 3) await once(child, "message");
       if (round % 2 === 0)
         await until(
@@ -172,14 +158,14 @@ test(
       await assertWhole(archives);
       const staging = await openStaging(join(directory, "staging"));
       expect(await readdir(join(directory, "staging"))).toEqual([]);
-      const named = (await profiles.find(profile))?.archive?.digest;
+      const named = (await stores().profiles.find(profile))?.archive?.digest;
       await sweepLater(archives, named ? [named] : []);
       expect((await allOf(archives.list())).map(({ digest }) => digest)).toEqual(named ? [named] : []);
       expect(await filesBelow(directory)).toHaveLength(named ? 1 : 0);
       if (named)
         await assertOneState(
           makeProfileArchives({
-            profiles,
+            profiles: stores().profiles,
             archives,
             staging,
             seal: new StreamSeal(new Secret(key)),
@@ -190,7 +176,7 @@ test(
           parts,
         );
     }
-    expect((await profiles.find(profile))?.archive).toBeDefined();
+    expect((await stores().profiles.find(profile))?.archive).toBeDefined();
   },
   limitMs,
 );

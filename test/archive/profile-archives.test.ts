@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { defaultProject, newProfileId, type ProfileId } from "../../src/base/ids.js";
+import { newProfileId, type ProfileId } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type ArchiveCache, type Staging, TooLarge } from "../../src/archive/archives.js";
 import { openCache } from "../../src/archive/cache.js";
@@ -16,38 +16,17 @@ import { openStaging } from "../../src/archive/staging.js";
 import { StreamSeal } from "../../src/archive/stream-seal.js";
 import { pipeThrough } from "../../src/archive/pipe-through.js";
 import { decompress } from "../../src/archive/formats/zstd.js";
-import { RedisProfileStore } from "../../src/store/profile-store.js";
-import { connectAlone } from "../../src/store/redis/connect.js";
-import { ScriptStore } from "../../src/store/redis/redis.js";
 import { allOf, bytesOf, newDirectory } from "../support/archive/archive-bed.js";
-import { silentLog } from "../support/browser/chromium-host.js";
+import { sharedProfileStores } from "../support/archive/profile-stores.js";
 import { until } from "../support/browser/chromium-until.js";
-import { startRedis, type TestRedis } from "../support/store/redis.js";
-import { type S3Server, startS3Server } from "../support/archive/s3-server.js";
 
 const maxBytes = 6_000_000;
-let redis: TestRedis;
-let s3: S3Server;
-let store: ScriptStore;
-let profiles: RedisProfileStore;
-beforeAll(async () => {
-  [redis, s3] = await Promise.all([startRedis(), startS3Server()]);
-  store = new ScriptStore(
-    connectAlone({ url: redis.url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 10_000 }),
-    silentLog,
-  );
-  await store.open(new AbortController().signal);
-  profiles = new RedisProfileStore(store, defaultProject);
-});
-afterAll(async () => {
-  await store.close();
-  await Promise.all([redis.stop(), s3.close()]);
-});
+const stores = sharedProfileStores();
 
 const never = new AbortController().signal;
 const kinds: readonly (readonly [string, (directory: string) => ArchiveBackend])[] = [
   ["a directory", (directory) => new DirectoryArchives(join(directory, "archives"), systemClock)],
-  ["S3", (directory) => new S3Archives({ ...s3.settings, prefix: `${directory.slice(-6)}/` })],
+  ["S3", (directory) => new S3Archives({ ...stores().s3.settings, prefix: `${directory.slice(-6)}/` })],
 ];
 
 describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
@@ -71,11 +50,11 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     });
     states = statesUnder("the key of this deployment");
     id = newProfileId();
-    await profiles.create({ id, most: 10_000 });
+    await stores().profiles.create({ id, most: 10_000 });
   });
   const statesUnder = (key: string): KeptProfiles =>
     makeProfileArchives({
-      profiles,
+      profiles: stores().profiles,
       archives,
       staging,
       maxBytes,
@@ -103,8 +82,8 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     await saved(tar);
     const [kept] = await allOf(archives.list());
     expect(kept).toMatchObject({
-      digest: (await profiles.find(id))?.archive?.digest,
-      sizeBytes: (await profiles.find(id))?.archive?.sizeBytes,
+      digest: (await stores().profiles.find(id))?.archive?.digest,
+      sizeBytes: (await stores().profiles.find(id))?.archive?.sizeBytes,
     });
     expect(kept?.sizeBytes).toBeLessThan(tar.length / 20);
     const zstd = await states.openCompressed(id);
@@ -120,17 +99,17 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
       code: "secret_unreadable",
     });
     const other = newProfileId();
-    await profiles.create({ id: other, most: 10_000 });
-    const archive = (await profiles.find(id))?.archive;
+    await stores().profiles.create({ id: other, most: 10_000 });
+    const archive = (await stores().profiles.find(id))?.archive;
     if (!archive) throw new Error("nothing was saved");
-    await profiles.commit(other, archive);
+    await stores().profiles.commit(other, archive);
     await expect(states.open(other)).rejects.toThrow("damaged");
   });
 
   test("one that is too large, fails, or is cut leaves the profile as it was and nothing in the staging", async () => {
     const tar = randomBytes(100_000);
     await saved(tar);
-    const before = await profiles.find(id);
+    const before = await stores().profiles.find(id);
     const endless = new Readable({
       read() {
         this.push(randomBytes(100_000));
@@ -155,7 +134,7 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     stop.abort(new Error("it took too long"));
     await expect(save).rejects.toThrow("it took too long");
     await expect.poll(() => stalling.destroyed).toBe(true);
-    expect(await profiles.find(id)).toEqual(before);
+    expect(await stores().profiles.find(id)).toEqual(before);
     expect((await read())?.equals(tar)).toBe(true);
     expect(await readdir(join(directory, "staging"))).toEqual([]);
   });
@@ -168,7 +147,7 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
   });
 
   test("a profile that was deleted meanwhile is missing, and nothing is kept for it", async () => {
-    await profiles.remove(id);
+    await stores().profiles.remove(id);
     expect(await saved(randomBytes(1000))).toBe("missing");
     expect(await allOf(archives.list())).toEqual([]);
     expect(await readdir(join(directory, "staging"))).toEqual([]);
@@ -176,7 +155,7 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
 
   test("an archive that is gone is told at once, unless a later save has taken its place", async () => {
     await saved(randomBytes(1000));
-    const first = (await profiles.find(id))?.archive?.digest;
+    const first = (await stores().profiles.find(id))?.archive?.digest;
     if (!first) throw new Error("nothing was saved");
     await archives.remove(first);
     await expect(states.open(id)).rejects.toMatchObject({ code: "archive_missing" });
@@ -189,9 +168,9 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
       seal: new StreamSeal(new Secret("the key of this deployment")),
       open: openFrom(cache),
       profiles: {
-        commit: profiles.commit.bind(profiles),
+        commit: stores().profiles.commit.bind(stores().profiles),
         async find(which) {
-          const found = await profiles.find(which);
+          const found = await stores().profiles.find(which);
           if ((asked += 1) === 1) await saved(tar);
           return found;
         },
@@ -211,7 +190,7 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
       },
     });
     const own = makeProfileArchives({
-      profiles,
+      profiles: stores().profiles,
       archives,
       staging,
       maxBytes,

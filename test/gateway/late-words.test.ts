@@ -4,6 +4,7 @@ import type { NodeMessage } from "../../src/pool/ports/messages.js";
 import type { Slot } from "../../src/node/slot.js";
 import { openSite, type Site } from "../support/browser/chromium-site.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { oneSlot, seatClient, takeSnapshot } from "../support/node/one-slot.js";
 import { type Held, PoolBed } from "../support/store/pool-bed.js";
 import { request } from "../support/store/store-bed.js";
 
@@ -18,41 +19,15 @@ afterEach(async () => {
   await site.close();
 });
 
-/** A pool of one, its browser idle and running here. */
-async function one(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<{ pool: PoolBed; slot: Slot }> {
-  const pool = await PoolBed.create(node.bed, { size: 1, ...over });
-  await node.bed.projects.addPool(pool.id);
-  const [browser] = await pool.claim(1);
-  if (!browser) throw new Error("nothing was claimed");
-  await node.launch(browser);
-  const slot = node.slots.find(browser.id);
-  if (!slot) throw new Error("it did not start");
-  return { pool, slot };
-}
+const one = (over: Parameters<typeof PoolBed.create>[1] = {}) => oneSlot(node, over);
+const snapshot = () => takeSnapshot(node);
 
 async function leased(): Promise<{ pool: PoolBed; slot: Slot; held: Held }> {
   const { pool, slot } = await one();
   return { pool, slot, held: await pool.lend() };
 }
 
-/** A client of a lease, as the gateway seats it. */
-async function comes(slot: Slot, { lease }: Held): Promise<boolean> {
-  const visit = slot.activity.enter(lease, { cut: async () => {} });
-  const { kind } = await node.bed.reports.connect(slot.id, lease);
-  if (kind !== "connected" || !(await node.handover.begin(slot, lease))) return false;
-  return visit?.confirm() ?? false;
-}
-
-/** All that Redis holds, to be put back as a failover does. */
-async function snapshot(): Promise<() => Promise<void>> {
-  const { redis } = node.bed;
-  const keys = await redis.keys("*");
-  const dumps = await Promise.all(keys.map(async (key) => [key, await redis.dumpBuffer(key)] as const));
-  return async () => {
-    await redis.flushall();
-    for (const [key, dump] of dumps) if (dump) await redis.restore(key, 0, dump);
-  };
-}
+const comes = (slot: Slot, { lease }: Held): Promise<boolean> => seatClient(node, slot, { lease });
 
 const ask = (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: string }) =>
   node.bed.poolStore.touch(pool.partition, {

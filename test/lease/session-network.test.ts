@@ -4,7 +4,7 @@ import type { PoolSpec } from "../../src/spec/launch-template.js";
 import type { Session } from "../../src/pool/session.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { type Held, PoolBed } from "../support/store/pool-bed.js";
-import { filledPool, lendFrom } from "../support/daemon/control-pools.js";
+import { filledPool, lendFrom, patchSession } from "../support/daemon/control-pools.js";
 import type { AcquireBody } from "../../src/spec/bodies.js";
 
 let control: ControlBed;
@@ -18,11 +18,7 @@ const filled = (size = 1, over: Partial<PoolSpec> = {}): Promise<PoolBed> =>
   filledPool(control, { size, name: "herd", ...over });
 const lend = (pool: PoolBed, body: AcquireBody = {}): Promise<Held> => lendFrom(control, pool, body);
 
-async function patched(ref: string, patch: SessionPatch): Promise<Session> {
-  const outcome = await control.updateSession(ref, patch, callerOf());
-  if (outcome.kind !== "done") throw new Error(JSON.stringify(outcome));
-  return outcome.value;
-}
+const patched = (ref: string, patch: SessionPatch): Promise<Session> => patchSession(control, ref, patch);
 
 test("a network that comes with a viewport is made ready with it, and asked for once all the rest is noted", async () => {
   const pool = await filled();

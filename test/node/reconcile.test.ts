@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newBrowserId, newLeaseId } from "../../src/base/ids.js";
+import { type LeaseId, newBrowserId, newLeaseId } from "../../src/base/ids.js";
 import type { Slot } from "../../src/node/slot.js";
 import { until } from "../support/browser/chromium-until.js";
 import { isLiving } from "../support/living.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { oneSlot, seatClient, takeSnapshot } from "../support/node/one-slot.js";
 import { nodeA, PoolBed } from "../support/store/pool-bed.js";
 import { request } from "../support/store/store-bed.js";
 
@@ -14,41 +15,11 @@ beforeEach(async () => {
 });
 afterEach(() => node.close());
 
-/** A pool of one that the project knows, its browser idle and running here. */
-async function one(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<{ pool: PoolBed; slot: Slot }> {
-  const pool = await PoolBed.create(node.bed, { size: 1, ...over });
-  await node.bed.projects.addPool(pool.id);
-  const [browser] = await pool.claim(1);
-  if (!browser) throw new Error("nothing was claimed");
-  await node.launch(browser);
-  const slot = node.slots.find(browser.id);
-  if (!slot) throw new Error("it did not start");
-  return { pool, slot };
-}
+const one = (over: Parameters<typeof PoolBed.create>[1] = {}) => oneSlot(node, over);
+const snapshot = () => takeSnapshot(node);
 
-/** All that Redis holds, to be put back as a failover does. */
-async function snapshot(): Promise<() => Promise<void>> {
-  const { redis } = node.bed;
-  const keys = await redis.keys("*");
-  const dumps = await Promise.all(keys.map(async (key) => [key, await redis.dumpBuffer(key)] as const));
-  return async () => {
-    await redis.flushall();
-    for (const [key, dump] of dumps) if (dump) await redis.restore(key, 0, dump);
-  };
-}
-
-const visitor = (cuts: string[]) => ({ cut: async (why: string) => void cuts.push(why) });
-/** A client of a lease, as the gateway seats it. */
-async function comes(
-  slot: Slot,
-  lease: Parameters<Slot["activity"]["enter"]>[0],
-  cuts: string[] = [],
-): Promise<boolean> {
-  const visit = slot.activity.enter(lease, visitor(cuts));
-  const { kind } = await node.bed.reports.connect(slot.id, lease);
-  if (kind !== "connected" || !(await node.handover.begin(slot, lease))) return false;
-  return visit?.confirm() ?? false;
-}
+const comes = (slot: Slot, lease: LeaseId, cuts: string[] = []): Promise<boolean> =>
+  seatClient(node, slot, { lease, cuts });
 
 test.each(["idle", "leased", "resetting"] as const)(
   "a record that is %s and has no browser here is ended, and its pool replaces it",

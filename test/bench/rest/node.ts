@@ -3,16 +3,17 @@ import type { Config } from "../../../src/config/config.js";
 import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
 import type { DaemonContext } from "../../../src/daemon/boot.js";
 import { Bridge } from "../../../src/gateway/cdp/bridge.js";
-import { RedisContact } from "../../../src/node/redis-contact.js";
+import type { RedisContact } from "../../../src/node/redis-contact.js";
 import { BrowserEgress } from "../../../src/node/browser-egress.js";
 import { Drain } from "../../../src/node/drain.js";
-import { Reconciler } from "../../../src/node/reconciler.js";
 import { NetworkSync } from "../../../src/node/network-sync.js";
 import { ProfileSaver } from "../../../src/node/profile-saver.js";
 import { LeaseHandover } from "../../../src/node/lease-handover.js";
 import { Slots } from "../../../src/node/slots.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { startWorker } from "../../../src/schedule/queues.js";
+import { openReconciler } from "../../../src/daemon/lease-work.js";
+import { openContact } from "../../../src/daemon/node-work.js";
 import { openStores, type Stores } from "../../../src/daemon/stores.js";
 import { listenAsNode } from "../../../src/store/messages.js";
 import { silentListener, simulatedBrowser } from "./browser.js";
@@ -129,34 +130,11 @@ export async function startNode(config: Config, context: DaemonContext): Promise
     node,
     async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)),
   );
-  const { expirePeriodMs, probePeriodMs, probeLimitMs, beatPeriodMs } = config.node;
-  const redisContact = new RedisContact({
-    node,
-    slots,
-    poolStore,
-    networkSync,
-    clock,
-    log,
-    limitMs: config.egress.contactLimitMs,
-    isolatedMs: config.node.isolatedLimitMs,
-  });
+  const redisContact = openContact({ config, clock, log, stores }, { node, slots, networkSync });
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
-  new Reconciler({
-    node,
-    tenure: { holds: async () => true },
-    nodes,
-    slots,
-    poolStore,
-    projects,
-    reports,
-    handover,
-    clock,
-    log,
-    expirePeriodMs,
-    probePeriodMs,
-    probeLimitMs,
-  }).start();
-  clock.every(beatPeriodMs, () => void beat().catch(onFault));
+  const tenure = { holds: async () => true };
+  openReconciler({ config, clock, log, stores }, { node, tenure, slots, handover }).start();
+  clock.every(config.node.beatPeriodMs, () => void beat().catch(onFault));
   return {
     id: node,
     redisContact,

@@ -3,7 +3,7 @@ import { appendFileSync } from "node:fs";
 import { chmod, chown, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Engine } from "../../../src/browser/chromium.js";
+import type { Kind } from "../arguments.js";
 import { startHelper } from "../../bench/support/processes.js";
 import { workspaceOf } from "../../support/browser/browser-processes.js";
 import { startRedis } from "../../support/store/redis.js";
@@ -28,12 +28,6 @@ export interface Start {
   readonly user: User;
   /** Takes what it says. */
   readonly logFile?: string;
-}
-
-/** How a browser is run. */
-export interface Kind {
-  readonly engine: Engine;
-  readonly headless: boolean;
 }
 
 /** A daemon that is asked for browsers. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
+import { flag, type Kind, kinds, ProofArguments, text } from "../arguments.js";
 import { isRoot } from "../isolation/programs.js";
-import type { Daemon, Kind, Tier, User } from "./guarded.js";
+import type { Daemon, Tier, User } from "./guarded.js";
 
 export interface Options {
   /** The operator's own; without it one is started. */
@@ -42,22 +42,32 @@ Runs every known way out of a browser against one of Remuda's and looks whether 
   --log <file>             takes the log of the daemon that is started
   --quiet                  prints what got out, and the summary`;
 
-const kinds: Readonly<Record<string, Kind>> = {
-  headless: { engine: "chromium", headless: true },
-  headful: { engine: "chromium", headless: false },
-  "headless-shell": { engine: "headless-shell", headless: true },
-};
 const tiers: Readonly<Record<string, Tier>> = { proxy: "proxy", namespace: "namespace" };
 const users: Readonly<Record<string, User>> = { ...(isRoot && { root: "root" }), ordinary: "ordinary" };
 
+const given = new ProofArguments(usage);
+
 /** Throws with the usage where the arguments are not understood. */
 export function readOptions(args: readonly string[]): Options {
-  const { values } = parse(args);
+  const values = given.parse(args, {
+    url: text,
+    "key-file": text,
+    "sink-address": text,
+    tier: text,
+    user: text,
+    browser: text,
+    only: text,
+    names: text,
+    json: text,
+    "no-control": flag,
+    log: text,
+    quiet: flag,
+  });
   const { url, "key-file": keyFile, "sink-address": sinkAddress, only, names, json, log } = values;
   return {
-    tiers: values.tier === "none" ? [] : pick("--tier", values.tier, tiers),
-    users: pick("--user", values.user, users),
-    kinds: pick("--browser", values.browser, kinds),
+    tiers: values.tier === "none" ? [] : given.pick("--tier", values.tier, tiers),
+    users: given.pick("--user", values.user, users),
+    kinds: given.pick("--browser", values.browser, kinds),
     control: values["no-control"] !== true,
     isQuiet: values.quiet === true,
     ...(sinkAddress !== undefined && { sinkAddress }),
@@ -67,45 +77,6 @@ export function readOptions(args: readonly string[]): Options {
     ...(log !== undefined && { log }),
     ...(url !== undefined && { daemon: foreign(url, keyFile) }),
   };
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        url: { type: "string" },
-        "key-file": { type: "string" },
-        "sink-address": { type: "string" },
-        tier: { type: "string" },
-        user: { type: "string" },
-        browser: { type: "string" },
-        only: { type: "string" },
-        names: { type: "string" },
-        json: { type: "string" },
-        "no-control": { type: "boolean" },
-        log: { type: "string" },
-        quiet: { type: "boolean" },
-      },
-    });
-  } catch (error) {
-    throw new Error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`, {
-      cause: error,
-    });
-  }
-}
-
-function pick<Value>(
-  option: string,
-  asked: string | undefined,
-  all: Readonly<Record<string, Value>>,
-): readonly Value[] {
-  return (asked?.split(",") ?? Object.keys(all)).map((name) => {
-    const value = all[name];
-    if (value === undefined)
-      throw new Error(`${option} ${name}: there are ${Object.keys(all).join(", ")}\n\n${usage}`);
-    return value;
-  });
 }
 
 const foreign = (url: string, keyFile: string | undefined): Daemon => ({

@@ -14,8 +14,9 @@ import {
 } from "../../support/egress/egress-world.js";
 import type { Attempt } from "./corpus/attempt.js";
 import { corpus } from "./corpus/all.js";
+import type { Kind } from "../arguments.js";
 import type { TestNetwork, BrowserSource } from "./browser-source.js";
-import { type Daemon, type Kind, openGuarded, startDaemon, type Tier, type User } from "./guarded.js";
+import { type Daemon, openGuarded, startDaemon, type Tier, type User } from "./guarded.js";
 import { type Options, readOptions, usage } from "./options.js";
 import { openPlain } from "./plain.js";
 import { lineOf, type Part, partOf, summaryOf } from "./report.js";

@@ -1,13 +1,7 @@
-import type { Engine } from "../../../src/browser/chromium.js";
+import type { Kind } from "../arguments.js";
 import type { ZipPart } from "../../support/archive/zip-bytes.js";
 import type { Place } from "./intrude.js";
 import type { Target, Victims } from "./victims.js";
-
-/** How a browser is run. */
-export interface Kind {
-  readonly engine: Engine;
-  readonly headless: boolean;
-}
 
 /** A browser and the ways in that its holder has. */
 export interface Browser {

@@ -8,7 +8,7 @@ import { takeCensus } from "../../support/browser/chromium-census.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { isLiving } from "../../support/living.js";
 import { type Daemon, startDaemon, type Tier } from "./daemon.js";
-import type { Kind } from "./browser-source.js";
+import type { Kind } from "../arguments.js";
 import { processesOf, withDescendants } from "./programs.js";
 import { type Part, partOf } from "./report.js";
 import type { Outcome } from "./outcome.js";

@@ -1,6 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { parseArgs } from "node:util";
-import type { Kind } from "./browser-source.js";
+import { flag, type Kind, kinds, ProofArguments, text } from "../arguments.js";
 
 export interface Options {
   readonly tiers: readonly TierName[];
@@ -34,20 +33,35 @@ looks whether it got anything: first on Chromium without walls, where it has to.
   --json <file>            writes the results there
   --log <file>             takes the logs of the daemons that are started`;
 
-const kinds: Readonly<Record<string, Kind>> = {
-  headless: { engine: "chromium", headless: true },
-  headful: { engine: "chromium", headless: false },
-  "headless-shell": { engine: "headless-shell", headless: true },
-};
 const tiers: Readonly<Record<string, TierName>> = { root: "root", user: "user", container: "container" };
+
+const given = new ProofArguments(usage);
 
 /** Throws with the usage where the arguments are not understood. */
 export function readOptions(args: readonly string[]): Options {
-  const { tier, browser, quick, only, context, json, log, "no-control": isWithout } = parse(args);
+  const {
+    tier,
+    browser,
+    quick,
+    only,
+    context,
+    json,
+    log,
+    "no-control": isWithout,
+  } = given.parse(args, {
+    tier: text,
+    browser: text,
+    only: text,
+    context: text,
+    json: text,
+    log: text,
+    quick: flag,
+    "no-control": flag,
+  });
   if (log !== undefined) writeFileSync(log, "");
   return {
-    tiers: tier === "none" ? [] : pick("--tier", tier, tiers),
-    kinds: pick("--browser", browser, kinds),
+    tiers: tier === "none" ? [] : given.pick("--tier", tier, tiers),
+    kinds: given.pick("--browser", browser, kinds),
     control: isWithout !== true,
     isQuick: quick === true,
     ...(only !== undefined && { only }),
@@ -55,41 +69,4 @@ export function readOptions(args: readonly string[]): Options {
     ...(json !== undefined && { json }),
     ...(log !== undefined && { log }),
   };
-}
-
-function parse(args: readonly string[]) {
-  try {
-    const text = { type: "string" } as const;
-    const flag = { type: "boolean" } as const;
-    return parseArgs({
-      args: [...args],
-      options: {
-        tier: text,
-        browser: text,
-        only: text,
-        context: text,
-        json: text,
-        log: text,
-        quick: flag,
-        "no-control": flag,
-      },
-    }).values;
-  } catch (error) {
-    throw new Error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`, {
-      cause: error,
-    });
-  }
-}
-
-function pick<Value>(
-  option: string,
-  asked: string | undefined,
-  all: Readonly<Record<string, Value>>,
-): readonly Value[] {
-  return (asked?.split(",") ?? Object.keys(all)).map((name) => {
-    const value = all[name];
-    if (value === undefined)
-      throw new Error(`${option} ${name}: there are ${Object.keys(all).join(", ")}\n\n${usage}`);
-    return value;
-  });
 }

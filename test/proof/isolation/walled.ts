@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { workspaceOf } from "../../support/browser/browser-processes.js";
 import { zipBytes, type ZipPart } from "../../support/archive/zip-bytes.js";
+import type { Kind } from "../arguments.js";
 import type { OpenMachine } from "./machine.js";
-import type { Browser, BrowserSource, KeepingBrowser, Kind } from "./browser-source.js";
+import type { Browser, BrowserSource, KeepingBrowser } from "./browser-source.js";
 import { findMainProcess } from "./programs.js";
 import { partsOf } from "./unpack-anything.js";
 

@@ -1,7 +1,7 @@
 import type { BrowserId } from "../../../src/base/ids.js";
 import { makeFill } from "../../../src/pool/fill.js";
 import type { Session } from "../../../src/pool/session.js";
-import type { AcquireBody, SessionCreate } from "../../../src/spec/bodies.js";
+import type { AcquireBody, SessionCreate, SessionPatch } from "../../../src/spec/bodies.js";
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import { until } from "../browser/chromium-until.js";
 import { type Held, nodeA, PoolBed } from "../store/pool-bed.js";
@@ -61,6 +61,13 @@ export async function lendFrom(control: ControlBed, pool: PoolBed, body: Acquire
   const { browser } = await acquireFrom(control, pool, body);
   if (!browser.lease) throw new Error("granted without a lease");
   return { browser, id: browser.id, lease: browser.lease.id };
+}
+
+/** A session as a PATCH has changed it. */
+export async function patchSession(control: ControlBed, ref: string, patch: SessionPatch): Promise<Session> {
+  const outcome = await control.updateSession(ref, patch, callerOf());
+  if (outcome.kind !== "done") throw new Error(JSON.stringify(outcome));
+  return outcome.value;
 }
 
 /** A session on demand, of a browser that no node has launched. */

@@ -6,7 +6,7 @@ import { zipBytes } from "../../../support/archive/zip-bytes.js";
 import { connectRaw, type RawCdp } from "../../../support/gateway/raw-cdp.js";
 import { Page } from "../../egress/corpus/page.js";
 import { type Daemon, startDaemon, type Tier } from "../daemon.js";
-import type { Kind } from "../browser-source.js";
+import type { Kind } from "../../arguments.js";
 import type { Outcome } from "../outcome.js";
 import { processesOf } from "../programs.js";
 import { type Part, partOf } from "../report.js";
