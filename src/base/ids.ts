@@ -75,7 +75,6 @@ export const newRequestId = (): RequestId => randomText(idLength) as RequestId;
 export const newProxyId = (): ProxyId => randomText(idLength) as ProxyId;
 export const newExtensionId = (): ExtensionId => randomText(idLength) as ExtensionId;
 export const newProfileId = (): ProfileId => randomText(idLength) as ProfileId;
-export const newClaimId = (): ClaimId => randomText(partitionLength) as ClaimId;
 
 export const partitionOf = (id: PoolId | BrowserId): Partition => id.slice(0, partitionLength) as Partition;
 

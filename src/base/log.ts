@@ -10,15 +10,5 @@ export interface Log {
   child(fields: object): Log;
 }
 
-/** A URL as it may be logged: without credentials, query and fragment. */
-export function loggableUrl(text: string): string {
-  try {
-    const url = new URL(text);
-    return `${url.protocol}//${url.host}${url.pathname}`;
-  } catch {
-    return "[unparsable url]";
-  }
-}
-
 /** The text of anything thrown, for a log field. */
 export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -13,7 +13,7 @@ const privateDirectories = ["redis", "archives"];
 const groupAndOthers = 0o077;
 const others = 0o007;
 
-export class DataDirectoryOpen extends CannotStart {
+class DataDirectoryOpen extends CannotStart {
   constructor(path: string, mode: number) {
     super(
       `${path} may be entered or read by other users (mode ${mode.toString(8)}), and this user may not change that: chmod go-rwx it`,

@@ -19,7 +19,7 @@ export interface DaemonContext extends ProcessContext {
 export type Role = (config: Config, context: DaemonContext) => Promise<Stops>;
 
 /** Someone else holds the data directory. */
-export class DirectoryHeld extends CannotStart {
+class DirectoryHeld extends CannotStart {
   constructor(directory: string, pid: number | null) {
     const holder = pid === null ? "another process" : `process ${pid}`;
     super(

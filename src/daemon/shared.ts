@@ -43,7 +43,7 @@ interface Keys {
 }
 
 /** The URL at which clients reach this daemon, which is known for certain only once the port is. */
-export class PublicUrl {
+class PublicUrl {
   #port: number;
   constructor(private readonly server: Config["server"]) {
     this.#port = server.port;

@@ -161,7 +161,6 @@ export type LaunchingBrowser = Readonly<Static<typeof LaunchingBrowser>>;
 export type LeasedBrowser = Readonly<Static<typeof LeasedBrowser>>;
 
 export const browserParser = parserOf("the record of a browser", AnyBrowser);
-export const launchingParser = parserOf("the record of a browser that is launched", LaunchingBrowser);
 export const leasedParser = parserOf("the record of a leased browser", LeasedBrowser);
 
 export const leaseOf = (browser: Browser | undefined): Lease | undefined =>

@@ -58,7 +58,3 @@ export interface PoolBrowser {
 /** Launches still wanted so that `size` browsers exist, leased ones included. */
 export const shortfall = (size: number, have: BrowserCounts): number =>
   Math.max(0, size - have.launching - have.idle - have.leased - have.resetting);
-
-/** The bucket holds at most one minute's worth of launches, and starts as full (docs/api.md#filling). */
-export const maxBurstOf = (config: { size: number; fill_rate_per_minute: number }): number =>
-  Math.ceil((config.size * config.fill_rate_per_minute) / 100);

@@ -41,7 +41,7 @@ const text = (maxLength: number) => Type.String({ maxLength });
 
 /** Chosen by id or by name; which of the two a caller must send is checked where the body is taken apart. */
 export const Selector = Type.Object({ id: Type.Optional(text(255)), name: Type.Optional(text(255)) }, closed);
-export const ProfileSelector = Type.Object(
+const ProfileSelector = Type.Object(
   {
     id: Type.Optional(text(255)),
     name: Type.Optional(text(255)),
@@ -149,15 +149,15 @@ export type Viewport = Static<typeof Viewport>;
 
 export const BrowserPolicy = Type.Record(Type.String(), Type.Unknown());
 export const Name = Type.String({ pattern: bounds.namePattern });
-export const StartUrl = Type.String({ maxLength: bounds.startUrlLength });
-export const TimeoutSeconds = Type.Integer(bounds.timeoutSeconds);
-export const Tags = Type.Record(
+const StartUrl = Type.String({ maxLength: bounds.startUrlLength });
+const TimeoutSeconds = Type.Integer(bounds.timeoutSeconds);
+const Tags = Type.Record(
   Type.String(),
   Type.String({ pattern: bounds.tagValuePattern }),
   // Typebox keeps no bounds of a record's keys.
   { maxProperties: bounds.tags, propertyNames: { minLength: 1, maxLength: bounds.tagKeyLength } },
 );
-export const ExtensionSelectors = Type.Array(Selector, { maxItems: bounds.extensions });
+const ExtensionSelectors = Type.Array(Selector, { maxItems: bounds.extensions });
 
 /** What the browsers of a pool and those created on demand have in common, as a caller may send it. */
 const browserFields = {

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { root, sources } from "./sources.js";
@@ -13,6 +13,36 @@ test("no exported name stands for two things", () => {
     for (const name of namesOf(code)) places.set(name, [...(places.get(name) ?? []), path]);
   }
   expect([...places].filter(([, paths]) => paths.length > 1)).toEqual([]);
+});
+
+const exportedValue = /^export (?:abstract |async )?(?:const|function|class) (\w+)/gm;
+const wordsOf = (code: string): readonly string[] => code.match(/\w+/g) ?? [];
+const wordsIn = (folder: string): ReadonlySet<string> =>
+  new Set(
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .filter((path) => /\.(ts|mjs)$/.test(path) && path !== "architecture/names.test.ts")
+      .flatMap((path) => wordsOf(readFileSync(join(root, folder, path), "utf8"))),
+  );
+
+/** Tables that tests alone read: they hold the scripts against them. */
+const heldByTests = new Set(["browserMoves"]);
+
+test("each exported value is used: by another file, or by its own and a test", () => {
+  const inTests = wordsIn("test");
+  const inScripts = wordsIn("scripts");
+  const files = sources.map(({ path, code }) => ({ path, code, words: new Set(wordsOf(code)) }));
+  const unused = files.flatMap(({ path, code }) =>
+    [...new Set([...code.matchAll(exportedValue)].map(([, name = ""]) => name))]
+      .filter((name) => {
+        if (heldByTests.has(name) || inScripts.has(name)) return false;
+        if (files.some((other) => other.path !== path && other.words.has(name))) return false;
+        const declared = [...code.matchAll(exported)].filter(([, other]) => other === name).length;
+        const usesItself = wordsOf(code).filter((word) => word === name).length > declared;
+        return !(usesItself && inTests.has(name));
+      })
+      .map((name) => `${path}: ${name}`),
+  );
+  expect(unused).toEqual([]);
 });
 
 test("each word of the glossary is where it says", () => {

@@ -10,7 +10,7 @@ import { Secret } from "../../src/base/crypto/secret.js";
 import { idempotencyKeyOf } from "../../src/pool/idempotency.js";
 import { pageOf } from "../../src/spec/paging.js";
 import { meterAcquire } from "../../src/lease/metered-acquire.js";
-import { maxBurstOf, shortfall } from "../../src/pool/pool.js";
+import { shortfall } from "../../src/pool/pool.js";
 import { byPreference } from "../../src/pool/placement.js";
 import { leaseOfToken, tokenOf } from "../../src/base/crypto/lease-token.js";
 import { refusal } from "../../src/base/errors.js";
@@ -98,17 +98,6 @@ test.each([
   [0, 100, { items: [1, 2, 3, 4, 5], hasMore: false, nextOffset: 5 }],
 ])("the page of five at %i with a limit of %i", (offset, limit, page) =>
   expect(pageOf([1, 2, 3, 4, 5], { offset, limit })).toEqual(page),
-);
-
-test.each([
-  [10, 25, 3],
-  [10, 0, 0],
-  [1, 25, 1],
-  [4, 100, 4],
-  [2, 6000, 120],
-  [3, 0.5, 1],
-])("a pool of %i at %d %% per minute may launch %i at once", (size, rate, burst) =>
-  expect(maxBurstOf({ size, fill_rate_per_minute: rate })).toBe(burst),
 );
 
 test("a pool lacks what no state of its browsers makes up for", () => {

@@ -9,7 +9,7 @@ type Range = HostPattern & { readonly kind: "range" };
  * Whether all that `entry` opens is opened by one entry of the ceiling. Two that cover it only together do
  * not count.
  */
-export function isUnderCeiling(entry: HostPattern, ceiling: readonly HostPattern[]): boolean {
+function isUnderCeiling(entry: HostPattern, ceiling: readonly HostPattern[]): boolean {
   if (ceiling.some((bound) => holds(bound, entry))) return true;
   // `localhost` and all below it are these two addresses, whatever DNS says (RFC 6761).
   if (entry.kind !== "name" || !(entry.name === "localhost" || entry.name.endsWith(".localhost")))

@@ -91,7 +91,6 @@ export type NodesPart = "beats" | "facts" | "version" | "lost";
 export const nodesKey = (part: NodesPart): string => `${root}:{nodes}:${part}`;
 /** The number of the layout of all these keys. */
 export const schemaKey = `${root}:schema`;
-export const controlsKey = `${root}:{nodes}:controls`;
 /** When each schedule last ran: a map of schedule to instant. */
 export const ticksKey = `${root}:{nodes}:ticks`;
 
