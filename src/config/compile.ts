@@ -1,3 +1,4 @@
+import { isRecord } from "../base/is-record.js";
 import { Secret } from "../base/crypto/secret.js";
 import type { SecretText } from "./kinds.js";
 import { leaves } from "./settings.js";
@@ -46,7 +47,7 @@ function compileLeaf(key: string, value: unknown, isSecret: boolean): readonly [
 function compileTree(tree: object, path: string): object {
   return Object.fromEntries(
     Object.entries(tree).map(([key, value]: [string, unknown]) => {
-      const isSection = typeof value === "object" && value !== null && !Array.isArray(value);
+      const isSection = isRecord(value);
       if (isSection) return [camel(key), compileTree(value, `${path}${key}.`)];
       return compileLeaf(key, value, secrets.has(path + key));
     }),

@@ -2,10 +2,10 @@ import { LRUCache } from "lru-cache";
 import {
   type BrowserId,
   findBrowserId,
+  findLeaseId,
   findPoolId,
   type Partition,
   partitionOf,
-  type LeaseId,
   type PoolId,
 } from "../base/ids.js";
 import type { LeasedBrowser } from "./browser.js";
@@ -60,7 +60,7 @@ export class PoolNameCache {
   }
 
   async #look(name: string, known: PoolId | undefined): Promise<PoolCandidate | undefined> {
-    const owner = (await this.projects.findName("pool", name))?.owner as PoolId | undefined;
+    const owner = findPoolId((await this.projects.findName("pool", name))?.owner ?? "");
     if (owner) this.#kept.set(name, owner);
     else this.#kept.delete(name);
     return owner === undefined || owner === known ? undefined : calledBy(name, owner);
@@ -76,7 +76,8 @@ export async function findSession(
   const byId = id && (await poolStore.findBrowser(id));
   if (byId?.browser.state === "leased") return { browser: byId.browser, at: byId.at };
   const named = await projects.findName("session", ref);
-  return named && (await poolStore.findHeld(named.partition, named.owner as LeaseId));
+  const lease = named && findLeaseId(named.owner);
+  return lease && (await poolStore.findHeld(named.partition, lease));
 }
 
 /** The browser id that a reference means, live or not. */

@@ -1,4 +1,4 @@
-import { type Digest, type ExtensionId, findExtensionId, type ProjectId } from "../base/ids.js";
+import { type ExtensionId, findDigest, findExtensionId, type ProjectId } from "../base/ids.js";
 import type { Extension, ExtensionStore } from "../registry/extensions/extension.js";
 import { extensionKey, type ProjectPart, projectKey } from "./redis/keys.js";
 import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
@@ -31,7 +31,9 @@ export class RedisExtensionStore implements ExtensionStore {
 
   async all(): Promise<readonly Extension[]> {
     const ids = await this.store.ask((redis) => redis.zrevrange(this.#part("extensions"), 0, -1));
-    const found = await Promise.all(ids.map((id) => this.find(id as ExtensionId)));
+    const found = await Promise.all(
+      ids.flatMap((text) => findExtensionId(text) ?? []).map((id) => this.find(id)),
+    );
     return found.flatMap((extension) => extension ?? []);
   }
 
@@ -68,10 +70,11 @@ function parseExtension(
   id: ExtensionId,
   [createdAt, name, digest, sizeBytes, lastUsedAt]: readonly (string | null)[],
 ): Extension | undefined {
-  if (!createdAt || !digest) return undefined;
+  const archive = findDigest(digest ?? "");
+  if (!createdAt || !archive) return undefined;
   return {
     id,
-    digest: digest as Digest,
+    digest: archive,
     sizeBytes: Number(sizeBytes),
     createdAt: Number(createdAt),
     ...(name ? { name } : {}),

@@ -3,11 +3,12 @@ import { Type } from "typebox";
 import { type Millis, systemClock } from "../base/clock.js";
 import {
   type BrowserId,
+  findBrowserId,
   findNodeId,
+  findPoolId,
+  findProfileId,
   type NodeId,
   type Partition,
-  type PoolId,
-  type ProfileId,
 } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import { type Browser, browserParser } from "../pool/browser.js";
@@ -124,9 +125,10 @@ export class RedisPartitionOverview implements PartitionOverview {
     const rows = await this.scripts.ask((redis) =>
       redis.zrevrange(key, from, from + count - 1, "WITHSCORES"),
     );
-    return rows.flatMap((text, place) =>
-      place % 2 === 0 ? [{ id: text as BrowserId, createdAt: Number(rows[place + 1]) }] : [],
-    );
+    return rows.flatMap((text, place) => {
+      const id = place % 2 === 0 ? findBrowserId(text) : undefined;
+      return id ? [{ id, createdAt: Number(rows[place + 1]) }] : [];
+    });
   }
 
   async records(partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> {
@@ -138,7 +140,7 @@ export class RedisPartitionOverview implements PartitionOverview {
 
   async findTerms(partition: Partition): Promise<PoolSummary | undefined> {
     const key = this.scripts.keyOf(partition, "pool");
-    const [id, state, name, createdAt, generation, configKey, rate, follows, uses, revision] =
+    const [ref, state, name, createdAt, generation, configKey, rate, follows, uses, revision] =
       await this.scripts.ask((redis) =>
         redis.hmget(
           key,
@@ -154,17 +156,18 @@ export class RedisPartitionOverview implements PartitionOverview {
           "revision",
         ),
       );
+    const id = findPoolId(ref ?? "");
     if (!id || state !== "open") return undefined;
     const [usedAt, ...named] = (uses ?? "").split(" ");
     return {
       // An earlier release writes a configuration and leaves what was noted of the one before.
       ...(usedAt === revision && { uses: named }),
-      id: id as PoolId,
+      id,
       ...(name ? { name } : {}),
       createdAt: Number(createdAt),
       launchConfig: configKeyOf(generation ?? "", configKey),
       fillRatePerMinute: Number(rate),
-      ...(typeof follows === "string" ? { follows: follows === "" ? null : (follows as ProfileId) } : {}),
+      ...(typeof follows === "string" ? { follows: findProfileId(follows) ?? null } : {}),
     };
   }
 

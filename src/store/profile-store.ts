@@ -1,4 +1,4 @@
-import { type Digest, findProfileId, type ProfileId, type ProjectId } from "../base/ids.js";
+import { type Digest, findDigest, findProfileId, type ProfileId, type ProjectId } from "../base/ids.js";
 import type { Page, Paging } from "../spec/paging.js";
 import type { Profile, ProfileStore } from "../registry/profiles/profile.js";
 import { profileKey, projectKey, type ProjectPart } from "./redis/keys.js";
@@ -133,7 +133,7 @@ function parseProfile(
   };
 }
 
-const archiveOf = ([digest, sizeBytes, savedAt]: Texts): Pick<Profile, "archive"> =>
-  digest
-    ? { archive: { digest: digest as Digest, sizeBytes: Number(sizeBytes), savedAt: Number(savedAt) } }
-    : {};
+function archiveOf([text, sizeBytes, savedAt]: Texts): Pick<Profile, "archive"> {
+  const digest = findDigest(text ?? "");
+  return digest ? { archive: { digest, sizeBytes: Number(sizeBytes), savedAt: Number(savedAt) } } : {};
+}

@@ -44,7 +44,7 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
     const ids = await this.store.ask((redis) =>
       redis.zrevrange(this.#part("proxies"), offset, offset + limit),
     );
-    const found = await Promise.all(ids.slice(0, limit).map((id) => this.find(id as ProxyId)));
+    const found = await Promise.all(idsIn(ids.slice(0, limit)).map((id) => this.find(id)));
     // One that was removed meanwhile stands in nobody's way any more: those after it have moved up.
     const items = found.flatMap((proxy) => proxy ?? []);
     return { items, hasMore: ids.length > limit, nextOffset: offset + items.length };
@@ -52,9 +52,7 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
 
   async idsNamed(name: string): Promise<readonly ProxyId[]> {
     const all = await this.store.ask((redis) => redis.hgetall(this.#part("proxyNames")));
-    return Object.entries(all)
-      .filter(([, own]) => own === name)
-      .map(([id]) => id as ProxyId);
+    return idsIn(Object.keys(all).filter((id) => all[id] === name));
   }
 
   async resolve({ id, name }: Selector): Promise<ProxyRef> {
@@ -111,6 +109,9 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
     return projectKey(this.project, part);
   }
 }
+
+const idsIn = (texts: readonly string[]): readonly ProxyId[] =>
+  texts.flatMap((text) => findProxyId(text) ?? []);
 
 function parseProxy(
   id: ProxyId,

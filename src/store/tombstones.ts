@@ -1,4 +1,4 @@
-import type { BrowserId, Partition } from "../base/ids.js";
+import { type BrowserId, findBrowserId, type Partition } from "../base/ids.js";
 import { parseTombstone, type Tombstone } from "../pool/session.js";
 import type { StoreLimits } from "./limits.js";
 import type { ProjectScripts } from "./project-scripts.js";
@@ -17,8 +17,9 @@ export class RedisTombstones {
   }
 
   async findNamed(name: string): Promise<Tombstone | undefined> {
-    const id = await this.scripts.ask((redis) => redis.hget(this.scripts.key("tombstoneNames"), name));
-    return id === null ? undefined : await this.find(id as BrowserId);
+    const text = await this.scripts.ask((redis) => redis.hget(this.scripts.key("tombstoneNames"), name));
+    const id = findBrowserId(text ?? "");
+    return id && (await this.find(id));
   }
 
   async list(from: number, count: number): Promise<readonly Tombstone[]> {

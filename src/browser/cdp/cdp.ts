@@ -1,11 +1,12 @@
 import type { CDPSession } from "playwright-core";
+import { isRecord } from "../../base/is-record.js";
 import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import { turns } from "../../base/fair-turns.js";
 import { bytesOf, firstClientId, type Frame, summarize } from "./frame.js";
 import { readLists } from "./list-reader.js";
 import type { Pipe } from "./pipe.js";
-import { findTarget, longestEventBytes } from "./target-event.js";
+import { findTarget, longestEventBytes, paramsOf } from "./target-event.js";
 
 declare const session: CDPSession;
 type Method = Parameters<CDPSession["send"]>[0];
@@ -37,11 +38,13 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-interface Message {
+/** What is read of an answer. */
+interface Answer {
   readonly result?: unknown;
   readonly error?: { readonly message: string };
-  readonly params?: unknown;
 }
+
+type Listener = (params: Readonly<Record<string, unknown>>) => void;
 
 const defaultLimitMs = 10_000;
 /** This is more than all cookies that Chromium keeps, which is the longest answer asked for. */
@@ -56,7 +59,7 @@ const listDepth = 3;
  */
 export class Cdp {
   readonly #pending = new Map<number, Pending>();
-  readonly #listeners = new Map<string, (params: unknown) => void>();
+  readonly #listeners = new Map<string, Listener>();
   /** Reading long answers takes this turn of the event loop. */
   readonly #turn = turns.open();
   #lastId = 0;
@@ -89,9 +92,9 @@ export class Cdp {
    * Hears an event of the given session, or of the browser's root session; one listener for each. The result
    * stops it.
    */
-  on<Params>(event: string, listener: (params: Params) => void, from?: string): () => void {
+  on(event: string, listener: Listener, from?: string): () => void {
     const key = keyOf(event, from);
-    this.#listeners.set(key, listener as (params: unknown) => void);
+    this.#listeners.set(key, listener);
     return () => this.#listeners.delete(key);
   }
 
@@ -104,12 +107,12 @@ export class Cdp {
     const { id, method, session: from } = summarize(frame);
     if (id !== undefined) {
       const pending = this.#pending.get(id);
-      if (pending && Buffer.isBuffer(frame)) settle(pending, JSON.parse(frame.toString()) as Message);
+      if (pending && Buffer.isBuffer(frame)) settle(pending, answerOf(JSON.parse(frame.toString())));
       else if (pending) this.#takeLong(pending, frame);
       return;
     }
     const listener = method === undefined ? undefined : this.#listeners.get(keyOf(method, from));
-    const params = listener && paramsOf(frame);
+    const params = listener && readParams(frame);
     if (params) listener(params);
   }
 
@@ -117,7 +120,7 @@ export class Cdp {
     if (bytesOf(frame) > longestReplyBytes)
       return settle(pending, { error: { message: `the answer is longer than ${longestReplyBytes} bytes` } });
     readLists({ depth: listDepth, parts: [frame].flat() }, this.#turn).then(
-      (message) => settle(pending, message as Message),
+      (message) => settle(pending, answerOf(message)),
       pending.reject,
     );
   }
@@ -132,14 +135,22 @@ export class Cdp {
 const keyOf = (event: string, from = ""): string => `${event} ${from}`;
 
 /** Undefined where it is too long for what is known of its kind. */
-function paramsOf(frame: Frame): unknown {
+function readParams(frame: Frame): Readonly<Record<string, unknown>> | undefined {
   if (Buffer.isBuffer(frame) && frame.length <= longestEventBytes)
-    return (JSON.parse(frame.toString()) as Message).params;
+    return paramsOf(JSON.parse(frame.toString()));
   const targetInfo = findTarget(frame);
   return targetInfo && { targetInfo };
 }
 
-function settle({ method, resolve, reject }: Pending, { result, error }: Message): void {
+function answerOf(message: unknown): Answer {
+  if (!isRecord(message)) return { error: { message: "the answer is no object" } };
+  const { result, error } = message;
+  return error === undefined
+    ? { result }
+    : { error: { message: isRecord(error) ? String(error["message"]) : "refused" } };
+}
+
+function settle({ method, resolve, reject }: Pending, { result, error }: Answer): void {
   if (error) reject(new CdpRefused(method, error.message));
   else resolve(result);
 }

@@ -1,7 +1,7 @@
 import { type Log, textOf } from "../../base/log.js";
 import type { Cdp } from "./cdp.js";
 import type { LaunchSpec } from "../chromium.js";
-import type { TargetInfo } from "./target-event.js";
+import { type TargetInfo, targetInfoOf } from "./target-event.js";
 import { placeWindow } from "./window.js";
 
 /**
@@ -24,11 +24,15 @@ export class Pages {
     private readonly spec: LaunchSpec,
     private readonly log: Log,
   ) {
-    cdp.on<{ targetInfo: TargetInfo }>("Target.targetCreated", ({ targetInfo }) => this.#created(targetInfo));
-    cdp.on<{ targetInfo: TargetInfo }>("Target.targetInfoChanged", ({ targetInfo }) =>
-      this.#changed(targetInfo),
-    );
-    cdp.on<{ targetId: string }>("Target.targetDestroyed", ({ targetId }) => this.#destroyed(targetId));
+    cdp.on("Target.targetCreated", ({ targetInfo }) => {
+      const info = targetInfoOf(targetInfo);
+      if (info) this.#created(info);
+    });
+    cdp.on("Target.targetInfoChanged", ({ targetInfo }) => {
+      const info = targetInfoOf(targetInfo);
+      if (info) this.#changed(info);
+    });
+    cdp.on("Target.targetDestroyed", ({ targetId }) => this.#destroyed(String(targetId)));
   }
 
   /** The page that has been open longest. */

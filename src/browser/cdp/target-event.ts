@@ -1,3 +1,4 @@
+import { isRecord } from "../../base/is-record.js";
 import { bytesOf, type Frame, frameHeadOf, frameTailOf, wholeOf } from "./frame.js";
 
 /** What is read of a `Target.targetCreated`. */
@@ -10,9 +11,21 @@ export interface TargetInfo {
   readonly browserContextId?: string;
 }
 
-interface OfTarget {
-  readonly params: { readonly sessionId: string; readonly targetInfo: TargetInfo };
-}
+/** What Chromium says of a target; undefined where that is not what it said in the versions known. */
+export const targetInfoOf = (said: unknown): TargetInfo | undefined =>
+  isRecord(said) && isTargetInfo(said) ? said : undefined;
+
+type Said = Readonly<Record<string, unknown>>;
+
+const isTargetInfo = (said: Said): said is Said & TargetInfo =>
+  typeof said["targetId"] === "string" &&
+  typeof said["type"] === "string" &&
+  typeof said["title"] === "string" &&
+  typeof said["url"] === "string" &&
+  isTextOrNothing(said["subtype"]) &&
+  isTextOrNothing(said["browserContextId"]);
+
+const isTextOrNothing = (value: unknown): boolean => value === undefined || typeof value === "string";
 
 /** What is parsed of an event: they come as often as a page changes its title. */
 export const longestEventBytes = 16 * 1024;
@@ -35,11 +48,15 @@ const targetTailBytes = 256;
  */
 export function findTarget(frame: Frame): TargetInfo | undefined {
   if (bytesOf(frame) <= longestEventBytes)
-    return (JSON.parse(wholeOf(frame).toString()) as OfTarget).params.targetInfo;
+    return targetInfoOf(paramsOf(JSON.parse(wholeOf(frame).toString()))["targetInfo"]);
   const [, targetId, type] = targetHead.exec(frameHeadOf(frame).toString("latin1", 0, headBytes)) ?? [];
   if (targetId === undefined || type === undefined) return undefined;
   return { targetId, type, title: "", url: urlHead(wholeOf(frame)), ...contextOf(frame) };
 }
+
+/** The parameters of a parsed event; empty where it has none. */
+export const paramsOf = (event: unknown): Said =>
+  isRecord(event) && isRecord(event["params"]) ? event["params"] : {};
 
 function contextOf(frame: Frame): Pick<TargetInfo, "browserContextId" | "subtype"> {
   const tail = frameTailOf(frame);

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { lstat, realpath, rename } from "node:fs/promises";
 import { join } from "node:path";
+import { isRecord } from "../../base/is-record.js";
 import { isTooDeep } from "../../base/json-depth.js";
 import type { Directories, ExtensionDirectory } from "../chromium.js";
 import { makeOwned } from "../directories.js";
@@ -43,7 +44,7 @@ const isBase64 = /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)
  */
 function keyIn(text: string): unknown {
   try {
-    return (JSON.parse(text.replace(/^\uFEFF/, "")) as { readonly key?: unknown }).key;
+    return valuesOf(JSON.parse(text.replace(/^\uFEFF/, "")))["key"];
   } catch {
     return text.includes('"key"') ? null : undefined;
   }
@@ -101,8 +102,7 @@ export async function closeFiles(
 }
 
 type Values = Record<string, unknown>;
-const valuesOf = (value: unknown): Values =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Values) : {};
+const valuesOf = (value: unknown): Values => (isRecord(value) ? value : {});
 
 /** Far more than Chromium's own. One that cannot be read is Chromium's to replace, and ours is as good. */
 const mostPreferencesBytes = 2 ** 25;

@@ -1,5 +1,6 @@
 import { lstat, rename } from "node:fs/promises";
 import { join } from "node:path";
+import { isRecord } from "../../base/is-record.js";
 import type { ExtensionDirectory } from "../chromium.js";
 import { isTooDeep } from "../../base/json-depth.js";
 import type { Workspace } from "../workspace.js";
@@ -40,14 +41,11 @@ const isDirectory = (path: string): Promise<boolean> =>
 
 type Values = Record<string, unknown>;
 
-const isValues = (value: unknown): value is Values =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** What is at the end of the path; empty, and in its place, where there is none. */
 function within(values: Values, ...path: readonly string[]): Values {
   return path.reduce((at, name) => {
     const inner = at[name];
-    const next = isValues(inner) ? inner : {};
+    const next = isRecord(inner) ? inner : {};
     at[name] = next;
     return next;
   }, values);
@@ -70,7 +68,7 @@ function mendPreferences(all: Values, kept: readonly ExtensionDirectory[]): void
   const paths = new Set(kept.map(({ path }) => path));
   const settings = within(all, "extensions", "settings");
   for (const [id, extension] of Object.entries(settings)) {
-    if (!isValues(extension)) continue;
+    if (!isRecord(extension)) continue;
     const isForeign = givenAnew.includes(extension["location"]) && !paths.has(`${extension["path"]}`);
     if (isForeign) delete settings[id];
   }
@@ -90,7 +88,7 @@ async function findValues(path: string): Promise<Values | undefined> {
   const text = await findForeignText(path, mostBytes);
   try {
     const values: unknown = JSON.parse(text ?? "null");
-    return isValues(values) && !isTooDeep(values) ? values : undefined;
+    return isRecord(values) && !isTooDeep(values) ? values : undefined;
   } catch {
     return undefined;
   }

@@ -1,11 +1,15 @@
+import { type Static, Type } from "typebox";
+import { parserOf, readonlyList } from "../../base/parser.js";
 import type { Cdp } from "../cdp/cdp.js";
 
 /** What a page of an origin finds there: storage and cookies as counted by script, permissions by name. */
-interface Sight {
-  readonly isSecure: boolean;
-  readonly stored: readonly string[];
-  readonly permissions: Readonly<Record<string, string>>;
-}
+const Sight = Type.Object({
+  isSecure: Type.Boolean(),
+  stored: readonlyList(Type.String()),
+  permissions: Type.Record(Type.String(), Type.String()),
+});
+type Sight = Readonly<Static<typeof Sight>>;
+const sightParser = parserOf("a look at an origin", Sight);
 
 const permissions = [
   "geolocation",
@@ -74,7 +78,7 @@ async function sightOf(cdp: Cdp, session: string, url: string): Promise<Sight> {
     { session },
   );
   if (exceptionDetails) throw new Error(`no look at ${new URL(url).origin}: ${exceptionDetails.text}`);
-  return result.value as Sight;
+  return sightParser.value(result.value);
 }
 
 /** An icon of its own keeps Chromium from asking the origin for one. */
@@ -82,14 +86,14 @@ const blank = Buffer.from("<!doctype html><link rel=icon href='data:,'>").toStri
 
 /** Answers each request of a session's page with a blank document. */
 const answerAll = (cdp: Cdp, session: string): (() => void) =>
-  cdp.on<{ requestId: string }>(
+  cdp.on(
     "Fetch.requestPaused",
     ({ requestId }) => {
       const responseHeaders = [{ name: "content-type", value: "text/html" }];
       cdp
         .send(
           "Fetch.fulfillRequest",
-          { requestId, responseCode: 200, responseHeaders, body: blank },
+          { requestId: String(requestId), responseCode: 200, responseHeaders, body: blank },
           { session },
         )
         .catch(() => {});

@@ -5,7 +5,7 @@ import { PendingCalls } from "./pending-calls.js";
 import { ClosedTargets } from "./closed-targets.js";
 import { codes, type Command, errorReply } from "./command.js";
 import { written } from "../gates/judge.js";
-import { ControlSession, type OwnCall, type OwnReply } from "./control-session.js";
+import { ControlSession, type OwnCall } from "./control-session.js";
 import { findTarget, type TargetInfo } from "../../browser/cdp/target-event.js";
 import type { BridgeClient, RootTarget, BridgeConnection } from "./connection.js";
 import { type CdpSession, CdpSessions } from "./sessions.js";
@@ -168,7 +168,7 @@ export class Bridge {
 
   #answer(frame: Frame, id: number): void {
     const call = this.#calls.take(id);
-    if (call?.kind === "own") return call.resolve(readReply<OwnReply>(frame));
+    if (call?.kind === "own") return call.resolve(readReply(frame));
     if (call === undefined) return;
     const { session } = call;
     this.#answered(call, id);

@@ -1,3 +1,4 @@
+import { isRecord } from "../../base/is-record.js";
 import { keysWithin, measure, type ShapeLimits } from "./json-shape.js";
 
 /** One command of a client, as the gate judges it and as it is forwarded. */
@@ -47,8 +48,6 @@ const fault = (code: number, message: string, id?: number): Parsed => ({
 
 const known = new Set(["id", "method", "params", "sessionId"]);
 const highestId = 2 ** 31 - 1;
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 // Chromium accepts an empty array and null for "no params".
 const isNothing = (value: unknown): boolean =>
   value === undefined || value === null || (Array.isArray(value) && value.length === 0);
@@ -79,7 +78,7 @@ export function parseCommand(text: Buffer, shape = measure(text, shapeLimits)): 
   } catch {
     return fault(codes.parse, "JSON: the message cannot be parsed");
   }
-  if (!isObject(message)) return fault(codes.invalid, "Message must be an object");
+  if (!isRecord(message)) return fault(codes.invalid, "Message must be an object");
   const parsed = checked(message);
   if (parsed.kind === "fault" || shape.keys === keysWithin(message)) return parsed;
   return fault(codes.invalid, "Message must not have a property twice", parsed.command.id);
@@ -107,7 +106,7 @@ function checked(message: Record<string, unknown>): Parsed {
   }
   if (typeof method !== "string")
     return fault(codes.invalid, "Message must have string 'method' property", id);
-  if (!isObject(params) && !isNothing(params))
+  if (!isRecord(params) && !isNothing(params))
     return fault(codes.invalid, "Message may have object 'params' property", id);
   if (sessionId !== undefined && typeof sessionId !== "string") {
     return fault(codes.invalid, "Message may have string 'sessionId' property", id);
@@ -116,5 +115,5 @@ function checked(message: Record<string, unknown>): Parsed {
     return fault(codes.invalid, "Message has property other than 'id', 'method', 'sessionId', 'params'", id);
   }
   const session = sessionId === undefined || sessionId === "" ? {} : { session: sessionId };
-  return { kind: "command", command: { id, method, params: isObject(params) ? params : {}, ...session } };
+  return { kind: "command", command: { id, method, params: isRecord(params) ? params : {}, ...session } };
 }

@@ -2,10 +2,8 @@ import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import type { Pipe } from "../../browser/cdp/pipe.js";
 import type { RootTarget } from "./connection.js";
-import type { TargetInfo } from "../../browser/cdp/target-event.js";
-import type { ChromiumError } from "./message-edits.js";
-
-export type OwnReply = { readonly result?: Record<string, unknown> } & ChromiumError;
+import { type TargetInfo, targetInfoOf } from "../../browser/cdp/target-event.js";
+import type { OwnReply } from "./message-edits.js";
 
 /** A command of the bridge itself. */
 export interface OwnCall {
@@ -148,7 +146,7 @@ export class ControlSession {
 }
 
 const targetsIn = ({ targetInfos }: Record<string, unknown>): readonly TargetInfo[] =>
-  targetInfos as readonly TargetInfo[];
+  Array.isArray(targetInfos) ? targetInfos.flatMap((said) => targetInfoOf(said) ?? []) : [];
 
 /**
  * Sees to it that a blank page is opened before the last page of the default context is closed: headful

@@ -1,3 +1,4 @@
+import { isRecord } from "../../base/is-record.js";
 import { bytesOf, type Frame, frameHeadOf, frameTailOf, wholeOf } from "../../browser/cdp/frame.js";
 import { codes } from "./command.js";
 import { findTarget, type TargetInfo } from "../../browser/cdp/target-event.js";
@@ -49,7 +50,9 @@ const destroyed = /^\{"method":"Target\.targetDestroyed","params":\{"targetId":"
 
 const head = (frame: Frame): string => frameHeadOf(frame).toString("latin1", 0, headBytes);
 
-export interface ChromiumError {
+/** Chromium's answer to a command of the gateway itself. */
+export interface OwnReply {
+  readonly result?: Record<string, unknown>;
   readonly error?: { readonly code: number; readonly message: string };
 }
 
@@ -59,10 +62,17 @@ export interface ChromiumError {
  */
 const longestReadBytes = 2 * 1024 * 1024;
 
-export function readReply<Reply extends ChromiumError>(frame: Frame): Reply | ChromiumError {
-  if (bytesOf(frame) <= longestReadBytes) return JSON.parse(wholeOf(frame).toString()) as Reply;
-  return { error: { code: codes.refused, message: `The answer is longer than ${longestReadBytes} bytes` } };
+export function readReply(frame: Frame): OwnReply {
+  if (bytesOf(frame) > longestReadBytes)
+    return refused(`The answer is longer than ${longestReadBytes} bytes`);
+  const reply: unknown = JSON.parse(wholeOf(frame).toString());
+  if (!isRecord(reply)) return refused("The answer is no object");
+  const { result, error } = reply;
+  if (error !== undefined) return refused(isRecord(error) ? String(error["message"]) : "refused");
+  return isRecord(result) ? { result } : {};
 }
+
+const refused = (message: string): OwnReply => ({ error: { code: codes.refused, message } });
 
 /** Child session and target of a `Target.attachedToTarget`. */
 export function findAttached(

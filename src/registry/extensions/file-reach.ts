@@ -1,4 +1,4 @@
-import { isFields } from "./manifest-fields.js";
+import { isRecord } from "../../base/is-record.js";
 import type { Manifest } from "./manifest.js";
 import { namesFiles } from "./narrow-manifest.js";
 
@@ -30,7 +30,7 @@ const listed: readonly string[] = ["permissions", "optional_permissions"];
 export function findFileReach(manifest: Manifest): readonly string[] {
   const asked = listed
     .flatMap((name) => manifest[name])
-    .flatMap((one: unknown) => (isFields(one) ? Object.keys(one) : [one]));
+    .flatMap((one: unknown) => (isRecord(one) ? Object.keys(one) : [one]));
   const names = [...new Set(asked)].filter(
     (name): name is string => typeof name === "string" && Object.hasOwn(reaching, name),
   );

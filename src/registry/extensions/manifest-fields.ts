@@ -1,8 +1,8 @@
+import { isRecord } from "../../base/is-record.js";
+
 import { posix } from "node:path";
 
 export type Fields = Readonly<Record<string, unknown>>;
-export const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const isText = (value: unknown): value is string => typeof value === "string";
 const isTexts = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every(isText);
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
@@ -12,7 +12,7 @@ interface Shape {
   readonly holds: (value: unknown) => boolean;
 }
 const texts: Shape = { form: "a list of texts", holds: isTexts };
-const fields: Shape = { form: "an object", holds: isFields };
+const fields: Shape = { form: "an object", holds: isRecord };
 
 /**
  * What Chromium 156 refuses when it has another type; of others it only warns (Chromium 156,
@@ -22,18 +22,18 @@ const shapes: Readonly<Record<string, Shape>> = {
   description: { form: "a text", holds: isText },
   permissions: {
     form: "a list of texts",
-    holds: (value) => Array.isArray(value) && value.every((one) => isText(one) || isFields(one)),
+    holds: (value) => Array.isArray(value) && value.every((one) => isText(one) || isRecord(one)),
   },
   optional_permissions: texts,
   host_permissions: texts,
   action: fields,
   icons: {
     form: "an object of sizes and paths",
-    holds: (value) => isFields(value) && Object.keys(value).every((key) => /^[1-9]\d*$/.test(key)),
+    holds: (value) => isRecord(value) && Object.keys(value).every((key) => /^[1-9]\d*$/.test(key)),
   },
   content_scripts: {
     form: "a list of objects",
-    holds: (value) => Array.isArray(value) && value.every(isFields),
+    holds: (value) => Array.isArray(value) && value.every(isRecord),
   },
 };
 
@@ -42,7 +42,7 @@ export const shapeFaults = (manifest: Fields): readonly string[] => [
     manifest[key] === undefined || holds(manifest[key]) ? [] : [`${key}: must be ${form}`],
   ),
   ...list(manifest["content_scripts"]).flatMap((script, at) =>
-    isFields(script) ? scriptFaults(script, `content_scripts[${at}]`) : [],
+    isRecord(script) ? scriptFaults(script, `content_scripts[${at}]`) : [],
   ),
 ];
 
@@ -75,7 +75,7 @@ function namedFiles(manifest: Fields): readonly NamedFile[] {
   return [
     ...list(manifest["content_scripts"]).flatMap((script, at) =>
       ["js", "css"].flatMap((kind) =>
-        isFields(script) ? list(script[kind]).flatMap(named(`content_scripts[${at}].${kind}`)) : [],
+        isRecord(script) ? list(script[kind]).flatMap(named(`content_scripts[${at}].${kind}`)) : [],
       ),
     ),
     ...at(background, "background", "service_worker"),
@@ -84,7 +84,7 @@ function namedFiles(manifest: Fields): readonly NamedFile[] {
     ...at(action, "action", "default_icon"),
     ...named("options_page")(options_page),
     ...each(icons, "icons"),
-    ...each(isFields(action) ? action["default_icon"] : undefined, "action.default_icon"),
+    ...each(isRecord(action) ? action["default_icon"] : undefined, "action.default_icon"),
     ...each(chrome_url_overrides, "chrome_url_overrides"),
     ...ruleFiles(manifest["declarative_net_request"]),
   ];
@@ -95,11 +95,11 @@ const named =
   (value: unknown): readonly NamedFile[] =>
     isText(value) ? [[field, value]] : [];
 const at = (value: unknown, field: string, key: string): readonly NamedFile[] =>
-  isFields(value) ? named(`${field}.${key}`)(value[key]) : [];
+  isRecord(value) ? named(`${field}.${key}`)(value[key]) : [];
 const each = (value: unknown, field: string): readonly NamedFile[] =>
-  isFields(value) ? Object.entries(value).flatMap(([key, path]) => named(`${field}.${key}`)(path)) : [];
+  isRecord(value) ? Object.entries(value).flatMap(([key, path]) => named(`${field}.${key}`)(path)) : [];
 const ruleFiles = (value: unknown): readonly NamedFile[] =>
-  isFields(value)
+  isRecord(value)
     ? list(value["rule_resources"]).flatMap((rules, index) =>
         at(rules, `declarative_net_request.rule_resources[${index}]`, "path"),
       )

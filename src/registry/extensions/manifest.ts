@@ -1,6 +1,7 @@
+import { isRecord } from "../../base/is-record.js";
 import { isTooDeep, mostJsonDepth } from "../../base/json-depth.js";
 import { extensionIdOf, manifestKey, builtinExtensions } from "../../base/builtin-extensions.js";
-import { type Fields, fileFaults, isFields, shapeFaults } from "./manifest-fields.js";
+import { type Fields, fileFaults, shapeFaults } from "./manifest-fields.js";
 
 /** What a manifest says, read but not checked. */
 export type Manifest = Fields;
@@ -23,7 +24,7 @@ export function parseManifest(text: string): ManifestReading {
     const manifest: unknown = JSON.parse(withoutComments(text.replace(/^\ufeff/, "")));
     if (isTooDeep(manifest))
       return { kind: "faulty", fault: `manifest.json: is nested deeper than ${mostJsonDepth}` };
-    return isFields(manifest)
+    return isRecord(manifest)
       ? { kind: "manifest", manifest }
       : { kind: "faulty", fault: "manifest.json: is not an object" };
   } catch (error) {
@@ -125,7 +126,7 @@ function policyFaults(manifest: Manifest, { blockedPermissions }: ManifestRules)
 function permissionsOf({ permissions }: Manifest): readonly string[] {
   if (!Array.isArray(permissions)) return [];
   return permissions.flatMap((one: unknown) =>
-    typeof one === "string" ? [one] : isFields(one) ? Object.keys(one) : [],
+    typeof one === "string" ? [one] : isRecord(one) ? Object.keys(one) : [],
   );
 }
 

@@ -1,5 +1,5 @@
 import type { Manifest } from "./manifest.js";
-import { isFields } from "./manifest-fields.js";
+import { isRecord } from "../../base/is-record.js";
 
 const hostLists: readonly string[] = [
   "permissions",
@@ -31,7 +31,7 @@ export function narrowManifest(manifest: Manifest): Manifest | undefined {
 export function namesFiles(manifest: Manifest): boolean {
   const { content_scripts: scripts } = manifest;
   const matches = Array.isArray(scripts)
-    ? scripts.flatMap((script) => (isFields(script) ? script.matches : []))
+    ? scripts.flatMap((script) => (isRecord(script) ? script.matches : []))
     : [];
   return [...hostLists.flatMap((name) => manifest[name]), ...matches].some(isOfFiles);
 }
@@ -49,7 +49,7 @@ function narrowPattern(pattern: unknown): readonly unknown[] {
 
 /** Chromium refuses one that matches nothing; such a script had only files to run in. */
 function narrowScript(script: unknown): unknown {
-  if (!isFields(script) || !Array.isArray(script.matches)) return script;
+  if (!isRecord(script) || !Array.isArray(script.matches)) return script;
   const matches = narrowList(script.matches);
   return matches.length > 0 || script.matches.length === 0 ? { ...script, matches } : undefined;
 }

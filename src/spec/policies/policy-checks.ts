@@ -1,3 +1,4 @@
+import { isRecord } from "../../base/is-record.js";
 import { bounds, type Network } from "../bodies.js";
 import { fieldFault, type FieldFaults } from "../field-checks.js";
 import { barringValues, managedPolicies, urlPolicies } from "./managed-policies.js";
@@ -15,7 +16,7 @@ const isOfKind: Record<Kind, (value: unknown) => boolean> = {
   integer: (value) => Number.isInteger(value) && Math.abs(Number(value)) < 2 ** 31,
   string: (value) => typeof value === "string",
   list: (value) => Array.isArray(value),
-  dictionary: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+  dictionary: isRecord,
 };
 const spoken: Record<Kind, string> = {
   boolean: "a boolean",
