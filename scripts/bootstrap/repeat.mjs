@@ -22,7 +22,8 @@ function loadProcessor() {
     process.execPath,
     [
       "-e",
-      "process.stdin.resume().on('close', () => process.exit()); (function spin() { const end = Date.now() + 50; while (Date.now() < end); setImmediate(spin); })();",
+      "process.stdin.resume().on('close', () => process.exit());" +
+        "(function spin() { const end = Date.now() + 50; while (Date.now() < end); setImmediate(spin); })();",
     ],
     { stdio: ["pipe", "ignore", "ignore"] },
   );

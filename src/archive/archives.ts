@@ -22,7 +22,7 @@ export interface Archives {
   put(digest: Digest, path: string): Promise<void>;
   /** Throws `RemudaError` `archive_missing`; the stream fails where the bytes are not the digest's. */
   open(digest: Digest): Promise<Readable>;
-  /** One that is not kept is fine. */
+  /** Does nothing where the archive is not kept. */
   remove(digest: Digest): Promise<void>;
   list(): AsyncIterable<ArchiveEntry>;
 }

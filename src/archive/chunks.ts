@@ -30,7 +30,7 @@ export async function* mapInOrder<Item, Made>(
   const making: Promise<Made>[] = [];
   for await (const item of items) {
     const made = work(item);
-    // One that fails is heard of when its turn comes, or never where an earlier one has failed.
+    // A failure is reported when its turn comes, or never where an earlier one has failed.
     made.catch(() => {});
     making.push(made);
     if (making.length >= width) yield await next(making);

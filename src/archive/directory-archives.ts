@@ -129,8 +129,8 @@ export class DirectoryArchives implements ArchiveBackend {
   }
 
   /**
-   * Whether the archive is there; then it counts as put now. One that a fault of the disk has cut is written
-   * anew.
+   * Whether the archive is there; then it counts as put now. An archive that a fault of the disk has cut
+   * short is written anew.
    */
   async #refresh(digest: Digest, path: string): Promise<boolean> {
     const at = this.#pathOf(digest);

@@ -83,8 +83,8 @@ async function save(
     await archives.put(staged.digest, staged.path);
     signal.throwIfAborted();
     const committed = await profiles.commit(id, { digest: staged.digest, sizeBytes: staged.sizeBytes });
-    // No two saves have the same bytes, since each is sealed with a salt of its own: nobody else can have
-    // named it.
+    // Every save is sealed with a salt of its own, so no two have the same bytes, and nobody else can have
+    // named this one.
     if (committed === "missing") await archives.remove(staged.digest);
     return committed;
   } finally {

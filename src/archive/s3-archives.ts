@@ -84,7 +84,7 @@ export class S3Archives implements ArchiveBackend {
     this.#client.destroy();
   }
 
-  /** One that is kept is put again: that is how an object's time becomes now. */
+  /** An archive that is kept already is put again, which makes its time that of now. */
   async put(digest: Digest, path: string): Promise<void> {
     const { size } = await stat(path);
     const body = piped(createReadStream(path), verifyDigest(digest), () => {});
@@ -159,7 +159,7 @@ export class S3Archives implements ArchiveBackend {
     }
   }
 
-  /** One that has ended meanwhile is fine. */
+  /** An upload that has ended meanwhile is no fault. */
   async #abortStale({ Key, UploadId, Initiated }: MultipartUpload, before: Millis): Promise<void> {
     if (!this.#digestIn(Key ?? "") || !Initiated || Initiated.getTime() >= before) return;
     try {

@@ -111,7 +111,10 @@ function nonceOf(frame: number, isLast: boolean): Buffer {
   return nonce;
 }
 
-/** Each piece with its nonce; one is held back, since only the next tells whether it is the last. */
+/**
+ * Numbers each piece with its nonce; one piece is held back, since only the next one tells whether it is the
+ * last.
+ */
 async function* numbered(
   source: AsyncIterable<Buffer>,
 ): AsyncGenerator<{ piece: Buffer; nonce: Buffer }, void> {

@@ -107,8 +107,8 @@ export class FairTurn {
 }
 
 /**
- * Whoever waits is served one after the other, as many in a round of the event loop as it has room for, and
- * one at least.
+ * Lets those who wait go on one after the other: as many in a round of the event loop as it has room for, and
+ * at least one.
  */
 export class FairTurns {
   readonly #queue = new Set<FairTurn>();
@@ -162,7 +162,7 @@ export class FairTurns {
     if (inMs === 0) return this.#count();
     const at = this.clock.monotonic() + inMs;
     if (this.#timer && this.#timer.at <= at) return;
-    // Whoever came first may have to wait longer than whoever came after.
+    // One that came first may have to wait longer than one that came later.
     this.#timer?.cancel();
     const cancel = this.clock.after(Math.ceil(inMs), () => {
       this.#timer = undefined;

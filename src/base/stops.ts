@@ -29,7 +29,7 @@ export class Stops {
     return this.#running;
   }
 
-  /** Likewise; where an earlier run has failed, once more what failed in it. */
+  /** Runs the stops like `run`; where an earlier run has failed, what failed in it is run once more. */
   runAgain(): Promise<void> {
     const failed = this.#failed;
     this.#failed = [];

@@ -113,7 +113,7 @@ interface Answer {
   readonly headers?: Readonly<Record<string, unknown>>;
 }
 
-/** Both are links whose text is the namespace's kind and inode. */
+/** Both paths are links whose text is the namespace's kind and inode. */
 async function checkNamespace({ pid, namespace }: AttestedBrowser): Promise<void> {
   if (namespace === undefined) return;
   const [wanted, found] = await Promise.all([namespace, `/proc/${pid}/ns/net`].map((path) => readlink(path)));

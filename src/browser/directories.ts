@@ -86,7 +86,7 @@ export async function removeRoot(path: string, sizedScratch?: SizedScratch): Pro
   await removeDirectory(path);
 }
 
-/** Each level is held open meanwhile. */
+/** The directory of each level is held open meanwhile. */
 const mostDepth = 64;
 const mostTries = 5;
 

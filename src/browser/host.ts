@@ -21,7 +21,7 @@ import { findSizedScratch, type SizedScratch } from "./resources/sized-scratch.j
 import { areUidsMapped, openUids, type Uids } from "./resources/uids.js";
 
 export interface HostSettings {
-  /** One per data directory; its daemon holds that directory's lock. */
+  /** Every data directory has one; its daemon holds that directory's lock. */
   readonly scratchDirectory: string;
   /** The first uid that may be given to a browser. Matters where the daemon is root. */
   readonly uidBase?: number;
@@ -167,7 +167,7 @@ function startYielding(
 }
 
 /**
- * Undefined where the daemon may not give uids: elsewhere than on Linux, without root, or as root of a
+ * Undefined where the daemon may not give uids: on other systems than Linux, without root, or as root of a
  * namespace without them.
  */
 async function findUids(base: number, log: Log): Promise<Uids | undefined> {

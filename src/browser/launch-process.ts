@@ -50,7 +50,7 @@ export function spawnChromium(
   });
 }
 
-/** All a browser gets to know: nothing of the daemon's own environment. */
+/** The whole environment of a browser: nothing of the daemon's own gets in. */
 const environmentOf = ({
   root,
   temporary,

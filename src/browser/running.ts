@@ -42,7 +42,7 @@ export interface Launched {
   readonly pages: Pages;
   readonly workspace: Workspace;
   readonly extensions: BrowserExtensions;
-  /** Those it was launched with. */
+  /** The extensions that it was launched with. */
   readonly given: readonly LaunchExtensions[];
   readonly isAdopted: boolean;
   /** A headful browser has one. */

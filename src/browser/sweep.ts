@@ -54,7 +54,7 @@ export async function sweepEarlier(
   }
 }
 
-/** One that was named by a setting may hold files of others by now: then it stays, with those. */
+/** A directory that a setting named may hold other people's files by now: then it stays, with those. */
 async function removeScratch(path: string): Promise<void> {
   await Promise.all(besideWorkspaces.map((name) => removeDirectory(join(path, name))));
   await rmdir(path).catch(() => {});

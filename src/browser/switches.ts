@@ -75,7 +75,7 @@ const common = [
   // The only way to CDP: no port is open anywhere, and the end of the pipe ends the browser
   // (docs/chromium.md#the-pipe).
   "--remote-debugging-pipe",
-  // There is no GPU; without this Chromium starts one process to find that out.
+  // There is no GPU; otherwise Chromium starts one process to find that out.
   "--disable-gpu",
   // Shared memory goes into TMPDIR, the browser's own directory, and is removed with it; both are tmpfs.
   "--disable-dev-shm-usage",

@@ -36,7 +36,7 @@ export async function closeToOthers(dataDir: string): Promise<readonly string[]>
   return mended;
 }
 
-/** Whether it had to be mended. */
+/** Returns whether the mode had to be mended. */
 async function close(path: string): Promise<boolean> {
   const found = await stat(path).catch((error: unknown) => ifAbsent(error));
   if (!found || (found.mode & groupAndOthers) === 0) return false;

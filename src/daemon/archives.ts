@@ -58,7 +58,7 @@ export async function openArchives(config: Config, { clock, log }: Around): Prom
   return { archives, staging, cache, stops };
 }
 
-/** One of several daemons, keeping archives in its own data directory. */
+/** Whether this is one of several daemons and keeps archives in its own data directory. */
 const isOwnAlone = ({ role, dataDir, archives }: Config): boolean =>
   role !== "all" && archives.s3Bucket === null && archives.directory === join(dataDir, "archives");
 

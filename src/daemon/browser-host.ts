@@ -28,7 +28,7 @@ export async function openBrowserHost(
   return host;
 }
 
-/** One that is named and not there would only show by pools that stay empty. */
+/** An executable that is named and missing would only show by pools that stay empty. */
 async function checkNamed(named: Partial<Record<Engine, string>> = {}): Promise<void> {
   const settings = {
     chromium: "browser.executable (REMUDA_CHROMIUM)",

@@ -99,8 +99,9 @@ interface Tier {
 const peerLimitMs = 2000;
 
 /**
- * Builds the check whether a connection of a uid may be a browser's: browsers have uids of their own where the
- * daemon may give them, else the daemon's. Undefined where this machine does not tell whose a connection is.
+ * Builds the check whether a connection of a uid may be a browser's: browsers have uids of their own where
+ * the daemon may give them, else the daemon's. Undefined where this machine does not tell whose a connection
+ * is.
  */
 async function findPeerRule(
   { uids, clock }: BrowserHost,
@@ -140,6 +141,8 @@ async function findTier({ config, clock, log }: DaemonParts, host: BrowserHost):
   if (namespaces.kind === "available")
     return { openListener: namespaces.openNamespace, close: namespaces.close };
   if (egress.isolation === "auto") return viaPort;
-  const unready = `egress.isolation demands a network namespace for each browser, and none can be made here: ${namespaces.why}`;
+  const unready =
+    "egress.isolation demands a network namespace for each browser, " +
+    `and none can be made here: ${namespaces.why}`;
   return { unready, openListener: () => Promise.reject(new Error(unready)) };
 }

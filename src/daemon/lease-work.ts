@@ -91,8 +91,8 @@ export const openNodeGateway = (shared: DaemonParts, parts: NodeGatewayParts): G
   });
 
 /**
- * Whoever else is on the browser is cut before; the first client of a lease waits for the dispatch of its
- * start page.
+ * Clients of an earlier lease are cut first; the first client of a lease waits for the dispatch of its start
+ * page.
  */
 async function register(
   { stores }: DaemonParts,

@@ -18,7 +18,7 @@ interface OwnPlacesParts {
   readonly log: Log;
   /** Each source is asked for further endpoints now and then, such as Redis for its replicas. */
   readonly sources: readonly (() => Promise<readonly Endpoint[]>)[];
-  /** Every address of a name; left out: the system's. */
+  /** Finds every address of a name; left out: the system's resolver does. */
   readonly addressesOf?: (host: string) => Promise<readonly string[]>;
 }
 

@@ -14,7 +14,7 @@ export interface ProcessContext {
   readonly fail: (error: unknown) => void;
 }
 
-/** One that throws has stopped what it had started. */
+/** A start that throws has stopped what it had started. */
 export type Start = (lifetime: ProcessContext) => Promise<Stops>;
 
 /** `process`, or what a test puts in its place. */
@@ -89,7 +89,7 @@ async function timeUp(ending: Ending, { clock, limits }: Around): Promise<"late"
   return "late";
 }
 
-/** Undefined where the stop was asked for before the start was complete, and so ended it. */
+/** Undefined where the stop was asked for before the start was complete, and has ended the start. */
 async function startUnlessStopped(
   start: Start,
   ending: Ending,

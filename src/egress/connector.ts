@@ -37,7 +37,7 @@ export class Connector {
   }
 
   #counted(connection: TargetSocket): TargetSocket {
-    // Whoever takes it over listens too; until then a reset must not end the process.
+    // The next owner listens too; until then a reset must not end the process.
     connection.socket.on("error", () => {});
     this.parts.counts.track(connection.socket);
     return connection;

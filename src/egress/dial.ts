@@ -53,7 +53,7 @@ function dialOne(
       socket.off("error", settle);
       if (!error) return resolve(socket);
       socket.destroy();
-      // Its text would tell a page the address behind a name.
+      // The system's text would tell a page the address behind a name.
       reject(
         "code" in error
           ? Object.assign(new Error(`it could not be reached: ${String(error.code)}`), { code: error.code })

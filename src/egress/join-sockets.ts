@@ -10,7 +10,7 @@ import type { OpenConnection } from "./connections.js";
 export interface Pace {
   readonly clock: Clock;
   readonly bucket?: Bucket | undefined;
-  /** Its share of the event loop, which all browsers of the daemon use. */
+  /** The share of the event loop that all browsers of the daemon have together. */
   readonly turn: FairTurn;
 }
 

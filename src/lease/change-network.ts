@@ -78,7 +78,8 @@ export async function askNetwork(ports: Ports, browser: LeasedBrowser): Promise<
   return refusal("node_silent", {
     retryAfterSeconds: 1,
     message:
-      "The change is not in force yet: the browser's node did not answer in time, and will put it in force when it hears of it. DELETE the session to be sure",
+      "The change is not in force yet: the browser's node did not answer in time, and will put it in force " +
+      "when it hears of it. DELETE the session to be sure",
   });
 }
 

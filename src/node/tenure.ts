@@ -91,7 +91,8 @@ interface NodeNamePorts {
 export class NodeNameTaken extends CannotStart {
   constructor({ id, host, port }: NodeFacts) {
     super(
-      `the node id ${id} is in use by the daemon at ${host}:${port}: stop that daemon, or give this one another id (node.id)`,
+      `the node id ${id} is in use by the daemon at ${host}:${port}: ` +
+        "stop that daemon, or give this one another id (node.id)",
     );
   }
 }

@@ -13,7 +13,7 @@ import { BadArchive, type Zip, type ZipEntry, type ZipLimits, withZip } from "./
 type CheckedExtension =
   /** `demandsPolicy`: it has to be installed by enterprise policy to do its work. */
   | { readonly kind: "sound"; readonly demandsPolicy: boolean }
-  /** Each a sentence about the archive, or about the file of it that stands before a colon. */
+  /** Each fault is a sentence about the archive, or about the file that is named before a colon. */
   | { readonly kind: "faulty"; readonly faults: readonly string[] };
 
 /** Chromium's largest is of a few KiB; locales are files of their own. */

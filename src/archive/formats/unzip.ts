@@ -66,7 +66,8 @@ async function writeAll(zip: Zip, files: ReadonlyMap<string, ZipEntry>, into: st
   for (const directory of [...directories].toSorted()) await makeDirectory(join(into, directory));
   const all = [...files];
   for (let at = 0; at < all.length; at += atOnce) {
-    // All of them have ended before a failure is told: nothing is written behind the back of who cleans up.
+    // All writes have ended before a failure is reported, so that nothing is written while the caller cleans
+    // up.
     const written = await Promise.allSettled(
       all.slice(at, at + atOnce).map(([name, entry]) => writeFile(join(into, name), zip.read(entry))),
     );

@@ -36,7 +36,8 @@ const zstdCodec = (): Promise<ZstdCodec> => (loaded ??= load());
 const width = 2;
 
 /**
- * One zstd frame after the other, each of a mebibyte, which `zstd -d` and `tar --zstd` read as one archive.
+ * Writes one zstd frame after the other, each of a mebibyte; `zstd -d` and `tar --zstd` read them as one
+ * archive.
  */
 export const compress: StreamStep = async function* (source) {
   const codec = await zstdCodec();

@@ -21,7 +21,8 @@ function inWords(error: NodeJS.ErrnoException, { host, port }: Place): Error {
   switch (error.code) {
     case "EADDRINUSE":
       return new CannotStart(
-        `port ${port} of ${host} is taken by another program: stop that one, or name another port in REMUDA_PORT (server.port)`,
+        `port ${port} of ${host} is taken by another program: ` +
+          "stop that one, or name another port in REMUDA_PORT (server.port)",
       );
     case "EACCES":
       return new CannotStart(

@@ -134,7 +134,7 @@ export class Cdp {
 
 const keyOf = (event: string, from = ""): string => `${event} ${from}`;
 
-/** Undefined where it is too long for what is known of its kind. */
+/** Undefined where the event is too long for what is known of its kind. */
 function readParams(frame: Frame): Readonly<Record<string, unknown>> | undefined {
   if (Buffer.isBuffer(frame) && frame.length <= longestEventBytes)
     return paramsOf(JSON.parse(frame.toString()));

@@ -7,7 +7,7 @@ export const longestFrameBytes = 128 * 1024 * 1024;
 const longBytes = 256 * 1024;
 /** What is read at once is no longer. Shorter parts are put together, so that there are few. */
 const partBytes = 64 * 1024;
-/** No part is shorter, so that head and tail are each in one. */
+/** No part is shorter than this, so that the head is in one part and the tail is in one. */
 const leastBytes = 4096;
 const keptParts = 4;
 

@@ -11,20 +11,24 @@ export interface Pipe {
   /** Sends one message that comes in parts. */
   sendParts(parts: readonly (string | Uint8Array)[]): void;
   /**
-   * Every message, once all of it is there. Its bytes belong to all listeners. The result stops listening.
+   * Calls the listener with every message, once all of it is there. Its bytes belong to all listeners. The
+   * returned function stops listening.
    */
   onFrame(listener: (frame: Frame) => void): () => void;
   onClosed(listener: () => void): () => void;
   /** What was sent and Chromium has not yet read. */
   backlogBytes(): number;
-  /** All that was sent has been read. */
+  /** Calls the listener when all that was sent has been read. */
   onDrained(listener: () => void): () => void;
   /** Stops reading, so that Chromium feels the pressure; counted: as many `resume` as `hold`. */
   hold(): void;
   resume(): void;
 }
 
-/** Each costs so much at least, with what its listeners put off: so 64 in a turn. */
+/**
+ * Each message counts for at least this much, with the work that its listeners put off: so a turn has 64 at
+ * most.
+ */
 const frameMs: Millis = 0.008;
 /** What it takes to read 64 KiB, which is as much as comes at once. */
 const chunkMs: Millis = 0.03;
@@ -33,7 +37,9 @@ interface Splitting {
   readonly turn: FairTurn;
   readonly counting?: FrameBudget | undefined;
   take(frame: Frame): void;
-  /** There was enough for one round of the event loop: nothing more is to be read until `proceed`. */
+  /**
+   * Called when there was enough for one round of the event loop: nothing more is to be read until `proceed`.
+   */
   wait(): void;
   proceed(): void;
 }

@@ -37,7 +37,7 @@ const targetHead = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
  */
 const urlKey = Buffer.from(',"url":"');
 const urlHeadBytes = 4096;
-/** Behind the texts that a page writes. */
+/** This comes after the texts that a page writes. */
 const targetTail =
   /"browserContextId":"([0-9A-Za-z-]+)"(?:,"subtype":"([a-z_]+)")?\}\}(?:\}|,"sessionId":"[^"]+"\})?$/;
 const targetTailBytes = 256;

@@ -38,7 +38,8 @@ export interface Display {
 export class DisplayTooSmall extends Error {
   constructor(wanted: Size, largest: Size) {
     super(
-      `a display of ${wanted.width} × ${wanted.height} is more than ${largest.width} × ${largest.height}, which this one can become`,
+      `a display of ${wanted.width} × ${wanted.height} is more than ` +
+        `${largest.width} × ${largest.height}, which this one can become`,
     );
     this.name = "DisplayTooSmall";
   }

@@ -79,7 +79,7 @@ async function replyFrom(read: Reader): Promise<Buffer> {
       (head) => messageBytes + (head[0] === 1 ? 4 * head.readUInt32LE(4) : 0),
     );
     if (message[0] === 0) throw new Error(`X error ${message[1]}`);
-    // Whatever else comes is an event.
+    // Every other message is an event.
     if (message[0] === 1) return message;
   }
 }

@@ -159,7 +159,7 @@ export class BrowserExtensions {
     return undefined;
   }
 
-  /** One that the browser has from its last start is not started twice. */
+  /** An extension that the browser has from its last start is not started twice. */
   async #loadOne(
     { path, id, name }: Loaded,
     before: Installed,

@@ -120,8 +120,8 @@ async function closeIn(
   const known = Object.entries(settings).map(
     ([id, shown]) => [id, { ...valuesOf(shown), newAllowFileAccess: false }] as const,
   );
-  // Nothing more is written of one that was loaded before, because Chromium would forget all of it at its start
-  // (Chromium 156, docs/chromium.md#extensions).
+  // Nothing more is written of one that was loaded before, because Chromium would forget all of it at its
+  // start (Chromium 156, docs/chromium.md#extensions).
   const closed = [...known, ...wanted.map((id) => [id, { newAllowFileAccess: false }] as const)];
   const beside = `${path}.closed`;
   await putForeignFile(

@@ -25,7 +25,7 @@ interface LadderSettings {
   readonly xvfb?: string;
   /** Where Chromium looks for its policies, such as `/etc/chromium/policies`. */
   readonly policies: string;
-  /** One that a browser might have; null where they have ours. */
+  /** A uid that a browser might have; null where browsers have ours. */
   readonly uid: number | null;
 }
 
@@ -96,7 +96,7 @@ async function settled(parts: WallParts, { executables, uid }: LadderSettings): 
   return parts.form === undefined ? { ...parts, sandbox: await findSandbox(executables[0], uid) } : parts;
 }
 
-/** Undefined where it holds, else what was refused. */
+/** Undefined where the rung holds, else what was refused. */
 async function tryRung(parts: WallParts, settings: LadderSettings): Promise<string | undefined> {
   if (parts.form === undefined) return undefined;
   if (process.platform !== "linux") return "private roots are Linux's";
@@ -129,7 +129,7 @@ async function tryIn(
   }
 }
 
-/** Undefined where it ends well. */
+/** Undefined where the command ends well, else what it said. */
 async function complaintOf(walls: Walls, command: readonly string[]): Promise<string | undefined> {
   const child = await startWalled(walls, command, {
     stdio: ["ignore", "ignore", "pipe"],

@@ -47,7 +47,7 @@ function partFor(arch: Arch): Buffer {
   ];
   const body = [
     instruction(load, atNumber),
-    // Each jumps to the last instruction.
+    // Each test jumps to the last instruction.
     ...tests.map(([code, value], at) => instruction(code, value, [tests.length - at, 0])),
     instruction(give, allowed),
     instruction(give, denied),

@@ -71,7 +71,7 @@ const pinnedPolicy: ManagedPolicy = {
   // chrome://policy/test replaces the policies of a running browser, so a CDP client could undo the lines
   // above.
   PolicyTestPageEnabled: false,
-  // Without it --keep-alive-for-test does not hold a headful browser reliably: 5 of 60 exited (Chromium 156,
+  // `--keep-alive-for-test` alone does not hold a headful browser reliably: 5 of 60 exited (Chromium 156,
   // docs/chromium.md#enterprise-policy).
   BackgroundModeEnabled: true,
   // Our own switches would make headful Chromium show a bar that takes 56 pixels from the page (Chromium 156,

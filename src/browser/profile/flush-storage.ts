@@ -49,7 +49,7 @@ export async function flushStorage({ cdp, pid, pages, clock }: Flushing, limitMs
   }
 }
 
-/** One that a zygote started has its command line in one piece, with blanks. */
+/** A renderer that a zygote started has its command line in one piece, with blanks. */
 async function renderersOf(pid: number): Promise<number[]> {
   const tree = await processTreeOf(pid);
   const commands = await Promise.all(

@@ -73,7 +73,7 @@ export async function giveCookies(workspace: Workspace, cdp: Cdp): Promise<void>
 }
 
 async function setCookies(cdp: Cdp, cookies: readonly Cookie[]): Promise<void> {
-  // One by one where Chromium refuses all for one of them.
+  // Chromium refuses all cookies for one bad one; then they are set one by one.
   await cdp.send("Storage.setCookies", { cookies: [...cookies] }).catch((error: unknown) => {
     if (!(error instanceof CdpRefused)) throw error;
     return Promise.allSettled(cookies.map((cookie) => cdp.send("Storage.setCookies", { cookies: [cookie] })));

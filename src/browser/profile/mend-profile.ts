@@ -53,7 +53,7 @@ function within(values: Values, ...path: readonly string[]): Values {
 
 function mendLocalState(all: Values): void {
   within(all, "user_experience_metrics", "stability")["exited_cleanly"] = true;
-  // Another one may have been made and chosen on Chromium's settings pages.
+  // Chromium's settings pages can make another profile and choose it.
   within(all, "profile")["last_used"] = "Default";
 }
 

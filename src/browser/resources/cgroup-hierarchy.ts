@@ -125,7 +125,7 @@ async function handDown(
   throw new Error(`${own} hands no controller down`);
 }
 
-/** One at a time, for the kernel takes a list whole or not at all. */
+/** Controllers are enabled one at a time, because the kernel takes a list whole or not at all. */
 async function enable(path: string, wanted: readonly Controller[]): Promise<readonly Controller[]> {
   const control = join(path, "cgroup.subtree_control");
   const enabled: Controller[] = [];

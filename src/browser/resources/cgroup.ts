@@ -230,7 +230,7 @@ async function membersOf(path: string): Promise<number[]> {
     .map(Number);
 }
 
-/** One that has gone already is fine. */
+/** A cgroup that has gone already is no fault. */
 const removeCgroupAt = (path: string): Promise<void> =>
   rmdir(path).catch((error: unknown) => {
     if (errnoOf(error) !== "ENOENT") throw error;

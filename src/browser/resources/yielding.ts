@@ -70,8 +70,8 @@ export interface Use {
 }
 
 /**
- * Behind above `most`, and back at half of it, so that nobody goes to and fro; starved, it comes back as
- * well.
+ * A browser yields above `most`, and stops at half of it, so that it does not go to and fro; one that starves
+ * stops as well.
  */
 export function nextUse({ average, isBehind }: Use, percent: number, most: number): Use {
   const next = (average + percent) / 2;
@@ -127,7 +127,7 @@ export class Yielding {
    * to the others.
    */
   look(now: Millis, most: number): readonly string[] {
-    // One look tells that nobody can be busy.
+    // One look shows that nobody can be busy.
     if (this.#counted.size > 0 && !this.#areAllCalm(now, most))
       for (const counted of this.#counted.values()) this.#judge(counted, now, most);
     return [...this.#counted.values()]

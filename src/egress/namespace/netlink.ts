@@ -87,7 +87,7 @@ const addPair = message("adding a pair of devices", { type: newLink, flags: crea
   ),
 ]);
 
-/** No address of the device's own for IPv6. */
+/** The device gets no IPv6 address of its own. */
 const keepBare = (index: number): NetlinkMessage =>
   message("keeping IPv6 addresses away", { type: setLink }, [
     linkInfo(index),

@@ -7,7 +7,7 @@ interface StockParts {
   make(): Promise<NamespaceListener>;
   /** Ends whatever makes them; the next `make` starts it again. */
   end(): Promise<void>;
-  /** Whoever waits longer for one is told that there is none. */
+  /** A launch that waits longer than this is refused. */
   readonly waitMs: Millis;
   /** So many are kept ready. */
   readonly size: number;
@@ -35,7 +35,9 @@ export class NamespaceStock {
     this.#fill();
   }
 
-  /** First come, first served. Throws, with a text for people, where none can be made any more. */
+  /**
+   * The first to ask is the first served. Throws, with a text for people, where none can be made any more.
+   */
   take(): Promise<NamespaceListener> {
     if (this.#isClosed) return Promise.reject(new Error("no network namespaces are made any more"));
     const listener = this.#ready.shift();
@@ -87,7 +89,7 @@ export class NamespaceStock {
     );
   }
 
-  /** One work at a time; whoever came while it ended is served before what follows it. */
+  /** Only one work runs at a time; those who came while it ended are served before what follows it. */
   #do(work: () => Promise<void>, next: () => void): void {
     if (this.#work !== undefined) return;
     this.#cancelRest();
@@ -118,7 +120,8 @@ export class NamespaceStock {
   }
 
   /**
-   * Each failure is told to one who waits; with nobody left it is not tried again before the next one comes.
+   * Each failure is reported to one who waits; with nobody left it is not tried again before the next one
+   * comes.
    */
   #fail(error: unknown): boolean {
     const waiter = this.#waiters.shift();

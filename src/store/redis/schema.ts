@@ -12,7 +12,8 @@ export async function checkSchema(store: ScriptStore): Promise<void> {
     throw new Error(`Redis holds schema ${found}, written by a newer daemon; this one reads ${schema} only`);
   if (found < schema)
     throw new Error(
-      `Redis holds schema ${found}, written by an older daemon; this one reads ${schema} only: let the older daemon end its sessions, then empty this Redis`,
+      `Redis holds schema ${found}, written by an older daemon; this one reads ${schema} only: ` +
+        "let the older daemon end its sessions, then empty this Redis",
     );
   if (text === null) await store.ask((redis) => redis.set(schemaKey, String(schema)));
 }
