@@ -20,8 +20,8 @@ const localAddresses = (): readonly string[] =>
     .map(({ address }) => address.split("%", 1)[0] ?? address);
 
 /**
- * Every way to name this machine: all of loopback, the unspecified address (which connects to loopback), each
- * interface.
+ * Whether an address names this machine: all of loopback, the unspecified address (which connects to
+ * loopback), each interface.
  */
 const isThisMachine = (address: string): boolean =>
   isLoopback(address) || isUnspecified(address) || localAddresses().includes(address);

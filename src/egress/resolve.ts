@@ -39,7 +39,7 @@ export function makeResolve({ clock, limitMs, servers }: Asks): Resolve {
     const loopback = loopbackOf(read.host);
     if (loopback) return loopback;
     signal?.throwIfAborted();
-    // One per name, since only all queries of a resolver together can be cancelled.
+    // Each name has a resolver of its own, since only all queries of a resolver together can be cancelled.
     const resolver = new Resolver({ timeout: Math.ceil(limitMs / 4), tries: 2 });
     if (servers) resolver.setServers(servers);
     const cancel = (): void => resolver.cancel();
@@ -60,7 +60,7 @@ export function makeResolve({ clock, limitMs, servers }: Asks): Resolve {
   };
 }
 
-/** One family is enough: what the other would have said is then not dialled either. */
+/** The answer of one family is enough: addresses of the other would then not be dialled either. */
 function addressesIn(answers: readonly PromiseSettledResult<string[]>[]): readonly string[] {
   const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
   const failed = answers.find(

@@ -116,7 +116,7 @@ function judgeAddresses(
   if (addresses.some((address) => reserved.isOwn(address, asked.port))) return denied("remuda");
   const judged = addresses.map((address) => ({ address, is: judgeAddress(rules, asked, address) }));
   for (const by of ["metadata", "private"] as const) {
-    // One closed address closes the name: a mix is how rebinding looks.
+    // One closed address closes the name, because rebinding shows as a mix of open and closed addresses.
     if (judged.some(({ is }) => is === by)) return denied(by);
   }
   const opened = judged.filter(({ is }) => is === "opened");

@@ -83,7 +83,7 @@ async function reach(upstream: Upstream, options: UpstreamOptions, ask: Ask): Pr
   }
 }
 
-/** Whatever is open is destroyed when the signal aborts, whereupon the step that waits for it fails. */
+/** Destroys everything that is open when the signal aborts, whereupon the step that waits for it fails. */
 async function reachUntil(
   upstream: Upstream,
   options: UpstreamOptions & { readonly signal: AbortSignal },
@@ -102,7 +102,7 @@ async function reachUntil(
   try {
     if (upstream.protocol === "https") socket = await secure(plain, upstream);
     await ask(socket);
-    // Its end may have come with the answer; whoever takes it over would wait for one.
+    // The socket's end may have come with the answer, and its next owner would wait for one.
     if (socket.destroyed) throw failed(upstream, "broke the connection");
     return socket;
   } catch (error) {

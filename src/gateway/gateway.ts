@@ -89,7 +89,7 @@ export class Gateway {
       maxPayload: limits.messageBytes,
       maxFragments: mostFragments,
       maxBufferedChunks: mostPieces,
-      // One message of each client in a round of the event loop, however many came at once.
+      // ws gives one message of each client in a round of the event loop, however many came at once.
       allowSynchronousEvents: false,
     });
     this.#clients = new ClientCounts(limits.clients);
@@ -103,7 +103,7 @@ export class Gateway {
     this.#webSockets.on("wsClientError", (_, socket) => refuseUpgrade(socket, notWebSocket));
   }
 
-  /** Every upgrade of the server: what is not ours is answered 404. */
+  /** Takes every upgrade of the server: what is not ours is answered 404. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     this.#open({ request, socket, head }).catch((error: unknown) =>

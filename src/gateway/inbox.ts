@@ -20,7 +20,7 @@ interface InboxParts extends JudgeContext {
  * shorter one takes up to 1 ms.
  */
 const longBytes = 64 * 1024;
-/** Likewise from so many values on. */
+/** A message of this many values or more is judged in another thread, too. */
 const manyValues = 2048;
 
 /**
@@ -65,7 +65,7 @@ export class Inbox {
     this.parts.wait();
   }
 
-  /** One at least, so that every client's turn comes. */
+  /** Takes at least one message, so that every client's turn comes. */
   #goOn(): void {
     this.#isWaiting = false;
     this.parts.proceed();

@@ -29,7 +29,7 @@ const makeBare = (deps: HttpDeps, serverFactory?: FastifyServerFactory) =>
     bodyLimit: smallBodyBytes,
     return503OnClosing: false,
     clientErrorHandler: refuseMalformed,
-    // Its hooks have not run: the URL could not be routed.
+    // The hooks of such a request have not run: its URL could not be routed.
     frameworkErrors: (error, request, reply) =>
       fail(deps, error, {
         request,
@@ -58,7 +58,7 @@ interface Assembly {
   readonly prepare?: (app: App) => void;
 }
 
-/** All routes, replies and refusals, not yet listening. */
+/** Builds all routes, replies and refusals; nothing listens yet. */
 export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): App {
   const app = makeBare(deps, more.serverFactory);
   app.setValidatorCompiler(makeValidatorCompiler());

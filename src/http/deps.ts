@@ -43,7 +43,7 @@ export interface HttpOptions {
   readonly maxConnections: number;
   /** How long `close` lets replies in flight end. */
   readonly closeLimitMs: number;
-  /** One line per request at debug level. */
+  /** Set to log one line per request at debug level. */
   readonly logsRequests: boolean;
 }
 

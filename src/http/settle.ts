@@ -43,7 +43,7 @@ function hasHungUp(socket: Socket): boolean {
   return got === 0 || (got < 0 && !wouldBlock.has(libc.errno()));
 }
 
-/** Of Node.js's own handle, which has no public name for it. */
+/** Reads the descriptor from Node.js's own handle, which has no public name for it. */
 function descriptorOf(socket: Socket): number | undefined {
   const handle = (socket as { readonly _handle?: { readonly fd?: number } | null })._handle;
   return handle?.fd !== undefined && handle.fd >= 0 ? handle.fd : undefined;

@@ -6,7 +6,7 @@ import { malformedQuery } from "./query.js";
 
 type Verdict = { readonly value: unknown } | { readonly error: Error };
 
-/** Every fault of a body with more values than this would be too many to answer: only the first is. */
+/** A body with more values than this may have too many faults to answer: then only the first is answered. */
 const manyValues = 10_000;
 
 /**

@@ -100,7 +100,7 @@ async function prepareInTime(
   }
 }
 
-/** All are checked before any is kept. */
+/** Checks all before any is kept. */
 async function prepare(
   ports: Ports,
   meant: Session,
@@ -128,7 +128,7 @@ function countFaults({ launch }: Session, items: readonly SentExtension[]): read
   return faults;
 }
 
-/** One after the other: each is unpacked whole to be checked. */
+/** Checks one after the other, because each is unpacked whole to be checked. */
 async function archiveFaults(ports: Ports, items: readonly SentExtension[]): Promise<readonly Detail[]> {
   const faults: Detail[] = [];
   for (const { name, path } of items) {

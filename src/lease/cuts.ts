@@ -71,7 +71,7 @@ export class PendingCuts {
     });
   }
 
-  /** One at a time is sent for a browser; another waits for the next look. */
+  /** Only one cut at a time is sent for a browser; another waits for the next look. */
   async #send(cut: Watched): Promise<void> {
     const { node, message } = cut;
     if (this.#sending.has(message.browser)) return void this.#watched.push(cut);

@@ -133,7 +133,7 @@ async function reserve(
   if (await ports.projects.reserveName(ask)) return "own";
   if (!keyed) return undefined;
   if (await isRepeat(ports, wanted)) return "kept";
-  // Its control has died before it asked for a browser.
+  // The control that reserved it has died before it asked for a browser.
   return (await ports.projects.reserveName({ ...ask, takesOver: true })) && "own";
 }
 

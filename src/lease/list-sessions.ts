@@ -122,7 +122,7 @@ class LiveRows implements Source {
     );
     const rows = new Map(read.flat());
     const live = ids.flatMap((id) => rows.get(id) ?? []);
-    // All of these have ended meanwhile: that is not the end of the list.
+    // All of these sessions have ended meanwhile, but the list goes on.
     return ids.length > 0 && live.length === 0 ? await this.next(count) : live;
   }
 
@@ -132,7 +132,7 @@ class LiveRows implements Source {
       await this.#refill();
       const id = this.#first()?.heads.shift()?.id;
       if (id === undefined) break;
-      // One that was granted meanwhile moves the others on by a place.
+      // A session that was granted meanwhile moves the others on by a place.
       if (!this.#seen.has(id)) taken.push(id);
       this.#seen.add(id);
     }

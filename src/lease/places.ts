@@ -27,7 +27,7 @@ interface PlacePorts {
   undo(partition: Partition, lease: LeaseId): void;
 }
 
-/** Whoever has neither a browser nor a place is looked for again after it. */
+/** A waiter with neither a browser nor a place is looked for again after this time. */
 const lookAgainMs: Millis = 100;
 
 /**
@@ -66,7 +66,7 @@ export class Places {
     const [held, missing] = await this.#find(partition, waiting);
     for (const one of held) await this.#deliver(partition, one);
     if (missing.length === 0) return;
-    // One that was just being served is not missing the second time.
+    // A waiter that was just being served is not missing the second time.
     const { signal } = this.#closing;
     await pause(this.ports.clock, lookAgainMs, signal);
     if (signal.aborted) return;
@@ -144,12 +144,12 @@ export class Places {
       this.ports.waiters.deliver(connection, { kind: word, waiter, connection });
     if (word === "over") this.#forget(one);
     if (word !== "waiting" || this.#isWaiting(one)) return;
-    // Its caller has gone meanwhile.
+    // The caller has gone meanwhile.
     const reply = await this.ports.poolStore.withdraw(partition, { waiter, connection, lease });
     if (reply.kind === "granted") this.ports.undo(partition, lease);
   }
 
-  /** Its name was given back with its place. */
+  /** The name was given back with the place. */
   async #reserve({ partition, name, lease }: Waiting): Promise<boolean> {
     if (name === undefined) return true;
     return (

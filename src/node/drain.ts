@@ -96,7 +96,10 @@ export class Drain {
     await this.ports.nodes.clearRooms(this.ports.node);
   }
 
-  /** Likewise of a run that was taken for lost, where whoever clears up after it may have died. */
+  /**
+   * Clears what an earlier run of this node has left that was taken for lost: the control that cleared up
+   * after it may have died.
+   */
   async finishEarlierRun(): Promise<void> {
     await this.#clear("lost", "node_lost");
     await this.ports.nodes.forget(this.ports.node);

@@ -60,7 +60,7 @@ export class EndReports {
     });
   }
 
-  /** Both at once, for a browser of which nothing is left by now. */
+  /** Reports the end and the removal at once, for a browser of which nothing is left by now. */
   async endedBefore(id: BrowserId, end: BrowserEnd): Promise<void> {
     const claim = await this.decide(id, end);
     if (claim) await this.gone(id, claim);

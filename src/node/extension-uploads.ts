@@ -92,7 +92,8 @@ export class ExtensionUploads {
   }
 
   /**
-   * One that no other has had for as long as there are any: Chromium knows extensions by their directories.
+   * A directory that no extension of the browser has had before: Chromium knows extensions by their
+   * directories.
    */
   #nextDirectory(slot: Slot): string {
     const all = uploadDirectories(slot.chromium.directories);
@@ -178,8 +179,8 @@ function whyNot(
 }
 
 /**
- * Its parent belongs to the browser, which may have put something else in its place, such as a link that we
- * would write through.
+ * The parent directory belongs to the browser, which may have put something else in its place, such as a link
+ * that we would write through.
  */
 async function checkOurs(path: string): Promise<void> {
   const found = await lstat(path);

@@ -114,7 +114,7 @@ export class Launcher {
     return new Promise((resolve, reject) => {
       const turn = (): Promise<void> =>
         new Promise((free) => {
-          // One that hangs keeps no other from its turn.
+          // A launch that hangs keeps no other from its turn.
           const cancel = this.ports.clock.after(this.ports.launchLimitMs, free);
           start(free)
             .then(resolve, reject)

@@ -208,8 +208,8 @@ export class NetworkSync {
       outcome: rules ? "applied" : "refused",
     });
     if (rules) log.info({ browser: slot.id, lease, revision }, "network changed");
-    // Another has taken the place of what could not be put in force, or the lease is over: the record says
-    // which.
+    // Another change has taken the place of the one that could not be put in force, or the lease is over: the
+    // record says which.
     return (
       rules !== undefined ||
       (noted === "stale" && (await this.#sync(slot, { ...request, revision }, closing)))

@@ -29,7 +29,7 @@ interface ProfileSaverPorts {
   readonly hurriedMs: Millis;
   /** Aborts when nobody waits any more: saves are given up. */
   readonly hurry: AbortSignal;
-  /** Each packs and seals as fast as one core can. */
+  /** Each save packs and encrypts as fast as one core can. */
   readonly parallelSaves: number;
 }
 

@@ -16,7 +16,7 @@ import type { Tenure } from "./tenure.js";
 
 interface ReconcilerPorts {
   readonly node: NodeId;
-  /** Whoever has lost the node's name has no word in its records. */
+  /** A node that has lost its name must not change its records. */
   readonly tenure: Pick<Tenure, "holds">;
   readonly slots: Slots;
   readonly poolStore: PoolStore;
@@ -149,7 +149,7 @@ export class Reconciler {
    */
   async #endUnknown(slot: Slot): Promise<void> {
     const { node, nodes, slots, poolStore, log } = this.ports;
-    // Another release writes records without telling the index.
+    // Another release writes records without updating the index.
     if (await poolStore.findBrowser(slot.id)) return;
     await nodes.holdRoom(node, { id: slot.id, bytes: memoryBytes(slot.template.memory) });
     if (slot.isEnding) return;

@@ -20,7 +20,7 @@ interface RedisContactPorts {
    * Null: never.
    */
   readonly limitMs: Millis | null;
-  /** One that could not look for so long ends them. */
+  /** A node that could not look for so long ends its browsers. */
   readonly isolatedMs: Millis;
 }
 

@@ -54,13 +54,13 @@ export class Slot implements LocalBrowser {
   uploads: readonly UploadedExtension[] = [];
   /** What it was started from, and whether its orderly end is saved there. */
   profile: { readonly id: ProfileId; readonly isSaved: boolean } | undefined;
-  /** One that a restart has asked to stop: its exit is no crash. */
+  /** The Chromium that a restart has asked to stop: its exit is no crash. */
   stopping: Chromium | undefined;
   /** The workspace of the last Chromium, while there is no other. */
   keptWorkspace: KeptWorkspace | undefined;
   /** Why it is over, as far as that is known here. */
   why: RetireReason | undefined;
-  /** Its end, which is one. */
+  /** The browser's end, of which there is only one. */
   ended: Promise<void> | undefined;
 
   constructor(
@@ -88,7 +88,7 @@ export class Slot implements LocalBrowser {
     return this.running.bridge;
   }
 
-  /** Another Chromium of the same browser. */
+  /** Notes another Chromium of the same browser. */
   runs(running: RunningPair): void {
     this.running = running;
     this.keptWorkspace = undefined;
@@ -114,7 +114,7 @@ export class Slot implements LocalBrowser {
     }
   }
 
-  /** Its end was decided here; its exit is no crash. */
+  /** Whether its end was decided here; its exit is then no crash. */
   get isEnding(): boolean {
     return this.#ending.signal.aborted;
   }

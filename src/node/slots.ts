@@ -261,7 +261,7 @@ export class Slots {
       // Only a profile that is saved is worth a gentle close.
       else await (slot.keptWorkspace ? slot.keptWorkspace.discard() : slot.chromium.kill());
     } finally {
-      // Its egress is closed last: what Chromium still sends at its end has no other way.
+      // The egress is closed last, because Chromium still sends at its end.
       await slot.egress.close();
     }
     this.#slots.delete(slot.id);

@@ -34,7 +34,7 @@ export class LogWriter {
     private readonly to: Writable,
     private readonly parts: { readonly maxBytes: number; onRoom(lines: number): void },
   ) {
-    // Whoever read our lines has gone (`| head`): that is no reason to end.
+    // The reader of our lines has gone (`| head`): that is no reason to end.
     to.on("error", () => this.#break());
   }
 

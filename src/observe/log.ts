@@ -36,8 +36,8 @@ interface OpenLog {
 }
 
 /**
- * One line per event. Nobody waits for it to be written: a reader who is slow, stopped or gone costs lines,
- * never time.
+ * Writes one line per event. Nobody waits for it to be written: a reader who is slow, stopped or gone costs
+ * lines, never time.
  */
 export function openLog(options: LogOptions): OpenLog {
   const { format, descriptor, bufferBytes, maxLinesPerSecond, clock } = options;

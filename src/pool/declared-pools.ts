@@ -22,7 +22,8 @@ export interface DeclaredPoolBounds {
 }
 
 /**
- * Every fault of declared pools that is theirs alone: what they refer to is known only when the daemon runs.
+ * Finds the faults of declared pools that need nothing else to be known: what pools refer to is known only
+ * when the daemon runs.
  */
 export function declaredPoolFaults(
   declared: readonly unknown[],
@@ -132,7 +133,7 @@ async function declare(ports: Ports, body: PoolCreate, name: string): Promise<vo
   if (missing.length > 0) return;
   const caller: Caller = { request: request(), gone: new AbortController().signal, retryCount: 0 };
   const created = await pools.create(body, caller);
-  // Another control may have declared it at this very moment.
+  // Another control may have declared the pool at this very moment.
   if (created.kind === "done" || created.code === "name_taken") return;
   const why = created.details?.map(({ message }) => message).join("; ") ?? created.code;
   log.error({ pool: name, why }, "declared pool was refused");

@@ -108,7 +108,7 @@ async function inTurn(
   }
 }
 
-/** One answer for all who ask. */
+/** Asks once, and gives all who ask the same answer. */
 function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   let asked: Promise<Value> | undefined;
   return () => (asked ??= ask());

@@ -72,7 +72,7 @@ export class NodeCapacities {
     return open.toSorted(byPreference(ofPool)).map(({ facts }) => facts);
   }
 
-  /** No node has room for any browser, and no node is held up by anything else. */
+  /** Whether the only obstacle is that no node has room for any browser. */
   get isFull(): boolean {
     return (
       this.obstacle === "" &&

@@ -227,8 +227,8 @@ export class Bridge {
   }
 
   /**
-   * Its target goes on if it waits for a debugger. What a page attached to cannot be detached (Chromium 156:
-   * "Not allowed"); its messages are for nobody then.
+   * The session's target goes on if it waits for a debugger. A session that a page attached cannot be
+   * detached (Chromium 156: "Not allowed"); its messages are then dropped.
    */
   #takeOff(session: string | undefined, parent: string | undefined): void {
     this.#control.ask("Runtime.runIfWaitingForDebugger", {}, session).catch(() => {});

@@ -7,7 +7,7 @@ export type BridgeEndReason = "target_closed" | "browser_gone" | "too_many_sessi
 /** A client, as the bridge sees it. */
 export interface BridgeClient {
   deliver(frame: Frame | string): void;
-  /** Its root session is over, or has to be; nothing more will come. */
+  /** The client's root session is over, or has to be; nothing more will come. */
   ended(reason: BridgeEndReason): void;
   /** Chromium is behind with reading: send no more until it has caught up. */
   wait(): void;

@@ -29,7 +29,7 @@ export const withId = (frame: Frame, id: number): Frame =>
 /** The same message without the `sessionId` at its tail, as a client's root session shows it. */
 export const withoutSession = (frame: Frame, session: string): Frame => ended(frame, tailBytes(session));
 
-/** Both at once: one copy. */
+/** Replaces the beginning and the end with one copy. */
 export function rootReply(frame: Frame, id: number, session: string): Frame {
   if (!Buffer.isBuffer(frame)) return withoutSession(withId(frame, id), session);
   const head = Buffer.from(`{"id":${id}`, "latin1");

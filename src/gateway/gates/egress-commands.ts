@@ -160,7 +160,7 @@ for (const [name, { is, because }] of Object.entries(egressTable)) {
 export const egressRules: Rule = ({ method, params }) => {
   for (const { param, because } of refusals.get(method) ?? []) {
     if (param === undefined) return refuseCommand(`${method} is refused: ${because}`);
-    // Whatever its type or value: even null, which Chromium takes for a fault today.
+    // The parameter is refused whatever its type or value: even null, which Chromium takes for a fault today.
     if (Object.hasOwn(params, param)) return refuseCommand(`${param} is refused: ${because}`);
   }
   return pass;

@@ -14,7 +14,7 @@ export interface Task {
   readonly context: GateContext;
 }
 
-// Whoever waits for the daemon's main thread goes first.
+// The daemon's main thread goes first.
 if (process.platform === "linux")
   setPriority(Number(basename(readlinkSync("/proc/thread-self"))), judgingPriority);
 

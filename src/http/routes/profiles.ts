@@ -85,7 +85,7 @@ function addDownload(app: App, { profiles }: Deps): void {
   app.get(
     "/profiles/:id_or_name/download",
     {
-      // Its length is known only at its end: a HEAD would read all of it to throw it away.
+      // The length is known only at the end: a HEAD would read all of it to throw it away.
       exposeHeadRoute: false,
       schema: { ...operations.downloadProfile, params: ProfileRefParams, querystring: ProfileDownload },
     },

@@ -52,7 +52,7 @@ export class PartQueue {
     for (const file of this.#files) file.destroy();
   }
 
-  /** Undefined after the last. */
+  /** Resolves with undefined after the last part. */
   async next(): Promise<Part | undefined> {
     while (this.#outcome === "open" && this.#parts.length === 0) {
       await new Promise<void>((resolve) => {

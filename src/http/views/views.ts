@@ -175,7 +175,7 @@ const usageView = ({ requests, denied, bytesSent, bytesReceived }: TrafficUsage 
   "uptime_ms"
 > => ({ requests, denied, bytes_sent: bytesSent, bytes_received: bytesReceived });
 
-/** One that was deleted since is its id alone. */
+/** Of a profile that was deleted since only the id is shown. */
 const sessionProfile = ({ profile }: Session): Pick<SessionReply, "profile" | "profile_save_changes"> =>
   profile
     ? {

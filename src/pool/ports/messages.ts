@@ -98,8 +98,8 @@ const NodeRequest = Type.Union([
   /** Has a node load archives into the running browser: all of them, or none. */
   Type.Object({ kind: Type.Literal("extensions"), items: readonlyList(UploadedExtension) }),
   /**
-   * All of it, or nothing: a viewport, the state of a profile, which a restart brings, and what `network`
-   * will ask for is made ready.
+   * Has a node change all of it, or nothing: a viewport, the state of a profile, which a restart brings; what
+   * `network` will ask for is made ready.
    */
   Type.Object({ kind: Type.Literal("change"), ...runningChange }),
 ]);

@@ -23,7 +23,7 @@ export const NodeFacts = Type.Object({
    */
   run: Type.Optional(Type.String()),
   origin: Type.Optional(Type.String()),
-  /** Its last launches have all failed. */
+  /** Set while its last launches have all failed. */
   failing: Type.Optional(Type.Object({ failures: Type.Number(), error: Type.String() })),
 });
 export type NodeFacts = Readonly<Static<typeof NodeFacts>>;
@@ -50,21 +50,21 @@ export interface NodeStore {
    * count as living.
    */
   lost(): Promise<readonly NodeId[]>;
-  /** All that are not forgotten, living or not. */
+  /** Lists all nodes that are not forgotten, living or not. */
   known(): Promise<readonly NodeId[]>;
-  /** Whoever has beaten last under this name. */
+  /** The daemon that has beaten last under this name. */
   holder(node: NodeId): Promise<NodeFacts | undefined>;
   isLost(node: NodeId): Promise<boolean>;
   /** It is gone, and nothing of it is left. */
   forget(node: NodeId): Promise<void>;
-  /** Its rooms are empty: it starts anew. */
+  /** Empties the node's rooms, because it starts anew. */
   clearRooms(node: NodeId): Promise<void>;
   /** `isTrial`: of a node that fails launches, which is given one at a time, and none while it rests. */
   reserveRoom(
     facts: NodeFacts,
     browser: { id: BrowserId; bytes: number; isTrial?: boolean },
   ): Promise<boolean>;
-  /** Its launches fail: it is given none for so long, then one. */
+  /** Notes that its launches fail: it is given none for so long, then one. */
   rest(node: NodeId, ms: Millis): Promise<void>;
   /** The node launches again. */
   wake(node: NodeId): Promise<void>;
