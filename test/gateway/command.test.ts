@@ -197,3 +197,11 @@ describe("a message from Chromium", () => {
     ).toBe("T");
   });
 });
+
+test.each([
+  `{"method":"Target.targetCreated"}`,
+  `{"method":"Target.targetCreated","params":{"targetInfo":null}}`,
+  `{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"T","type":"page","title":"a","url":7}}}`,
+])("an event that does not say whose it is names no target: %s", (text) =>
+  expect(findTarget(Buffer.from(text))).toBeUndefined(),
+);
