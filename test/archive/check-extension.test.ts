@@ -77,7 +77,7 @@ test("it has to be a zip with a manifest where one belongs", async () => {
   ]);
 });
 
-test("of very many faults the first are told", async () => {
+test("where there are very many faults only the first are listed", async () => {
   const faults = await faultsOf(extensionZip(Array.from({ length: 45 }, (_, at) => ({ name: `../${at}` }))));
   expect(faults.length).toBe(21);
   expect(faults.at(-1)).toBe("25 more faults");
@@ -99,7 +99,7 @@ test("it is unpacked into a directory of its own only, and what was there stays"
   await expect(checkExtension(join(work, "none.zip"), limits)).rejects.toThrow(/ENOENT/);
 });
 
-test("one that can only work by enterprise policy is told apart", async () => {
+test("an extension that can only work by enterprise policy is recognised", async () => {
   const packed: readonly ZipPart[] = [
     { name: "update.xml", content: "<x/>" },
     { name: "own.crx", content: crxBytes(extensionZip([])) },

@@ -27,7 +27,7 @@ describe.each([
   ["a directory", inDirectory],
   ["S3", inS3],
 ])("archives in %s", (_store, open) => {
-  test("what was put is given back whole, and told with its size and time", async () => {
+  test("what was put is given back whole, with its size and time", async () => {
     const archives = await open();
     const file = await newFile();
     const began = Date.now() - 2000;

@@ -153,7 +153,7 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     expect(await readdir(join(directory, "staging"))).toEqual([]);
   });
 
-  test("an archive that is gone is told at once, unless a later save has taken its place", async () => {
+  test("an archive that is gone fails at once, unless a later save has taken its place", async () => {
     await saved(randomBytes(1000));
     const first = (await stores().profiles.find(id))?.archive?.digest;
     if (!first) throw new Error("nothing was saved");

@@ -139,7 +139,7 @@ describe("what was changed does not open", () => {
   });
 });
 
-test("a source that fails is heard of", async () => {
+test("a source that fails makes the stream fail", async () => {
   const failing = new Readable({
     read() {
       this.destroy(new Error("the disk is full"));

@@ -83,7 +83,7 @@ test("other bytes, and a frame that is too large, are refused", async () => {
   }
 });
 
-test("a source that fails is heard of, from both", async () => {
+test("a source that fails makes compressing and decompressing fail", async () => {
   async function* failing(): AsyncGenerator<Buffer> {
     yield Buffer.alloc(2 * mebibyte);
     throw new Error("the disk is full");

@@ -14,7 +14,7 @@ test("a server listens, and its later faults are its owner's", async () => {
   expect(server.listenerCount("error")).toBe(0);
 });
 
-test("a port that is taken is told with the setting that names another, without a stack", async () => {
+test("the fault of a port that is taken names the setting for another, without a stack", async () => {
   other.listen(0, "127.0.0.1");
   await once(other, "listening");
   const { port } = other.address() as AddressInfo;
@@ -24,7 +24,7 @@ test("a port that is taken is told with the setting that names another, without 
 });
 
 // TEST-NET-1 (RFC 5737) is no machine's.
-test("an address of another machine is told with the setting that names one", async () => {
+test("the fault of an address of another machine names the setting for it", async () => {
   await expect(listenOn(server, { host: "192.0.2.1", port: 0 })).rejects.toThrow(
     "192.0.2.1 is no address of this machine: name one that is in REMUDA_HOST (server.host)",
   );

@@ -12,7 +12,7 @@ function limited(perSecond: number) {
   };
 }
 
-test("so many of each key pass in a second, and the others are told once", async () => {
+test("so many of each key pass in a second, and the others are counted in one call", async () => {
   const { clock, told, limit } = limited(2);
   const passed = Array.from({ length: 5 }, () => limit.admits("a"));
   expect(passed).toEqual([true, true, false, false, false]);
@@ -24,7 +24,7 @@ test("so many of each key pass in a second, and the others are told once", async
   expect(told).toHaveLength(1);
 });
 
-test("what was suppressed is told at the end as well, and not twice", async () => {
+test("what was suppressed is reported at the end as well, and not twice", async () => {
   const { clock, told, limit } = limited(1);
   limit.admits("a");
   limit.admits("a");

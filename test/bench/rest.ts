@@ -15,7 +15,7 @@ import {
   type Shape,
   tombstoneCount,
 } from "./rest/sizes.js";
-import { buryMany } from "./rest/tombstones.js";
+import { writeTombstones } from "./rest/tombstones.js";
 import { times } from "./support/runs.js";
 
 const most = { busyPercent: 2, sentPerSecond: 2_000_000 } as const;
@@ -90,7 +90,7 @@ async function measureAll(bench: Bench): Promise<Row[]> {
   await add("each second one session's network changes", true, (over) =>
     everyLook(over, (count) => changeNetwork(bench, count)),
   );
-  await buryMany(redis, tombstoneCount);
+  await writeTombstones(redis, tombstoneCount);
   await add("/metrics, GET /browsers, GET of an unknown session each second", false, (over) =>
     everyLook(over, () => look(bench)),
   );

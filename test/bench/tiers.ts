@@ -59,13 +59,15 @@ export async function benchTiers({ runs }: { runs: number }): Promise<Report> {
   }
 }
 
-const ways = ({ tiers }: BenchParts): readonly EgressChoice[] => [{ name: "none" }, ...tiers];
+const choices = ({ tiers }: BenchParts): readonly EgressChoice[] => [{ name: "none" }, ...tiers];
 
 async function forEach<Each extends EgressChoice, Figure>(
   each: readonly Each[],
-  measure: (way: Each) => Promise<Figure>,
+  measure: (choice: Each) => Promise<Figure>,
 ): Promise<Found<Figure>> {
-  return Object.fromEntries(await inTurn(each, async (way) => [way.name, await measure(way)] as const));
+  return Object.fromEntries(
+    await inTurn(each, async (choice) => [choice.name, await measure(choice)] as const),
+  );
 }
 
 /** One of several figures that were found together. */
@@ -78,13 +80,13 @@ const only = <Figures>(
   );
 
 async function launchTimes(engine: Engine, parts: BenchParts): Promise<Row[]> {
-  const measure = async (way: EgressChoice): Promise<{ readyMs: number; attestMs: number }> => {
-    const { end, readyMs, attestMs } = await parts.launcher.launch(engine, way);
+  const measure = async (choice: EgressChoice): Promise<{ readyMs: number; attestMs: number }> => {
+    const { end, readyMs, attestMs } = await parts.launcher.launch(engine, choice);
     await end();
     return { readyMs, attestMs };
   };
   const found = (
-    await inRuns(parts.runs, () => inTurn(times(launchesPerRun), () => forEach(ways(parts), measure)))
+    await inRuns(parts.runs, () => inTurn(times(launchesPerRun), () => forEach(choices(parts), measure)))
   ).flat();
   return [
     { name: `${engine}: launch, ms`, found: only(found, ({ readyMs }) => readyMs) },
@@ -94,9 +96,9 @@ async function launchTimes(engine: Engine, parts: BenchParts): Promise<Row[]> {
 
 async function browserMemory(engine: Engine, parts: BenchParts): Promise<Row> {
   const found = await inRuns(parts.runs, async () => {
-    const launched = await inTurn(ways(parts), async (way) => ({
-      name: way.name,
-      ...(await parts.launcher.launch(engine, way)),
+    const launched = await inTurn(choices(parts), async (choice) => ({
+      name: choice.name,
+      ...(await parts.launcher.launch(engine, choice)),
     }));
     await pause(systemClock, settleMs);
     const sizes = await inTurn(

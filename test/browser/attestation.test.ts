@@ -163,7 +163,7 @@ test.runIf(tiers.includes("namespace"))(
   },
 );
 
-test("the canary tells its own path from whatever else comes", async () => {
+test("the canary distinguishes its own path from every other request", async () => {
   const canaryPath = host.canary.openPath();
   await fetch(`http://127.0.0.1:${host.canary.port}/scan`);
   expect(canaryPath.wasTouched()).toBe(false);

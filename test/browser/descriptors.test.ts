@@ -19,7 +19,7 @@ function withoutDescriptors<Given>(work: () => Given): Given {
   }
 }
 
-test("where no descriptor is left nothing is started, in words, and no error comes later that nobody hears", async () => {
+test("where no descriptor is left a start fails with a clear message, and no unhandled error comes later", async () => {
   const unheard: unknown[] = [];
   const onUncaught = (error: unknown): void => void unheard.push(error);
   process.prependListener("uncaughtException", onUncaught);

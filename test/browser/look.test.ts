@@ -51,7 +51,7 @@ test("kiosk mode fills the display with the page", async () => {
   expect(await seen(given, "[innerWidth, innerHeight]")).toEqual([1000, 699]);
 });
 
-test("no bar stands between the toolbar and the page", async () => {
+test("there is no bar between the toolbar and the page", async () => {
   const given = { engine: "chromium", headless: false, viewport: { width: 1000, height: 700 } } as const;
   expect(await seen(given, "[outerWidth, outerHeight, outerHeight - innerHeight]")).toEqual([1000, 699, 87]);
 });

@@ -111,7 +111,7 @@ describe("faults", () => {
       "server.prot: there is no such setting",
     ]);
   });
-  test("a variable that is no number is refused as it stands", async () => {
+  test("a variable that is no number is refused with its text", async () => {
     expect(await faultsOf({}, { REMUDA_PORT: "47OO" })).toEqual([
       'REMUDA_PORT (server.port): has to be a whole number from 0 to 65,535 (port), and is "47OO"',
     ]);

@@ -20,7 +20,7 @@ async function keep(name: string, mode: number): Promise<void> {
   await chmod(join(directory, name), mode);
 }
 
-test("what others could read is closed to them, and said", async () => {
+test("what others could read is closed to them, and reported", async () => {
   await chmod(directory, 0o755);
   await keep("api-key", 0o644);
   await keep("cluster-secret", 0o640);

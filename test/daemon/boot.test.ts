@@ -48,7 +48,7 @@ const isReachable = (socket: string): Promise<boolean> =>
     }).on("error", () => resolve(false));
   });
 
-test("a role stands on a Redis that is there from before its start until after its stop", async () => {
+test("the Redis of a role is there from before its start until after its stop", async () => {
   const seen: boolean[] = [];
   const role: Role = async (_, { redisUrl, clock }) => {
     const look = async (): Promise<unknown> => seen.push(await isReachable(redisUrl.reveal()));
@@ -76,7 +76,7 @@ test("a second daemon on the same directory is refused with the first's process 
   await first.run();
 });
 
-test("a data directory that cannot be one is told in a sentence with the setting that names another", async () => {
+test("the fault of an unusable data directory is one sentence with the setting for another", async () => {
   await writeFile(join(root, "file"), "");
   const dataDir = join(root, "file", "data");
   const fault: unknown = await boot(idle, { ...config, dataDir }, lifetime()).catch(

@@ -128,7 +128,7 @@ test("a start that fails ends with 1", async () => {
   expect(daemon.ended).toBe(1);
 });
 
-test("a signal during the start is told to it; one that gives up then ends with 0", async () => {
+test("a signal during the start reaches it; a start that gives up then ends with 0", async () => {
   const daemon = run(
     () => {},
     ({ stopping }) =>

@@ -36,7 +36,7 @@ test("an address that a failover gives to Redis's name is closed at the next loo
   ]);
 });
 
-test("what the deployment tells of is closed by its addresses; a source or a name that fails opens nothing, and nothing grows without end", async () => {
+test("endpoints that a source names are closed by their addresses; a source or a name that fails opens nothing, and nothing grows without end", async () => {
   let told = [{ host: "node.example", port: 4700 }];
   const own = new EndpointWatch({
     clock,

@@ -162,7 +162,7 @@ test("shut lets nothing pass, also what was allowed, until rules are applied", a
   expect(await ask(bed.port, `http://${allowed}:${origin.port}/`)).toMatchObject({ status: 200 });
 });
 
-test("rules that allow the same cut nothing; a change of a name's way out does", async () => {
+test("rules that allow the same cut nothing; a change of a name's route does", async () => {
   const origin = await openListener();
   const bed = await openBed();
   const { socket } = await openTunnel(bed.port, `${allowed}:${origin.port}`);

@@ -60,7 +60,7 @@ test("a tunnel carries bytes both ways, those sent together with the CONNECT too
   expect(bed.outcomes).toEqual(["direct"]);
 });
 
-test("whoever has said all is still answered, and an origin's last bytes arrive before its end", async () => {
+test("a client that has ended its side is still answered, and an origin's last bytes arrive before its end", async () => {
   const origin = kept(
     await openRawOrigin(
       (socket) => void socket.on("data", () => {}).once("end", () => socket.end("answer after the end")),

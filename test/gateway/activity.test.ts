@@ -48,7 +48,7 @@ test("an upgrade that was never registered is no activity", () => {
   expect([activity.inactiveSinceMs, activity.registrations]).toEqual([100, 0]);
 });
 
-test("a registered visitor of a lease the node has not heard of begins it", () => {
+test("a registered visitor of a lease that the node does not know yet begins it", () => {
   const activity = new Activity(drivenClock());
   const [first, second] = [newLeaseId(), newLeaseId()];
   activity.begin(first);
@@ -89,7 +89,7 @@ test("the fence cuts every visitor of the lease, pending ones too, and waits unt
   expect(activity.lease).toBeUndefined();
 });
 
-test("a fence that could not cut a visitor says so", async () => {
+test("a fence that could not cut a visitor reports it", async () => {
   const activity = new Activity(drivenClock());
   const lease = newLeaseId();
   activity

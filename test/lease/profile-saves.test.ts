@@ -5,7 +5,7 @@ import type { Session } from "../../src/pool/session.js";
 import { until } from "../support/browser/chromium-until.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { aProfile } from "../support/node/registered.js";
-import { beatOfNode, createSession, sayGone } from "../support/daemon/control-pools.js";
+import { beatOfNode, createSession, reportGone } from "../support/daemon/control-pools.js";
 
 let control: ControlBed;
 let count = 0;
@@ -38,7 +38,7 @@ test("the DELETE of a session that saves answers when its browser is gone, and a
     await until("the end", async () => (await recordOf(browser.id))?.state === "retiring");
     await passes(browser.id);
     expect(await isSettled(deleted)).toBe(false);
-    if (end === "gone") await sayGone(control, browser.id);
+    if (end === "gone") await reportGone(control, browser.id);
     await until("the answer", async () => {
       await control.clock.advance(end === "gone" ? 50 : 10_000);
       return await isSettled(deleted);
@@ -68,7 +68,7 @@ test("a caller who goes while its session saves loses nothing; the client's own 
   const again = control.remove(browser.id, callerOf({ retryCount: 1 }));
   await passes(browser.id);
   expect(await isSettled(again)).toBe(false);
-  await sayGone(control, browser.id);
+  await reportGone(control, browser.id);
   await until("the answer", async () => {
     await control.clock.advance(50);
     return await isSettled(again);

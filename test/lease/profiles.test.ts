@@ -12,7 +12,7 @@ import {
   beatOfNode,
   createSession,
   filledPool,
-  sayGone,
+  reportGone,
 } from "../support/daemon/control-pools.js";
 import type { PoolSpec } from "../../src/spec/launch-template.js";
 
@@ -105,7 +105,7 @@ test("a PATCH attaches a profile where none is loaded: its node is asked, then t
   expect((await shown("mine")).profile).toMatchObject({ id: login, save: true });
   const released = control.release(pool.id, { session_id: browser.id }, callerOf());
   await until("the end", async () => (await recordOf(browser.id))?.state === "retiring");
-  await sayGone(control, browser.id);
+  await reportGone(control, browser.id);
   await control.clock.advance(50);
   expect(await released).toMatchObject({ kind: "done" });
 });

@@ -30,7 +30,7 @@ afterEach(async () => {
   await site.close();
 });
 
-interface Lent {
+interface LentBrowser {
   readonly pool: PoolBed;
   readonly held: Held;
   readonly slot: Slot;
@@ -38,7 +38,7 @@ interface Lent {
 }
 
 /** A real browser behind a gateway, lent. */
-async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<Lent> {
+async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<LentBrowser> {
   const pool = await PoolBed.create(node.bed, { size: 1, ...over });
   const [browser] = await pool.claim(1);
   if (!browser) throw new Error("nothing was claimed");
@@ -105,9 +105,9 @@ async function titleOf(client: RawCdp, url: string): Promise<unknown> {
   );
 }
 
-const upload = async ({ slot, held }: Lent, name: string, word: string) =>
+const upload = async ({ slot, held }: LentBrowser, name: string, word: string) =>
   node.uploads.add(slot, held.lease, [{ name, digest: await node.makings.keep(titling(word)) }]);
-const attach = async ({ slot, held }: Lent, isSaved = false) => {
+const attach = async ({ slot, held }: LentBrowser, isSaved = false) => {
   const id = await node.makings.addProfile();
   return {
     id,

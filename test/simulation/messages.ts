@@ -3,7 +3,7 @@ import { leasedParser } from "../../src/pool/browser.js";
 import type { ControlMessage, NodeMessage } from "../../src/pool/ports/messages.js";
 import { cut } from "./begin.js";
 import { launchAgain, served } from "./controls.js";
-import { heardNode } from "./nodes.js";
+import { receiveAsNode } from "./nodes.js";
 import type { World } from "./world.js";
 
 /** Delivers a message between roles, or ignores it. */
@@ -34,7 +34,7 @@ const isForStopped = (world: World, channel: string): boolean =>
   world.controls.some(({ id, isStopped }) => isStopped && channel === `remuda:control:${id}`);
 
 async function toNode(world: World, id: string, message: NodeMessage): Promise<void> {
-  const slot = heardNode(world, id as NodeId)?.slots.get(message.browser);
+  const slot = receiveAsNode(world, id as NodeId)?.slots.get(message.browser);
   if (!slot) return;
   if (message.kind === "cut") await cut(slot, message.lease);
   if (message.kind !== "fence") return;

@@ -72,7 +72,7 @@ export async function startAnew(world: World, node: FakeNode): Promise<void> {
   await bed.nodes.beat(world.factsOf(node));
 }
 
-export const heardNode = (world: World, id: NodeId): FakeNode | undefined =>
+export const receiveAsNode = (world: World, id: NodeId): FakeNode | undefined =>
   world.nodes.filter(isHeard).find((node) => node.id === id);
 
 /** Runs one job of the queues: lost, run twice, run late and out of order. */
@@ -87,7 +87,7 @@ export async function runJob(world: World): Promise<void> {
 }
 
 export async function carryOut(world: World, job: Job): Promise<void> {
-  const node = heardNode(world, job.node);
+  const node = receiveAsNode(world, job.node);
   if (!node) return;
   const record = (await world.bed.poolStore.findBrowser(job.browser))?.browser;
   if (!record || !("claim" in record) || record.claim !== job.claim) return;
@@ -96,7 +96,7 @@ export async function carryOut(world: World, job: Job): Promise<void> {
     node.launching.set(job.browser, job.claim);
   const slot = node.slots.get(job.browser);
   if (job.kind === "launch" && record.state === "launching" && slot)
-    await sayLaunched(world, { node, slot }, job.claim);
+    await reportLaunched(world, { node, slot }, job.claim);
   if (job.kind === "retire" && record.state === "retiring") await retire(world, node, job);
   if (job.kind === "reset" && record.state === "resetting") await reset(world, node, record);
 }
@@ -202,7 +202,7 @@ async function keepSlot(
     return true;
   }
   if (state === "launching" && claim) {
-    await sayLaunched(world, at, claim);
+    await reportLaunched(world, at, claim);
     return true;
   }
   const isClear = slot.unknownLease === undefined && activity.rivalsOf(lease?.id).length === 0;
@@ -212,7 +212,7 @@ async function keepSlot(
 }
 
 /** It was launched under an earlier claim, and Redis has forgotten that. */
-async function sayLaunched(
+async function reportLaunched(
   world: World,
   { node, slot }: { node: FakeNode; slot: Slot },
   claim: ClaimId,

@@ -24,7 +24,7 @@ const tombstone = (deletedAt: number): string =>
   });
 
 /** Writes the tombstones of so many sessions, of which one ended each ms. */
-export async function buryMany(redis: Redis, count: number): Promise<void> {
+export async function writeTombstones(redis: Redis, count: number): Promise<void> {
   const store = new ScriptStore(redis, log);
   const now = Date.now();
   for (let from = 0; from < count; from += atOnce) {

@@ -38,7 +38,7 @@ test("a thousand messages in one read come in their order, a part of them in eac
   expect(frames).toEqual([...sent, '{"method":"A.c"}']);
 });
 
-test("what a browser says and is put off is heard also where it is gone by then", async () => {
+test("messages of a browser that were put off are delivered even when the browser is gone by then", async () => {
   const { pipe, output, frames } = open();
   let heard = -1;
   pipe.onClosed(() => (heard = frames.length));

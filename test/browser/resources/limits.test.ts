@@ -23,7 +23,7 @@ const prlimit: Prlimit = {
 const mounted = { mount: async () => {}, unmount: async () => {} };
 const given = { limits: usualLimits, memoryBytes: 2 ** 30, countsAlone: true };
 
-test("what cgroups hold is said by their version, and the watch has the rest", () => {
+test("limits that cgroups hold are shown with their version, and the resource watch has the rest", () => {
   const held = cgroups({ memory: "cgroup-v1", pids: "cgroup-v2", cpu: "cgroup-v2" });
   expect(limitsInForce({ cgroups: held, prlimit, sizedScratch: mounted, countsAlone: true })).toEqual({
     memory: "cgroup-v1",
@@ -44,7 +44,7 @@ test("without cgroups tasks are bounded by a limit of the process, memory and di
   });
 });
 
-test("where others have the same uid in the same namespace nothing bounds tasks, and that is said", () => {
+test("where others have the same uid in the same namespace nothing bounds tasks, and the limits show that", () => {
   expect(limitsInForce({ prlimit, countsAlone: false }).tasks).toBe("none");
   expect(limitsInside({ prlimit, ...given, countsAlone: false }).join(" ")).not.toContain("nproc");
 });

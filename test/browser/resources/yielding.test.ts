@@ -76,7 +76,7 @@ test.runIf(isRoot)(
   },
 );
 
-test.runIf(isRoot)("a cgroup that is removed while it stands behind is forgotten", async () => {
+test.runIf(isRoot)("a cgroup that is removed while it yields is forgotten", async () => {
   const cgroup = await cgroups.make("short", { memoryBytes: 2 ** 28, tasks: 32 });
   await start(cgroup, "while :; do :; done");
   await until("it behind", () => namesBehind().includes("short"), limitMs);

@@ -66,7 +66,7 @@ test.each([
   await host.close();
 });
 
-describe("where there can be none, the reason is told", () => {
+describe("where there can be no namespace, the reason is given", () => {
   test("to an ordinary user where no user namespaces are allowed", async () => {
     const { said } = await script.start("examine", "ready", forbidding);
     expect(JSON.parse(said[0] ?? "")).toEqual({

@@ -132,7 +132,7 @@ const addresses = (): string[] =>
     .map(([, address = ""]) => address)
     .filter((address) => !address.startsWith("127."));
 
-describe("where there can be none, the reason is told", () => {
+describe("where there can be no namespace, the reason is given", () => {
   test("without nsenter", async () => {
     expect(await findNamespaces(parts({ tools: { unshare: tools.unshare } }))).toEqual({
       kind: "unavailable",

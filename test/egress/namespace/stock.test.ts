@@ -6,7 +6,7 @@ import { DrivenClock } from "../../support/driven-clock.js";
 
 const listener = { close() {} } as NamespaceListener;
 
-test("who waits for a namespace that does not come is told so, and what comes late goes to the next", async () => {
+test("a wait for a namespace that does not come is refused, and a namespace that comes late goes to the next", async () => {
   const clock = new DrivenClock();
   let come = (_made: NamespaceListener): void => {};
   const stock = new NamespaceStock({

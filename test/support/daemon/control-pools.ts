@@ -83,7 +83,7 @@ export async function createSession(control: ControlBed, body: SessionCreate): P
 }
 
 /** Reports as a node does that has saved the profile and ended the browser. */
-export async function sayGone(control: ControlBed, id: BrowserId): Promise<void> {
+export async function reportGone(control: ControlBed, id: BrowserId): Promise<void> {
   const found = await control.bed.poolStore.findBrowser(id);
   if (found) await control.bed.reports.gone(id, claimOf(found.browser));
 }

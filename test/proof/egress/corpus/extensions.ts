@@ -30,7 +30,7 @@ const done = (work: Work): string => JSON.stringify(work.serve("/done", {}));
 const told = (work: Work): Promise<unknown> =>
   Promise.race([work.site.heard(`/${work.nonce}/done`), new Promise((resolve) => setTimeout(resolve, 3000))]);
 
-interface Wish extends Partial<Attempt> {
+interface AttemptOptions extends Partial<Attempt> {
   /** What is tried once the extension has done its part; visits the denied page unless told otherwise. */
   after?(work: Work): Promise<unknown>;
 }
@@ -40,7 +40,7 @@ const visit = async (work: Work): Promise<RawReply> => (await work.open()).goto(
 const extension = (
   name: string,
   made: (work: Work) => Extension,
-  { after = visit, ...other }: Wish = {},
+  { after = visit, ...other }: AttemptOptions = {},
 ): Attempt => ({
   name: `extension: ${name}`,
   needs: ["chromium", "privileged-cdp", "uploads"],
