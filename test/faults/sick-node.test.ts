@@ -20,7 +20,9 @@ fault(
   "a pool fills on the healthy node beside one where Chromium does not start, which is shown, and tried again until it does",
   async (tell) => {
     const control = await fleet.control();
-    const [a] = [await fleet.node("a", { knobs: sick }), await fleet.node("b")];
+    // Its pauses double: after six failures it would rest longer than this test waits.
+    const shortPauses = { fill: { backoff_max_ms: 2_000 } };
+    const [a] = [await fleet.node("a", { knobs: sick, ...shortPauses }), await fleet.node("b")];
     await control.call("POST /browser_pools", { name: "herd", size: 8, headless: true });
     await control.poolWhen("herd", (pool) => pool.available_count === 8);
     expect(await spread(control, "herd")).toEqual({ b: 8 });
