@@ -108,27 +108,35 @@ describe.each(kinds)("%s", (_name, given) => {
   });
 
   test.runIf(isRoot)(
-    "a page that takes more memory than its class loses its renderer, or at worst its own browser",
+    "a page that takes more memory than its class loses its renderer, and the browser lives",
     async () => {
       expect(chromium.isolation.limits.memory).toMatch(/^cgroup-v/);
+      const neighbour = await launch({});
       const session = await client.attach();
       await client.send("Inspector.enable", {}, session);
       client
         .evaluate("globalThis.held = []; for (;;) held.push(new Uint8Array(2 ** 24).fill(1))", session)
         .catch(() => {});
-      // The kernel may choose the browser as well while the renderer's pages are still being freed.
       const isCrashed = (): boolean =>
         client.events.some(({ method }) => method === "Inspector.targetCrashed");
       await Promise.race([until("the renderer's end", isCrashed, 20_000), chromium.exited]);
-      const lives = await chromium.probe(2_000).then(
-        () => true,
-        () => false,
-      );
-      if (lives) expect(await chromium.reset(10_000)).toEqual({ differences: [] });
-      else expect((await chromium.exited).signal).toBe("SIGKILL");
+      await neighbour.probe(2_000);
+      await neighbour.kill();
+      // A window's compositor allocates as well, so that the kernel may end a headful browser besides while
+      // the renderer's pages are still being freed (docs/isolation.md, "Limits").
+      if (given.headless === false && !(await isAlive(chromium)))
+        return expect((await chromium.exited).signal).toBe("SIGKILL");
+      await chromium.probe(2_000);
+      expect(await chromium.reset(10_000)).toEqual({ differences: [] });
     },
   );
 });
+
+const isAlive = (chromium: Chromium): Promise<boolean> =>
+  chromium.probe(2_000).then(
+    () => true,
+    () => false,
+  );
 
 const withPolicy = kinds.filter(([, { engine }]) => engine === "chromium");
 test.runIf(isRoot).for(withPolicy)(
