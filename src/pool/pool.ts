@@ -33,8 +33,8 @@ export interface Pool {
   readonly name?: string;
   readonly createdAt: Millis;
   readonly revision: number;
-  /** When that revision was written; absent of the first. */
-  readonly revisedAt?: Millis;
+  /** When that revision was written, in microseconds since 1970; absent of the first. */
+  readonly revisedAt?: number;
   readonly generation: number;
   readonly networkGeneration: number;
   readonly spec: PoolSpec;

@@ -3,8 +3,8 @@
 -- KEYS  pool templates browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  revision revisedAt fields config launchConfig size fillRate name isNewLaunch isNewNetwork isNewRefresh discard eventsKept
 -- REPLY updated, changed (by others meanwhile), missing
--- `revisedAt` is when that revision was written, empty where that is not known: a failover that lost it gives
--- its number once more.
+-- `revisedAt` is when that revision was written, in microseconds, empty where that is not known: a failover
+-- that lost it gives its number once more.
 --- @include endings
 --- @include tokens
 --- @include counts
@@ -23,12 +23,12 @@ if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
 -- Saves before this are no reason to flush anything (flush).
 if A.isNewRefresh == "1" then redis.call("HSET", K.pool, "refreshedFrom", now) end
 nextNumber("revision")
-redis.call("HSET", K.pool, "revisedAt", string.format("%.0f", now))
+redis.call("HSET", K.pool, "revisedAt", microseconds)
 -- What is launched from now on has the new network: it is a new launch configuration too.
 if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
   -- The key has a time in it: others keep what they have read under a key, and a failover that lost the last
   -- generations gives their numbers once more.
-  local key = string.format("%d-%.0f", nextNumber("generation"), now)
+  local key = string.format("%d-%s", nextNumber("generation"), microseconds)
   redis.call("HSET", K.pool, "configKey", key)
   redis.call("HSET", K.templates, key, A.launchConfig)
   -- A new configuration is a new chance: what failed under the old one is no reason to wait.
